@@ -31,65 +31,65 @@ RECORD_EXAMPLES := record_robot record_speed open_speed
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: build-demo $(if $(filter 2,$(HOSTS)),build-link-dev) ## run a robot of ten processes for DEMO_SECONDS (default 20); HOSTS=2: on two hosts, whose cable is cut (root)
+demo: build-demo $(if $(filter 2,$(HOSTS)),build-link-dev) ## run a robot of ten processes for DEMO_SECONDS (default 20); HOSTS=2: on two simulated hosts, with a cable cut (root)
 	@DEMO_HOSTS=$(HOSTS) $(PY) demo/run.py
 
-test: ## the tests of the product: Rust, its documentation, loom, Python, demo, examples
+test: ## run the tests: Rust, doc tests, loom, Python, demo, examples
 	@$(STEP) --start
 	@$(MAKE) --keep-going build-dev $(TESTS); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-test-slow: ## network between hosts, browser, AddressSanitizer, kills at random, fuzzing, packages, and the comparison, which installs the rivals
+test-slow: ## run the slow tests: network between hosts, browser, AddressSanitizer, random kills, fuzzing, packages, comparison with other systems (installs them)
 	@$(STEP) --start
 	@$(MAKE) --keep-going $(SLOW); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-test-all: ## `make check`, `make test` and `make test-slow`
+test-all: ## run `make check`, `make test` and `make test-slow`
 	@$(STEP) --start
 	@$(MAKE) --keep-going $(CHECKS) build-dev $(TESTS) $(SLOW); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-test-ci: ## what CI runs: `make test`, `make check`, and the slow tests that a change breaks most often
+test-ci: ## run the CI tests: `make test`, `make check`, and the most important slow tests
 	@$(STEP) --start
 	@$(MAKE) --keep-going build-dev $(TESTS) $(CHECKS) $(CI_SLOW); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-quick: ## formatting, lints and unit tests of what changed since the branch left main; no set-up needed
+quick: ## check formatting, lints and unit tests of the changes since the branch left main; needs no set-up
 	@scripts/quick.sh
 
-check: ## formatting, clippy and rustdoc without warnings, the listing of the API, the map of crates, circles of imports, tidiness
+check: ## check formatting, clippy and rustdoc warnings, public API, crate dependencies, import cycles, tidiness
 	@$(STEP) --start
 	@$(MAKE) --keep-going $(CHECKS); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-build: setup build-release ## the release build: `rnet`, the nodes of the demo, the Python package in .venv
+build: setup build-release ## build the release: `rnet`, the demo nodes, the Python package in .venv
 
-bench: build-bench ## every system of the field on the same work, and the figures of recordings, about 55 minutes; BENCH_OUT=folder
+bench: build-bench ## compare all systems on the same workloads, and measure recordings; about 55 minutes; BENCH_OUT=folder
 	@mkdir -p $(BENCH_OUT)
 	@$(COMPARE) run --json $(BENCH_OUT)/raw.json.gz
 	@$(COMPARE) report $(BENCH_OUT)/raw.json.gz && echo "see $(BENCH_OUT)/REPORT.md"
 	@$(MAKE) bench-record
 
-bench-quick: build-bench ## the same, one short repetition: under 5 minutes, no figures to quote
+bench-quick: build-bench ## run the comparison with one short repetition: under 5 minutes; do not quote the results
 	@mkdir -p $(BENCH_OUT)-quick
 	@$(COMPARE) run --quick --json $(BENCH_OUT)-quick/raw.json.gz
 	@$(COMPARE) report $(BENCH_OUT)-quick/raw.json.gz && echo "see $(BENCH_OUT)-quick/REPORT.md"
 
 # The figures that recordings promise. The robot writes some 5 GB to the disk of TMPDIR, and takes them away again.
-bench-record: build-record ## what recordings cost and how fast they are read, beside the targets: 3 minutes; writes BENCH_OUT/recording.json
+bench-record: build-record ## measure recording cost and reading speed against the targets: 3 minutes; writes BENCH_OUT/recording.json
 	@mkdir -p $(BENCH_OUT)
 	@$(PY) python/benches/recording.py target/release $(BENCH_OUT)/recording.json $(if $(QUICK),--quick)
 
 build-record: build
 	@$(STEP) build-record cargo build --release --package rnet-record $(RECORD_EXAMPLES:%=--example %)
 
-bench-own: ## robot-net alone, by cargo bench
+bench-own: ## run the benchmarks of robot-net alone, with cargo bench
 	@cargo bench --package rnet --benches
 
-bench-typed: build ## how fast Python receives typed messages, against the protobuf runtime alone
+bench-typed: build ## measure how fast Python receives typed messages, compared with the protobuf runtime alone
 	@$(PY) python/benches/typed.py
 
-soak: ## 1,000 lives of a node, 10^7 changes of state, 1,000 partition schedules in one process and 1,000 over network namespaces, a link killed each second for a minute, 1,000 drivers of a command killed, stopped and cut off, drivers of three hosts whose cables are cut 1,000 times, 1,000 servers killed in mid-call, two minutes of histories, 10^6 rounds of the barrier pair, then kills at random for SOAK_SECONDS (default 600); ends with kills=N violations=N
+soak: ## run the soak tests: 1,000 restarts of a node, 10^7 state changes, 1,000 partition schedules in one process and 1,000 over network namespaces, a link killed each second for a minute, 1,000 command drivers killed, stopped and cut off, drivers on three hosts with 1,000 cable cuts, 1,000 servers killed during a call, two minutes of histories, 10^6 rounds of the barrier pair, then random kills for SOAK_SECONDS (default 600); prints kills=N violations=N
 	@$(STEP) --tests soak-lives cargo test --release --package rnet --test it -- --ignored restart::soak
 	@STATE_MODEL_OPERATIONS=10000000 $(STEP) --tests soak-model cargo test --release --package rnet-shm --test it state_model::
 	@LITMUS_ROUNDS=1000000 $(STEP) --tests soak-litmus cargo test --release --package rnet-shm --test it litmus:: -- --include-ignored --nocapture --test-threads=1
@@ -105,27 +105,27 @@ soak: ## 1,000 lives of a node, 10^7 changes of state, 1,000 partition schedules
 	@cargo build --package rnet-survival --bin survival
 	@target/debug/survival soak
 
-fuzz: ## coverage-guided, with AddressSanitizer: each target for FUZZ_SECONDS (default 600)
+fuzz: ## fuzz each target for FUZZ_SECONDS (default 600), coverage-guided, with AddressSanitizer
 	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(STEP) fuzz scripts/fuzz.sh
 
-site: ## the documentation as web pages, in target/site, with its links checked
+site: ## build the documentation as web pages in target/site, and check its links
 	@$(STEP) site scripts/site.py
 
-dist: ## what is released, in target/dist/out: wheel, sdist, tarball, Debian package, crates
+dist: ## build the release packages in target/dist/out: wheel, sdist, tarball, Debian package, crates
 	@$(STEP) dist scripts/dist.sh
 
 install: export PREFIX ?= /usr/local
-install: ## the command with manual pages, completions and systemd files, below PREFIX (default /usr/local)
+install: ## install the command with manual pages, completions and systemd files below PREFIX (default /usr/local)
 	@test -x target/release/rnet || { echo "run 'make build' first" >&2; exit 1; }
 	@test -x target/release/rnet-link || echo "without rnet-link, which joins hosts: 'make build-link' builds it"
 	@scripts/stage.sh target/release/rnet "$(DESTDIR)" "$(PREFIX)"
 
-clean: ## remove what was built and installed: target/ and .venv/, those of bench/ too
+clean: ## remove build outputs and installed tools: target/ and .venv/, also those of bench/
 	cargo clean
 	rm -rf .venv fuzz/target bench/target bench/.venv bench/.venv-ecal bench/.tools
 
-setup: ## tools and Python packages in .venv; part of test, build and demo
+setup: ## install tools and Python packages in .venv; part of test, build and demo
 	@$(STEP) setup scripts/setup.sh
 
 # What `make demo` and `make test` run, in the development profile.
@@ -138,19 +138,19 @@ build-demo: setup
 build-release: setup
 	@$(STEP) build-release scripts/python-dev.sh --release
 
-build-link: ## the link between hosts, with Zenoh, which nothing else needs
+build-link: ## build the link between hosts, with Zenoh, which only the link needs
 	@$(STEP) build-link cargo build --release --package rnet-net --features zenoh --bin rnet-link
 
 build-link-dev:
 	@$(STEP) build-link-dev cargo build --package rnet-net --features zenoh --bin rnet-link
 
-bench-setup: setup ## the rivals' libraries, servers and Python packages; part of bench and test
+bench-setup: setup ## install the other systems of the comparison: libraries, servers and Python packages; part of bench and test
 	@$(STEP) bench-setup bench/setup.sh
 
 build-bench: bench-setup build-link
 	@$(STEP) build-bench cargo build --release --manifest-path bench/Cargo.toml --workspace --bins --bench pub_sub
 
-dashboard: ## the page of rnet dashboard, dashboard/dist, of its sources; commit what it gives
+dashboard: ## build the page of rnet dashboard, dashboard/dist, from its sources; commit the result
 	@$(STEP) dashboard scripts/dashboard.sh build
 
 check-fmt:

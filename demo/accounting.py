@@ -46,12 +46,12 @@ def _check_books(books):
             continue
         who = f"{subscription['node']} on {subscription['topic']}"
         if subscription["unserved"]:
-            yield f"{who}: {subscription['unserved']} publishers do not serve it"
+            yield f"{who}: {subscription['unserved']} publishers are not connected to it"
         difference = unaccounted(subscription)
         if difference > 0:
-            yield f"{who}: {difference} messages were lost without being counted"
+            yield f"{who}: {difference} messages were lost but not counted"
         if difference < 0:
-            yield f"{who}: {-difference} messages were counted that nobody sent"
+            yield f"{who}: {-difference} messages were counted but never sent"
 
 
 def _check_senders(books, sent_by_node):
@@ -63,7 +63,7 @@ def _check_senders(books, sent_by_node):
     for node, topic in sorted(published.keys() | told.keys()):
         mine, theirs = told.get((node, topic)), published.get((node, topic))
         if mine != theirs:
-            yield f"{node} says it sent {mine} messages on {topic}, and rnet has counted {theirs}"
+            yield f"{node} reports {mine} messages sent on {topic}, but rnet counted {theirs}"
 
 
 def _check_logger(books, tally):
@@ -72,13 +72,15 @@ def _check_logger(books, tally):
     }
     for topic in sorted(heard.keys() | tally.keys()):
         if topic not in heard or topic not in tally:
-            yield f"the logger and rnet do not agree on whether it hears {topic}"
+            yield f"the logger and rnet disagree whether the logger receives {topic}"
             continue
         count, subscription = tally[topic], heard[topic]
         if count["received"] != subscription["received"]:
-            yield f"the logger has {count['received']} messages of {topic}, and rnet says {subscription['received']}"
+            received, counted = count["received"], subscription["received"]
+            yield f"the logger received {received} messages of {topic}, but rnet counted {counted}"
         # rnet may know of more: what was lost before the first message heard leaves no gap in the numbers.
         if count["missing"] > lost(subscription):
-            yield f"the logger misses {count['missing']} messages of {topic}, and rnet counts {lost(subscription)} lost"
+            missing, counted = count["missing"], lost(subscription)
+            yield f"the logger misses {missing} messages of {topic}, but rnet counted {counted} lost"
         if count["disordered"]:
-            yield f"the logger got {count['disordered']} messages of {topic} twice or out of order"
+            yield f"the logger received {count['disordered']} messages of {topic} twice or out of order"

@@ -80,9 +80,9 @@ def check(books_by_host, sent_by_host, tally, tally_host):
     for host, publisher, ends in ways(books_by_host):
         never, twice = uncounted(publisher, ends)
         if never:
-            yield f"{never} messages of {publisher['topic']} were lost on the way to {host} without being counted"
+            yield f"{never} messages of {publisher['topic']} were lost in transit to {host} but not counted"
         if twice:
-            yield f"{twice} messages of {publisher['topic']} were counted twice on the way to {host}"
+            yield f"{twice} messages of {publisher['topic']} were counted twice in transit to {host}"
 
 
 def is_settled(books_by_host):

@@ -25,7 +25,7 @@ def missing():
         if not shutil.which(tool):
             return f"`{tool}` not found (Debian, Ubuntu: apt-get install {package})"
     tried = subprocess.run(["unshare", "--net", "--time", "--fork", "true"], capture_output=True, text=True)
-    return f"no namespace can be made here: {tried.stderr.strip()}" if tried.returncode else None
+    return f"cannot create a network namespace: {tried.stderr.strip()}" if tried.returncode else None
 
 
 class Host:

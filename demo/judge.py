@@ -70,16 +70,16 @@ class Story:
     def failures(self):
         """What went wrong, in words; an empty list if the robot did all that it should."""
         found = [f"the robot fell {self._at(v)}" for v in self.verdicts if v["state"] == FALLEN][:1]
-        found += [f"nobody held the robot {self._at(v)}" for v in self.verdicts if v["state"] == ABANDONED][:1]
+        found += [f"the robot was neither driven nor held {self._at(v)}" for v in self.verdicts if v["state"] == ABANDONED][:1]
         found += self._closed(f"before {self.outage}", self.begin_ns, self.killed_ns)
         if self.held_after_ms() is None:
-            found.append(f"the safe hold did not take over when {self.outage}")
+            found.append(f"the safe hold did not engage when {self.outage}")
         elif self.deadline_ms is not None and self.held_after_simulated_ms() > self.deadline_ms:
-            late = f"{self.held_after_simulated_ms():.0f} ms after {self.outage}, {self.deadline_ms:.0f} ms is the limit"
-            found.append(f"the safe hold took over {late}")
+            late = f"{self.held_after_simulated_ms():.0f} ms after {self.outage}"
+            found.append(f"the safe hold engaged {late}, the limit is {self.deadline_ms:.0f} ms")
         outage = self._states(self.killed_ns, self.restarted_ns)
         if not outage or outage[-1] != HELD:
-            found.append(f"the robot was not held safe after {self.outage} ({self._count(outage)})")
+            found.append(f"the robot was not held safely after {self.outage} ({self._count(outage)})")
         again_ns = self.driven_again_ns()
         if again_ns is None:
             found.append(f"the loop did not close again after {self.repair}")

@@ -80,7 +80,7 @@ def picture(summary):
     )
     recovery, books = summary["recovery"], summary["accounting"]
     title = f"{len(summary['nodes'])} processes, {summary['seconds']:.0f} s: {books['received']:,} messages received, "
-    title += f"{books['unaccounted']} lost unseen"
+    title += f"{books['unaccounted']} lost without being counted"
     kill = f"controller killed: safe hold after {recovery['held_after_ms']:.0f} ms, loop closed again "
     kill += f"{recovery['recovery_ms']:.0f} ms after the restart · latency: median from send to receive"
     height = TOP + ROW * len(topics) + 16

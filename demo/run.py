@@ -72,7 +72,7 @@ def main():
     for failure in summary["failures"]:
         print(f"demo: FAILED: {failure}", file=sys.stderr)
     if summary["ok"]:
-        print(f"\ndemo: ok; all of it stands in {(OUT / 'summary.json').relative_to(ROOT)}")
+        print(f"\ndemo: ok; all results are in {(OUT / 'summary.json').relative_to(ROOT)}")
     return 0 if summary["ok"] else 1
 
 

@@ -96,11 +96,11 @@ class Demo:
         self._meet()
 
     def _meet(self):
-        self._books(lambda books: all_matched(books, self.nodes), JOIN_S, "meet all of its peers")
+        self._books(lambda books: all_matched(books, self.nodes), JOIN_S, "connect to all of its peers")
 
     def _look(self):
         """What the watcher sees now."""
-        return self._books(lambda books: True, JOIN_S, "look at the domain")
+        return self._books(lambda books: True, JOIN_S, "read the domain")
 
     def _outage(self):
         """Kills the controller so that the outage lies in the middle, and waits for the launcher to start it again."""
@@ -114,10 +114,10 @@ class Demo:
         until = time.monotonic() + START_S
         while controller.started < 2:
             if time.monotonic() >= until:
-                raise DemoFailed(f"the launcher did not start the controller again within {START_S:.0f} s")
+                raise DemoFailed(f"the launcher did not restart the controller within {START_S:.0f} s")
             self._go_on_until(time.monotonic() + ASK_S)
         self.story.restarted_ns = controller.begin_ns()
-        self.table.say(f"{self._elapsed():5.1f} s  the launcher has started the controller again")
+        self.table.say(f"{self._elapsed():5.1f} s  the launcher has restarted the controller")
         self._join("controller")
         self.rejoin_ms, self.join_ms["controller"] = self.join_ms["controller"], first_join_ms
         return (self.story.restarted_ns - self.story.killed_ns) * 1e-9
@@ -138,7 +138,7 @@ class Demo:
         until = time.monotonic() + STOP_S
         while (obeyed_ns := self._obeyed_ns(asked_ns, by_controller)) is None:
             if not self._hear(until):
-                raise DemoFailed(f"the motors did not obey the order to {word} within {STOP_S:.0f} s")
+                raise DemoFailed(f"the motors did not react to the order to {word} within {STOP_S:.0f} s")
         self.ordered[word] = (obeyed_ns - asked_ns) * 1e-6
         return asked_ns
 
@@ -157,8 +157,8 @@ class Demo:
         for name in sorted(self.nodes, key=lambda name: name != "safety"):
             self.children[name].tell("quiet")
             if name == "safety":
-                self._wait_for(name, "quiet", SETTLE_S, "fall quiet")
-        sent = {name: self._wait_for(name, "quiet", SETTLE_S, "fall quiet")["sent"] for name in self.nodes}
+                self._wait_for(name, "quiet", SETTLE_S, "stop sending")
+        sent = {name: self._wait_for(name, "quiet", SETTLE_S, "stop sending")["sent"] for name in self.nodes}
         books = self._settle()
         tally = self._ask("logger", "tally", SETTLE_S)["topics"]
         return books, sent, tally
@@ -237,7 +237,7 @@ class Demo:
                 self.story.changes.append((report["at_ns"], report["by_controller"]))
             case "stop" if child.name == "watcher":
                 self.stops.append(report)
-                verb = "raises an urgent stop" if report["active"] else "takes the stop back"
+                verb = "raises an urgent stop" if report["active"] else "releases the stop"
                 self.table.say(f"{self._elapsed():5.1f} s  the safety monitor {verb}: {report['reason']}")
             case "noise":
                 self.table.say(f"{child.name}: {report['text'].rstrip()}")

@@ -147,9 +147,9 @@ class Crew:
                     child.is_now(node.pid)
                 elif name not in self.expected:
                     words = child.last_words() or " nothing"
-                    raise DemoFailed(f"{name} ended: {node.detail}; its log ends with:{words}")
+                    raise DemoFailed(f"{name} exited: {node.detail}; its log ends with:{words}")
             if launch.exit_code is not None:
-                raise DemoFailed(f"rnet launch ended with exit code {launch.exit_code}")
+                raise DemoFailed(f"rnet launch exited with code {launch.exit_code}")
 
     def __enter__(self):
         shutil.rmtree(self.talk, ignore_errors=True)

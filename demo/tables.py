@@ -62,27 +62,28 @@ def print_summary(summary, out=sys.stdout):
         cut = "hosts" in summary
         say(
             f"{'cable         cut' if cut else 'controller    killed'} at {recovery['killed_at_s']:.1f} s; "
-            + ("no safe hold" if held is None else f"the safe hold took over {held:.0f} ms later")
-            + f"; {'healed' if cut else 'started again'} after {recovery['down_s']:.1f} s; "
+            + ("no safe hold" if held is None else f"safe hold engaged {held:.0f} ms later")
+            + f"; {'healed' if cut else 'restarted'} after {recovery['down_s']:.1f} s; "
             + ("loop not closed again" if again is None else f"loop closed again {again:.0f} ms after that")
         )
     if recovery and recovery["stopped_ms"] is not None:
         say(
-            f"stop          by authority over the motors: they were held {recovery['stopped_ms']:.0f} ms after the order, "
-            f"and driven {recovery['went_on_ms']:.0f} ms after that to go on"
+            f"stop          by authority over the motors: held {recovery['stopped_ms']:.0f} ms after the "
+            f"order, driven again {recovery['went_on_ms']:.0f} ms after the release"
         )
     for stop in summary["stops"]:
-        verb = "raised" if stop["active"] else "taken back"
+        verb = "raised" if stop["active"] else "released"
         say(
-            f"urgent stop   {verb} at {stop['at_s']:.2f} s ({stop['reason']}), "
-            f"with the watcher {stop['latency_us']:.0f} us later"
+            f"urgent stop   {verb} at {stop['at_s']:.2f} s ({stop['reason']}), received by the watcher "
+            f"{stop['latency_us']:.0f} us later"
         )
     say(f"camera        {summary['camera_source']}")
     say(f"robot         {_story(summary['verdicts'])}")
     accounting = summary["accounting"]
     say(
-        f"messages      {accounting['sent']:,} sent; {accounting['received']:,} received by all subscribers together, "
-        f"{accounting['lost']:,} lost and counted, {accounting['unaccounted']:,} lost unseen"
+        f"messages      {accounting['sent']:,} sent; {accounting['received']:,} received by all "
+        f"subscribers, {accounting['lost']:,} lost and counted, {accounting['unaccounted']:,} lost without "
+        "being counted"
     )
 
 
@@ -92,8 +93,8 @@ def print_hosts(hosts, out=sys.stdout):
         link = host["link"]
         offset, about, trip = (link[key] for key in ("clock_offset_us", "clock_uncertainty_us", "round_trip_us"))
         print(
-            f"\nTo host {name} ({', '.join(host['nodes'])}); round trip {microseconds(trip)} us, "
-            f"clock of the other host {(offset or 0) * 1e-6:+,.3f} s, known to {microseconds(about)} us",
+            f"\nTo host {name} ({', '.join(host['nodes'])}); round trip {microseconds(trip)} us, clock of "
+            f"the other host {(offset or 0) * 1e-6:+,.3f} s, uncertainty {microseconds(about)} us",
             file=out,
         )
         print(f"{'topic':<18} {'messages':>10} {'p50 (us)':>10} {'p99 (us)':>10}  lost", file=out)

@@ -74,7 +74,7 @@ def test_books_that_agree_are_good():
 def test_what_the_link_loses_is_found():
     changed = books()
     changed["control"]["publishers"][1]["sent"] -= 1
-    reason = "1 messages of /robot/state were lost on the way to control"
+    reason = "1 messages of /robot/state were lost in transit to control"
     assert any(reason in problem for problem in check(changed))
     assert not crossing.is_settled(changed)
 
@@ -82,7 +82,7 @@ def test_what_the_link_loses_is_found():
 def test_what_is_lost_between_two_connections_is_found():
     changed = books()
     changed["control"]["publishers"][0]["sent"] -= 1
-    assert any("1 messages of /robot/state were lost on the way" in problem for problem in check(changed))
+    assert any("1 messages of /robot/state were lost in transit" in problem for problem in check(changed))
 
 
 def test_what_is_counted_as_lost_though_it_came_is_found():
@@ -104,19 +104,19 @@ def test_a_logger_that_gets_a_message_twice_is_found():
 def test_a_gap_that_no_proxy_has_told_is_found():
     changed = books()
     changed["control"]["subscriptions"][0]["lost"]["link"] += 1
-    assert any("counted that nobody sent" in problem for problem in check(changed))
+    assert any("counted but never sent" in problem for problem in check(changed))
 
 
 def test_a_message_lost_between_proxy_and_subscriber_is_found():
     changed = books()
     changed["control"]["subscriptions"][0]["owed"] += 6
-    assert any("lost without being counted" in problem for problem in check(changed))
+    assert any("lost but not counted" in problem for problem in check(changed))
 
 
 def test_a_sender_and_a_logger_that_count_otherwise_are_found():
     sent = copy.deepcopy(SENT)
     sent["motors"]["sim"]["/robot/state"] = 101
-    assert any("host motors: sim says it sent 101" in problem for problem in check(books(), sent))
+    assert any("host motors: sim reports 101" in problem for problem in check(books(), sent))
     assert any("misses 6" in p for p in check(books(), tally={"/robot/state": {**TALLY["/robot/state"], "missing": 6}}))
 
 

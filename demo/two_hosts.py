@@ -33,7 +33,7 @@ def host_of(node):
 
 def missing():
     """Why there can be no hosts here, or None."""
-    return hosts.missing() or (None if _link().exists() else f"{_link()} is not there: `make build-link` builds it")
+    return hosts.missing() or (None if _link().exists() else f"{_link()} does not exist: run `make build-link`")
 
 
 def _link():
@@ -56,7 +56,7 @@ class TwoHosts(Demo):
         self.cable = cable
         self.host = {host.name: host for host in cable.hosts}
         self.story = judge.Story(
-            "the cable was cut", "the cable was healed", judge.HOLD_DEADLINE_MS, MIN_CLOSED_SHARE
+            "the cable was cut", "the cable was reconnected", judge.HOLD_DEADLINE_MS, MIN_CLOSED_SHARE
         )
         self.books = {}  # {host: its watcher's newest}
         self.status = {}  # {host: what its link says in the end}
@@ -73,11 +73,11 @@ class TwoHosts(Demo):
         for host, watcher in WATCHERS.items():
             nodes = [name for name in self.nodes if host_of(name) == host and name != "watcher2"]
             matched = lambda books: session.all_matched(crossing.local(books), nodes)  # noqa: E731
-            self._books(matched, session.JOIN_S, "meet all of its peers", watcher)
+            self._books(matched, session.JOIN_S, "connect to all of its peers", watcher)
 
     def _look(self):
         for host, watcher in WATCHERS.items():
-            self.books[host] = self._books(lambda books: True, session.JOIN_S, "look at the domain", watcher)
+            self.books[host] = self._books(lambda books: True, session.JOIN_S, "read the domain", watcher)
         return crossing.merged(self.books)
 
     def _outage(self):
@@ -88,7 +88,7 @@ class TwoHosts(Demo):
         self.story.killed_ns = time.monotonic_ns()
         self.table.say(f"{self._elapsed():5.1f} s  the cable is cut")
         self._go_on_until(self.story.killed_ns * 1e-9 + down_s)
-        self.table.say(f"{self._elapsed():5.1f} s  the cable is healed")
+        self.table.say(f"{self._elapsed():5.1f} s  the cable is reconnected")
         self.story.restarted_ns = time.monotonic_ns()
         self.cable.heal()
         return (self.story.restarted_ns - self.story.killed_ns) * 1e-9

@@ -71,7 +71,7 @@ class Watchers:
             yield process
         finally:
             if process.poll() is not None:
-                ended.append(f"{command[1]} ended with {process.returncode}")
+                ended.append(f"{command[1]} exited with {process.returncode}")
             process.terminate()
             process.wait()
             if process.stderr:
@@ -109,9 +109,9 @@ def _page(port):
         connection.sendall(ask.encode())
         heard = b""
         while b"\r\n\r\n" not in heard:
-            heard += connection.recv(4096) or sys.exit("the dashboard has closed the connection of its page")
+            heard += connection.recv(4096) or sys.exit("the dashboard closed the connection of its page")
         if b" 101 " not in heard.partition(b"\r\n")[0]:
-            sys.exit(f"the dashboard serves no page: {heard!r}")
+            sys.exit(f"the dashboard does not serve a page: {heard!r}")
         connection.sendall(frame)
         reader = threading.Thread(target=_drain, args=(connection.fileno(),), daemon=True)
         reader.start()
@@ -145,7 +145,7 @@ def _scrapes(port):
         over.set()
         thread.join()
     if failed:
-        sys.exit(f"/metrics answered with {failed[0]} and no metrics")
+        sys.exit(f"/metrics answered with {failed[0]}, without metrics")
 
 
 def _drain(terminal):
@@ -161,7 +161,7 @@ def domain_of(base, robot):
         for path in base.glob(f"robot-net-bench-{robot.pid}-*/rnet-*-*"):
             return path.parent, path.name.split("-", 2)[2]
         time.sleep(0.01)
-    raise SystemExit(f"the robot has not begun: {robot.communicate()[1]}")
+    raise SystemExit(f"the robot did not start: {robot.communicate()[1]}")
 
 
 def run(rnet, base, seconds, watchers=None, folder=None):
@@ -175,7 +175,7 @@ def run(rnet, base, seconds, watchers=None, folder=None):
         with watchers.of(*domain_of(base, robot), folder) as ended:
             said, why = robot.communicate()
     if robot.returncode != 0:
-        raise SystemExit(f"the robot ended with {robot.returncode}: {why}")
+        raise SystemExit(f"the robot exited with {robot.returncode}: {why}")
     # The robot is gone before they are told to end, which none of them takes for an end of its own.
     if ended:
         raise SystemExit("; ".join(ended))
@@ -194,7 +194,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=5, help="length of a run (default 5)")
     names = (*TOGETHER, "blackbox")
     parser.add_argument("--only", nargs="+", choices=names, default=TOGETHER, help="watchers (default all but blackbox)")
-    parser.add_argument("--rnet", default=str(ROOT / "target" / "release" / "rnet"), help="the program")
+    parser.add_argument("--rnet", default=str(ROOT / "target" / "release" / "rnet"), help="path of rnet")
     options = parser.parse_args()
     watchers = Watchers(options.rnet, options.only)
     print(f"watchers: {', '.join(watchers.names)}", file=sys.stderr)

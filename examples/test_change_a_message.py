@@ -139,6 +139,6 @@ def test_other_tools_read_the_recording(play: Play) -> None:
     recorded = found[0][0]
     assert recorded is not None
     files = rnet.load_set(recorded.data)
-    assert "Between the fingers. Unit: m" in str(files["robot.Gripper"].__doc__)
+    assert "Distance between the fingers. Unit: m" in str(files["robot.Gripper"].__doc__)
     sequences = [message.sequence for _, _, message, _ in found]
     assert sequences == list(range(sequences[0], sequences[0] + 20))

@@ -49,7 +49,7 @@ def main():
         units = plan(command)
         new = units.keys() - done.keys()
         again = {key for key in new if any(units[key][0] == old[0] for old in done.values())}
-        print(f"{name}: {len(units)} compilations, {len(new)} are new, {len(again)} of them again")
+        print(f"{name}: {len(units)} compilations, {len(new)} new, {len(again)} of them repeated")
         # The first causes: what depends on them is compiled again, too.
         for key in sorted(again, key=lambda key: units[key][0]):
             target, features, needs = units[key]

@@ -33,10 +33,10 @@ check)
     trap 'rm -rf "$built"' EXIT
     npx --no-install vite build --logLevel warn --outDir "$built" --emptyOutDir
     diff -r "$built" dist || {
-        echo "dashboard: dashboard/dist is not what its sources give: run 'make dashboard', and commit it" >&2
+        echo "dashboard: dashboard/dist does not match its sources: run 'make dashboard', and commit the result" >&2
         exit 1
     }
-    echo "dashboard/dist is what its sources give"
+    echo "dashboard/dist matches its sources"
     ;;
 test)
     # One browser after the other: each is as much as a small machine can do.

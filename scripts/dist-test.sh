@@ -40,7 +40,7 @@ talk() {
     kill "$listener" 2>/dev/null || true
     wait "$listener" 2>/dev/null || true
     listener=
-    grep -q '1.5, 1.25, 2.0' "$heard" || { echo "dist: nothing was heard:"; cat "$heard" "$place/errors"; exit 1; }
+    grep -q '1.5, 1.25, 2.0' "$heard" || { echo "dist: no message was received:"; cat "$heard" "$place/errors"; exit 1; }
     rm -rf "/dev/shm/rnet-$(id -u)-$RNET_DOMAIN"
 }
 

@@ -15,7 +15,7 @@ install_packages() {
     if ! "$packages_updated"; then
         # After an installation that was ended halfway, by a time limit or by a user, apt refuses all others.
         "${apt[@]}" dpkg --configure -a </dev/null >/dev/null || true
-        "${as_root[@]}" apt-get update -qq || echo "setup: the lists of packages are not renewed" >&2
+        "${as_root[@]}" apt-get update -qq || echo "setup: the package lists were not updated" >&2
         packages_updated=true
     fi
     "${apt[@]}" apt-get install -y -qq "$@" </dev/null >/dev/null

@@ -80,7 +80,7 @@ command -v "$python" >/dev/null || fail "$python not found: install Python 3.10 
 version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
 if [ "$(cat .venv/rnet-python-version 2>/dev/null)" != "$version" ] ||
     ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    echo "setup: making .venv with Python $version"
+    echo "setup: creating .venv with Python $version"
     rm -rf .venv
     "$python" -m venv .venv
     echo "$version" >.venv/rnet-python-version
@@ -88,7 +88,7 @@ fi
 
 requirements=python/requirements-dev.txt
 if [ ! -f "$requirements" ]; then
-    echo "setup: there is no $requirements yet, so no Python packages were installed" >&2
+    echo "setup: $requirements does not exist, so no Python packages were installed" >&2
 elif ! cmp -s "$requirements" .venv/rnet-requirements.txt; then
     echo "setup: installing $requirements"
     .venv/bin/python -m pip install --quiet --no-input --disable-pip-version-check \

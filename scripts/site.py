@@ -167,8 +167,8 @@ def main() -> None:
     subprocess.run([mdbook, "build", str(SOURCE)], check=True)
     dead = dead_links()
     if dead:
-        sys.exit("site: links that lead nowhere:\n" + "\n".join(dead))
-    print(f"site: {len(pages)} pages in {SITE}, all links lead somewhere")
+        sys.exit("site: broken links:\n" + "\n".join(dead))
+    print(f"site: {len(pages)} pages in {SITE}, all links are valid")
 
 
 if __name__ == "__main__":

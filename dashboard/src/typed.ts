@@ -5,7 +5,7 @@ import type { Json } from "./wire/types";
 /** A whole number that a page would send as another one. */
 export class Inexact extends Error {
   constructor(number: string) {
-    super(`${number} has more digits than a page can send: set it on a terminal, with rnet`);
+    super(`${number} has more digits than a page can send: set it in a terminal with rnet`);
   }
 }
 

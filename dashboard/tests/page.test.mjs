@@ -138,7 +138,7 @@ test("frames in a circle of parents are shown, and once", { skip }, async () => 
 test("state and parameters of another host are shown, how old they are, and why a change is refused", { skip }, async () => {
   const { page, errors } = await opened({}, "state");
   await page.getByLabel("Host", { exact: true }).selectOption("base");
-  await page.getByText("@base does not answer: this is what it held at").waitFor();
+  await page.getByText("@base does not answer: last known state, from").waitFor();
   await page.locator("[data-key='@base/dock/charge']").click();
   await page.getByRole("heading", { name: "@base/dock/charge" }).waitFor();
   await page.goto(`${mock.url}#/params`);
@@ -169,7 +169,7 @@ test("a request that is no object stays text", { skip }, async () => {
   await page.getByRole("button", { name: "JSON" }).click();
   await page.getByRole("textbox", { name: "Request" }).fill("null");
   await page.getByRole("button", { name: "Form" }).click();
-  await page.getByRole("alert").filter({ hasText: "for an object" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "needs a JSON object" }).waitFor();
   assert.equal(await page.getByRole("textbox", { name: "Request" }).inputValue(), "null");
   assert.deepEqual(errors, []);
 });
@@ -186,7 +186,7 @@ test("without a server the page says so, shows nothing as live, and comes back b
   assert.equal(await page.locator("header .live").textContent(), "not connected");
   assert.match(await page.title(), /^Not connected/);
   assert.ok(await page.locator("button.stop").isDisabled());
-  assert.match(await page.getByRole("alert").textContent(), /What is shown is from/);
+  assert.match(await page.getByRole("alert").textContent(), /The data shown is from/);
   own = await start(port);
   await page.getByText("live", { exact: true }).waitFor();
   await page.locator(".page.stale").waitFor({ state: "detached" });

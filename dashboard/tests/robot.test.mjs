@@ -182,7 +182,7 @@ test("log lines of nodes are shown", { skip }, async () => {
   const { page } = await opened("logs");
   await page.locator(".level-warning", { hasText: "the battery is at 22.1 V" }).waitFor();
   await page.getByLabel("Part of the node's name").fill("nobody");
-  await page.getByText(/No lines that fit/).waitFor();
+  await page.getByText(/No lines that match/).waitFor();
   await page.context().close();
 });
 
@@ -202,9 +202,9 @@ test("a recording is started and stopped", { skip }, async () => {
 test("the black box writes a file when it is asked", { skip }, async () => {
   robot.blackbox();
   const { page, errors } = await opened("record");
-  await page.getByRole("textbox", { name: "Why" }).fill("a test asks");
-  await page.getByRole("button", { name: "Keep what has just happened" }).click();
-  await page.getByText("The black box writes a file.").waitFor();
+  await page.getByRole("textbox", { name: "Reason" }).fill("a test asks");
+  await page.getByRole("button", { name: "Save the last seconds" }).click();
+  await page.getByText("The black box is writing a file.").waitFor();
   await robot.until("the file is there", async () => existsSync(`${robot.dir}/blackbox`) && readdirSync(`${robot.dir}/blackbox`).some((name) => name.endsWith(".mcap")));
   assert.deepEqual(errors, []);
   await page.context().close();

@@ -16,7 +16,7 @@ def main():
     process, battery = Process(), Battery()
     process.wait_to_join()
     if os.environ.get("DEMO_BREAK") == "battery":
-        sys.exit("DEMO_BREAK=battery: this node ends instead of joining")
+        sys.exit("DEMO_BREAK=battery: this node exits instead of joining")
     node = rnet.Node("battery")
     publisher = node.publisher("/battery/state", BatteryState, reliable=True, on_full=rnet.Detach(STALL_S))
     states = node.subscribe("/robot/state", RobotState)

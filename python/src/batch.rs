@@ -101,8 +101,8 @@ impl Filling<'_> {
         Error::BadValue {
             what: format!("message {seq} of publisher {publisher:#x} on {}", self.topic),
             why: format!(
-                "it has {len} bytes, and a row of the array {row_len}; it is still the next: \
-                 take it with recv()"
+                "it has {len} bytes, but a row of the array has {row_len}; it stays next in the queue: take \
+                 it with recv()"
             ),
         }
     }
@@ -161,7 +161,7 @@ pub(crate) fn send(
     let bytes = memory.as_slice();
     if bytes.len() != count * row_len {
         let what = format!("array for {}", core.topic());
-        let why = format!("it has {} bytes, and {count} rows of {row_len}", bytes.len());
+        let why = format!("it has {} bytes, but {count} rows of {row_len} bytes", bytes.len());
         return Err(raise(py, &Error::BadValue { what, why }));
     }
     let sent = AtomicUsize::new(0);

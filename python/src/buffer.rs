@@ -118,8 +118,8 @@ impl<'py> Bytes<'py> {
         };
         if let Some(what) = addresses {
             return Err(PyTypeError::new_err(format!(
-                "cannot send this {}: its elements are {what}, which mean nothing to another process; send numbers \
-                 (with numpy astype, or another dtype)",
+                "cannot send this {}: its elements are {what}, which are meaningless in another process; \
+                 send numbers (convert with numpy astype, or use another dtype)",
                 object.get_type().fully_qualified_name()?
             )));
         }

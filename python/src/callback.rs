@@ -90,7 +90,7 @@ impl<'py> FromPyObject<'_, 'py> for Callback {
             return Ok(Callback(object.to_owned().unbind()));
         }
         let shown = object.repr()?;
-        Err(PyTypeError::new_err(format!("{shown} cannot be called: give a function")))
+        Err(PyTypeError::new_err(format!("{shown} is not callable: pass a function")))
     }
 }
 

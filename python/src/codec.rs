@@ -102,14 +102,14 @@ impl Codec {
         let uneven = match &self.message_type {
             MessageType::Protobuf(schema) => Some(format!("protobuf messages {}", schema.name())),
             MessageType::Plain(plain) if plain.tail => {
-                Some(format!("{}, which differ in length", plain.name))
+                Some(format!("{}, whose length varies", plain.name))
             }
             MessageType::Plain(_) | MessageType::Raw => None,
         };
         if let Some(uneven) = uneven {
             return Err(PyTypeError::new_err(format!(
-                "recv_many and send_many are for messages that all have one length, and those of \
-                 {topic} are {uneven}: use recv and send"
+                "recv_many and send_many need messages of one fixed length, but those of {topic} are \
+                 {uneven}: use recv and send"
             )));
         }
         let make = || {
@@ -133,7 +133,9 @@ impl Codec {
             let wanted = name.call1((class,))?;
             let got = name.call1((object.get_type(),))?;
             let hint = match wanted.eq(&got)? {
-                true => ", of another definition: use the class that the topic was opened with",
+                true => {
+                    " with a different definition: use the class that the topic was opened with"
+                }
                 false => "",
             };
             return Err(PyTypeError::new_err(format!(

@@ -91,7 +91,7 @@ fn reason_name(reason: FallbackReason) -> &'static str {
 }
 
 const FALLBACKS: &str =
-    "give a message of the type, \"zero\", \"hold\", or a function that takes the reason";
+    "pass a message of the type, \"zero\", \"hold\", or a function that takes the reason";
 
 /// Says what a fallback may be, because of another error.
 fn bad_fallback(py: Python<'_>, topic: &str, why: &str, cause: PyErr) -> PyErr {
@@ -120,19 +120,19 @@ impl Target {
             (Some(apply), None) => Ok(Target::Apply(apply)),
             (None, Some(topic)) => Ok(Target::Forward(topic)),
             _ => {
-                let why = "give either apply, a function, or forward, a topic";
+                let why = "pass either apply (a function) or forward (a topic)";
                 Err(PyTypeError::new_err(why))
             }
         }
     }
 }
 
-/// The receiving end of a command. Made by `Node.command`.
+/// The receiving end of a command. Created by `Node.command`.
 ///
-/// `close`, the end of a `with` block, or the end of the node falls back for the last time and closes it.
+/// `close`, the end of a `with` block, or closing the node falls back for the last time and closes it.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Command {
-    /// The topic.
+    /// Topic of the command.
     #[pyo3(get)]
     topic: String,
     held: Arc<Held<rnet::Command>>,
@@ -228,21 +228,21 @@ impl Command {
 
 #[pymethods]
 impl Command {
-    /// Name of the node that drives, None if none does.
+    /// Name of the node in control; None if no driver has authority.
     #[getter]
     fn driver(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let status = self.held.ask(py, |command| command.status())?;
         Ok(Some(status.holder).filter(|holder| !holder.is_empty()))
     }
 
-    /// Whether commands are applied; False while it has fallen back.
+    /// Whether commands are applied; False after a fallback.
     #[getter]
     fn in_force(&self, py: Python<'_>) -> PyResult<bool> {
         let status = self.held.ask(py, |command| command.status())?;
         Ok(status.state() == State::InForce)
     }
 
-    /// What was done with commands so far, as CommandStats.
+    /// Counters of commands, as CommandStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = self.held.ask(py, |command| command.stats())?;
         let rnet::CommandStats { applied, late, repeated, superseded, unauthorised, .. } = s;
@@ -252,13 +252,13 @@ impl Command {
         make(py, "CommandStats", PyTuple::new(py, all)?)
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.held.is_closed()
     }
 
-    /// Falls back for the last time, and closes it.
+    /// Falls back for the last time, and closes the receiver.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         gate::close(py, self.node.closing(&self.held))
     }
@@ -268,12 +268,12 @@ impl Command {
     }
 }
 
-/// The sending end of a command, with authority until it ends. Made by `Node.drive`.
+/// The sending end of a command, with authority until the authority ends. Created by `Node.drive`.
 ///
-/// `release`, `close`, the end of a `with` block, or the end of the node gives authority back.
+/// `release`, `close`, the end of a `with` block, or closing the node releases authority.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Driver {
-    /// The topic.
+    /// Topic of the command.
     #[pyo3(get)]
     topic: String,
     codec: Codec,
@@ -312,14 +312,15 @@ impl Driver {
 
 #[pymethods]
 impl Driver {
-    /// Whether this driver is in force, as far as the receiver has said; False once it was released.
+    /// Whether this driver has authority, according to the last status from the receiver; False after
+    /// release.
     #[getter]
     fn in_force(&self, py: Python<'_>) -> bool {
         self.held.ask(py, |driver| driver.in_force()).unwrap_or(false)
     }
 
-    /// Sends a command, which begins the lease anew. Raises NotInForce once the receiver has said that this driver's
-    /// authority has ended; else as `Publisher.send`.
+    /// Sends a command and renews the lease. Raises NotInForce if the receiver has reported that this
+    /// driver's authority has ended; otherwise raises as `Publisher.send`.
     fn send(&self, py: Python<'_>, command: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = format!("the commands of {}", self.topic);
         let sent = encoded(&self.codec, command, &place, |bytes| {
@@ -328,13 +329,13 @@ impl Driver {
         sent?.or_raise(py)
     }
 
-    /// Begins the lease again without a command. Raises NotInForce; Timeout.
+    /// Renews the lease without a command. Raises NotInForce; Timeout.
     fn renew(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.held.with(|driver| driver.renew())).or_raise(py)
     }
 
-    /// Takes authority again once it has ended; waits for a receiver, at most `timeout` seconds. A driver that is in
-    /// force stays so. Raises NotInForce if another driver has it; Timeout.
+    /// Takes authority again after it has ended; waits for a receiver up to `timeout` seconds. Does nothing
+    /// if the driver still has authority. Raises NotInForce if another driver has it; Timeout.
     #[pyo3(signature = (timeout = Some(10.0)), text_signature = "($self, timeout=10.0)")]
     fn retake(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let (begun, timeout) = (Instant::now(), limit(py, timeout)?);
@@ -349,8 +350,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives authority back, and closes the driver: the receiver falls back at once. Raises NotInForce if the process
-    /// of the receiver is stopped, and Timeout if it does not answer within the lease; the authority then ends with it.
+    /// Releases authority and closes the driver: the receiver falls back at once. Raises NotInForce if the
+    /// process of the receiver is stopped, and Timeout if it does not answer within the lease; authority then
+    /// ends with the lease.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         let give_back = || self.held.take().map_or(Ok(()), |mut driver| driver.give_back());
         let released = py.detach(give_back);
@@ -358,7 +360,7 @@ impl Driver {
         released.or_raise(py)
     }
 
-    /// As `release`, without an error.
+    /// As `release`, without raising errors.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             self.held.close();

@@ -143,7 +143,7 @@ fn guarded<R>(failed: R, run: impl FnOnce(Python<'_>) -> PyResult<R>) -> R {
     // SAFETY: Python calls slots with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let result = catch_unwind(AssertUnwindSafe(|| run(py)))
-        .unwrap_or_else(|_| Err(PyRuntimeError::new_err("rnet panicked; this is a bug of rnet")));
+        .unwrap_or_else(|_| Err(PyRuntimeError::new_err("rnet panicked; this is a bug in rnet")));
     result.unwrap_or_else(|error| {
         error.restore(py);
         failed

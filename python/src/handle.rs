@@ -30,8 +30,8 @@ const MAX_PENDING: usize = 16;
 /// A running callback, kept by its node until it is cancelled: what ends the callback when it is dropped.
 type HandleCore = Held<Box<dyn Any + Send>>;
 
-/// A function that is called until it is cancelled or its node is closed. Made by `Node.on_endpoint` and
-/// `Node.subscribe_any`.
+/// A registered callback, called until it is cancelled or its node is closed. Created by `Node.on_endpoint`
+/// and `Node.subscribe_any`.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct CallbackHandle {
     core: Arc<HandleCore>,
@@ -134,7 +134,7 @@ impl Types {
 
 #[pymethods]
 impl CallbackHandle {
-    /// Ends it. Waits for a call that is running, except in a callback of the same node.
+    /// Cancels the callback. Waits for a running call, except in a callback of the same node.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core.clone();
         gate::close(py, move || core.close())
@@ -146,8 +146,8 @@ impl CallbackHandle {
         self.core.is_closed()
     }
 
-    /// Messages that an async callback of `Node.subscribe_any` did not get: 16 wait for its event loop at most, and of
-    /// more the oldest are skipped.
+    /// Messages skipped for an async callback of `Node.subscribe_any`: at most 16 wait for its event loop; of
+    /// more, the oldest are skipped.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<u64> {
         let skipped = |on_loop: &Py<PyAny>| on_loop.getattr(py, "skipped")?.extract(py);

@@ -49,13 +49,13 @@ mod waitset;
 
 use pyo3::prelude::*;
 
-/// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps, and of time.monotonic_ns().
+/// Current time in ns of CLOCK_MONOTONIC: the clock of all message stamps, and of time.monotonic_ns().
 #[pyfunction]
 fn now_ns() -> u64 {
     rnet::now_ns()
 }
 
-/// How far the wall clock is ahead of now_ns() at this moment, as an rnet.WallOffset.
+/// Offset of the wall clock from now_ns() at this moment, as an rnet.WallOffset.
 #[pyfunction]
 fn wall_offset(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let rnet::WallOffset { offset_ns, uncertainty_ns } = rnet::wall_offset();

@@ -44,7 +44,7 @@ impl Lent {}
 
 impl Body for Lent {
     const NAME: &'static std::ffi::CStr = c"rnet.LoanedMemory";
-    const DOC: &'static std::ffi::CStr = c"Memory of a loan, behind the memoryview that it gives.";
+    const DOC: &'static std::ffi::CStr = c"Memory of a loan, exposed by its memoryview.";
 
     fn getters() -> Vec<Getter<Self>> {
         vec![]
@@ -52,7 +52,7 @@ impl Body for Lent {
 
     fn lend(&self) -> Result<Memory, &'static str> {
         if lock(&self.loan).is_none() {
-            return Err("the loan is over: its memory belongs to the subscribers now");
+            return Err("the loan has ended: its memory now belongs to the subscribers");
         }
         self.views.fetch_add(1, Ordering::Relaxed);
         Ok(Memory { at: self.at, len: self.len, writable: true })
@@ -88,8 +88,8 @@ struct Open {
 
 /// Memory lent by `Publisher.loan`, to be filled and sent.
 ///
-/// As a context manager it gives a writable memoryview and sends when the block ends, or discards
-/// if the block raises. The bytes are those of an earlier message until they are written.
+/// As a context manager it returns a writable memoryview, and sends when the block ends, or discards the loan
+/// if the block raises. The initial bytes are those of an earlier message.
 ///
 /// >>> images = node.publisher("/image")
 /// >>> with images.loan(640 * 480) as memory:
@@ -183,11 +183,10 @@ impl Loan {
         }
     }
 
-    /// Sends what was filled in, and ends the loan. If it raises, the loan goes on and `data` has
-    /// to be asked for again.
+    /// Sends the content and ends the loan. If it raises, the loan stays open, and `data` must be read again.
     ///
-    /// Views made of the memory that still exist (a numpy array, say) may not see what they write
-    /// be read: if there are any, a copy is sent, and `Publisher.copied_loans` counts it.
+    /// If views of the memory (such as a numpy array) still exist, a copy is sent, so that later writes do
+    /// not change the message; `Publisher.copied_loans` counts these copies.
     fn send(&self, py: Python<'_>) -> PyResult<()> {
         let Some(open) = lock(&self.open).take() else { return Err(self.over(py)) };
         let result = self.send_open(py, &open);

@@ -8,11 +8,12 @@ use rnet::LogLevel;
 use crate::errors::OrRaise;
 use crate::shared::NodeShared;
 
-/// The log of a node, `Node.log`: lines for people, on the topic `/log` and on stderr.
+/// The log of a node, `Node.log`: text lines, on the topic `/log` and on stderr.
 ///
-/// Logging raises nothing for what happens to the line, and waits for nobody. Late joiners get the last 100 lines
-/// of each node. Of one place in the source 100 lines per second go out, of a node 1,000; the others are counted,
-/// and once a second a line says how many they were. `args` are put into the text by `%`, as `logging` does it.
+/// Logging does not raise errors and does not block. Subscribers that join later get the last 100 lines of
+/// each node. Limits: 100 lines per second from one place in the source, and 1,000 from a node; suppressed
+/// lines are counted and reported once a second. `args` are formatted into the text with `%`, as in
+/// `logging`.
 ///
 /// >>> arm = rnet.Node("arm")
 /// >>> arm.log.info("the arm is at home")
@@ -40,7 +41,7 @@ impl Logger {
 
 #[pymethods]
 impl Logger {
-    /// Whether lines of a level go out.
+    /// Whether lines of a level are logged.
     fn _is_enabled(&self, py: Python<'_>, level: &str) -> PyResult<bool> {
         let level: LogLevel = level.parse().or_raise(py)?;
         self.with(py, |log| log.is_enabled(level))
@@ -65,8 +66,8 @@ impl Logger {
         &self.shared.name
     }
 
-    /// Lines below it are dropped: "info" at first, or what RNET_LOG says. One of "debug", "info", "warning",
-    /// "error" and "fatal".
+    /// Lowest level that is logged: "info" by default, or the level in RNET_LOG. One of "debug", "info",
+    /// "warning", "error" and "fatal".
     #[getter]
     fn level(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.with(py, |log| log.level().name())
@@ -78,14 +79,14 @@ impl Logger {
         self.with(py, |log| log.set_level(level))
     }
 
-    /// How many lines were held back since the node was opened.
+    /// Number of lines suppressed since the node was opened.
     #[getter]
     fn held_back(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, rnet::Logger::held_back)
     }
 
-    /// Publishes a line of another logging library, whatever the node's level, and without stderr; LogHandler does
-    /// this.
+    /// Publishes a line of another logging library, regardless of the node's level, and without stderr; used
+    /// by LogHandler.
     fn publish(
         &self,
         py: Python<'_>,

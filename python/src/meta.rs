@@ -33,7 +33,11 @@ pub(crate) fn cause_of(py: Python<'_>, name: &str) -> PyResult<LossCause> {
     let found = LossCause::ALL.into_iter().find(|cause| cause.name() == name);
     found.ok_or_else(|| {
         let names = LossCause::ALL.map(LossCause::name).join(", ");
-        errors::bad_value(py, "cause of a gap", format!("{name:?}, known are {names}"))
+        errors::bad_value(
+            py,
+            "cause of a gap",
+            format!("{name:?} is unknown; valid causes are {names}"),
+        )
     })
 }
 

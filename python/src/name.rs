@@ -28,13 +28,13 @@ impl<'py> FromPyObject<'_, 'py> for Name {
             Ok(class) => {
                 let class = class.name()?;
                 format!(
-                    "the name comes first and the type second, as in publisher(\"/topic\", {class}), and the \
-                         class {class} is given"
+                    "the name comes first and the type second, as in publisher(\"/topic\", {class}); got \
+                     the class {class} as name"
                 )
             }
             Err(_) => {
                 let (shown, class) = (object.repr()?, object.get_type().name()?);
-                format!("a name is a str, and {shown} ({class}) is given")
+                format!("a name must be a str, not {shown} ({class})")
             }
         };
         Err(PyTypeError::new_err(why))

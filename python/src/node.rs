@@ -34,12 +34,12 @@ use crate::{compare, events, gate};
 
 /// A named participant of a domain.
 ///
-/// Publishers and subscribers that were made of it keep it alive. `close`, or the end of a `with`
-/// block, closes them all; so does the end of the program. In a process that was forked (by
-/// multiprocessing, say) the nodes of its parent are closed; it can make its own.
+/// Its publishers and subscribers keep it alive. `close`, or the end of a `with` block, closes them all, and
+/// so does the end of the program. In a forked process (such as by multiprocessing) the nodes of the parent
+/// are closed; the child can create its own.
 ///
 /// >>> with rnet.Node("talker") as talker:
-/// ...     talker.publisher("/hello").send(b"nobody listens, which is no error")
+/// ...     talker.publisher("/hello").send(b"hello")  # not an error without subscribers
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Node {
     /// Once it was asked for. Dropped before `shared`, which lets go of it without the GIL.
@@ -49,16 +49,17 @@ pub(crate) struct Node {
 
 #[pymethods]
 impl Node {
-    /// Joins a domain. What is not given is taken from the environment: RNET_DOMAIN (else "0"), RNET_DIR (else
-    /// /dev/shm), RNET_GROUP (else nobody shares the domain), RNET_TUNE_THREADS (else "1"), RNET_SIM_TIME (else "0").
-    /// `state_dir` is where durable state is kept, instead of RNET_STATE_DIR (else $XDG_STATE_HOME/rnet, or
-    /// ~/.local/state/rnet); the domain has a folder of its own in it. With `tune_threads=False` waiting changes
-    /// nothing of the threads that wait: neither the length of their time slices nor the slack of their timers. With
-    /// `sim_time=True` the node's time is what `/clock` says: see `now`.
+    /// Joins a domain. Omitted arguments come from the environment: RNET_DOMAIN (default "0"), RNET_DIR
+    /// (default /dev/shm), RNET_GROUP (default: the domain is not shared with other users), RNET_TUNE_THREADS
+    /// (default "1"), RNET_SIM_TIME (default "0"). `state_dir` is the directory of durable state, instead of
+    /// RNET_STATE_DIR (default $XDG_STATE_HOME/rnet or ~/.local/state/rnet); the domain has its own folder in
+    /// it. With `tune_threads=False`, waiting does not change the time slice or the timer slack of waiting
+    /// threads. With `sim_time=True` the node uses the time of `/clock`: see `now`.
     ///
-    /// Names without a leading `/` go below `namespace` (else RNET_NAMESPACE, else nothing), and `~/x` below the
-    /// node's name. `remap` is a dict of names and what becomes of them, ahead of the rules of RNET_REMAP:
-    /// {"/scan": "/left/scan", "/cam/**": "/left/**", "node:lidar": "eye"}. The first rule that fits counts.
+    /// Names without a leading `/` are placed below `namespace` (default RNET_NAMESPACE, else none), and
+    /// `~/x` below the node's name. `remap` is a dict of names and their replacements, applied before the
+    /// rules of RNET_REMAP: {"/scan": "/left/scan", "/cam/**": "/left/**", "node:lidar": "eye"}. The first
+    /// matching rule applies.
     #[new]
     #[pyo3(signature = (name, *, domain = None, dir = None, group = None, state_dir = None,
         tune_threads = None, sim_time = None, namespace = None, remap = None))]
@@ -94,22 +95,23 @@ impl Node {
         Ok(Node { state: OnceLock::new(), shared })
     }
 
-    /// Publishes on a topic.
+    /// Creates a publisher of a topic.
     ///
-    /// `type` is None for raw bytes, a protobuf message class (of rnet.msgs, rnet.load or protoc), a ctypes.Structure
-    /// class, or a numpy dtype. With `reliable=True` subscribers that ask for it lose nothing, and `on_full` says what
-    /// a send does when one of them is behind: Wait(seconds), "refuse", or Detach(stall_s); the default is Wait(1.0).
-    /// `transient_local=n` keeps the last n messages for subscribers that come later; if they have more than 4096
-    /// bytes, `pool_limit_bytes` (2 GiB by default) must hold n + 1 of them, or the send that has no room raises
-    /// OutOfMemory. `urgent=True` gives the topic the lane that nothing delays. The log grows with the traffic up to
-    /// `log_len_bytes`; `reserve_log=True` takes all of it at once.
+    /// `type` is None for raw bytes, a protobuf message class (from rnet.msgs, rnet.load or protoc), a
+    /// ctypes.Structure class, or a numpy dtype. With `reliable=True`, subscribers that request it lose no
+    /// messages, and `on_full` sets what a send does when one of them is behind: Wait(seconds), "refuse", or
+    /// Detach(stall_s); the default is Wait(1.0). `transient_local=n` keeps the last n messages for
+    /// late-joining subscribers; if these have more than 4096 bytes, `pool_limit_bytes` (default 2 GiB) must
+    /// hold n + 1 of them, otherwise a send without room raises OutOfMemory. `urgent=True` uses the urgent
+    /// lane, which bulk traffic does not delay. The log grows with the traffic up to `log_len_bytes`;
+    /// `reserve_log=True` allocates all of it at once.
     ///
-    /// `deadline=s` promises a message at least every s seconds, `lifespan=s` has no subscriber get a message
-    /// that is older, and `manual_by_topic=s` is alive only for as long as it sends, or calls `assert_alive`,
-    /// every s seconds.
+    /// `deadline=s` promises a message at least every s seconds. `lifespan=s` expires messages that are older
+    /// than s seconds. With `manual_by_topic=s` the publisher is alive only as long as it sends, or calls
+    /// `assert_alive`, every s seconds.
     ///
-    /// `last_will=message` is what each subscriber receives, after all other messages and with `last_will` true,
-    /// when this process dies without having closed the publisher. At most 4096 bytes.
+    /// `last_will=message` is the message that each subscriber receives, after all others and with
+    /// `last_will` true, if this process dies without closing the publisher. At most 4096 bytes.
     #[pyo3(signature = (topic, r#type = None, *, reliable = false, on_full = None,
         transient_local = 0, urgent = false, log_len_bytes = None, reserve_log = false,
         pool_limit_bytes = None, large_depth = None, deadline = None, lifespan = None,
@@ -135,7 +137,11 @@ impl Node {
         let codec = Codec::new(py, r#type)?;
         let on_full = on_full.filter(|given| !given.is_none());
         if !reliable && on_full.is_some() {
-            return Err(bad_value(py, "on_full", "it is for reliable publishers: reliable=True"));
+            return Err(bad_value(
+                py,
+                "on_full",
+                "it needs a reliable publisher: pass reliable=True",
+            ));
         }
         let time = |what, given| qos::optional_seconds(py, what, given);
         let options = PublisherOptions::new()
@@ -159,18 +165,19 @@ impl Node {
 
     /// Subscribes to a topic.
     ///
-    /// `type` is as for `publisher`, and both must agree; None receives everything as bytes. With `on` each message
-    /// goes to that function, on the node's thread for the topic's lane, until the node or the subscriber is closed;
-    /// see `Subscriber.on`. `reliable=True` holds the publisher back rather than lose a message. `transient_local=True`
-    /// first gets what the publisher has kept. `lane` insists on "urgent" or "bulk". `wait` is "adaptive", "spin" or
-    /// "block".
+    /// `type` is as for `publisher`, and both must match; None receives every message as bytes. With `on`,
+    /// each message is passed to that function, on the node's thread for the lane of the topic, until the
+    /// node or the subscriber is closed; see `Subscriber.on`. `reliable=True` makes the publisher wait rather
+    /// than lose a message. `transient_local=True` first receives the messages that the publisher has kept.
+    /// `lane` requires "urgent" or "bulk". `wait` is "adaptive", "spin" or "block".
     ///
-    /// `keep_last=n` passes over all but the last n unread messages of each publisher, and counts them
-    /// as skipped. Without it best_effort subscribers keep the last 10, and reliable ones all;
-    /// `keep_all=True` keeps all that the publisher's log still holds, however old.
+    /// `keep_last=n` skips all but the last n unread messages of each publisher, and counts the skipped ones.
+    /// By default, best-effort subscribers keep the last 10, and reliable ones keep all; `keep_all=True`
+    /// keeps all that the publisher's log still holds.
     ///
-    /// `deadline=s` asks for a message of each publisher at least every s seconds, and `manual_by_topic=s`
-    /// for publishers that show every s seconds that they are alive; see `on_deadline` and `on_liveliness`.
+    /// `deadline=s` requests a message from each publisher at least every s seconds; `manual_by_topic=s`
+    /// requests publishers that assert their liveliness every s seconds; see `on_deadline` and
+    /// `on_liveliness`.
     #[pyo3(signature = (topic, r#type = None, *, on = None, on_error = None, reliable = false,
         transient_local = false, lane = None, keep_last = None, keep_all = false, wait = "adaptive",
         deadline = None, manual_by_topic = None))]
@@ -191,7 +198,7 @@ impl Node {
         manual_by_topic: Option<f64>,
     ) -> PyResult<Py<Subscriber>> {
         if on.is_none() && on_error.is_some() {
-            return Err(bad_value(py, "on_error", "it goes with on: give a callback too"));
+            return Err(bad_value(py, "on_error", "it needs a callback: pass on=... too"));
         }
         let codec = Codec::new(py, r#type)?;
         let lane = lane.map(|lane| qos::lane(py, lane)).transpose()?;
@@ -205,13 +212,13 @@ impl Node {
         self.subscribe_with(py, &topic, options, codec, wait == "spin", (on, on_error))
     }
 
-    /// Subscribes to every topic whose name matches `pattern`, topics that come later included: `*` stands for one
-    /// part of a name and `**` for any number of them. `callback` gets an AnyMessage for each message, on the node's
-    /// threads for the topics' lanes, until the CallbackHandle that this returns is cancelled, which the callback
-    /// may do, or the node is closed.
+    /// Subscribes to every topic whose name matches `pattern`, including topics that are created later: `*`
+    /// matches one part of a name, `**` any number of parts. `callback` gets an AnyMessage for each message,
+    /// on the node's threads for the lanes of the topics, until the returned CallbackHandle is cancelled
+    /// (also within the callback), or the node is closed.
     ///
-    /// `on_error` gets errors, as with `Subscriber.on`, and that of a topic that cannot be subscribed to. The other
-    /// keywords are those of `subscribe`, and hold for each topic.
+    /// `on_error` gets errors, as in `Subscriber.on`, including those of topics that cannot be subscribed.
+    /// The other keyword arguments are those of `subscribe` and apply to each topic.
     #[pyo3(signature = (pattern, callback, /, *, on_error = None, reliable = false,
         transient_local = false, keep_last = None, keep_all = false))]
     fn subscribe_any(
@@ -242,7 +249,7 @@ impl Node {
         Ok(PyState::new(core, self.shared.clone()))
     }
 
-    /// The state of another host, see RemoteState; an answer is waited for `timeout` seconds.
+    /// The state of another host; see RemoteState. `timeout` is the time limit for the answer in seconds.
     #[pyo3(signature = (host, *, timeout = 10.0))]
     fn state_of(&self, py: Python<'_>, host: &str, timeout: f64) -> PyResult<PyRemoteState> {
         PyRemoteState::open(py, &self.shared, host, timeout)
@@ -250,16 +257,16 @@ impl Node {
 
     /// Declares a parameter of this node: a setting that people and other nodes may change while it runs.
     ///
-    /// `default` is what it is where nobody has set it, and says its type: bool, int, float, str, or a
-    /// list of one of them; `type` says it where the default does not (`type=float`, `type=list[str]`). Without
-    /// a default it must have been set before. `min` and `max` bound numbers, `choices` texts, and in a
-    /// list each item; `unit` and `description` are for people. Whoever sets it, with `rnet param set`, as
-    /// state or here, gets BadValue with the reason if the value does not fit, and nothing is changed.
+    /// `default` is the value if none was set, and determines the type: bool, int, float, str, or a list of
+    /// one of them; `type` gives the type if the default does not (`type=float`, `type=list[str]`). Without a
+    /// default, a value must have been set before. `min` and `max` limit numbers, `choices` limits strings,
+    /// in lists each item; `unit` and `description` are for people. Setting a value that is not allowed (with
+    /// `rnet param set`, through the state or here) raises BadValue with the reason and changes nothing.
     ///
-    /// What it was set to outlives the node; with `durable=True` a power cut, too. A value that stands there
-    /// and does not fit is not taken: the parameter becomes its default, with a warning (ParamRefused).
-    /// `read_only=True` refuses to set it while this node runs. `on_change(value)` is called with each new
-    /// value, on a thread of the node's, until the node is closed.
+    /// A set value outlives the node, and with `durable=True` also a reboot. If an existing value is not
+    /// allowed, the parameter gets its default, with a warning (ParamRefused). `read_only=True` rejects
+    /// changes while this node runs. `on_change(value)` is called with each new value, on a thread of the
+    /// node, until the node is closed.
     #[pyo3(signature = (name, *, default = None, r#type = None, min = None, max = None, choices = None,
         unit = "", description = "", read_only = false, durable = false, on_change = None))]
     fn param(
@@ -303,13 +310,14 @@ impl Node {
         Param::declare(py, &self.shared, builder, calls_back)
     }
 
-    /// Answers the calls of a service with `handler`, until the Service that this returns, or the node, is closed.
+    /// Serves the calls of a service with `handler`, until the returned Service, or the node, is closed.
     ///
-    /// `request` and `reply` are types as for `publisher`, None for bytes. `handler(request)` returns the reply, or None
-    /// where `reply` is None; a generator yields as many as it likes, and is closed at a `yield` when its caller wants
-    /// no more. With two parameters it gets a CallContext, and can ask whether it was cancelled. What it raises is a
-    /// CallFailed at the caller. It runs on threads of the service, an async one on the event loop of the caller, `at_once`
-    /// calls at a time (1 to 256); `backlog` calls may wait for it (0 to 65,536), and more are Refused.
+    /// `request` and `reply` are types as for `publisher`, None for bytes. `handler(request)` returns the
+    /// reply, or None if `reply` is None; a generator yields any number of replies, and is closed at a
+    /// `yield` when its caller wants no more. With two parameters it also gets a CallContext, and can check
+    /// for cancellation. An exception in the handler raises CallFailed at the caller. The handler runs on
+    /// threads of the service, an async one on the event loop of the caller of this method, up to `at_once`
+    /// calls at a time (1 to 256); `backlog` calls may wait (0 to 65,536), and further ones are Refused.
     #[pyo3(signature = (name, request, reply, handler, *, backlog = 64, at_once = 1))]
     fn service(
         &self,
@@ -325,8 +333,8 @@ impl Node {
         Service::open(py, &self.shared, &name, (request, reply), handler.into_inner(), limits)
     }
 
-    /// A Client of a service, whose servers may come later. `request` and `reply` are types as for `publisher`,
-    /// None for bytes. Hold one for many calls, of any threads and tasks.
+    /// Creates a Client of a service, whose servers may start later. `request` and `reply` are types as for
+    /// `publisher`, None for bytes. Reuse one client for many calls, from any thread or task.
     #[pyo3(signature = (name, request = None, reply = None))]
     fn client(
         &self,
@@ -338,13 +346,14 @@ impl Node {
         Client::open(py, &self.shared, &name, (request, reply))
     }
 
-    /// Has the goals of an action: a service with feedback, for what takes its time, one goal at a time.
+    /// Serves the goals of an action: a service with feedback for long tasks, one goal at a time.
     ///
-    /// The types are those of goals, feedback and results, as for `publisher`, None for bytes. `handler(goal)` returns
-    /// the result; a generator yields feedback and returns the result, and is closed at a `yield` when the goal is not
-    /// wanted any more. A handler with two parameters gets an ActionContext, with `feedback`, `cancelled` and
-    /// `reason`. `policy` is for a goal that comes while one runs: "reject" refuses it, "queue" has up to `queue` goals
-    /// wait (1 to 65,536), "replace" cancels those that are there. An async handler runs on the caller's event loop.
+    /// The types are those of goals, feedback and results, as for `publisher`, None for bytes.
+    /// `handler(goal)` returns the result; a generator yields feedback and returns the result, and is closed
+    /// at a `yield` when the goal is cancelled. A handler with two parameters also gets an ActionContext,
+    /// with `feedback`, `cancelled` and `reason`. `policy` applies to a goal that arrives while another runs:
+    /// "reject" refuses it, "queue" lets up to `queue` goals wait (1 to 65,536), "replace" cancels the
+    /// existing ones. An async handler runs on the event loop of the caller of this method.
     #[pyo3(signature = (name, goal, feedback, result, handler, *, policy = "reject", queue = None))]
     fn action(
         &self,
@@ -361,8 +370,8 @@ impl Node {
         crate::calls::open_action(py, &self.shared, &name, types, function, (policy, queue))
     }
 
-    /// An ActionClient, whose servers may come later. The types are those of goals, feedback and results, as for
-    /// `publisher`, None for bytes.
+    /// Creates an ActionClient, whose servers may start later. The types are those of goals, feedback and
+    /// results, as for `publisher`, None for bytes.
     #[pyo3(signature = (name, goal = None, feedback = None, result = None))]
     fn action_client(
         &self,
@@ -375,12 +384,13 @@ impl Node {
         ActionClient::open(py, &self.shared, &name, [goal, feedback, result])
     }
 
-    /// The pushing end of a work queue, whose workers may come later: a Pusher.
+    /// Creates a Pusher, the sending end of a work queue, whose workers may start later.
     ///
-    /// `job` is a type as for `publisher`, None for bytes. `backlog` jobs may be open at a time (1 to 65,536); `wait` is
-    /// how long a push waits for room, in seconds, before it raises LimitReached. A worker that does not acknowledge
-    /// within `ack_within` seconds counts as lost. `on_undelivered` gets an Undelivered for each job that nobody has
-    /// acknowledged, on a thread of the pusher's; without it, a line of the node's log says so.
+    /// `job` is a type as for `publisher`, None for bytes. Up to `backlog` jobs may be open at a time (1 to
+    /// 65,536); `wait` is the time in seconds that a push waits for room before it raises LimitReached. A
+    /// worker that does not acknowledge within `ack_within` seconds counts as lost. `on_undelivered` gets an
+    /// Undelivered for each job that was not acknowledged, on a thread of the pusher; without it, the node
+    /// logs a line.
     #[pyo3(signature = (name, job = None, *, backlog = 1024, wait = 0.0, ack_within = None, on_undelivered = None))]
     fn push(
         &self,
@@ -397,11 +407,12 @@ impl Node {
         Pusher::open(py, &self.shared, (&name, job), settings)
     }
 
-    /// A worker of a work queue, which has one job at a time: a Puller. `job` is a type as for `push`.
+    /// Creates a Puller, a worker of a work queue, which has one job at a time. `job` is a type as for
+    /// `push`.
     ///
-    /// With a handler `on` it is a Service, which calls it with each job on a thread of its own (an async one on the event
-    /// loop of the caller), until it is closed; with two parameters it gets a JobContext. Its return acknowledges the job;
-    /// what it raises fails it.
+    /// With a handler `on` it returns a Service, which calls the handler with each job on its own thread (an
+    /// async one on the event loop of the caller) until it is closed; a handler with two parameters also gets
+    /// a JobContext. Returning acknowledges the job; an exception fails it.
     #[pyo3(signature = (name, job = None, *, on = None))]
     fn pull(
         &self,
@@ -417,12 +428,13 @@ impl Node {
         Ok(Py::new(py, service)?.into_any())
     }
 
-    /// Receives a command: gives the messages of the one driver in force to `apply`, or publishes them on the topic
-    /// `forward` without Python. Falls back when none comes within `deadline_ms`, the driver is gone, or `apply` raises.
+    /// Receives a command: passes the messages of the one driver in force to `apply`, or publishes them on
+    /// the topic `forward` without Python. Falls back if no command arrives within `deadline_ms`, the driver
+    /// is gone, or `apply` raises.
     ///
-    /// `message` is a type as for `publisher`, None for bytes. `fallback` is a message; "zero", the type's default; "hold",
-    /// the last command; or a function, which gets the reason. Both functions run on a thread that does nothing else.
-    /// Raises ReceiverExists if the topic has a receiver.
+    /// `message` is a type as for `publisher`, None for bytes. `fallback` is a message; "zero", the default
+    /// of the type; "hold", the last command; or a function, which gets the reason. Both functions run on a
+    /// dedicated thread. Raises ReceiverExists if the topic has a receiver.
     #[pyo3(signature = (topic, message, apply = None, *, forward = None, fallback, deadline_ms = 100.0))]
     fn command(
         &self,
@@ -438,9 +450,10 @@ impl Node {
         Command::open(py, &self.shared, (&topic, message), target, fallback, deadline_ms)
     }
 
-    /// Takes authority over a command, if nobody has it or a driver of a lower `priority`, and returns a Driver. It ends
-    /// `lease_ms` after the last command or renewal; with `auto_retake`, each `send` asks for it again. `timeout`, in
-    /// seconds, is for a receiver to be there. Raises NotInForce if another driver has it; Timeout.
+    /// Takes authority over a command, if no driver has it or its driver has a lower `priority`, and returns
+    /// a Driver. Authority ends `lease_ms` after the last command or renewal; with `auto_retake`, each `send`
+    /// requests it again. `timeout` is the time in seconds to wait for a receiver. Raises NotInForce if
+    /// another driver has authority; Timeout.
     #[pyo3(signature = (topic, message = None, *, priority = 0, lease_ms = 200.0, auto_retake = false,
         timeout = Some(10.0)), text_signature = "($self, topic, message=None, *, priority=0, lease_ms=200.0, \
         auto_retake=False, timeout=10.0)")]
@@ -463,16 +476,16 @@ impl Node {
         )
     }
 
-    /// Calls `callback` each time `period` seconds are over, or once with `once=True`, with a Tick, on the
-    /// node's thread for the bulk lane, or for the urgent one with `urgent=True`. Ends when the Timer that
-    /// it returns is cancelled, which the callback may do, or the node is closed.
+    /// Calls `callback` with a Tick every `period` seconds, or only once with `once=True`, on the node's
+    /// thread for the bulk lane, or for the urgent one with `urgent=True`. Ends when the returned Timer is
+    /// cancelled (also within the callback), or the node is closed.
     ///
-    /// The callbacks of one lane, of messages and of timers, share a thread, in one order: when one has
-    /// ended, the timers that are due by then run, the one that was due first before the others, and then
-    /// the next message. Each tick is due a period after the last was, however late that was taken; one that
-    /// was not taken when the next is due is skipped and counted (Tick.missed, Timer.missed). What a
-    /// callback raises goes to sys.unraisablehook, and the next tick to the callback. An async callback runs on the
-    /// event loop of the caller; ticks that come before its end are skipped.
+    /// The callbacks of one lane, of messages and of timers, share a thread: when one has ended, the timers
+    /// that are due run, the earliest first, and then the next message. Each tick is due one period after the
+    /// previous one was due, however late that one ran; a tick that has not run when the next one is due is
+    /// skipped and counted (Tick.missed, Timer.missed). Exceptions of a callback go to sys.unraisablehook,
+    /// and the timer continues. An async callback runs on the event loop of the caller; ticks that come
+    /// before its end are skipped.
     #[pyo3(signature = (period, callback, /, *, once = false, urgent = false))]
     fn timer(
         &self,
@@ -496,20 +509,20 @@ impl Node {
         Logger::new(self.shared.clone())
     }
 
-    /// The robot's time, in ns: that of the host, as rnet.now_ns(), or with sim_time what the last Clock
-    /// message on `/clock` said, and 0 until the first one came. Timers and rates of the node follow it; stamps
-    /// of messages, deadlines, lifespans, liveliness and time-outs go by the host's clock.
+    /// The time of the robot in ns: the host's time, as rnet.now_ns(), or with sim_time the time of the last
+    /// Clock message on `/clock`, and 0 before the first one. Timers and rates of the node follow it; message
+    /// stamps, deadlines, lifespans, liveliness and timeouts use the host's clock.
     fn now(&self, py: Python<'_>) -> PyResult<u64> {
         self.shared.with(py, rnet::Node::now)
     }
 
-    /// Whether the node's time is simulated.
+    /// Whether the node uses simulated time.
     #[getter]
     fn sim_time(&self, py: Python<'_>) -> PyResult<bool> {
         self.shared.with(py, rnet::Node::is_sim_time)
     }
 
-    /// A Rate of `hz` turns a second of the node's time.
+    /// Creates a Rate of `hz` iterations per second of the node's time.
     fn rate(&self, py: Python<'_>, hz: f64) -> PyResult<Rate> {
         self.shared.with(py, |node| node.rate(hz))?.or_raise(py).map(Rate::of)
     }
@@ -521,54 +534,55 @@ impl Node {
         py.detach(|| self.shared.node().map(|node| node.on_node(hook))).or_raise(py)
     }
 
-    /// Calls `callback` with an EndpointEvent for each publisher and subscriber of the domain, those of this node
-    /// included: once for each that exists, once for each that is opened, and once when one of them goes. Runs on
-    /// the node's thread for the bulk lane, until the CallbackHandle that this returns is cancelled, which the
-    /// callback may do, or the node is closed. What it raises goes to sys.unraisablehook.
+    /// Calls `callback` with an EndpointEvent for each publisher and subscriber of the domain, including
+    /// those of this node: once for each existing one, once when one is opened, and once when one closes.
+    /// Runs on the node's thread for the bulk lane, until the returned CallbackHandle is cancelled (also
+    /// within the callback), or the node is closed. Exceptions go to sys.unraisablehook.
     #[pyo3(signature = (callback, /))]
     fn on_endpoint(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
         self.keep_handle(py, |node| CallbackHandle::on_endpoint(py, node, callback))
     }
 
-    /// The types of a topic's publishers, as a list of PublishedType: what travels with the topic, for
-    /// recorders and tools. A look at the domain, of about a millisecond.
+    /// The types of a topic's publishers, as a list of PublishedType, for recorders and tools. Reads the
+    /// domain, which takes about a millisecond.
     fn published_types(&self, py: Python<'_>, topic: &str) -> PyResult<Vec<Py<PyAny>>> {
         let NodeShared { domain, path, group, .. } = &*self.shared;
         compare::published_types(py, topic, (domain, path, group.as_deref()))
     }
 
-    /// The node's name, with its leading slash.
+    /// Name of the node, with its leading slash.
     #[getter]
     fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// The domain's id.
+    /// Id of the domain.
     #[getter]
     fn domain(&self) -> &str {
         &self.shared.domain
     }
 
-    /// Exceptions of its callbacks, timers and handlers so far. `/log` has them, at most one a second of each function.
+    /// Exceptions in its callbacks, timers and handlers so far. `/log` has them, at most one per second for
+    /// each function.
     #[getter]
     fn callback_errors(&self, py: Python<'_>) -> PyResult<u64> {
         self.shared.with(py, rnet::Node::callback_errors)
     }
 
-    /// The domain's directory.
+    /// Directory of the domain.
     #[getter]
     fn domain_path(&self) -> String {
         self.shared.path.display().to_string()
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.shared.is_closed()
     }
 
-    /// Closes the node's publishers and subscribers and leaves the domain. Waits for callbacks
-    /// that are running, unless Ctrl-C ends the wait; async ones go on. Samples that were received stay.
+    /// Closes the node's publishers and subscribers and leaves the domain. Waits for running callbacks,
+    /// unless Ctrl-C ends the wait; async ones continue. Received samples stay valid.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         gate::close(py, self.closing())
     }

@@ -22,11 +22,11 @@ type Inner = rnet::Param<Value>;
 /// What the Python object and its node share: the parameter, and its callbacks, which run as long as the node is there.
 type ParamCore = Held<(Inner, Vec<WatchHandle>)>;
 
-/// A parameter of a node; `Node.param` declares it.
+/// A parameter of a node, declared with `Node.param`.
 ///
-/// `get()`, or `value`, is what it is now: a read of shared memory that waits for nobody, made for
-/// every turn of a loop. `set()` sets it as anybody may; a value that does not fit is a BadValue with
-/// the reason, here as in every other process. It outlives its node.
+/// `get()`, or `value`, returns the current value: a read of shared memory that never waits, suitable for
+/// each iteration of a loop. `set()` sets it; a value that is not allowed raises BadValue with the reason,
+/// here as in every other process. The value outlives the node.
 ///
 /// >>> gain = node.param("/gain", default=1.0, min=0, max=10, unit="1/s")
 /// >>> gain.set(2.5)
@@ -41,10 +41,10 @@ pub(crate) struct Param {
     core: Arc<ParamCore>,
     node: Arc<NodeShared>,
     kind: ParamKind,
-    /// Its name in its node: `/gain`.
+    /// Name within its node: `/gain`.
     #[pyo3(get)]
     name: String,
-    /// Its key in the state: `/params/arm/gain`.
+    /// Key in the state: `/params/arm/gain`.
     #[pyo3(get)]
     key: String,
     refused: Option<Refused>,
@@ -92,7 +92,8 @@ impl Param {
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         let Some(Refused { value, why, set_by, .. }) = &self.refused else { return Ok(()) };
         let words = self.core.what();
-        let text = format!("{words}: {value}, set by {set_by}, {why}; it is its default now");
+        let text =
+            format!("{words}: {value}, set by {set_by}, {why}; the parameter keeps its default");
         let class = py.import("rnet.errors")?.getattr("ParamRefused")?;
         py.import("warnings")?.call_method1("warn", (text, class, 2))?;
         Ok(())
@@ -101,27 +102,27 @@ impl Param {
 
 #[pymethods]
 impl Param {
-    /// The present value.
+    /// The current value.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = self.core.with(|(param, _)| param.get()).or_raise(py)?;
         to_object(py, &value)
     }
 
-    /// Sets it. An int is a number for a parameter that is float.
+    /// Sets the value. An int is converted for a float parameter.
     #[pyo3(signature = (value, /))]
     fn set(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = of_object(self.core.what(), value)?;
         self.detached(py, |param| param.set(value))
     }
 
-    /// Makes it its default, as if nobody had set it.
+    /// Resets it to its default, as if it had never been set.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.detached(py, Inner::reset)
     }
 
-    /// Has `callback(value)` called with each new value from now on, whoever set it, on a thread of the
-    /// node's, until the node is closed. What it raises goes to `sys.unraisablehook`. Returns the callback,
-    /// so that it may be used as a decorator.
+    /// Registers `callback(value)`, which is called with each new value, whichever node sets it, on a thread
+    /// of the node, until the node is closed. Exceptions go to `sys.unraisablehook`. Returns the callback, so
+    /// that it can be used as a decorator.
     #[pyo3(signature = (callback, /))]
     fn on_change(&self, py: Python<'_>, callback: Callback) -> PyResult<Py<PyAny>> {
         // As a slow function: the newest value.
@@ -141,13 +142,13 @@ impl Param {
         Ok(callback.into_inner())
     }
 
-    /// The type of its values: "float", "list[str]".
+    /// Type of its values, such as "float" or "list[str]".
     #[getter]
     fn r#type(&self) -> &'static str {
         self.kind.name()
     }
 
-    /// The value that stood there when it was declared and did not fit, and why, in words; else None.
+    /// The value that existed at the declaration and was not allowed, with the reason; None otherwise.
     #[getter]
     fn refused(&self) -> Option<String> {
         let Refused { value, why, .. } = self.refused.as_ref()?;
@@ -181,7 +182,9 @@ pub(crate) fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
         _ => given.str()?.to_cow()?.into_owned(),
     };
     ParamKind::of_name(&name).ok_or_else(|| {
-        let why = format!("{name} is none of bool, int, float, str, and list[...] of one of them");
+        let why = format!(
+            "{name} is not a parameter type: use bool, int, float, str, or list[...] of one of them"
+        );
         bad_value(given.py(), "type", why)
     })
 }
@@ -202,7 +205,7 @@ pub(crate) fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Valu
         None => {
             let name = object.get_type().fully_qualified_name()?;
             Err(PyTypeError::new_err(format!(
-                "{words} cannot be a {name}: it is a bool, int, float, str or a list of one"
+                "{words} cannot be a {name}: use a bool, int, float, str or a list of one of them"
             )))
         }
     }

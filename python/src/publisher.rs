@@ -222,9 +222,9 @@ impl Drop for PublisherCore {
     }
 }
 
-/// Sends messages on one topic. Made by `Node.publisher`.
+/// Sends messages on one topic. Created by `Node.publisher`.
 ///
-/// Any thread may use it; a send from one waits for that of another.
+/// Any thread may use it; concurrent sends wait for each other.
 ///
 /// >>> jobs = node.publisher("/jobs", reliable=True, on_full=rnet.Wait(5))
 /// >>> worker = node.subscribe("/jobs", reliable=True)
@@ -236,7 +236,7 @@ impl Drop for PublisherCore {
 pub(crate) struct Publisher {
     core: Arc<PublisherCore>,
     codec: Codec,
-    /// The publisher's id, which each of its messages carries.
+    /// Id of the publisher, which each of its messages carries.
     #[pyo3(get)]
     id: u64,
     /// Keeps the node's callbacks running.
@@ -266,12 +266,12 @@ impl Publisher {
 
 #[pymethods]
 impl Publisher {
-    /// Sends one message: an object with the buffer protocol (bytes, bytearray, memoryview, numpy
-    /// array, ctypes structure), or an object of the topic's type.
+    /// Sends one message: an object with the buffer protocol (bytes, bytearray, memoryview, numpy array,
+    /// ctypes structure), or an object of the topic's type.
     ///
-    /// With it goes what is given: an Origin, of a message that is forwarded; a source time in ns since
-    /// 1970 UTC; a correlation number, which ties it to another message; a KnownGap, messages that are
-    /// missing right before it, which each subscriber counts as lost. A Sample has attributes of these names.
+    /// Optional metadata: `origin` of a forwarded message, an Origin; `source_ns`, a time in ns since 1970
+    /// UTC; `correlation`, a number that links it to another message; `gap`, a KnownGap: messages missing
+    /// directly before it, which each subscriber counts as lost. A Sample has attributes of these names.
     ///
     /// If it raises, nothing was sent: Full, OutOfMemory, MessageTooLarge, Closed, BadValue.
     #[pyo3(signature = (message, /, *, origin = None, source_ns = None, correlation = None, gap = None))]
@@ -303,11 +303,10 @@ impl Publisher {
         this.send_bytes(py, Bytes::of(&object)?.as_slice())
     }
 
-    /// Makes a message the last will in place of the one that `last_will` has given when the publisher was opened;
-    /// None takes it back.
+    /// Replaces the last will that was set with `last_will` when the publisher was opened; None removes it.
     ///
-    /// Raises BadValue if the publisher was opened without a last will, or the message has more than 4096 bytes; the
-    /// will is then as before.
+    /// Raises BadValue if the publisher was opened without a last will, or if the message has more than 4096
+    /// bytes; the previous will then stays.
     #[pyo3(signature = (message, /))]
     fn set_last_will(&self, py: Python<'_>, message: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let Some(message) = message else {
@@ -318,24 +317,24 @@ impl Publisher {
         self.core.with_detached(py, |inner| inner.set_last_will(bytes))
     }
 
-    /// Has each subscriber count `size` messages as lost for this cause ("overrun", "link", "restart",
-    /// "detached"): messages that are known to be missing before what is sent next. Nothing is sent.
+    /// Makes each subscriber count `size` messages as lost with this cause ("overrun", "link", "restart",
+    /// "detached"): messages known to be missing before the next one. Sends nothing.
     #[pyo3(signature = (cause, size))]
     fn publish_gap(&self, py: Python<'_>, cause: &str, size: u64) -> PyResult<()> {
         let cause = meta::cause_of(py, cause)?;
         self.core.with_detached(py, |inner| inner.publish_gap(cause, size))
     }
 
-    /// Sends many messages with one call, each row of an array as one; returns how many that were.
+    /// Sends many messages with one call, each row of an array as one message; returns the number sent.
     ///
-    /// On a topic with a type `messages` is a numpy array of the type's dtype, or an array of the
-    /// ctypes structure (`(Point * n)(...)`). On one of raw bytes it is any C-contiguous array of
-    /// one or more dimensions; a message is what `messages[i]` is.
+    /// On a topic with a type, `messages` is a numpy array of the type's dtype, or an array of the ctypes
+    /// structure (`(Point * n)(...)`). On a raw topic it is any C-contiguous array of one or more dimensions;
+    /// message i is `messages[i]`.
     ///
-    /// As if each was given to `send`, in that order. If one cannot be sent, what `send` raises is
-    /// raised, with an attribute `sent`: how many were sent before it. `messages[error.sent:]`
-    /// were not. The same goes for what a signal handler raises, and for Closed if another thread
-    /// closes the publisher meanwhile. What other threads send may come in between.
+    /// It is equivalent to calling `send` for each in order. If one cannot be sent, the error of `send` is
+    /// raised with an attribute `sent`, the number sent before it; `messages[error.sent:]` were not sent. The
+    /// same applies to exceptions of signal handlers, and to Closed if another thread closes the publisher
+    /// meanwhile. Messages of other threads may be interleaved.
     #[pyo3(signature = (messages, /))]
     fn send_many(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<usize> {
         let rows = self.codec.rows(py, self.core.topic())?;
@@ -344,7 +343,7 @@ impl Publisher {
 
     /// Lends memory to be filled in place and then sent: `with pub.loan(n) as buf: buf[:] = ...`.
     ///
-    /// `len` is in bytes; it may be left out where the topic's type says it.
+    /// `len` is in bytes; it may be omitted if the topic has a type of fixed length.
     #[pyo3(signature = (len = None))]
     fn loan(&self, py: Python<'_>, len: Option<usize>) -> PyResult<Loan> {
         let fixed = match &self.codec.message_type {
@@ -352,12 +351,12 @@ impl Publisher {
             MessageType::Plain(_) | MessageType::Raw | MessageType::Protobuf(_) => None,
         };
         let Some(len) = len.or(fixed) else {
-            return Err(errors::bad_value(py, "loan", "say how many bytes: loan(len)"));
+            return Err(errors::bad_value(py, "loan", "pass the number of bytes: loan(len)"));
         };
         Loan::open(py, self.core.clone(), len)
     }
 
-    /// Waits until at least `n` subscribers are served: whatever is sent then reaches them.
+    /// Waits until at least `n` subscribers are connected: messages sent from then on reach them.
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_subscribers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
         let changes = self.core.look(py, |inner| inner.match_changes())?;
@@ -374,32 +373,32 @@ impl Publisher {
         WaitLimit::new(py, timeout)?.run(py, wait)
     }
 
-    /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or does not fit.
+    /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or is incompatible.
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::hook(callback.for_threads(py, None)?, events::matched);
         self.core.look(py, |inner| inner.on_match(hook))
     }
 
-    /// Calls `callback` with a DeadlineMissed when a period of the deadline has ended without a message.
+    /// Calls `callback` with a DeadlineMissed when a deadline period has ended without a message.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::hook(callback.for_threads(py, None)?, events::deadline_missed);
         self.core.look(py, |inner| inner.on_deadline(hook))
     }
 
-    /// Shows that the publisher is alive without sending, if its liveliness is manual_by_topic.
+    /// Asserts liveliness without sending, for publishers with manual_by_topic.
     fn assert_alive(&self, py: Python<'_>) -> PyResult<()> {
         self.core.with_detached(py, |inner| inner.assert_alive())
     }
 
-    /// Periods of its deadline so far in which it sent nothing.
+    /// Number of deadline periods without a message so far.
     #[getter]
     fn deadline_missed(&self, py: Python<'_>) -> PyResult<u64> {
         self.core.with_detached(py, |inner| Ok(inner.deadline_missed()))
     }
 
-    /// How many subscribers are served now.
+    /// Number of connected subscribers now.
     #[getter]
     fn subscriber_count(&self, py: Python<'_>) -> PyResult<usize> {
         self.core.with_detached(py, |inner| Ok(inner.subscriber_count()))
@@ -411,39 +410,39 @@ impl Publisher {
         self.core.with_detached(py, |inner| Ok(inner.sent()))
     }
 
-    /// Bytes of shared memory that the publisher takes now.
+    /// Bytes of shared memory that the publisher uses now.
     #[getter]
     fn memory_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.core.with_detached(py, |inner| Ok(inner.memory_bytes()))
     }
 
-    /// Errors of subscribers that did not fit, oldest first.
+    /// Errors of incompatible subscribers, oldest first.
     #[getter]
     fn incompatible(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let found = self.core.with_detached(py, |inner| Ok(inner.incompatible()))?;
         Ok(found.iter().map(|e| errors::raise(py, e).into_value(py).into_any()).collect())
     }
 
-    /// Loans that had to be copied because a view of them outlived the loan.
+    /// Number of loans that were copied because a view of them outlived the loan.
     #[getter]
     fn copied_loans(&self) -> u64 {
         self.core.copied.load(Ordering::Relaxed)
     }
 
-    /// The topic.
+    /// Topic of the publisher.
     #[getter]
     fn topic(&self) -> &str {
         self.core.topic()
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.core.is_closed()
     }
 
-    /// Leaves the topic. What was sent can still be received by those who are reading. A send of
-    /// another thread that waits for slow subscribers ends with Closed.
+    /// Leaves the topic. Readers can still receive what was sent. A send in another thread that waits for
+    /// slow subscribers raises Closed.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }

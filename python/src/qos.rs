@@ -57,7 +57,7 @@ pub(crate) fn subscriber(
     keep_all: bool,
 ) -> PyResult<SubscriberOptions> {
     if keep_all && keep_last.is_some() {
-        return Err(bad_value(py, "keep_all", "it contradicts keep_last: give one of them"));
+        return Err(bad_value(py, "keep_all", "it contradicts keep_last: pass only one of them"));
     }
     Ok(SubscriberOptions::new()
         .when(reliable, SubscriberOptions::reliable)

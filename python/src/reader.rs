@@ -116,7 +116,7 @@ impl<R: Receiver> Reader<R> {
 
     fn has_callback(&self) -> Error {
         let what = format!("use of {}", self.names.itself);
-        Error::BadValue { what, why: format!("its {} go to the callback given with on", R::ITEMS) }
+        Error::BadValue { what, why: format!("its {} go to the callback passed as on", R::ITEMS) }
     }
 
     fn interrupt(&self) {

@@ -48,9 +48,9 @@ impl Body for SampleBody {
 
 It has the buffer protocol, read-only: bytes(sample), memoryview(sample) and
 numpy.frombuffer(sample, dtype) work, and the latter two copy nothing. The memory of a large
-message (more than 4096 bytes) is the publisher's own; of a small one the copy that the subscriber
-made of the log. It stays as it is as long as the sample or any view of it lives, even after
-subscriber and node are closed. A subscriber can hold 64 large samples per publisher at a time.
+message (more than 4096 bytes) is the publisher's own; a small one is a copy from the publisher's
+log. The content does not change while the sample or a view of it exists, even after the
+subscriber and the node are closed. A subscriber can hold 64 large samples per publisher at a time.
 
 >>> scans, heard = node.publisher(\"/scan\"), node.subscribe(\"/scan\")
 >>> scans.wait_for_subscribers()
@@ -62,21 +62,21 @@ subscriber and node are closed. A subscriber can hold 64 large samples per publi
     fn getters() -> Vec<Getter<Self>> {
         vec![
             getter(c"data", c"The message, as a read-only memoryview.", |object, _| value(object, PyMemoryView::from(object)?)),
-            getter(c"value", c"The message as an object of the subscriber's type, made anew each time; of raw bytes, the sample itself.
-Raises Malformed for bytes that are no message of a protobuf type.", |object, body| {
+            getter(c"value", c"The message as an object of the subscriber's type, created on each access; for raw bytes, the sample itself.
+Raises Malformed if the bytes do not decode as the protobuf type.", |object, body| {
                     Ok(body.decoder.value_of_sample(object, &body.sample, &body.told)?.unbind())
                 }),
-            getter(c"seq", c"Number of the message, counted per publisher from 0.", |object, body| value(object, body.sample.seq())),
-            getter(c"sent_ns", c"When it was sent, in ns of CLOCK_MONOTONIC: the clock of time.monotonic_ns().", |object, body| value(object, body.sample.sent_ns())),
-            getter(c"taken_ns", c"When the subscriber took it out of the log, in ns of the same clock.", |object, body| value(object, body.sample.taken_ns())),
-            getter(c"latency_ns", c"How long it took from sending to taking, in ns.", |object, body| {
+            getter(c"seq", c"Sequence number of the message, per publisher, from 0.", |object, body| value(object, body.sample.seq())),
+            getter(c"sent_ns", c"Time of sending, in ns of CLOCK_MONOTONIC, the clock of time.monotonic_ns().", |object, body| value(object, body.sample.sent_ns())),
+            getter(c"taken_ns", c"Time at which the subscriber took it from the log, in ns of the same clock.", |object, body| value(object, body.sample.taken_ns())),
+            getter(c"latency_ns", c"Time from sending to taking, in ns.", |object, body| {
                     value(object, body.sample.taken_ns().saturating_sub(body.sample.sent_ns()))
                 }),
-            getter(c"origin", c"Where it was first sent, an Origin, if it is forwarded and says so; else None.", |object, body| meta::origin(object.py(), body.sample.origin())),
-            getter(c"source_ns", c"The time of its source, in ns since 1970 UTC; None if it does not say so.", |object, body| value(object, body.sample.source_ns())),
-            getter(c"correlation", c"What ties it to another message, a number; None if it does not say so.", |object, body| value(object, body.sample.correlation())),
-            getter(c"gap", c"What its publisher knows to be missing right before it, a KnownGap; None for nothing.", |object, body| meta::gap(object.py(), body.sample.meta().gap)),
-            getter(c"last_will", c"Whether it is its publisher's last will: the process of the publisher has died.", |object, body| {
+            getter(c"origin", c"Origin of a forwarded message: where it was first sent; None if not set.", |object, body| meta::origin(object.py(), body.sample.origin())),
+            getter(c"source_ns", c"Source time in ns since 1970 UTC; None if not set.", |object, body| value(object, body.sample.source_ns())),
+            getter(c"correlation", c"Correlation number, which links it to another message; None if not set.", |object, body| value(object, body.sample.correlation())),
+            getter(c"gap", c"KnownGap: messages that the publisher knows to be missing directly before this one; None if none are.", |object, body| meta::gap(object.py(), body.sample.meta().gap)),
+            getter(c"last_will", c"Whether it is the last will of its publisher, whose process has died.", |object, body| {
                     value(object, body.sample.is_last_will())
                 }),
             getter(c"publisher", c"Id of the publisher, the same for all its messages.", |object, body| value(object, body.sample.publisher())),

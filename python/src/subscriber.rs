@@ -22,15 +22,15 @@ use crate::waiters;
 use crate::waitset::WaitSet;
 use crate::{batch, sample};
 
-/// Receives the messages of one topic. Made by `Node.subscribe`.
+/// Receives the messages of one topic. Created by `Node.subscribe`.
 ///
-/// `for message in subscriber` receives for ever, and so does `async for`; what happens to single
-/// publishers, and malformed messages, are counted in `stats` and skipped. While the only
-/// publishers are incompatible, a loop warns once (NotHeard). Messages are Sample
-/// objects, or objects of the topic's type if the subscriber was made with one; the methods whose
-/// names have `sample` in them give samples, with their time stamps, in both cases.
+/// `for message in subscriber` receives until the subscriber is closed, and so does `async for`; events of
+/// single publishers, and malformed messages, are counted in `stats` and skipped. While all publishers are
+/// incompatible, a loop warns once (NotHeard). Messages are Sample objects, or objects of the topic's type if
+/// the subscriber was created with a type; methods with `sample` in their names return samples, with their
+/// timestamps, in both cases.
 ///
-/// Any thread may use it; each message goes to one of those that wait.
+/// Any thread may use it; each message goes to one of the waiting threads.
 ///
 /// >>> speech, hearing = node.publisher("/speech"), node.subscribe("/speech", bytes)
 /// >>> speech.wait_for_subscribers()
@@ -226,17 +226,17 @@ impl Subscriber {
 
 #[pymethods]
 impl Subscriber {
-    /// The next message; waits for it, `timeout` seconds or for as long as it takes.
+    /// Waits for the next message, up to `timeout` seconds; None: no limit.
     ///
-    /// Raises Timeout; and, once each, what happened to a single publisher while the others go on:
-    /// PeerLost, Detached, IncompatibleType, IncompatibleQos, Corrupt, TooManyPins. And Malformed,
-    /// for bytes that are no message of the topic's type: they are skipped.
+    /// Raises Timeout; once each, errors of a single publisher while the others continue: PeerLost, Detached,
+    /// IncompatibleType, IncompatibleQos, Corrupt, TooManyPins; and Malformed for a message that cannot be
+    /// decoded, which is skipped.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.take(py, Which::Next, timeout, false)
     }
 
-    /// As `recv`, as a Sample.
+    /// As `recv`, but returns a Sample.
     #[pyo3(signature = (timeout = None))]
     fn recv_sample<'py>(
         &self,
@@ -246,24 +246,24 @@ impl Subscriber {
         self.take(py, Which::Next, timeout, true)
     }
 
-    /// The next message if it is there, else None.
+    /// The next message if one is available, else None.
     fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.look(py, false)
     }
 
-    /// As `try_recv`, as a Sample.
+    /// As `try_recv`, but returns a Sample.
     fn try_recv_sample<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.look(py, true)
     }
 
-    /// The newest message that was not received yet; older ones are skipped and counted as
-    /// such. Waits for one if there is none.
+    /// The newest unread message; older ones are skipped and counted as skipped. Waits for one if there are
+    /// none.
     #[pyo3(signature = (timeout = None))]
     fn latest<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.take(py, Which::Newest, timeout, false)
     }
 
-    /// As `latest`, as a Sample.
+    /// As `latest`, but returns a Sample.
     #[pyo3(signature = (timeout = None))]
     fn latest_sample<'py>(
         &self,
@@ -273,25 +273,24 @@ impl Subscriber {
         self.take(py, Which::Newest, timeout, true)
     }
 
-    /// Up to `max` messages as one numpy array, one after the other: waits for the first, and
-    /// takes of the others what is there. The array is the caller's own.
+    /// Up to `max` messages as one numpy array: waits for the first, and takes further ones that are
+    /// available. The array belongs to the caller.
     ///
-    /// On a topic with a type the array has the type's dtype (a ctypes structure has one, too). On
-    /// one of raw bytes `dtype` says how to read the messages, each of which must be as long as
-    /// it; one that is not ends the array before it, and is refused with BadValue until `recv`
-    /// takes it. `max` is as many as 64 KiB hold, one at least, if it is not given.
+    /// On a topic with a type the array has the type's dtype (also for a ctypes structure). On a raw topic
+    /// `dtype` sets how to read the messages, each of which must have its length; a message of another length
+    /// ends the array before it, and raises BadValue until `recv` takes it. The default of `max` is the
+    /// number of messages that fit into 64 KiB, at least one.
     ///
-    /// `out`, an array of that dtype, is filled from its beginning and nothing is allocated; the
-    /// result is the part of it that was filled. No other thread may resize it meanwhile: numpy
-    /// lets `out.resize(n, refcheck=False)` free memory that is being written to. With
-    /// `stamps=True` there are two arrays: the messages, and when they were sent (int64, ns of
-    /// CLOCK_MONOTONIC, the clock of time.monotonic_ns()).
+    /// `out`, an array of that dtype, is filled from its beginning without allocation; the result is the part
+    /// that was filled. No other thread may resize it meanwhile: numpy's `out.resize(n, refcheck=False)` can
+    /// free memory that is being written to. With `stamps=True` two arrays are returned: the messages, and
+    /// their send times (int64, ns of CLOCK_MONOTONIC, the clock of time.monotonic_ns()).
     ///
-    /// Raises what `recv` does, but never with messages in hand: an error behind messages is
-    /// raised by the next call. MissingNumpy if numpy is not installed; TypeError for types
-    /// without a dtype. What a signal handler raises (KeyboardInterrupt) while the call returns
-    /// takes the place of its result, as with every call: the messages of this call, `max` at
-    /// most, are then lost to the program, and not counted in `lost`.
+    /// Raises the errors of `recv`, but never after taking messages: an error after messages is raised by the
+    /// next call. MissingNumpy if numpy is not installed; TypeError for types without a dtype. An exception
+    /// of a signal handler (KeyboardInterrupt) while the call returns replaces its result, as with every
+    /// call: the messages of this call, at most `max`, are then lost to the program, and not counted in
+    /// `lost`.
     #[pyo3(signature = (max = None, timeout = None, *, out = None, dtype = None, stamps = false))]
     fn recv_many<'py>(
         &self,
@@ -312,16 +311,15 @@ impl Subscriber {
         Samples { subscriber: slf }
     }
 
-    /// The next message, to be awaited in asyncio.
+    /// The next message, as a coroutine for asyncio.
     ///
-    /// A coroutine: it takes the message at the moment at which it returns it. If it is cancelled, by
-    /// a time-out for one, it has taken none, and the message is the next one for whoever receives.
-    /// Threads may receive at the same time.
+    /// It takes the message at the moment at which it returns it. If it is cancelled, such as by a timeout,
+    /// it has not taken a message. Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
         Subscriber::awaited(slf, false, false)
     }
 
-    /// As `recv_async`, as a Sample.
+    /// As `recv_async`, but returns a Sample.
     fn recv_sample_async(slf: Py<Self>) -> Next {
         Subscriber::awaited(slf, true, false)
     }
@@ -347,63 +345,62 @@ impl Subscriber {
         py.detach(begin).or_raise(py)
     }
 
-    /// A descriptor that is readable when there may be a message, or an error: for loops that wait for
-    /// descriptors, as selectors, `loop.add_reader(subscriber, ...)` of asyncio, or Qt.
+    /// A file descriptor that is readable when there may be a message or an error: for event loops that wait
+    /// for descriptors, such as selectors, `loop.add_reader(subscriber, ...)` of asyncio, or Qt.
     ///
-    /// It stays readable until `try_recv` has returned None: receive until then; what comes later makes it
-    /// readable again. It may be readable with nothing there. When the subscriber or its node is closed it
-    /// becomes readable and stays so, and `try_recv` raises Closed. An eventfd: read or write nothing of it.
-    /// It is closed with the Subscriber object, which must live for as long as a loop waits for it.
+    /// It stays readable until `try_recv` has returned None: receive until then; later messages make it
+    /// readable again. It may be readable although nothing is available. When the subscriber or its node is
+    /// closed it becomes readable and stays so, and `try_recv` raises Closed. It is an eventfd: do not read
+    /// or write it. It is closed with the Subscriber object, which must exist as long as a loop waits for it.
     fn fileno(&self, py: Python<'_>) -> PyResult<RawFd> {
         py.detach(|| self.core.fileno()).or_raise(py)
     }
 
-    /// Calls `callback` with each message from now on, on the node's thread for the topic's lane,
-    /// until this or the node is closed.
+    /// Calls `callback` with each message from now on, on the node's thread for the lane of the topic, until
+    /// the subscriber or the node is closed.
     ///
-    /// The callbacks of one lane share a thread. What a callback raises goes to
-    /// sys.unraisablehook, and the next message to the callback. `on_error` is called with errors;
-    /// without it, PeerLost and Detached are only counted and others go to sys.unraisablehook. That
-    /// no thread can be started for the callbacks is such an error, too; it is tried again once a
-    /// second.
+    /// The callbacks of one lane share a thread. Exceptions of a callback go to sys.unraisablehook, and the
+    /// next message is delivered. `on_error` is called with errors; without it, PeerLost and Detached are
+    /// only counted, and others go to sys.unraisablehook. If the thread for callbacks cannot be started, that
+    /// is such an error too; it is retried once a second.
     ///
-    /// A callback that is an `async def` is run by the event loop of the caller, one message after the other, as in
+    /// An `async def` callback runs on the event loop of the caller, one message after the other, as in
     /// `async for`.
     #[pyo3(signature = (callback, /, *, on_error = None))]
     fn on(slf: &Bound<'_, Self>, callback: Callback, on_error: Option<Callback>) -> PyResult<()> {
         Subscriber::start_callback(slf, callback, on_error)
     }
 
-    /// Waits until at least `n` publishers serve this subscriber: whatever they send from then on
-    /// is received or counted.
+    /// Waits until at least `n` publishers are connected: messages that they send from then on are received
+    /// or counted.
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_publishers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
         let wait = |slice| self.core.wait_for_publishers(n, slice);
         WaitLimit::new(py, timeout)?.run(py, wait)
     }
 
-    /// Calls `callback` with a MatchEvent when a publisher joins, leaves, dies or does not fit.
+    /// Calls `callback` with a MatchEvent when a publisher joins, leaves, dies or is incompatible.
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::hook(callback.for_threads(py, None)?, events::matched);
         py.detach(|| in_any_mode!(self.core, inner => inner.on_match(hook))).or_raise(py)
     }
 
-    /// Calls `callback` with a DeadlineMissed when a publisher has sent nothing for a period of the deadline.
+    /// Calls `callback` with a DeadlineMissed when a publisher has sent nothing for a deadline period.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::hook(callback.for_threads(py, None)?, events::deadline_missed);
         py.detach(|| in_any_mode!(self.core, inner => inner.on_deadline(hook))).or_raise(py)
     }
 
-    /// Calls `callback` with a LivelinessChange when a publisher has become alive, or is so no more.
+    /// Calls `callback` with a LivelinessChange when a publisher becomes alive, or is no longer alive.
     #[pyo3(signature = (callback, /))]
     fn on_liveliness(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::hook(callback.for_threads(py, None)?, events::liveliness_change);
         py.detach(|| in_any_mode!(self.core, inner => inner.on_liveliness(hook))).or_raise(py)
     }
 
-    /// How many of the matched publishers are alive at this moment: a Liveliness.
+    /// Number of matched publishers that are alive now: a Liveliness.
     #[getter]
     fn liveliness(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let counts = py.detach(|| in_any_mode!(self.core, inner => inner.liveliness()));
@@ -415,7 +412,7 @@ impl Subscriber {
         WaitSet::of(py, &self.node)
     }
 
-    /// How many publishers serve this subscriber now.
+    /// Number of connected publishers now.
     #[getter]
     fn publisher_count(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| in_any_mode!(self.core, inner => inner.publisher_count())).or_raise(py)
@@ -427,14 +424,14 @@ impl Subscriber {
         loss_dict(py, &py.detach(|| self.core.lost()).or_raise(py)?)
     }
 
-    /// How far it is behind its publishers, all of them together: a Behind.
+    /// Unread messages of all publishers, and the age of the oldest: a Behind.
     #[getter]
     fn behind(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         behind_tuple(py, &py.detach(|| self.core.behind()).or_raise(py)?)
     }
 
-    /// What was received, skipped and lost, and what was not taken yet, by publisher; those that are
-    /// gone included. A list of PublisherStats.
+    /// Received, skipped, lost and unread messages by publisher, including closed ones: a list of
+    /// PublisherStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let found = py.detach(|| self.core.stats()).or_raise(py)?;
         let convert = |s: rnet::PublisherStats| {
@@ -450,19 +447,19 @@ impl Subscriber {
         found.into_iter().map(convert).collect()
     }
 
-    /// The topic.
+    /// Topic of the subscriber.
     #[getter]
     fn topic(&self) -> &str {
         self.core.topic()
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.core.is_closed()
     }
 
-    /// Leaves the topic. Whoever waits for a message gets Closed, and loops end. Samples stay.
+    /// Leaves the topic. Waiting threads get Closed, and loops end. Samples stay valid.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         gate::close(py, self.node.closing(&self.core))
     }
@@ -480,7 +477,7 @@ impl Subscriber {
     }
 }
 
-/// Iterates over a subscriber's messages as Sample objects. Made by `Subscriber.samples`.
+/// Iterates over the messages of a subscriber as Sample objects. Created by `Subscriber.samples`.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Samples {
     subscriber: Py<Subscriber>,

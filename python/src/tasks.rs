@@ -71,7 +71,7 @@ enum Step {
     Over,
 }
 
-/// The coroutine.
+/// A coroutine that returns the next message, change, reply or job.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Next {
     /// What is waited for.
@@ -105,10 +105,10 @@ impl Next {
         let woken = match &*lock(&self.step) {
             Step::Fresh => None,
             Step::Waits(id) if !self.of.is_parents() && waiters.is_waiting(*id) => {
-                return Err(PyRuntimeError::new_err("another task awaits this already"));
+                return Err(PyRuntimeError::new_err("another task is already awaiting this"));
             }
             Step::Waits(id) => Some(*id),
-            Step::Over => return Err(PyRuntimeError::new_err("it was awaited before")),
+            Step::Over => return Err(PyRuntimeError::new_err("it was already awaited")),
         };
         if woken.is_none() && waiters.must_break() {
             // Messages that are always there must not keep everything else from running.
@@ -158,12 +158,12 @@ impl Next {
         self.run(py)
     }
 
-    /// Runs on, as coroutines do.
+    /// Continues the coroutine.
     fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         self.run(py)
     }
 
-    /// Ends it by an exception, asyncio.CancelledError for one.
+    /// Raises an exception in the coroutine, such as asyncio.CancelledError.
     #[pyo3(signature = (exception, value = None, _traceback = None, /))]
     fn throw(
         &self,
@@ -177,7 +177,7 @@ impl Next {
         Err(PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(exception)))
     }
 
-    /// Ends it.
+    /// Closes the coroutine.
     fn close(&self, py: Python<'_>) {
         self.end(py);
     }

@@ -40,7 +40,7 @@ impl Member for TimerCore {
     }
 }
 
-/// Calls a function with a period, or once, until it is cancelled or its node is closed. Made by
+/// Calls a function periodically, or once, until it is cancelled or its node is closed. Created by
 /// `Node.timer`.
 ///
 /// >>> ticks = queue.Queue()
@@ -107,7 +107,7 @@ fn is_busy(callback: &Py<PyAny>) -> bool {
 
 #[pymethods]
 impl Timer {
-    /// Ends the timer. Waits for a callback that is running, except in a callback of the same node.
+    /// Cancels the timer. Waits for a running callback, except in a callback of the same node.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core.clone();
         gate::close(py, move || core.close())
@@ -119,20 +119,20 @@ impl Timer {
         self.core.held.is_closed()
     }
 
-    /// The time between two ticks, or until the only one, in seconds.
+    /// Period in seconds, or the delay of a timer with `once=True`.
     #[getter]
     fn period(&self) -> f64 {
         self.period.as_secs_f64()
     }
 
-    /// How many ticks were taken.
+    /// Number of ticks that ran.
     #[getter]
     fn ticks(&self) -> u64 {
         self.core.counts.ticks.load(Ordering::Relaxed)
     }
 
-    /// How many ticks were skipped, because the next one was due before the lane's thread, or the event loop of an
-    /// async callback, came to them.
+    /// Number of skipped ticks: the next one was due before the thread of the lane, or the event loop of an
+    /// async callback, could run them.
     #[getter]
     fn missed(&self) -> u64 {
         self.core.counts.missed.load(Ordering::Relaxed)
@@ -143,8 +143,8 @@ impl Timer {
     }
 }
 
-/// Keeps a loop at a rate, on the thread that runs it: `sleep` returns at multiples of the period,
-/// however long the loop took. `for tick in rnet.Rate(100):` is the same loop.
+/// Keeps a loop at a rate, on the thread that runs it: `sleep` returns at multiples of the period, however
+/// long the loop took. `for tick in rnet.Rate(100):` is the same loop.
 ///
 /// Other threads run meanwhile, and Ctrl-C ends a sleep. A Rate is for one thread.
 ///
@@ -173,14 +173,14 @@ impl Rate {
 
 #[pymethods]
 impl Rate {
-    /// `hz` times a second, counted from now.
+    /// Creates a rate of `hz` iterations per second, starting now.
     #[new]
     fn new(py: Python<'_>, hz: f64) -> PyResult<Rate> {
         rnet::Rate::new(hz).map(Rate::of).or_raise(py)
     }
 
-    /// Sleeps until the next tick is due, and returns it: a Tick. Returns at once if it is due already,
-    /// which is an overrun; ticks that are over by then are skipped.
+    /// Sleeps until the next tick is due, and returns it: a Tick. Returns at once if it is already due, which
+    /// is an overrun; further ticks that have passed are skipped.
     fn sleep<'py>(&mut self, py: Python<'py>) -> PyResult<Py<PyAny>> {
         let rate = &mut self.rate;
         let tick = WaitLimit::endless().run(py, |slice| rate.sleep_for(slice));
@@ -192,19 +192,19 @@ impl Rate {
         self.rate.try_tick().or_raise(py)?.map(|tick| events::tick(py, tick)).transpose()
     }
 
-    /// The time between two ticks, in seconds.
+    /// Period in seconds.
     #[getter]
     fn period(&self) -> f64 {
         self.rate.period().as_secs_f64()
     }
 
-    /// How many sleeps began after their tick was due: the loop took longer than its period.
+    /// Number of sleeps that started after their tick was due: the loop took longer than its period.
     #[getter]
     fn overruns(&self) -> u64 {
         self.rate.overruns()
     }
 
-    /// How many ticks were skipped, because the next one was due before the loop came to them.
+    /// Number of skipped ticks: the next one was due before the loop reached them.
     #[getter]
     fn missed(&self) -> u64 {
         self.rate.missed()

@@ -157,7 +157,7 @@ impl WaitSetCore {
     /// Waits for a slice of time until some of `ones`, which are in the order of their addresses, are ready.
     /// `gave_way`: the last slice ended because somebody asked for a lock. Call it without the GIL.
     fn wait(&self, ones: &[One], slice: Duration, gave_way: bool) -> rnet::Result<Vec<usize>> {
-        let what = "anything of what is waited for".to_owned();
+        let what = "an event of the wait set".to_owned();
         let timed_out = || Error::Timeout { topic: String::new(), what, after_ms: 0 };
         let began = Instant::now();
         let (mut set, _) = self.set.lock_to_wait(slice, timed_out.clone())?;
@@ -191,10 +191,12 @@ impl Member for WaitSetCore {
     }
 }
 
-/// One wait for any number of subscribers and watches of a node, and of rates, which come and go at run time.
+/// Waits for any number of subscribers and watches of a node, and of rates, which can be added and removed at
+/// run time.
 ///
-/// `wait` says which of them have something; what is not taken ends the next wait at once. So a busy one hides
-/// no other, and the program chooses whom it serves first. Any thread may use it. Ctrl-C ends a wait.
+/// `wait` returns those that have something to read; what is not read ends the next wait at once. So a busy
+/// member does not hide others, and the program decides which to serve first. Any thread may use it. Ctrl-C
+/// ends a wait.
 ///
 /// >>> orders, mode = node.subscribe("/orders", bytes), node.state.watch("/mode")
 /// >>> waiting = rnet.WaitSet(node)
@@ -261,7 +263,9 @@ impl WaitSet {
             (&self.node, Source::Rate(rate.clone().unbind()))
         } else {
             let shown = object.repr()?;
-            return Err(PyTypeError::new_err(format!("{shown} is no Subscriber, Watch or Rate")));
+            return Err(PyTypeError::new_err(format!(
+                "{shown} is not a Subscriber, Watch or Rate"
+            )));
         };
         if Arc::ptr_eq(node, &self.node) {
             return Ok(source);
@@ -280,13 +284,13 @@ impl WaitSet {
 
 #[pymethods]
 impl WaitSet {
-    /// A set for what is of `node`.
+    /// Creates a wait set for members of `node`.
     #[new]
     fn new(py: Python<'_>, node: &Node) -> PyResult<WaitSet> {
         WaitSet::of(py, &node.shared)
     }
 
-    /// Has the set wait for a Subscriber, a Watch or a Rate, until it is detached; a wait that goes on includes it.
+    /// Adds a Subscriber, a Watch or a Rate until it is detached; also takes effect in a running wait.
     #[pyo3(signature = (member, /))]
     fn attach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core.check().or_raise(member.py())?;
@@ -297,7 +301,7 @@ impl WaitSet {
             return Err(bad_value(
                 member.py(),
                 "attach to a wait set",
-                "it is attached already: detach it first",
+                "it is already attached: detach it first",
             ));
         }
         attached.push(Arc::new(Attached { object, source }));
@@ -306,7 +310,7 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Has the set wait for it no longer, not even in a wait that goes on. It stays as it is otherwise.
+    /// Removes a member; also takes effect in a running wait. The member itself is unchanged.
     #[pyo3(signature = (member, /))]
     fn detach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core.check().or_raise(member.py())?;
@@ -324,10 +328,10 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Waits until one or more of what is attached may have a message, a change, a tick or an error, and returns
-    /// these, in the order in which they were attached: call `try_recv` or `try_tick` of each. Returns an empty
-    /// list when `timeout` seconds are over. One that was closed is returned, too, until it is detached. Raises
-    /// Closed when the node is closed.
+    /// Waits until one or more members may have a message, a change, a tick or an error, and returns these in
+    /// the order in which they were attached: call `try_recv` or `try_tick` on each. Returns an empty list
+    /// after `timeout` seconds. Closed members are returned too, until they are detached. Raises Closed when
+    /// the node is closed.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
         // That the time is over. A signal handler may raise a Timeout, too, which is raised.

@@ -160,9 +160,9 @@ def test_policies(robot: rnet.Node) -> None:
         ({"policy": "first"}, "policy"),
         ({"policy": "queue", "queue": 0}, "/wrong"),
         ({"policy": "queue", "queue": -1}, "queue"),
-        ({"policy": "queue"}, "queue of /wrong: it is not given"),
-        ({"queue": 3}, 'queue of /wrong: it is 3, and no goal waits with policy="reject"'),
-        ({"policy": "replace", "queue": 3}, 'no goal waits with policy="replace"'),
+        ({"policy": "queue"}, "queue of /wrong: it is missing"),
+        ({"queue": 3}, 'queue of /wrong: it is 3, but goals do not wait with policy="reject"'),
+        ({"policy": "replace", "queue": 3}, 'goals do not wait with policy="replace"'),
     ]
     for wrong, said in wrongs:
         with pytest.raises(rnet.BadValue, match=said):

@@ -154,7 +154,7 @@ def test_what_is_async_shows_in_objects_with_a_call_too():
 def test_without_a_loop_it_is_refused(node, way):
     async def callback(given: object) -> None: ...
 
-    with pytest.raises(TypeError, match="is async, and no event loop runs in this thread"):
+    with pytest.raises(TypeError, match="is async, but this thread does not run an event loop"):
         WAYS[way](node(), callback)
 
 
@@ -167,11 +167,11 @@ def test_what_cannot_be_async_says_what_to_do(node, kind):
 
     home = node()
     ways = {
-        "subscriber": (lambda: home.subscribe("/t", on=yields), "only a handler of a service may be one"),
-        "timer": (lambda: home.timer(1.0, yields), "only a handler of a service may be one"),
+        "subscriber": (lambda: home.subscribe("/t", on=yields), "which only a service handler may be"),
+        "timer": (lambda: home.timer(1.0, yields), "which only a service handler may be"),
         "command": (lambda: home.command("/c", None, apply, fallback=b""), "is async: .*forward="),
         "fallback": (lambda: home.command("/c", None, print, fallback=apply), "is async: .*forward="),
-        "action": (lambda: home.action("/a", None, None, None, yields), "send.* feedback by context.feedback"),
+        "action": (lambda: home.action("/a", None, None, None, yields), "send.* feedback with context.feedback"),
         "pull": (lambda: home.pull("/q", on=yields), "without yield"),
     }
 
@@ -439,7 +439,7 @@ def test_a_transaction_with_an_async_body_is_awaited_and_tried_again(node):
             state["/n"] = t["/n"] + 1
             t["/n"] = 0
 
-        with pytest.raises(rnet.LimitReached, match="tries to commit the transaction"):
+        with pytest.raises(rnet.LimitReached, match="attempts to commit the transaction"):
             await state.transact(always)
 
     run(main())

@@ -80,9 +80,9 @@ def test_messages_have_one_callback_and_no_other_reader(node, unraisable):
             lambda: subscriber.recv_many(1, 0, dtype="u1"),
             lambda: next(iter(subscriber)),
         ]:
-            with pytest.raises(rnet.BadValue, match="go to the callback given with on"):
+            with pytest.raises(rnet.BadValue, match="go to the callback passed as on"):
                 use()
-        with pytest.raises(rnet.BadValue, match="go to the callback given with on"):
+        with pytest.raises(rnet.BadValue, match="go to the callback passed as on"):
             await subscriber.recv_async()
         for number in range(10):
             publisher.send(b"%d" % number)
@@ -90,7 +90,7 @@ def test_messages_have_one_callback_and_no_other_reader(node, unraisable):
         subscriber.wait_for_publishers(1, LIMIT_S)
 
         plain = home.subscribe("/t", on=print)
-        with pytest.raises(rnet.BadValue, match="go to the callback given with on"):
+        with pytest.raises(rnet.BadValue, match="go to the callback passed as on"):
             plain.on(second)
 
     run(main())
@@ -109,7 +109,7 @@ def test_a_watch_has_one_callback_and_no_lane_of_an_async_one(node, unraisable):
             watch.on(first, urgent=True)
         watch.on(first)
         for use in [lambda: watch.on(first), lambda: watch.on(print), lambda: watch.recv(0), lambda: watch.try_recv()]:
-            with pytest.raises(rnet.BadValue, match="go to the callback given with on"):
+            with pytest.raises(rnet.BadValue, match="go to the callback passed as on"):
                 use()
         home.state["/k"] = 1
         await until(lambda: got == [1])

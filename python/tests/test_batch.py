@@ -227,7 +227,7 @@ def test_a_message_of_another_length_is_refused_and_not_lost(pair):
         with pytest.raises(rnet.BadValue) as caught:
             subscriber.recv_many(dtype="V4")
         assert caught.value.what == f"message 2 of publisher {publisher.id:#x} on /t"
-        assert "it has 3 bytes, and a row of the array 4" in caught.value.why
+        assert "it has 3 bytes, but a row of the array has 4" in caught.value.why
     # It fits another array.
     assert subscriber.recv_many(dtype="V3").tolist() == [b"odd"]
     assert subscriber.recv_many(dtype="V4").tolist() == [b"more"]
@@ -444,7 +444,7 @@ BAD_RECV = [
     ({"out": np.empty((), IMU)}, TypeError, r"of shape \(\)"),
     ({"out": np.empty(8, IMU)[::2]}, TypeError, "C-contiguous"),
     ({"out": np.frombuffer(bytes(IMU.itemsize), IMU)}, TypeError, "writeable"),
-    ({"dtype": "u4"}, TypeError, "leave dtype out"),
+    ({"dtype": "u4"}, TypeError, "omit dtype"),
 ]
 
 
@@ -459,10 +459,10 @@ def test_what_recv_many_does_not_take(pair, arguments, error, why):
 
 
 BAD_RAW = [
-    ({}, "say how to read them"),
+    ({}, "pass their dtype"),
     ({"dtype": "O"}, "Python objects"),
     ({"dtype": [("a", "u4"), ("b", "O")]}, "Python objects"),
-    ({"dtype": "V0"}, "no bytes"),
+    ({"dtype": "V0"}, "a size of 0 bytes"),
     ({"dtype": "M8[ns]"}, "use integers"),
     ({"dtype": "no such type"}, "not understood"),
     ({"out": np.empty(3, "O")}, "Python objects"),

@@ -216,7 +216,7 @@ def test_errors_go_to_on_error(node, unraisable):
         error = told.get(timeout=LIMIT_S)
         assert isinstance(error, rnet.IncompatibleType) and error.field_path == "x"
     publisher.close()
-    with pytest.raises(rnet.BadValue, match="give a callback too"):
+    with pytest.raises(rnet.BadValue, match="it needs a callback"):
         node("none").subscribe("/t", on_error=print)
 
 

@@ -444,7 +444,7 @@ def test_what_is_awaited_is_a_coroutine(source):
     waits = source.receiver.recv_async()
     assert inspect.isawaitable(waits) and asyncio.iscoroutine(waits)
     assert source.number(asyncio.run(waits)) == 0
-    with pytest.raises(RuntimeError, match="awaited before"):
+    with pytest.raises(RuntimeError, match="already awaited"):
         waits.send(None)
     waits = source.receiver.recv_async()
     with pytest.raises(RuntimeError, match="no running event loop"):

@@ -110,7 +110,7 @@ def test_what_an_older_publisher_does_not_know_is_zero(
 
 
 def test_what_is_no_type() -> None:
-    with pytest.raises(TypeError, match="no message type"):
+    with pytest.raises(TypeError, match="not a message type"):
         rnet.check(Wheel, 7)
     broken = rnet.PublishedType(1, "node", "protobuf", "robot.Leg", b"\x0a\xff", None)
     with pytest.raises(rnet.SchemaError):

@@ -138,7 +138,7 @@ def test_settings_that_make_no_sense(node):
         home.subscribe("/t", keep_last=1, keep_all=True)
     with pytest.raises(rnet.BadQos, match="stall of 0"):
         home.publisher("/t", reliable=True, on_full=rnet.Detach(0))
-    with pytest.raises(rnet.BadValue, match="on_full: it is for reliable"):
+    with pytest.raises(rnet.BadValue, match="on_full: it needs a reliable"):
         home.publisher("/t", on_full="refuse")
     with pytest.raises(rnet.BadValue, match='"refuse"'):
         home.publisher("/t", reliable=True, on_full="wait")

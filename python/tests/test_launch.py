@@ -119,7 +119,7 @@ def test_mistakes_are_told_with_their_place_and_nothing_starts(robot, tmp_path):
 
 def test_what_cannot_be_given_to_a_program_is_refused_at_once(robot):
     file = robot(sleeper("a"))
-    with pytest.raises(TypeError, match=r"env of a launch: 'SPEED' is 1; give names and values as str"):
+    with pytest.raises(TypeError, match=r"env of a launch: 'SPEED' is 1; names and values must be str"):
         rnet.launch(file, env={**os.environ, "SPEED": 1})
     for wrong in ({"host": "a\0b"}, {"env": {**os.environ, "A": "a\0b"}}, {"within": [1]}):
         with pytest.raises(rnet.LaunchFailed, match=r"null byte.*'launch'|not int.*'launch'"):

@@ -404,9 +404,9 @@ def test_merge_waits_for_many_topics(node):
 def test_merge_is_of_one_node(node):
     one, other = node("one"), node("other")
     a, b = one.subscribe("/a"), other.subscribe("/a")
-    with pytest.raises(rnet.BadValue, match="of one node"):
+    with pytest.raises(rnet.BadValue, match="belong to one node"):
         rnet.Merge(a, b)
-    with pytest.raises(rnet.BadValue, match="named twice"):
+    with pytest.raises(rnet.BadValue, match="listed twice"):
         rnet.Merge(a, a)
-    with pytest.raises(rnet.BadValue, match="a subscriber or more"):
+    with pytest.raises(rnet.BadValue, match="at least one subscriber"):
         rnet.Merge()

@@ -85,7 +85,7 @@ WAYS: dict[str, Way] = {"send": send, "call": call, "answer": answer, "push": pu
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("what", REFUSED)
 def test_addresses_are_not_sent(node, way, what):
-    with pytest.raises(TypeError, match="its elements are (Python objects|pointers), which mean nothing to another"):
+    with pytest.raises(TypeError, match="its elements are (Python objects|pointers), which are meaningless in another"):
         WAYS[way](node(), REFUSED[what])
 
 

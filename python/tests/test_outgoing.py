@@ -209,7 +209,7 @@ CALLBACKS = {
 @pytest.mark.parametrize("way", CALLBACKS)
 def test_what_is_no_function_is_no_callback(node, way):
     home = node()
-    with pytest.raises(TypeError, match="5 cannot be called: give a function"):
+    with pytest.raises(TypeError, match="5 is not callable: pass a function"):
         CALLBACKS[way](home, 5)
 
 

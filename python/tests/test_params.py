@@ -126,7 +126,7 @@ def test_a_declaration_that_makes_no_sense(node: Make) -> None:
         ({"default": "\ud800"}, "surrogate"),
         ({}, "neither a type nor a default"),
         ({"type": float}, "no default and no value"),
-        ({"type": complex}, "complex is none of bool, int, float, str"),
+        ({"type": complex}, "complex is not a parameter type: use bool, int, float, str"),
     ]:
         with pytest.raises(rnet.BadValue, match=why):
             arm.param("/p", **said)  # type: ignore[call-overload]

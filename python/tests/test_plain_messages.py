@@ -346,7 +346,7 @@ def test_columns_make_a_cloud() -> None:
     assert cloud.has_nan
     assert cloud.points["intensity"].tolist() == [[7, 8]]
     assert cloud.xyz(skip_nan=True).tolist() == [[1, 2, 3]]
-    with pytest.raises(rnet.BadValue, match="intensity has the shape"):
+    with pytest.raises(rnet.BadValue, match="intensity has shape"):
         PointCloud.from_xyz(xyz, intensity=np.zeros(3, "u1"))
     with pytest.raises(rnet.BadValue, match="points, 3"):
         PointCloud.from_xyz(xyz[:, :2])
@@ -371,17 +371,17 @@ def test_what_is_no_point(dtype: Any, why: str) -> None:
 @pytest.mark.parametrize(
     ("field", "why"),
     [
-        ({"frame_id": "x" * 65}, "frame_id .* has 65 bytes of UTF-8, and 64 fit"),
+        ({"frame_id": "x" * 65}, "frame_id .* has 65 bytes of UTF-8, but only 64 fit"),
         ({"frame_id": "ü" * 33}, "has 66 bytes"),
-        ({"frame_id": "a\0b"}, "zero in it"),
-        ({"timestamp_ns": 1 << 63}, "timestamp_ns is 9223372036854775808, which is no i64"),
-        ({"timestamp_ns": 1.5}, "timestamp_ns is 1.5, which is no i64"),
+        ({"frame_id": "a\0b"}, "contains a zero byte"),
+        ({"timestamp_ns": 1 << 63}, "timestamp_ns is 9223372036854775808, which is not a valid i64"),
+        ({"timestamp_ns": 1.5}, "timestamp_ns is 1.5, which is not a valid i64"),
         ({"encoding": "y" * 33, "row_stride": 1}, "encoding .* has 33 bytes"),
         ({"width": 1 << 32}, "width is 4294967296"),
         ({"width": -1}, "width is -1"),
         ({"row_stride": 4}, "data_len is 3"),
         ({"row_stride": 0}, "row_stride is 0, and a row takes 1"),
-        ({"data": "text"}, "data is no bytes-like object .* but a str"),
+        ({"data": "text"}, "data must be a contiguous bytes-like object, not a str"),
     ],
 )
 def test_senders_are_told_what_does_not_fit(field: dict[str, Any], why: str) -> None:

@@ -182,7 +182,7 @@ def test_several_files_at_once(tmp_path):
     assert protos[f"{b}.Both"](one=protos.One())
     with pytest.raises(AttributeError, match=f"'{a}.Both'.* or .*'{b}.Both'"):
         protos.Both
-    with pytest.raises(TypeError, match="a file, or more"):
+    with pytest.raises(TypeError, match="at least one file"):
         rnet.load()
 
 

@@ -186,9 +186,9 @@ def test_errors_say_what_there_is(file, tmp_path):
         (lambda: recording["/pose"].array("y"), 'field "y" of /pose .* Pose has x, at, on, q'),
         (lambda: recording["/leg"].array("froce"), "t.Leg has force, turns"),
         (lambda: recording["/leg"].array("ranges"), r"ranges\[0\]"),
-        (lambda: recording["/json"].array("n"), '"json", and fields are read of protobuf and plain'),
+        (lambda: recording["/json"].array("n"), '"json"; fields can be read only from protobuf and plain'),
         (lambda: rnet.open_recording(tmp_path / "none.mcap"), "none.mcap.*No such file"),
-        (lambda: rnet.open_recording(__file__), "no MCAP file"),
+        (lambda: rnet.open_recording(__file__), "not an MCAP file"),
     ):
         with pytest.raises(rnet.ReadFailed, match=words):
             call()
@@ -212,7 +212,7 @@ def test_bytes_that_are_no_message_are_told(tmp_path):
     recording = rnet.open_recording(path)
     with pytest.warns(rnet.DamagedRecording, match=r"bad.mcap: message 0 of /pose.*31 bytes"):
         assert len(recording["/pose"].array("x")) == 2
-    with pytest.raises(rnet.Malformed, match="/pose is no Pose: it has 31 bytes"):
+    with pytest.raises(rnet.Malformed, match="/pose cannot be decoded as Pose: it has 31 bytes"):
         _ = list(recording["/pose"])[1].value
     with pytest.raises(rnet.ReadFailed, match=r"type t.Bad of /bad"):
         _ = next(iter(recording["/bad"])).value

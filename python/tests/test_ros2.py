@@ -43,7 +43,7 @@ def test_rosbags_reads_what_we_write(tmp_path: Path, at_once: bool) -> None:
             raw.send(b"no counterpart")
         said = recorder.stderr.read() if recorder.stderr else ""
     if at_once:
-        assert "/raw of /arm is left out and counted: ROS 2 has no bytes" in said
+        assert "/raw of /arm is omitted and counted: ROS 2 has no bytes" in said
     else:
         done = subprocess.run(
             [BUILD / "rnet", "bag", "convert", path, "--ros2", "-o", ros2],

@@ -66,7 +66,7 @@ def test_not_a_number_is_a_float_and_no_json(state):
     state["/nan"] = math.nan
     assert math.isnan(state["/nan"])
     for bad in ({"x": math.nan}, [math.inf], {"a": {"b": [-math.inf]}}):
-        with pytest.raises(rnet.BadValue, match="which JSON has not") as caught:
+        with pytest.raises(rnet.BadValue, match="which JSON cannot represent") as caught:
             state["/json"] = bad
         assert caught.value.what == "/json"
     assert "/json" not in state
@@ -122,7 +122,7 @@ def test_what_is_no_value_is_refused_with_its_place(state):
         ({"a": ["\ud800"]}, rnet.BadValue, r'\["a"\]\[0\] is a str with a lone surrogate'),
         ({"\ud800": 1}, rnet.BadValue, "surrogate"),
         ({"steps": [{"name": {1}}]}, TypeError, r'/k: \["steps"\]\[0\]\["name"\] is a set'),
-        ({1: 2}, TypeError, "has the key 1: keys of JSON objects are str"),
+        ({1: 2}, TypeError, "has the key 1: keys of JSON objects must be str"),
         ({"a": b"bytes"}, TypeError, "is a bytes"),
         (cyclic, rnet.BadValue, "contains itself"),
         (deep, rnet.BadValue, "levels deep"),

@@ -111,9 +111,9 @@ def test_a_conflict_that_the_function_of_an_update_raises_is_its_callers(state):
 def test_keys_of_mappings_are_texts(state):
     arm = state.hash("/arm")
     for act in (lambda: arm.get(5), lambda: arm.set_many({None: 1}), lambda: arm.__setitem__(5, 1)):
-        with pytest.raises(TypeError, match="a field is a str"):
+        with pytest.raises(TypeError, match="a field must be a str"):
             act()
-    with pytest.raises(TypeError, match="a key is a str"):
+    with pytest.raises(TypeError, match="a key must be a str"):
         state.snapshot().entry(5)
 
 

@@ -159,7 +159,7 @@ def test_typed_loans_know_their_length(node, pair):
     with pytest.raises(rnet.BadValue, match="its type has 48"):
         publisher.loan(47)
     untyped = node().publisher("/untyped")
-    with pytest.raises(rnet.BadValue, match="say how many bytes"):
+    with pytest.raises(rnet.BadValue, match="pass the number of bytes"):
         untyped.loan()
 
 
@@ -225,18 +225,18 @@ def structure(field: type) -> type:
         (structure(ctypes.py_object), "cannot be in a message"),
         (structure(ctypes.c_longdouble), "use c_double"),
         (structure(Choice), "union"),
-        (structure(Bits), "S.f.a: bit fields"),
+        (structure(Bits), "S.f.a: the layout of bit fields"),
         (Big, "big endian"),
-        (Choice, "no message type"),
+        (Choice, "not a message type"),
         (np.dtype([("f", "O")]), "record.f: object cannot be in a message"),
         (np.dtype([("f", "S4")]), "cannot be in a message"),
         (np.dtype([("f", ">f8")]), "big endian"),
         (np.dtype([("f", "f2")]), "cannot be in a message"),
         (np.dtype([("f", "c16")]), "cannot be in a message"),
         (np.dtype("M8[ns]"), "cannot be in a message"),
-        (float, "no message type"),
-        (3, "no message type"),
-        (Pose(), "no message type"),
+        (float, "not a message type"),
+        (3, "not a message type"),
+        (Pose(), "not a message type"),
     ],
 )
 def test_what_is_no_message_type_is_refused(node, bad, why):

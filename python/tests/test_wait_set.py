@@ -120,7 +120,7 @@ def test_what_is_attached_and_detached_while_a_thread_waits(node, sent):
         with pytest.raises(rnet.BadValue, match="not attached"):
             waits.detach(wrong)
     waits.attach(first)
-    with pytest.raises(rnet.BadValue, match="attached already"):
+    with pytest.raises(rnet.BadValue, match="already attached"):
         waits.attach(first)
     with pytest.raises(TypeError):
         waits.attach("/a")

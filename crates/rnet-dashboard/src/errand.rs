@@ -22,7 +22,7 @@ impl<T: Send + 'static> Errand<T> {
             // Nobody may be left to be told.
             let _ = tell.send(work());
         });
-        begun.map_err(|why| Refusal::failed(format!("no thread: {why}")))?;
+        begun.map_err(|why| Refusal::failed(format!("cannot start a thread: {why}")))?;
         Ok(Errand(answer))
     }
 
@@ -32,7 +32,7 @@ impl<T: Send + 'static> Errand<T> {
             Ok(done) => Some(done),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
-                Some(Err(Refusal::failed("the thread that did it has panicked")))
+                Some(Err(Refusal::failed("the thread of this request has panicked")))
             }
         }
     }

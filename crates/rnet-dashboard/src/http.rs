@@ -86,7 +86,7 @@ pub async fn respond(shared: &Arc<Shared>, progress: &Progress, request: Request
         Ok(()) => match token_of(request.uri()) {
             Some(token) => log_in(shared, &token).await,
             None if path == "/" => page::login(""),
-            None => text(StatusCode::UNAUTHORIZED, "a token is needed\n"),
+            None => text(StatusCode::UNAUTHORIZED, "a token is required\n"),
         },
     };
     let headers = response.headers_mut();
@@ -136,7 +136,10 @@ async fn login(shared: &Shared, request: Request) -> Response {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
     if !kind.trim().eq_ignore_ascii_case(FORM) {
-        return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("a login is a form ({FORM})\n"));
+        return text(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!("a login must be a form ({FORM})\n"),
+        );
     }
     let form = body::read(request.into_body(), MAX_LOGIN_LEN_BYTES);
     match tokio::time::timeout(LOGIN_WITHIN, form).await {
@@ -150,7 +153,7 @@ async fn login(shared: &Shared, request: Request) -> Response {
         }
         Ok(Err(why)) => text(StatusCode::BAD_REQUEST, format!("{why}\n")),
         Err(_) => {
-            let mut late = text(StatusCode::REQUEST_TIMEOUT, "the token did not come in time\n");
+            let mut late = text(StatusCode::REQUEST_TIMEOUT, "the token did not arrive in time\n");
             late.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             late
         }
@@ -165,7 +168,7 @@ async fn log_in(shared: &Shared, token: &str) -> Response {
         }
         None => {
             tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
-            page::login("This is not the token.")
+            page::login("The token is wrong.")
         }
     }
 }
@@ -232,7 +235,7 @@ async fn health(hub: &Hub) -> Response {
 /// A file of the page, found in a table and not on a disk.
 fn file(path: &str, headers: &HeaderMap) -> Response {
     let Some(file) = page::find(path) else {
-        return text(StatusCode::NOT_FOUND, "there is no such page\n");
+        return text(StatusCode::NOT_FOUND, "page not found\n");
     };
     let cached = if file.is_for_ever { "public, max-age=31536000, immutable" } else { "no-cache" };
     let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());

@@ -118,8 +118,8 @@ impl Options {
         });
         usable.map_err(|why| {
             DashboardError::Recordings(format!(
-                "no recording can be written into {} (--recordings): {why}; make that folder writable, or start the \
-                 dashboard with another",
+                "recordings cannot be written to {} (--recordings): {why}; make that folder writable, or \
+                 specify another one",
                 folder.display()
             ))
         })

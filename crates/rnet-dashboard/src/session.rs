@@ -139,7 +139,7 @@ impl Session {
                 self.outbox.forget(sub);
                 Ok(json!({}))
             }
-            None => Err(Refusal::not_found(format!("there is no subscription {sub}"))),
+            None => Err(Refusal::not_found(format!("subscription {sub} does not exist"))),
         }
     }
 
@@ -154,14 +154,14 @@ impl Session {
                 job.cancel.store(true, Ordering::Release);
                 Ok(json!({}))
             }
-            None => Err(Refusal::not_found(format!("no call {call} runs"))),
+            None => Err(Refusal::not_found(format!("call {call} is not running"))),
         }
     }
 
     /// Begins what may take a while, on a thread of the pool.
     fn begin(&self, request: Request) -> Result<(), Refusal> {
         let Some(job) = job_of(&request.op) else {
-            return Err(Refusal::new("unknown_op", format!("there is no op {:?}", request.op)));
+            return Err(Refusal::new("unknown_op", format!("unknown op {:?}", request.op)));
         };
         if !matches!(request.op.as_str(), "type" | "launch.logs") {
             self.hub.world.may_change()?;
@@ -176,11 +176,11 @@ impl Session {
         let place = {
             let mut jobs = lock(&self.jobs);
             if jobs.values().filter(|job| job.is_stop == is_stop).count() >= max {
-                let why = format!("{max} requests run already; wait for one, or cancel it");
+                let why = format!("{max} requests are already running; wait for one, or cancel it");
                 return Err(Refusal::new("limit", why));
             }
             if jobs.contains_key(&request.id) {
-                return Err(Refusal::bad(format!("the request {} runs still", request.id)));
+                return Err(Refusal::bad(format!("request {} is still running", request.id)));
             }
             // Before a thread is taken: those that would only wait must not take the place of a stop.
             let place = places.clone().try_acquire_owned().map_err(busy)?;
@@ -202,10 +202,10 @@ impl Session {
     fn subscribe(&mut self, request: &Request) -> Answer {
         let sub = request.id;
         if self.subs.contains_key(&sub) {
-            return Err(Refusal::bad(format!("there is a subscription {sub} already")));
+            return Err(Refusal::bad(format!("subscription {sub} already exists")));
         }
         if self.subs.len() >= MAX_SUBSCRIPTIONS {
-            let why = format!("{MAX_SUBSCRIPTIONS} subscriptions are open; end one");
+            let why = format!("{MAX_SUBSCRIPTIONS} subscriptions are open, the limit; close one");
             return Err(Refusal::new("limit", why));
         }
         let guard = self.serve(sub, &request.fields()?)?;
@@ -288,7 +288,7 @@ impl Session {
                 let topic = rnet::command_log_topic(&command);
                 read(Wants::Topic(topic), Box::new(CommandLogSink::new(output)))
             }
-            other => return Err(Refusal::bad(format!("there is no subscription to {other:?}"))),
+            other => return Err(Refusal::bad(format!("cannot subscribe to {other:?}"))),
         })
     }
 }
@@ -326,7 +326,7 @@ impl Asked {
     /// Another host, if one is named.
     fn host(&self) -> Result<Option<String>, Refusal> {
         match self.host.as_deref() {
-            Some("") => Err(Refusal::bad("host is empty; leave it out for this host")),
+            Some("") => Err(Refusal::bad("host is empty; omit it for this host")),
             host => Ok(host.map(str::to_owned)),
         }
     }
@@ -357,7 +357,7 @@ fn within(
     match range.contains(&given) {
         true => Ok(given),
         false => Err(Refusal::bad(format!(
-            "{what} is {given}, and may be {} to {}",
+            "{what} is {given}, must be {} to {}",
             range.start(),
             range.end()
         ))),

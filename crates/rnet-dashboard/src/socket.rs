@@ -77,7 +77,7 @@ impl Rate {
 /// Why a page is cut, as WebSockets say it.
 struct Cut(u16, &'static str);
 
-const ANSWERS_UNREAD: Cut = Cut(POLICY, "slow: answers are not read");
+const ANSWERS_UNREAD: Cut = Cut(POLICY, "slow: the client does not read the answers");
 
 /// Serves a page until it leaves or is cut.
 pub async fn serve(
@@ -112,12 +112,12 @@ async fn run(
     tokio::pin!(end);
     end.as_mut().enable();
     if session.is_over() {
-        return Some(Cut(GOING_AWAY, "the server ends"));
+        return Some(Cut(GOING_AWAY, "the server is shutting down"));
     }
     let heard = Mutex::new(Instant::now());
     tokio::select! {
         biased;
-        () = &mut end => Some(Cut(GOING_AWAY, "the server ends")),
+        () = &mut end => Some(Cut(GOING_AWAY, "the server is shutting down")),
         cut = read(stream, session, outbox, &heard) => cut,
         cut = send(sink, outbox, &heard) => cut,
     }
@@ -141,7 +141,7 @@ async fn read(
                 return Some(Cut(POLICY, "rate: too many requests"));
             }
             Some(Ok(Message::Text(_) | Message::Binary(_))) => {
-                return Some(Cut(UNSUPPORTED, "requests are text"));
+                return Some(Cut(UNSUPPORTED, "requests must be text"));
             }
             // Pings count as requests: they are answered. `Frame` is never read.
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
@@ -171,7 +171,7 @@ async fn send(
             _ = pings.tick() => {
                 let heard = *lock(heard);
                 if heard.elapsed() > SILENT_FOR {
-                    return Some(Cut(POLICY, "slow: no answer to pings"));
+                    return Some(Cut(POLICY, "slow: the client does not answer pings"));
                 }
                 Message::Ping(Vec::new().into())
             }
@@ -184,7 +184,7 @@ async fn send(
         match timeout(SEND_WITHIN, sink.send(message)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return None,
-            Err(_) => return Some(Cut(POLICY, "slow: frames are not read")),
+            Err(_) => return Some(Cut(POLICY, "slow: the client does not read")),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Request {
     /// In words, why it is none, with its number if that could be read.
     pub fn parse(text: &str) -> Result<Request, (Option<u64>, Refusal)> {
         let json: Json = serde_json::from_str(text)
-            .map_err(|why| (None, Refusal::bad(format!("the request is no JSON: {why}"))))?;
+            .map_err(|why| (None, Refusal::bad(format!("the request is not valid JSON: {why}"))))?;
         let id = json.get("id").and_then(Json::as_u64).filter(|id| (1..1 << 53).contains(id));
         let Some(id) = id else {
             let why = "a request needs \"id\", a number from 1 to 2^53 - 1";

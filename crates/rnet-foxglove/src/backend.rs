@@ -33,8 +33,8 @@ pub trait Backend: Send + Sync {
     }
     /// Plays on, stops or goes elsewhere.
     fn control(&self, _control: &Control) -> Result<PlaybackState, String> {
-        Err("there is nothing to play: a domain is shown as it is".to_owned())
+        Err("playback is not available: the server shows a live domain".to_owned())
     }
 }
 
-const NO: &str = "a recording is shown: nothing can be published, called or set";
+const NO: &str = "the server shows a recording: publishing, calling and setting are not available";

@@ -57,7 +57,7 @@ impl Door {
         let host = text("host").unwrap_or_default();
         if !self.knows_host(host) {
             let why = format!(
-                "the host {host:.80?} is not this server: connect to an address, or to localhost"
+                "host name {host:.80?} is not accepted: connect to an IP address or to localhost"
             );
             return Err((StatusCode::MISDIRECTED_REQUEST, why));
         }
@@ -65,7 +65,7 @@ impl Door {
             && !self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
         {
             let why = format!(
-                "pages of the origin {origin:.80?} are not allowed; --allow-origin {origin:.80} allows them"
+                "origin {origin:.80?} is not allowed; allow it with --allow-origin {origin:.80}"
             );
             return Err((StatusCode::FORBIDDEN, why));
         }
@@ -75,7 +75,8 @@ impl Door {
             let query = request.uri().query().unwrap_or_default();
             let asked = query.split('&').find_map(|pair| pair.strip_prefix("token="));
             if ![shown, asked].into_iter().flatten().any(|shown| is_same(shown, token)) {
-                let why = "the token is missing or wrong: ws://HOST:PORT/?token=TOKEN".to_owned();
+                let why =
+                    "the token is missing or wrong: use ws://HOST:PORT/?token=TOKEN".to_owned();
                 return Err((StatusCode::UNAUTHORIZED, why));
             }
         }
@@ -87,7 +88,7 @@ impl Door {
         let protocol = SUBPROTOCOLS.into_iter().find(|known| offered.contains(known));
         protocol.ok_or_else(|| {
             let why =
-                format!("the client has to offer the subprotocol {}", SUBPROTOCOLS.join(" or "));
+                format!("the client must offer the subprotocol {}", SUBPROTOCOLS.join(" or "));
             (StatusCode::BAD_REQUEST, why)
         })
     }

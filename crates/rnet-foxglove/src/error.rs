@@ -22,7 +22,7 @@ pub enum FoxgloveError {
     #[error("{0}")]
     Tls(String),
     /// An origin that is none.
-    #[error("{0:?} is no origin: write it as https://app.foxglove.dev")]
+    #[error("{0:?} is not an origin: write it like https://app.foxglove.dev")]
     Origin(String),
     /// The recording cannot be read.
     #[error("{path}: {source}")]

@@ -115,13 +115,13 @@ impl All {
         let Subscription { id, channel_id } = asked;
         let of_client = |(of, number): &&(Arc<Client>, u32)| of.id == client.id && *number == id;
         if self.channels.values().any(|c| c.subscribers.iter().any(|s| of_client(&s))) {
-            return Err(format!("the subscription {id} is there already"));
+            return Err(format!("subscription {id} already exists"));
         }
         let Some(channel) = self.channels.get_mut(&channel_id) else {
-            return Err(format!("there is no channel {channel_id}"));
+            return Err(format!("channel {channel_id} does not exist"));
         };
         if channel.subscribers.iter().any(|(of, _)| of.id == client.id) {
-            return Err(format!("{} is subscribed to already", channel.topic));
+            return Err(format!("{} is already subscribed", channel.topic));
         }
         for (_, time_ns, payload) in &channel.kept {
             client.queue.data(say::message(id, *time_ns, payload));
@@ -197,7 +197,9 @@ impl Hub {
     pub fn end(&self) {
         let mut all = self.lock();
         all.is_over = true;
-        all.members.values().for_each(|member| member.client.queue.close("the server ends"));
+        all.members
+            .values()
+            .for_each(|member| member.client.queue.close("the server is shutting down"));
         self.note(all);
     }
 
@@ -316,7 +318,7 @@ impl Hub {
         let member = all.members.get_mut(&client.id);
         match member.is_some_and(|member| member.ended.remove(&subscription)) {
             true => Ok(()),
-            false => Err(format!("there is no subscription {subscription}")),
+            false => Err(format!("subscription {subscription} does not exist")),
         }
     }
 
@@ -418,7 +420,7 @@ impl Hub {
             return Ok(());
         }
         if member.params.len() + names.len() > MAX_FOLLOWED {
-            return Err(format!("a client follows {MAX_FOLLOWED} parameters at most"));
+            return Err(format!("a client can subscribe to at most {MAX_FOLLOWED} parameters"));
         }
         member.params.extend(names);
         Ok(())

@@ -229,6 +229,6 @@ mod tests {
         assert!(why(&options).contains("certificate"));
         let options = Options { token: None, origins: vec!["foxglove.dev".into()], ..options };
         let options = Options { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..options };
-        assert!(why(&options).contains("no origin"));
+        assert!(why(&options).contains("not an origin"));
     }
 }

@@ -167,7 +167,7 @@ impl Live {
         let (level, text) = match looked {
             Ok(()) => (say::Level::Info, "the domain can be read again".to_owned()),
             Err(error) => {
-                let what = "topics, services and the graph are those of before until it can";
+                let what = "topics, services and the graph are not updated until then";
                 (say::Level::Warning, format!("the domain cannot be read: {error}; {what}"))
             }
         };
@@ -296,7 +296,7 @@ impl Look<'_> {
             }
         });
         if let Some(missed) = passed.newly_missed {
-            let why = format!("the server was too slow for {missed} messages of topics");
+            let why = format!("the server was too slow and skipped {missed} messages");
             hub.broadcast(&say::status(say::Level::Warning, &why));
         }
         match (passed.any, self.follower.is_empty(), passed.large) {

@@ -223,7 +223,7 @@ impl Played {
 
     fn warn(&self, what: &str) {
         let file = self.recording.path().display();
-        let what = format!("{file}: {what}; more of the kind is not told");
+        let what = format!("{file}: {what}; further messages of this kind are not reported");
         self.hub.broadcast(&say::status(say::Level::Warning, &what));
     }
 
@@ -263,7 +263,7 @@ impl Backend for Played {
     fn control(&self, control: &Control) -> Result<PlaybackState, String> {
         if !RATES.contains(&control.rate) {
             let (from, to) = (RATES.start(), RATES.end());
-            return Err(format!("a playback speed of {} is not in {from} to {to}", control.rate));
+            return Err(format!("playback speed {} is not within {from} to {to}", control.rate));
         }
         let mut pace = self.pace();
         let now_ns = pace.now_ns().clamp(self.times.0, self.times.1);

@@ -70,7 +70,7 @@ impl Queue {
         if waiting.control.len() >= MAX_CONTROL
             || waiting.control_len + message.len() > MAX_CONTROL_LEN_BYTES
         {
-            waiting.closed = Some("too slow: what the server has to tell does not fit its queue");
+            waiting.closed = Some("too slow: the queue for this client is full");
         } else if waiting.closed.is_none() {
             waiting.control_len += message.len();
             waiting.control.push_back(message);

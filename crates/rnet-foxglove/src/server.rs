@@ -60,13 +60,13 @@ impl Server {
             let (stream, addr) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    (self.tell)(&format!("a client could not come in: {error}"));
+                    (self.tell)(&format!("cannot accept a connection: {error}"));
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
             let Ok(place) = places.clone().try_acquire_owned() else {
-                self.refuse(addr, &format!("{MAX_CLIENTS} clients are there"));
+                self.refuse(addr, &format!("{MAX_CLIENTS} clients are connected, the limit"));
                 continue;
             };
             let server = self.clone();
@@ -81,7 +81,7 @@ impl Server {
     fn refuse(&self, addr: SocketAddr, why: &str) {
         let refused = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         if refused.is_power_of_two() {
-            (self.tell)(&format!("{addr} was refused: {why} ({refused} so far)"));
+            (self.tell)(&format!("refused {addr}: {why} ({refused} refused so far)"));
         }
     }
 
@@ -95,7 +95,7 @@ impl Server {
                 self.shake(stream, addr, HANDSHAKE_LIMIT.saturating_sub(begun.elapsed())).await;
             }
             Ok(Err(error)) => self.refuse(addr, &format!("TLS: {error}")),
-            Err(_) => self.refuse(addr, "it took too long with TLS"),
+            Err(_) => self.refuse(addr, "the TLS handshake took too long"),
         }
     }
 
@@ -114,7 +114,7 @@ impl Server {
             let answered = self.door.answer(request, response);
             // Counted before it is sent, so that whoever has read the refusal finds it counted.
             if let Err(refusal) = &answered {
-                self.refuse(addr, refusal.body().as_deref().unwrap_or("it may not come in"));
+                self.refuse(addr, refusal.body().as_deref().unwrap_or("access denied"));
                 counted = true;
             }
             answered
@@ -124,7 +124,7 @@ impl Server {
             Ok(Ok(socket)) => self.serve(socket, addr).await,
             _ if counted => {}
             Ok(Err(error)) => self.refuse(addr, &error.to_string()),
-            Err(_) => self.refuse(addr, "it did not say in time what it wants"),
+            Err(_) => self.refuse(addr, "the WebSocket handshake took too long"),
         }
     }
 
@@ -135,16 +135,16 @@ impl Server {
     ) {
         let id = self.next_client.fetch_add(1, Ordering::Relaxed);
         let client = Arc::new(Client { id, queue: Queue::default() });
-        (self.tell)(&format!("{addr} has come"));
+        (self.tell)(&format!("{addr} connected"));
         let mut session = Session::new(self.hub.clone(), self.backend.clone(), client.clone());
         let why = converse(socket, &client, &mut session).await;
         drop(session);
         let dropped = client.queue.dropped();
         let dropped = match dropped {
             0 => String::new(),
-            count => format!("; it was too slow for {count} messages"),
+            count => format!("; {count} messages were dropped because it was too slow"),
         };
-        (self.tell)(&format!("{addr} has gone: {why}{dropped}"));
+        (self.tell)(&format!("{addr} disconnected: {why}{dropped}"));
     }
 }
 
@@ -167,7 +167,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
                 return (CloseCode::Policy, why.to_owned());
             }
         }
-        (CloseCode::Normal, "it has closed the connection".to_owned())
+        (CloseCode::Normal, "the client closed the connection".to_owned())
     };
     let sends = async {
         let mut ping = interval(PING_INTERVAL);
@@ -184,7 +184,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
                 _ = ping.tick() => {
                     let heard = *heard.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     if heard.elapsed() > SILENCE_LIMIT {
-                        return (CloseCode::Policy, "it does not answer".to_owned());
+                        return (CloseCode::Policy, "the client does not answer pings".to_owned());
                     }
                     Message::Ping(Vec::new().into())
                 }
@@ -194,14 +194,14 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
                         continue;
                     }
                     let newly = dropped - std::mem::replace(&mut told, dropped);
-                    let why = format!("this client was too slow for {newly} messages, which were left out");
+                    let why = format!("{newly} messages were dropped because this client was too slow");
                     say::status(Level::Warning, &why)
                 }
             };
             match timeout(STALL_LIMIT, sink.send(message)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return (CloseCode::Abnormal, error.to_string()),
-                Err(_) => return (CloseCode::Abnormal, "it takes nothing".to_owned()),
+                Err(_) => return (CloseCode::Abnormal, "the client does not read".to_owned()),
             }
         }
     };

@@ -52,7 +52,9 @@ impl Session {
         let understood = match message {
             Message::Text(text) if text.len() > MAX_TEXT_LEN_BYTES => {
                 let len = text.len();
-                Err(format!("a frame of text of {len} bytes: {MAX_TEXT_LEN_BYTES} at most"))
+                Err(format!(
+                    "a text frame has {len} bytes, at most {MAX_TEXT_LEN_BYTES} are allowed"
+                ))
             }
             Message::Text(text) => wire::said(text).map(|said| self.said(said)),
             Message::Binary(bytes) => wire::frame(bytes).map(|frame| self.frame(frame)),
@@ -63,7 +65,7 @@ impl Session {
             self.client.queue.control(say::status(Level::Error, &why));
         }
         match self.faults {
-            MAX_FAULTS.. => Err("too many frames that mean nothing"),
+            MAX_FAULTS.. => Err("too many invalid frames"),
             _ => Ok(()),
         }
     }
@@ -99,7 +101,8 @@ impl Session {
                 // What they are now, also where one could not be set.
                 let names: Vec<String> = parameters.into_iter().map(|one| one.name).collect();
                 let found = block_in_place(|| self.backend.parameters(&names));
-                let read = found.map_err(|why| format!("what was set cannot be read: {why}"));
+                let read =
+                    found.map_err(|why| format!("the parameter values cannot be read: {why}"));
                 let told = read.map(|found| {
                     client.queue.control(say::parameter_values(&found, Some(&id)));
                 });
@@ -121,7 +124,7 @@ impl Session {
                 Ok(())
             }
             Said::FetchAsset { uri, request_id } => {
-                let why = format!("robot-net serves no assets: {uri:.200}");
+                let why = format!("robot-net does not serve assets: {uri:.200}");
                 client.queue.control(say::no_asset(request_id, &why));
                 Ok(())
             }
@@ -151,10 +154,10 @@ impl Session {
 
     fn open(&mut self, channel: &ClientChannel) -> Result<(), String> {
         if self.channels.contains(&channel.id) {
-            return Err(format!("the channel {} is advertised already", channel.id));
+            return Err(format!("channel {} is already advertised", channel.id));
         }
         if self.channels.len() >= MAX_CHANNELS {
-            return Err(format!("a client publishes on {MAX_CHANNELS} channels at most"));
+            return Err(format!("a client can publish on at most {MAX_CHANNELS} channels"));
         }
         block_in_place(|| self.backend.open(self.client.id, channel))
             .map_err(|why| format!("{:.255} cannot be published: {why}", channel.topic))?;
@@ -175,10 +178,12 @@ impl Session {
         let client = self.client.clone();
         let fail = |why: &str| client.queue.control(say::call_failure(service, call, why));
         let Some(name) = self.hub.service(service) else {
-            return fail(&format!("there is no service {service}"));
+            return fail(&format!("service {service} does not exist"));
         };
         let Ok(place) = self.calls.clone().try_acquire_owned() else {
-            return fail(&format!("{MAX_CALLS} calls of this client wait for their replies"));
+            return fail(&format!(
+                "{MAX_CALLS} calls of this client are waiting for replies, the limit"
+            ));
         };
         let (backend, encoding, data) = (self.backend.clone(), encoding.to_owned(), data.to_vec());
         let client = self.client.clone();
@@ -217,7 +222,7 @@ fn all(done: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {
 fn bounded(names: usize, what: &str) -> Result<(), String> {
     match names {
         0..=MAX_NAMES => Ok(()),
-        _ => Err(format!("{names} {what} in one request: {MAX_NAMES} at most")),
+        _ => Err(format!("{names} {what} in one request, at most {MAX_NAMES} are allowed")),
     }
 }
 
@@ -264,7 +269,8 @@ mod tests {
                 break said;
             }
         };
-        let both = "/a is read-only; what was set cannot be read: the domain cannot be read";
+        let both =
+            "/a is read-only; the parameter values cannot be read: the domain cannot be read";
         assert!(said.contains(both), "{said}");
     }
 

@@ -134,7 +134,7 @@ impl Shape {
             Form::AsItIs => Ok(Cow::Borrowed(bytes)),
             Form::Converted(plain) => match to_protobuf(&plain.name, bytes) {
                 Ok(Some((_, converted))) => Ok(Cow::Owned(converted)),
-                Ok(None) => Err(format!("{} has no Foxglove message", plain.name)),
+                Ok(None) => Err(format!("{} has no corresponding Foxglove message", plain.name)),
                 Err(error) => Err(error.to_string()),
             },
             Form::Plain(plain) => json(plain.format(bytes)),
@@ -187,20 +187,20 @@ fn schema_of_field(ty: &FieldType) -> Value {
 /// It is none of this type; or the encoding is not one of `protobuf` and `json`, or does not fit the type.
 pub fn decoded(ty: &MessageType, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
     let value = || -> Result<Value, String> {
-        serde_json::from_slice(data).map_err(|error| format!("it is no JSON: {error}"))
+        serde_json::from_slice(data).map_err(|error| format!("it is not valid JSON: {error}"))
     };
     match (ty, encoding) {
         (MessageType::Raw, _) => Ok(data.to_vec()),
         (MessageType::Protobuf(schema), PROTOBUF) => match Dynamic::decode(schema, data) {
             Ok(_) => Ok(data.to_vec()),
-            Err(error) => Err(format!("it is no {}: {error}", schema.name())),
+            Err(error) => Err(format!("it is not a valid {}: {error}", schema.name())),
         },
         (MessageType::Protobuf(schema), JSON) => match Dynamic::from_json(schema, &value()?) {
             Ok(message) => Ok(message.encode()),
-            Err(error) => Err(format!("it is no {}: {error}", schema.name())),
+            Err(error) => Err(format!("it is not a valid {}: {error}", schema.name())),
         },
         (MessageType::Plain(plain), JSON) => {
-            let wrong = |error: rnet::Error| format!("it is no {}: {error}", plain.name);
+            let wrong = |error: rnet::Error| format!("it is not a valid {}: {error}", plain.name);
             let bytes = plain.encode(&value()?).map_err(wrong)?;
             if let Some(described) = Described::find(plain) {
                 described.check(&bytes).map_err(wrong)?;
@@ -208,9 +208,9 @@ pub fn decoded(ty: &MessageType, encoding: &str, data: &[u8]) -> Result<Vec<u8>,
             Ok(bytes)
         }
         (ty, encoding) => Err(format!(
-            "{encoding:.40?} is no encoding of {}; json is one{}",
+            "{encoding:.40?} is not an encoding of {}; use json{}",
             ty.desc(),
-            if ty.schema().is_some() { ", and protobuf" } else { "" }
+            if ty.schema().is_some() { " or protobuf" } else { "" }
         )),
     }
 }
@@ -223,7 +223,7 @@ pub fn encoded(ty: &MessageType, encoding: &str, bytes: &[u8]) -> Result<Vec<u8>
     match (ty, encoding) {
         (MessageType::Protobuf(schema), JSON) => {
             let message = Dynamic::decode(schema, bytes)
-                .map_err(|error| format!("the reply is no {}: {error}", schema.name()))?;
+                .map_err(|error| format!("the reply is not a valid {}: {error}", schema.name()))?;
             let options =
                 JsonOptions { proto_names: true, defaults: true, ..JsonOptions::default() };
             Ok(message.to_json(&options).to_string().into_bytes())
@@ -252,9 +252,10 @@ pub fn described(name: &str, encoding: &str, schema: &str) -> Result<Option<Mess
     if encoding != PROTOBUF || schema.is_empty() {
         return Ok(None);
     }
-    let set = BASE64.decode(schema).map_err(|error| format!("the schema is no base64: {error}"))?;
+    let set =
+        BASE64.decode(schema).map_err(|error| format!("the schema is not base64: {error}"))?;
     let schema = Schema::from_descriptor_set(&set, name);
-    let schema = schema.map_err(|error| format!("the schema of {name:.80} is none: {error}"))?;
+    let schema = schema.map_err(|error| format!("the schema of {name:.80} is invalid: {error}"))?;
     Ok(Some(schema.into()))
 }
 
@@ -291,7 +292,7 @@ mod tests {
         let value: Value = serde_json::from_slice(&shape.payload(&bytes).unwrap()).unwrap();
         assert_eq!(value, json!({"force": 1.5, "joints": [1, 2, 3, 4]}));
         let why = decoded(&ty, PROTOBUF, &bytes).unwrap_err();
-        assert!(why.contains("no encoding") && why.contains("json"), "{why}");
+        assert!(why.contains("not an encoding") && why.contains("json"), "{why}");
         let why = decoded(&ty, JSON, br#"{"froce": 1}"#).unwrap_err();
         assert!(why.contains("froce"), "{why}");
     }

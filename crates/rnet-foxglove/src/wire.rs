@@ -95,8 +95,10 @@ pub fn said(text: &str) -> Result<Said, String> {
         let op = serde_json::from_str::<Value>(text).ok();
         let op = op.as_ref().and_then(|value| value.get("op")).and_then(Value::as_str);
         match op {
-            Some(op) => format!("the operation {op:.40?} is not known, or lacks a field: {error}"),
-            None => format!("a frame of text is a JSON object with an op: {error}"),
+            Some(op) => {
+                format!("unknown operation {op:.40?}, or one of its fields is missing: {error}")
+            }
+            None => format!("a text frame must be a JSON object with an op: {error}"),
         }
     })
 }
@@ -119,15 +121,17 @@ pub fn frame(bytes: &[u8]) -> Result<Frame<'_>, String> {
             let (seeks, seek_ns) = (rest.u8()? != 0, u64::from_le_bytes(rest.array()?));
             let request = rest.text()?;
             if command > 1 {
-                return Err(format!("playback command {command} is not known: 0 plays, 1 stops"));
+                return Err(format!(
+                    "unknown playback command {command}: use 0 (play) or 1 (pause)"
+                ));
             }
             if !(rate.is_finite() && rate > 0.0) {
-                return Err(format!("a playback speed of {rate} is none"));
+                return Err(format!("invalid playback speed {rate}"));
             }
             if request.len() > MAX_REQUEST_LEN_BYTES {
                 let len = request.len();
                 return Err(format!(
-                    "a request id of {len} bytes: {MAX_REQUEST_LEN_BYTES} at most"
+                    "a request id has {len} bytes, at most {MAX_REQUEST_LEN_BYTES} are allowed"
                 ));
             }
             Ok(Frame::Control(Control {
@@ -137,7 +141,7 @@ pub fn frame(bytes: &[u8]) -> Result<Frame<'_>, String> {
                 request: request.to_owned(),
             }))
         }
-        op => Err(format!("the binary operation {op} is not known: 1 to 3 are")),
+        op => Err(format!("unknown binary operation {op}: use 1 to 3")),
     }
 }
 
@@ -147,7 +151,7 @@ struct Rest<'a>(&'a [u8]);
 impl<'a> Rest<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or_else(|| {
-            format!("the frame ends too early: {len} bytes were to follow, and {} do", self.0.len())
+            format!("the frame is too short: expected {len} more bytes, found {}", self.0.len())
         })?;
         self.0 = rest;
         Ok(taken)
@@ -199,13 +203,13 @@ mod tests {
             }
         }
         for (bytes, why) in [
-            (&[][..], "too early"),
-            (&[0], "0 is not known"),
-            (&[255, 1], "255 is not known"),
-            (&[2, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255], "4294967295 bytes were to follow"),
+            (&[][..], "too short"),
+            (&[0], "unknown binary operation 0"),
+            (&[255, 1], "unknown binary operation 255"),
+            (&[2, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255], "expected 4294967295 more bytes"),
             (&[2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0xff], "UTF-8"),
             (&[3, 9, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "command 9"),
-            (&[3, 0, 0, 0, 192, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "speed of NaN"),
+            (&[3, 0, 0, 0, 192, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "speed NaN"),
         ] {
             let said = frame(bytes).unwrap_err();
             assert!(said.contains(why), "{bytes:?}: {said}");

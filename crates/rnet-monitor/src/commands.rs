@@ -46,8 +46,9 @@ pub fn commands(findings: &mut Findings, snapshot: &Snapshot, asked: Option<&str
                 let (n, nodes) = (nodes.len(), nodes.join(" and "));
                 findings.problem(
                     CHECK,
-                    format!("{topic} has {n} receivers, in {nodes}: each obeys a driver of its own"),
-                    "close all but one; both stay where they were opened on two sides of a cut cable",
+                    format!("{topic} has {n} receivers, in {nodes}: each follows its own driver"),
+                    "close all but one; two receivers result if each was opened while the hosts were \
+                     disconnected",
                 );
             }
         }
@@ -114,14 +115,14 @@ fn answers(
     {
         let (why, advice) = match stopped {
             Some(pid) => (
-                format!("its process {pid} is stopped, so it obeys nobody and does not fall back"),
-                format!("stop the robot by other means, then let it go on: kill -CONT {pid}"),
+                format!("its process {pid} is stopped, so it neither follows a driver nor falls back"),
+                format!("stop the robot by other means, then resume the process: kill -CONT {pid}"),
             ),
             None => (
-                "it has said nothing since it was opened, as one whose fallback does not return"
+                "it has sent no status since it was opened, which happens if its fallback does not return"
                     .to_owned(),
                 format!(
-                    "stop the robot by other means, then see what the fallback of {topic} waits for"
+                    "stop the robot by other means, then check what the fallback of {topic} waits for"
                 ),
             ),
         };
@@ -136,8 +137,8 @@ fn answers(
                 "{node} has fallen back on {topic}, and its fallback FAILED: the robot may not be safe"
             ),
             format!(
-                "stop the robot by other means, then repair the fallback of {topic}: rnet command log {topic} says \
-                 when it failed"
+                "stop the robot by other means, then fix the fallback of {topic}: rnet command log {topic} \
+                 shows when it failed"
             ),
         );
     }
@@ -156,7 +157,7 @@ fn drivers<'a>(snapshot: &'a Snapshot, topic: &str) -> BTreeSet<&'a str> {
 fn no_receiver(findings: &mut Findings, topic: &str, driver: &str) {
     findings.problem(
         CHECK,
-        format!("{driver} is to drive {topic}, which has no receiver"),
+        format!("{driver} drives {topic}, which has no receiver"),
         format!("start the node that receives the command {topic}"),
     );
 }
@@ -177,10 +178,11 @@ fn authority(
         if holder.is_empty() {
             findings.problem(
                 CHECK,
-                format!("{driver} drives {topic} without authority, which nobody has had for {since_s} s"),
+                format!("{driver} drives {topic} without authority; no driver has had authority for \
+                         {since_s} s"),
                 format!(
-                    "let {driver} take authority again, which it does not get back by itself; rnet command log {topic} \
-                     says how it was lost"
+                    "let {driver} retake authority, which it does not regain automatically; rnet command \
+                     log {topic} shows how it was lost"
                 ),
             );
         } else {
@@ -188,7 +190,8 @@ fn authority(
             findings.note(
                 CHECK,
                 format!(
-                    "{driver} has no authority over {topic}, which {holder} has with priority {priority}, for {since_s} s"
+                    "{driver} has no authority over {topic}: {holder} has had it with priority {priority} \
+                     for {since_s} s"
                 ),
             );
         }
@@ -261,13 +264,13 @@ mod tests {
         let high = drive(&high, 2);
         assert_eq!(place.found(0), None, "not for long");
         let Some((Level::Note, what)) = place.found(60) else { panic!("a finding") };
-        assert!(what.starts_with("/low has no authority over /cmd, which /high has"), "{what}");
+        assert!(what.starts_with("/low has no authority over /cmd: /high has"), "{what}");
         high.release().unwrap();
         let Some((Level::Problem, what)) = place.found(60) else { panic!("a finding") };
-        assert!(what.starts_with("/low drives /cmd without authority, which nobody"), "{what}");
+        assert!(what.starts_with("/low drives /cmd without authority; no driver"), "{what}");
         drop(command);
         let Some((Level::Problem, what)) = place.found(0) else { panic!("a finding") };
-        assert_eq!(what, "/low is to drive /cmd, which has no receiver");
+        assert_eq!(what, "/low drives /cmd, which has no receiver");
     }
 
     #[test]

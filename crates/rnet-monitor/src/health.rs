@@ -18,7 +18,7 @@ const MAX_DRIFT_PPM: f64 = 200.0;
 /// Less free room on a disk than this is soon none.
 pub(crate) const MIN_FREE_BYTES: u64 = 256 << 20;
 const OTHER_PLACE: &str =
-    "name another place: RNET_STATE_DIR for state and logs, --output for recordings";
+    "use another location: RNET_STATE_DIR for state and logs, --output for recordings";
 /// The service of a black box that runs.
 const BLACK_BOX: &str = "/blackbox/trigger";
 
@@ -36,8 +36,8 @@ fn clock(findings: &mut Findings, peer: &Peer) {
         return findings.note_with(
             "clock",
             format!("the clock of host {host} is not measured yet"),
-            "it takes a second after the hosts have met; if it stays so, rnet link status shows whether the two hear each \
-             other",
+            "this takes a second after the hosts connect; if it persists, rnet link status shows whether \
+             they receive each other",
         );
     };
     let ms = uncertain_ns as f64 / 1e6;
@@ -45,17 +45,19 @@ fn clock(findings: &mut Findings, peer: &Peer) {
     if uncertain_ns > MAX_UNCERTAINTY_NS {
         findings.problem(
             "clock",
-            format!("the clock of host {host} is known to ± {ms:.1} ms only: latencies between the hosts may be as wrong"),
-            "the way to it is slow or busy: rnet link status shows the round trip; use a cable, or let less cross",
+            format!("the clock of host {host} is known only to ± {ms:.1} ms: latencies between the hosts \
+                     may be off by as much"),
+            "the connection is slow or busy: rnet link status shows the round trip; use a cable, or send \
+             less over the link",
         );
     }
     let ppm = peer.clock_drift * 1e6;
     if ppm.abs() - peer.clock_drift_uncertainty * 1e6 > MAX_DRIFT_PPM {
         findings.problem(
             "clock",
-            format!("the clock of host {host} goes {:.0} ppm too {}", ppm.abs(), if ppm > 0.0 { "fast" } else { "slow" }),
-            "no crystal is as wrong: look at its clock source (/sys/devices/system/clocksource), and at the host of a \
-             virtual machine",
+            format!("the clock of host {host} runs {:.0} ppm too {}", ppm.abs(), if ppm > 0.0 { "fast" } else { "slow" }),
+            "crystals are more accurate than that: check its clock source (/sys/devices/system/clocksource) \
+             and, for a virtual machine, its host",
         );
     }
     if let Some(step) = peer.clock_steps.last() {
@@ -63,12 +65,12 @@ fn clock(findings: &mut Findings, peer: &Peer) {
         findings.note_with(
             "clock",
             format!(
-                "the clock of host {host} has stepped, {} times, the last at {when} s UTC: the host was suspended or started \
-                 again",
+                "the clock of host {host} has stepped, {} times, the last at {when} s UTC: the host was \
+                 suspended or restarted",
                 peer.clock_steps.len()
             ),
-            "latencies of messages that were under way then are wrong; keep a robot from suspending (systemctl mask \
-             suspend.target)",
+            "latencies of messages in transit at that time are wrong; prevent the robot from suspending \
+             (systemctl mask suspend.target)",
         );
     }
     if findings.0.len() == before {
@@ -86,11 +88,11 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
             Some(end) if end.is_failure() && !record.was_told_to_stop() => findings.problem(
                 "launch",
                 format!(
-                    "the launched node {node} does not run: {end}, after {restarts} restarts{}",
+                    "the launched node {node} is not running: {end}, after {restarts} restarts{}",
                     record.last_output.last().map_or_else(String::new, |line| format!(": {}", tame(line)))
                 ),
-                format!("rnet node logs {node} shows what it said; rnet node restart {node} starts it again, rnet node stop \
-                         {node} leaves it as it is"),
+                format!("rnet node logs {node} shows its output; rnet node restart {node} restarts it, rnet \
+                         node stop {node} leaves it stopped"),
             ),
             Some(_) => {}
             None if record.keeper().is_none() && record.was_told_to_stop() => {}
@@ -99,18 +101,18 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
             None if record.keeper().is_none() => findings.problem(
                 "launch",
                 format!("the keeper of the launched node {node} was killed, and the node with it"),
-                "rnet launch starts it again",
+                "rnet launch restarts it",
             ),
             None if restarts > 0 => findings.note_with(
                 "launch",
-                format!("the launched node {node} was started again {restarts} times"),
-                format!("rnet node logs {node} shows why it ended"),
+                format!("the launched node {node} was restarted {restarts} times"),
+                format!("rnet node logs {node} shows why it exited"),
             ),
             None => fine += 1,
         }
     }
     if fine > 0 {
-        findings.ok("launch", format!("{fine} launched nodes run and were not started again"));
+        findings.ok("launch", format!("{fine} launched nodes run and were not restarted"));
     }
 }
 
@@ -119,7 +121,7 @@ pub fn black_box(findings: &mut Findings, snapshot: &Snapshot, is_launched: bool
     if snapshot.servers().iter().any(|server| server.service == BLACK_BOX) {
         findings.ok("black_box", "a black box runs");
     } else if is_launched {
-        let what = "no black box runs: of what goes wrong now nothing is left";
+        let what = "no black box runs: a failure now would leave no recording";
         findings.note_with("black_box", what, "rnet blackbox run keeps the last seconds");
     }
 }
@@ -131,25 +133,25 @@ pub fn disk(findings: &mut Findings, what: &str, path: &Path) {
         Ok(stat) => stat,
         Err(errno) => {
             let told = format!(
-                "cannot see how much room there is for {what} at {}: {errno}",
+                "cannot determine the free space for {what} at {}: {errno}",
                 there.display()
             );
             return findings.note_with(
                 "disk",
                 told,
-                "look whether the file system is mounted and answers",
+                "check that the file system is mounted and responds",
             );
         }
     };
     if rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_err() {
-        let told = format!("{} cannot be written to: there will be no {what}", there.display());
+        let told = format!("{} is not writable: {what} cannot be stored", there.display());
         return findings.note_with("disk", told, OTHER_PLACE);
     }
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let told = format!("{} MiB are free for {what} at {}", free >> 20, there.display());
     if free < MIN_FREE_BYTES {
         let advice = format!(
-            "remove what is not needed there (rnet record --max-disk keeps recordings small), or {OTHER_PLACE}"
+            "delete unneeded files there (rnet record --max-disk limits recordings), or {OTHER_PLACE}"
         );
         findings.problem("disk", told, advice);
     } else {
@@ -259,7 +261,7 @@ mod tests {
         assert_eq!(found(&[living(0, None)]), [(Level::Ok, fine.to_owned())]);
         let again = "the launched node /arm was started again 3 times";
         assert_eq!(found(&[living(3, None)]), [(Level::Note, again.to_owned())]);
-        let failed = "the launched node /arm does not run: exit code 7, after 2 restarts";
+        let failed = "the launched node /arm is not running: exit code 7, after 2 restarts";
         assert_eq!(found(&[living(2, Some(End::Code(7)))]), [(Level::Problem, failed.to_owned())]);
         let gone = "the keeper of the launched node /arm was killed, and the node with it";
         assert_eq!(found(&[record(this_process(1), 0, None)]), [(Level::Problem, gone.to_owned())]);

@@ -116,12 +116,10 @@ pub fn moves(findings: &mut Findings, status: &LinkStatus) {
         Some(silent) => findings.problem(
             CHECK,
             format!(
-                "the link, process {pid}, hangs or is stopped: it has said nothing for {} s",
+                "the link, process {pid}, hangs or is stopped: it has sent no status for {} s",
                 silent.as_secs()
             ),
-            format!(
-                "kill {pid}: the one that stands by takes over, or the next node starts another"
-            ),
+            format!("kill {pid}: a standby takes over, or the next node starts another link"),
         ),
     }
 }
@@ -130,8 +128,9 @@ pub fn moves(findings: &mut Findings, status: &LinkStatus) {
 pub fn killed(findings: &mut Findings, pid: u32) {
     findings.problem(
         CHECK,
-        format!("the link, process {pid}, was killed, and no other one runs: no other host is reached"),
-        "a running node starts another within a second; rnet link start does so at once, and says what prevents it",
+        format!("the link, process {pid}, was killed, and no other link runs: other hosts are unreachable"),
+        "a running node starts another within a second; rnet link start starts one now and reports what \
+         prevents it",
     );
 }
 
@@ -153,7 +152,7 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
                 findings.note(
                     CHECK,
                     format!(
-                        "host {name} is connected, of version {}; this is {}",
+                        "host {name} is connected with version {}; this host has {}",
                         tame(&peer.version),
                         rnet::VERSION
                     ),
@@ -162,7 +161,7 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
             State::Connected => {
                 findings.ok(CHECK, format!("host {name} is connected"));
                 if !text.is_empty() {
-                    let advice = "rnet link status and rnet doctor on that host show it from there";
+                    let advice = "run rnet link status and rnet doctor on that host for its view";
                     findings.note_with(CHECK, format!("host {name}: {text}"), advice);
                 }
                 denied(findings, &tame(&peer.host), peer);
@@ -171,14 +170,14 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
             State::Refused => findings.problem(
                 CHECK,
                 format!("host {name} is refused: {text}"),
-                "do what the reason says; else run one version of rnet on both hosts",
+                "fix the given reason; otherwise run the same version of rnet on both hosts",
             ),
             State::Lost => {
-                let what = format!("host {name} was connected and is not heard any more: {text}");
+                let what = format!("host {name} was connected and no longer responds: {text}");
                 findings.problem(
                     CHECK,
                     what.trim_end_matches(": "),
-                    "look whether it runs, and at the cable",
+                    "check that the host runs, and check the cable",
                 );
             }
             State::Connecting => connecting(findings, &name, &text, peer),
@@ -194,13 +193,15 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
 fn connecting(findings: &mut Findings, name: &str, text: &str, peer: &Peer) {
     let Some(since) = since(peer.since.as_ref()).filter(|since| *since > SLOW) else { return };
     let id = if name.is_empty() { tame(&peer.id) } else { name.into() };
-    let why = if text.is_empty() { "it has not said who it is" } else { text };
+    let why = if text.is_empty() { "it has not identified itself" } else { text };
     let seconds = since.as_secs();
     findings.problem(
         CHECK,
-        format!("host {id} is there for {seconds} s, and the two do not hear each other: {why}"),
-        "look whether something on the way lets only one of the two ports through (the link takes the one that is \
-         named and the one above), whether its link hangs (rnet doctor there), and whether both are of one release",
+        format!("host {id} has been visible for {seconds} s, but the two hosts do not receive each other: \
+                 {why}"),
+        "check whether a firewall blocks one of the two ports (the link uses the configured port and the \
+         next one), whether the link of that host hangs (run rnet doctor there), and whether both hosts run \
+         the same release",
     );
 }
 
@@ -226,10 +227,10 @@ fn old(findings: &mut Findings, host: &str, peer: &Peer) {
             let seconds = waited.as_secs_f64();
             findings.note_with(
                 CHECK,
-                format!("messages of {name} wait {seconds:.1} s before they cross to host {host}"),
+                format!("messages of {name} wait {seconds:.1} s before the link sends them to host {host}"),
                 format!(
-                    "if only the newest matters, set newest_only = true for {name} under [[network.topic]] in \
-                     robot.toml; else send less, or less often"
+                    "if only the newest matters, set newest_only = true for {name} under [[network.topic]] \
+                     in robot.toml; otherwise send less, or less often"
                 ),
             );
         }
@@ -261,7 +262,7 @@ mod tests {
         let [found] = &findings.0[..] else { panic!("{findings:?}") };
         assert_eq!(
             found.what,
-            "messages of /image\\u{1b} wait 12.3 s before they cross to host laptop"
+            "messages of /image\\u{1b} wait 12.3 s before the link sends them to host laptop"
         );
         let advice = found.advice.as_deref().unwrap();
         assert!(advice.contains("newest_only = true for /image\\u{1b} under"), "{advice}");

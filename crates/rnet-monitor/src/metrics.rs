@@ -47,7 +47,7 @@ fn domain_wide(text: &mut Text<'_>, figures: &Figures, problems: &[Finding]) {
         of("node", figures.nodes.len()),
         of("host", figures.hosts.len()),
     ];
-    let help = "Topics, nodes and hosts of which no series are here.";
+    let help = "Topics, nodes and hosts omitted from the metrics.";
     text.gauge("rnet_series_left_out", help, &left_out);
     let mut by_check: BTreeMap<&'static str, f64> = BTreeMap::new();
     for problem in problems.iter().filter(|problem| problem.level == Level::Problem) {
@@ -55,7 +55,7 @@ fn domain_wide(text: &mut Text<'_>, figures: &Figures, problems: &[Finding]) {
     }
     let found: Vec<_> =
         by_check.iter().map(|(check, count)| (vec![("check", *check)], *count)).collect();
-    text.gauge("rnet_problems", "What is wrong now, by the check that found it.", &found);
+    text.gauge("rnet_problems", "Current problems, by check.", &found);
 }
 
 /// Counters of a topic, of all its ends.
@@ -104,29 +104,29 @@ fn topics(text: &mut Text<'_>, look: &Look, topics: &[TopicRow]) {
         rows.iter().map(|(topic, counted)| (label(topic), value(topic, counted))).collect()
     };
     let sent = each(&|_, c| c.sent as f64);
-    text.counter("rnet_topic_sent_messages", "Messages that publishers sent.", &sent);
+    text.counter("rnet_topic_sent_messages", "Messages sent by publishers.", &sent);
     let bytes = each(&|_, c| c.sent_bytes as f64);
-    text.counter("rnet_topic_sent_bytes", "Payload that publishers sent.", &bytes);
-    let help = "Messages that subscribers received, of all together.";
+    text.counter("rnet_topic_sent_bytes", "Payload bytes sent by publishers.", &bytes);
+    let help = "Messages received by all subscribers.";
     text.counter("rnet_topic_received_messages", help, &each(&|_, c| c.received as f64));
-    let help = "Messages that subscribers passed over by their choice.";
+    let help = "Messages that subscribers skipped by their settings.";
     text.counter("rnet_topic_skipped_messages", help, &each(&|_, c| c.skipped as f64));
     let lost = topics.iter().flat_map(|topic| {
         topic.lost.parts().map(move |(cause, count)| {
             (vec![("topic", topic.topic.as_str()), ("cause", cause)], count as f64)
         })
     });
-    let help = "Messages that subscribers lost, by cause.";
+    let help = "Messages lost by subscribers, by cause.";
     text.counter("rnet_topic_lost_messages", help, &lost.collect::<Vec<_>>());
-    let help = "Age of the oldest message that the subscriber furthest behind has not taken.";
+    let help = "Age of the oldest unread message of the slowest subscriber.";
     text.gauge("rnet_topic_lag_seconds", help, &each(&|t, _| t.behind.age_ns as f64 / 1e9));
     text.gauge("rnet_topic_publishers", "Publishers.", &each(&|t, _| t.publishers.len() as f64));
     let subscribers = each(&|t, _| t.subscribers.len() as f64);
     text.gauge("rnet_topic_subscribers", "Subscriptions.", &subscribers);
-    let help = "Shared memory of the publishers: logs and pools.";
+    let help = "Shared memory of publishers: logs and pools.";
     text.gauge("rnet_topic_memory_bytes", help, &each(&|t, _| t.memory_bytes as f64));
     let name = "rnet_topic_latency_seconds";
-    text.head(name, "histogram", "From the send to the receive.");
+    text.head(name, "histogram", "Latency from send to receive.");
     for (topic, counted) in &rows {
         let count: u64 = counted.latency.iter().sum();
         let bounds = BOUNDS_S.iter().map(|bound| (bound.to_string(), counted.within(*bound)));
@@ -148,14 +148,18 @@ fn nodes(text: &mut Text<'_>, figures: &Figures) {
         let nodes = figures.nodes.iter().take(MAX_OF_A_KIND);
         nodes.filter_map(|n| Some((labels_of_node(n), value(n)?))).collect()
     };
-    text.gauge("rnet_node_up", "1 for each node that is there.", &each(&|_| Some(1.0)));
-    let help = "How often rnet launch has started its process again.";
+    text.gauge("rnet_node_up", "1 for each running node.", &each(&|_| Some(1.0)));
+    let help = "Restarts of the process by rnet launch.";
     text.gauge("rnet_node_restarts", help, &each(&|n| n.restarts.map(f64::from)));
-    let help = "Cores that its process used in the last interval: 1 is one core.";
+    let help = "CPU cores used by the process in the last interval: 1 is one core.";
     text.gauge("rnet_node_cpu_cores", help, &each(&|n| n.cpu));
     let memory = each(&|n| n.rss_bytes.map(|bytes| bytes as f64));
-    text.gauge("rnet_node_memory_bytes", "Memory of its process in RAM.", &memory);
-    text.gauge("rnet_node_uptime_seconds", "How long it has run.", &each(&|n| n.uptime_s));
+    text.gauge("rnet_node_memory_bytes", "Resident memory of the process.", &memory);
+    text.gauge(
+        "rnet_node_uptime_seconds",
+        "Time since the process started.",
+        &each(&|n| n.uptime_s),
+    );
 }
 
 fn labels_of_node(node: &NodeRow) -> Labels<'_> {
@@ -178,10 +182,10 @@ fn hosts(text: &mut Text<'_>, figures: &Figures) {
         of.filter_map(|(name, host)| Some((vec![("host", *name)], value(host)?))).collect()
     };
     let up = each(&|h| Some(f64::from(u8::from(is_up(h)))));
-    text.gauge("rnet_host_connected", "Whether the link hears it.", &up);
+    text.gauge("rnet_host_connected", "1 if the link is connected to the host.", &up);
     let rtt = each(&|h| h.round_trip_s);
-    text.gauge("rnet_host_round_trip_seconds", "Time there and back.", &rtt);
-    let help = "How far off the measured offset of its clock may be, either way.";
+    text.gauge("rnet_host_round_trip_seconds", "Round-trip time.", &rtt);
+    let help = "Uncertainty of the measured clock offset, in either direction.";
     let uncertain = each(&|h| h.clock_offset_uncertainty_s);
     text.gauge("rnet_host_clock_uncertainty_seconds", help, &uncertain);
     // Of this link: a sum would fall when the link forgets one of the others. A new one begins with 0, as a counter
@@ -196,18 +200,22 @@ fn recorders(text: &mut Text<'_>, recorders: &[Recorder]) {
         let of = recorders.iter();
         of.filter_map(|r| Some((vec![("recorder", r.id.as_str())], value(r)?))).collect()
     };
-    let help = "Messages that were recorded, by the process of the recorder.";
+    let help = "Messages recorded, by recorder process.";
     text.counter("rnet_recorder_messages", help, &each(&|r| Some(r.messages as f64)));
-    let help = "Memory of messages that wait to be written.";
+    let help = "Memory of messages waiting to be written.";
     text.gauge("rnet_recorder_queued_bytes", help, &each(&|r| Some(r.queued_bytes as f64)));
     let free = each(&|r| r.free_bytes.map(|bytes| bytes as f64));
-    text.gauge("rnet_recorder_disk_free_bytes", "Room where the recording is written.", &free);
+    text.gauge(
+        "rnet_recorder_disk_free_bytes",
+        "Free disk space at the location of the recording.",
+        &free,
+    );
     let lost = recorders.iter().flat_map(|r| {
         CAUSES.map(|cause| {
             let count = r.missing.get(cause).copied().unwrap_or(0);
             (vec![("recorder", r.id.as_str()), ("cause", cause)], count as f64)
         })
     });
-    let help = "Messages that are missing in the recording, by cause.";
+    let help = "Messages missing from the recording, by cause.";
     text.counter("rnet_recorder_lost_messages", help, &lost.collect::<Vec<_>>());
 }

@@ -13,7 +13,7 @@ pub fn why_near(a: &str, b: &str) -> Option<&'static str> {
         return None;
     }
     if a.eq_ignore_ascii_case(b) {
-        return Some("they differ only in upper and lower case");
+        return Some("the names differ only in case");
     }
     let in_front = |long: &str, short: &str| {
         let front = long.strip_suffix(short).unwrap_or_default();
@@ -21,14 +21,14 @@ pub fn why_near(a: &str, b: &str) -> Option<&'static str> {
             && (front.ends_with(['/', '.']) || !front.is_empty() && short.starts_with('/'))
     };
     if in_front(a, b) || in_front(b, a) {
-        return Some("one of them has a namespace in front");
+        return Some("one name has an additional namespace");
     }
     if without_digits(a) == without_digits(b) {
         return None;
     }
     let short = a.len().min(b.len());
     let edits = osa_distance(a, b);
-    (edits <= MAX_EDITS && edits * 3 <= short).then_some("they differ by a letter or two")
+    (edits <= MAX_EDITS && edits * 3 <= short).then_some("the names differ by one or two letters")
 }
 
 /// The name among `names` that comes nearest to the one that is missing.

@@ -18,16 +18,16 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
     if let Some(path) = &look.never_made {
         findings.problem(
             "domain",
-            format!("no node has joined this domain yet: there is no {}", path.display()),
-            "start its nodes, or name another domain; rnet domain list shows those that are there",
+            format!("no node has joined this domain yet: {} does not exist", path.display()),
+            "start its nodes, or specify another domain; rnet domain list shows the existing ones",
         );
     }
     for node in &look.snapshot.died {
         findings.problem(
             "dead",
-            format!("node {} has died: its process ended without leaving the domain", tame(node)),
-            "look at its output for the reason, and start it again; rnet launch does both by itself, and rnet domain clean \
-             forgets it",
+            format!("node {} has died: its process exited without leaving the domain", tame(node)),
+            "check its output for the reason, and restart it; rnet launch does both automatically, and rnet \
+             domain clean removes it from the list",
         );
     }
     talk::everything(&mut findings, &look.snapshot, None, None);
@@ -54,9 +54,9 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
         let waits = host.held_back.join(", ");
         findings.problem(
             "held_back",
-            format!("the way to host {} is full: {} wait", tame(&host.host), tame(&waits)),
-            "let less cross (network.topics in robot.toml: rate, newest_only, compression), or read faster there; rnet \
-             link status shows what waits for what",
+            format!("the link to host {} is saturated: {} wait", tame(&host.host), tame(&waits)),
+            "send less over the link (network.topics in robot.toml: rate, newest_only, compression), or \
+             read faster on that host; rnet link status shows what each topic waits for",
         );
     }
     for node in figures.nodes.iter().filter(|node| node.state == "stopped") {
@@ -67,7 +67,7 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
                 "the process of {} (pid {pid}) is stopped, by SIGSTOP or a debugger: it neither sends nor reads",
                 node.node
             ),
-            format!("let it go on: kill -CONT {pid}"),
+            format!("resume it: kill -CONT {pid}"),
         );
     }
     findings.0
@@ -88,7 +88,7 @@ fn callbacks(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interva
                     counted(dropped, "callback"),
                     if dropped == 1 { "is" } else { "are" }
                 ),
-                format!("rnet log --node {name} shows each panic; restart the node once its cause is fixed"),
+                format!("rnet log --node {name} shows each panic; restart the node after fixing the cause"),
             );
         }
         let before = earlier.map_or((0, 0), |n| (n.callback_errors, n.dropped_callbacks));
@@ -102,7 +102,7 @@ fn callbacks(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interva
                     counted(failed, "time"),
                     node.callback_errors
                 ),
-                format!("rnet log --node {name} shows each with its traceback"),
+                format!("rnet log --node {name} shows each one with its traceback"),
             );
         }
     }
@@ -119,17 +119,17 @@ fn of_topic(findings: &mut Findings, topic: &TopicRow, interval_s: f64) {
                 if topic.lost_in_interval == 1 { "was" } else { "were" },
                 topic.lost
             ),
-            format!("rnet topic info {name} shows which subscriber lost them, and by which cause"),
+            format!("rnet topic info {name} shows which subscriber lost them, and why"),
         );
     }
     if topic.missed_in_interval > 0 {
         findings.problem(
             "deadline",
             format!(
-                "nothing came on {name} in {} periods of its deadline in {interval_s:.1} s",
+                "no message arrived on {name} in {} deadline periods in {interval_s:.1} s",
                 topic.missed_in_interval
             ),
-            "look whether the publisher is slowed or stopped, or give the topic a longer deadline",
+            "check whether the publisher is slow or stopped, or set a longer deadline for the topic",
         );
     }
 }

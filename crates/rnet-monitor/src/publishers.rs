@@ -13,13 +13,13 @@ pub fn promises(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
             findings.problem(
                 "liveliness",
                 format!(
-                    "the publisher of {topic} in {} is not alive: its last sign of life is {} ms old, and its lease is \
-                     {lease:?}",
+                    "the publisher of {topic} in {} is not alive: its last liveliness assertion is {} ms \
+                     old, its lease is {lease:?}",
                     p.node,
                     silent_ns / 1_000_000
                 ),
-                "its process lives, so its loop is stuck, stopped or slower than its lease: see what it does, or give it a \
-                 longer lease",
+                "its process runs, so its loop is stuck, stopped or slower than the lease: check what it \
+                 does, or set a longer lease",
             );
         }
         if p.deadline_missed > 0 {
@@ -52,6 +52,7 @@ pub fn types(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
             named(first),
             named(other)
         ),
-        "use one type per topic: a subscriber hears the publishers that fit its own type, and refuses the others",
+        "use one type per topic: a subscriber receives from publishers whose type is compatible with its \
+         own, and refuses the others",
     );
 }

@@ -118,8 +118,8 @@ pub fn check(findings: &mut Findings, domain: &Path) {
             }
             Err(error) if error.kind() == ErrorKind::NotFound && is_ours(*pid) => findings.problem(
                 "recorder",
-                format!("{what}, is not there any more: {error}"),
-                "somebody has removed or moved it; end the recorder, and begin another recording",
+                format!("{what}, no longer exists: {error}"),
+                "it was removed or moved; stop the recorder, and start another recording",
             ),
             // The file of another user, or in another container.
             Err(_) => continue,
@@ -138,9 +138,9 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
         if silent_ns > SILENT_NS {
             findings.problem(
                 "recorder",
-                format!("{name} has said nothing for {} s: it stands still", silent_ns / 1_000_000_000),
-                "a debugger or SIGSTOP holds it, or others take its processor: SIGCONT lets it go on; rnet top shows who \
-                 takes the processor",
+                format!("{name} has sent no status for {} s: it is stopped or starved of CPU time", silent_ns / 1_000_000_000),
+                "it is stopped by a debugger or SIGSTOP, or other processes take its CPU time: resume it \
+                 with SIGCONT; rnet top shows which processes use the CPU",
             );
         }
         let earlier = before.map(|all| all.iter().find(|earlier| earlier.is(told)));
@@ -157,9 +157,12 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
         let unheard_before = earlier.flatten().map_or(0, |earlier| earlier.unheard);
         let unheard = told.unheard.saturating_sub(unheard_before);
         if unheard > 0 {
-            let what =
-                format!("{name} has not heard {} that it has seen", counted(unheard, "publisher"));
-            let advice = "it says on stderr which and why; one that is to be recorded keeps its publisher open for 100 ms or more";
+            let what = format!(
+                "{name} did not receive from {} that it found",
+                counted(unheard, "publisher")
+            );
+            let advice = "its stderr shows which and why; to be recorded, a publisher must stay open for at \
+                          least 100 ms";
             match before {
                 Some(_) => findings.problem("recorder", what, advice),
                 // What is over is worth knowing.
@@ -170,7 +173,7 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
             findings.problem(
                 "recorder",
                 format!("{name} cannot write its {}: {}", tame(of), tame(why)),
-                "what it would have there is lost meanwhile: make the place writable, or make room there",
+                "until then that data is lost: make the location writable, or free space there",
             );
         }
         room(findings, told, &name);
@@ -181,7 +184,7 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
 fn why_missing(cause: &str) -> Cow<'_, str> {
     let words = match cause {
         "overrun" => "overwritten in the log before they were read",
-        "reused" => "their memory was used again before they were copied",
+        "reused" => "their memory was reused before they were copied",
         "queue" => "the memory for waiting messages was full",
         "disk_full" => "the disk was full",
         "removed" => "the file was removed",
@@ -196,22 +199,23 @@ fn why_missing(cause: &str) -> Cow<'_, str> {
 fn missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new: bool) {
     let advice = match cause {
         "overrun" => {
-            "it did not get to read in time: record fewer topics (--exclude), or start it with RNET_TUNE_THREADS=0, and it \
-             does not wait behind the nodes of the robot"
+            "it could not read fast enough: record fewer topics (--exclude), or start it with \
+             RNET_TUNE_THREADS=0, so that it does not run at lower priority than the nodes"
         }
         "reused" => {
-            "large messages come faster than they are copied: record fewer of them (--exclude), or give their publishers a \
-             larger pool (pool_chunks)"
+            "large messages arrive faster than they are copied: record fewer of them (--exclude), or give \
+             their publishers a larger pool (pool_chunks)"
         }
         "queue" => {
             "the disk or the compression is too slow: --compress lz4 or none, a faster disk, more memory (--buffer), or \
              fewer topics"
         }
-        "disk_full" => "make room where it writes; --max-disk keeps recordings small",
+        "disk_full" => "free space where it writes; --max-disk limits recordings",
         "removed" => {
-            "leave a file alone until its recorder has ended; rnet bag split makes smaller ones of it then"
+            "do not move or delete a file until its recorder has stopped; then rnet bag split divides it \
+             into smaller files"
         }
-        "write" => "see what the recorder says on stderr",
+        "write" => "check the stderr of the recorder",
         // It was asked for what such messages have not.
         _ => return,
     };
@@ -233,15 +237,15 @@ fn room(findings: &mut Findings, told: &Recorder, name: &str) {
         findings.problem(
             "recorder",
             format!(
-                "{name} does not keep up: {} of the {} MiB of its memory wait to be written",
+                "{name} cannot keep up: {} of its {} MiB buffer wait to be written",
                 told.queued_bytes >> 20,
                 told.buffer_bytes >> 20
             ),
-            "messages are lost when it is full: --compress lz4 or none, a faster disk, more memory (--buffer), or fewer \
-             topics",
+            "messages are lost when the buffer is full: --compress lz4 or none, a faster disk, more memory \
+             (--buffer), or fewer topics",
         );
     }
-    let advice = "remove what is not needed there, or keep recordings small with --max-disk";
+    let advice = "delete unneeded files there, or limit recordings with --max-disk";
     if told.disk_is_full {
         findings.problem("recorder", format!("{name} writes nothing: its disk is full"), advice);
     } else if let Some(free) = told.free_bytes.filter(|free| *free < MIN_FREE_BYTES) {
@@ -277,7 +281,7 @@ mod tests {
             assert!(finding.advice.is_some(), "{finding:?}");
             // What is over is a note.
             let is_over = finding.what.contains("so far")
-                || before.is_none() && finding.what.contains("has not heard");
+                || before.is_none() && finding.what.contains("did not receive from");
             assert_eq!(finding.level == Level::Note, is_over, "{finding:?}");
             finding.what
         });
@@ -314,15 +318,17 @@ mod tests {
     fn publishers_that_were_not_heard_are_told_once() {
         let before = Recorder { unheard: 2, ..recorder(&[]) };
         let now = Recorder { unheard: 3, ..recorder(&[]) };
-        assert!(found(None, &before)[0].ends_with("has not heard 2 publishers that it has seen"));
+        assert!(
+            found(None, &before)[0].ends_with("did not receive from 2 publishers that it found")
+        );
         assert_eq!(found(Some(&before), &before), [""; 0]);
-        assert!(found(Some(&before), &now)[0].contains("has not heard 1 publisher that"));
+        assert!(found(Some(&before), &now)[0].contains("did not receive from 1 publisher that"));
     }
 
     #[test]
     fn one_that_does_not_keep_up_has_no_room_or_stands_still_is_named() {
         let slow = Recorder { queued_bytes: 51 << 20, ..recorder(&[]) };
-        assert!(found(Some(&slow), &slow)[0].contains("51 of the 100 MiB"));
+        assert!(found(Some(&slow), &slow)[0].contains("51 of its 100 MiB"));
         let room = |free_bytes, disk_is_full| {
             let told = Recorder { free_bytes, disk_is_full, ..recorder(&[]) };
             found(Some(&told), &told)
@@ -337,6 +343,6 @@ mod tests {
         );
         let mut findings = Findings::default();
         judge(&mut findings, None, &[recorder(&[])], 10 + 6_000_000_000);
-        assert!(findings.0[0].what.contains("nothing for 6 s"), "{findings:?}");
+        assert!(findings.0[0].what.contains("no status for 6 s"), "{findings:?}");
     }
 }

@@ -80,7 +80,7 @@ pub fn everything(
             "start the node that publishes it, in this domain; rnet topic list shows the topics"
                 .to_owned()
         });
-        let what = format!("there is no topic {asked} in this domain");
+        let what = format!("topic {asked} does not exist in this domain");
         findings.problem("topic_name", what, advice);
     }
     one_sided(findings, snapshot, &topics, topic.is_some());
@@ -152,7 +152,7 @@ fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], aske
         };
         let what = format!("{topic} has {what} ({other}: {})", owners(snapshot, topic));
         if asked {
-            let advice = "start the other side, in this domain and with exactly this name";
+            let advice = "start the other side in this domain with exactly this topic name";
             findings.problem("topic_name", what, advice);
         } else {
             findings.note("topic_name", what);
@@ -188,7 +188,8 @@ fn lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
             of(Lane::Urgent),
             of(Lane::Bulk)
         ),
-        "use one lane per topic: a subscriber takes that of the first publisher and refuses the others",
+        "use one lane per topic: a subscriber uses the lane of its first publisher and refuses publishers \
+         with another one",
     );
 }
 
@@ -200,10 +201,10 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
     if let Some(detail) = pair.type_mismatch().filter(|_| !pair.is_matched()) {
         findings.problem(
             "type",
-            format!("{to} does not hear {from} on {topic}: the types differ: {detail}"),
+            format!("{to} does not receive from {from} on {topic}: the types differ: {detail}"),
             format!(
-                "use the same type on both sides, or one that the other understands: rnet topic info {topic} \
-                 lists all differences, and rnet type check tells before a change is on the robot"
+                "use the same type on both sides, or a compatible one: rnet topic info {topic} lists all \
+                 differences; rnet type check finds them before deployment"
             ),
         );
         return false;
@@ -211,7 +212,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
     if let Some(why) = pair.qos_mismatch() {
         // The sentence ends with which of both must change.
         let (what, advice) = why.rsplit_once(": ").unwrap_or((&why, "change one of the two"));
-        let what = format!("{to} does not hear {from} on {topic}: {what}");
+        let what = format!("{to} does not receive from {from} on {topic}: {what}");
         findings.problem("qos", what, advice);
         return false;
     }
@@ -224,13 +225,14 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         } else if !lanes_differ(snapshot, topic) {
             let (what, advice) = if pair.channel().is_some() && p.detached > 0 {
                 (
-                    format!("{from} let {to} go on {topic} because it did not read for too long"),
-                    format!("{to} is to receive more often; it is served again once it does"),
+                    format!("{from} detached {to} on {topic} because it had not read for too long"),
+                    format!("let {to} receive more often; it is attached again when it reads"),
                 )
             } else {
-                let what = format!("{to} and {from} fit on {topic} and are not matched");
-                let advice = "one of the two processes is blocked, or the publisher serves 512 subscribers already: look \
-                              at their errors, restart the one that hangs";
+                let what = format!("{to} and {from} are compatible on {topic}, but not matched");
+                let advice = "one of the two processes is blocked, or the publisher already has 512 \
+                              subscribers, the limit: check their errors, and restart the process that \
+                              hangs";
                 (what, advice.to_owned())
             };
             findings.problem("match", what, advice);
@@ -244,8 +246,8 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
                 "{to} was woken late {} on {topic} from {from}: doorbells get lost",
                 counted(channel.late_wakes, "time")
             ),
-            "look for a seccomp filter that refuses futex(2) or membarrier(2) to one of them, and for robot-net \
-             versions that differ",
+            "check for a seccomp filter that denies futex(2) or membarrier(2) to one of them, and for \
+             different versions of robot-net",
         );
     }
     if channel.malformed > 0 {
@@ -256,7 +258,8 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
                 counted(channel.malformed, "message")
             ),
             format!(
-                "check what {from} sends: rnet topic echo {topic} names byte and field, --raw shows the bytes"
+                "check what {from} sends: rnet topic echo {topic} shows the byte and the field, --raw shows \
+                 all bytes"
             ),
         );
     }
@@ -265,7 +268,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.note(
             "lifespan",
             format!(
-                "{to} did not get {} on {topic} from {from}, older than {lifespan:?}",
+                "{to} did not receive {} on {topic} from {from}, older than the lifespan {lifespan:?}",
                 counted(channel.expired, "message")
             ),
         );
@@ -274,7 +277,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
         findings.note(
             "deadline",
             format!(
-                "{to} heard nothing on {topic} from {from} in {} of its deadline",
+                "{to} received nothing on {topic} from {from} in {} of its deadline",
                 counted(channel.deadline_missed, "period")
             ),
         );
@@ -301,9 +304,9 @@ fn lag(findings: &mut Findings, pair: Pair<'_>, channel: &ChannelInfo) {
     if s.qos.reliability == Reliability::Reliable && p.full > 0 {
         findings.problem(
             "lag",
-            format!("{what}, and it has held {from} back"),
+            format!("{what}, and it has blocked {from}"),
             format!(
-                "let {to} receive more often or in a thread of its own, or be best_effort; on_full says what \
+                "let {to} receive more often, or in its own thread, or as best_effort; on_full sets what \
                  {from} does meanwhile"
             ),
         );
@@ -326,7 +329,7 @@ pub fn two_nodes(
     }
     if let (Some(host), Some(_)) = (host_of(a).0, host_of(b).0) {
         let what = format!(
-            "{a} and {b} are both on other hosts: what they say to each other is not seen here"
+            "{a} and {b} are both on other hosts: their messages to each other do not pass this host"
         );
         return findings.note_with("match", what, format!("run rnet doctor on {host}"));
     }
@@ -347,23 +350,24 @@ pub fn two_nodes(
             continue;
         }
         let Some(channel) = pair.channel() else { continue };
-        let heard = format!("{a} hears {b} on {}", p.topic);
+        let heard = format!("{a} receives from {b} on {}", p.topic);
         if pair.subscription.via.is_some() {
-            let what =
-                format!("{heard} through the link: what it has received is counted on its host");
+            let what = format!("{heard} through the link: its host counts the received messages");
             findings.ok("match", what);
             continue;
         }
         match (p.sent, channel.received, channel.behind) {
-            (0, ..) => findings.note("match", format!("{heard}, and {b} has sent nothing so far")),
+            (0, ..) => {
+                findings.note("match", format!("{heard}, but {b} has not sent anything yet"))
+            }
             (_, 0, Behind { messages: 0, .. }) => findings.note(
                 "match",
                 format!("{heard}; the {} messages of {b} were sent before {a} subscribed", p.sent),
             ),
             (_, 0, behind) => findings.problem(
                 "match",
-                format!("{a} is matched with {b} on {} and reads nothing: it is {behind}", p.topic),
-                format!("{a} has a subscriber and does not receive from it: look at its program"),
+                format!("{a} is matched with {b} on {} but reads nothing: it is {behind}", p.topic),
+                format!("{a} has a subscriber but does not read from it: check its code"),
             ),
             (_, received, behind) => findings.ok(
                 "match",
@@ -382,17 +386,18 @@ fn present(findings: &mut Findings, known: &Known<'_>, name: &str) -> bool {
     if known.snapshot.node(name).is_some() || remote().any(|node| node == name) {
         return true;
     }
-    let what = format!("there is no node {name} in this domain");
+    let what = format!("node {name} is not in this domain");
     let here = known.snapshot.nodes.iter().map(|n| n.meta.name.as_str()).chain(remote());
     if let Some(other) = known.others.iter().find(|o| o.node == name) {
         let advice = format!(
-            "it is in another domain ({}): nodes of two domains never meet, give both the same RNET_DOMAIN",
+            "it is in another domain ({}): nodes of different domains do not connect; set the same \
+             RNET_DOMAIN for both",
             other.domain
         );
         findings.problem("other_domain", what, advice);
     } else if known.dead.iter().chain(&known.snapshot.died).any(|dead| dead == name) {
         let advice =
-            "its process died without leaving the domain: read its last output and start it again";
+            "its process died without leaving the domain: check its last output and restart it";
         findings.problem("dead", format!("{what} any more"), advice);
     } else {
         let advice = did_you_mean(name, here)
@@ -571,7 +576,7 @@ pub(crate) mod tests {
             findings.0.into_iter().filter(|f| f.level == Level::Note).map(|f| f.what).collect()
         };
         let all: Vec<String> = notes(&snapshot);
-        assert_eq!(all, ["the other way round they do talk: /ear hears /mouth"]);
+        assert_eq!(all, ["the other direction works: /ear receives from /mouth"]);
         // Their types or their quality of service differ, or one of them hangs.
         snapshot.publishers[0].admitted.clear();
         let all: Vec<String> = notes(&snapshot);

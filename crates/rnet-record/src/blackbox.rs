@@ -125,13 +125,16 @@ impl BlackBox {
     pub fn start(options: BlackBoxOptions) -> Result<BlackBox> {
         if options.memory_len_bytes < MIN_MEMORY_BYTES {
             let wrong = format!(
-                "{} bytes of memory are too little for a black box; {MIN_MEMORY_BYTES} is the least",
+                "{} bytes of memory are too few for a black box; the minimum is {MIN_MEMORY_BYTES}",
                 options.memory_len_bytes
             );
             return Err(RecordError::Options(wrong));
         }
         if options.before.max(options.after) > MAX_TIME {
-            let wrong = format!("a file has at most {} s before and after", MAX_TIME.as_secs());
+            let wrong = format!(
+                "a file can contain at most {} s before and after a trigger",
+                MAX_TIME.as_secs()
+            );
             return Err(RecordError::Options(wrong));
         }
         let location = located(&options.location)?;
@@ -143,7 +146,7 @@ impl BlackBox {
         let waiting = window::waiting(&options.folder, &prefix)?;
         let (waiting, taken) = take_over(waiting, &left, &bell);
         if let Err(error) = taken {
-            bell.note(format!("a file of an earlier box will lack a part: {error}"));
+            bell.note(format!("a file of an earlier black box will be incomplete: {error}"));
         }
         let status = Status {
             domain: location.id().as_str().to_owned(),
@@ -246,8 +249,9 @@ fn has_room(ring: &Path, memory_bytes: u64) -> Result<()> {
         return Ok(());
     }
     Err(RecordError::Options(format!(
-        "a black box of {memory_bytes} bytes takes more than half of the {all} of {}, which the nodes need; enlarge it \
-         (mount -o remount,size=…; docker run --shm-size), or do without a box ([blackbox] enabled = false)",
+        "a black box of {memory_bytes} bytes takes more than half of the {all} of {}, which the nodes need; \
+         enlarge it (mount -o remount,size=…; docker run --shm-size), or disable the black box ([blackbox] \
+         enabled = false)",
         ring.display()
     )))
 }
@@ -308,7 +312,7 @@ fn serve(node: &Node, bell: &Arc<Bell>, status: &SharedStatus) -> Result<Vec<Ser
     let trigger = node.service::<[u8], [u8]>(TRIGGER_SERVICE).serve(move |request| {
         let why = std::str::from_utf8(request).ok().filter(|why| why.len() <= MAX_REASON_BYTES);
         let why = why.ok_or_else(|| {
-            let wrong = format!("a reason is text of at most {MAX_REASON_BYTES} bytes");
+            let wrong = format!("a reason must be text of at most {MAX_REASON_BYTES} bytes");
             HandlerError::new("BadValue", wrong)
         })?;
         bell.ring(called(why), None);
@@ -407,7 +411,8 @@ impl Box_ {
         let file = window.pending().file.clone();
         let over = window.end();
         if let Some(why) = &over.incomplete {
-            let text = format!("{file} ends without what could not be written in time: {why}");
+            let text =
+                format!("{file} is incomplete: not all of it could be written in time: {why}");
             self.node.log().error(text.clone());
             self.bell.note(text);
             change(&self.status, |status| status.incomplete_files += 1);
@@ -459,8 +464,7 @@ impl Box_ {
             return match &mut self.window {
                 Some(window) => window.extend_by(1),
                 None if verdict == Verdict::TooMany => {
-                    let text =
-                        "no file is made: there were as many within a minute as there may be";
+                    let text = "no file is written: the limit of files per minute is reached";
                     self.bell.note(text.to_owned());
                 }
                 None => {}
@@ -493,7 +497,7 @@ impl Box_ {
     fn tell(&self, progress: &Progress) {
         let mut why = progress.problems.get("recording").cloned();
         if progress.disk_is_full {
-            why = Some("there is no room for it".to_owned());
+            why = Some("the disk is full".to_owned());
         }
         problem(&self.status, "ring", why);
         let first_ns = progress.parts.first().map_or(rnet::now_ns(), |part| part.from_ns);
@@ -517,7 +521,8 @@ impl Box_ {
             let rate = progress.file_bytes as f64 / kept_s.max(1.0);
             let need = (rate * (before_s + PART_TIME.as_secs_f64())) as u64 + RESERVE_BYTES;
             format!(
-                "{kept_s:.0} s of the {before_s} s before a trigger: the memory holds no more at this rate; {} MiB would",
+                "{kept_s:.0} s of the {before_s} s before a trigger: at this data rate the memory holds no \
+                 more; {} MiB would be enough",
                 (need * 4 / 3) >> 20
             )
         })
@@ -536,7 +541,7 @@ impl Box_ {
                     Ok(None) => false,
                     Err(why) if folder.has_disk() && window::is_gone(&over.dir) => {
                         let dir = over.dir.display();
-                        bell.note(format!("{dir} was removed: its file is lost: {why}"));
+                        bell.note(format!("{dir} was removed, so its file is lost: {why}"));
                         change(&status, |status| status.lost_files += 1);
                         false
                     }
@@ -550,7 +555,7 @@ impl Box_ {
                         false
                     }
                     Err(why) => {
-                        bell.note(format!("{why}; {} keeps what it needs", over.dir.display()));
+                        bell.note(format!("{why}; its data stays in {}", over.dir.display()));
                         failed = Some(why);
                         true
                     }

@@ -11,7 +11,7 @@ pub enum RecordError {
     Rnet(#[from] rnet::Error),
     /// The file is there already.
     #[error(
-        "{path} is there already; a recording writes over nothing: name another file, or remove it"
+        "{path} already exists; a recording does not overwrite files: specify another file, or remove it"
     )]
     Exists {
         /// Which.
@@ -36,7 +36,7 @@ pub enum RecordError {
         why: String,
     },
     /// There is no room on the disk.
-    #[error("there is no room for {path}")]
+    #[error("the disk is full: cannot write {path}")]
     Full {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum RecordError {
     #[error("{0}")]
     Options(String),
     /// A thread of the recorder ended in a panic.
-    #[error("the recorder's thread {0} has panicked; the recording ends there")]
+    #[error("the recorder's thread {0} panicked; the recording ends there")]
     Panicked(&'static str),
 }
 

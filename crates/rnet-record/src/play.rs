@@ -164,7 +164,8 @@ pub fn play(
     for topic in publishers.wait(clock.as_ref(), lives, options.wait) {
         let after = options.wait;
         conductor.problem(&format!(
-            "{topic} has subscribers that are not connected after {after:?}; they miss what is played"
+            "{topic} has subscribers that are not connected after {after:?}; they miss messages that are \
+             played"
         ));
     }
     let times = recording.found().times.unwrap_or_default();

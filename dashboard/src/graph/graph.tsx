@@ -78,18 +78,18 @@ export function Graph({ filter = "" }: { filter?: string }) {
   return (
     <div class="graph" ref={whole}>
       <div class="graph-head">
-        <ul class="legend" aria-label="What the picture shows">
+        <ul class="legend" aria-label="Legend">
           <li><i class="key node" /> node</li>
           <li><i class="key topic" /> topic</li>
           <li><i class="key urgent" /> urgent topic</li>
           <li><i class="key bad" /> node gone, or messages lost</li>
         </ul>
-        <span class="segments" role="group" aria-label="How the picture is shown">
+        <span class="segments" role="group" aria-label="Layout">
           <button onClick={() => (arrange(arranged + 1), set_way(null))} title="Lay out the graph again">Arrange</button>
           <button onClick={() => set_way(picture.way === "right" ? "down" : "right")}>{picture.way === "right" ? "Downwards" : "To the right"}</button>
           <button onClick={() => step(1 / 1.25)} aria-label="Smaller">−</button>
           <button onClick={() => step(1.25)} aria-label="Larger">+</button>
-          <button aria-pressed={zoom === "fit"} onClick={() => set_zoom(zoom === "fit" ? "read" : "fit")} title="All of it at once">Fit</button>
+          <button aria-pressed={zoom === "fit"} onClick={() => set_zoom(zoom === "fit" ? "read" : "fit")} title="Show the whole graph">Fit</button>
         </span>
       </div>
       <div class={`graph-frame ${scale === null ? zoom : ""}`} ref={frame} tabIndex={0} role="region" aria-label="Graph of nodes and topics" {...drag}>
@@ -135,8 +135,8 @@ function NothingToDraw({ filter }: { filter: string }) {
   if (filter) return <p class="empty">No node and no topic has “{filter}” in its name.</p>;
   return (
     <div class="empty">
-      <p>Nobody is in this domain yet.</p>
-      <p>Start a node, or try <code>rnet topic pub /hello --text hello --rate 10</code> on a terminal.</p>
+      <p>No nodes in this domain yet.</p>
+      <p>Start a node, or try <code>rnet topic pub /hello --text hello --rate 10</code> in a terminal.</p>
     </div>
   );
 }

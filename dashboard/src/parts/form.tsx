@@ -162,7 +162,7 @@ function JsonInput({ value, set, off, id, label, hint }: { value: Json | undefin
             set(text.trim() ? typed_json(text) : undefined);
             set_wrong(null);
           } catch (error) {
-            set_wrong(error instanceof Inexact ? `${error.message}, or write it in quotes` : `not JSON, as ${hint}`);
+            set_wrong(error instanceof Inexact ? `${error.message}, or write it in quotes` : `not valid JSON, such as ${hint}`);
           }
         }}
         onBlur={() => !wrong && set_typed(null)}

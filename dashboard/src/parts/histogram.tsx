@@ -21,7 +21,7 @@ export function Histogram({ hists }: { hists: Bucket[][] }) {
       all += n;
     }
   }
-  if (!all) return <p class="empty dim">No subscriber has received anything in the last minute, so there is no latency.</p>;
+  if (!all) return <p class="empty dim">No latencies: no subscriber received a message in the last minute.</p>;
   const bins = [...sums.keys()].sort((a, b) => a - b);
   const first = Math.floor(bins[0]! / BINS_PER_DECADE) * BINS_PER_DECADE;
   const last = Math.ceil((bins[bins.length - 1]! + 1) / BINS_PER_DECADE) * BINS_PER_DECADE;

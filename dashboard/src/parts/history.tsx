@@ -53,8 +53,8 @@ export function TopicHistory({ topic }: { topic: string }) {
     <div class="history">
       <Lines title="Rate" x={x} columns={[data.rate_hz]} lines={[{ label: "rate", colour: "plot-1", fill: true }]} format={units.rate} />
       <Lines title="Latency" x={x} columns={[data.p50_ns, data.p99_ns, data.max_ns]} lines={[{ label: "p50", colour: "plot-3" }, { label: "p99", colour: "plot-1" }, { label: "max", colour: "plot-2" }]} format={units.duration_ns} />
-      <Lines title="Lost, missed, skipped" x={x} columns={[data.lost, data.missed, data.skipped]} lines={[{ label: "lost", colour: "bad", bars: true }, { label: "deadlines missed", colour: "plot-4" }, { label: "skipped by choice", colour: "plot-6" }]} format={units.count} whole />
-      <Panel title="Spread of latencies" tools={<span class="dim">the last minute</span>} class="half">
+      <Lines title="Lost, missed, skipped" x={x} columns={[data.lost, data.missed, data.skipped]} lines={[{ label: "lost", colour: "bad", bars: true }, { label: "deadlines missed", colour: "plot-4" }, { label: "skipped by setting", colour: "plot-6" }]} format={units.count} whole />
+      <Panel title="Latency distribution" tools={<span class="dim">the last minute</span>} class="half">
         <Histogram hists={data.hists} />
       </Panel>
     </div>

@@ -6,7 +6,7 @@ import { wire } from "../wire/socket";
 import { useLink } from "../wire/use";
 
 /** The way to the server may be open yet while nothing comes back. */
-const SILENT = "Stop may still arrive, and nothing here would show it; all other controls do not work.";
+const SILENT = "Stop may still arrive, but this page cannot confirm it; all other controls do not work.";
 
 export function NotConnected() {
   const link = useLink();
@@ -25,7 +25,7 @@ export function NotConnected() {
   if (link.is === "open" || (young && wire.last_ms === 0)) return null;
 
   const last = wire.last_ms ? wire.last_ms / 1000 : null;
-  const old = last === null ? "Nothing has been received yet." : `What is shown is from ${clock(last)}, ${span(Date.now() / 1000 - last)} ago.`;
+  const old = last === null ? "Nothing has been received yet." : `The data shown is from ${clock(last)}, ${span(Date.now() / 1000 - last)} ago.`;
   const title = link.is === "silent" ? "No data from the server" : "Not connected";
   const again = link.is === "connecting" && link.again_at ? Math.ceil((link.again_at - Date.now()) / 1000) : 0;
   return (

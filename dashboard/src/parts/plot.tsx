@@ -96,6 +96,6 @@ function PlotChart({ series, linked }: { series: Series[]; linked: boolean }) {
 function note(buffer: Buffer | undefined): string | null {
   if (!buffer) return null;
   if (buffer.why) return buffer.why;
-  if (buffer.lost > 0) return `${units.plural(buffer.lost, "message")} came too fast to be plotted`;
+  if (buffer.lost > 0) return `${units.plural(buffer.lost, "message")} arrived too fast to be plotted`;
   return null;
 }

@@ -24,7 +24,7 @@ export function Recordings({ data }: { data: RecordData }) {
           <span class="dim">recording…</span>
         ) : (
           <span class="buttons">
-            <button disabled={off || playing !== null} title={playing ? "Another recording is playing" : "Publish its messages on their topics again"} onClick={() => run("play.start", { name: f.name })} aria-label={`Play ${f.name}`}>Play</button>
+            <button disabled={off || playing !== null} title={playing ? "Another recording is playing" : "Publish its messages on their original topics"} onClick={() => run("play.start", { name: f.name })} aria-label={`Play ${f.name}`}>Play</button>
             <a class="button" href={`/recordings/${encodeURIComponent(f.name)}`} download={f.name} aria-label={`Download ${f.name}`}>Download</a>
           </span>
         ),

@@ -62,9 +62,9 @@ export function StopAll() {
           {error} <button class="link" onClick={clear}>Dismiss</button>
         </span>
       )}
-      {lost.length > 0 && <span class="error" role="alert">Stop does not hold, and is tried again: {lost.join(", ")}</span>}
+      {lost.length > 0 && <span class="error" role="alert">Stop is not in force; retrying: {lost.join(", ")}</span>}
       {wanted.length > 0 && (
-        <button disabled={off || busy} onClick={release} title={`Gives back ${wanted.map((c) => c.command).join(", ")}`}>
+        <button disabled={off || busy} onClick={release} title={`Releases ${wanted.map((c) => c.command).join(", ")}`}>
           Release
         </button>
       )}

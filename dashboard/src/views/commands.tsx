@@ -12,7 +12,7 @@ export function Commands() {
   const { commands, commands_error } = useDomain();
   return (
     <>
-      <Head title="Commands" note="who drives now" />
+      <Head title="Commands" note="active drivers" />
       {!commands && <Waiting error={commands_error ? { message: commands_error } : null} what="the commands" />}
       {commands && !commands.length && (
         <p class="empty">No node receives commands. In Python: <code>node.command("/cmd_vel", Twist, apply, deadline_ms=50, fallback=Twist())</code></p>
@@ -41,12 +41,12 @@ function CommandPanel({ command }: { command: Command }) {
             ) : command.driver ? (
               <><NodeLink name={command.driver} /> drives{command.priority != null && <span class="dim">, priority {command.priority}</span>}</>
             ) : (
-              <>Nobody drives</>
+              <>No driver</>
             )}
             {state_of(command) === "fallback_failed" && <b class="bad"> Its fallback failed: the robot may not be safe</b>}
             {is_gone && <b class="bad"> Its receiver is gone: Stop has no effect</b>}
             {command.state === "no_answer" && <b class="bad"> Its receiver does not answer: Stop does not reach it</b>}
-            {command.stop_wanted && !command.held && <b class="bad"> Stop does not hold, and is tried again</b>}
+            {command.stop_wanted && !command.held && <b class="bad"> Stop is not in force; retrying</b>}
           </p>
           <dl class="facts">
             <div><dt>Receiver</dt><dd>{command.receiver ? <NodeLink name={command.receiver} /> : "–"}</dd></div>
@@ -66,7 +66,7 @@ function CommandPanel({ command }: { command: Command }) {
         </div>
       </div>
       <Fault text={error} clear={clear} />
-      <p class="note">Stop takes the authority with priority {STOP_PRIORITY} and sends nothing: the receiver falls back to what is safe, and stays so until Release. {wire.hello?.read_only ? "The dashboard is read-only, so it cannot." : ""}</p>
+      <p class="note">Stop takes authority with priority {STOP_PRIORITY} and sends nothing: the receiver executes its fallback until Release. {wire.hello?.read_only ? "Not available: the dashboard is read-only." : ""}</p>
       <Audit command={command.command} />
     </Panel>
   );

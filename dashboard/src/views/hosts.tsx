@@ -8,11 +8,11 @@ const COLUMNS: Column<HostRow>[] = [
   { title: "Host", by: (h) => h.host, cell: (h) => h.host },
   { title: "Link", by: (h) => h.state, cell: (h) => <State word={h.state} /> },
   { title: "Round trip", figure: true, by: (h) => h.round_trip_s, cell: (h) => units.duration_s(h.round_trip_s) },
-  { title: "Clock", figure: true, hint: "What its monotonic clock shows above ours, and how far off that may be", by: (h) => h.clock_offset_s, cell: (h) => (h.clock_offset_s === null ? "–" : `${units.duration_s(h.clock_offset_s)} ± ${units.duration_s(h.clock_offset_uncertainty_s)}`), opt: 2 },
+  { title: "Clock", figure: true, hint: "Offset of its monotonic clock from this host, with uncertainty", by: (h) => h.clock_offset_s, cell: (h) => (h.clock_offset_s === null ? "–" : `${units.duration_s(h.clock_offset_s)} ± ${units.duration_s(h.clock_offset_uncertainty_s)}`), opt: 2 },
   { title: "In", figure: true, by: (h) => h.in_bytes_per_s, cell: (h) => units.bandwidth(h.in_bytes_per_s) },
   { title: "Out", figure: true, by: (h) => h.out_bytes_per_s, cell: (h) => units.bandwidth(h.out_bytes_per_s) },
   { title: "Lost", figure: true, by: (h) => h.lost, cell: (h) => <span class={h.lost ? "warn" : "dim"}>{units.count(h.lost)}</span> },
-  { title: "Held back", cell: (h) => (h.held_back.length ? h.held_back.map((t, i) => <span key={t}>{i > 0 && ", "}<TopicLink name={t} /></span>) : <span class="dim">nothing</span>), hint: "Topics that wait for room in the network or at the receiver" },
+  { title: "Held back", cell: (h) => (h.held_back.length ? h.held_back.map((t, i) => <span key={t}>{i > 0 && ", "}<TopicLink name={t} /></span>) : <span class="dim">nothing</span>), hint: "Topics waiting for network capacity or for the receiver" },
 ];
 
 export function Hosts() {
@@ -21,7 +21,7 @@ export function Hosts() {
   if (!figures) return null;
   return (
     <>
-      <Head title="Hosts" note={`seen from ${host}`} />
+      <Head title="Hosts" note={`as seen from ${host}`} />
       {figures.insecure && <p class="warn" role="note">{figures.insecure}</p>}
       <Table
         label="Other hosts"
@@ -30,7 +30,7 @@ export function Hosts() {
         rows={figures.hosts}
         id={(h) => h.host}
         row_class={(h) => (h.state === "lost" || h.state === "refused" ? "bad-row" : undefined)}
-        empty={<><p>No other host is known: the link between hosts is off, or finds nobody.</p><p>Set <code>mode = "lan"</code> and <code>insecure = true</code> under <code>[network]</code> in <code>robot.toml</code> on both hosts; <code>rnet doctor</code> says why two do not hear each other.</p></>}
+        empty={<><p>No other hosts: the link between hosts is off, or finds no other host.</p><p>Set <code>mode = "lan"</code> and <code>insecure = true</code> under <code>[network]</code> in <code>robot.toml</code> on both hosts; <code>rnet doctor</code> shows why two hosts do not connect.</p></>}
       />
     </>
   );

@@ -38,18 +38,18 @@ export function Launch() {
   ];
   return (
     <>
-      <Head title="Launch" note="what rnet launch has started on this host" />
+      <Head title="Launch" note="nodes started by rnet launch on this host" />
       <Fault text={request.error} clear={request.clear} />
       {data ? (
         <Table label="Launched nodes" name="launch" columns={columns} rows={data.nodes} id={(n) => n.node}
           row_class={(n) => (n.state === "failed" ? "bad-row" : undefined)}
-          empty={<><p>Nothing was launched here.</p><p>Name the nodes in <code>robot.toml</code>, and run <code>rnet launch</code>.</p></>} />
+          empty={<><p>No launched nodes on this host.</p><p>List the nodes in <code>robot.toml</code>, and run <code>rnet launch</code>.</p></>} />
       ) : (
         <Waiting error={error} what="the launcher's records" />
       )}
       {logs && (
-        <Panel title={`Output of ${logs.node}`} tools={<><button onClick={() => show_logs(logs.node)}>Again</button><button onClick={() => set_logs(null)}>Close</button></>}>
-          <pre class="output" tabIndex={0}>{logs.text || "It has written nothing."}</pre>
+        <Panel title={`Output of ${logs.node}`} tools={<><button onClick={() => show_logs(logs.node)}>Refresh</button><button onClick={() => set_logs(null)}>Close</button></>}>
+          <pre class="output" tabIndex={0}>{logs.text || "No output."}</pre>
         </Panel>
       )}
     </>

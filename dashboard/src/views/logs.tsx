@@ -52,7 +52,7 @@ export function Logs({ name = "" }: { name: string }) {
         <button aria-pressed={follow} onClick={() => set_follow(!follow)}>Follow</button>
       </Head>
       {error && <Waiting error={error} what="the logs" />}
-      {!error && !lines.length && <p class="empty">No lines{text || node ? " that fit" : " yet"}. In Python: <code>node.log.info("hello")</code></p>}
+      {!error && !lines.length && <p class="empty">No lines{text || node ? " that match" : " yet"}. In Python: <code>node.log.info("hello")</code></p>}
       <div class={lines.length ? "logs" : "hidden"} ref={list} onScroll={scrolled} role="log" aria-live="off" aria-label="Log lines" tabIndex={0}>
         {lines.map((line) => (
           <div key={line.n} class={`log level-${line.level}`} title={line.file ? `${line.file}:${line.line}` : undefined}>

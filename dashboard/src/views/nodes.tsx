@@ -10,7 +10,7 @@ const COLUMNS: Column<KnownNode>[] = [
   { title: "State", by: (n) => n.state, cell: (n) => <><State word={n.state === "-" ? "elsewhere" : n.state} />{n.gone && <span class="dim"> since {units.clock(n.gone.since_s)}</span>}</> },
   { title: "Host", by: (n) => n.host, cell: (n) => n.host, opt: 1 },
   { title: "Process", figure: true, by: (n) => n.pid, cell: (n) => n.pid ?? "–", opt: 1 },
-  { title: "CPU", figure: true, hint: "Of one core, by the process; nodes of one process share it", by: (n) => n.cpu, cell: (n) => units.percent(n.cpu) },
+  { title: "CPU", figure: true, hint: "Percent of one core, of the whole process; nodes of one process share it", by: (n) => n.cpu, cell: (n) => units.percent(n.cpu) },
   { title: "Memory", figure: true, hint: "In RAM, shared pages included", by: (n) => n.rss_bytes, cell: (n) => units.bytes(n.rss_bytes) },
   { title: "Runs for", figure: true, by: (n) => n.uptime_s, cell: (n) => units.span(n.uptime_s), opt: 2 },
   { title: "Restarts", figure: true, hint: "By rnet launch", by: (n) => n.restarts, cell: (n) => n.restarts ?? "–", opt: 1 },
@@ -51,7 +51,7 @@ export function NodePage({ name }: { name: string }) {
     return (
       <>
         <Head title={name} />
-        <p class="empty">There is no node {name} in this domain now. <a href={href("nodes")}>All nodes</a></p>
+        <p class="empty">Node {name} is not in this domain now. <a href={href("nodes")}>All nodes</a></p>
       </>
     );
   }
@@ -81,7 +81,7 @@ export function NodePage({ name }: { name: string }) {
         <a class="button" href={href("logs", name)}>Logs</a>
         <a class="button" href={href("params", name)}>Parameters</a>
       </Head>
-      {node.gone && <p class="error" role="alert">This node is gone since {units.clock(node.gone.since_s)}. What it had is shown.</p>}
+      {node.gone && <p class="error" role="alert">This node has been gone since {units.clock(node.gone.since_s)}. Its last known state is shown.</p>}
       <div class="stats">
         <Stat name="State" value={<State word={node.state === "-" ? "elsewhere" : node.state} />} note={node.pid ? `process ${node.pid}` : undefined} />
         <Stat name="CPU" value={units.percent(node.cpu)} note="of one core" />
@@ -91,8 +91,8 @@ export function NodePage({ name }: { name: string }) {
         <Stat name="Receives" value={units.rate(node.received_hz)} />
       </div>
       <div class="columns">
-        <Panel title="Publishes">{list(node.publishes, "publishers", "It publishes nothing.")}</Panel>
-        <Panel title="Subscribes">{list(node.subscribes, "subscribers", "It subscribes to nothing.")}</Panel>
+        <Panel title="Publishes">{list(node.publishes, "publishers", "No topics.")}</Panel>
+        <Panel title="Subscribes">{list(node.subscribes, "subscribers", "No topics.")}</Panel>
       </div>
     </>
   );
@@ -100,6 +100,6 @@ export function NodePage({ name }: { name: string }) {
 
 function others(names: string[]) {
   const all = [...new Set(names)];
-  if (!all.length) return <span class="dim">nobody</span>;
+  if (!all.length) return <span class="dim">none</span>;
   return all.map((name, i) => <span key={name}>{i > 0 && ", "}<NodeLink name={name} /></span>);
 }

@@ -25,25 +25,25 @@ export function Overview() {
         <Filter value={filter} set={set_filter} label="Filter the graph" />
       </Head>
       <div class="stats">
-        <Stat name="Nodes" value={units.count(figures.nodes.length)} note={gone ? `${units.count(gone)} gone` : "all run"} tone={gone ? "bad" : undefined} to={href("nodes")} />
+        <Stat name="Nodes" value={units.count(figures.nodes.length)} note={gone ? `${units.count(gone)} gone` : "all running"} tone={gone ? "bad" : undefined} to={href("nodes")} />
         <Stat name="Topics" value={units.count(figures.topics.length)} to={href("topics")} note={`${units.plural(sum((t) => t.subscribers.length), "subscription")}`} />
         <Stat name="Messages" value={units.rate(sum((t) => t.rate_hz))} note={units.bandwidth(sum((t) => t.bytes_per_s))} />
         <Stat name="Slowest p99" value={slowest ? units.duration_ns(slowest) : "–"} note="from send to receive" />
         <Stat name="Lost" value={units.count(sum((t) => total(t.lost)))} note={lost_now ? `${units.count(lost_now)} just now` : "none just now"} tone={lost_now ? "bad" : undefined} />
-        <Stat name="Problems" value={units.count(problems.length)} note={problems.length ? "see below" : "nothing is wrong"} tone={problems.length ? "bad" : "ok"} to={href("problems")} />
+        <Stat name="Problems" value={units.count(problems.length)} note={problems.length ? "see below" : "no problems"} tone={problems.length ? "bad" : "ok"} to={href("problems")} />
       </div>
       {problems.length > 0 && <ProblemList problems={problems} />}
       <Panel class="flush">
         <Graph filter={filter} />
       </Panel>
       {commands && commands.length > 0 && (
-        <Panel title="Who drives now" tools={<a href={href("commands")}>All commands</a>}>
+        <Panel title="Active drivers" tools={<a href={href("commands")}>All commands</a>}>
           <ul class="drives">
             {commands.map((command) => (
               <li key={command.command}>
                 <b>{command.command}</b>
                 <State word={command.state} />
-                <span>{command.held ? `stopped by this dashboard on ${host}` : (command.driver ?? "nobody")}</span>
+                <span>{command.held ? `stopped by this dashboard on ${host}` : (command.driver ?? "no driver")}</span>
               </li>
             ))}
           </ul>

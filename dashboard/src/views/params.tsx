@@ -31,7 +31,7 @@ export function Params({ name: node = "" }: { name: string }) {
         <HostChoice host={host} set={set_host} />
         <Filter value={filter} set={set_filter} label="Filter by node or name" />
       </Head>
-      {data?.away && <Fault text={`What is shown is what host ${host} said last: ${data.away}`} />}
+      {data?.away && <Fault text={`Last known values of host ${host}: ${data.away}`} />}
       {!data && <Waiting error={error} what="the parameters" />}
       {data && !shown.length && (
         <div class="empty">

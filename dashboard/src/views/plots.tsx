@@ -16,7 +16,7 @@ export function Plots() {
         <div class="plots"><PlotCharts /></div>
       ) : (
         <div class="empty">
-          <p>Nothing is plotted yet.</p>
+          <p>No plots yet.</p>
           <p>Open a <a href={href("topics")}>topic</a> and click a number in its message, or a number in the <a href={href("state")}>state</a>.</p>
         </div>
       )}

@@ -11,11 +11,11 @@ export function Problems() {
   const gone = nodes.filter((node) => node.gone);
   return (
     <>
-      <Head title="Problems" note="what is wrong now, and what to do about it" />
+      <Head title="Problems" note="current problems and remedies" />
       {problems.length ? (
         <ProblemList problems={problems} />
       ) : (
-        <p class="empty">Nothing is wrong: all pairs match, nothing is lost, and no deadline was missed just now.</p>
+        <p class="empty">No problems: all publishers and subscribers match, no message was lost, and no deadline was missed recently.</p>
       )}
       {gone.length > 0 && (
         <Panel title="Gone in the last minute">
@@ -29,7 +29,7 @@ export function Problems() {
         </Panel>
       )}
       {figures.mismatches.length > 0 && (
-        <Panel title="Ends that do not match">
+        <Panel title="Incompatible publishers and subscribers">
           <ul class="plain">
             {figures.mismatches.map((m) => (
               <li key={`${m.topic} ${m.publisher} ${m.subscriber}`}>
@@ -40,7 +40,7 @@ export function Problems() {
         </Panel>
       )}
       {notes.length > 0 && (
-        <Panel title="Worth knowing">
+        <Panel title="Notes">
           <ul class="plain">
             {notes.map((note) => (
               <li key={note.what}>{note.what}</li>

@@ -38,7 +38,7 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
     const answer = await run("record.stop");
     if (!answer) return;
     const missing = answer.missing ? `, ${units.count(answer.missing)} missing` : ", none missing";
-    const unheard = answer.unheard ? `; ${units.plural(answer.unheard, "publisher")} not heard` : "";
+    const unheard = answer.unheard ? `; ${units.plural(answer.unheard, "publisher")} not received` : "";
     set_done(`${answer.file}: ${units.plural(answer.messages, "message")}${missing}${unheard}`);
   };
   return (
@@ -46,11 +46,11 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
       {recording ? (
         <>
           <div class="stats">
-            <Stat name="For" value={units.span(recording.seconds)} />
+            <Stat name="Duration" value={units.span(recording.seconds)} />
             <Stat name="Messages" value={units.count(recording.messages)} />
             <Stat name="Written" value={units.bytes(recording.bytes)} />
-            <Stat name="Missing" value={units.count(recording.missing)} note="what it was too slow for" tone={recording.missing ? "bad" : undefined} />
-            {recording.unheard > 0 && <Stat name="Not heard" value={units.plural(recording.unheard, "publisher")} tone="bad" />}
+            <Stat name="Missing" value={units.count(recording.missing)} note="lost because recording was too slow" tone={recording.missing ? "bad" : undefined} />
+            {recording.unheard > 0 && <Stat name="Not received" value={units.plural(recording.unheard, "publisher")} tone="bad" />}
           </div>
           <p class="dim">{recording.file}</p>
           {recording.problem && <p class="error" role="alert">{recording.problem}</p>}
@@ -66,7 +66,7 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
       {folder_problem && <p class="error" role="alert">{folder_problem}</p>}
       <Fault text={error} clear={clear} />
       {done && <p class="done" role="status">Written: {done}</p>}
-      <p class="note">Publishers feel nothing of a recording. <code>rnet bag info</code> looks into the file.</p>
+      <p class="note">Recording does not slow publishers. <code>rnet bag info</code> shows the contents of a file.</p>
     </Panel>
   );
 }
@@ -77,7 +77,7 @@ function BlackBox({ box }: { box: RecordData["blackbox"] }) {
   const [why, set_why] = useState("");
   const [done, set_done] = useState(false);
   if (!box) {
-    return <Panel title="Black box"><p class="empty">No black box runs. <code>rnet blackbox run --trigger death</code> keeps the last seconds in memory, and writes a file of them when something happens.</p></Panel>;
+    return <Panel title="Black box"><p class="empty">No black box runs. <code>rnet blackbox run --trigger death</code> keeps the last seconds in memory and writes them to a file when a trigger fires.</p></Panel>;
   }
   const off = link.is !== "open" || !!wire.hello?.read_only || busy;
   const number = (key: string) => (typeof box[key] === "number" ? (box[key] as number) : null);
@@ -89,17 +89,17 @@ function BlackBox({ box }: { box: RecordData["blackbox"] }) {
         <Stat name="Keeps" value={units.span(number("kept_s"))} note={`in up to ${units.bytes(number("memory_bytes"))}`} />
         <Stat name="Messages" value={units.count(number("messages"))} />
         <Stat name="Missing" value={units.count(number("missing"))} tone={number("missing") ? "bad" : undefined} />
-        {(number("unheard") ?? 0) > 0 && <Stat name="Not heard" value={units.plural(number("unheard") ?? 0, "publisher")} tone="bad" />}
-        <Stat name="Fired" value={units.count(number("fired"))} note={box.pending ? "a file is in the making" : units.plural(number("files") ?? 0, "file")} />
+        {(number("unheard") ?? 0) > 0 && <Stat name="Not received" value={units.plural(number("unheard") ?? 0, "publisher")} tone="bad" />}
+        <Stat name="Fired" value={units.count(number("fired"))} note={box.pending ? "writing a file" : units.plural(number("files") ?? 0, "file")} />
       </div>
-      {triggers.length > 0 && <p>Fires at {triggers.map((one, i) => <span key={one}>{i > 0 && ", "}<code>{one}</code></span>)}.</p>}
+      {triggers.length > 0 && <p>Triggers: {triggers.map((one, i) => <span key={one}>{i > 0 && ", "}<code>{one}</code></span>)}.</p>}
       {typeof box.last_file === "string" && <p class="dim">Last file: {box.last_file}</p>}
       <form class="line" onSubmit={(event) => (event.preventDefault(), trigger())}>
-        <input aria-label="Why" placeholder="Why, as: it stopped by itself" value={why} disabled={off} onInput={(event) => (set_why(event.currentTarget.value), set_done(false))} />
-        <button class="primary" type="submit" disabled={off}>Keep what has just happened</button>
+        <input aria-label="Reason" placeholder="Reason, such as: it stopped by itself" value={why} disabled={off} onInput={(event) => (set_why(event.currentTarget.value), set_done(false))} />
+        <button class="primary" type="submit" disabled={off}>Save the last seconds</button>
       </form>
       <Fault text={error} clear={clear} />
-      {done && <p class="done" role="status">The black box writes a file.</p>}
+      {done && <p class="done" role="status">The black box is writing a file.</p>}
     </Panel>
   );
 }

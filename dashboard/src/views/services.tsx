@@ -18,7 +18,7 @@ const COLUMNS: Column<Service>[] = [
   { title: "Kind", by: (s) => s.kind, cell: (s) => s.kind },
   { title: "Request", by: (s) => s.request, cell: (s) => <span class="dim">{s.request ?? "raw"}</span>, opt: 2 },
   { title: "Reply", by: (s) => s.reply, cell: (s) => <span class="dim">{s.reply ?? "raw"}</span>, opt: 1 },
-  { title: "Answered by", by: (s) => s.nodes.join(), cell: (s) => s.nodes.map((node, i) => <span key={node}>{i > 0 && ", "}<NodeLink name={node} /></span>) },
+  { title: "Servers", by: (s) => s.nodes.join(), cell: (s) => s.nodes.map((node, i) => <span key={node}>{i > 0 && ", "}<NodeLink name={node} /></span>) },
   { title: "Clients", figure: true, by: (s) => s.clients, cell: (s) => units.count(s.clients), opt: 1 },
 ];
 
@@ -33,7 +33,7 @@ export function Services() {
       </Head>
       {data ? (
         <Table label="Services and actions" name="services" columns={COLUMNS} rows={rows} id={(s) => s.service}
-          empty={filter ? <p>No service has “{filter}” in its name.</p> : <p>No node answers calls. In Python: <code>node.service("/plan", Request, Reply, handler)</code></p>} />
+          empty={filter ? <p>No service has “{filter}” in its name.</p> : <p>No services or actions. In Python: <code>node.service("/plan", Request, Reply, handler)</code></p>} />
       ) : (
         <Waiting error={error} what="the services" />
       )}
@@ -48,7 +48,7 @@ export function ServicePage({ name }: { name: string }) {
     <>
       <Head title={name} note={service && `${service.kind} of ${service.nodes.join(", ")}`} />
       {!data && <Waiting error={error} what="the services" />}
-      {data && !service && <p class="empty">Nobody answers {name} now. <a href={href("services")}>All services</a></p>}
+      {data && !service && <p class="empty">No node serves {name} now. <a href={href("services")}>All services</a></p>}
       {service && <CallPanel service={service} />}
     </>
   );
@@ -133,7 +133,7 @@ function CallPanel({ service }: { service: Service }) {
     else {
       try {
         const typed = typed_json(text || "{}");
-        if (typed === null || typeof typed !== "object" || Array.isArray(typed)) return set_wrong("The form is for an object: {…}");
+        if (typed === null || typeof typed !== "object" || Array.isArray(typed)) return set_wrong("The form needs a JSON object: {…}");
         set_values(typed);
       } catch (error) {
         set_wrong(no_request(error));
@@ -145,7 +145,7 @@ function CallPanel({ service }: { service: Service }) {
   };
   const off = link.is !== "open" || !!wire.hello?.read_only;
   const kinds = form && !raw && (
-    <span class="segments" role="group" aria-label="How the request is written">
+    <span class="segments" role="group" aria-label="Input mode">
       <button aria-pressed={!as_text} onClick={() => switch_to(false)}>Form</button>
       <button aria-pressed={as_text} onClick={() => switch_to(true)}>JSON</button>
     </span>
@@ -161,13 +161,13 @@ function CallPanel({ service }: { service: Service }) {
           <div class="buttons">
             <button class="primary" type="submit" disabled={off || running || !form}>{service.kind === "action" ? "Send the goal" : "Call"}</button>
             {running && <button type="button" onClick={cancel}>Cancel</button>}
-            <label class="inline">for at most <input class="number-input" type="number" min={0.1} max={3600} step="any" value={timeout_s} onChange={(event) => set_timeout(event.currentTarget.valueAsNumber || 5)} /> s</label>
+            <label class="inline">Timeout <input class="number-input" type="number" min={0.1} max={3600} step="any" value={timeout_s} onChange={(event) => set_timeout(event.currentTarget.valueAsNumber || 5)} /> s</label>
           </div>
-          {wire.hello?.read_only && <p class="note">The dashboard is read-only, so it calls nobody.</p>}
+          {wire.hello?.read_only && <p class="note">The dashboard is read-only, so it cannot call services.</p>}
         </form>
       </Panel>
       <Panel title={<>{service.kind === "action" ? "Feedback and result" : "Reply"} <span class="dim">{service.reply ?? "raw"}</span></>}>
-        {!answers.length && <p class="empty dim">{running ? "Waiting for the reply…" : "Nothing was called yet."}</p>}
+        {!answers.length && <p class="empty dim">{running ? "Waiting for the reply…" : "No calls yet."}</p>}
         <ol class="answers" aria-live="polite">
           {answers.map((answer) => (
             <li key={answer.n} class={answer.kind}>
@@ -183,7 +183,7 @@ function CallPanel({ service }: { service: Service }) {
 
 function no_request(error: unknown): string {
   // Its type may have numbers of 64 bits, which JSON of protobuf writes as texts.
-  return error instanceof Inexact ? `${error.message}, or write it in quotes` : "The request is no JSON.";
+  return error instanceof Inexact ? `${error.message}, or write it in quotes` : "The request is not valid JSON.";
 }
 
 /** An answer is no stream, so its numbers cannot be plotted: it is shown as text. */

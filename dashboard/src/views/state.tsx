@@ -46,7 +46,7 @@ export function State() {
         <HostChoice host={host} set={(host) => (set_host(host), choose(null))} />
         <Filter value={filter} set={set_filter} label="Filter by key" />
       </Head>
-      {data?.away_since_s != null && <Fault text={`${at} does not answer: this is what it held at ${units.clock(data.away_since_s)}`} />}
+      {data?.away_since_s != null && <Fault text={`${at} does not answer: last known state, from ${units.clock(data.away_since_s)}`} />}
       {data && error && <Fault text={error.message} />}
       {!data && <Waiting error={error} what="the state" />}
       {data && (
@@ -55,14 +55,14 @@ export function State() {
             {shown.length ? (
               <ul class="tree keys"><Level entries={shown} prefix={at} chosen={chosen} choose={choose} open={filter !== ""} /></ul>
             ) : (
-              <div class="empty">{filter ? <p>No key has “{filter}” in it.</p> : <p>There is no state{host !== null && ` on ${host}`} yet. In Python: <code>node.state["/arm/mode"] = "idle"</code></p>}</div>
+              <div class="empty">{filter ? <p>No key contains “{filter}”.</p> : <p>No state{host !== null && ` on ${host}`} yet. In Python: <code>node.state["/arm/mode"] = "idle"</code></p>}</div>
             )}
-            {data.more > 0 && <p class="note">{units.plural(data.more, "more key")} not shown; <code>rnet state list {at}</code> has all.</p>}
+            {data.more > 0 && <p class="note">{units.plural(data.more, "more key")} not shown; <code>rnet state list {at}</code> shows all.</p>}
           </Panel>
           <div>
             {chosen !== null && entry && <EntryPanel key={chosen} entry={entry} />}
             {chosen !== null && !entry && <Panel title={chosen}><p class="empty">This key has been deleted.</p></Panel>}
-            {chosen === null && all.length > 0 && <Panel><p class="empty">Choose a key to see who has written it, to plot it or to change it.</p></Panel>}
+            {chosen === null && all.length > 0 && <Panel><p class="empty">Select a key to see its writer, plot it or change it.</p></Panel>}
             {any && <div class="plots"><PlotCharts /></div>}
             <NewKey key={at} at={at} choose={choose} />
           </div>
@@ -139,7 +139,7 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
     try {
       if (!is_text(entry.type)) value = typed_json(text);
     } catch (error) {
-      set_wrong(error instanceof Inexact ? error.message : `This is no ${entry.type}: a text needs quotes, as "idle"`);
+      set_wrong(error instanceof Inexact ? error.message : `Not a valid ${entry.type}: a string needs quotes, such as "idle"`);
       return;
     }
     set_wrong(null);
@@ -150,7 +150,7 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
     ["Written by", entry.node ? <NodeLink name={entry.node} /> : "–"],
     ["At", units.clock(entry.written_s)],
     ["Revision", `${units.count(entry.revision)}, version ${units.count(entry.version)}`],
-    ["Kept", [entry.durable ? "through a power cut" : "until the machine is off", entry.ttl_s != null ? `for ${units.span(entry.ttl_s)}` : null, entry.last_will ? "has a last will" : null].filter(Boolean).join(", ")],
+    ["Lifetime", [entry.durable ? "durable" : "until reboot", entry.ttl_s != null ? `for ${units.span(entry.ttl_s)}` : null, entry.last_will ? "has a last will" : null].filter(Boolean).join(", ")],
   ];
   return (
     <Panel title={entry.key} tools={<Sure ask="Delete it?" act={() => run("state.delete", { key: entry.key })} disabled={off || busy} label={`Delete ${entry.key}`}>Delete</Sure>}>

@@ -23,10 +23,10 @@ export function TopicPage({ name }: { name: string }) {
   const plotted = charts(name).length > 0;
   return (
     <>
-      <Head title={name} note={row ? row.types.join(", ") : "nobody is at this topic now"}>
+      <Head title={name} note={row ? row.types.join(", ") : "no publishers or subscribers"}>
         {plotted && <WindowChoice />}
       </Head>
-      {row ? <Stats row={row} /> : <p class="empty">Nobody publishes or subscribes to {name} now. It is shown again as soon as somebody does. <a href={href("topics")}>All topics</a></p>}
+      {row ? <Stats row={row} /> : <p class="empty">No node publishes or subscribes to {name} now. The topic reappears as soon as one does. <a href={href("topics")}>All topics</a></p>}
       {plotted && <div class="plots"><PlotCharts topic={name} /></div>}
       <div class="columns">
         {kind ? (
@@ -54,9 +54,9 @@ function Stats({ row }: { row: TopicRow }) {
       <div class="stats">
         <Stat name="Rate" value={units.rate(row.rate_hz)} note={units.bandwidth(row.bytes_per_s)} />
         <Stat name="Latency p50" value={units.duration_ns(row.latency.p50_ns)} note={`p99 ${units.duration_ns(row.latency.p99_ns)}`} />
-        <Stat name="Longest" value={units.duration_ns(row.latency.max_ns)} note="in the last interval" />
+        <Stat name="Maximum" value={units.duration_ns(row.latency.max_ns)} note="in the last interval" />
         <Stat name="Lost" value={units.count(total(row.lost))} note={lost_now ? `${units.count(lost_now)} just now` : "none just now"} tone={lost_now ? "bad" : undefined} />
-        <Stat name="Behind" value={units.count(row.behind.messages)} note={row.behind.messages ? `oldest ${units.duration_ns(row.behind.age_ns)}` : "nobody waits"} />
+        <Stat name="Behind" value={units.count(row.behind.messages)} note={row.behind.messages ? `oldest ${units.duration_ns(row.behind.age_ns)}` : "nothing unread"} />
         <Stat name="Memory" value={units.bytes(row.memory_bytes)} note={`lane ${row.lane ?? "–"}`} />
       </div>
     </>
@@ -70,7 +70,7 @@ function MessagePanel({ topic }: { topic: string }) {
   const tools = shown && (
     <>
       <span class="dim">#{units.count(shown.seq)} · {units.bytes(shown.len)} · {units.clock(shown.sent_s, true)} from <NodeLink name={shown.node} /></span>
-      <button aria-pressed={held !== null} onClick={() => hold(held ? null : data)}>{held ? "Go on" : "Hold"}</button>
+      <button aria-pressed={held !== null} onClick={() => hold(held ? null : data)}>{held ? "Resume" : "Pause"}</button>
     </>
   );
   return (
@@ -82,13 +82,13 @@ function MessagePanel({ topic }: { topic: string }) {
         <>
           <p class="hint">Click a number to plot it.</p>
           <Tree value={shown.json} source={{ topic }} units={shown.units} />
-          {shown.truncated && <p class="note">Long lists and bytes are cut; <code>rnet topic echo {topic}</code> shows all of it.</p>}
+          {shown.truncated && <p class="note">Long lists and bytes are truncated; <code>rnet topic echo {topic}</code> shows everything.</p>}
         </>
       ) : (
         <Hex hex={shown.hex ?? ""} len={shown.len} />
       )}
       {shown?.meta && Object.keys(shown.meta).length > 0 && (
-        <details><summary>Beside its content</summary><Tree value={shown.meta} source={{ topic }} /></details>
+        <details><summary>Metadata</summary><Tree value={shown.meta} source={{ topic }} /></details>
       )}
     </Panel>
   );
@@ -114,15 +114,15 @@ function Ends({ row }: { row: TopicRow }) {
     <Panel title="Publishers and subscribers">
       <div class="wide" tabIndex={0} role="region" aria-label="Publishers and subscribers"><table class="narrow">
         <thead>
-          <tr><th scope="col">Node</th><th scope="col">Asks for</th><th scope="col" class="figure">Rate</th><th scope="col" class="figure">Lost</th><th scope="col" class="figure">Behind</th></tr>
+          <tr><th scope="col">Node</th><th scope="col">QoS</th><th scope="col" class="figure">Rate</th><th scope="col" class="figure">Lost</th><th scope="col" class="figure">Behind</th></tr>
         </thead>
         <tbody>
           {rows(row.publishers, "publishes")}
           {rows(row.subscribers, "subscribes")}
         </tbody>
       </table></div>
-      {wire.hello && !row.publishers.length && <p class="note">Nobody publishes: subscribers wait.</p>}
-      {!row.subscribers.length && <p class="note">Nobody subscribes: publishers send, and nothing is kept back.</p>}
+      {wire.hello && !row.publishers.length && <p class="note">No publishers: subscribers are waiting.</p>}
+      {!row.subscribers.length && <p class="note">No subscribers: publishers send without waiting.</p>}
     </Panel>
   );
 }

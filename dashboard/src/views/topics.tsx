@@ -10,11 +10,11 @@ const COLUMNS: Column<TopicRow>[] = [
   { title: "Type", by: (t) => t.types.join(), cell: (t) => <span class={t.types.length > 1 ? "bad" : "dim"}>{t.types.join(", ") || "–"}</span>, opt: 2 },
   { title: "Rate", figure: true, by: (t) => t.rate_hz, cell: (t) => units.rate(t.rate_hz) },
   { title: "Bandwidth", figure: true, by: (t) => t.bytes_per_s, cell: (t) => units.bandwidth(t.bytes_per_s) },
-  { title: "p50", figure: true, hint: "Half of the messages took no longer from send to receive", by: (t) => t.latency.p50_ns, cell: (t) => units.duration_ns(t.latency.p50_ns), opt: 1 },
-  { title: "p99", figure: true, hint: "99 % of the messages took no longer from send to receive", by: (t) => t.latency.p99_ns, cell: (t) => units.duration_ns(t.latency.p99_ns), opt: 2 },
-  { title: "Max", figure: true, hint: "The longest of the last interval", by: (t) => t.latency.max_ns, cell: (t) => units.duration_ns(t.latency.max_ns), opt: 1 },
-  { title: "Lost", figure: true, hint: "So far, by all subscribers; + is what was lost just now", by: (t) => total(t.lost), cell: (t) => <Lost lost={t.lost} now={t.lost_in_interval} /> },
-  { title: "Behind", figure: true, hint: "Messages that the slowest subscriber has not taken", by: (t) => t.behind.messages, cell: (t) => (t.behind.messages ? units.count(t.behind.messages) : <span class="dim">0</span>), opt: 1 },
+  { title: "p50", figure: true, hint: "Median latency from send to receive", by: (t) => t.latency.p50_ns, cell: (t) => units.duration_ns(t.latency.p50_ns), opt: 1 },
+  { title: "p99", figure: true, hint: "99th percentile of the latency from send to receive", by: (t) => t.latency.p99_ns, cell: (t) => units.duration_ns(t.latency.p99_ns), opt: 2 },
+  { title: "Max", figure: true, hint: "Maximum latency in the last interval", by: (t) => t.latency.max_ns, cell: (t) => units.duration_ns(t.latency.max_ns), opt: 1 },
+  { title: "Lost", figure: true, hint: "Total of all subscribers; + shows losses in the last interval", by: (t) => total(t.lost), cell: (t) => <Lost lost={t.lost} now={t.lost_in_interval} /> },
+  { title: "Behind", figure: true, hint: "Messages that the slowest subscriber has not read", by: (t) => t.behind.messages, cell: (t) => (t.behind.messages ? units.count(t.behind.messages) : <span class="dim">0</span>), opt: 1 },
   { title: "Ends", figure: true, hint: "Publishers → subscribers", by: (t) => t.publishers.length + t.subscribers.length, cell: (t) => `${t.publishers.length} → ${t.subscribers.length}`, opt: 2 },
   { title: "QoS", cell: (t) => <Qos topic={t} />, opt: 1 },
 ];
@@ -44,7 +44,7 @@ export function Topics() {
         rows={rows}
         id={(t) => t.topic}
         row_class={(t) => (t.lost_in_interval || t.missed_in_interval ? "bad-row" : undefined)}
-        empty={filter ? <p>No topic has “{filter}” in its name or type.</p> : <p>No topics yet. Try <code>rnet topic pub /hello --text hello --rate 10</code> on a terminal.</p>}
+        empty={filter ? <p>No topic has “{filter}” in its name or type.</p> : <p>No topics yet. Try <code>rnet topic pub /hello --text hello --rate 10</code> in a terminal.</p>}
       />
     </>
   );

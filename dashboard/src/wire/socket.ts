@@ -136,7 +136,7 @@ export class Wire {
     this.by_id.clear();
     for (const sub of this.subs) sub.id = 0;
     for (const { reject } of this.pending.values()) {
-      reject(new WireError("not_connected", "the connection was lost: whether it was done is not known"));
+      reject(new WireError("not_connected", "the connection was lost: the request may or may not have been executed"));
     }
     this.pending.clear();
     if (was_open) this.tries = 0;
@@ -151,7 +151,7 @@ export class Wire {
     const quiet = Date.now() - this.last_ms;
     if (quiet > GIVE_UP_SILENT_MS) {
       const socket = this.socket;
-      this.closed("nothing came for 12 s");
+      this.closed("no data for 12 s");
       socket?.close();
     } else if (quiet > SILENT_AFTER_MS && this.link.is === "open") {
       this.set({ is: "silent", since: this.last_ms });

@@ -1,4 +1,4 @@
-"""Prints what a gripper says, whenever that changes. Knows the first version of the type."""
+"""Prints the state of a gripper when it changes. Uses the first version of the type."""
 
 import contextlib
 
@@ -15,7 +15,7 @@ with contextlib.suppress(KeyboardInterrupt):
         except rnet.Closed:
             break
         except rnet.RnetError as error:
-            print(error)  # of one publisher or one message, once; the next call goes on
+            print(error)  # of one publisher or one message, once; the next call continues
             continue
         known = gripper.mode in robot.Mode.values()
         mode = robot.Mode.Name(gripper.mode) if known else f"mode {gripper.mode}"

@@ -1,7 +1,7 @@
-"""Looks at a recording with the second version of the type, and publishes it again: replay.py FILE.
+"""Reads a recording with the second version of the type, and publishes it again: replay.py FILE.
 
-The messages go out as they came in, under the type that was recorded with them: subscribers
-compare it with theirs, as with any publisher.
+The messages are published unchanged, with the recorded type: subscribers compare it with theirs, as
+with any publisher.
 """
 
 import sys
@@ -17,16 +17,16 @@ robot = rnet.load("proto/v2/robot.proto")
 
 
 def recorded_type(schema: Schema | None, channel: Channel, first: bytes) -> Any:
-    """The class of what was recorded, if our own understands it."""
+    """The recorded message class, if our class is compatible with it."""
     if schema is None or schema.encoding != "protobuf":
         sys.exit(f"the messages on {channel.topic} were recorded without a protobuf type")
     recorded = rnet.load_set(schema.data)[schema.name]
     verdict = rnet.check(recorded, robot.Gripper)
-    print(f"{channel.topic}, recorded and as we know it: {verdict}")
+    print(f"{channel.topic}, recorded type and current type: {verdict}")
     if not verdict:
         sys.exit(1)
     gripper = robot.Gripper.FromString(first)
-    print(f"the first message: {gripper.name}, {gripper.opening} m, {gripper.force} N")
+    print(f"first message: {gripper.name}, {gripper.opening} m, {gripper.force} N")
     return recorded
 
 
@@ -42,10 +42,10 @@ def replay(path: str, node: rnet.Node) -> None:
                 try:
                     publishers[channel.id].wait_for_subscribers(timeout=10)
                 except (rnet.IncompatibleType, rnet.Timeout) as error:
-                    print(error, file=sys.stderr)  # whoever comes later is served
+                    print(error, file=sys.stderr)  # later subscribers are served
                 ahead_ns = ahead_ns or rnet.now_ns() - message.publish_time
             wait_ns = message.publish_time + ahead_ns - rnet.now_ns()
-            time.sleep(max(0, wait_ns) / 1e9)  # sleep: as far apart as they were
+            time.sleep(max(0, wait_ns) / 1e9)  # sleep: at the recorded intervals
             publishers[channel.id].send(types[channel.id].FromString(message.data))
 
 

@@ -1,4 +1,4 @@
-"""Driver of the left gripper, as it always was: says ten times a second how the gripper is."""
+"""Driver of the left gripper, first version: publishes its state ten times a second."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""Driver of the right gripper, which was updated: it measures the motor, and sees things slip."""
+"""Driver of the right gripper, second version: also measures the motor temperature and detects slipping."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""Driver of a third gripper, with a type that was changed as it must not be."""
+"""Driver of a third gripper, with an incompatible change of the type."""
 
 import contextlib
 import time
@@ -8,7 +8,7 @@ import rnet
 robot = rnet.load("proto/v3/robot.proto")
 gripper = rnet.Node("spare_gripper").publisher("/gripper", robot.Gripper)
 with contextlib.suppress(rnet.IncompatibleType, rnet.Timeout):
-    gripper.wait_for_subscribers(timeout=10)  # Its node logs which one does not fit; the others are served.
+    gripper.wait_for_subscribers(timeout=10)  # Its node logs the incompatible ones; the others are served.
 with contextlib.suppress(KeyboardInterrupt):
     while True:
         gripper.send(robot.Gripper(name="spare", opening=0.05, force=1.0))

@@ -1,4 +1,4 @@
-"""Says hello to ten robots. Start it and the listener in any order."""
+"""Publishes ten greetings. Start it and the listener in any order."""
 
 import rnet
 

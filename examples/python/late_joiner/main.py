@@ -1,7 +1,7 @@
-"""A map that is there for whoever comes later.
+"""A map for subscribers that join later.
 
-The map maker publishes three revisions before anybody listens. `transient_local=1` keeps the last
-one, and a planner that joins afterwards gets it at once.
+The map maker publishes three revisions before any node subscribes. `transient_local=1` keeps the last
+one, and a planner that joins later receives it at once.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ class Map(ctypes.Structure):
 
     _fields_ = [
         ("revision", ctypes.c_uint32),
-        # Length of the side of a cell, in m.
+        # Side length of a cell, in m.
         ("resolution_m", ctypes.c_float),
         # Row by row: -1 unknown, 0 free, 100 occupied.
         ("cells", ctypes.c_int8 * SIDE * SIDE),

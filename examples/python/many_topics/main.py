@@ -1,8 +1,8 @@
 """One node, eight topics, one wait for all of them.
 
 Each topic carries the readings of one sensor: a 64-bit float, little-endian. A node that waits for
-eight topics still sleeps in one place, because a process has one doorbell per waiting thread and
-not one per topic. It wants every reading, so it keeps all: the default is the last ten unread ones.
+eight topics sleeps in a single wait, because a process has one doorbell per waiting thread, not per
+topic. It needs every reading, so it uses keep_all: the default keeps the last ten unread messages.
 """
 
 import struct

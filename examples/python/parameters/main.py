@@ -1,7 +1,7 @@
 """A setting that an operator changes while the robot moves.
 
-The arm declares its gain; whoever sets it to what the arm cannot take is told why, and nothing is
-changed. `rnet param set /arm gain 2.5` in a terminal would do what the operator does here.
+The arm declares its gain. Setting it to a value that is not allowed raises an error and changes
+nothing. In a terminal, `rnet param set /arm gain 2.5` does the same as the operator here.
 """
 
 import queue
@@ -31,7 +31,7 @@ def main() -> None:
     operator.state["/params/arm/gain"] = 2.5
 
     print(f"gain is {changes.get()} now")
-    # What a control loop does in every turn.
+    # As in each iteration of a control loop.
     assert gain.get() == 2.5
 
 

@@ -1,7 +1,7 @@
-"""What is to be known for longer than a message: state, which any node reads, writes and watches.
+"""State: current values that any node reads, writes and watches.
 
-An arm says how it is; a panel reads that, counts jobs, and starts one. When the arm ends, however it
-ends, its last will tells everybody.
+An arm publishes its state; a panel reads it, counts jobs, and starts one. When the arm exits for any
+reason, its last will updates the state.
 """
 
 import rnet
@@ -17,14 +17,14 @@ def main() -> None:
     print(f"the arm is {state['/arm/mode']}, kp is {state['/arm/gains']['kp']}")
     for _ in range(3):
         job = state.add("/arm/jobs")
-    # Both or none: nobody sees an arm that moves without a target, and of two panels one wins.
+    # Both or none: no reader sees a moving arm without a target, and one of two panels wins.
     with state.transaction() as both:
         if both["/arm/mode"] == "idle":
             both["/arm/mode"] = "moving"
             both["/arm/target_m"] = [0.5, -0.25]
     print(f"job {job}: {state['/arm/mode']} to {state['/arm/target_m']}")
 
-    # First what stands there, then each change.
+    # First the current values, then each change.
     for change in state.watch("/arm/alive"):
         print(f"alive: {change.value}")
         if not change.value:

@@ -1,8 +1,8 @@
-"""A stop that waits behind nothing.
+"""An urgent stop that is never queued behind other topics.
 
 `/load` is a bulk topic with a slow callback and a thousand messages waiting for it; `/stop` is an
 urgent topic. The lanes share neither a log nor a thread, so the stop is handled while the bulk
-thread is still busy with its first messages.
+thread still processes its first messages.
 """
 
 import queue
@@ -18,7 +18,7 @@ def main() -> None:
     handled: list[int] = []
 
     def work(load: rnet.Sample) -> None:
-        time.sleep(0.02)  # The work that such a callback would do.
+        time.sleep(0.02)  # Simulates the work of the callback.
         handled.append(int.from_bytes(load, "little"))
 
     stopped: queue.Queue[rnet.Sample] = queue.Queue()

@@ -1,7 +1,7 @@
-"""Camera frames that nobody copies: drawn where they will be read, read where they were drawn.
+"""Camera frames without copies: written and read in the same shared memory.
 
 `loan` lends a piece of shared memory, the end of the block puts its address into the log, and the
-viewer's array is a view of the same bytes. A 900 KiB frame costs what a few bytes cost.
+viewer's array is a view of the same bytes. A 900 KiB frame costs as much as a few bytes.
 """
 
 import threading
@@ -36,7 +36,7 @@ def view() -> None:
 
 def main() -> None:
     camera = rnet.Node("camera")
-    # Reliable, because this viewer wants every frame; a robot's camera rather drops one.
+    # Reliable, because this viewer needs every frame; on a robot, dropping one is usually better.
     frames = camera.publisher("/camera/image", reliable=True, on_full=rnet.Wait(10.0))
     viewer = threading.Thread(target=view)
     viewer.start()
@@ -44,7 +44,7 @@ def main() -> None:
     for number in range(FRAMES):
         with frames.loan(HEIGHT * WIDTH * CHANNELS) as memory:
             draw(memory, number)
-    # The publisher owns the frames, so it stays until they have been seen.
+    # The publisher owns the frames, so it stays open until they have been read.
     viewer.join()
     print(f"copied: {frames.copied_loans}")
 

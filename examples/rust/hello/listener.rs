@@ -1,4 +1,4 @@
-//! Prints what the talker says: ten messages, then it ends.
+//! Prints ten messages of the talker, then exits.
 
 fn main() -> rnet::Result<()> {
     let node = rnet::Node::new("listener")?;

@@ -1,7 +1,7 @@
-//! A map that is there for whoever comes later.
+//! A map for subscribers that join later.
 //!
-//! The map maker publishes three revisions before anybody listens. `transient_local(1)` keeps the
-//! last one, and a planner that joins afterwards gets it at once.
+//! The map maker publishes three revisions before any node subscribes. `transient_local(1)` keeps the
+//! last one, and a planner that joins later receives it at once.
 
 use rnet::{Node, Plain, PublisherOptions, SubscriberOptions};
 
@@ -12,7 +12,7 @@ const SIDE: usize = 64;
 #[repr(C)]
 struct Map {
     revision: u32,
-    /// Length of the side of a cell, in m.
+    /// Side length of a cell, in m.
     resolution_m: f32,
     /// Row by row: -1 unknown, 0 free, 100 occupied.
     cells: [[i8; SIDE]; SIDE],

@@ -1,7 +1,7 @@
 //! A setting that an operator changes while the robot moves.
 //!
-//! The arm declares its gain; whoever sets it to what the arm cannot take is told why, and nothing
-//! is changed. `rnet param set /arm gain 2.5` in a terminal would do what the operator does here.
+//! The arm declares its gain. Setting it to a value that is not allowed returns an error and changes
+//! nothing. In a terminal, `rnet param set /arm gain 2.5` does the same as the operator here.
 
 use std::sync::mpsc;
 
@@ -30,7 +30,7 @@ fn main() -> rnet::Result<()> {
     operator.set("/params/arm/gain", 2.5)?;
 
     println!("gain is {:?} now", changes.recv().expect("the callback lives as long as `gain`"));
-    // What a control loop does in every turn.
+    // As in each iteration of a control loop.
     assert_eq!(gain.get()?, 2.5);
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! What is to be known for longer than a message: state, which any node reads, writes and watches.
+//! State: current values that any node reads, writes and watches.
 //!
-//! An arm says how it is; a panel reads that, counts jobs, and starts one. When the arm ends, however
-//! it ends, its last will tells everybody.
+//! An arm publishes its state; a panel reads it, counts jobs, and starts one. When the arm exits for
+//! any reason, its last will updates the state.
 
 use rnet::Node;
 use rnet::state::Value;
@@ -22,7 +22,7 @@ fn main() -> rnet::Result<()> {
     for _ in 0..3 {
         job = state.add("/arm/jobs", 1)?;
     }
-    // Both or none: nobody sees an arm that moves without a target, and of two panels one wins.
+    // Both or none: no reader sees a moving arm without a target, and one of two panels wins.
     state.transact(|both| {
         if both.get_as::<String>("/arm/mode")?.as_deref() == Some("idle") {
             both.set("/arm/mode", "moving")?;
@@ -35,7 +35,7 @@ fn main() -> rnet::Result<()> {
         println!("job {job}: {mode} to {target}");
     }
 
-    // First what stands there, then each change.
+    // First the current values, then each change.
     let mut arm = Some((arm, own));
     for change in state.watch("/arm/alive")?.iter() {
         let alive = change?.entry.and_then(|entry| entry.value.as_bool()) == Some(true);

@@ -1,4 +1,4 @@
-//! Prints how far it is in each direction, of every scan, until Ctrl-C.
+//! Prints the ranges of every scan until Ctrl-C.
 
 fn main() -> rnet::Result<()> {
     for scan in rnet::Node::new("map")?.subscriber::<rnet::msgs::LaserScan>("/scan")?.iter() {

@@ -1,8 +1,8 @@
-//! A stop that waits behind nothing.
+//! An urgent stop that is never queued behind other topics.
 //!
 //! `/load` is a bulk topic with a slow callback and a thousand messages waiting for it; `/stop` is
 //! an urgent topic. The lanes share neither a log nor a thread, so the stop is handled while the
-//! bulk thread is still busy with its first messages.
+//! bulk thread still processes its first messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ fn main() -> rnet::Result<()> {
     let counter = handled.clone();
     let keeps_all = SubscriberOptions::new().keep_all();
     let load = robot.subscriber_with::<[u8]>("/load", keeps_all)?.on(move |_load| {
-        // The work that such a callback would do.
+        // Simulates the work of the callback.
         std::thread::sleep(Duration::from_millis(20));
         counter.fetch_add(1, Ordering::Relaxed);
     });

@@ -1,7 +1,7 @@
-//! Camera frames that nobody copies: drawn where they will be read, read where they were drawn.
+//! Camera frames without copies: written and read in the same shared memory.
 //!
 //! `loan` lends a piece of shared memory, `send` puts its address into the log, and the viewer's
-//! sample is a view of the same bytes. A 900 KiB frame costs what a few bytes cost.
+//! sample is a view of the same bytes. A 900 KiB frame costs as much as a few bytes.
 
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const FRAMES: u8 = 30;
 
 fn main() -> rnet::Result<()> {
     let camera = Node::new("camera")?;
-    // Reliable, because this viewer wants every frame; a robot's camera rather drops one.
+    // Reliable, because this viewer needs every frame; on a robot, dropping one is usually better.
     let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(10)));
     let mut frames = camera.publisher_with::<[u8]>("/camera/image", options)?;
     let viewer = std::thread::spawn(view);
@@ -23,7 +23,7 @@ fn main() -> rnet::Result<()> {
         draw(&mut frame, number);
         frame.send().map_err(|(_frame, error)| error)?;
     }
-    // The publisher owns the frames, so it stays until they have been seen.
+    // The publisher owns the frames, so it stays open until they have been read.
     viewer.join().expect("the viewer does not panic")
 }
 

@@ -11,13 +11,13 @@ Nodes publish and subscribe to topics; on one host messages travel through share
     for message in rnet.Node("listener").subscribe("/hello"):
         print(bytes(message))
 
-There is nothing to start first, and nothing to end: a program that ends leaves its domain. Waits
-let other threads run, and Ctrl-C ends them.
+No server has to be started, and no cleanup is needed: a program leaves its domain when it exits. Other
+threads run while one waits, and Ctrl-C ends a wait.
 
-Names: :class:`Node` makes :class:`Publisher` and :class:`Subscriber`; these give :class:`Loan` and
-:class:`Sample`. :class:`Merge` receives from many subscribers, :class:`WaitSet` waits for these, changes
-of the state and ticks at once. :class:`Service` answers the calls of :class:`Client`, whose calls are
-:class:`Call`. :class:`RnetError` and what derives from it stands in :mod:`rnet.errors`, message types in :mod:`rnet.types`.
+:class:`Node` creates :class:`Publisher` and :class:`Subscriber`; these return :class:`Loan` and
+:class:`Sample`. :class:`Merge` receives from many subscribers; :class:`WaitSet` waits for subscribers, state
+changes and ticks together. :class:`Service` serves the calls of :class:`Client`, each a :class:`Call`.
+:mod:`rnet.errors` contains :class:`RnetError` and its subclasses, :mod:`rnet.types` the message types.
 """
 
 from ._rnet import (

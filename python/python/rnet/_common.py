@@ -90,4 +90,5 @@ for name, method, classes in (
     for one in classes:
         setattr(one, name, method)
 
-setattr(ext.Param, "value", property(ext.Param.get, ext.Param.set, doc="The present value, which may be assigned to."))
+_doc = "The current value; assign to it to set the parameter."
+setattr(ext.Param, "value", property(ext.Param.get, ext.Param.set, doc=_doc))

@@ -81,13 +81,13 @@ class Rows:
         row = self._row(np, None, None)
         if not isinstance(messages, np.ndarray):
             raise TypeError(
-                f"send_many on {self._topic} takes a numpy array of {row.base}, "
-                f"not a {type(messages).__name__}; send takes one message"
+                f"send_many on {self._topic} takes a numpy array of {row.base}, not a "
+                f"{type(messages).__name__}; send() takes one message"
             )
         if messages.dtype != row.base or messages.shape[1:] != row.shape or messages.ndim == 0:
             raise TypeError(
-                f"cannot send {messages.dtype} of shape {messages.shape} with send_many: it takes "
-                f"an array of messages of {self._topic}, which are {row.base} of shape {row.shape}"
+                f"cannot send {messages.dtype} of shape {messages.shape} with send_many: the messages of "
+                f"{self._topic} are {row.base} of shape {row.shape}"
             )
         return messages, len(messages), row.len_bytes
 
@@ -103,8 +103,8 @@ class Rows:
     def _outgoing_raw(self, messages: Any) -> tuple[Any, int, int]:
         if isinstance(messages, (bytes, bytearray, str)):
             raise TypeError(
-                f"send_many takes an array whose rows are messages, and this is one "
-                f"{type(messages).__name__}: use send, or give it two dimensions"
+                f"send_many takes an array whose rows are messages, not one {type(messages).__name__}: use "
+                "send(), or an array of two dimensions"
             )
         try:
             view = memoryview(messages)
@@ -127,16 +127,16 @@ class Rows:
             row = self._known[1]
             if dtype is not None and np.dtype(dtype) != row.dtype:
                 raise TypeError(
-                    f"the messages of {self._topic} are {row.dtype}, not {np.dtype(dtype)}: "
-                    "leave dtype out, it is for topics of raw bytes"
+                    f"the messages of {self._topic} are {row.dtype}, not {np.dtype(dtype)}: omit dtype, "
+                    "which is for raw topics"
                 )
             return row
         if dtype is None and isinstance(out, np.ndarray):
             dtype = np.dtype((out.dtype, out.shape[1:]))
         if dtype is None:
             raise TypeError(
-                f"{self._topic} is subscribed to as raw bytes: say how to read them, "
-                "recv_many(dtype=...), or subscribe with a type"
+                f"{self._topic} is subscribed as raw bytes: pass their dtype, recv_many(dtype=...), or "
+                "subscribe with a type"
             )
         # What was given may be a list, which the caller can change.
         dtype = np.dtype(dtype)
@@ -153,15 +153,15 @@ class _Row:
         self.dtype, self.base, self.shape = dtype, base, shape
         self.len_bytes = dtype.itemsize
         if dtype.hasobject:
-            raise TypeError(f"{dtype} has Python objects in it, which no message can carry")
+            raise TypeError(f"{dtype} contains Python objects, which messages cannot carry")
         if self.len_bytes == 0:
-            raise TypeError(f"{dtype} has no bytes, and so no message fits it")
+            raise TypeError(f"{dtype} has a size of 0 bytes, so messages cannot have it")
         try:
             memoryview(np.empty((1, *shape), base))
         except (ValueError, BufferError, NotImplementedError) as error:
             raise TypeError(
-                f"{dtype} cannot be filled from outside of numpy ({error}): "
-                "use integers, and look at the result with view()"
+                f"{dtype} cannot be filled from outside numpy ({error}): use integers, and convert the "
+                "result with view()"
             ) from None
         self.default_rows = max(1, ROOM_LEN_BYTES // self.len_bytes)
 
@@ -175,20 +175,19 @@ def _refuse_addresses(format: str) -> None:
     # Of a structure the format names the fields, between colons.
     if _ADDRESS.search(re.sub(":[^:]*:", ":", format)):
         raise TypeError(
-            "cannot send Python objects or pointers: their memory is full of addresses, which mean "
-            "nothing to another process"
+            "cannot send Python objects or pointers: addresses are meaningless in another process"
         )
 
 
 def _checked(np: ModuleType, out: Any, row: _Row) -> Any:
     """`out`, if it can be filled."""
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is a numpy array to be filled, not a {type(out).__name__}")
+        raise TypeError(f"out must be a numpy array, not a {type(out).__name__}")
     if out.ndim == 0 or out.dtype != row.base or out.shape[1:] != row.shape:
         raise TypeError(
-            f"out is {out.dtype} of shape {out.shape}, and messages are {row.base} of shape "
-            f"{row.shape}: make it numpy.empty(n, {row.dtype})"
+            f"out is {out.dtype} of shape {out.shape}, but the messages are {row.base} of shape "
+            f"{row.shape}: use numpy.empty(n, {row.dtype})"
         )
     if not (out.flags.c_contiguous and out.flags.writeable):
-        raise TypeError("out is to be C-contiguous and writeable")
+        raise TypeError("out must be C-contiguous and writeable")
     return out

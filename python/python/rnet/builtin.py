@@ -55,5 +55,5 @@ def named(name: str) -> Any:
     meant = _rnet.find_types(name, list(known))
     if len(meant) > 1:
         several = ", ".join(sorted(meant))
-        raise TypeError(f"{name} is the name of {len(meant)} types: {several}; write one in full")
+        raise TypeError(f"{name} is ambiguous, {len(meant)} types match: {several}; use the full name of one")
     return message(*known[meant[0]]) if meant else None

@@ -36,11 +36,12 @@ def takes_one(function: Callable[..., Any], what: str) -> None:
     """Raises TypeError for what cannot be called with ``what`` and nothing else."""
     if is_async(function):
         raise TypeError(
-            f"{function!r} is async: a command would wait for the event loop and move the robot late. Give a plain "
-            "function; or forward the commands to a topic (forward=), and subscribe to that with the async function"
+            f"{function!r} is async: a command would wait for the event loop and move the robot late. Pass "
+            "a plain function; or forward the commands to a topic (forward=) and subscribe to it with the "
+            "async function"
         )
     if inspect.isclass(function):
-        raise TypeError(f"{function!r} is a class: give a function that takes ({what})")
+        raise TypeError(f"{function!r} is a class: pass a function that takes ({what})")
     try:
         signature = inspect.signature(function)
     except ValueError:

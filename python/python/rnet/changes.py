@@ -1,4 +1,4 @@
-"""What is told of keys of the state."""
+"""Changes of state keys, and values of other hosts with their age."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ __all__ = ["Aged", "Change"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Change:
-    """A change that a watch tells, or what stood there when it began."""
+    """A change reported by a watch, or an initial value."""
 
     #: The key.
     key: str
-    #: What stands there now; None if it was deleted.
+    #: The new entry; None if the key was deleted.
     entry: Entry | None
-    #: Whether it was deleted because its time (``ttl``) was over; None if it is gone and nobody can tell why, because
-    #: the watch was very late.
+    #: Whether it was deleted because its ``ttl`` expired; None if the reason is unknown because the watch was very
+    #: late.
     expired: bool | None
     #: Revision of the change.
     revision: int
-    #: How many values of this key came and went before this watch looked; the newest always comes. None if that is not
-    #: known, because the watch was very late and the key may have been deleted and made anew meanwhile.
+    #: Number of values of this key that this watch missed; the newest is always reported. None if unknown, because the
+    #: watch was very late and the key may have been deleted and created again meanwhile.
     skipped: int | None
-    #: Whether it is no change, but what stood there when the watch began.
+    #: Whether it is an initial value: it existed before the watch began.
     initial: bool
 
     @property
     def value(self) -> Any:
-        """The value that stands there now; None if it was deleted (or is a null of JSON: `deleted` says)."""
+        """The new value; None if the key was deleted, or if the value is JSON null (check `deleted`)."""
         return None if self.entry is None else self.entry.value
 
     @property
@@ -57,13 +57,13 @@ class Change:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Aged:
-    """A value of another host, and how old what is known of it is."""
+    """A value of another host, and its age."""
 
-    #: The value with all that is known of it, as an Entry; None if the key is absent.
+    #: The value with its metadata, as an Entry; None if the key is absent.
     entry: Entry | None
-    #: How long ago it was known to be so at its home, in seconds; the time for which this machine was suspended counts.
+    #: Seconds since it was last known to be current on its home host, including time suspended.
     age: float
-    #: Whether its home is away, so that it may be otherwise there by now.
+    #: Whether its home host is away, so that the value may be outdated.
     away: bool
 
     @property
@@ -73,5 +73,5 @@ class Aged:
 
     def __repr__(self) -> str:
         value = "absent" if self.entry is None else repr(self.entry.value)
-        away = ", its home is away" if self.away else ""
+        away = ", its home host is away" if self.away else ""
         return f"<rnet.Aged {value}, {self.age:.3f} s old{away}>"

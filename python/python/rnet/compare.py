@@ -1,4 +1,4 @@
-"""Types held against each other, by the rules of docs/design/types.md."""
+"""Compatibility of types, by the rules of docs/design/types.md."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["PublishedType", "TypeChange", "Verdict", "check"]
 
 
 class PublishedType(NamedTuple):
-    """The type of one publisher of a topic, as it travels with it; from ``Node.published_types``."""
+    """The type of one publisher of a topic, as the publisher describes it; from ``Node.published_types``."""
 
     #: Id of the publisher, as in ``Sample.publisher``.
     publisher: int
     #: Name of its node.
     node: str
-    #: What its messages are.
+    #: The kind of its messages.
     kind: Literal["raw", "plain", "protobuf", "unknown"]
-    #: Name of the type, of a protobuf message the full one; empty for raw bytes.
+    #: Name of the type, for protobuf messages the full name; empty for raw bytes.
     name: str
-    #: A FileDescriptorSet with the comments, of a protobuf message; None where it cannot be read.
+    #: For a protobuf message: a FileDescriptorSet with comments; None if it cannot be read.
     descriptor_set: bytes | None
-    #: The layout of a plain type, as JSON.
+    #: For a plain type: its layout as JSON.
     layout: str | None
 
 
@@ -34,7 +34,7 @@ class TypeChange(NamedTuple):
     rule: str
     #: Whether it makes the types incompatible.
     breaking: bool
-    #: The field, from the outside in: "pose.x"; empty when the types as a whole are meant.
+    #: The field, from the outside in: "pose.x"; empty for the types as a whole.
     path: str
     #: What the publisher has there; empty for nothing.
     publisher: str
@@ -49,10 +49,10 @@ class TypeChange(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a subscriber understands a publisher; true if it does."""
+    """Whether a subscriber is compatible with a publisher; true if it is."""
 
     compatible: bool
-    #: All differences, those that break it first.
+    #: All differences, breaking ones first.
     changes: tuple[TypeChange, ...]
 
     def __bool__(self) -> bool:
@@ -67,12 +67,12 @@ class Verdict:
 
 
 def check(publisher: Any, subscriber: Any) -> Verdict:
-    """Whether subscribers of one type understand what publishers of another send.
+    """Whether subscribers with one type can receive from publishers with another type.
 
-    Both are types as ``Node.publisher`` takes them, or a :class:`PublishedType`. Nodes ask the same
-    when they meet. It is not symmetric; for an old and a new version of a type ask both ways.
+    Both are types as for ``Node.publisher``, or a :class:`PublishedType`. Nodes make the same check when
+    they connect. It is not symmetric; for an old and a new version of a type, check both directions.
 
-    Raises SchemaError for a descriptor set that is none; TypeError for what is no type.
+    Raises SchemaError for an invalid descriptor set; TypeError for an object that is not a type.
     """
     changes = [
         TypeChange(*change)
@@ -85,7 +85,7 @@ def _described(of: Any) -> str | tuple[bytes, str]:
     if not isinstance(of, PublishedType):
         return '{"kind":"raw"}' if of is None else types.codec(of).described
     if of.kind == "unknown":
-        raise ValueError(f"the type of node {of.node} is of a kind that this version does not know")
+        raise ValueError(f"the type of node {of.node} has a kind that this version of rnet does not support")
     if of.kind == "protobuf":
         if of.descriptor_set is None:
             raise ValueError(f"the type {of.name} of node {of.node} could not be read")

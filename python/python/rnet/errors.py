@@ -1,7 +1,7 @@
 """The exceptions of robot-net, one for each error code.
 
-All are :class:`RnetError`. Where Python has an exception of its own for the matter, the class is
-that one too: ``except TimeoutError`` catches :class:`Timeout`.
+All are subclasses of :class:`RnetError`, and also of the corresponding built-in exception if one
+exists: ``except TimeoutError`` catches :class:`Timeout`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 
 class RnetError(Exception):
-    """Any error of robot-net. The text says what failed, where, and what to do.
+    """Base class of all errors of robot-net. The text states what failed, where, and what to do.
 
-    ``code`` is the same word in every language. ``topic`` is the topic that the error is about, and
-    ``node`` the node: the peer that did what it tells of, the publisher's where publisher and
-    subscriber do not fit, or the one whose name is bad or taken. A class has more fields than these
-    where its annotations name them.
+    ``code`` is the same in every language. ``topic`` is the topic of the error. ``node`` is the node
+    that caused it: the peer, the node of the publisher if publisher and subscriber are incompatible,
+    or the node whose name is invalid or taken. Subclasses have further fields, given by their
+    annotations.
 
     >>> try:
     ...     node.publisher("/scan data")
@@ -34,7 +34,7 @@ class RnetError(Exception):
 
 
 class BadName(RnetError, ValueError):
-    """A topic, node or domain name breaks the rules."""
+    """A topic, node or domain name is invalid."""
 
     code = "bad_name"
     what: str
@@ -43,7 +43,7 @@ class BadName(RnetError, ValueError):
 
 
 class MessageTooLarge(RnetError, ValueError):
-    """A message is longer than allowed; nothing was sent."""
+    """A message exceeds the length limit; nothing was sent."""
 
     code = "message_too_large"
     len: int
@@ -51,11 +51,12 @@ class MessageTooLarge(RnetError, ValueError):
 
 
 class IncompatibleType(RnetError, TypeError):
-    """Publisher and subscriber describe the messages of a topic differently; both get this.
+    """Publisher and subscriber have incompatible types for a topic; both get this error.
 
-    ``field_path`` is the first field that differs, empty if the types as a whole do;
-    ``publisher`` and ``subscriber`` say what each has there. Of a service or an action, ``topic`` is its name, and the
-    publisher is the side that sends: the client of requests and goals, the server of replies, results and feedback.
+    ``field_path`` is the first field that differs, empty if the types as a whole differ;
+    ``publisher`` and ``subscriber`` are what each side has there. For a service or an action,
+    ``topic`` is its name, and the publisher is the sending side: the client for requests and goals,
+    the server for replies, results and feedback.
     """
 
     code = "incompatible_type"
@@ -67,7 +68,7 @@ class IncompatibleType(RnetError, TypeError):
 
 
 class IncompatibleQos(RnetError):
-    """The subscriber asks for more than the publisher offers; both get this."""
+    """The subscriber requests a QoS that the publisher does not offer; both get this error."""
 
     code = "incompatible_qos"
     publisher_node: str
@@ -76,7 +77,7 @@ class IncompatibleQos(RnetError):
 
 
 class Full(RnetError):
-    """A reliable subscriber in ``reader_node`` holds ``topic`` back; the message was not sent."""
+    """The log is full because a reliable subscriber in ``reader_node`` is behind; the message was not sent."""
 
     code = "full"
     reader_node: str
@@ -91,7 +92,7 @@ class Timeout(RnetError, TimeoutError):
 
 
 class Detached(RnetError):
-    """A reliable publisher went on without this subscriber, which had not read for too long."""
+    """A reliable publisher detached this subscriber because it had not read for too long."""
 
     code = "detached"
     publisher_node: str
@@ -99,7 +100,7 @@ class Detached(RnetError):
 
 
 class PeerLost(RnetError, ConnectionError):
-    """The process of ``node`` ended without leaving the domain; ``topic`` goes on without it."""
+    """The process of ``node`` died without leaving the domain; ``topic`` continues without it."""
 
     code = "peer_lost"
 
@@ -123,21 +124,21 @@ class LimitReached(RnetError):
 
 
 class TooManyPins(RnetError):
-    """The subscriber holds as many large samples as it may."""
+    """The subscriber holds the maximum number of large samples."""
 
     code = "too_many_pins"
     limit: int
 
 
 class NameTaken(RnetError):
-    """Another living node of the domain has this name."""
+    """Another running node of the domain has this name."""
 
     code = "name_taken"
     pid: int | None
 
 
 class NoPermission(RnetError, PermissionError):
-    """A file or directory of the domain may not be used by this user."""
+    """This user may not access a file or directory of the domain."""
 
     code = "no_permission"
     path: str
@@ -145,7 +146,7 @@ class NoPermission(RnetError, PermissionError):
 
 
 class LayoutVersion(RnetError):
-    """Shared memory was laid out by another version."""
+    """Shared memory has the layout of another version of rnet."""
 
     code = "layout_version"
     path: str
@@ -154,7 +155,7 @@ class LayoutVersion(RnetError):
 
 
 class Corrupt(RnetError):
-    """A publisher's memory holds what no correct peer writes; its channel is closed."""
+    """The memory of a publisher is corrupt; its channel is closed."""
 
     code = "corrupt"
     publisher_node: str
@@ -164,7 +165,7 @@ class Corrupt(RnetError):
 class Malformed(RnetError, ValueError):
     """One message could not be decoded; it is counted and skipped.
 
-    ``why`` says what is wrong, and where; ``seq`` is its number, counted per publisher from 0.
+    ``why`` states what is wrong, and where; ``seq`` is its sequence number, per publisher, from 0.
     """
 
     code = "malformed"
@@ -174,14 +175,14 @@ class Malformed(RnetError, ValueError):
 
 
 class Closed(RnetError):
-    """The node, publisher, subscriber or loan was closed before."""
+    """The node, publisher, subscriber or loan is already closed."""
 
     code = "closed"
     what: str
 
 
 class Interrupted(RnetError, InterruptedError):
-    """A wait was ended from outside."""
+    """A wait was interrupted."""
 
     code = "interrupted"
 
@@ -211,10 +212,10 @@ class Io(RnetError, OSError):
 
 
 class Conflict(RnetError):
-    """The key of a conditional write, or of a transaction, was written meanwhile; nothing was changed.
+    """A key of a conditional write or a transaction was changed meanwhile; nothing was written.
 
-    ``expected`` is the revision that was asked for and ``found`` the one that is there; 0 stands for a
-    key that is absent. Read it again and decide anew: ``state.update`` and ``state.transact`` do.
+    ``expected`` is the requested revision and ``found`` the actual one; 0 means that the key is absent.
+    Read the key again and retry, as ``state.update`` and ``state.transact`` do.
     """
 
     code = "conflict"
@@ -224,9 +225,9 @@ class Conflict(RnetError):
 
 
 class StateType(RnetError, TypeError):
-    """A key holds a value of one type, and another one was written or asked for.
+    """A key holds a value of another type than the one written or requested.
 
-    ``state.set(key, value, change_type=True)`` writes it all the same.
+    ``state.set(key, value, change_type=True)`` writes it with the new type.
     """
 
     code = "state_type"
@@ -236,7 +237,7 @@ class StateType(RnetError, TypeError):
 
 
 class Storage(RnetError, OSError):
-    """A durable value cannot be kept on disk; in memory it is what it was."""
+    """A durable value cannot be kept on disk; in memory it is unchanged."""
 
     code = "storage"
     path: str
@@ -244,16 +245,16 @@ class Storage(RnetError, OSError):
 
 
 class ServerLost(RnetError, ConnectionError):
-    """The server of a call is gone before it answered; what was asked may have been done or not."""
+    """The server of a call was lost before it answered; the request may or may not have been executed."""
 
     code = "server_lost"
     host: str
 
 
 class HomeAway(RnetError, ConnectionError):
-    """The host at which a key of the state is at home does not answer.
+    """The home host of a state key does not answer.
 
-    ``may_hold`` is true of a write that may have reached it.
+    ``may_hold`` is true if the write may have taken effect there.
     """
 
     code = "home_away"
@@ -264,7 +265,7 @@ class HomeAway(RnetError, ConnectionError):
 
 
 class CallFailed(RnetError):
-    """The handler of a service failed: ``kind`` is the type of its error, ``text`` what it says."""
+    """The handler of a service failed: ``kind`` is the type of its error, ``text`` its message."""
 
     code = "call_failed"
     kind: str
@@ -272,9 +273,9 @@ class CallFailed(RnetError):
 
 
 class Refused(RnetError):
-    """The backlogs of all servers of a service are full, or an action has a goal; the call was not begun.
+    """The backlogs of all servers of a service are full, or an action has a running goal; the call did not start.
 
-    ``running`` is the node whose goal runs, None where it is no action.
+    ``running`` is the node whose goal runs; None for a service.
     """
 
     code = "refused"
@@ -283,20 +284,20 @@ class Refused(RnetError):
 
 
 class NotInForce(RnetError):
-    """A driver has no authority over a command: it was refused, or has ended."""
+    """A driver has no authority over a command: it was refused, or its authority has ended."""
 
     code = "not_in_force"
     why: str
 
 
 class ReceiverExists(RnetError):
-    """A command topic has a receiver already."""
+    """A command topic already has a receiver."""
 
     code = "receiver_exists"
 
 
 class Cancelled(RnetError):
-    """A call was cancelled: ``reason`` says why.
+    """A call was cancelled, for the reason in ``reason``.
 
     It is "caller", "caller_gone", "timed_out", "preempted", "server_closing" or "operator".
     """
@@ -306,16 +307,16 @@ class Cancelled(RnetError):
 
 
 class CallLost(RnetError, ConnectionError):
-    """Answers of a server were lost on their way, ``lost`` of them, and this call may have been one of theirs."""
+    """``lost`` answers of a server were lost in transit; the answer to this call may be one of them."""
 
     code = "call_lost"
     lost: int
 
 
 class MissingNumpy(RnetError, ImportError):
-    """What was called needs numpy, which is not installed.
+    """The called function needs numpy, which is not installed.
 
-    Of this package alone: no code of robot-net's stands for it.
+    Only in this package; it is not one of robot-net's error codes.
     """
 
     code = "missing_numpy"
@@ -323,9 +324,9 @@ class MissingNumpy(RnetError, ImportError):
 
 
 class MissingProtobuf(RnetError, ImportError):
-    """What was called needs the protobuf runtime, which is not installed.
+    """The called function needs the protobuf runtime, which is not installed.
 
-    Of this package alone, as MissingNumpy.
+    Only in this package, as MissingNumpy.
     """
 
     code = "missing_protobuf"
@@ -333,14 +334,14 @@ class MissingProtobuf(RnetError, ImportError):
 
 
 class SchemaError(RnetError, ValueError):
-    """A ``.proto`` file, a descriptor set or a message class is no schema.
+    """A ``.proto`` file, a descriptor set or a message class is invalid.
 
-    ``reason`` is "proto" (does not parse, or uses what is not defined), "read", "missing_import"
-    (then there is ``looked_in``), "cyclic_import" (``cycle``), "unknown_type" (``known``), "limit"
+    ``reason`` is "proto" (does not parse, or uses undefined names), "read", "missing_import"
+    (with ``looked_in``), "cyclic_import" (``cycle``), "unknown_type" (``known``), "limit"
     (``limit_name``, ``limit``, ``found``), "malformed" or "invalid". ``file``, ``line`` and
-    ``column``, from 1, are the place in a ``.proto`` file, where there is one.
+    ``column``, from 1, are the position in a ``.proto`` file, if known.
 
-    Of this package alone.
+    Only in this package.
     """
 
     code = "schema"
@@ -358,39 +359,39 @@ class SchemaError(RnetError, ValueError):
 
 
 class LaunchFailed(RnetError):
-    """A robot could not be launched, or one of its nodes was given up; the text says why."""
+    """A robot could not be launched, or one of its nodes was given up; the text states why."""
 
     code = "launch_failed"
 
 
 class RecordFailed(RnetError):
-    """Nothing could be recorded, or the recorder did not end well; the text says why."""
+    """The recording could not start, or the recorder failed; the text states why."""
 
     code = "record_failed"
 
 
 class ReadFailed(RnetError):
-    """A recording cannot be read, or has no such topic or field; the text says why, and what there is."""
+    """A recording cannot be read, or does not have a topic or field; the text states why, and what exists."""
 
     code = "read_failed"
 
 
 class DamagedRecording(UserWarning):
-    """A part of a recording cannot be read, and is left out of what is read."""
+    """A part of a recording cannot be read and is skipped."""
 
 
 class NotHeard(UserWarning):
     """No publisher is received: at least one is incompatible, and no compatible one exists.
 
-    A loop over a subscriber warns once and goes on: a compatible publisher may come later. ``recv``
-    raises IncompatibleType or IncompatibleQos instead, as soon as there is one that does not fit.
+    A loop over a subscriber warns once and continues: a compatible publisher may join later. ``recv``
+    raises IncompatibleType or IncompatibleQos instead, for each incompatible publisher.
     """
 
 
 class ParamRefused(UserWarning):
-    """A value was set for a parameter that its node, when it declared it, could not take.
+    """The existing value of a parameter was not allowed when its node declared it.
 
-    The parameter is its default; ``Param.refused`` and ``rnet param list`` show the refused value.
+    The parameter has its default; ``Param.refused`` and ``rnet param list`` show the refused value.
     """
 
 

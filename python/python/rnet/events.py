@@ -1,4 +1,4 @@
-"""What callbacks and statistics give: plain tuples with names."""
+"""Events passed to callbacks, and statistics: named tuples."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class MatchEvent(NamedTuple):
-    """A change in who is matched with a publisher or subscriber."""
+    """A change of the peers matched with a publisher or subscriber."""
 
-    #: "matched": a peer has joined and is served; "unmatched": it has closed its end;
-    #: "lost": its process has died; "incompatible": it does not fit, see ``error``; "changed": it stands for
-    #: more or fewer subscribers of another host.
+    #: "matched": a peer has joined and is connected; "unmatched": it has closed its endpoint;
+    #: "lost": its process has died; "incompatible": see ``error``; "changed": it represents more or fewer
+    #: subscribers of another host.
     kind: Literal["matched", "unmatched", "lost", "incompatible", "changed", "other"]
     #: Name of the peer's node.
     node: str | None
@@ -33,36 +33,36 @@ class DeadlineMissed(NamedTuple):
     node: str
     #: Id of the publisher.
     id: int
-    #: Periods that have ended since the last such event, 1 or more.
+    #: Missed periods since the last such event, at least 1.
     missed: int
-    #: All of this publisher so far.
+    #: All missed periods of this publisher so far.
     total: int
 
 
 class Liveliness(NamedTuple):
     """How many of a subscriber's publishers are alive."""
 
-    #: Publishers that are there and alive.
+    #: Matched publishers that are alive.
     alive: int
-    #: Publishers that are there and have not shown that they are alive for longer than their lease.
+    #: Matched publishers that have not asserted their liveliness within their lease.
     not_alive: int
 
 
 class LivelinessChange(NamedTuple):
-    """A publisher has become alive, or is so no more."""
+    """A publisher became alive, or is no longer alive."""
 
     #: Name of the publisher's node.
     node: str
     #: Id of the publisher.
     id: int
-    #: Whether it is alive now. One that has left or died is not, and is in neither count.
+    #: Whether it is alive now. A publisher that has left or died is not, and is in neither count.
     alive: bool
-    #: The publishers that are there, after the change.
+    #: The counts after the change.
     counts: Liveliness
 
 
 class NodeEvent(NamedTuple):
-    """A change in which nodes there are."""
+    """A node joined, left or died."""
 
     kind: Literal["joined", "left", "died", "other"]
     #: Name of the node.
@@ -77,21 +77,21 @@ class Endpoint(NamedTuple):
     role: Literal["publisher", "subscriber"]
     #: Its topic, with the leading slash.
     topic: str
-    #: Name of its node; "@host/node" for one of another host, for which a node of this host stands.
+    #: Name of its node; "@host/node" for one of another host.
     node: str
     #: The type of its messages, as ``rnet topic info --json`` shows it: ``kind`` is "raw", "plain" or "protobuf".
     type: dict[str, Any]
-    #: What it offers or asks for, as ``rnet topic info --json`` shows it.
+    #: The QoS that it offers or requests, as ``rnet topic info --json`` shows it.
     qos: dict[str, Any]
-    #: How many endpoints it stands for: 1, or more for subscribers of another host.
+    #: Number of endpoints that it represents: 1, or more for subscribers of another host.
     ends: int
 
 
 class EndpointEvent(NamedTuple):
-    """A change in which publishers and subscribers there are."""
+    """A publisher or subscriber was opened or closed."""
 
     #: "opened": it exists; "closed": it was closed, or its node has left; "lost": its process has died.
-    #: "changed": a proxy stands for more or fewer, see ``Endpoint.ends``.
+    #: "changed": it represents more or fewer endpoints, see ``Endpoint.ends``.
     kind: Literal["opened", "closed", "lost", "changed", "other"]
     endpoint: Endpoint
 
@@ -110,53 +110,52 @@ class AnyMessage(NamedTuple):
 class Tick(NamedTuple):
     """One tick of a timer or a rate."""
 
-    #: Its number in the schedule: 1 is due one period after the start. Skipped ones count.
+    #: Its number in the schedule, including skipped ticks: 1 is due one period after the start.
     number: int
-    #: When it was due, in ns of the time of the node that the timer or rate was made of, ``Node.now()``; of a
-    #: ``rnet.Rate(hz)``, of ``rnet.now_ns()``. After a jump of a simulated time it is counted back from the new
-    #: time, to 0 at the least.
+    #: When it was due, in ns of the node's time, ``Node.now()``; for ``rnet.Rate(hz)``, of ``rnet.now_ns()``.
+    #: After a jump of simulated time it is counted back from the new time, down to 0.
     due_ns: int
-    #: How much later it was taken, in seconds.
+    #: Its delay, in seconds.
     late_s: float
-    #: How many ticks were skipped since the last one that was taken.
+    #: Number of ticks skipped since the previous one that ran.
     missed: int
 
 
 class Behind(NamedTuple):
-    """Messages that were sent and that a subscriber has not taken yet."""
+    """Messages that were sent but not yet read by a subscriber."""
 
-    #: How many they are. Those that the log no longer holds are among them until the subscriber
-    #: looks and counts them.
+    #: Number of messages. Includes those that the log no longer holds, until the subscriber reads again
+    #: and counts them as lost.
     messages: int
-    #: How long ago the oldest of them that is still there was sent, in seconds.
+    #: Age of the oldest one that the log still holds, in seconds.
     age_s: float
 
 
 class Origin(NamedTuple):
-    """The message that another one forwards."""
+    """The original of a forwarded message."""
 
     #: Id of the host on which it was sent.
     host: int
     #: Id of the publisher that sent it.
     publisher: int
-    #: Its number at that publisher, counted from 0.
+    #: Its sequence number at that publisher, from 0.
     seq: int
 
 
 class KnownGap(NamedTuple):
-    """Messages that their publisher knows to be missing."""
+    """Messages that the publisher knows to be missing."""
 
     #: Why they are missing.
     cause: Literal["overrun", "link", "restart", "detached"]
-    #: How many they are.
+    #: Number of messages.
     size: int
 
 
 class PublisherStats(NamedTuple):
-    """What a subscriber knows of one publisher."""
+    """Statistics of a subscriber about one publisher."""
 
-    #: The publisher's id, as in ``Sample.publisher``. A subscriber with a callback adds up all
-    #: publishers that are gone in one entry, with 0 here.
+    #: The publisher's id, as in ``Sample.publisher``. A subscriber with a callback combines all
+    #: closed publishers in one entry, with 0 here.
     publisher: int
     #: Name of its node.
     node: str
@@ -164,14 +163,14 @@ class PublisherStats(NamedTuple):
     received: int
     #: Messages lost, by cause: "overrun", "link", "restart", "detached".
     lost: dict[str, int]
-    #: Whether it is still there.
+    #: Whether it is still connected.
     connected: bool
-    #: Messages received from it that were no messages of the topic's type.
+    #: Messages received from it that could not be decoded as the topic's type.
     malformed: int
-    #: Messages that this subscriber skipped: older than the last that it keeps, or than the newest
-    #: that ``latest`` gave.
+    #: Messages that this subscriber skipped: beyond the number that it keeps, or older than the newest
+    #: that ``latest`` returned.
     skipped: int
-    #: Messages not taken yet.
+    #: Unread messages.
     behind: Behind
     #: Messages not delivered because they were older than the publisher's lifespan; neither lost nor skipped.
     expired: int
@@ -180,32 +179,32 @@ class PublisherStats(NamedTuple):
 
 
 class WallOffset(NamedTuple):
-    """How far the wall clock of the host is ahead of ``rnet.now_ns()``."""
+    """The offset of the host's wall clock from ``rnet.now_ns()``."""
 
-    #: What has to be added to ``rnet.now_ns()`` for ns since 1970-01-01 UTC.
+    #: Added to ``rnet.now_ns()`` it gives ns since 1970-01-01 UTC.
     offset_ns: int
-    #: By how much the offset may be wrong either way, in ns.
+    #: Uncertainty of the offset in either direction, in ns.
     uncertainty_ns: int
 
 
 class CommandStats(NamedTuple):
-    """What a receiver of commands has done so far; from ``Command.stats``."""
+    """Counters of a command receiver; from ``Command.stats``."""
 
     #: Commands that were applied.
     applied: int
-    #: Commands that were older than the deadline when they came, or when they could be applied.
+    #: Commands that were older than the deadline on arrival, or when they could be applied.
     late: int
-    #: Commands that had been applied before, or after which a later one had.
+    #: Commands that had already been applied, or that were older than an applied one.
     repeated: int
     #: Commands of drivers whose authority had ended.
     superseded: int
     #: Commands of nodes that never had the authority they claimed.
     unauthorised: int
-    #: Commands that are no message of the type.
+    #: Commands that could not be decoded.
     malformed: int
-    #: Commands that were passed over because a newer one of the driver was there, or were lost on their way.
+    #: Commands that were skipped for a newer one of the driver, or lost in transit.
     passed_over: int
-    #: How often it has fallen back, the opening and the closing not counted.
+    #: Number of fallbacks, without those at opening and closing.
     fallbacks: int
     #: Exceptions of the functions that apply commands or fallbacks.
     panics: int
@@ -214,67 +213,68 @@ class CommandStats(NamedTuple):
 
 
 class PushStats(NamedTuple):
-    """What became of the jobs of a pusher; from ``Pusher.stats``."""
+    """Counters of the jobs of a pusher; from ``Pusher.stats``."""
 
-    #: Jobs that were taken by ``push``.
+    #: Jobs accepted by ``push``.
     pushed: int
-    #: Jobs that a worker has acknowledged.
+    #: Jobs acknowledged by a worker.
     done: int
-    #: Jobs that were sent to a second worker.
+    #: Jobs sent to a second worker.
     redelivered: int
-    #: Jobs that were handed back, for whatever reason.
+    #: Jobs returned as undelivered, for any reason.
     undelivered: int
-    #: Jobs that are not done yet, those that wait for a worker included.
+    #: Jobs that are not finished, including those that wait for a worker.
     open: int
 
 
 class Undelivered(NamedTuple):
-    """A job that was handed back: nobody has acknowledged it."""
+    """A job returned as undelivered: no worker acknowledged it."""
 
-    #: What was pushed.
+    #: The pushed job.
     job: Any
-    #: Why: CallFailed with what its worker said; ServerLost, CallLost, Timeout or Cancelled if two workers had it and
-    #: neither acknowledged it; IncompatibleType if workers expect another type; Closed if the pusher was closed before.
+    #: The reason: CallFailed with the error of its worker; ServerLost, CallLost, Timeout or Cancelled if two workers
+    #: had it and neither acknowledged it; IncompatibleType if the workers have another type; Closed if the pusher was
+    #: closed first.
     error: RnetError
 
 
 class ServiceStats(NamedTuple):
-    """What was asked of a server so far; from ``Service.stats``."""
+    """Counters of a server; from ``Service.stats``."""
 
-    #: Requests that were taken, those that were refused not counted.
+    #: Accepted requests, without refused ones.
     calls: int
-    #: Calls whose handler runs now.
+    #: Calls whose handler is running.
     running: int
-    #: Calls that wait for a handler now.
+    #: Calls waiting for a handler.
     waiting: int
-    #: Calls that were refused because the backlog was full, and jobs that came while their worker closed.
+    #: Calls that were refused because the backlog was full, and jobs that arrived while their worker was closing.
     refused: int
-    #: Calls whose handler raised.
+    #: Calls whose handler raised an exception.
     failed: int
     #: Calls that were cancelled, or whose caller was gone, before their handler had ended.
     cancelled: int
-    #: Messages that no caller of this service sends: without a number, or with one that is open.
+    #: Invalid requests: without a call number, or with the number of an open call.
     malformed: int
-    #: Answers that could not be sent: their caller was gone, or read nothing.
+    #: Replies that could not be sent: the caller was gone, or did not read.
     unsent: int
-    #: Requests that were dropped because the client that they name has no ends for answers: they are of no client, or
-    #: of one whose ends were not found within 5 s.
+    #: Requests that were dropped because the endpoints for the reply do not exist: they do not come from a client, or
+    #: its endpoints were not found within 5 s.
     unanswerable: int
 
 
 class ClientStats(NamedTuple):
-    """What a client has asked so far; from ``Client.stats``."""
+    """Counters of a client; from ``Client.stats``."""
 
-    #: Calls that were begun.
+    #: Started calls.
     calls: int
-    #: Calls that are open now.
+    #: Open calls.
     open: int
-    #: Answers that were dropped because their call had ended before.
+    #: Replies that were dropped because their call had already ended.
     late: int
-    #: Calls that were sent to another server because one refused.
+    #: Calls sent to another server because one refused.
     moved: int
-    #: Messages of feedback that were passed over: more waited than are kept for their reader.
+    #: Feedback messages skipped because too many were unread.
     skipped: int
-    #: Messages of feedback that did not come: the server had no room for them because this client did not read, or
-    #: they were lost on their way.
+    #: Feedback messages that did not arrive: the server had no room for them because this client did not read, or
+    #: they were lost in transit.
     unheard: int

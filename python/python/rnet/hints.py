@@ -11,14 +11,14 @@ __all__ = ["did_you_mean", "explain", "is_from_import", "no_message"]
 
 #: Messages of ROS 2 whose content has another name here.
 _ROS2 = {
-    "Bool": "the type \"?\" of numpy",
+    "Bool": "the numpy type \"?\"",
     "CameraInfo": "CameraCalibration",
     "DiagnosticArray": "Diagnostic",
     "DiagnosticStatus": "Diagnostic",
     "FluidPressure": "Pressure",
-    "Float64": "the type \"f8\" of numpy",
+    "Float64": "the numpy type \"f8\"",
     "Header": "the fields timestamp and frame_id of each message",
-    "Int32": "the type \"i4\" of numpy",
+    "Int32": "the numpy type \"i4\"",
     "Marker": "SceneEntity",
     "MarkerArray": "SceneUpdate",
     "NavSatFix": "LocationFix",
@@ -29,7 +29,7 @@ _ROS2 = {
     "PoseArray": "PosesInFrame",
     "PoseStamped": "PoseInFrame",
     "PoseWithCovarianceStamped": "PoseEstimate",
-    "String": "the type bytes, for text in UTF-8",
+    "String": "the type bytes, with UTF-8 text",
     "TFMessage": "FrameTransforms",
     "Transform": "FrameTransform",
     "TransformStamped": "FrameTransform",
@@ -93,15 +93,15 @@ def _explained(message: Any, fields: dict[str, Any], error: Exception) -> Except
         wanted = of.full_name
         if of.full_name == "google.protobuf.Timestamp":
             wanted += (
-                ": a datetime.datetime in UTC, or set it afterwards: message."
-                f"{name}.FromNanoseconds(time.time_ns())"
+                ": a datetime.datetime in UTC, or set it later: "
+                f"message.{name}.FromNanoseconds(time.time_ns())"
             )
         elif of.full_name == "google.protobuf.Duration":
-            wanted += f": a datetime.timedelta, or set it afterwards: message.{name}.FromNanoseconds(ns)"
+            wanted += f": a datetime.timedelta, or set it later: message.{name}.FromNanoseconds(ns)"
         else:
             wanted += ", or a dict of its fields"
         if f"{error}".startswith(("Fail to convert", "Parameter to initialize")):
-            given = f"{value!r} ({type(value).__name__}) is given"
+            given = f"got {value!r} ({type(value).__name__})"
             return TypeError(f"{message.full_name}.{name} is {wanted}; {given}")
     return error
 

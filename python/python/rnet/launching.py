@@ -1,8 +1,8 @@
-"""A robot from Python: what ``rnet launch`` does, which is the program that does it here too.
+"""Launching a robot from Python, with the program ``rnet launch``.
 
-The package brings the program ``rnet``. :func:`launch` starts it, follows its table of the nodes, and stops it. It has
-a session of its own, so that Ctrl-C reaches this process alone; and it dies with this process, as a killed launcher
-does: nodes go on, and the next launch takes them over.
+:func:`launch` starts the program ``rnet``, which the package contains, follows its table of nodes, and stops it. It runs
+in its own session, so that Ctrl-C reaches only this process. It dies with this process, like a killed launcher: the
+nodes continue, and the next launch takes them over.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LOGGER = logging.getLogger("rnet.launch")
 
 @dataclass(frozen=True)
 class LaunchedNode:
-    """A row of a launch's table.
+    """A node of a launch.
 
     ``state`` is ``waiting``, ``running``, ``backoff``, ``ended``, ``given-up``, ``stopped`` or ``stopping``. ``pid`` is
-    its process while it runs, ``restarts`` how often it has been started again, and ``detail`` how it ended.
+    its process while it runs, ``restarts`` the number of its restarts, and ``detail`` how it exited.
     """
 
     name: str
@@ -54,26 +54,26 @@ def launch(
 ) -> Launch:
     """Starts the nodes of a ``robot.toml`` and keeps them running, as ``rnet launch`` does.
 
-    ``file`` is ``RNET_CONFIG`` or ``robot.toml`` by default. ``host`` starts the part of that host, ``set`` gives
-    variables of the file other values, ``reload`` follows changes of the file. ``domain``, ``dir`` and ``group`` are
-    as those of :class:`Node`. ``env`` is the environment of launcher and nodes, by default that of this process.
-    ``within`` are words in front of the launcher's command, such as those of ``nsenter`` or ``chrt``; what they name
-    must become the launcher (exec), not start it.
+    ``file`` is ``RNET_CONFIG`` or ``robot.toml`` by default. ``host`` starts the nodes of that host, ``set`` overrides
+    variables of the file, ``reload`` follows changes of the file. ``domain``, ``dir`` and ``group`` are those of
+    :class:`Node`. ``env`` is the environment of the launcher and the nodes, by default that of this process. ``within``
+    is a command prefix of the launcher, such as ``nsenter`` or ``chrt`` with arguments; that program must replace
+    itself with the launcher (exec).
 
-    Returns when the nodes that wait for no other have been started. They are stopped by :meth:`Launch.stop`, at the
-    end of a ``with`` block, and when the interpreter ends. When it is killed they go on, and the next launch of the
-    file takes them over.
+    Returns when all nodes that do not depend on others have been started. They are stopped by :meth:`Launch.stop`, at
+    the end of a ``with`` block, and when the interpreter exits. If the interpreter is killed, they continue, and the
+    next launch of the file takes them over.
 
     >>> with rnet.launch("robot.toml") as robot:
     ...     robot.wait_ready(timeout=10)
     ...     robot.wait()
 
-    Raises :class:`LaunchFailed` for a mistake in the file, with file, line, key and what was expected; if another
-    launch has the file; and if there is no program ``rnet``.
+    Raises :class:`LaunchFailed` for an error in the file, with file, line, key and the expected value; if the file is
+    already launched; and if the program ``rnet`` is not installed.
     """
     for name, value in (env or {}).items():
         if not (isinstance(name, str) and isinstance(value, str)):
-            raise TypeError(f"env of a launch: {name!r} is {value!r}; give names and values as str")
+            raise TypeError(f"env of a launch: {name!r} is {value!r}; names and values must be str")
     command = [*within, _program()]
     for option, given in (("--domain", domain), ("--dir", dir), ("--group", group)):
         command += [f"{option}={os.fspath(given)}"] if given is not None else []
@@ -85,7 +85,7 @@ def launch(
 
 
 class Launch:
-    """A robot that :func:`launch` has started. What the launcher has to say goes to the logger ``rnet.launch``."""
+    """A robot started by :func:`launch`. Messages of the launcher go to the logger ``rnet.launch``."""
 
     def __init__(self, command: list[str], env: Mapping[str, str] | None) -> None:
         self._owner = os.getpid()
@@ -108,22 +108,22 @@ class Launch:
 
     @property
     def nodes(self) -> dict[str, LaunchedNode]:
-        """The nodes by name, in the order of their start, as they are or, after the end, were in the end."""
+        """The nodes by name, in the order of their start, with their current or final state."""
         with self._changed:
             return dict(self._nodes or {})
 
     @property
     def exit_code(self) -> int | None:
-        """0 if all nodes have ended well, 1 if one was given up or never started, 130 if the launch was stopped; None
-        while it runs."""
+        """0 if all nodes exited successfully, 1 if one was given up or never started, 130 if the launch was stopped;
+        None while it runs."""
         with self._changed:
             return self._exit_code
 
     def wait_ready(self, timeout: float | None = None) -> None:
-        """Waits until every node is ready, for ``timeout`` s at most.
+        """Waits until every node is ready, at most ``timeout`` s.
 
-        Raises :class:`LaunchFailed` when a node is given up or the launch has ended before, :class:`Timeout` with the
-        nodes that are not ready.
+        Raises :class:`LaunchFailed` if a node is given up or the launch ends first, :class:`Timeout` with the nodes
+        that are not ready.
         """
 
         def lost() -> list[LaunchedNode]:
@@ -137,16 +137,16 @@ class Launch:
 
         if not self._until(is_over, timeout):
             names = ", ".join(missing())
-            raise Timeout(f"{names}: not ready after {timeout} s; `rnet node logs` shows what a node says")
+            raise Timeout(f"{names}: not ready after {timeout} s; `rnet node logs` shows a node's output")
         if lost():
             raise LaunchFailed("; ".join(f"{node.name} is given up: {node.detail}" for node in lost()))
         if missing():
             raise self._failed(f"{', '.join(missing())}: never ready")
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits until the launch has ended, for ``timeout`` s at most, and returns its :attr:`exit_code`.
+        """Waits until the launch has ended, at most ``timeout`` s, and returns its :attr:`exit_code`.
 
-        Raises :class:`Timeout`; the nodes go on.
+        Raises :class:`Timeout`; the nodes continue.
         """
         if not self._until(lambda: self._exit_code is not None, timeout):
             raise Timeout(f"the launch has not ended after {timeout} s")
@@ -154,10 +154,10 @@ class Launch:
         return self._exit_code
 
     def stop(self, timeout: float | None = None) -> int:
-        """Stops the nodes, first those for which no other waits, and returns the :attr:`exit_code`.
+        """Stops the nodes, first those that no other depends on, and returns the :attr:`exit_code`.
 
-        Each has its ``interrupt_timeout_s`` and ``stop_timeout_s`` before it is killed. Raises :class:`Timeout` after ``timeout`` s; the nodes are
-        being stopped then. To stop a launch that has ended does nothing.
+        Each node has its ``interrupt_timeout_s`` and ``stop_timeout_s`` before it is killed. Raises :class:`Timeout`
+        after ``timeout`` s; stopping then continues. Does nothing if the launch has ended.
         """
         self._check_owner()
         self._tell()
@@ -244,7 +244,7 @@ class Launch:
 
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:
-            raise Closed("the launch belongs to the process that began it; this one is forked from it")
+            raise Closed("the launch belongs to the process that started it, not to this forked child")
 
     def _at_exit(self) -> None:
         if os.getpid() == self._owner and self._exit_code is None:

@@ -33,7 +33,7 @@ def _formatted(text: Any, args: tuple[object, ...]) -> str:
         line = str(text) % args if args else str(text)
     except Exception as error:
         why = "".join(traceback.format_exception_only(error)).strip()
-        line = f"{_shown(text)} % {_shown(args)} ({why})" if args else f"a text that cannot be shown ({why})"
+        line = f"{_shown(text)} % {_shown(args)} ({why})" if args else f"text that cannot be shown ({why})"
     # A lone surrogate is no text.
     return line.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
@@ -46,12 +46,12 @@ def _shown(value: object) -> str:
 
 
 for _name, _level, _doc in (
-    ("debug", "debug", "A line for who wrote the program."),
-    ("info", "info", "A line that says what is as expected."),
-    ("warning", "warning", "A line that says what is not as expected, while the work goes on."),
-    ("warn", "warning", "The same, as rclpy calls it."),
-    ("error", "error", "A line that says what could not be done."),
-    ("fatal", "fatal", "A line that says why the program ends; to end it is for the caller."),
+    ("debug", "debug", "Logs a line for debugging."),
+    ("info", "info", "Logs a line about normal operation."),
+    ("warning", "warning", "Logs a line about something unexpected that does not stop the work."),
+    ("warn", "warning", "Same as :meth:`warning`; the name in rclpy."),
+    ("error", "error", "Logs a line about something that failed."),
+    ("fatal", "fatal", "Logs a line about why the program exits; it does not exit the program."),
 ):
     setattr(Logger, _name, _method(_name, _level, _doc))
 

@@ -54,33 +54,32 @@ def _get(self: RemoteState | Replica | Snapshot, key: str, default: Any = None, 
 
 @final
 class Snapshot:
-    """Many keys as of one moment: a mapping of keys to values that does not change.
+    """Many keys at one moment: an immutable mapping of keys to values.
 
-    All values are those of one `revision`: what was written later is not in it, and nothing that was
-    written before is missing.
+    All values are those of one `revision`: it contains every earlier write and no later one.
     """
 
     __module__ = "rnet"
 
     def __init__(self, revision: int, entries: list[Entry]) -> None:
-        #: The revision as of which this is.
+        #: The revision of the snapshot.
         self.revision = revision
         self._entries = {entry.key: entry for entry in entries}
 
     @property
     def entries(self) -> list[Entry]:
-        """The entries, in the order of their keys."""
+        """The entries, sorted by key."""
         return list(self._entries.values())
 
     def entry(self, key: str) -> Entry | None:
         """The entry of a key; None if it was absent."""
         if not isinstance(key, str):
-            raise TypeError(f"a key is a str, not a {type(key).__name__}")
+            raise TypeError(f"a key must be a str, not a {type(key).__name__}")
         # As everywhere, the first slash may be left out.
         return self._entries.get(key if key.startswith("/") else f"/{key}")
 
     def keys(self) -> list[str]:
-        """The keys, in order."""
+        """The keys, sorted."""
         return list(self._entries)
 
     def values(self) -> list[Any]:
@@ -103,11 +102,10 @@ class Snapshot:
 
 @final
 class StateHash:
-    """The keys under a prefix as the fields of one thing, a mapping: what a hash is in Redis. Made by
-    `State.hash`.
+    """The keys under a prefix as the fields of a mapping, like a Redis hash. Created by `State.hash`.
 
-    Each field is a key of its own, `prefix/field`, with a type, an owner and a revision of its own;
-    writers of different fields do not meet. `all` and `set_many` read and write several at once.
+    Each field is a separate key, `prefix/field`, with its own type, owner and revision; writers of
+    different fields do not conflict. `all` and `set_many` read and write several fields at once.
     """
 
     __module__ = "rnet"
@@ -121,7 +119,7 @@ class StateHash:
 
     def _key(self, field: str) -> str:
         if not isinstance(field, str):
-            raise TypeError(f"a field is a str, not a {type(field).__name__}")
+            raise TypeError(f"a field must be a str, not a {type(field).__name__}")
         return f"{self.prefix}/{field}"
 
     def get(self, field: str, default: Any = None, /) -> Any:
@@ -133,7 +131,7 @@ class StateHash:
         return self._state.delete(self._key(field))
 
     def keys(self) -> list[str]:
-        """The names of the fields, in order."""
+        """The names of the fields, sorted."""
         return [field for field, _ in self._fields()]
 
     def _fields(self) -> list[tuple[str, Entry]]:
@@ -143,15 +141,15 @@ class StateHash:
         return [(entry.key[at:], entry) for entry in self._state.list(below)]
 
     def all(self) -> dict[str, Any]:
-        """The fields as a dict, all of one moment."""
+        """The fields as a dict, at one moment."""
         return dict(self.items())
 
     def values(self) -> list[Any]:
-        """The values, in the order of the names of their fields, all of one moment."""
+        """The values, sorted by field name, at one moment."""
         return [value for _, value in self.items()]
 
     def items(self) -> list[tuple[str, Any]]:
-        """Pairs of name and value, in the order of the names, all of one moment."""
+        """Pairs of name and value, sorted by name, at one moment."""
         return [(field, entry.value) for field, entry in self._fields()]
 
     def set_many(self, fields: dict[str, Any]) -> int:
@@ -177,29 +175,29 @@ class StateHash:
 
 
 def snapshot(self: State, prefix: str = "") -> Snapshot:
-    """The keys under a prefix as of one moment: a mapping that does not change any more. What one
-    transaction wrote is in it as a whole, or not at all.
+    """The keys under a prefix at one moment, as an immutable mapping. It contains all writes of a
+    transaction, or none.
     """
     return Snapshot(*self._snapshot(prefix))
 
 
 def values(self: State, prefix: str = "") -> list[Any]:
-    """The values under a prefix, in the order of their keys, all of one moment."""
+    """The values under a prefix, sorted by key, at one moment."""
     return self.snapshot(prefix).values()
 
 
 def items(self: State, prefix: str = "") -> list[tuple[str, Any]]:
-    """Pairs of key and value under a prefix, in the order of the keys, all of one moment."""
+    """Pairs of key and value under a prefix, sorted by key, at one moment."""
     return self.snapshot(prefix).items()
 
 
 def list_(self: State, prefix: str = "") -> list[Entry]:
-    """The entries under a prefix, in the order of their keys, all of one moment."""
+    """The entries under a prefix, sorted by key, at one moment."""
     return self._snapshot(prefix)[1]
 
 
 def hash_(self: State, prefix: str) -> StateHash:
-    """The keys under a prefix as the fields of one thing: `state.hash("/arm")["mode"]` is
+    """The keys under a prefix as the fields of a mapping: `state.hash("/arm")["mode"]` is
     `state["/arm/mode"]`.
     """
     return StateHash(self, prefix)
@@ -217,9 +215,9 @@ def _retried(what: str, attempt: Callable[[], _R]) -> _R:
 
 
 def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
-    """Changes a key by a function of its value, and returns the new one. The function gets None for a
-    key that is absent; it may return rnet.DELETE. It is called again if another writer was in
-    between, so that no change is lost.
+    """Changes a key by a function of its value, and returns the new value. The function gets None for an
+    absent key; it may return rnet.DELETE. It is called again if another writer interfered, so that no
+    change is lost.
     """
     for _ in range(_rnet.MAX_TRIES):
         # A conflict that the function raises is its caller's.
@@ -229,7 +227,7 @@ def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
 
 
 def setdefault(self: State, key: str, value: Any) -> Any:
-    """Sets a key that is absent; the value that it then has, this one or that which was there."""
+    """Sets a key if it is absent, and returns its value: the new or the existing one."""
 
     def attempt() -> Any:
         found = self.get(key, _ABSENT)
@@ -242,8 +240,8 @@ def setdefault(self: State, key: str, value: Any) -> Any:
 
 
 def transact(self: State, body: Callable[[Transaction], Any], /) -> Any:
-    """Runs `body(t)` in a transaction and commits it; again if another writer was in between. Returns
-    what `body` returns. Of an `async def` it gives that to `await`.
+    """Runs `body(t)` in a transaction and commits it; retries if another writer interfered. Returns the
+    result of `body`; for an `async def`, an awaitable.
     """
     what = "commit the transaction"
     if is_async(body):

@@ -28,7 +28,7 @@ __all__ = ["Merge"]
 class Merge:
     """Receives from several subscribers of one node, in turn, with one wait for all.
 
-    `for subscriber, message in Merge(a, b)` receives for ever; it ends when all are closed.
+    `for subscriber, message in Merge(a, b)` runs until all are closed.
 
     >>> imu, stop = node.subscribe("/imu"), node.subscribe("/stop")
     >>> button = node.publisher("/stop")
@@ -43,12 +43,12 @@ class Merge:
 
     def __init__(self, *subscribers: Subscriber[Any]) -> None:
         if not subscribers:
-            raise _bad("it needs a subscriber or more")
+            raise _bad("it needs at least one subscriber")
         for subscriber in subscribers:
             if not isinstance(subscriber, Subscriber):
                 raise TypeError(f"Merge takes subscribers, not a {type(subscriber).__name__}")
         if len(set(map(id, subscribers))) < len(subscribers):
-            raise _bad("a subscriber is named twice: name each once")
+            raise _bad("a subscriber is listed twice: pass each once")
         #: The subscribers.
         self.subscribers = subscribers
         self._set = subscribers[0]._wait_set()
@@ -56,12 +56,12 @@ class Merge:
             try:
                 self._set.attach(subscriber)
             except BadValue:
-                raise _bad("all subscribers must be of one node") from None
+                raise _bad("all subscribers must belong to one node") from None
         #: Whose turn it is to be asked first, so that a busy topic hides no other.
         self._turn = 0
 
     def recv(self, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
-        """The next message of any, with its subscriber: `subscriber, message = merge.recv()`."""
+        """Waits for the next message of any subscriber: `subscriber, message = merge.recv()`."""
         if timeout is not None and not timeout >= 0:
             # Refuses it, whether there is a message or not.
             self._set._wait(timeout, timeout)

@@ -32,7 +32,7 @@ def is_async(callback: Callable[..., Any]) -> bool:
     Raises TypeError for an ``async def`` that yields.
     """
     if _is_any(inspect.isasyncgenfunction, callback):
-        raise TypeError(f"{callback!r} is an async generator: only a handler of a service may be one")
+        raise TypeError(f"{callback!r} is an async generator, which only a service handler may be")
     return _is_any(inspect.iscoroutinefunction, callback)
 
 
@@ -47,8 +47,8 @@ def _running_loop(callback: Callable[..., Any]) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise TypeError(
-            f"{callback!r} is async, and no event loop runs in this thread: register it in a coroutine, "
-            "whose loop then runs it, or give a plain function"
+            f"{callback!r} is async, but this thread does not run an event loop: register it in a "
+            "coroutine, whose loop then runs it, or pass a plain function"
         ) from None
 
 
@@ -194,12 +194,12 @@ def for_handler(handler: Callable[..., Any], kind: str) -> tuple[Callable[..., A
     with_context = takes_context(handler)
     yields = inspect.isgeneratorfunction(handler) or _is_any(inspect.isasyncgenfunction, handler)
     if yields and kind == "job":
-        raise TypeError(f"{handler!r} yields, and a job has no replies: give a function without yield")
+        raise TypeError(f"{handler!r} yields, but a job has no replies: pass a function without yield")
     if _is_any(inspect.isasyncgenfunction, handler):
         if kind == "action":
             raise TypeError(
-                f"{handler!r} is an async generator, which returns no result: give an async def that sends feedback by "
-                "context.feedback"
+                f"{handler!r} is an async generator, which cannot return a result: pass an async def that "
+                "sends feedback with context.feedback"
             )
     elif not is_async(handler):
         return handler, with_context
@@ -254,7 +254,7 @@ class LoopHandler:
                 is_cancelled = bool(context.cancelled)
                 running.cancel()
             if is_stuck:
-                raise Cancelled(f"{self.__qualname__} cannot go on: its event loop closes the server", reason=reason)
+                raise Cancelled(f"{self.__qualname__} cannot continue: its event loop is closing the server", reason=reason)
         return running.result(context._peek_reason() if is_cancelled else None)
 
     def __repr__(self) -> str:
@@ -310,5 +310,7 @@ class _Running:
         if not self._task.cancelled():
             return self._task.result()
         if reason is None:
-            raise RuntimeError("the task of the handler was cancelled, as asyncio.run cancels all at its end")
+            raise RuntimeError(
+                "the task of the handler was cancelled, as asyncio.run does with all tasks at its end"
+            )
         raise Cancelled(f"the call was cancelled ({reason})", reason=reason)

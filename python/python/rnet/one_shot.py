@@ -17,8 +17,9 @@ _kept: WeakKeyDictionary[_rnet.Node, dict[Any, _rnet.Client[Any, Any]]] = WeakKe
 
 
 def call(self: _rnet.Node, name: str, request: Any, /, reply: Any = None, *, timeout: float | None = 10.0) -> Any:
-    """One call, by a client that the node keeps: returns the reply, of type `reply`, None for bytes. The type of the
-    request is its class; objects with the buffer protocol are bytes. `timeout` and errors as of `Client.call`.
+    """Calls a service once, with a client that the node caches, and returns the reply, of type `reply`, None for bytes.
+    The type of the request is its class; objects with the buffer protocol are bytes. `timeout` and errors are those of
+    `Client.call`.
     """
     from .calls import type_of  # Programs without calls do without it.
 
@@ -40,15 +41,15 @@ def _client(node: _rnet.Node, name: str, request: Any, reply: Any) -> _rnet.Clie
 
 
 def start(self: Any, request: Any, /, *, timeout: float | None = 10.0, key: str | None = None) -> Any:
-    """Begins a call that wants one reply, and returns a Call: `await` it, or ask for its `result`. Arguments and
-    errors as of `call`; the errors are raised by the Call.
+    """Starts a call with one reply, and returns a Call: `await` it, or call its `result`. Arguments and errors are
+    those of `call`; the Call raises the errors.
     """
     return self._begin(request, timeout, key, False)
 
 
 def stream(self: Any, request: Any, /, *, timeout: float | None = 10.0, key: str | None = None) -> Any:
-    """Begins a call that wants every reply, and returns a Call, to be iterated by `for` or `async for`. `timeout`
-    is for all of it, from now until the last reply.
+    """Starts a call with any number of replies, and returns a Call, to be iterated with `for` or `async for`.
+    `timeout` applies to the whole call, from now until the last reply.
     """
     return self._begin(request, timeout, key, True)
 

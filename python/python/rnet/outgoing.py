@@ -83,7 +83,7 @@ def _buffer(dtype: np.dtype[Any], value: Any) -> memoryview:
     if view.nbytes != dtype.itemsize:
         raise Unfit(
             f"a {type(value).__name__} of {view.nbytes} bytes",
-            f"the messages are {_described(dtype)}, and have {dtype.itemsize} bytes",
+            f"the messages are {_described(dtype)}, which has {dtype.itemsize} bytes",
         )
     return view
 
@@ -216,4 +216,4 @@ def _number(dtype: np.dtype[Any], path: str) -> _Field:
 
 
 def _unfit(path: str, dtype: np.dtype[Any], value: Any) -> Unfit:
-    return Unfit("it", f"the field {path} is {_described(dtype)}, and {_shown(value)} is given")
+    return Unfit("it", f"the field {path} is {_described(dtype)}, not {_shown(value)}")

@@ -76,8 +76,8 @@ def place(
         found = len(_pools) + len(_of_sets) + 1
         if found > MAX_POOLS:
             raise SchemaError(
-                f"{what}: this process has {MAX_POOLS} sets of types that cannot share a pool, and "
-                "no more may be (MAX_POOLS): what is loaded stays for good",
+                f"{what}: this process already has {MAX_POOLS} sets of conflicting types, the limit "
+                "(MAX_POOLS); loaded types stay until the process exits",
                 reason="limit",
                 limit_name="MAX_POOLS",
                 limit=MAX_POOLS,
@@ -200,7 +200,7 @@ class Pool:
                     known = new.get(file.name) or self._find(file.name)
                 if known is None:
                     if not add:
-                        raise _Clash(f"{original.name} is not there")
+                        raise _Clash(f"{original.name} is not loaded")
                     for symbol in _symbols(bare):
                         before = defined.get(symbol) or self._file_of(symbol)
                         if before is not None:
@@ -210,7 +210,7 @@ class Pool:
                     defined.update((symbol, original.name) for symbol in _symbols(bare))
                     new[file.name] = bare
                 elif known != bare:
-                    raise _Clash(f"{original.name} is there in another form")
+                    raise _Clash(f"{original.name} is already loaded with different content")
                 renamed[original.name] = file.name
                 commented.setdefault(file.name, file)
             all_names.append(renamed)

@@ -9,7 +9,7 @@ import sysconfig
 from pathlib import Path
 
 #: What to do where :func:`find` finds none.
-MISSING = "the program rnet is not installed; the package of robot-net brings it, and `make build` makes it"
+MISSING = "the program rnet is not installed; install the robot-net package, or run `make build`"
 
 
 def find() -> str | None:

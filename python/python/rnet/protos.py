@@ -15,27 +15,27 @@ _Path: TypeAlias = str | os.PathLike[str]
 
 
 def load(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
-    """Compiles ``.proto`` files and makes message classes of them::
+    """Compiles ``.proto`` files and creates their message classes::
 
         robot = rnet.load("robot.proto", include=["protos"])
         plan = robot.Plan(speed=0.5)
 
-    Imports are looked for beside the file, in the folders of ``include`` in order, and among the
+    Imports are searched next to the file, in the folders of ``include`` in order, and among the
     built-in files (``rnet/msgs/Imu.proto``, ``foxglove/Pose.proto``, ``google/protobuf/…``). The
-    classes are those of the official protobuf runtime; those of files that were loaded or imported
-    before are the same again. A file that does not end in ``.proto`` is a descriptor set, as
-    ``protoc --include_imports --descriptor_set_out=robot.bin`` writes it; it has classes of its own,
-    unless all that it holds was loaded before.
+    classes are those of the official protobuf runtime; files that were loaded or imported before have
+    the same classes again. A file that does not end in ``.proto`` is a descriptor set, as written by
+    ``protoc --include_imports --descriptor_set_out=robot.bin``; it has its own classes, unless all of
+    its types were loaded before.
 
-    Modules that protoc generated of the same files have the same classes; import them first.
+    Modules that protoc generated from the same files have the same classes; import them first.
 
-    Two versions of a type may be in one process. Then a message of the later one takes no messages
-    of other classes as fields: use those that came with it, ``new.foxglove.Pose``.
+    One process may contain two versions of a type. Messages of the later version then accept only
+    their own classes as fields: use those loaded with it, ``new.foxglove.Pose``.
 
     Raises SchemaError, with file, line and column; MissingProtobuf.
     """
     if not paths:
-        raise TypeError("load takes a file, or more")
+        raise TypeError("load takes at least one file")
     folders = _folders(include)
     return Protos._of([_read(os.fspath(path), folders) for path in paths], "rnet.load")
 
@@ -47,21 +47,21 @@ def load_text(
     imports: Mapping[str, str] | None = None,
     include: _Path | Iterable[_Path] = (),
 ) -> Protos:
-    """As :func:`load`, of the text of a ``.proto`` file.
+    """As :func:`load`, from the text of a ``.proto`` file.
 
-    ``name`` is what errors call it. ``imports`` are texts that it may import, by name; ``include``
-    and the built-in files are looked at besides.
+    ``name`` is its name in errors. ``imports`` are texts that it may import, by name, in addition to
+    ``include`` and the built-in files.
     """
     made = _rnet.compile_text(text, name, dict(imports or {}), _folders(include))
     return Protos._of([(made, False)], "rnet.load_text")
 
 
 def load_set(descriptor_set: bytes) -> Protos:
-    """As :func:`load`, of a descriptor set in memory.
+    """As :func:`load`, from a descriptor set in memory.
 
-    Recordings hold one beside the messages, and ``Node.published_types`` gives that of a topic. It
-    changes nothing for the rest of the program: what is not loaded already becomes classes of its
-    own, and the same set again gives the same ones.
+    Recordings contain descriptor sets, and ``Node.published_types`` returns that of a topic. The rest
+    of the program is not affected: types that are not loaded yet get their own classes, and the same
+    set returns the same classes again.
     """
     return Protos._of([(_rnet.read_descriptor_set(descriptor_set), True)], "rnet.load_set")
 
@@ -87,7 +87,7 @@ def _read(path: str, folders: list[str]) -> tuple[bytes, bool]:
 
 
 class Package:
-    """A package of loaded files: its types and the packages in it are attributes."""
+    """A package of loaded files; its types and subpackages are attributes."""
 
     def __init__(self, pool: pools.Pool, types: dict[str, str], prefix: str) -> None:
         self._pool = pool
@@ -131,12 +131,12 @@ class Package:
 
 
 class Protos(Package):
-    """What :func:`load` gives: message classes and enums.
+    """The result of :func:`load`: message classes and enums.
 
-    Those of the loaded files are attributes (``robot.Plan``), and with those of the imports they
-    are found under their packages (``robot.foxglove.Pose``) and by full name
-    (``robot["foxglove.Pose"]``, ``robot["my.Plan.Step"]``). Iterating gives the full names of the
-    types at the top of the loaded files.
+    Types of the loaded files are attributes (``robot.Plan``). These and the types of the imports are
+    also found under their packages (``robot.foxglove.Pose``) and by full name
+    (``robot["foxglove.Pose"]``, ``robot["my.Plan.Step"]``). Iteration returns the full names of the
+    top-level types of the loaded files.
     """
 
     _own: list[str]

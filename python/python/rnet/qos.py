@@ -14,6 +14,6 @@ class Wait:
 
 @dataclass(frozen=True)
 class Detach:
-    """Go on without a subscriber that stood still for longer; it gets Detached."""
+    """Detach a subscriber that has not read for longer than this; it gets Detached."""
 
     stall_s: float

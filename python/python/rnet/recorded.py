@@ -1,7 +1,7 @@
-"""Recordings, read: their messages with types, and fields over time as numpy arrays.
+"""Reading recordings: messages with their types, and fields over time as numpy arrays.
 
-Files are MCAP, of robot-net or of others. What is read is done in Rust, without this interpreter's lock, and of
-messages no more than is asked for: a field of a million messages takes a fraction of a second.
+Files are MCAP, from robot-net or other programs. Reading is done in Rust, without the interpreter lock, and decodes only
+the requested fields: a field of a million messages takes a fraction of a second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RESERVED = "/_rnet/recording/"
 
 
 def open_recording(path: str | os.PathLike[str]) -> RecordingFile:
-    """Opens a recording: an MCAP file of ``rnet record``, or of anybody else.
+    """Opens a recording: an MCAP file of ``rnet record``, or of another program.
 
     >>> with rnet.open_recording("run.mcap") as recording:
     ...     imu = recording["/imu"]
@@ -38,16 +38,16 @@ def open_recording(path: str | os.PathLike[str]) -> RecordingFile:
     ...     for message in imu:
     ...         print(message.seq, message.value.linear_acceleration.x)
 
-    The file is opened by its index, so that takes no longer for a long recording. One without an index, because
-    it is still written or its recorder was killed, is read to its end once.
+    The file is opened through its index, so opening time does not depend on the length. A file without an index, because
+    it is still being written or its recorder was killed, is read once to its end.
 
-    Raises :class:`ReadFailed`: it cannot be read, is no MCAP file, or is of a later version.
+    Raises :class:`ReadFailed`: it cannot be read, is not an MCAP file, or has a later format version.
     """
     return RecordingFile(path)
 
 
 class RecordingFile:
-    """A recording, as :func:`open_recording` opens it: a mapping of topics, which iterates over their names."""
+    """A recording, opened with :func:`open_recording`: a mapping of topics, which iterates over their names."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
@@ -62,44 +62,44 @@ class RecordingFile:
 
     @property
     def path(self) -> str:
-        """Its path, as it was opened."""
+        """Path with which it was opened."""
         return self._path
 
     @property
     def topics(self) -> list[str]:
-        """Names of the topics, sorted, without those that the recorder wrote to itself, which are there by name."""
+        """Names of the topics, sorted, without the internal topics of the recorder, which can be accessed by name."""
         return sorted(topic for topic in self._topics if not topic.startswith(_RESERVED))
 
     @property
     def start_ns(self) -> int | None:
-        """Time of the first message, in ns since 1970 UTC; None if there is none."""
+        """Time of the first message, in ns since 1970 UTC; None for an empty file."""
         times = self._open().times
         return None if times is None else times[0]
 
     @property
     def end_ns(self) -> int | None:
-        """Time of the last message, in ns since 1970 UTC; None if there is none."""
+        """Time of the last message, in ns since 1970 UTC; None for an empty file."""
         times = self._open().times
         return None if times is None else times[1]
 
     @property
     def profile(self) -> str:
-        """The profile in its header: ``"rnet"``, ``"ros2"``, or whatever its writer says."""
+        """The profile in its header: ``"rnet"``, ``"ros2"``, or another value of its writer."""
         return self._open().profile
 
     @property
     def library(self) -> str:
-        """The library that wrote it, as that says."""
+        """The library that wrote it, from its header."""
         return self._open().library
 
     @property
     def metadata(self) -> dict[str, dict[str, str]]:
-        """Its metadata records by name, of those of the same name the first: ``rnet.recording``, ``rnet.losses``."""
+        """Its metadata records by name, such as ``rnet.recording``, ``rnet.losses``; the first one if a name repeats."""
         return dict(reversed(self._open().metadata))
 
     @property
     def problems(self) -> list[str]:
-        """What opening it has found to be wrong with it; empty for a whole file."""
+        """Problems found when opening it; empty for an undamaged file."""
         return self._open().problems
 
     def messages(
@@ -107,8 +107,8 @@ class RecordingFile:
     ) -> Iterator[RecordedMessage]:
         """The messages of these topics, or of all, in the order in which they were received.
 
-        ``start`` and ``end`` are in s from the start of the recording. What cannot be read is left out, with a
-        :class:`DamagedRecording` warning. Raises :class:`ReadFailed` for a topic that is not there.
+        ``start`` and ``end`` are in s from the start of the recording. Unreadable parts are skipped, with a
+        :class:`DamagedRecording` warning. Raises :class:`ReadFailed` for a topic that the recording does not have.
         """
         for topic in topics:
             self._of(topic)
@@ -124,7 +124,7 @@ class RecordingFile:
                 yield RecordedMessage(self._channels[channel], seq, received_ns, sent_ns, data)
 
     def close(self) -> None:
-        """Closes the file; messages and arrays that were read stay as they are."""
+        """Closes the file; messages and arrays that were read stay valid."""
         self._reader = None
 
     def __enter__(self) -> RecordingFile:
@@ -135,7 +135,7 @@ class RecordingFile:
         self.close()
 
     def __getitem__(self, topic: str) -> RecordedTopic:
-        """A topic. Raises :class:`ReadFailed`, which says what topics there are."""
+        """A topic. Raises :class:`ReadFailed` with the existing topics."""
         return RecordedTopic(self, topic, self._of(topic))
 
     def __contains__(self, topic: object) -> bool:
@@ -180,11 +180,11 @@ class Series:
 
     #: When each message was received, as ``datetime64[ns]`` in UTC.
     times: _Array
-    #: When each was sent.
+    #: When each message was sent.
     sent: _Array
-    #: The numbers by field. A field that is an array has a row of its shape for each message.
+    #: Values by field. An array field has a row of its shape for each message.
     values: dict[str, _Array]
-    #: By field, in which rows a message has nothing there; of a field that all have, nothing.
+    #: By field, the rows of messages that lack the field; empty if all have it.
     absent: dict[str, _Array]
 
     def __getitem__(self, name: str) -> _Array:
@@ -212,7 +212,7 @@ class RecordedTopic:
 
     @property
     def nodes(self) -> list[str]:
-        """Nodes that published it, as far as the file says so."""
+        """Nodes that published it, if the file names them."""
         return sorted({channel.node for channel in self._channels if channel.node is not None})
 
     def __len__(self) -> int:
@@ -234,9 +234,9 @@ class RecordedTopic:
         return self._file.messages(self._name, start=start, end=end)
 
     def fields(self) -> list[str]:
-        """The fields that :meth:`array` takes: those that are numbers, and arrays of a fixed length.
+        """The fields that :meth:`array` accepts: numbers, and arrays of a fixed length.
 
-        Elements of lists are not among them; they are named as ``ranges[0]``.
+        Elements of lists are not included; name them like ``ranges[0]``.
         """
         reader = self._file._open()
         fields = (name for channel in self._channels for name in reader.number_fields(channel.id))
@@ -251,15 +251,15 @@ class RecordedTopic:
     ) -> _Array:
         """A field of all its messages, in the order in which they were received.
 
-        ``name`` is the way to the field: ``"linear_acceleration.x"``, ``"ranges[0]"``, ``"by_name[\\"a\\"].x"``. It is a
-        number, a boolean, an enum (its number), or, of a plain message, an array, which makes a row for each message.
+        ``name`` is the path of the field: ``"linear_acceleration.x"``, ``"ranges[0]"``, ``"by_name[\\"a\\"].x"``. It must
+        be a number, a boolean, an enum (its number), or, in a plain message, an array, with a row for each message.
         ``start`` and ``end`` are in s from the start of the recording.
 
-        Where a message has nothing there (an optional field that is not set, or an element that is not there) the array
-        has ``absent``: of floats NaN, and of others there is no such value unless it is given.
+        For messages without the value (an optional field that is not set, or an element that does not exist) the array
+        has ``absent``; the default for floats is NaN, other types have no default.
 
-        Raises :class:`ReadFailed`: there is no such field, it is no number, or a message has nothing there. What cannot
-        be read is left out, with a :class:`DamagedRecording` warning.
+        Raises :class:`ReadFailed`: the field does not exist, is not a number, or a message lacks it. Unreadable messages
+        are skipped, with a :class:`DamagedRecording` warning.
         """
         series = self.series(name, start=start, end=end)
         values, rows = series.values[name], series.absent[name]
@@ -267,14 +267,14 @@ class RecordedTopic:
             values[rows] = absent
         elif len(rows) and values.dtype.kind != "f":
             raise ReadFailed(
-                f"{len(rows)} of {len(values)} messages of {self._name} have no {name}, the first of them number {rows[0]}; "
-                f"say what is to stand there, such as array({name!r}, absent=0)"
+                f"{len(rows)} of {len(values)} messages of {self._name} have no {name}, the first is number "
+                f"{rows[0]}; pass a value for them, such as array({name!r}, absent=0)"
             )
         return values
 
     def series(self, *names: str, start: float | None = None, end: float | None = None) -> Series:
-        """Several fields, with the times, in one pass over the file. As :meth:`array`, except that integers are 0 where a
-        message has nothing there, which ``absent`` of the series tells.
+        """Several fields, with the times, in one pass over the file. As :meth:`array`, except that integers are 0 for
+        messages without the value; ``absent`` of the series lists these.
         """
         np = numpy("a field over time")
         file = self._file
@@ -293,11 +293,10 @@ class RecordedTopic:
         return Series(np.frombuffer(log, "<M8[ns]"), np.frombuffer(sent, "<M8[ns]"), values, absent)
 
     def frame(self, *names: str, start: float | None = None, end: float | None = None) -> Any:
-        """Fields as a ``pandas.DataFrame``, by the times at which messages were received (UTC).
+        """Fields as a ``pandas.DataFrame``, indexed by the times at which messages were received (UTC).
 
-        All of :meth:`fields` but arrays of bytes, unless some are named. Arrays make a column for each element
-        (``q[0]``), and what a message does not have is missing. Raises :class:`ReadFailed`, and ImportError without
-        pandas.
+        By default all of :meth:`fields` except byte arrays. Arrays become a column for each element (``q[0]``), and
+        absent values are missing. Raises :class:`ReadFailed`, and ImportError without pandas.
         """
         # Typed as Any: pandas has no types of its own.
         pandas: Any = importlib.import_module("pandas")
@@ -329,7 +328,7 @@ class RecordedMessage:
     """A message of a recording."""
 
     _channel: _Channel
-    #: Its number at its publisher, the low 32 bits of it.
+    #: Its sequence number at its publisher, the low 32 bits.
     seq: int
     #: When it was received by the recorder, in ns since 1970 UTC.
     received_ns: int
@@ -345,22 +344,22 @@ class RecordedMessage:
 
     @property
     def node(self) -> str | None:
-        """The node that published it, if the file says so."""
+        """The node that published it, if the file names it."""
         return self._channel.node
 
     @property
     def type_name(self) -> str:
-        """Name of its type, ``raw`` where it has none."""
+        """Name of its type, ``raw`` if it has none."""
         return self._channel.type_name
 
     @property
     def value(self) -> Any:
-        """The message as an object, made anew each time, of the type that the file describes.
+        """The message as an object of the type that the file describes, created on each access.
 
-        A protobuf message is one of the official runtime, a plain one a numpy record (with its data behind the header left
-        in :attr:`data`), or one of :mod:`rnet.msgs` if it is known there, JSON what ``json.loads`` makes of it; one of
-        ROS 2 is protobuf with the same fields; of all else it is :attr:`data`. Raises :class:`Malformed` for bytes that are no message of the type, and
-        :class:`ReadFailed` for a type that cannot be read.
+        For a protobuf message, an object of the official runtime; for a plain message, a numpy record (data behind the
+        header stays in :attr:`data`), or an object of :mod:`rnet.msgs` if the type is known there; for JSON, the result
+        of ``json.loads``; for a ROS 2 message, a protobuf object with the same fields; otherwise :attr:`data`. Raises
+        :class:`Malformed` if the bytes cannot be decoded, and :class:`ReadFailed` if the type cannot be read.
         """
         return self._channel.decode(self.data)
 
@@ -395,7 +394,7 @@ class _Channel:
         except ReadFailed:
             raise
         except Exception as error:
-            why = f"a message of {self.topic} is no {self.type_name}: {error}"
+            why = f"a message of {self.topic} cannot be decoded as {self.type_name}: {error}"
             raise Malformed(why, topic=self.topic, why=str(error)) from error
 
     def _decoder(self) -> Callable[[bytes], Any]:
@@ -433,7 +432,7 @@ def _plain(layout: dict[str, Any]) -> Callable[[bytes], Any]:
     def record(data: bytes) -> Any:
         if len(data) != dtype.itemsize and not (is_longer and len(data) > dtype.itemsize):
             least = "at least " if is_longer else ""
-            raise ValueError(f"it has {len(data)} bytes, and its type {least}{dtype.itemsize}")
+            raise ValueError(f"it has {len(data)} bytes, but its type has {least}{dtype.itemsize}")
         return np.frombuffer(data, dtype, 1)[0]
 
     return record

@@ -1,7 +1,7 @@
-"""Recording from Python: what ``rnet record`` does, which is the program that does it here too.
+"""Recording from Python, with the program ``rnet record``.
 
-So the recorder has an interpreter's lock to wait for as little as any other program, and what it writes is whole
-whatever becomes of this process: it ends the file when this process ends.
+The recorder is a separate process, so it does not wait for the interpreter lock. If this process ends for any reason,
+the recorder completes the file.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _LOGGER = logging.getLogger("rnet.record")
 
 @dataclass(frozen=True)
 class RecordingReport:
-    """How far a recording is, or what it has.
+    """Progress or result of a recording.
 
-    ``files`` are those that are there, the one that is written last. ``missing`` counts messages that are not in them,
-    and ``losses`` says which: topic, node and cause to number. Both are of the ``followed`` publishers. ``unheard`` are
-    those that the recorder saw and could not follow, or not to their end: topic, node and why to number. ``seconds`` is
-    how long it has gone on.
+    ``files`` are the existing files, the current one last. ``missing`` is the number of messages that are not in them,
+    and ``losses`` gives the number for each topic, node and cause. Both count the ``followed`` publishers. ``unheard``
+    gives, for each topic, node and reason, the number of publishers that the recorder found but could not follow, or
+    not to their end. ``seconds`` is the duration.
     """
 
     seconds: float
@@ -64,23 +64,23 @@ def record(
     dir: str | os.PathLike[str] | None = None,
     group: str | None = None,
 ) -> Recording:
-    """Records topics, state and parameters into an MCAP file, as ``rnet record`` does: publishers do not feel it.
+    """Records topics, state and parameters into an MCAP file, as ``rnet record`` does, without slowing publishers.
 
-    Everything is recorded, unless ``topics``, ``types``, ``nodes`` or ``hosts`` are named; topics and nodes may be
-    patterns, in which ``*`` stands for one part of a name and ``**`` for any number. ``duration`` and ``split_time`` are
-    in s, ``split_size`` and ``max_disk`` in bytes. With ``ros2`` it is a file for ROS 2, and messages without a
-    counterpart there are left out and counted. ``domain``, ``dir`` and ``group`` are as those of :class:`Node`.
+    Everything is recorded, unless ``topics``, ``types``, ``nodes`` or ``hosts`` are given; topics and nodes may be
+    patterns, in which ``*`` matches one part of a name and ``**`` any number. ``duration`` and ``split_time`` are in s,
+    ``split_size`` and ``max_disk`` in bytes. With ``ros2`` the file is for ROS 2, and messages without a ROS 2
+    counterpart are omitted and counted. ``domain``, ``dir`` and ``group`` are those of :class:`Node`.
 
-    Returns when it records: what is sent from then on by publishers that it follows is in the file, or counted as
-    missing. It ends by
-    :meth:`Recording.stop`, at the end of a ``with`` block, after ``duration``, and with this process.
+    Returns when it is recording: messages that followed publishers send from then on are in the file, or counted as
+    missing. It ends with :meth:`Recording.stop`, at the end of a ``with`` block, after ``duration``, and with this
+    process.
 
     >>> with rnet.record("arm.mcap", "/arm/**") as recording:
     ...     move_the_arm()
     >>> print(recording.report.messages, recording.report.missing)
 
-    Raises :class:`RecordFailed`: the file is there already or cannot be made, a pattern is none, or there is no program
-    ``rnet``.
+    Raises :class:`RecordFailed`: the file already exists or cannot be created, a pattern is invalid, or the program
+    ``rnet`` is not installed.
     """
     program = programs.find()
     if program is None:
@@ -106,7 +106,7 @@ def record(
 
 
 class Recording:
-    """A recording that :func:`record` has begun. What the recorder has to say goes to the logger ``rnet.record``."""
+    """A recording started by :func:`record`. Messages of the recorder go to the logger ``rnet.record``."""
 
     def __init__(self, command: list[str], file: str) -> None:
         self._owner = os.getpid()
@@ -139,11 +139,11 @@ class Recording:
             self._process.send_signal(signal.SIGINT)
             raise
         if self._report is None:
-            raise RecordFailed(" ".join(self._said) or "the recorder ended before it began")
+            raise RecordFailed(" ".join(self._said) or "the recorder exited before it started to record")
 
     @property
     def report(self) -> RecordingReport:
-        """How far it is, as of the last second; after the end, what it has."""
+        """Progress as of the last second; after the end, the result."""
         with self._changed:
             assert self._report is not None
             return self._report
@@ -155,18 +155,18 @@ class Recording:
             return self._is_over
 
     def wait(self, timeout: float | None = None) -> RecordingReport:
-        """Waits until it has ended, for ``timeout`` s at most, and says what it has.
+        """Waits until the recording has ended, at most ``timeout`` s, and returns the result.
 
-        Raises :class:`Timeout`; it goes on. :class:`RecordFailed` if it did not end well.
+        Raises :class:`Timeout`, after which the recording continues; :class:`RecordFailed` if the recorder failed.
         """
         if not self._until(lambda: self._is_over, timeout):
             raise Timeout(f"the recording has not ended after {timeout} s")
         if self._process.returncode not in (0, 130):
-            raise RecordFailed(" ".join(self._said) or f"the recorder ended with {self._process.returncode}")
+            raise RecordFailed(" ".join(self._said) or f"the recorder exited with {self._process.returncode}")
         return self.report
 
     def stop(self, timeout: float | None = None) -> RecordingReport:
-        """Ends the file with all that was sent before, and says what it has. As :meth:`wait`."""
+        """Completes the file with all messages sent before, and returns the result, as :meth:`wait`."""
         with self._changed:
             if not self._is_over and os.getpid() == self._owner:
                 self._process.send_signal(signal.SIGINT)
@@ -174,7 +174,7 @@ class Recording:
 
     def __enter__(self) -> Recording:
         if self._was_entered:
-            why = "was in a with block already, at whose end it ends; rnet.record begins another"
+            why = "was already used in a with block, which ends it; start another one with rnet.record"
             raise Closed(f"{self._what} {why}", what=self._what)
         self._was_entered = True
         return self
@@ -185,7 +185,7 @@ class Recording:
     def __repr__(self) -> str:
         report = self.report
         of = f"{report.messages} messages, {report.missing} missing of {report.followed} publishers followed"
-        return f"Recording({of}, {sum(report.unheard.values())} not heard)"
+        return f"Recording({of}, {sum(report.unheard.values())} not received)"
 
     def _hear(self, lines: IO[str]) -> None:
         with lines:
@@ -220,7 +220,7 @@ class Recording:
 
     def _until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
         if os.getpid() != self._owner:
-            raise Closed("the recording belongs to the process that began it; this one is forked from it")
+            raise Closed("the recording belongs to the process that started it, not to this forked child")
         with self._changed:
             return self._changed.wait_for(holds, timeout)
 

@@ -39,7 +39,7 @@ class Delete(enum.Enum):
         return "rnet.DELETE"
 
 
-#: In place of a value: the key is to be deleted, as a last will or as the outcome of an update.
+#: In place of a value: deletes the key, as a last will or as the result of an update.
 DELETE: Final[Literal[Delete.DELETE]] = Delete.DELETE
 
 
@@ -89,8 +89,9 @@ def other_value(key: str, value: Any) -> tuple[str, Any]:
     if (number := plain_number(value)) is not None:
         return "number", number
     raise TypeError(
-        f"{key} cannot hold a {_name_of(value)}: a value is a bool, int, float, str or bytes, JSON (dict, list, None), a "
-        "set of such, a message (protobuf, ctypes.Structure) or an array or number of numpy"
+        f"{key} cannot hold a {_name_of(value)}: a value must be a bool, int, float, str or bytes, JSON "
+        "(dict, list, None), a set of these, a message (protobuf, ctypes.Structure) or a numpy array or "
+        "number"
     )
 
 
@@ -116,18 +117,18 @@ def _check(value: Any, path: tuple[str | int, ...]) -> None:
         _check_text(value, path)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"{_place(path)} is {value}, which JSON has not")
+            raise ValueError(f"{_place(path)} is {value}, which JSON cannot represent")
     elif not isinstance(value, (dict, list, tuple)):
         raise TypeError(
-            f"{_place(path)} is a {_name_of(value)}, which JSON has not: dicts and lists hold str, int, float, bool, None, dicts "
-            "and lists"
+            f"{_place(path)} is a {_name_of(value)}, which JSON cannot represent: dicts and lists hold str, "
+            "int, float, bool, None, dicts and lists"
         )
     elif len(path) >= MAX_DEPTH:
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep, or contains itself")
     elif isinstance(value, dict):
         for key, item in list(value.items()):
             if not isinstance(key, str):
-                raise TypeError(f"{_place(path)} has the key {key!r}: keys of JSON objects are str")
+                raise TypeError(f"{_place(path)} has the key {key!r}: keys of JSON objects must be str")
             _check_text(key, path)
             _check(item, (*path, key))
     else:
@@ -144,7 +145,7 @@ def _check_text(text: str, path: tuple[str | int, ...]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{_place(path)} is a str with a lone surrogate, which is no text") from None
+        raise ValueError(f"{_place(path)} is a str with a lone surrogate, which is not valid text") from None
 
 
 def protobuf_class(descriptor_set: bytes, name: str) -> Any:
@@ -173,7 +174,7 @@ def _dtype(layout: dict[str, Any]) -> Any:
         import numpy
     except ImportError:
         raise MissingNumpy(
-            "the value is an array or record of numpy, which is not installed: pip install numpy",
+            "the value is a numpy array or record, but numpy is not installed: pip install numpy",
             what="the value",
         ) from None
     fields = layout["fields"]
@@ -230,7 +231,7 @@ def _structure(layout: dict[str, Any]) -> type[ctypes.Structure]:
     _fill(fields, at, layout["size"])
     described = {"kind": "plain", **layout}
     body = {
-        "__doc__": f"The plain type {layout['name']}, made of the description that came with it.",
+        "__doc__": f"The plain type {layout['name']}, created from its published description.",
         "__rnet_describe__": staticmethod(lambda: described),
         "_pack_": 1,
         "_layout_": "ms",

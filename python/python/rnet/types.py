@@ -1,24 +1,24 @@
-"""Message types: protobuf messages, ``ctypes.Structure`` classes and numpy dtypes, described for
-the other side.
+"""Message types: protobuf messages, ``ctypes.Structure`` classes and numpy dtypes, and their
+descriptions.
 
-A description says name, size and fields of a type. It travels with the topic, and publisher and
-subscriber compare theirs when they meet, whatever their languages: a Rust struct with
+A description contains the name, size and fields of a type. It is sent with the topic, and publisher
+and subscriber compare their descriptions when they connect, in any language: a Rust struct with
 ``#[derive(rnet::Plain)]``, a ctypes structure and a numpy dtype of the same layout are one type.
 
-- The name of a ctypes structure is that of its class, or what ``_rnet_name_`` in it says.
-- A numpy dtype has no name of its own: :func:`named` gives it one.
+- The name of a ctypes structure is that of its class, or its attribute ``_rnet_name_``.
+- A numpy dtype has no name: :func:`named` gives it one.
 - Fields are integers and floats of 8 to 64 bits (floats 32 and 64), bools, arrays of these, and
-  nested structures; little endian. Characters are numbers here: ``c_uint8``, ``"u1"``.
+  nested structures; little endian. Use numbers for characters: ``c_uint8``, ``"u1"``.
 
-A class of protobuf messages, from :mod:`rnet.msgs`, :func:`rnet.load` or protoc, is described by
-its descriptor set; of a built-in one the name does (``"foxglove.LaserScan"``). Fields that only
-one side has do no harm; see docs/design/types.md.
+A protobuf message class, from :mod:`rnet.msgs`, :func:`rnet.load` or protoc, is described by its
+descriptor set; for a built-in message the name is enough (``"foxglove.LaserScan"``). Fields that only
+one side has are allowed; see docs/design/types.md.
 
-``bytes`` is no type of its own: the messages of the topic are raw, and what is received is a copy
-of each as ``bytes``, which for short messages is the fastest there is.
+With ``bytes`` the topic is raw, and each received message is a copy as ``bytes``, the fastest option
+for short messages.
 
-What is received is an object of the type. ctypes cannot look at read-only memory, so a structure
-is a copy of the message; with numpy it is a read-only view of it, which keeps it in place.
+A received message is an object of the type. ctypes cannot access read-only memory, so a structure
+is a copy of the message; with numpy it is a read-only view of the message in place.
 """
 
 from __future__ import annotations
@@ -93,8 +93,7 @@ def _by_name(name: str) -> Any:
         except ImportError:
             return name  # told by who needs it
     raise TypeError(
-        f"there is no built-in message {name!r}: rnet.msgs has those of rnet.msgs and foxglove; "
-        "give the class of another one"
+        f"{name!r} is not a built-in message of rnet.msgs or foxglove; for any other type, pass its class"
     )
 
 
@@ -108,7 +107,7 @@ def describe(message_type: Any) -> dict[str, Any]:
     dtype = _numpy_dtype(message_type)
     if dtype is None:
         raise TypeError(
-            f"{_shown(message_type)} is no message type: use a protobuf message class, a "
+            f"{_shown(message_type)} is not a message type: use a protobuf message class, a "
             "ctypes.Structure class, a numpy dtype, bytes, or None for raw bytes read in place"
         )
     if dtype.names is not None:
@@ -121,12 +120,11 @@ def describe(message_type: Any) -> dict[str, Any]:
 
 
 def named(name: str, dtype: Any) -> np.dtype[Any]:
-    """A numpy dtype that has a name: ``POSE = rnet.named("Pose", [("x", "f8"), ("n", "u4")])``.
+    """A numpy dtype with a name: ``POSE = rnet.named("Pose", [("x", "f8"), ("n", "u4")])``.
 
-    A list of fields is laid out as C, Rust and ctypes do it, with the gaps that alignment asks for;
-    a ``numpy.dtype`` is taken as it is, and numpy leaves no gaps unless told ``align=True``. Use
-    the result as any other dtype, in the fields of another one too. Without a name a structured
-    dtype is called "record".
+    A list of fields gets the layout of C, Rust and ctypes, with alignment gaps; a ``numpy.dtype``
+    keeps its layout, in which numpy has no gaps without ``align=True``. Use the result like any other
+    dtype, also in the fields of another one. The default name of a structured dtype is "record".
     """
     import numpy
 
@@ -178,21 +176,21 @@ for _unsigned in (
 _HINTS: dict[type, str] = {
     ctypes.c_char: "use c_uint8, or an array of them for text",
     ctypes.c_wchar: "use an array of c_uint8 with UTF-8 in it",
-    ctypes.c_char_p: "a pointer means nothing to another process",
-    ctypes.c_wchar_p: "a pointer means nothing to another process",
-    ctypes.c_void_p: "a pointer means nothing to another process",
+    ctypes.c_char_p: "a pointer is meaningless in another process",
+    ctypes.c_wchar_p: "a pointer is meaningless in another process",
+    ctypes.c_void_p: "a pointer is meaningless in another process",
     ctypes.c_longdouble: "its layout differs between machines; use c_double",
 }
 
 
 def _ctypes_struct(cls: type[ctypes.Structure], path: str) -> dict[str, Any]:
     if issubclass(cls, ctypes.BigEndianStructure) and sys.byteorder == "little":
-        raise TypeError(f"{path}: big endian; messages are little endian")
+        raise TypeError(f"{path}: it is big endian; messages are little endian")
     fields = []
     for name, field_type, *bits in _ctypes_fields(cls):
         where = f"{path}.{name}"
         if bits:
-            raise TypeError(f"{where}: bit fields are laid out differently everywhere; use numbers")
+            raise TypeError(f"{where}: the layout of bit fields depends on the compiler; use numbers")
         offset = getattr(cls, name).offset
         fields.append({"name": name, "offset": offset, "type": _ctypes_field(field_type, where)})
     return {
@@ -221,7 +219,7 @@ def _ctypes_field(field_type: Any, where: str) -> Any:
             of = _ctypes_field(field_type._type_, where)
             return {"array": {"of": of, "len": field_type._length_}}
         if issubclass(field_type, ctypes.Union):
-            raise TypeError(f"{where}: a union says not which of its fields is meant")
+            raise TypeError(f"{where}: a union does not tell which of its fields is valid; use a structure")
     name = getattr(field_type, "__name__", repr(field_type))
     hint = _HINTS.get(field_type, "use numbers, bools, arrays and structures of them")
     raise TypeError(f"{where}: {name} cannot be in a message: {hint}")

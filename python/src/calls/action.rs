@@ -32,13 +32,12 @@ pub(crate) fn open(
         ("queue", Some(goals)) => Policy::Queue(count(py, "queue", goals)?),
         ("replace", None) => Policy::Replace,
         ("queue", None) => {
-            let why =
-                "it is not given; policy=\"queue\" needs how many goals may wait, 1 to 65,536";
+            let why = "it is missing; policy=\"queue\" needs the number of goals that may wait, 1 to 65,536";
             return Err(bad_value(py, format!("queue of {name}"), why.to_owned()));
         }
         ("reject" | "replace", Some(goals)) => {
             let why =
-                format!("it is {goals}, and no goal waits with policy={policy:?}; leave it out");
+                format!("it is {goals}, but goals do not wait with policy={policy:?}; omit it");
             return Err(bad_value(py, format!("queue of {name}"), why));
         }
         (other, _) => {
@@ -82,7 +81,7 @@ pub(crate) fn open(
     })
 }
 
-/// A goal, as its handler sees it: given to a handler that takes two arguments.
+/// The context of a goal, passed to a handler with two parameters.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct ActionContext {
     inner: CallContext,
@@ -92,21 +91,21 @@ pub(crate) struct ActionContext {
 
 #[pymethods]
 impl ActionContext {
-    /// Sends feedback. What a caller that does not read has no room for is dropped, and counted there. Raises
-    /// Cancelled if the goal is not wanted any more.
+    /// Sends feedback. If the caller does not read, feedback is dropped and counted at the caller. Raises
+    /// Cancelled if the goal was cancelled.
     fn feedback(&self, py: Python<'_>, feedback: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = format!("the feedback of {}", self.name);
         let send = |bytes: &[u8]| py.detach(|| self.inner.feedback(bytes));
         encoded(&self.feedback, feedback, &place, send)?.or_raise(py)
     }
 
-    /// Whether the goal is not wanted any more. True when it has ended.
+    /// Whether the goal was cancelled or has ended.
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
         py.detach(|| self.inner.is_cancelled())
     }
 
-    /// Why, as in Cancelled.reason; None where it was not cancelled, and when the goal has ended.
+    /// The reason, as in Cancelled.reason; None if the goal was not cancelled, or has ended.
     #[getter]
     fn reason(&self, py: Python<'_>) -> Option<&'static str> {
         super::reason_name(py.detach(|| self.inner.cancel_reason()))
@@ -117,7 +116,7 @@ impl ActionContext {
         super::reason_name(py.detach(|| self.inner.peek_cancel_reason()))
     }
 
-    /// Name of the node whose goal it is.
+    /// Name of the node that sent the goal.
     #[getter]
     fn caller(&self) -> &str {
         self.inner.caller()
@@ -127,7 +126,8 @@ impl ActionContext {
 /// What the Python object, its goals and its node share.
 pub(crate) type ActionClientCore = Caller<rnet::ActionClient<[u8], [u8], [u8]>, Heard>;
 
-/// Sends goals to one action: any number at a time, by any thread or task. Made by `Node.action_client`.
+/// Sends goals to an action. Any thread or task may send any number of goals at a time. Created by
+/// `Node.action_client`.
 ///
 /// >>> action = node.action("/count", None, None, None, lambda goal, context: context.feedback(b"1") or b"2")
 /// >>> goal = node.action_client("/count").send(b"")
@@ -166,10 +166,11 @@ impl ActionClient {
 
 #[pymethods]
 impl ActionClient {
-    /// Sends a goal, without a wait, and returns a Goal; to the first server that comes, if there is none yet.
+    /// Sends a goal without waiting, and returns a Goal. If no server exists yet, the goal goes to the first
+    /// one that starts.
     ///
-    /// `timeout` is how long the goal may take, in seconds; None for as long as it takes. Goals of one `key` go to
-    /// one server. What goes wrong is raised by the Goal.
+    /// `timeout` is the time limit of the goal in seconds; None: no limit. Goals with the same `key` go to
+    /// the same server. Errors are raised by the Goal.
     #[pyo3(signature = (goal, /, *, timeout = None, key = None))]
     fn send(
         &self,
@@ -191,39 +192,39 @@ impl ActionClient {
         Ok(Goal { core: sent?.or_raise(py)?, _node: self.node.clone() })
     }
 
-    /// Asks the servers that are there to end all goals of the action, whosesoever they are, and returns how many
-    /// servers were asked: for an operator. The goals end as Cancelled, with the reason "operator". Raises Full if a
-    /// server stands still.
+    /// Asks all servers of the action to cancel all goals, of every client, and returns the number of servers
+    /// asked. For operators: the goals are Cancelled with the reason "operator". Raises Full if a server does
+    /// not read.
     fn cancel_all(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| self.core.held.get()?.cancel_all()).or_raise(py)
     }
 
-    /// The name of the action, with its leading slash.
+    /// Name of the action, with its leading slash.
     #[getter]
     fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// How many servers would take a goal, or refuse it, now.
+    /// Number of servers now.
     #[getter]
     fn server_count(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| Ok(self.core.held.get()?.server_count())).or_raise(py)
     }
 
-    /// What was asked so far, as ClientStats.
+    /// Counters, as ClientStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
         let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
         make(py, "ClientStats", parts)
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.core.held.is_closed()
     }
 
-    /// Closes it; goals that are open are cancelled, and raise Closed.
+    /// Closes the client; open goals are cancelled and raise Closed.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }

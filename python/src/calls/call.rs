@@ -98,11 +98,13 @@ impl Drop for CallCore {
     }
 }
 
-/// A call that was begun: by `Client.start`, which wants one reply, or by `Client.stream`, which wants all.
+/// A call in progress: created by `Client.start`, which expects one reply, or by `Client.stream`, which
+/// expects any number.
 ///
-/// `await call` and `call.result()` give the reply of one; `for reply in call` and `async for reply in call` those
-/// of a stream. What is had of a stream is had once. `cancel`, the end of a `with` block, or the end of the object cancels it,
-/// and so does the end of a task that awaits its one reply.
+/// `await call` and `call.result()` return the single reply; `for reply in call` and `async for reply in
+/// call` iterate over a stream. Each reply of a stream is returned once. The call is cancelled by `cancel`,
+/// by the end of a `with` block, when the object is deleted, or when a task that awaits its reply is
+/// cancelled.
 ///
 /// >>> service = node.service("/count", None, None, lambda n: (b"%d" % i for i in range(int(n))))
 /// >>> with node.client("/count").stream(b"3") as replies:
@@ -180,8 +182,8 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// The reply, or the next one of a stream; waits for it, for as long as the call may take. Raises as `Client.call`,
-    /// Cancelled if the call was cancelled, and Closed where a stream has no further one.
+    /// Waits for the reply, or for the next one of a stream, up to the time limit of the call. Raises the
+    /// errors of `Client.call`; Cancelled if the call was cancelled; Closed at the end of a stream.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         if let Some(kept) = self.kept(py) {
             return kept;
@@ -189,12 +191,12 @@ impl Call {
         self.take_only(py)
     }
 
-    /// Cancels the call: its server is told, and whoever waits for it gets Cancelled.
+    /// Cancels the call: notifies its server, and raises Cancelled in threads and tasks that wait for it.
     fn cancel(&self, py: Python<'_>) {
         py.detach(|| self.core.cancel());
     }
 
-    /// Whether nothing more will come: it has ended, was cancelled, or all of it was had.
+    /// Whether the call is finished: it has ended, was cancelled, or all replies were read.
     #[getter]
     fn done(&self) -> bool {
         self.core.held.is_closed()

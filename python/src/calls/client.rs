@@ -18,7 +18,7 @@ use crate::shared::NodeShared;
 /// What the Python object, its calls and its node share.
 pub(crate) type ClientCore = Caller<rnet::Client<[u8], [u8]>, Codec>;
 
-/// Calls one service: any number of calls at a time, by any thread or task. Made by `Node.client`.
+/// Calls a service. Any thread or task may make any number of calls at a time. Created by `Node.client`.
 ///
 /// >>> service = node.service("/upper", None, None, lambda text: text.upper())
 /// >>> upper = node.client("/upper")
@@ -78,12 +78,12 @@ impl Client {
 
 #[pymethods]
 impl Client {
-    /// Calls, and waits for the reply; for a server, too, if there is none yet.
+    /// Calls the service and waits for the reply; also waits for a server if none exists yet.
     ///
-    /// `timeout` is in seconds, None for as long as it takes. Calls of one `key` go to one server, for as long as
-    /// it is there. Raises Timeout; ServerLost if the server goes before it has answered; CallFailed with what its
-    /// handler raised; Refused if the backlogs of all servers are full; Full if the server stands still;
-    /// IncompatibleType; Closed.
+    /// `timeout` is in seconds; None: no limit. Calls with the same `key` go to the same server as long as it
+    /// exists. Raises Timeout; ServerLost if the server closes or dies before it answers; CallFailed with the
+    /// error that the handler raised; Refused if the backlogs of all servers are full; Full if the server
+    /// does not read; IncompatibleType; Closed.
     #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
         text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
     fn call(
@@ -108,32 +108,32 @@ impl Client {
         self.begin(py, request, (timeout, key), stream)
     }
 
-    /// The name of the service, with its leading slash.
+    /// Name of the service, with its leading slash.
     #[getter]
     fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// How many servers would take a call now.
+    /// Number of servers now.
     #[getter]
     fn server_count(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| Ok(self.core.held.get()?.server_count())).or_raise(py)
     }
 
-    /// What was asked so far, as ClientStats.
+    /// Counters, as ClientStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
         let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
         make(py, "ClientStats", parts)
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.core.held.is_closed()
     }
 
-    /// Closes it; calls that are open are cancelled, and raise Closed.
+    /// Closes the client; open calls are cancelled and raise Closed.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }

@@ -122,11 +122,11 @@ impl Drop for GoalCore {
     }
 }
 
-/// A goal that was sent by `ActionClient.send`.
+/// A goal in progress, created by `ActionClient.send`.
 ///
-/// `for feedback in goal` and `async for feedback in goal` give its feedback until it has ended; `goal.result()` and
-/// `await goal` its result, each time they are asked. `cancel` asks its server to end it. The end of a `with` block, or the
-/// end of the object, cancels it without a wait.
+/// `for feedback in goal` and `async for feedback in goal` iterate over the feedback until the goal ends.
+/// `goal.result()` and `await goal` return the result, each time they are called. `cancel` asks the server to
+/// cancel the goal. The end of a `with` block, or deleting the object, cancels it without waiting.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Goal {
     pub(super) core: Arc<GoalCore>,
@@ -184,11 +184,12 @@ impl Goal {
 
 #[pymethods]
 impl Goal {
-    /// Waits for the result, for `timeout` seconds, None for as long as it takes; calls `on_feedback` with each
-    /// feedback that comes before it, in this thread.
+    /// Waits for the result, up to `timeout` seconds; None: no limit. Calls `on_feedback` in this thread with
+    /// each feedback that arrives before the result.
     ///
-    /// Raises Timeout, and the goal goes on; Cancelled with its reason once the handler has ended; CallFailed,
-    /// ServerLost, Refused and the others of `Client.call`. Asked again, it gives the same again.
+    /// Raises Timeout, after which the goal continues; Cancelled with the reason once the handler has ended;
+    /// CallFailed, ServerLost, Refused and the other errors of `Client.call`. Later calls return or raise the
+    /// same again.
     #[pyo3(signature = (timeout = None, *, on_feedback = None))]
     fn result(
         &self,
@@ -221,14 +222,14 @@ impl Goal {
         }
     }
 
-    /// Asks the server to end the goal, which is then Cancelled once its handler has ended, or has its result if that
-    /// came first. Raises Full if the server stands still, and was not asked.
+    /// Asks the server to cancel the goal. The goal is Cancelled once its handler has ended, or has its
+    /// result if that came first. Raises Full if the server does not read; the server was then not asked.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let cancel = || self.core.held.get().map_or(Ok(()), |goal| goal.cancel());
         py.detach(cancel).or_raise(py)
     }
 
-    /// Whether its end was had: the result, or why there is none.
+    /// Whether the outcome was received: the result, or the error.
     #[getter]
     fn done(&self) -> bool {
         self.core.held.is_parents() || self.core.done.load(Ordering::Relaxed)

@@ -40,7 +40,7 @@ pub(crate) fn open_handler(
     })
 }
 
-/// What a handler of jobs may ask: given to one that takes two arguments.
+/// The context of a job, passed to a handler with two parameters.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct JobContext {
     inner: rnet::JobContext,
@@ -48,19 +48,19 @@ pub(crate) struct JobContext {
 
 #[pymethods]
 impl JobContext {
-    /// Whether another worker had the job and was lost: it may be done already.
+    /// Whether another worker had the job and was lost: the job may be done already.
     #[getter]
     fn redelivered(&self) -> bool {
         self.inner.redelivered()
     }
 
-    /// Name of the node that pushed it.
+    /// Name of the node that pushed the job.
     #[getter]
     fn pusher(&self) -> &str {
         self.inner.pusher()
     }
 
-    /// Whether nobody waits for its acknowledgement any more.
+    /// Whether the pusher no longer waits for the acknowledgement.
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
         py.detach(|| self.inner.is_cancelled())
@@ -99,10 +99,10 @@ impl Member for PullerCore {
     }
 }
 
-/// A worker of a work queue, which has one job at a time. Made by `Node.pull`.
+/// A worker of a work queue; it has one job at a time. Created by `Node.pull`.
 ///
-/// `recv`, `for job in worker` and `async for job in worker` give the next Job, once the one before was
-/// acknowledged. `close`, the end of a `with` block, or the end of the node closes it: a job that it has goes to
+/// `recv`, `for job in worker` and `async for job in worker` return the next Job after the previous one was
+/// acknowledged. `close`, the end of a `with` block, or closing the node closes it: its current job goes to
 /// another worker.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Puller {
@@ -178,33 +178,31 @@ impl Puller {
 
 #[pymethods]
 impl Puller {
-    /// Waits for the next Job, for `timeout` seconds, None for as long as it takes. It comes once the one before was
-    /// acknowledged or has failed. A job that is no message of its type fails, and is passed over. Raises Timeout;
-    /// Closed.
+    /// Waits for the next Job, up to `timeout` seconds; None: no limit. It comes after the previous one was
+    /// acknowledged or has failed. A job that cannot be decoded fails and is skipped. Raises Timeout; Closed.
     #[pyo3(signature = (timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Job> {
         self.wait(py, WaitLimit::new(py, timeout)?.in_slices(SLICE))
     }
 
-    /// The name of the queue, with its leading slash.
+    /// Name of the queue, with its leading slash.
     #[getter]
     fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// What came so far, as ServiceStats: `calls` are jobs, `refused` those that came while it
-    /// closed.
+    /// Counters, as ServiceStats: `calls` are jobs, `refused` are jobs that arrived while it was closing.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         stats(py, &self.core.held.ask(py, |puller| puller.stats())?)
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.core.held.is_closed()
     }
 
-    /// Closes it: a job that it has goes to another worker.
+    /// Closes the worker: its current job goes to another worker.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }
@@ -218,13 +216,13 @@ impl Puller {
     }
 }
 
-/// A job, which its worker has until it says how it ended: `ack` that it is done, `fail` that it could not be done.
+/// A job. Its worker keeps it until it calls `ack` (done) or `fail` (failed).
 ///
-/// `with job as message:` acknowledges at the end of the block; an exception fails it. A job that is let go of without
-/// a word has failed, which its pusher is told.
+/// `with job as message:` acknowledges the job at the end of the block; an exception fails it. A job that is
+/// deleted without either has failed, and its pusher is notified.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Job {
-    /// What was pushed: an object of the type of the queue, bytes where it has none.
+    /// The pushed message: an object of the type of the queue, or bytes if the queue has no type.
     #[pyo3(get)]
     message: Py<PyAny>,
     context: rnet::JobContext,
@@ -241,38 +239,39 @@ impl Job {
 
 #[pymethods]
 impl Job {
-    /// Whether another worker had it and was lost, or did not acknowledge it in time: it may be done already.
+    /// Whether another worker had the job and was lost, or did not acknowledge it in time: the job may be
+    /// done already.
     #[getter]
     fn redelivered(&self) -> bool {
         self.context.redelivered()
     }
 
-    /// Name of the node that pushed it.
+    /// Name of the node that pushed the job.
     #[getter]
     fn pusher(&self) -> &str {
         self.context.pusher()
     }
 
-    /// Whether nobody waits for its acknowledgement any more: its pusher is gone or waits no longer, or the worker
-    /// closes.
+    /// Whether the pusher no longer waits for the acknowledgement: it is gone, its waiting time is over, or
+    /// the worker is closing.
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
         self.held.is_parents() || py.detach(|| self.context.is_cancelled())
     }
 
-    /// Whether it was acknowledged, or has failed.
+    /// Whether the job was acknowledged or has failed.
     #[getter]
     fn done(&self) -> bool {
         self.held.is_closed()
     }
 
-    /// It is done. Raises Closed if it was said before how it ended.
+    /// Acknowledges the job as done. Raises Closed if it was already acknowledged or failed.
     fn ack(&self, py: Python<'_>) -> PyResult<()> {
         self.end_with(py, rnet::Job::ack)
     }
 
-    /// It could not be done: the pusher is told why, by an exception or a text, and it goes to no other worker. Raises
-    /// Closed if it was said before how it ended.
+    /// Fails the job: reports the reason, an exception or a str, to the pusher; the job does not go to
+    /// another worker. Raises Closed if it was already acknowledged or failed.
     fn fail(&self, py: Python<'_>, why: &Bound<'_, PyAny>) -> PyResult<()> {
         let why = match why.cast::<PyString>() {
             Ok(text) => HandlerError::new("failed", text.to_str()?),

@@ -47,7 +47,7 @@ fn hand_back(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
     // `None` where the program ends.
     let _ = gate::enter(|py| {
         let give = || {
-            let job = decoded(py, codec, &back.job, "a job that was handed back")?;
+            let job = decoded(py, codec, &back.job, "a returned job")?;
             let error = raise(py, &back.error).into_value(py);
             call(function.bind(py), (make(py, "Undelivered", (job, error))?,))
         };
@@ -65,9 +65,9 @@ pub(crate) struct PushSettings {
     pub(crate) on_undelivered: Option<Py<PyAny>>,
 }
 
-/// The pushing end of a work queue: each job goes to one worker that is free. Made by `Node.push`.
+/// The sending end of a work queue: each job goes to one free worker. Created by `Node.push`.
 ///
-/// `close`, the end of a `with` block, or the end of the node hands back what is not done.
+/// `close`, the end of a `with` block, or closing the node returns unfinished jobs as undelivered.
 ///
 /// >>> jobs, worker = node.push("/jobs"), node.pull("/jobs")
 /// >>> jobs.push(b"sweep the hall")
@@ -129,11 +129,11 @@ impl Pusher {
 
 #[pymethods]
 impl Pusher {
-    /// Gives a job to the queue. It goes to a worker as soon as one is free; if that one is lost before it has
-    /// acknowledged, once more to another.
+    /// Adds a job to the queue. It goes to the next free worker; if that worker is lost before it
+    /// acknowledges, the job goes once more to another one.
     ///
-    /// Raises LimitReached if the backlog is full, after the `wait` that the pusher was opened with: the job was not
-    /// taken. BadValue for a job that is not of its type; Closed.
+    /// Raises LimitReached if the backlog is still full after the `wait` that the pusher was opened with; the
+    /// job was not accepted. BadValue if the job does not have the type of the queue; Closed.
     fn push(&self, py: Python<'_>, job: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = format!("the jobs of {}", self.core.name);
         let until = Instant::now().checked_add(self.wait);
@@ -150,18 +150,18 @@ impl Pusher {
         })?
     }
 
-    /// `await` it: until a push finds room. Another task may be faster.
+    /// Awaitable: returns when the backlog has room for a push. Another task may take the room first.
     fn room(slf: Py<Self>) -> Next {
         Pusher::awaited(slf, |core| &core.room)
     }
 
-    /// `await` it: until every job has been acknowledged or handed back.
+    /// Awaitable: returns when every job has been acknowledged or returned as undelivered.
     fn all_done(slf: Py<Self>) -> Next {
         Pusher::awaited(slf, |core| &core.done)
     }
 
-    /// Waits until every job has been acknowledged or handed back. `timeout` is in seconds, None for as long as it
-    /// takes. Raises Timeout; Closed.
+    /// Waits until every job has been acknowledged or returned as undelivered. `timeout` is in seconds; None:
+    /// no limit. Raises Timeout; Closed.
     #[pyo3(signature = (timeout = None))]
     fn wait_until_done(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let limit = WaitLimit::new(py, timeout)?.in_slices(SLICE);
@@ -169,31 +169,31 @@ impl Pusher {
         limit.run(py, wait)
     }
 
-    /// The name of the queue, with its leading slash.
+    /// Name of the queue, with its leading slash.
     #[getter]
     fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// How many workers are there now, free or not.
+    /// Number of workers now, free or busy.
     #[getter]
     fn worker_count(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| Ok(self.core.held.get()?.worker_count())).or_raise(py)
     }
 
-    /// What became of the jobs so far, as PushStats.
+    /// Counters of jobs, as PushStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
         make(py, "PushStats", (s.pushed, s.done, s.redelivered, s.undelivered, s.open))
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.core.held.is_closed()
     }
 
-    /// Closes it; jobs that are not done are handed back with Closed.
+    /// Closes the pusher; unfinished jobs are returned as undelivered, with Closed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core.clone();
         gate::close(py, move || core.close())

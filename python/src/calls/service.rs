@@ -69,7 +69,7 @@ impl Handler {
     {
         let ran = gate::enter(|py| {
             if is_cancelled() {
-                let why = "the call was cancelled before it began";
+                let why = "the call was cancelled before it started";
                 return Err(HandlerError::new("Cancelled", why));
             }
             let request = decoded(py, &self.request, request, &self.what);
@@ -84,7 +84,7 @@ impl Handler {
             });
             called.map_err(|error| failed(&error, function))
         });
-        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the program of the server ends")))
+        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the server process is exiting")))
     }
 }
 
@@ -136,16 +136,16 @@ pub(super) fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
     HandlerError::new(kind, error.value(py).to_string())
 }
 
-/// Answers the calls of a service, or has the goals of an action. Made by `Node.service` and `Node.action`.
+/// Serves the calls of a service or the goals of an action. Created by `Node.service` and `Node.action`.
 ///
-/// `close`, the end of a `with` block, or the end of the node closes it: its callers get ServerLost.
+/// `close`, the end of a `with` block, or closing the node closes it: its callers get ServerLost.
 ///
 /// >>> service = node.service("/upper", None, None, lambda text: text.upper())
 /// >>> node.call("/upper", b"robot")
 /// b'ROBOT'
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Service {
-    /// The name, with its leading slash.
+    /// Name, with its leading slash.
     #[pyo3(get)]
     name: String,
     held: Arc<Held<rnet::Service>>,
@@ -209,19 +209,19 @@ impl Service {
 
 #[pymethods]
 impl Service {
-    /// What was asked so far, as ServiceStats.
+    /// Counters, as ServiceStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         stats(py, &self.held.ask(py, |service| service.stats())?)
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.held.is_closed()
     }
 
-    /// Cancels its calls, waits for handlers that run, and closes it. The answer of a handler that does not ask
-    /// `cancelled` is delivered.
+    /// Cancels its calls, waits for running handlers, and closes the service. The reply of a handler that
+    /// does not check `cancelled` is delivered.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         gate::close(py, self.node.closing(&self.held))
     }
@@ -231,7 +231,7 @@ impl Service {
     }
 }
 
-/// A call, as its handler may ask about it: given to a handler that takes two arguments.
+/// The context of a call, passed to a handler with two parameters.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct CallContext {
     inner: rnet::CallContext,
@@ -239,14 +239,14 @@ pub(crate) struct CallContext {
 
 #[pymethods]
 impl CallContext {
-    /// Whether nobody wants the answer any more: the caller has cancelled or is gone, or the service closes. True
-    /// when the call has ended.
+    /// Whether the reply is no longer needed: the caller cancelled or is gone, the service is closing, or the
+    /// call has ended.
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
         py.detach(|| self.inner.is_cancelled())
     }
 
-    /// Why, as in Cancelled.reason; None where it was not cancelled, and when the call has ended.
+    /// The reason, as in Cancelled.reason; None if the call was not cancelled, or has ended.
     #[getter]
     fn reason(&self, py: Python<'_>) -> Option<&'static str> {
         super::reason_name(py.detach(|| self.inner.cancel_reason()))
@@ -257,7 +257,7 @@ impl CallContext {
         super::reason_name(py.detach(|| self.inner.peek_cancel_reason()))
     }
 
-    /// Name of the node that calls.
+    /// Name of the calling node.
     #[getter]
     fn caller(&self) -> &str {
         self.inner.caller()

@@ -18,8 +18,9 @@ use crate::errors::{OrRaise, bad_value, is_of_class, raise};
 /// The exception where others were faster each time.
 #[pyfunction]
 pub(crate) fn outrun(py: Python<'_>, what: &str) -> PyErr {
-    let hint = "other writers were faster each time: have fewer of them, or spread them over keys";
-    let (what, hint) = (format!("tries to {what}"), hint.to_owned());
+    let hint =
+        "other writers won every attempt: use fewer writers, or spread the values over more keys";
+    let (what, hint) = (format!("attempts to {what}"), hint.to_owned());
     raise(py, &Error::LimitReached { what, limit: MAX_TRIES, hint })
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn add<'py>(
             PyFloat::new(py, sum).into_any()
         }
         other => {
-            let why = format!("what is added is an int or a float, not {}", other.type_text());
+            let why = format!("the amount must be an int or a float, not {}", other.type_text());
             return Err(bad_value(py, key, why));
         }
     };

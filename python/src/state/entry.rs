@@ -24,10 +24,10 @@ pub(super) fn last_will(types: &Types, key: &str, given: &Bound<'_, PyAny>) -> P
     of_object(types, key, given).map(LastWill::Becomes)
 }
 
-/// A key with its value and all that is known of it.
+/// A key with its value and metadata.
 ///
-/// The value is made when it is asked for, so that one which cannot be read (a message whose bytes
-/// are none) is an error there, and not where keys are listed.
+/// The value is decoded on access, so that a value that cannot be decoded raises an error there, and not
+/// where keys are listed.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Entry {
     inner: state::Entry,
@@ -55,26 +55,25 @@ impl Entry {
         &self.inner.key
     }
 
-    /// The value, the same object each time. Raises Malformed if its bytes are no value.
+    /// The value, the same object each time. Raises Malformed if its bytes cannot be decoded.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.value_of(py)
     }
 
-    /// The type of the value, in words: "an integer", "protobuf message foxglove.Pose".
+    /// Type of the value as text: "an integer", "protobuf message foxglove.Pose".
     #[getter]
     fn type_text(&self) -> String {
         self.inner.value.type_text()
     }
 
-    /// When it was written, as a number that only grows: each change of any key has a higher one
-    /// than those before it. What `if_revision` compares.
+    /// Revision of the last write: a number that grows with each change of any key. Used with `if_revision`.
     #[getter]
     fn revision(&self) -> u64 {
         self.inner.revision
     }
 
-    /// How often the key was written since it was made, from 1 on.
+    /// Number of writes of the key since it was created, from 1.
     #[getter]
     fn version(&self) -> u64 {
         self.inner.version
@@ -86,7 +85,7 @@ impl Entry {
         &self.inner.owner.node
     }
 
-    /// When it was written, in ns since 1970 (UTC).
+    /// Time of the write, in ns since 1970 UTC.
     #[getter]
     fn written_unix_ns(&self) -> u64 {
         self.inner.owner.written_unix_ns
@@ -98,21 +97,21 @@ impl Entry {
         self.inner.durable
     }
 
-    /// When its time (`ttl`) is over, in ns of CLOCK_BOOTTIME (`time.clock_gettime_ns(time.CLOCK_BOOTTIME)`), which nobody can
-    /// set; None if it stays.
+    /// Expiry time (`ttl`), in ns of CLOCK_BOOTTIME (`time.clock_gettime_ns(time.CLOCK_BOOTTIME)`), which
+    /// cannot be set; None if the key does not expire.
     #[getter]
     fn expires_boot_ns(&self) -> Option<u64> {
         self.inner.expires_boot_ns
     }
 
-    /// How long it is there yet, in seconds from now; None if it stays.
+    /// Remaining time to live, in seconds; None if the key does not expire.
     #[getter]
     fn ttl_left(&self) -> Option<f64> {
         self.inner.ttl_left().map(|left| left.as_secs_f64())
     }
 
-    /// What it becomes when the node that wrote it ends: a value, or `rnet.DELETE`; None if it stays
-    /// as it is.
+    /// The value that it gets when the node that wrote it ends: a value, or `rnet.DELETE`; None if it does
+    /// not change then.
     #[getter]
     fn last_will<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.inner.last_will {

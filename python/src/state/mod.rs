@@ -41,28 +41,28 @@ use crate::errors::OrRaise;
 use crate::shared::NodeShared;
 use crate::wait;
 
-/// The state of a domain: keys with values, which every node reads and writes. `Node.state` gives it.
+/// The state of a domain: keys with values that every node reads and writes. Returned by `Node.state`.
 ///
-/// It is used as a dict: `state["/arm/mode"] = "idle"`, `state["/arm/mode"]`, `del`, `in`, `len`, and
-/// `for key in state`. A key is a name like that of a topic. A value is a bool, int, float, str or
-/// bytes; a dict, list or None, which is stored as JSON; a set; a message (of protobuf, a
-/// ctypes.Structure) or an array of numpy. What is read is a copy, so a dict that was read has to be
-/// set again for a change to count; `update` does that and misses nobody else's change.
+/// It behaves as a dict: `state["/arm/mode"] = "idle"`, `state["/arm/mode"]`, `del`, `in`, `len`, and `for
+/// key in state`. A key is a name like that of a topic. A value is a bool, int, float, str or bytes; a dict,
+/// list or None, which is stored as JSON; a set; a message (protobuf or ctypes.Structure) or a numpy array. A
+/// read returns a copy: to change a dict that was read, set it again; `update` does so without losing changes
+/// of other writers.
 ///
-/// The type of a value is kept with it: to write another one is an error (StateType) unless
-/// `set(..., change_type=True)` says so, or the key was deleted before. int and float are two types.
+/// The type of a value is kept with it: writing another type raises StateType, unless `set(...,
+/// change_type=True)` allows it or the key was deleted before. int and float are different types.
 ///
-/// A prefix means whole names: "/arm" is "/arm" itself and all of "/arm/...", "/arm/" only the
-/// latter, "" all keys.
+/// A prefix matches whole names: "/arm" is "/arm" itself and all of "/arm/...", "/arm/" only the latter, ""
+/// all keys.
 ///
-/// Of what Redis has: GET is `state[key]`, SET `state[key] = value`, SETNX `set(..., if_revision=0)`,
-/// SETEX `set(..., ttl=seconds)`, DEL `del state[key]`, INCR `add`, HSET and HGETALL `hash`, LPUSH and
-/// LTRIM `push`, SADD `set_add`, WATCH and MULTI `transaction`, keyspace notifications `watch`.
+/// Redis equivalents: GET is `state[key]`, SET `state[key] = value`, SETNX `set(..., if_revision=0)`, SETEX
+/// `set(..., ttl=seconds)`, DEL `del state[key]`, INCR `add`, HSET and HGETALL `hash`, LPUSH and LTRIM
+/// `push`, SADD `set_add`, WATCH and MULTI `transaction`, keyspace notifications `watch`.
 ///
-/// Any thread may use it. A read never waits. A write waits only for the disk, where the key is durable or
-/// somebody's durable write stands there; other threads run meanwhile, and Ctrl-C ends the wait. A write that
-/// was interrupted so is withdrawn, unless the disk had begun with it: then it may come yet, and a look at
-/// the key tells.
+/// Any thread may use it. A read never waits. A write waits only for the disk, if the key is durable or a
+/// durable write to it is pending; other threads run meanwhile, and Ctrl-C ends the wait. An interrupted
+/// write is withdrawn, unless the disk write had started: then it may still take effect, and reading the key
+/// shows whether it did.
 ///
 /// >>> state = node.state
 /// >>> state["/arm/mode"] = "idle"
@@ -118,10 +118,10 @@ impl PyState {
         self::core::is_there(py, self.core.with(|state| state.entry(key)))
     }
 
-    /// The value of a key, or `default` if it is absent.
+    /// The value of a key, or `default` if the key is absent.
     ///
-    /// With `type` (a protobuf message class, a ctypes.Structure class or a numpy dtype) the value is
-    /// an object of that type; StateType is raised if it is none that the type can read.
+    /// With `type` (a protobuf message class, a ctypes.Structure class or a numpy dtype) the value is an
+    /// object of that type; StateType is raised if the value is not compatible with it.
     #[pyo3(signature = (key, default = None, /, *, r#type = None))]
     fn get<'py>(
         &self,
@@ -137,22 +137,21 @@ impl PyState {
         Ok(found.or(default))
     }
 
-    /// The value of a key with all that is known of it (its revision, who wrote it, ...), as an
-    /// Entry; None if it is absent.
+    /// The value of a key with its metadata (revision, writer, ...), as an Entry; None if the key is absent.
     fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
         let found = self.core.with(|state| state.entry(key)).or_raise(py)?;
         Ok(found.map(|entry| Entry::new(entry, &self.core.types)))
     }
 
-    /// Sets a key, and returns the revision of that change.
+    /// Sets a key, and returns the revision of the change.
     ///
-    /// `if_revision=r` sets it only if it is still at that revision (`Entry.revision`), `if_revision=0`
-    /// only if it is absent; else Conflict is raised. `ttl` is how long it stays, in seconds.
-    /// `durable=True` keeps it on disk from now on, and returns when it is there; without it a key
-    /// stays as durable as it is. `last_will` is what it becomes when this node ends, however it ends:
-    /// a value, or rnet.DELETE. `change_type=True` lets it have another type than before.
+    /// `if_revision=r` sets it only if it is still at that revision (`Entry.revision`), `if_revision=0` only
+    /// if it is absent; otherwise Conflict is raised. `ttl` is its time to live in seconds. `durable=True`
+    /// keeps it on disk from now on, and returns when it is there; without it, a key stays as durable as it
+    /// is. `last_will` is the value that it gets when this node ends for any reason: a value, or rnet.DELETE.
+    /// `change_type=True` allows a different type than before.
     ///
-    /// A write without `ttl` or `last_will` ends those of the one before.
+    /// A write without `ttl` or `last_will` removes those of the previous write.
     #[pyo3(signature = (key, value, *, if_revision = None, ttl = None, durable = None,
         last_will = None, change_type = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -175,8 +174,8 @@ impl PyState {
         self.core.write(py, key, value, terms)
     }
 
-    /// Sets a key that is at this revision (0: that is absent), and returns the new one; raises
-    /// Conflict if it is at another one.
+    /// Sets a key that is at this revision (0: absent), and returns the new revision; raises Conflict if it
+    /// is at another one.
     fn compare_and_set(
         &self,
         py: Python<'_>,
@@ -188,7 +187,8 @@ impl PyState {
         self.core.write(py, key, value, Terms { if_revision: Some(revision), ..Terms::default() })
     }
 
-    /// Deletes a key; False if it was absent. With `if_revision` only at that revision, else Conflict.
+    /// Deletes a key; False if it was absent. With `if_revision`, only at that revision; otherwise raises
+    /// Conflict.
     #[pyo3(signature = (key, *, if_revision = None))]
     fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
         let terms = Terms { if_revision, ..Terms::default() };
@@ -201,7 +201,7 @@ impl PyState {
         PyList::new(py, self.core.detached(py, |state| state.keys(prefix))?)
     }
 
-    /// The revision and the entries under a prefix as of one moment.
+    /// The revision and the entries under a prefix, at one moment.
     fn _snapshot(&self, py: Python<'_>, prefix: &str) -> PyResult<(u64, Vec<Entry>)> {
         let state::Snapshot { revision, entries, .. } =
             self.core.detached(py, |state| state.snapshot(prefix))?;
@@ -209,17 +209,17 @@ impl PyState {
         Ok((revision, entries.collect()))
     }
 
-    /// Watches the keys under a prefix: first what stands there now, then each change, in order, as
-    /// Change objects.
+    /// Watches the keys under a prefix: first the current values, then each change, in order, as Change
+    /// objects.
     ///
-    /// `for change in state.watch("/arm")` goes on for ever, as does `async for`. A slow reader gets
-    /// the newest value of a key and the number of values that it missed; no queue grows.
+    /// `for change in state.watch("/arm")` runs until the watch is closed, as does `async for`. A slow reader
+    /// gets the newest value of a key and the number of values that it missed; no queue grows.
     #[pyo3(signature = (prefix = ""))]
     fn watch(&self, py: Python<'_>, prefix: &str) -> PyResult<Watch> {
         Watch::open(py, &self.core, &self.node, prefix)
     }
 
-    /// Changes a key by a function of its value, unless another writer is in between.
+    /// Changes a key by a function of its value, unless another writer interferes.
     fn _rewrite<'py>(
         &self,
         py: Python<'py>,
@@ -229,8 +229,8 @@ impl PyState {
         change::rewrite(py, &self.core, key, function)
     }
 
-    /// Adds to a number, and returns the sum. A key that is absent begins with 0; whether it is an int
-    /// or a float says `amount`.
+    /// Adds to a number, and returns the sum. An absent key starts at 0, with the type of `amount`, int or
+    /// float.
     #[pyo3(signature = (key, amount = None, /))]
     #[pyo3(text_signature = "($self, key, amount=1, /)")]
     fn add<'py>(
@@ -242,8 +242,8 @@ impl PyState {
         change::add(py, &self.core, key, amount)
     }
 
-    /// Appends to a list, of which the last `max_len` items stay; returns how many there are now.
-    /// `state[key]` is the list.
+    /// Appends to a list and keeps its last `max_len` items; returns the new length. `state[key]` is the
+    /// list.
     fn push(
         &self,
         py: Python<'_>,
@@ -255,13 +255,13 @@ impl PyState {
         self.core.change(py, move |state| state.push(key, value, max_len))
     }
 
-    /// Adds a member to a set; False if it was in it. `state[key]` is the set.
+    /// Adds a member to a set; False if it was already in the set. `state[key]` is the set.
     fn set_add(&self, py: Python<'_>, key: &str, member: &Bound<'_, PyAny>) -> PyResult<bool> {
         let member = of_object(&self.core.types, key, member)?;
         self.core.change(py, move |state| state.set_add(key, member))
     }
 
-    /// Takes a member out of a set; False if it was not in it.
+    /// Removes a member from a set; False if it was not in the set.
     fn set_remove(&self, py: Python<'_>, key: &str, member: &Bound<'_, PyAny>) -> PyResult<bool> {
         let member = of_object(&self.core.types, key, member)?;
         self.core.change(py, move |state| state.set_remove(key, member))
@@ -273,8 +273,8 @@ impl PyState {
         self.core.with(|state| state.contains(key, member)).or_raise(py)
     }
 
-    /// A transaction: `with state.transaction() as t:` reads and writes several keys, of which either
-    /// all hold or none. See Transaction; `transact` tries again where others were in between.
+    /// A transaction: `with state.transaction() as t:` reads and writes several keys, either all or none. See
+    /// Transaction; `transact` retries after conflicts.
     fn transaction(&self, py: Python<'_>) -> PyResult<Transaction> {
         Transaction::begin(py, &self.core)
     }

@@ -33,12 +33,12 @@ fn aged(
     Ok(py.import("rnet.changes")?.call_method1("Aged", parts)?.unbind())
 }
 
-/// The state of another host, where its keys are at home. `Node.state_of` gives it.
+/// The state of another host, the home of its keys. Returned by `Node.state_of`.
 ///
-/// Reading asks that host. While it is away, the last value that was read is given; `look` says how old
-/// it is. Writing asks it once, and returns when the write holds there; while it is away a write raises
-/// HomeAway, whose `may_hold` says whether it may have arrived. It is never sent twice: read the key, and
-/// write with `compare_and_set`. A write that Ctrl-C has ended may hold, too.
+/// A read asks that host. While the host is away, the last value that was read is returned; `look` tells how
+/// old it is. A write is sent once, and returns when it is in effect there; while the host is away it raises
+/// HomeAway, whose `may_hold` tells whether the write may have arrived. It is never sent twice: read the key,
+/// and write with `compare_and_set`. A write that was interrupted by Ctrl-C may also have taken effect.
 ///
 /// >>> robot = node.state_of("robot")
 /// >>> robot["/arm/mode"] = "idle"
@@ -49,7 +49,7 @@ pub(crate) struct PyRemoteState {
     held: Arc<Held<Arc<RemoteState>>>,
     node: Arc<NodeShared>,
     types: Arc<Types>,
-    /// The host.
+    /// Name of the host.
     #[pyo3(get)]
     host: String,
 }
@@ -87,21 +87,21 @@ impl PyRemoteState {
         self.with(py, |remote| remote.set(key, value)).map(drop)
     }
 
-    /// The value of a key there with all that is known of it, as an Entry; None if it is absent. Its
-    /// revision is one of that host's state.
+    /// The value of a key there with its metadata, as an Entry; None if the key is absent. The revision is
+    /// one of that host's state.
     fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
         let found = self.with(py, |remote| remote.entry(key))?.value;
         Ok(found.map(|entry| Entry::new(entry, &self.types)))
     }
 
-    /// What is known of a key there, and how old that is, as an Aged.
+    /// The value of a key there and its age, as an Aged.
     fn look(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
         let found = self.with(py, |remote| remote.entry(key))?;
         aged(py, found, &self.types)
     }
 
-    /// Sets a key there, and returns the revision of that change. The keyword arguments are those of
-    /// `State.set`; there is no last will, because this node is not known there.
+    /// Sets a key there, and returns the revision of the change. The keyword arguments are those of
+    /// `State.set`, without last_will: that host cannot observe this node.
     #[pyo3(signature = (key, value, *, if_revision = None, ttl = None, durable = None,
         change_type = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -128,8 +128,8 @@ impl PyRemoteState {
         })
     }
 
-    /// Sets a key that is at this revision of that host (0: that is absent), and returns the new one;
-    /// raises Conflict if it is at another one.
+    /// Sets a key that is at this revision of that host (0: absent), and returns the new revision; raises
+    /// Conflict if it is at another one.
     fn compare_and_set(
         &self,
         py: Python<'_>,
@@ -141,22 +141,23 @@ impl PyRemoteState {
         self.with(py, |remote| remote.compare_and_set(key, revision, value))
     }
 
-    /// Deletes a key there; False if it was absent. With `if_revision` only at that revision, else
-    /// Conflict.
+    /// Deletes a key there; False if it was absent. With `if_revision`, only at that revision; otherwise
+    /// raises Conflict.
     #[pyo3(signature = (key, *, if_revision = None))]
     fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
         self.with(py, |remote| remote.put(key).given(if_revision, RemotePut::if_revision).delete())
     }
 
-    /// The entries under a prefix there, in the order of their keys, all of one moment.
+    /// The entries under a prefix there, sorted by key, at one moment.
     #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<Entry>> {
         let found = self.with(py, |remote| remote.list(prefix))?;
         Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
-    /// Follows the keys under a prefix there: a Replica, which has them here and is told of each change. While
-    /// it is held, reading these keys asks nobody. Returns when it has the present values.
+    /// Mirrors the keys under a prefix there: returns a Replica, which holds them locally and receives each
+    /// change. While it exists, reading these keys does not use the network. Returns when it has the current
+    /// values.
     #[pyo3(signature = (prefix = ""))]
     fn follow(&self, py: Python<'_>, prefix: &str) -> PyResult<PyReplica> {
         let replica = self.with(py, |remote| remote.follow(prefix))?;
@@ -172,10 +173,10 @@ impl PyRemoteState {
     }
 }
 
-/// The keys under a prefix of another host, held here and followed. Made by `RemoteState.follow`.
+/// The keys under a prefix of another host, mirrored locally. Created by `RemoteState.follow`.
 ///
-/// `for change in replica` gives what stands there now, then each change, as a Watch does, until the
-/// replica or its node is closed. While the host is away the keys stay as they were, and `age` grows.
+/// `for change in replica` returns the current values, then each change, as a Watch does, until the replica
+/// or its node is closed. While the host is away the keys keep their values, and `age` grows.
 #[pyclass(frozen, name = "Replica", module = "rnet", weakref)]
 pub(crate) struct PyReplica {
     held: Arc<Held<Arc<rust::Replica>>>,
@@ -183,7 +184,7 @@ pub(crate) struct PyReplica {
     /// The prefix.
     #[pyo3(get)]
     prefix: String,
-    /// The host whose keys these are.
+    /// Name of the host that the keys belong to.
     #[pyo3(get)]
     host: String,
 }
@@ -205,7 +206,7 @@ impl PyReplica {
 
 #[pymethods]
 impl PyReplica {
-    /// How long ago the keys were known to be so there, in seconds: a fraction of one while the host is there.
+    /// Seconds since the keys were last known to be current: less than one while the host is connected.
     #[getter]
     fn age(&self, py: Python<'_>) -> PyResult<f64> {
         self.with(py, |replica| Ok(replica.age().as_secs_f64()))
@@ -217,43 +218,43 @@ impl PyReplica {
         self.with(py, |replica| Ok(replica.is_away()))
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.held.is_closed()
     }
 
-    /// The value of a key with all that is known of it, as an Entry; None if it is absent.
+    /// The value of a key with its metadata, as an Entry; None if the key is absent.
     fn entry(&self, py: Python<'_>, key: &str) -> PyResult<Option<Entry>> {
         let found = self.with(py, |replica| replica.entry(key))?.value;
         Ok(found.map(|entry| Entry::new(entry, &self.types)))
     }
 
-    /// What is known of a key, and how old that is, as an Aged.
+    /// The value of a key and its age, as an Aged.
     fn look(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
         aged(py, self.with(py, |replica| replica.entry(key))?, &self.types)
     }
 
-    /// All entries, in the order of their keys.
+    /// All entries, sorted by key.
     fn list(&self, py: Python<'_>) -> PyResult<Vec<Entry>> {
         let found = self.with(py, |replica| Ok(replica.list()))?.value;
         Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
-    /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.
+    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises Timeout.
     #[pyo3(signature = (timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         let limit = WaitLimit::new(py, timeout)?;
         self.take(py, &limit)
     }
 
-    /// The next change if it is there, else None.
+    /// The next change if one is available, else None.
     fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let told = self.with(py, rust::Replica::try_recv)?;
         told.map(|told| entry::change(py, told, &self.types)).transpose()
     }
 
-    /// Ends it: it follows no more, and loops over it end.
+    /// Stops mirroring; loops over it end.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.held.close());
     }

@@ -18,7 +18,7 @@ use crate::qos::Given;
 use crate::release::release;
 use crate::wait;
 
-/// Reads and writes of several keys of which either all hold or none. Made by `State.transaction`.
+/// Reads and writes of several keys, of which all take effect or none. Created by `State.transaction`.
 ///
 /// >>> state = node.state
 /// >>> state["/account/a"], state["/account/b"] = 30, 0
@@ -28,12 +28,11 @@ use crate::wait;
 /// >>> state["/account/a"], state["/account/b"]
 /// (20, 10)
 ///
-/// Writes are kept back until the `with` block ends, and are then made in one step, which all
-/// readers see as a whole; if the block raises, nothing is written. If another writer changed a key
-/// that was read here, Conflict is raised, at the end of the block at the latest, and nothing is
-/// written. `state.transact(body)` tries again.
+/// Writes are held until the `with` block ends, and then made in one step, which all readers see as a whole;
+/// if the block raises, nothing is written. If another writer changed a key that was read here, Conflict is
+/// raised, at the end of the block at the latest, and nothing is written. `state.transact(body)` retries.
 ///
-/// It is for one thread.
+/// For use by one thread.
 #[pyclass(frozen, mapping, module = "rnet", weakref)]
 pub(crate) struct Transaction {
     core: Arc<StateCore>,
@@ -98,7 +97,8 @@ impl Transaction {
         Ok(self.with(py, |open| open.get(key))?.is_some())
     }
 
-    /// The value of a key, or `default` if it is absent. Others may not change it until the end.
+    /// The value of a key, or `default` if the key is absent. If another writer changes it before the end,
+    /// the transaction fails.
     #[pyo3(signature = (key, default = None, /))]
     fn get<'py>(
         &self,
@@ -109,7 +109,7 @@ impl Transaction {
         Ok(self.read(py, key)?.or(default))
     }
 
-    /// Sets a key at the end of the transaction. The keywords are those of `State.set`.
+    /// Sets a key at the end of the transaction. The keyword arguments are those of `State.set`.
     #[pyo3(signature = (key, value, *, ttl = None, durable = None, last_will = None,
         change_type = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -146,7 +146,7 @@ impl Transaction {
         })
     }
 
-    /// Ends it and makes the writes; returns their revision. The `with` block does it.
+    /// Commits the writes and ends the transaction; returns their revision. The `with` block does this.
     fn commit(&self, py: Python<'_>) -> PyResult<u64> {
         self.core.with(|_| Ok(())).or_raise(py)?;
         let open = self.held.take_out().or_raise(py)?;
@@ -156,7 +156,7 @@ impl Transaction {
         Ok(revision)
     }
 
-    /// Ends it and writes nothing.
+    /// Ends the transaction without writing.
     fn discard(&self) {
         if let Some(open) = self.held.take() {
             // It may be the last that holds the node.
@@ -164,7 +164,7 @@ impl Transaction {
         }
     }
 
-    /// Revision of the change, the same for all its keys; None before it was committed.
+    /// Revision of the change, the same for all its keys; None before the commit.
     #[getter]
     fn revision(&self) -> Option<u64> {
         self.revision.get().copied()

@@ -194,7 +194,7 @@ fn make<'py>(
 /// `rnet.Malformed`, in the words for a value: the error of a topic says what becomes of messages.
 pub(crate) fn malformed(py: Python<'_>, key: &str, why: &str) -> PyErr {
     let fields = [("topic", key), ("publisher_node", ""), ("why", why)].into_py_dict(py);
-    let text = format!("the value of {key} is malformed: {why}; write it anew, or delete it");
+    let text = format!("the value of {key} is malformed: {why}; write it again, or delete it");
     match fields {
         Ok(fields) => build_of(py, "Malformed", text, Some(&fields)),
         Err(while_building) => while_building,

@@ -55,7 +55,7 @@ fn of_other(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Val
 
 fn int(key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     object.extract().map(Value::Int).map_err(|_| {
-        let why = "integers have 64 bits, and this one does not fit: use a float or a str";
+        let why = "the integer does not fit into 64 bits: use a float or a str";
         bad_value(object.py(), key, why)
     })
 }
@@ -66,7 +66,7 @@ fn string(key: &str, text: &Bound<'_, PyString>) -> PyResult<Value> {
         Err(_) => Err(bad_value(
             text.py(),
             key,
-            "the str has a lone surrogate, which is no text: store it as bytes",
+            "the str has a lone surrogate, which is not valid text: store it as bytes",
         )),
     }
 }
@@ -131,7 +131,7 @@ fn other_to_object<'py>(
         Value::Message(message) => types.object_of(py, key, message),
         Value::Unreadable(why) => Err(malformed(py, key, why)),
         // Those that `to_object` knows do not come here: it is one that came after this package.
-        _ => Err(bad_value(py, key, "its kind of value is newer than this package: update rnet")),
+        _ => Err(bad_value(py, key, "its kind of value is unknown to this version: update rnet")),
     }
 }
 

@@ -69,15 +69,14 @@ fn look(
     })
 }
 
-/// Gives the values of the keys under a prefix, then each change. Made by `State.watch`.
+/// Returns the values of the keys under a prefix, then each change. Created by `State.watch`.
 ///
-/// `for change in watch` and `async for change in watch` go on until the watch or its node is closed;
-/// `on` hands the changes to a function. The changes come as Change objects, those of one key in the
-/// order in which they were made; the first ones, with `initial`, are what stood there at the
-/// beginning. A slow reader gets the newest value of each key, and `skipped` counts the values that
-/// it missed.
+/// `for change in watch` and `async for change in watch` run until the watch or its node is closed; `on`
+/// passes the changes to a function. The changes are Change objects, those of one key in the order in which
+/// they were made; the first ones, with `initial`, are the values at the beginning. A slow reader gets the
+/// newest value of each key, and `skipped` counts the values that it missed.
 ///
-/// Any thread may use it; each change goes to one of those that wait.
+/// Any thread may use it; each change goes to one of the waiting threads.
 ///
 /// >>> watch = node.state.watch("/wheel")
 /// >>> node.state["/wheel/speed"] = 1.5
@@ -146,20 +145,20 @@ impl Watch {
 
 #[pymethods]
 impl Watch {
-    /// The next change; waits for it, `timeout` seconds or for as long as it takes. Raises Timeout.
+    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises Timeout.
     #[pyo3(signature = (timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         self.take(py, &WaitLimit::new(py, timeout)?)
     }
 
-    /// The next change if it is there, else None.
+    /// The next change if one is available, else None.
     fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let told = look(py, &self.core, false).or_raise(py)?;
         told.map(|told| entry::change(py, told, &self.state.types)).transpose()
     }
 
-    /// The next change, to be awaited in asyncio. A coroutine, as that of a subscriber: if it is
-    /// cancelled, by a time-out for one, it has taken no change. Threads may receive at the same time.
+    /// The next change, as a coroutine for asyncio. If it is cancelled, such as by a timeout, it has not
+    /// taken a change. Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
         Watch::awaited(slf, false)
     }
@@ -181,23 +180,23 @@ impl Watch {
         py.detach(begin).or_raise(py)
     }
 
-    /// A descriptor that is readable when there may be a change, as `Subscriber.fileno`: until `try_recv`
-    /// has returned None.
+    /// A file descriptor that is readable when there may be a change, as `Subscriber.fileno`: until
+    /// `try_recv` has returned None.
     fn fileno(&self, py: Python<'_>) -> PyResult<RawFd> {
         py.detach(|| self.core.fileno()).or_raise(py)
     }
 
-    /// Has `callback(change)` called for each change from now on, on the dispatch thread of the bulk
-    /// lane or, with `urgent`, of the urgent one, until watch or node is closed. What it raises goes to
-    /// `sys.unraisablehook`. A callback that takes long delays the others of its lane, and is then told
-    /// only the newest values.
+    /// Calls `callback(change)` for each change from now on, on the dispatch thread of the bulk lane or, with
+    /// `urgent`, of the urgent one, until the watch or its node is closed. Exceptions go to
+    /// `sys.unraisablehook`. A slow callback delays the others of its lane, and then gets only the newest
+    /// values.
     #[pyo3(signature = (callback, /, *, urgent = false))]
     fn on(slf: &Bound<'_, Self>, callback: Callback, urgent: bool) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         if callback.is_async(py)? {
             if urgent {
                 let why =
-                    "an async callback runs on the event loop, which has no lanes; leave it out";
+                    "an async callback runs on the event loop, which has no lanes; omit urgent";
                 return Err(bad_value(py, "urgent", why));
             }
             return callback.deliver(slf.as_any(), None, &this.node);
@@ -231,13 +230,13 @@ impl Watch {
         py.detach(start).or_raise(py)
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.core.is_closed()
     }
 
-    /// Ends it: loops over it end, and its callback is called no more.
+    /// Closes the watch: loops over it end, and its callback is no longer called.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let (state, core) = (self.state.clone(), self.core.clone());
         gate::close(py, move || {

@@ -385,7 +385,7 @@ fn plots_are_drawn_in_the_terminal_and_as_pictures() {
         ("/arm/pose.y", "Pose has x"),
         ("/arm/pose", "select a field of /arm/pose: it has x"),
         ("/arm/pos.x", "topic /arm/pos not found"),
-        ("/raw.x", "fields are read of protobuf and plain messages"),
+        ("/raw.x", "fields can be read only from protobuf and plain messages"),
     ] {
         let said = rnet!(place, "bag", "plot", file, field).fails(1);
         assert!(said.contains(words), "{field}: {said}");

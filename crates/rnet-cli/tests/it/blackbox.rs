@@ -14,14 +14,14 @@ fn a_box_is_run_asked_and_listed() {
     let why = place.run(&["blackbox", "trigger", "smoke"]).fails(1);
     assert!(why.contains("no black box"), "{why}");
     let why = place.run(&["blackbox", "run", "-t", "/battery < 21"]).fails(2);
-    assert!(why.contains("names no field"), "{why}");
+    assert!(why.contains("does not name a field"), "{why}");
     place.run(&["blackbox", "run", "--memory", "1M"]).fails(2);
     let run = ["blackbox", "run", "-o", &folder, "--after", "0.1", "-t", "death"];
     let mut running = place.spawn(&run);
     running.until_stderr("keeps up to");
     raw.send(b"raw").unwrap();
     let why = place.run(&run).fails(2);
-    assert!(why.contains("runs already"), "{why}");
+    assert!(why.contains("already runs"), "{why}");
     place.run(&["blackbox", "trigger", "smoke"]).ok();
     running.until_stderr("is written");
     let status = place.run(&["blackbox", "status", "--json"]).json();
@@ -104,13 +104,13 @@ fn what_a_killed_box_has_left_is_recovered() {
     assert_eq!(files.as_array().unwrap().len(), 1);
     let list = place.run(&["blackbox", "list", &folder, "--json"]).json();
     assert_eq!(list[0]["fired"][0]["why"], "smoke");
-    assert!(list[0]["incomplete"].as_str().unwrap().contains("ended before its time"), "{list}");
+    assert!(list[0]["incomplete"].as_str().unwrap().contains("exited early"), "{list}");
     let list = place.run(&["blackbox", "list", &folder]);
-    assert!(list.stderr.contains("is incomplete: its black box ended before its time"), "{list:?}");
+    assert!(list.stderr.contains("is incomplete: its black box exited early"), "{list:?}");
     list.ok();
     let info = place.run(&["bag", "info", files[0].as_str().unwrap()]).ok();
     assert!(info.contains("\nTriggers:    call: smoke, at 20"), "{info}");
-    assert!(info.contains("\nIncomplete:  its black box ended before its time"), "{info}");
+    assert!(info.contains("\nIncomplete:  its black box exited early"), "{info}");
 }
 
 #[test]
@@ -142,7 +142,8 @@ fn a_file_that_cannot_be_read_costs_only_its_own_row() {
     let listed = place.run(&["blackbox", "list", &folder]);
     assert_eq!(listed.code, Some(1), "{listed:?}");
     assert!(listed.stdout.contains("call: smoke"), "{listed:?}");
-    for (path, why) in [(&first, "no MCAP file"), (&last, "no MCAP file"), (&cut, "the file ends")]
+    for (path, why) in
+        [(&first, "not an MCAP file"), (&last, "not an MCAP file"), (&cut, "the file ends")]
     {
         let (said, path) = (&listed.stderr, path.to_str().unwrap());
         let lines: Vec<&str> = said.lines().filter(|line| line.contains(path)).collect();

@@ -43,7 +43,7 @@ fn a_folder_of_recordings_that_is_none_is_refused_by_its_name() {
         rnet!(place, "dashboard", "--port", "0", "--recordings", missing.to_str().unwrap()).fails(1)
     };
     let said = start();
-    let named = format!("no recording can be written into {} (--recordings)", missing.display());
+    let named = format!("recordings cannot be written to {} (--recordings)", missing.display());
     assert!(said.contains(&named) && said.contains("No such file"), "{said}");
     std::fs::write(&missing, "").unwrap();
     let said = start();

@@ -59,13 +59,13 @@ fn a_healthy_domain_is_well() {
         ],
     );
     let text = rnet!(place, "doctor", "ear", "mouth").ok();
-    contains(&text, &["/ear hears /mouth on /pose: 1 messages received"]);
+    contains(&text, &["/ear receives from /mouth on /pose: 1 messages received"]);
     let json = rnet!(place, "--json", "doctor", "--topic", "/pose").json();
     assert_eq!(json["problems"], 0);
     // In the other direction nothing is said, and the doctor says that too.
     let ran = rnet!(place, "--json", "doctor", "mouth", "ear");
     contains(&problem(&ran, "topic_name"), &["/ear publishes nothing", "subscribes to nothing"]);
-    contains(&note(&ran, "match"), &["the other way round"]);
+    contains(&note(&ran, "match"), &["the other direction works"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn names_that_nearly_match() {
         ["/scan", "/imu", "/joint_states", "/leg2"].map(|t| ear.subscriber::<[u8]>(t).unwrap());
     let ran = rnet!(place, "--json", "doctor");
     assert_eq!(ran.json()["problems"], 3, "{ran:#?}");
-    contains(&ran.stdout, &["upper and lower case", "namespace in front", "a letter or two"]);
+    contains(&ran.stdout, &["only in case", "additional namespace", "one or two letters"]);
     let ran = rnet!(place, "--json", "doctor", "--topic", "/scan");
     assert_eq!(ran.json()["problems"], 1, "{ran:#?}");
     contains(&problem(&ran, "topic_name"), &["/Scan", "/scan", "/ear", "/mouth"]);
@@ -227,7 +227,7 @@ fn types_that_differ() {
     ] {
         contains(
             &problem(&ran, "type"),
-            &["/ear does not hear /mouth on /level", "`volt`", "f64", "f32"],
+            &["/ear does not receive from /mouth on /level", "`volt`", "f64", "f32"],
         );
     }
 }
@@ -307,7 +307,7 @@ fn a_process_that_is_stopped() {
     let _subscriber = ear.subscriber::<[u8]>("/t").unwrap();
     let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
     problem(&ran, "stopped");
-    contains(&problem(&ran, "match"), &["fit on /t and are not matched"]);
+    contains(&problem(&ran, "match"), &["compatible on /t, but not matched"]);
     stopped.signal("CONT");
 }
 
@@ -498,7 +498,7 @@ fn promises_that_are_not_kept_are_found_and_shown() {
     let ran = rnet!(place, "--json", "doctor");
     contains(&problem(&ran, "liveliness"), &["/pose in /mouth is not alive", "its lease is 10ms"]);
     contains(&note(&ran, "deadline"), &["has missed its deadline of 10ms"]);
-    contains(&note(&ran, "lifespan"), &["/ear", "1 message on", "older than 10ms"]);
+    contains(&note(&ran, "lifespan"), &["/ear", "1 message on", "older than the lifespan 10ms"]);
     let text = rnet!(place, "topic", "info", "/pose", "-v").ok();
     let shown = ["Lifespan: 10ms", "Deadline: 10ms", "MANUAL_BY_TOPIC (lease 10ms)", "Alive: NO"];
     contains(&text, &shown);
@@ -525,7 +525,7 @@ fn a_recorder_that_runs_is_seen_with_its_room() {
     recorder.signal("STOP");
     std::fs::rename(&file, place.dir.join("moved.mcap")).unwrap();
     let moved = findings();
-    assert!(moved.contains("drive.mcap, is not there any more"), "{moved}");
+    assert!(moved.contains("drive.mcap, no longer exists"), "{moved}");
     recorder.signal("CONT");
     recorder.signal("INT");
     recorder.until_end();

@@ -84,7 +84,7 @@ fn what_a_node_wrote_last_stands_with_its_failure() {
     assert!(shown.contains("\n    line 12\n    no camera\n"), "{shown}");
     assert!(ran.stderr.contains("/bad: exit code 3: no camera"), "{ran:#?}");
     let found = robot.run(&["status", "--over", "0.1"]).stdout;
-    assert!(found.contains("does not run: exit code 3, after 0 restarts: no camera"), "{found}");
+    assert!(found.contains("is not running: exit code 3, after 0 restarts: no camera"), "{found}");
 }
 
 /// What a node of the test runs: it takes no gain above 1.
@@ -139,7 +139,7 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     let ran = robot.launch(&[]).wait();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     let said =
-        "the launched node /bounded does not run: cannot be started: cannot set its parameters";
+        "the launched node /bounded is not running: cannot be started: cannot set its parameters";
     for tool in TOOLS {
         let told = robot.run(tool).stdout;
         assert!(told.contains(said), "{tool:?}: {told}");
@@ -161,7 +161,7 @@ fn a_node_without_its_program_is_a_problem_until_it_runs() {
     for tool in TOOLS {
         let told = robot.run(tool).stdout;
         let said =
-            "the launched node /motor does not run: cannot be started: ./no_such_program in ";
+            "the launched node /motor is not running: cannot be started: ./no_such_program in ";
         assert!(told.contains(said), "{tool:?}: {told}");
     }
     robot.write(&file("sleep"));

@@ -41,7 +41,7 @@ fn what_failed_is_a_problem_until_nobody_misses_it() {
     let mut launch = robot.launch(&[]);
     launch.until_stdout("/bad  given-up  exit code 3");
     robot.pids("a.pid", 1);
-    let failed = "the launched node /bad does not run: exit code 3, after 0 restarts";
+    let failed = "the launched node /bad is not running: exit code 3, after 0 restarts";
     assert_eq!(problems(&robot), [failed]);
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(1), "it was given up");

@@ -421,12 +421,12 @@ fn what_waits_for_room_on_the_way_is_named() {
     status.peers[0].topics[1].held_back = Cause::Credit.into();
     // Text of others, which is not to steer the terminal.
     status.peers[0].topics[1].name = "/camera\u{1b}[2J".into();
-    let full = "PROBLEM  the way to host laptop is full: /camera\\u{1b}[2J wait";
+    let full = "PROBLEM  the link to host laptop is saturated: /camera\\u{1b}[2J wait";
     let said = says(&link, &status);
     for command in [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"]] {
         let ran = place.run(command);
         assert!(ran.stdout.contains(full), "{ran:?}");
-        assert!(ran.stdout.contains("-> let less cross"), "{ran:?}");
+        assert!(ran.stdout.contains("-> send less over the link"), "{ran:?}");
         assert_eq!(ran.code, Some(i32::from(command[0] == "status")), "{ran:?}");
     }
     // A rule that keeps it here is no problem.
@@ -523,13 +523,13 @@ fn doctor_says_why_a_host_is_not_reached() {
         "note",
         &["nothing of /camera/front/image goes to host laptop", "robot.toml:7", "forbids"],
     );
-    has(&found, "note", &["host old (tcp/10.0.0.4:7450) is connected, of version 0.0.1"]);
+    has(&found, "note", &["host old (tcp/10.0.0.4:7450) is connected with version 0.0.1"]);
     has(&found, "problem", &["tcp/10.0.0.3:7450 is refused: it uses wire version 9"]);
-    has(&found, "problem", &["host away was connected and is not heard"]);
+    has(&found, "problem", &["host away was connected and no longer responds"]);
     has(&found, "problem", &[&half_at, "answers, but the next higher port does not", "both"]);
     has(&found, "note", &[&open_at, "answers", "another domain"]);
     has(&found, "note", &["host laptop (tcp/10.0.0.2:7450): rules in its robot.toml withhold 2"]);
-    has(&found, "problem", &["host 00000000000000ef is there for 1", "one of the two ports"]);
+    has(&found, "problem", &["host 00000000000000ef has been visible", "one of the two ports"]);
     has(
         &found,
         "problem",
@@ -588,13 +588,13 @@ fn one_view_of_what_is_wrong_also_of_clocks() {
     let _said = says(&link, &status);
     let text = rnet!(place, "status", "--over", "0.1");
     assert!(
-        text.stdout.contains("the clock of host laptop is known to ± 6.0 ms only"),
+        text.stdout.contains("the clock of host laptop is known only to ± 6.0 ms"),
         "{}",
         text.stdout
     );
     text.fails(1);
     for command in [["top", "--once"], ["doctor", "--json"]] {
         let ran = place.run(&command);
-        assert!(ran.stdout.contains("known to ± 6.0 ms only"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("known only to ± 6.0 ms"), "{}", ran.stdout);
     }
 }

@@ -268,7 +268,7 @@ fn types_are_listed_compared_and_shown() {
     assert_eq!(comparisons[2]["changes"][0]["rule"], "field.type");
     let ran = rnet!(place, "doctor", "c", "a");
     assert!(
-        ran.stdout.contains("/c does not hear /a on /leg: the types differ: field `force`"),
+        ran.stdout.contains("/c does not receive from /a on /leg: the types differ: field `force`"),
         "{ran:#?}"
     );
     assert!(ran.stdout.contains("rnet topic info /leg lists all differences"), "{ran:#?}");

@@ -36,7 +36,10 @@ fn doctor_and_node_info_take_nodes_of_other_hosts() {
     goals.recv(SOON).unwrap();
 
     let text = rnet!(place, "doctor", "@laptop/viewer", "lidar").ok();
-    assert!(text.contains("@laptop/viewer hears /lidar on /pose through the link"), "{text}");
+    assert!(
+        text.contains("@laptop/viewer receives from /lidar on /pose through the link"),
+        "{text}"
+    );
     let text = rnet!(place, "doctor", "lidar", "@laptop/viewer").ok();
     assert!(text.contains("/lidar hears @laptop/viewer on /goal: 1 messages received"), "{text}");
     let text = rnet!(place, "doctor", "@laptop/viewer", "@laptop/viewer").ok();

@@ -373,9 +373,12 @@ fn a_node_that_spins_or_is_silent_is_a_named_error() {
     let file = recorded(&place);
     let short = ["--timeout", SHORT_S];
     let said = again(&place, &file, "spins", "1.5", &short).fails(124);
-    assert!(said.contains("restless: /arm does not rest after message 7 of /angle"), "{said}");
+    assert!(
+        said.contains("restless: /arm does not become idle after message 7 of /angle"),
+        "{said}"
+    );
     let said = again(&place, &file, "silent", "1.5", &short).fails(124);
-    assert!(said.contains("no_answer: /arm never answers: it got 41 messages"), "{said}");
+    assert!(said.contains("no_answer: /arm does not answer: it received 41 messages"), "{said}");
 }
 
 #[test]
@@ -383,13 +386,15 @@ fn a_node_that_is_not_the_recorded_one_is_a_named_error() {
     let place = Place::new();
     let file = recorded(&place);
     let said = again(&place, &file, "alone", "1.5", &["--timeout", SHORT_S]).fails(124);
-    assert!(said.contains("not_joined: no node has joined"), "{said}");
+    assert!(said.contains("not_joined: no node joined"), "{said}");
     let said = again(&place, &file, "renamed", "1.5", &[]).fails(1);
     assert!(said.contains("not_recorded: /other published nothing"), "{said}");
     assert!(said.contains("nodes that did: /arm, /body;"), "{said}");
     again(&place, &file, "renamed", "1.5", &["--name", "/arm"]).ok();
     let said = again(&place, &file, "deaf", "1.5", &["--input", "/factor", "--timeout", SHORT_S]);
-    assert!(said.fails(124).contains("not_subscribed: /arm has not subscribed to /factor in 15s"));
+    assert!(
+        said.fails(124).contains("not_subscribed: /arm did not subscribe to /factor within 15s")
+    );
     let said = rnet!(place, "rerun", file.to_str().unwrap(), "--node", "/none/such").fails(1);
     assert!(said.contains("command: cannot start /none/such"), "{said}");
     nothing_is_left_but(&place, &[&file]);
@@ -409,7 +414,7 @@ fn a_comparison_of_nothing_is_a_named_error() {
     )
     .fails(1);
     assert!(
-        said.contains("nothing_compared: nothing was compared of /nope: /arm published"),
+        said.contains("nothing_compared: nothing was compared on /nope: /arm published"),
         "{said}"
     );
     assert!(said.contains("it publishes on /factor_taken, /torque"), "{said}");

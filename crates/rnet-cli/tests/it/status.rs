@@ -44,7 +44,8 @@ fn a_domain_that_nobody_has_joined_is_not_well() {
     let ran = rnet!(place, "status", "--over", "0.1");
     let text = &ran.stdout;
     assert_eq!(ran.code, Some(1), "{text}");
-    assert!(text.contains("PROBLEM  no node has joined this domain yet: there is no "), "{text}");
+    assert!(text.contains("PROBLEM  no node has joined this domain yet: /"), "{text}");
+    assert!(text.contains(" does not exist"), "{text}");
     // Who looks on says the same.
     let text = rnet!(place, "top", "--once", "--interval", "0.1").ok();
     assert!(text.contains("PROBLEM  no node has joined this domain yet"), "{text}");
@@ -111,7 +112,7 @@ fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() 
     let mut problems = String::new();
     util::processes::until("the failed node is named", || {
         problems = status();
-        problems.contains("the launched node /fails does not run: exit code 7")
+        problems.contains("the launched node /fails is not running: exit code 7")
     });
     assert!(
         problems.contains("rnet node restart /fails") && !problems.contains("/stays"),
@@ -257,7 +258,7 @@ fn a_process_that_ignores_a_stop_dies_when_it_is_killed() {
 /// `status`, `top` and `doctor` go by one judgement: each must say the same of a node that has died.
 #[test]
 fn a_node_that_has_died_is_a_problem_and_one_that_has_left_is_not() {
-    const DIED: &str = "node /free has died: its process ended without leaving the domain";
+    const DIED: &str = "node /free has died: its process exited without leaving the domain";
     let tools =
         [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"], &["doctor"]];
     for tool in tools {

@@ -63,7 +63,7 @@ pub fn call(running: &Running<'_>, fields: Json) -> Answer {
     let asked: Asked = fields_of(fields)?;
     let timeout_s = asked.timeout_s.unwrap_or(TIMEOUT_S);
     if !(timeout_s > 0.0 && timeout_s <= MAX_TIMEOUT_S) {
-        return Err(Refusal::bad(format!("timeout_s is above 0, up to {MAX_TIMEOUT_S}")));
+        return Err(Refusal::bad(format!("timeout_s must be above 0 and at most {MAX_TIMEOUT_S}")));
     }
     let types = types(running, &asked.service)?;
     let request = encoded(&types.request, &asked.request)?;
@@ -123,10 +123,10 @@ fn encoded(request: &MessageType, value: &Json) -> Result<Vec<u8>, Refusal> {
     match (request, value) {
         (MessageType::Raw, Json::Null) => Ok(Vec::new()),
         (MessageType::Raw, Json::String(text)) => Ok(text.clone().into_bytes()),
-        (MessageType::Raw, _) => Err(Refusal::bad("requests are raw bytes: send a text")),
+        (MessageType::Raw, _) => Err(Refusal::bad("requests are raw bytes: send a string")),
         (request, Json::Null) => encode(request, &json!({})).map_err(Refusal::bad),
         (request, value) => encode(request, value)
-            .map_err(|why| Refusal::bad(format!("the request is no {name}: {why}"))),
+            .map_err(|why| Refusal::bad(format!("the request is not a valid {name}: {why}"))),
     }
 }
 
@@ -138,7 +138,7 @@ fn shown(ty: &MessageType, bytes: &[u8]) -> Result<Json, Refusal> {
             Err(_) => base64(bytes).into(),
         }),
         ty => message_to_json(ty, bytes)
-            .map_err(|why| Refusal::failed(format!("the reply cannot be read: {why}"))),
+            .map_err(|why| Refusal::failed(format!("the reply cannot be decoded: {why}"))),
     }
 }
 
@@ -201,11 +201,11 @@ fn act(
         if is_ignored && running.outbox.is_closed() {
             return Err(Refusal::new(
                 "cancelled",
-                format!("{action} does not heed the cancelling"),
+                format!("{action} does not react to the cancellation"),
             ));
         }
         if running.seat.world.is_stopped() {
-            return Err(Refusal::new("cancelled", "the dashboard ends"));
+            return Err(Refusal::new("cancelled", "the dashboard is shutting down"));
         }
         match goal.feedback_within(STEP) {
             Ok(Some(feedback)) => running.tell("feedback", shown(feedback_type, &feedback)?),

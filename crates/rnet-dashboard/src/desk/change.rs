@@ -53,7 +53,7 @@ pub fn state_delete(seat: &Seat, fields: Json) -> Answer {
     };
     match was_there {
         true => Ok(json!({})),
-        false => Err(Refusal::not_found(format!("there is no key {key}"))),
+        false => Err(Refusal::not_found(format!("key {key} does not exist"))),
     }
 }
 
@@ -66,7 +66,9 @@ fn value_of(asked: &SetState, present: Option<&Value>) -> Result<Value, Refusal>
         (None, None) => None,
     };
     let value = &asked.value;
-    let no = |what: &str| Refusal::bad(format!("{} is no {what}: {} holds one", value, asked.key));
+    let no = |what: &str| {
+        Refusal::bad(format!("{} is not a valid {what}, the type of {}", value, asked.key))
+    };
     Ok(match (kind, value) {
         (Some("bool"), Json::Bool(b)) => Value::Bool(*b),
         (Some("int"), Json::Number(number)) => {
@@ -89,7 +91,8 @@ fn value_of(asked: &SetState, present: Option<&Value>) -> Result<Value, Refusal>
             let found = message.filter(|found| found.desc().name() == Some(name));
             let found = found.ok_or_else(|| {
                 Refusal::bad(format!(
-                    "{} holds no {name}: of message types, keys that hold one can be changed from here",
+                    "{} does not hold a {name}: the dashboard can change a message only in a key that \
+                     already holds that type",
                     asked.key
                 ))
             })?;
@@ -179,12 +182,14 @@ pub fn param_set(seat: &Seat, fields: Json) -> Answer {
     let description = found.as_ref().and_then(|info| info.description.as_ref());
     let node = home.words();
     let Some(description) = description else {
-        return Err(Refusal::not_found(format!("{node} has declared no parameter {name}")));
+        return Err(Refusal::not_found(format!("{node} has not declared a parameter {name}")));
     };
     let value = match &value {
         Json::Array(items) => Value::List(elements(items)?),
         Json::Object(_) | Json::Null => {
-            return Err(Refusal::bad(format!("{value} is no value of parameter {name} of {node}")));
+            return Err(Refusal::bad(format!(
+                "{value} is not a valid value for parameter {name} of {node}"
+            )));
         }
         value => looks_like(value)?,
     };
@@ -207,7 +212,8 @@ pub fn param_reset(seat: &Seat, fields: Json) -> Answer {
     if let Some((host, _)) = &home.host {
         // Only its own host knows what was declared and what was set, and has no service that resets.
         let why = format!(
-            "{name} of {node} is reset on its host only: rnet param reset {} {name} on {host}; set it to its default here",
+            "{name} of {node} can be reset only on its host: run rnet param reset {} {name} on {host}, or \
+             set it to its default here",
             home.node
         );
         return Err(Refusal::new("refused", why));

@@ -114,7 +114,9 @@ impl Held {
         match now.step {
             Step::InForce if now.answered >= asked => Ok(()),
             Step::Ended(Err(refusal)) | Step::Lost(refusal) => Err(refusal),
-            Step::Ended(Ok(())) => Err(Refusal::new("cancelled", "it was released meanwhile")),
+            Step::Ended(Ok(())) => {
+                Err(Refusal::new("cancelled", "it was released in the meantime"))
+            }
             _ => Err(Refusal::new("timed_out", "its receiver does not answer")),
         }
     }
@@ -132,7 +134,10 @@ impl Held {
         }
         match self.when(ANSWER_WITHIN, |now| matches!(now.step, Step::Ended(_))).step {
             Step::Ended(done) => done,
-            _ => Err(Refusal::new("timed_out", "its receiver does not answer; the lease ends it")),
+            _ => Err(Refusal::new(
+                "timed_out",
+                "its receiver does not answer; authority ends with the lease",
+            )),
         }
     }
 }
@@ -270,7 +275,7 @@ impl Authority {
             let left = until.saturating_duration_since(Instant::now());
             let now = ending.when(left, |now| matches!(now.step, Step::Ended(_)));
             if !matches!(now.step, Step::Ended(_)) {
-                let why = format!("{command} was released, and its receiver does not answer");
+                let why = format!("{command} was released, but its receiver does not answer");
                 return Err(Refusal::new("timed_out", why));
             }
         }
@@ -314,7 +319,7 @@ impl Holder {
         let held = self.held.clone();
         let thread = std::thread::Builder::new().name("rnet-dash-drive".to_owned());
         let thread = thread.spawn(move || self.run());
-        thread.map_err(|why| Refusal::failed(format!("no thread: {why}")))?;
+        thread.map_err(|why| Refusal::failed(format!("cannot start a thread: {why}")))?;
         Ok(held)
     }
 
@@ -395,6 +400,6 @@ impl Holder {
 fn type_of(snapshot: &Snapshot, command: &str) -> Result<MessageType, Refusal> {
     match receivers(snapshot).iter().any(|(of, _)| *of == command) {
         true => types::of_topic(snapshot, command),
-        false => Err(Refusal::not_found(format!("there is no command {command}"))),
+        false => Err(Refusal::not_found(format!("command {command} does not exist"))),
     }
 }

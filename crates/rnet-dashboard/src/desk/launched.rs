@@ -58,7 +58,7 @@ pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
         "launch.stop" => control.stop(&until_end)?,
         _ => {
             let Some(keeper) = &seat.world.options.keeper else {
-                return Err(Refusal::new("refused", "this dashboard can start no nodes"));
+                return Err(Refusal::new("refused", "this dashboard cannot start nodes"));
             };
             let mut command = keeper();
             command.arg(&node).env("RNET_CONFIG", &control.record().file);
@@ -71,10 +71,10 @@ pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
     };
     match stopped {
         Stopped::Ended => Ok(json!({})),
-        Stopped::NotRunning => Err(Refusal::new("refused", format!("{node} does not run"))),
-        Stopped::Interrupted => Err(Refusal::new("cancelled", "the dashboard ends")),
+        Stopped::NotRunning => Err(Refusal::new("refused", format!("{node} is not running"))),
+        Stopped::Interrupted => Err(Refusal::new("cancelled", "the dashboard is shutting down")),
         Stopped::Running => {
-            Err(Refusal::failed(format!("{node} still runs, though it was told to stop; kill it")))
+            Err(Refusal::failed(format!("{node} still runs after the request to stop; kill it")))
         }
     }
 }

@@ -92,13 +92,13 @@ impl Playing {
     pub fn start(&self, seat: &Seat, fields: Json) -> Answer {
         let Start { name, rate, looped } = fields_of(fields)?;
         if !(0.01..=100.0).contains(&rate) {
-            return Err(Refusal::bad(format!("rate is {rate}, and may be 0.01 to 100")));
+            return Err(Refusal::bad(format!("rate is {rate}, must be 0.01 to 100")));
         }
         let Some(_starting) = try_lock(&self.starting) else {
-            return Err(Refusal::new("refused", "a recording is about to be played already"));
+            return Err(Refusal::new("refused", "another recording is already being started"));
         };
         if let Some(running) = lock(&self.running).as_ref().filter(|running| running.is_playing()) {
-            let why = format!("{} is being played; stop that first", running.name);
+            let why = format!("{} is being played; stop it first", running.name);
             return Err(Refusal::new("refused", why));
         }
         // Refuses symbolic links that leave the folder.
@@ -115,7 +115,8 @@ impl Playing {
         let control = PlaybackControl { progress: progress.clone(), domain, started: Some(tell) };
         let thread = std::thread::Builder::new().name(THREAD.to_owned());
         let thread = thread.spawn(move || control.play(&recording, &node, &options));
-        let thread = thread.map_err(|why| Refusal::failed(format!("no thread: {why}")))?;
+        let thread =
+            thread.map_err(|why| Refusal::failed(format!("cannot start a thread: {why}")))?;
         let length_s = end_ns.saturating_sub(start_ns) as f64 / 1e9;
         // A playback that cannot start has already finished; the error goes to the page.
         match started.recv_timeout(START_WITHIN) {
@@ -127,7 +128,7 @@ impl Playing {
             }
             Ok(Err(why)) => Err(Refusal::new("refused", why)),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(Refusal::failed("the thread that plays has panicked"))
+                Err(Refusal::failed("the playback thread has panicked"))
             }
         }
     }

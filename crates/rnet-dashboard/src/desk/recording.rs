@@ -66,8 +66,8 @@ impl Folder {
                 self.look = None;
             } else if silent >= SILENT_FOR {
                 self.problem = Some(format!(
-                    "{} (--recordings) has not answered for {} s: look whether its file system is mounted, and whether \
-                     the network or disk below it answers",
+                    "{} (--recordings) has not responded for {} s: check that its file system is mounted, \
+                     and that its disk or network responds",
                     folder.display(),
                     silent.as_secs()
                 ));
@@ -99,7 +99,7 @@ struct Start {
 impl Recording {
     /// Lets one recording be begun at a time.
     fn begin(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
-        let already = || Refusal::new("refused", "a recording is being started already");
+        let already = || Refusal::new("refused", "a recording is already being started");
         try_lock(&self.starting).ok_or_else(already)
     }
 
@@ -145,7 +145,7 @@ impl Recording {
             let file = running.file.display();
             return Err(Refusal::new(
                 "refused",
-                format!("{file} is being recorded; stop that first"),
+                format!("{file} is being recorded; stop it first"),
             ));
         }
         let mut selection = Selection::default();
@@ -167,7 +167,7 @@ impl Recording {
     /// `record.stop`.
     pub fn stop(&self) -> Answer {
         let Some(Running { recorder, file, .. }) = lock(&self.running).take() else {
-            return Err(Refusal::new("refused", "nothing is recorded"));
+            return Err(Refusal::new("refused", "no recording is running"));
         };
         Ok(document(&recorder.stop()?, &file))
     }
@@ -192,8 +192,8 @@ fn file_name(name: Option<String>) -> Result<String, Refusal> {
     };
     if !recordings::is_plain(&name) {
         return Err(Refusal::bad(format!(
-            "{name:?} is no name of a recording: letters, digits, -, _ and . of which the first is no ., at most \
-             {MAX_NAME_LEN_BYTES}"
+            "{name:?} is not a valid name for a recording: use up to {MAX_NAME_LEN_BYTES} letters, digits, \
+             -, _ and ., and do not start with ."
         )));
     }
     Ok(if name.ends_with(EXTENSION) { name } else { format!("{name}{EXTENSION}") })
@@ -211,7 +211,7 @@ pub fn trigger(seat: &Seat, fields: Json) -> Answer {
     if !snapshot.servers().iter().any(|server| server.service == TRIGGER_SERVICE) {
         let id = seat.world.options.location.id();
         return Err(Refusal::not_found(format!(
-            "the domain {id} has no black box; rnet blackbox run is one"
+            "domain {id} has no black box; start one with rnet blackbox run"
         )));
     }
     let why = if why.is_empty() { "the dashboard" } else { &why };
@@ -237,7 +237,7 @@ mod tests {
         let again = || panic!("one look is under way");
         assert_eq!(folder.problem(path, begun + SILENT_FOR / 2, again), None);
         let told = folder.problem(path, begun + 2 * SILENT_FOR, again).unwrap();
-        assert!(told.starts_with("/mnt/robot (--recordings) has not answered for 6 s"), "{told}");
+        assert!(told.starts_with("/mnt/robot (--recordings) has not responded for 6 s"), "{told}");
         drop(answer);
         // What it says in the end is the problem then, and no problem once it says so.
         let mut until = |wanted: Option<&str>| {

@@ -91,9 +91,8 @@ impl Seat {
     /// There is none left.
     pub fn go_abroad(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         self.abroad.clone().try_acquire_owned().map_err(|_| {
-            let why = format!(
-                "{MAX_ABROAD} views of pages look at other hosts already; close one of them"
-            );
+            let why =
+                format!("{MAX_ABROAD} views of other hosts are open, the limit; close one of them");
             Refusal::new("limit", why)
         })
     }

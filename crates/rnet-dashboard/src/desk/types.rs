@@ -28,7 +28,7 @@ pub fn form_of(seat: &Seat, fields: Json) -> Answer {
     let found = match (&asked.topic, &asked.service) {
         (Some(topic), None) => of_topic(&snapshot, topic)?,
         (None, Some(service)) => of_service(&snapshot, service, &asked.part)?,
-        _ => return Err(Refusal::bad("type: give a topic, or a service")),
+        _ => return Err(Refusal::bad("type: specify a topic or a service")),
     };
     Ok(json!({"form": form::of(&found)}))
 }
@@ -40,7 +40,7 @@ pub fn of_topic(snapshot: &Snapshot, topic: &str) -> Result<MessageType, Refusal
     let subscriptions = snapshot.subscriptions.iter().filter(|s| s.topic == topic);
     let mut ends = publishers.chain(subscriptions.map(|s| (&s.type_desc, &s.schema))).peekable();
     if ends.peek().is_none() {
-        return Err(Refusal::not_found(format!("there is no topic {topic}")));
+        return Err(Refusal::not_found(format!("topic {topic} does not exist")));
     }
     let typed = ends.find(|(desc, _)| !matches!(desc, TypeDesc::Raw));
     let Some((desc, schema)) = typed else { return Ok(MessageType::Raw) };
@@ -56,7 +56,7 @@ fn of_service(snapshot: &Snapshot, service: &str, part: &str) -> Result<MessageT
         "request" => Some(server.request_type()),
         "reply" => server.reply_type(),
         "feedback" => server.feedback_type(),
-        _ => return Err(Refusal::bad("part is request, reply or feedback")),
+        _ => return Err(Refusal::bad("part must be request, reply or feedback")),
     };
     found.and_then(|of| of.message_type()).ok_or_else(|| {
         Refusal::failed(format!("the {part} type of {service} in {} cannot be read", server.node()))

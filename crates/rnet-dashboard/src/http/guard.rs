@@ -44,7 +44,7 @@ impl Guard {
         };
         let host = one(HOST).unwrap_or("");
         if !self.is_ours(host) {
-            let why = "this server is not reached by that name (--name adds one)";
+            let why = "this server does not accept that host name (add it with --name)";
             return Err((StatusCode::MISDIRECTED_REQUEST, why));
         }
         let site = one(HeaderName::from_static("sec-fetch-site"));
@@ -57,20 +57,23 @@ impl Guard {
                 if !origin.eq_ignore_ascii_case(&ours) && !is_own_form {
                     return Err((
                         StatusCode::FORBIDDEN,
-                        "pages of other sites may not ask this server",
+                        "requests from pages of other sites are not allowed",
                     ));
                 }
             }
             // Browsers name the page that asks.
             None if is_socket && (site.is_some() || mode.is_some()) => {
-                return Err((StatusCode::FORBIDDEN, "a page has to say where it comes from"));
+                return Err((StatusCode::FORBIDDEN, "the Origin header is missing"));
             }
             None => {}
         }
         // What another site embeds; following a link is fine.
         let is_foreign = matches!(site, Some("cross-site" | "same-site"));
         if is_foreign && mode != Some("navigate") {
-            return Err((StatusCode::FORBIDDEN, "pages of other sites may not ask this server"));
+            return Err((
+                StatusCode::FORBIDDEN,
+                "requests from pages of other sites are not allowed",
+            ));
         }
         Ok(())
     }

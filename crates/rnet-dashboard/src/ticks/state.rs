@@ -276,7 +276,7 @@ impl StatePlotSink {
             };
             match picked.map(|value| number(&value)) {
                 Ok(Some(number)) => self.buckets.add(at_s.min(unix_now_s()), number),
-                Ok(None) => self.buckets.miss("the value is no number"),
+                Ok(None) => self.buckets.miss("the value is not a number"),
                 Err(why) => self.buckets.miss(&why),
             }
         }

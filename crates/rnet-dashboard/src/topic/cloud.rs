@@ -77,7 +77,7 @@ pub fn cloud(heard: &Heard<'_>, bytes: &[u8], max_points: usize) -> Result<Drawn
             let data = packed(&data, cloud.size("row_step"), row);
             Ok(drawn(max_points, &Points::new(&data, stride, &cloud.frame_id(), fields)?))
         }
-        other => Err(format!("{} is no point cloud", other.unwrap_or("raw"))),
+        other => Err(format!("{} is not a point cloud", other.unwrap_or("raw"))),
     }
 }
 

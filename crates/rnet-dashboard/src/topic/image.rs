@@ -67,7 +67,7 @@ pub fn image(heard: &Heard<'_>, bytes: &[u8], max_px: usize) -> Result<Drawn, St
             let image = ros2::Fields::decode(heard, bytes)?;
             compressed(&image.bytes("data"), &image.text("format"), &image.frame_id())
         }
-        other => Err(format!("{} is no image that can be shown", other.unwrap_or("raw"))),
+        other => Err(format!("{} is not a supported image type", other.unwrap_or("raw"))),
     }
 }
 
@@ -118,12 +118,12 @@ fn format_of(data: &[u8]) -> Option<&'static str> {
 
 fn compressed(data: &[u8], format: &str, frame_id: &str) -> Result<Drawn, String> {
     let encoding = format_of(data).ok_or_else(|| {
-        format!("images of format {format:?} cannot be shown; JPEG, PNG and WebP can")
+        format!("image format {format:?} is not supported; JPEG, PNG and WebP are")
     })?;
     let len = data.len();
     if len > MAX_COMPRESSED_LEN_BYTES {
         return Err(format!(
-            "it has {len} bytes, and at most {MAX_COMPRESSED_LEN_BYTES} are shown"
+            "it has {len} bytes, more than the {MAX_COMPRESSED_LEN_BYTES} that the dashboard shows"
         ));
     }
     let head = json!({
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(compressed(b"\x89PNG\r\n", "jpeg", "").unwrap().0["encoding"], "png");
         assert_eq!(compressed(b"RIFF\0\0\0\0WEBP", "", "").unwrap().0["encoding"], "webp");
         let why = compressed(b"\0\0\0\0", "16UC1; compressedDepth", "").unwrap_err();
-        assert!(why.contains("\"16UC1; compressedDepth\" cannot be shown"), "{why}");
+        assert!(why.contains("\"16UC1; compressedDepth\" is not supported"), "{why}");
         let long = [&jpeg[..], &[0; MAX_COMPRESSED_LEN_BYTES]].concat();
         assert!(compressed(&long, "jpeg", "").is_err());
     }

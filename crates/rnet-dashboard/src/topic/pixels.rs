@@ -125,7 +125,7 @@ impl Raster<'_> {
             return Err("the image has no pixels".to_owned());
         }
         let layout = Layout::of(self.encoding)
-            .ok_or_else(|| format!("pixels of encoding {:?} cannot be shown", self.encoding))?;
+            .ok_or_else(|| format!("pixel encoding {:?} is not supported", self.encoding))?;
         self.check(layout)?;
         let stride = stride(self.width, self.height, max_px);
         let (columns, rows) = (self.width.div_ceil(stride), self.height.div_ceil(stride));

@@ -58,7 +58,7 @@ impl TopicSink for PlotSink {
         match read {
             // A stamp may be of any time, and one of the future would hide all that is of now.
             Ok(Some(x)) => self.buckets.add(sent_s.min(unix_now_s()), x),
-            Ok(None) => self.buckets.miss("the message has nothing there"),
+            Ok(None) => self.buckets.miss("the message has no value there"),
             Err(why) => self.buckets.miss(&why),
         }
     }

@@ -375,7 +375,7 @@ fn it_ends_promptly_though_pages_and_connections_are_open() {
     page.sub(what("figures"));
     let idle = connect(address);
     dashboard.stop();
-    assert_eq!(page.closing(), Some((CloseCode::Away, "the server ends".to_owned())));
+    assert_eq!(page.closing(), Some((CloseCode::Away, "the server is shutting down".to_owned())));
     drop(idle);
     assert!(std::net::TcpStream::connect(address).is_err());
 }

@@ -77,7 +77,7 @@ fn another_host_has_its_row_and_its_nodes_and_a_link_that_hangs_is_named() {
     said.send(&says(3600, Cause::Credit)).unwrap();
     let is_held = |row: &Json| row["held_back"] == json!(["/image"]);
     page.data(figures, |data| of_laptop(data, is_held));
-    unwell(&dashboard, "the way to host laptop is full: /image wait");
+    unwell(&dashboard, "the link to host laptop is saturated: /image wait");
 
     said.send(&says(-60, Cause::Unspecified)).unwrap();
     page.data(figures, |data| of_laptop(data, |row| row["state"] == "unknown"));
@@ -177,7 +177,7 @@ fn a_host_that_is_not_there_is_named_and_what_looks_at_hosts_is_bounded() {
     }
     let mut other = Page::open(&dashboard);
     let last = other.sub(ask);
-    assert!(trouble(&mut other, last).contains("32 views of pages look at other hosts already"));
+    assert!(trouble(&mut other, last).contains("32 views of other hosts are open"));
     page.ask(json!({"op": "unsub", "sub": looks[0]}));
     while !trouble(&mut other, last).contains("home on host desk, which is not reachable") {}
 }

@@ -486,7 +486,7 @@ fn recordings_are_listed_downloaded_and_played() {
     // Somebody publishes the topic.
     let refused = page.ask(json!({"op": "play.start", "name": "drive.mcap"}));
     let why = refused["error"]["message"].as_str().unwrap();
-    assert!(why.contains("/twist is published by /imu"), "{why}");
+    assert!(why.contains("/twist is already published by /imu"), "{why}");
     drop(pumping);
     let arm = place.node("arm");
     let mut heard = arm.subscriber::<Twist>("/twist").unwrap();

@@ -69,7 +69,7 @@ pub fn get(live: &Live, names: &[String]) -> Result<Vec<Parameter>, String> {
 pub fn set(live: &Live, parameter: &Parameter) -> Result<(), String> {
     let wrong = |why: String| format!("the parameter {:.255} was not set: {why}", parameter.name);
     let text = |error: rnet::Error| wrong(error.to_string());
-    let unknown = || wrong("no node has declared it".to_owned());
+    let unknown = || wrong("it is not declared by any node".to_owned());
     let state = state(live)?.ok_or_else(unknown)?;
     let params = state.params().map_err(text)?;
     let info = params.iter().find(|info| name(info) == parameter.name).ok_or_else(unknown)?;
@@ -113,7 +113,7 @@ fn value_of(value: &Json, said: Option<&str>, kind: ParamKind) -> Result<Value, 
     Ok(match value {
         Json::Bool(value) => Value::Bool(*value),
         Json::String(text) if said == Some("byte_array") => {
-            Value::Bytes(BASE64.decode(text).map_err(|error| format!("it is no base64: {error}"))?)
+            Value::Bytes(BASE64.decode(text).map_err(|error| format!("it is not base64: {error}"))?)
         }
         Json::String(text) => Value::Str(text.clone()),
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
@@ -131,6 +131,6 @@ fn value_of(value: &Json, said: Option<&str>, kind: ParamKind) -> Result<Value, 
             let items = items.iter().map(|item| value_of(item, None, kind));
             Value::List(items.collect::<Result<_, _>>()?)
         }
-        Json::Null | Json::Object(_) => return Err("it is no value of a parameter".to_owned()),
+        Json::Null | Json::Object(_) => return Err("it is not a valid parameter value".to_owned()),
     })
 }

@@ -30,12 +30,10 @@ impl Publishers {
     pub fn open(&self, live: &Live, client: u64, channel: &ClientChannel) -> Result<(), String> {
         let ClientChannel { topic, encoding, .. } = channel;
         if ![PROTOBUF, JSON].contains(&encoding.as_str()) {
-            return Err(format!(
-                "the encoding {encoding:.40?} is not known; protobuf and json are"
-            ));
+            return Err(format!("unknown encoding {encoding:.40?}; use protobuf or json"));
         }
         if topic.starts_with(RESERVED) {
-            return Err("topics below /_rnet are robot-net's own".to_owned());
+            return Err("topics below /_rnet are reserved for robot-net".to_owned());
         }
         let domain = live.options.location.domain().map_err(|error| error.to_string());
         let snapshot = domain?.topic_snapshot(topic).map_err(|error| error.to_string())?;
@@ -92,7 +90,7 @@ fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, 
             return Ok(described.unwrap_or_else(|| ty.clone()));
         }
         return Err(format!(
-            "messages of {topic} are {name}, and the client has {schema_name:.80}"
+            "messages of {topic} have the type {name}, but the client sends {schema_name:.80}"
         ));
     }
     if let Some(ty) = described.or_else(|| shape::built_in(schema_name)) {
@@ -102,6 +100,7 @@ fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, 
         return Ok(MessageType::Raw);
     }
     Err(format!(
-        "the type {schema_name:.80?} is neither described by the client, nor known of {topic}, nor built in"
+        "unknown type {schema_name:.80?}: the client does not describe it, {topic} does not have it, and it \
+         is not built in"
     ))
 }

@@ -87,20 +87,23 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
             (r#"{"op":"selfDestruct"}"#, "selfDestruct"),
             (
                 r#"{"op":"subscribe","subscriptions":[{"id":1,"channelId":4294967295}]}"#,
-                "no channel",
+                "does not exist",
             ),
-            (r#"{"op":"unsubscribe","subscriptionIds":[77]}"#, "no subscription 77"),
+            (r#"{"op":"unsubscribe","subscriptionIds":[77]}"#, "subscription 77 does not exist"),
             (r#"{"op":"unadvertise","channelIds":[5]}"#, "not advertised"),
         ] {
             viewer.0.send(Message::text(text)).unwrap();
             told(&mut viewer, why);
         }
         for (bytes, why) in [
-            (&[0x77][..], "119 is not known"),
+            (&[0x77][..], "unknown binary operation 119"),
             (&[1, 9, 0, 0, 0, 1, 2], "channel 9 was not advertised"),
-            (&[2, 1, 0], "too early"),
-            (&[2, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 1], "too early"),
-            (&[3, 0, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "nothing to play"),
+            (&[2, 1, 0], "too short"),
+            (&[2, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 1], "too short"),
+            (
+                &[3, 0, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                "playback is not available",
+            ),
         ] {
             viewer.binary(&[bytes]);
             told(&mut viewer, why);
@@ -108,7 +111,7 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
         let long =
             format!(r#"{{"op":"getParameters","parameterNames":["{}"]}}"#, "x".repeat(1 << 20));
         viewer.0.send(Message::text(long)).unwrap();
-        told(&mut viewer, "1048576 at most");
+        told(&mut viewer, "at most 1048576");
         // What is understood and refused is told as often as it is asked.
         for _ in 0..64 {
             viewer
@@ -116,7 +119,7 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
             told(&mut viewer, "/x was not set");
         }
         let _ = (0..64).try_for_each(|_| viewer.0.send(Message::binary(vec![0x77])));
-        assert!(viewer.closed().contains("too many frames"));
+        assert!(viewer.closed().contains("too many invalid frames"));
     });
 }
 
@@ -196,22 +199,21 @@ fn requests_that_are_many_or_twice_are_bounded() {
         let channel = viewer.channel("/note");
         viewer.subscribe(1, &channel);
         viewer.subscribe(1, &channel);
-        viewer
-            .said("status", |said| said["message"].as_str().unwrap().contains("is there already"));
+        viewer.said("status", |said| said["message"].as_str().unwrap().contains("already exists"));
         viewer.subscribe(2, &channel);
         viewer.said("status", |said| {
-            said["message"].as_str().unwrap().contains("subscribed to already")
+            said["message"].as_str().unwrap().contains("already subscribed")
         });
         let channels: Vec<_> = (0..300)
             .map(|id| json!({"id": id, "topic": format!("/t{id}"), "encoding": "json", "schemaName": ""}))
             .collect();
         viewer.send(&json!({"op": "advertise", "channels": channels}));
         viewer.said("status", |said| {
-            said["message"].as_str().unwrap().contains("256 channels at most")
+            said["message"].as_str().unwrap().contains("at most 256 channels")
         });
         for (topic, encoding, why) in [
             ("/x", "cdr", "cdr"),
-            ("/_rnet/log", "json", "robot-net's own"),
+            ("/_rnet/log", "json", "reserved for robot-net"),
             ("not a topic", "json", "topic"),
         ] {
             let mut viewer = Viewer::of(server);

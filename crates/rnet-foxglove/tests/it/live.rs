@@ -111,7 +111,7 @@ fn what_comes_later_is_advertised_and_what_goes_is_not_any_more() {
         viewer.until(|message| match message {
             tungstenite::Message::Binary(bytes) => (bytes[0] == 4).then_some(()),
             message => {
-                refused |= message.to_text().unwrap().contains("no subscription");
+                refused |= message.to_text().unwrap().contains("does not exist");
                 None
             }
         });
@@ -277,7 +277,7 @@ fn services_are_called_and_their_failures_told() {
     assert_eq!(reply["x"], 8.0);
     let negative = Vector3 { x: -1.0, ..Vector3::default() }.encode_to_vec();
     let wrong: [(u32, &str, &[u8], &str); 2] =
-        [(2, "protobuf", &negative, "below zero"), (3, "json", b"[", "no JSON")];
+        [(2, "protobuf", &negative, "below zero"), (3, "json", b"[", "not valid JSON")];
     for (number, encoding, data, why) in wrong {
         call(&mut viewer, number, encoding, data);
         let said = viewer.said("serviceCallFailure", |said| said["callId"] == number);
@@ -285,7 +285,7 @@ fn services_are_called_and_their_failures_told() {
     }
     viewer.binary(&[&[2], &[9; 4], &[4, 0, 0, 0], &[4, 0, 0, 0], b"json{}"]);
     let said = viewer.said("serviceCallFailure", |said| said["callId"] == 4);
-    assert!(said["message"].as_str().unwrap().contains("no service"), "{said}");
+    assert!(said["message"].as_str().unwrap().contains("does not exist"), "{said}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(super) fn topic(
         .pairs()
         .any(|pair| pair.subscription.node == b && pair.publisher.node == a && pair.is_matched());
     if reverse {
-        findings.note("match", format!("the other way round they do talk: {b} hears {a}"));
+        findings.note("match", format!("the other direction works: {b} receives from {a}"));
     }
 }
 

@@ -16,7 +16,7 @@ pub fn types(findings: &mut Findings, snapshot: &Snapshot, of_host: impl Fn(&str
         findings.problem(
             "type",
             format!("the client in {client} cannot call {service} of {server}: the request types differ: {detail}"),
-            "use the same request type on both sides; rnet service list -t shows that of the server",
+            "use the same request type on both sides; rnet service list -t shows the type of the server",
         );
     }
 }

@@ -78,12 +78,18 @@ impl FieldPath {
                     let known: Vec<&str> = map.keys().map(String::as_str).collect();
                     format!("{at} has no field {name:?}; it has {}", known.join(", "))
                 }),
-                (Step::Field(name), _) => Err(format!("{at} is no struct and has no {name:?}")),
-                (Step::Index(i), Value::Array(items)) => items
-                    .get(*i)
-                    .ok_or_else(|| format!("{at} has {} elements and no [{i}]", items.len())),
-                (Step::Index(i), _) => Err(format!("{at} is no array and has no [{i}]")),
-                (Step::Key(key), _) => Err(format!("{at} is no map and has no [{key:?}]")),
+                (Step::Field(name), _) => {
+                    Err(format!("{at} is not a struct, so it has no field {name:?}"))
+                }
+                (Step::Index(i), Value::Array(items)) => items.get(*i).ok_or_else(|| {
+                    format!("{at} has {} elements, so [{i}] does not exist", items.len())
+                }),
+                (Step::Index(i), _) => {
+                    Err(format!("{at} is not an array, so [{i}] does not exist"))
+                }
+                (Step::Key(key), _) => {
+                    Err(format!("{at} is not a map, so [{key:?}] does not exist"))
+                }
             };
             value = next?;
             at = match step {
@@ -111,9 +117,9 @@ mod tests {
         assert_eq!(pick("m[1][0]"), Ok(json!(2)));
         assert!(pick("a.c").unwrap_err().contains("it has b"));
         assert!(pick("a.b[2]").unwrap_err().contains("2 elements"));
-        assert!(pick("a[0]").unwrap_err().contains("no array"));
-        assert!(pick("a.b.c").unwrap_err().contains("no struct"));
-        assert!(pick("a[\"k.[]\"]").unwrap_err().contains("no map"));
+        assert!(pick("a[0]").unwrap_err().contains("not an array"));
+        assert!(pick("a.b.c").unwrap_err().contains("not a struct"));
+        assert!(pick("a[\"k.[]\"]").unwrap_err().contains("not a map"));
         for bad in ["", ".", "a.", "a[", "a[]", "a[1]b", "[1]", "a[\"x]", "a[\"x\"b]"] {
             assert!(bad.parse::<FieldPath>().is_err(), "{bad}");
         }

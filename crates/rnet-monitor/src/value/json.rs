@@ -55,7 +55,7 @@ pub fn message_to_json_with(
         MessageType::Raw => Ok(base64(bytes).into()),
         MessageType::Plain(plain) if plain.accepts_len(bytes.len()) => Ok(plain.format(bytes)),
         MessageType::Plain(plain) => {
-            Err(format!("it has {} bytes, and {} has {}", bytes.len(), plain.name, plain.size))
+            Err(format!("it has {} bytes, but {} has {}", bytes.len(), plain.name, plain.size))
         }
         MessageType::Protobuf(schema) => {
             let message = Dynamic::decode(schema, bytes).map_err(|error| error.to_string())?;
@@ -74,7 +74,7 @@ pub fn base64(bytes: &[u8]) -> String {
 /// # Errors
 /// In words, why it is none.
 pub fn from_base64(text: &str) -> Result<Vec<u8>, String> {
-    BASE64.decode(text).map_err(|e| format!("no base64: {e}"))
+    BASE64.decode(text).map_err(|e| format!("not base64: {e}"))
 }
 
 #[cfg(test)]

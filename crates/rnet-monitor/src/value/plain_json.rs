@@ -25,7 +25,8 @@ pub fn encode(plain: &PlainType, value: &Value) -> Result<Vec<u8>, String> {
     }
     let bytes = encoded(&value)?;
     described.check(&bytes).map_err(|error| {
-        let given = "give the data as \"_data\": [0, 255, …], or as many zeros by \"_data_len\"";
+        let given =
+            "pass the data as \"_data\": [0, 255, …], or the number of zero bytes as \"_data_len\"";
         format!("{error}; {given}")
     })?;
     Ok(bytes)

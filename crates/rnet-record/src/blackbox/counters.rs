@@ -116,7 +116,7 @@ impl Counters {
             }
         });
         if let Err(error) = looked.and_then(|()| self.count(Some(bell))) {
-            bell.note(format!("deaths, losses and deadlines are not seen: {error}"));
+            bell.note(format!("deaths, losses and missed deadlines cannot be monitored: {error}"));
         }
     }
 

@@ -15,7 +15,7 @@ use crate::error::{RecordError, Result};
 pub(super) fn trim(folder: &Path, prefix: &str, max: u64, bell: &Bell) {
     let mut files = match files(folder, prefix) {
         Ok(files) => files,
-        Err(error) => return bell.note(format!("old files are not removed: {error}")),
+        Err(error) => return bell.note(format!("cannot remove old files: {error}")),
     };
     let mut len: u64 = files.iter().map(|(_, len)| len).sum();
     files.pop();
@@ -113,8 +113,8 @@ impl Folder {
     pub fn create(&self, dir: &Path) -> io::Result<()> {
         if !self.has_disk() {
             return Err(io::Error::other(
-                "the folder is not on the disk on which it was at the start: mount that again; where files may go to the \
-                 disk on which it is now, start the black box again",
+                "the folder is not on the same disk as at the start: mount that disk again; to write to the \
+                 present disk, restart the black box",
             ));
         }
         fs::create_dir_all(dir)
@@ -139,7 +139,7 @@ impl Folder {
         let room = rustix::fs::statvfs(&self.path).ok()?;
         (room.f_bavail.saturating_mul(room.f_frsize) < ring_bytes).then(|| {
             format!(
-                "{} has less room than the {ring_bytes} bytes that a file of the ring may take",
+                "{} has less free space than the {ring_bytes} bytes that a file may need",
                 self.path.display()
             )
         })
@@ -171,7 +171,7 @@ mod tests {
         // As if the disk of this path had been another, which is unplugged.
         folder.device = Path::new("/proc").metadata().ok().map(|proc| proc.dev());
         let error = folder.make().unwrap_err().to_string();
-        assert!(error.contains("a/b") && error.contains("mount that again"), "{error}");
+        assert!(error.contains("a/b") && error.contains("mount that disk again"), "{error}");
         assert!(folder.create(&path.join("window")).is_err() && !base.exists());
         assert_eq!(folder.why_not(0), Some(error));
     }

@@ -30,7 +30,7 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
     if waiting.is_empty()
         && let (Some(first), Some(last)) = (left.first(), left.last())
     {
-        let why = "the black box had been killed".to_owned();
+        let why = "the black box was killed".to_owned();
         let fired = Fired { name: "recover".to_owned(), why, at_ns: last.to_ns };
         let before = Duration::from_nanos(last.to_ns - first.from_ns.min(last.to_ns));
         let mut window =
@@ -73,7 +73,7 @@ pub(super) fn take_over(
         window.note_ended(left);
         let its = take_all(&mut window, left, bell);
         taken = std::mem::replace(&mut taken, Ok(())).and(its);
-        bell.note(format!("{} is written now: its box had ended", window.pending().file));
+        bell.note(format!("{} is written now: its black box had exited", window.pending().file));
         // It lacks what could not be copied.
         window.end()
     };

@@ -40,9 +40,10 @@ impl Ring {
         made.map_err(|error| RecordError::file("create", &dir, error))?;
         // Anybody may make directories there: what is recorded is for nobody else to read or to lay out.
         let there = std::fs::symlink_metadata(&dir);
-        let there = there.map_err(|error| RecordError::file("look at", &dir, error))?;
+        let there = there.map_err(|error| RecordError::file("inspect", &dir, error))?;
         if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
-            let what = format!("{} is not a directory of this user; remove it", dir.display());
+            let what =
+                format!("{} is not a directory owned by this user; remove it", dir.display());
             return Err(RecordError::Options(what));
         }
         let path = dir.join("lock");
@@ -54,7 +55,7 @@ impl Ring {
                 let said = std::fs::read_to_string(&path).unwrap_or_default();
                 let pid = said.split(' ').next().unwrap_or_default();
                 return Err(RecordError::Options(format!(
-                    "a black box of the domain {} runs already (process {}); a domain has one",
+                    "a black box already runs in domain {} (process {}); a domain can have only one",
                     location.id(),
                     pid.trim(),
                 )));

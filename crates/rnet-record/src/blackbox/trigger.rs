@@ -87,16 +87,22 @@ fn field(text: &str) -> Result<What, String> {
     let number = rest[sign.len()..].trim();
     let limit: f64 = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
     if limit.is_nan() {
-        return Err("nothing can be compared with nan".to_owned());
+        return Err("values cannot be compared with nan".to_owned());
     }
     let path = path.trim();
     let base = path.rfind('/').unwrap_or(0);
     let (topic, field) = match path[base..].find('.') {
         Some(dot) => (&path[..base + dot], &path[base + dot + 1..]),
-        None => return Err(format!("{path:?} names no field, as /battery.voltage does")),
+        None => {
+            return Err(format!(
+                "{path:?} does not name a field; write TOPIC.FIELD, such as /battery.voltage"
+            ));
+        }
     };
     if field.is_empty() {
-        return Err(format!("{path:?} names no field, as /battery.voltage does"));
+        return Err(format!(
+            "{path:?} does not name a field; write TOPIC.FIELD, such as /battery.voltage"
+        ));
     }
     let topic = TopicName::new(topic).map_err(|error| error.to_string())?.as_str().to_owned();
     Ok(What::Field { topic, field: field.to_owned(), op: Op(sign), limit })
@@ -163,8 +169,8 @@ mod tests {
     fn what_means_nothing_is_told() {
         for (text, why) in [
             ("", "death [NODE]"),
-            ("/battery < 21", "names no field"),
-            ("/battery. < 21", "names no field"),
+            ("/battery < 21", "does not name a field"),
+            ("/battery. < 21", "does not name a field"),
             ("/.x < 21", "name"),
             ("/a b.x < 21", "name"),
             ("/a.x", "OP one of"),

@@ -148,9 +148,7 @@ impl Window {
         if lacks_ns > QUIET.as_nanos() as u64 {
             let lacks_s = lacks_ns as f64 / 1e9;
             let before = self.pending.incomplete.iter().map(|before| format!("{before}; "));
-            let why = format!(
-                "its black box ended before its time, and recorded nothing in the last {lacks_s:.1} s of it"
-            );
+            let why = format!("its black box exited early, so the last {lacks_s:.1} s are missing");
             self.lack(before.chain([why]).collect());
         }
     }
@@ -198,7 +196,7 @@ impl Window {
         self.failed = None;
         if let Err(error) = self.save().and_then(|()| self.copy(ring)) {
             bell.note(format!(
-                "{} waits for room, and the ring forgets meanwhile: {error}",
+                "{} is waiting for disk space, and the ring overwrites its data meanwhile: {error}",
                 self.dir.display()
             ));
             self.failed = Some((Instant::now(), error.to_string()));
@@ -230,7 +228,7 @@ impl Window {
         }
         let lacks_s = gone.iter().sum::<u64>() as f64 / 1e9;
         let why = self.hindered.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        self.lack(format!("the ring forgot {lacks_s:.1} s of it before that was copied{why}"));
+        self.lack(format!("the ring overwrote {lacks_s:.1} s of it before they were copied{why}"));
     }
 
     /// Why something of it could not be written at the last try.
@@ -354,8 +352,8 @@ pub fn finish(over: &Over, bell: &Bell) -> std::result::Result<Option<PathBuf>, 
         }
         Err(error) => {
             return Err(format!(
-                "cannot read {}: {error}; if it is damaged, make a file of the {} parts beside it with rnet bag merge, \
-                 and remove the folder",
+                "cannot read {}: {error}; if it is damaged, merge the {} parts next to it with rnet bag \
+                 merge, and remove the folder",
                 dir.join(PENDING).display(),
                 parts.len()
             ));
@@ -371,7 +369,7 @@ pub fn finish(over: &Over, bell: &Bell) -> std::result::Result<Option<PathBuf>, 
         let unread = write(&parts, &new, (&pending.fired, incomplete), graph);
         let unread = unread.map_err(|error| error.to_string())?;
         for what in unread {
-            bell.note(format!("{} lacks what cannot be read: {what}", file.display()));
+            bell.note(format!("{} lacks data that cannot be read: {what}", file.display()));
         }
         let put = fs::rename(&new, &file)
             .and_then(|()| fs::File::open(file.parent().unwrap_or(dir))?.sync_all());
@@ -397,7 +395,7 @@ fn read(dir: &Path) -> io::Result<Pending> {
     let is_name = Path::new(&pending.file).file_name() == Some(pending.file.as_ref());
     match is_name && !pending.fired.is_empty() {
         true => Ok(pending),
-        false => Err(io::Error::other("it names no file beside the folder, or no trigger")),
+        false => Err(io::Error::other("it does not name a file next to the folder, or a trigger")),
     }
 }
 

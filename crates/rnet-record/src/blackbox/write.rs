@@ -88,7 +88,7 @@ pub fn write(
         (why, []) => why.map(str::to_owned),
         (why, [first, ..]) => {
             let why = why.map(|why| format!("{why}; ")).unwrap_or_default();
-            Some(format!("{why}what cannot be read is not in it: {first}"))
+            Some(format!("{why}it lacks data that cannot be read: {first}"))
         }
     };
     for fired in fired {

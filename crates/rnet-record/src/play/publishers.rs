@@ -23,7 +23,8 @@ const LOOK: Duration = Duration::from_millis(1);
 pub enum PlayError {
     /// Somebody publishes the topic.
     #[error(
-        "{topic} is published by {node}; play it under another name with a remapping, leave it out (of /clock: without --clock), or force it"
+        "{topic} is already published by {node}; remap it to another name, exclude it (for /clock: omit \
+         --clock), or force it"
     )]
     Published {
         /// The topic.
@@ -43,7 +44,7 @@ pub enum PlayError {
         error: SourceError,
     },
     /// Two topics that differ in their lane get the same name.
-    #[error("{topic} would be of both lanes")]
+    #[error("{topic} would have both lanes")]
     Lanes {
         /// The topic.
         topic: String,

@@ -48,7 +48,7 @@ impl Block {
             false => match input.head(self.offset, self.end)? {
                 Some(head) => self.loose(input, &head, channels),
                 None => {
-                    let why = "a record is said to begin here, and the file ends before it";
+                    let why = "a record should begin here, but the file ends before it";
                     Err(ReadError::new(self.offset, Problem::Index(why.to_owned())))
                 }
             },

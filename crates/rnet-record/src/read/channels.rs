@@ -144,7 +144,8 @@ impl Channel {
                 MessageType::try_from(desc).map_err(|error| failed(error.to_string()))
             }
             (ros2::CDR, other) => Err(failed(format!(
-                "{} is described as {other:?}, and {:?} is read; record it with that, as rosbag2 does for .msg files",
+                "{} is described as {other:?}, but only {:?} is supported; record it with that, as rosbag2 \
+                 does for .msg files",
                 schema.name,
                 ros2::ROS2MSG
             ))),
@@ -189,7 +190,7 @@ impl Channels {
             Record::Schema { header, data } => {
                 let records::SchemaHeader { id, name, encoding } = header;
                 if id == 0 {
-                    let why = "0 is no id of a schema".to_owned();
+                    let why = "0 is not a valid schema id".to_owned();
                     let what = super::error::RecordName(records::op::SCHEMA);
                     return Err(ReadError::new(offset, Problem::Record { what, why }));
                 }

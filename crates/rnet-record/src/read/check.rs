@@ -199,7 +199,7 @@ impl Check<'_> {
             if self.is_ours && !self.is_new(message) {
                 let (id, now) = (message.channel_id, message.sequence);
                 let topic = self.channels.get(id).map_or("", |channel| &channel.topic);
-                let why = format!("message {now} of {topic} (channel {id}) is there twice");
+                let why = format!("message {now} of {topic} (channel {id}) is duplicated");
                 self.lie(head.offset, why);
             }
         }
@@ -230,7 +230,7 @@ impl Check<'_> {
         if times != (said.message_start_time, said.message_end_time) {
             let (from, to) = (said.message_start_time, said.message_end_time);
             let why = format!(
-                "the chunk says that its messages are of the times {from} to {to}, and they are of {} to {}",
+                "the chunk claims messages from {from} to {to}, but they are from {} to {}",
                 times.0, times.1
             );
             self.lie(head.offset, why);
@@ -272,7 +272,8 @@ impl Check<'_> {
         found.sort_unstable();
         if said != found {
             let why = format!(
-                "the message index of channel {id} names {} messages of the chunk before it, which has {} there or elsewhere",
+                "the message index of channel {id} lists {} messages of the preceding chunk, which has {} \
+                 or has them at other offsets",
                 said.len(),
                 found.len()
             );
@@ -289,8 +290,10 @@ impl Check<'_> {
             return;
         }
         for (id, messages) in chunk.messages {
-            let why =
-                format!("{} messages of channel {id} are in no message index", messages.len());
+            let why = format!(
+                "{} messages of channel {id} are missing from the message index",
+                messages.len()
+            );
             self.lie(chunk.offset, why);
         }
     }
@@ -336,19 +339,22 @@ impl Check<'_> {
             match self.seen.chunks.remove(&offset) {
                 Some(seen) if seen == *said => {}
                 Some(_) => {
-                    self.lie(offset, "it describes this chunk, and not as it is".to_owned());
+                    self.lie(offset, "it describes this chunk incorrectly".to_owned());
                 }
-                None => self.lie(offset, "it names a chunk here, which cannot be read".to_owned()),
+                None => self.lie(offset, "it lists a chunk here, which cannot be read".to_owned()),
             }
         }
         if !summary.chunks.is_empty() {
             for (offset, _) in std::mem::take(&mut self.seen.chunks) {
-                self.lie(offset, "it does not name this chunk".to_owned());
+                self.lie(offset, "it does not list this chunk".to_owned());
             }
         }
         for said in &summary.metadata {
             if self.seen.metadata.get(&said.offset) != Some(&said.name) {
-                self.lie(said.offset, format!("it names Metadata {:?} here", said.name));
+                self.lie(
+                    said.offset,
+                    format!("it lists Metadata {:?} here, which does not exist", said.name),
+                );
             }
         }
     }
@@ -373,7 +379,7 @@ impl Check<'_> {
             channel_count: said.channel_count,
         };
         if seen != *said {
-            self.lie(at, format!("the statistics say that {}", differences(said, &seen)));
+            self.lie(at, format!("the statistics are wrong: {}", differences(said, &seen)));
         }
     }
 }
@@ -386,28 +392,27 @@ fn differences(said: &Statistics, seen: &Statistics) -> String {
         ("metadata records", said.metadata_count.into(), seen.metadata_count.into()),
         ("attachments", said.attachment_count.into(), seen.attachment_count.into()),
     ];
-    let sums = sums.into_iter().map(|(what, said, seen)| {
-        (said, seen, format!("there are {said} {what}, and there are {seen}"))
-    });
+    let sums = sums
+        .into_iter()
+        .map(|(what, said, seen)| (said, seen, format!("{said} {what} instead of {seen}")));
     let times = [
         ("first", said.message_start_time, seen.message_start_time),
         ("last", said.message_end_time, seen.message_end_time),
     ];
     let times = times.into_iter().map(|(which, said, seen)| {
-        let text =
-            format!("the {which} message was logged at {said} ns, and that was at {seen} ns");
+        let text = format!("the {which} message at {said} ns instead of {seen} ns");
         (said, seen, text)
     });
     let counts = seen.channel_message_counts.iter().map(|(id, seen)| {
         let said = said.channel_message_counts.get(id).copied().unwrap_or(0);
-        (said, *seen, format!("channel {id} has {said} messages, and it has {seen}"))
+        (said, *seen, format!("channel {id} with {said} messages instead of {seen}"))
     });
     let all = sums.chain(times).chain(counts).filter(|(said, seen, _)| said != seen);
     let mut all: Vec<String> = all.map(|(.., text)| text).collect();
     let more = all.len().saturating_sub(MAX_TOLD);
     all.truncate(MAX_TOLD);
     if more > 0 {
-        all.push(format!("{more} more are different"));
+        all.push(format!("{more} more differences"));
     }
     all.join("; ")
 }

@@ -56,7 +56,7 @@ fn decompress(header: &ChunkHeader, data: &[u8]) -> Result<Vec<u8>, Problem> {
         true => Ok(records),
         false => {
             let more = if len > said { "more" } else { "less" };
-            Err(failed(format!("it holds {more} than the {said} bytes it says")))
+            Err(failed(format!("it contains {more} than the declared {said} bytes")))
         }
     }
 }

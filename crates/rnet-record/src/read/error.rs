@@ -26,13 +26,12 @@ impl ReadError {
 #[non_exhaustive]
 pub enum Problem {
     /// It does not begin as MCAP files do.
-    #[error(
-        "this is no MCAP file: it does not begin with the eight bytes that all of them begin with"
-    )]
+    #[error("not an MCAP file: it does not begin with the MCAP magic bytes")]
     NotMcap,
     /// It was written by a recorder with a later format.
     #[error(
-        "the recording is of version {found}, and this program reads up to version {known}; use a newer one"
+        "the recording has format version {found}, but this program reads up to version {known}; use a \
+         newer rnet"
     )]
     Version {
         /// That of the file.
@@ -41,9 +40,7 @@ pub enum Problem {
         known: u32,
     },
     /// It ends inside of a record.
-    #[error(
-        "the file ends inside of a {what} record, which has {len} bytes, and {there} of them are there"
-    )]
+    #[error("the file ends within a {what} record: {there} of its {len} bytes exist")]
     Cut {
         /// What is cut.
         what: RecordName,
@@ -53,7 +50,9 @@ pub enum Problem {
         there: u64,
     },
     /// The head of a chunk and the index say different things.
-    #[error("the head of the chunk here says {what} of {said} bytes, and the index Chunk of {len}")]
+    #[error(
+        "the record header here says {what} with {said} bytes, but the index says Chunk with {len}"
+    )]
     Head {
         /// The kind of record that the head says.
         what: RecordName,
@@ -63,16 +62,16 @@ pub enum Problem {
         len: u64,
     },
     /// The head of a record is damaged, and the index says where the next one begins.
-    #[error("no record can be read here; reading continues at byte {next}, by the index")]
+    #[error("the record here cannot be read; reading continues at byte {next}, found in the index")]
     Skipped {
         /// Where reading continues.
         next: u64,
     },
     /// It ends without the records that end a file.
-    #[error("the file ends without a footer: it is still written, or whoever wrote it was killed")]
+    #[error("the file ends without a footer: it is still being written, or its writer was killed")]
     NoEnd,
     /// It has no index, which MCAP allows.
-    #[error("the file has no index of its chunks, or no statistics")]
+    #[error("the file has no chunk index or no statistics")]
     NoIndex,
     /// A record means nothing.
     #[error("a {what} record cannot be read: {why}")]
@@ -83,7 +82,7 @@ pub enum Problem {
         why: String,
     },
     /// Something is longer than is read.
-    #[error("a {what} record says that it has {len} bytes, and no more than {limit} are read")]
+    #[error("a {what} record claims {len} bytes, more than the limit of {limit}")]
     TooLong {
         /// Which kind.
         what: RecordName,
@@ -93,7 +92,7 @@ pub enum Problem {
         limit: u64,
     },
     /// A chunk is compressed in a way that is not known here.
-    #[error("a chunk is compressed with {name:?}, and only \"zstd\", \"lz4\" and \"\" are known")]
+    #[error("a chunk is compressed with {name:?}; only \"zstd\", \"lz4\" and \"\" are supported")]
     Compression {
         /// The name that it has.
         name: String,
@@ -107,7 +106,7 @@ pub enum Problem {
         why: String,
     },
     /// A checksum is not that of the data.
-    #[error("the CRC of {what} is {found:08x}, and {saved:08x} is written there")]
+    #[error("the CRC of {what} is {found:08x}, but the file says {saved:08x}")]
     Crc {
         /// Of what.
         what: &'static str,
@@ -117,13 +116,13 @@ pub enum Problem {
         found: u32,
     },
     /// A message belongs to a channel that nothing describes.
-    #[error("a message is of channel {channel}, of which there is no description before it")]
+    #[error("a message belongs to channel {channel}, which is not described before it")]
     UnknownChannel {
         /// Its id.
         channel: u16,
     },
     /// A channel names a schema that nothing describes.
-    #[error("channel {topic} is of schema {schema}, of which there is no description before it")]
+    #[error("channel {topic} uses schema {schema}, which is not described before it")]
     UnknownSchema {
         /// Topic of the channel.
         topic: String,
@@ -131,7 +130,7 @@ pub enum Problem {
         schema: u16,
     },
     /// The same id is described twice, differently.
-    #[error("{what} {id} is described twice, and not in the same way")]
+    #[error("{what} {id} is described twice with different content")]
     Conflict {
         /// `channel` or `schema`.
         what: &'static str,
@@ -139,7 +138,7 @@ pub enum Problem {
         id: u16,
     },
     /// The index, or the summary that it stands in, says what is not so.
-    #[error("the index lies: {0}")]
+    #[error("the index is wrong: {0}")]
     Index(String),
     /// The file cannot be read.
     #[error("the file cannot be read: {0}")]

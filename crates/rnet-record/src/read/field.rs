@@ -84,7 +84,7 @@ impl FieldReader {
                 Ok(Self { prim, shape: Vec::new(), place: Place::Protobuf(number) })
             }
             MessageType::Raw => Err(Refused::Other(format!(
-                "its messages are {encoding:?}, and fields are read of protobuf and plain messages"
+                "its messages are {encoding:?}; fields can be read only from protobuf and plain messages"
             ))),
         }
     }
@@ -98,7 +98,7 @@ impl FieldReader {
         match reader.shape.is_empty() {
             true => Ok(reader),
             false => {
-                Err(format!("it has {:?} numbers; say which one, such as {field}[0]", reader.shape))
+                Err(format!("it has {:?} numbers; specify one, such as {field}[0]", reader.shape))
             }
         }
     }
@@ -125,7 +125,7 @@ impl FieldReader {
                     *of
                 }
                 FieldType::Struct(of) => {
-                    let why = format!("it is no number; {}", fields_of(&of));
+                    let why = format!("it is not a number; {}", fields_of(&of));
                     return Err(Refused::Other(why));
                 }
             };
@@ -140,7 +140,7 @@ impl FieldReader {
             Place::Plain { offset, size, message: Fixed { len, tail } } => {
                 if message.len() < *len || (message.len() > *len && !tail) {
                     let (there, least) = (message.len(), if *tail { "at least " } else { "" });
-                    return Err(format!("it has {there} bytes, and its type {least}{len}"));
+                    return Err(format!("it has {there} bytes, but its type has {least}{len}"));
                 }
                 let bytes = &message[*offset..offset + size];
                 match self.prim {
@@ -203,7 +203,7 @@ fn collect(plain: &PlainType, within: &str, fields: &mut Vec<String>) {
 }
 
 fn no_field(name: &str, of: &PlainType) -> String {
-    format!("there is no field {name:?}; {}", fields_of(of))
+    format!("field {name:?} does not exist; {}", fields_of(of))
 }
 
 fn fields_of(of: &PlainType) -> String {
@@ -242,7 +242,7 @@ pub(crate) fn plain_at(
                 (offset + index * of.size(), *of)
             }
             (Step::Index(index), FieldType::Array { len, .. }) => {
-                return Err(format!("there is no [{index}]: the array has {len} elements"));
+                return Err(format!("[{index}] does not exist: the array has {len} elements"));
             }
             (Step::Field(name), ty) => return Err(format!("{ty} has no field {name:?}")),
             (Step::Index(index), ty) => return Err(format!("{ty} has no element [{index}]")),
@@ -268,7 +268,7 @@ pub(crate) fn steps(field: &str) -> Result<Vec<Step<'_>>, String> {
         while let Some(inside) = rest.strip_prefix('[') {
             let index = inside.split_once(']').and_then(|(n, rest)| Some((n.parse().ok()?, rest)));
             let (index, behind) =
-                index.ok_or("an index is a number from 0 in brackets, as in legs[2]")?;
+                index.ok_or("an index must be a number from 0 in brackets, as in legs[2]")?;
             steps.push(Step::Index(index));
             rest = behind;
         }

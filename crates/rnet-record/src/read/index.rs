@@ -54,13 +54,13 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
     }
     if statistics.chunk_count as usize != summary.chunks.len() {
         let (said, listed) = (statistics.chunk_count, summary.chunks.len());
-        return Err(lies(format!("it counts {said} chunks and lists {listed}")));
+        return Err(lies(format!("it counts {said} chunks, but lists {listed}")));
     }
     let counted: u64 =
         statistics.channel_message_counts.values().fold(0, |sum, n| sum.saturating_add(*n));
     if counted != statistics.message_count {
         let said = statistics.message_count;
-        return Err(lies(format!("it counts {said} messages, and {counted} by channel")));
+        return Err(lies(format!("it counts {said} messages, but {counted} over all channels")));
     }
     if let Some(id) =
         statistics.channel_message_counts.keys().find(|id| summary.channels.get(**id).is_none())
@@ -77,7 +77,9 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
     if statistics.message_count > 0 {
         let (first, last) = (statistics.message_start_time, statistics.message_end_time);
         if first > last {
-            return Err(lies(format!("its first message is of {first}, and its last of {last}")));
+            return Err(lies(format!(
+                "its first message is at {first}, but its last one at {last}"
+            )));
         }
         found.times = Some((first, last));
     }
@@ -103,7 +105,7 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
         }
     }
     if let Some((offset, name)) = named.pop_first() {
-        let why = format!("Metadata {name:?} is said to stand here, and does not");
+        let why = format!("Metadata {name:?} is not here, where the index lists it");
         return Err(ReadError::new(offset, Problem::Index(why)));
     }
     found.attachments = others.attachments;
@@ -136,28 +138,24 @@ fn blocks(
         let offset = chunk.chunk_start_offset;
         let lies = |why: String| ReadError::new(offset, Problem::Index(why));
         if offset < at {
-            return Err(lies(
-                "a chunk is said to begin inside of what stands before it".to_owned(),
-            ));
+            return Err(lies("a chunk overlaps the record before it".to_owned()));
         }
         let (first, last) = (chunk.message_start_time, chunk.message_end_time);
         // No time would be found in it.
         if first > last {
-            return Err(lies(format!(
-                "the chunk here is said to be of the times {first} to {last}"
-            )));
+            return Err(lies(format!("the chunk here claims the times {first} to {last}")));
         }
         let mut ids = chunk.message_index_offsets.keys();
         if let Some(id) = ids.find(|id| summary.channels.get(**id).is_none()) {
             return Err(lies(format!(
-                "it lists messages of channel {id} in the chunk here, and does not describe the channel"
+                "it lists messages of channel {id} in the chunk here, but does not describe the channel"
             )));
         }
         between(input, at, offset, others)?;
         let end = offset.checked_add(chunk.chunk_length).filter(|end| *end <= data_end);
         let Some(end) = end else {
             return Err(lies(format!(
-                "a chunk of {} bytes is said to begin here, behind the end of the data",
+                "the chunk of {} bytes here extends beyond the end of the data",
                 chunk.chunk_length
             )));
         };
@@ -184,7 +182,7 @@ fn between(input: &Input, start: u64, end: u64, others: &mut Others) -> Result<(
     while let Some(head) = input.head(at, end)? {
         match head.opcode {
             op::CHUNK => {
-                let why = format!("a {} record stands here, which it does not name", head.name());
+                let why = format!("it does not list the {} record here", head.name());
                 return Err(ReadError::new(at, Problem::Index(why)));
             }
             op::MESSAGE => return Err(ReadError::new(at, Problem::NoIndex)),
@@ -226,11 +224,11 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
         return Err(ReadError::new(footer_at, Problem::NoIndex));
     }
     let Some(len) = footer_at.checked_sub(start) else {
-        return Err(lies(format!("it is said to begin at byte {start}, behind its end")));
+        return Err(lies(format!("it would begin at byte {start}, after its end")));
     };
     if len > MAX_SUMMARY_LEN_BYTES {
         return Err(lies(format!(
-            "it has {len} bytes, and at most {MAX_SUMMARY_LEN_BYTES} are read"
+            "it has {len} bytes, more than the limit of {MAX_SUMMARY_LEN_BYTES}"
         )));
     }
     let crc_at = footer_at + HEAD_LEN_BYTES + FOOTER_BODY_LEN_BYTES - 4;

@@ -65,7 +65,7 @@ impl Input {
     pub fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>, ReadError> {
         let there = self.len.saturating_sub(offset);
         if len > there {
-            let why = format!("{len} bytes are wanted here, and the file has {there}");
+            let why = format!("{len} bytes are expected here, but the file has {there}");
             return Err(ReadError::new(offset, Problem::Index(why)));
         }
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];

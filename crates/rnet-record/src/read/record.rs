@@ -18,7 +18,7 @@ pub fn parse(opcode: u8, body: &[u8], offset: u64) -> Result<Record<'_>, ReadErr
     // mcap asks for memory of the length that a text says, 4 GiB at most, before it looks whether so much is there.
     // And of what is there of an attachment it subtracts the length of the CRC.
     if !texts_fit(opcode, body) {
-        return Err(failed("a text is longer than the record".to_owned()));
+        return Err(failed("a string is longer than the record".to_owned()));
     }
     // An error of the parser is many lines long, of which the first says what it is.
     mcap::parse_record(opcode, body).map_err(|error| {

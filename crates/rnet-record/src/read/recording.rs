@@ -144,7 +144,7 @@ impl Recording {
     pub fn attachment(&self, place: (u64, u64)) -> Result<mcap::Attachment<'static>, ReadError> {
         let head = self.inner.input.head(place.0, place.1)?;
         let head = head.filter(|head| head.opcode == op::ATTACHMENT).ok_or_else(|| {
-            let why = "an attachment is said to stand here".to_owned();
+            let why = "an attachment should begin here".to_owned();
             ReadError::new(place.0, Problem::Index(why))
         })?;
         match self.inner.input.record(&head, MAX_CHUNK_LEN_BYTES)? {
@@ -177,7 +177,8 @@ impl Recording {
         if let Some((header, _)) = contents.messages.iter().find(|(header, _)| is_left_out(header))
         {
             let why = format!(
-                "messages of channel {} in the chunk here are left out, as the index does not describe it; `rnet bag recover` reads them",
+                "messages of channel {} in the chunk here are skipped because the index does not describe \
+                 it; `rnet bag recover` reads them",
                 header.channel_id
             );
             contents.problem.get_or_insert(ReadError::new(block.offset, Problem::Index(why)));
@@ -219,7 +220,7 @@ pub(super) fn header(input: &Input) -> Result<(String, String, u64), ReadError> 
         return Err(ReadError::new(magic, Problem::NoEnd));
     };
     if head.opcode != op::HEADER {
-        let why = "it stands where the Header record belongs".to_owned();
+        let why = "it is at the position of the Header record".to_owned();
         return Err(ReadError::new(magic, Problem::Record { what: head.name(), why }));
     }
     match input.record(&head, MAX_HEADER_LEN_BYTES)? {

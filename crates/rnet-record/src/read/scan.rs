@@ -15,7 +15,7 @@ use super::input::{HEAD_LEN_BYTES, Head, Input};
 pub const MAX_RECORD_LEN_BYTES: u64 = 64 << 20;
 
 /// Why a file without end is read as a whole.
-const NO_END: &str = "it has no end: it is still written, or whoever wrote it was killed";
+const NO_END: &str = "it has no end: it is still being written, or its writer was killed";
 
 /// Where records begin and end by an index whose CRC is right. It is used where the head of a record is damaged.
 #[derive(Default)]

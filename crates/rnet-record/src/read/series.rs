@@ -97,7 +97,7 @@ pub enum SeriesError {
     #[error(transparent)]
     Field(#[from] FieldError),
     /// Two channels of the topic have different types there.
-    #[error("field {field:?} of {topic} is {} in one channel and {} in another; leave one of them out", .types.0, .types.1)]
+    #[error("field {field:?} of {topic} is {} in one channel and {} in another; exclude one of them", .types.0, .types.1)]
     Differs {
         /// The topic.
         topic: String,
@@ -116,7 +116,7 @@ fn no_topic(topic: &str, known: &[String]) -> String {
         listed.push(&more);
     }
     match listed.is_empty() {
-        true => format!("the recording has no topic {topic}: it has none"),
+        true => format!("the recording has no topic {topic}: it does not contain any topics"),
         false => format!("the recording has no topic {topic}; it has {}", listed.join(", ")),
     }
 }

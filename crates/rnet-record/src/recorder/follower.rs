@@ -129,20 +129,20 @@ impl Follower {
             let asked = self.options.selection.to_string();
             let seen = self.shared.progress().unheard.total();
             self.shared.note(match seen {
-                0 => format!("no publisher was followed: none {asked}was seen"),
+                0 => format!("no publisher was followed: none {asked}was found"),
                 // Of one that cannot be read nobody knows the topic.
-                seen => format!("no publisher was followed; seen and not heard: {seen}"),
+                seen => format!("no publisher was followed; found but not received: {seen}"),
             });
         }
         self.keys_ended.store(true, Ordering::Release);
         // It ends within a second or so, unless it has panicked: then its keys are not recorded any more.
         if let Some(Err(_)) = self.keys.take().map(JoinHandle::join) {
-            self.shared.note("the state is recorded no more: its thread has panicked".to_owned());
+            self.shared.note("the state is no longer recorded: its thread panicked".to_owned());
         }
         let skipped = self.shared.progress().skipped_values;
         if skipped > 0 {
             self.shared.note(format!(
-                "{skipped} values of the state are not recorded: others were written over them before they were read"
+                "{skipped} state values are not recorded: they were overwritten before they were read"
             ));
         }
         followed
@@ -173,8 +173,7 @@ impl Follower {
             until_clock = 0;
             match stopped {
                 Some((since, _)) if since.elapsed() >= DRAIN_LIMIT => {
-                    let what =
-                        "the end came before all that was sent had been read: the disk is too slow";
+                    let what = "the recording ended before all sent messages were read: the disk is too slow";
                     self.shared.note(what.to_owned());
                     return Ok(());
                 }
@@ -374,7 +373,7 @@ impl Follower {
             let shown = self.node().and_then(|node| self.interest.show(&node, &topic));
             if let Err(error) = shown {
                 self.shared
-                    .note(format!("messages of other hosts may not come on {topic}: {error}"));
+                    .note(format!("messages from other hosts may be missing on {topic}: {error}"));
             }
         }
     }

@@ -58,8 +58,8 @@ pub fn follow(
     if !is_all {
         let limit_s = DRAIN_LIMIT.as_secs();
         shared.note(format!(
-            "the last changes of the state were not all read within {limit_s} s of the end: of some keys the newest value \
-             may be missing"
+            "not all of the last state changes were read within {limit_s} s of the end: the newest value of \
+             some keys may be missing"
         ));
     }
     Ok(())

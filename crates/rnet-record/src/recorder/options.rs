@@ -100,24 +100,25 @@ impl RecordOptions {
             let split = *self.split_size.get_or_insert(max / PARTS_PER_MAX_DISK);
             if split > max / 2 {
                 return Err(RecordError::Options(format!(
-                    "of parts of {split} bytes, no two fit into the {max} bytes of --max-disk; at most half of it is \
-                     for one part"
+                    "two parts of {split} bytes do not fit into the {max} bytes of --max-disk; a part can \
+                     have at most half of it"
                 )));
             }
         }
         if let Some(size) = self.split_size.filter(|size| *size < MIN_SPLIT_BYTES) {
             return Err(RecordError::Options(format!(
-                "parts of {size} bytes are too short; {MIN_SPLIT_BYTES} bytes is the least (with --max-disk, an eighth of it)"
+                "parts of {size} bytes are too small; the minimum is {MIN_SPLIT_BYTES} bytes (with \
+                 --max-disk, a part has an eighth of it)"
             )));
         }
         if let Some(time) = self.split_time.filter(|time| *time < MIN_SPLIT_TIME) {
             return Err(RecordError::Options(format!(
-                "--split-time: parts of {time:?} are too short; {MIN_SPLIT_TIME:?} is the least"
+                "--split-time: parts of {time:?} are too short; the minimum is {MIN_SPLIT_TIME:?}"
             )));
         }
         if self.buffer_len_bytes < MIN_BUFFER_BYTES {
             return Err(RecordError::Options(format!(
-                "--buffer: nothing can be recorded with a memory of {} bytes; {MIN_BUFFER_BYTES} bytes is the least",
+                "--buffer: {} bytes are too few; the minimum is {MIN_BUFFER_BYTES} bytes",
                 self.buffer_len_bytes
             )));
         }
@@ -184,6 +185,10 @@ mod tests {
         let split_time = Some(Duration::ZERO);
         let refused =
             RecordOptions { split_time, ..RecordOptions::default() }.checked().unwrap_err();
-        assert!(refused.to_string().contains("--split-time: parts of 0ns are too short; 10ms"));
+        assert!(
+            refused
+                .to_string()
+                .contains("--split-time: parts of 0ns are too short; the minimum is 10ms")
+        );
     }
 }

@@ -98,7 +98,7 @@ impl fmt::Display for Selection {
             ("of type", self.types.clone()),
             ("in", patterns(&self.nodes)),
             ("on host", self.hosts.clone()),
-            ("but those of", patterns(&self.excluded)),
+            ("except", patterns(&self.excluded)),
         ];
         all.iter()
             .filter(|(_, named)| !named.is_empty())

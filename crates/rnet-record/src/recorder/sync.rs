@@ -88,7 +88,8 @@ fn sync<D: Disk>(files: &Receiver<Option<D>>, interval: Duration, shared: &Share
         if let Some(file) = &current
             && let Err(error) = file.sync_data()
         {
-            shared.note(format!("the disk may not have the last second of the recording: {error}"));
+            shared
+                .note(format!("the last second of the recording may not be on the disk: {error}"));
         }
         // Here, and not where messages are read: a disk that does not answer holds up whoever asks it.
         let free_bytes = current.as_ref().and_then(D::free_bytes);

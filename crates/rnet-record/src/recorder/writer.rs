@@ -125,7 +125,8 @@ impl Writer {
         self.end();
         if self.latched.left_out() > 0 {
             self.shared.note(format!(
-                "{} messages of transient_local publishers do not stand at the start of later parts: they keep too much",
+                "{} messages of transient_local publishers are not repeated at the start of later parts: \
+                 the publishers keep too many",
                 self.latched.left_out()
             ));
         }
@@ -203,7 +204,7 @@ impl Writer {
                     let (node, of) = (&source.node, &source.type_name);
                     let of = if of.is_empty() { "bytes" } else { of };
                     self.shared.note(format!(
-                        "{topic} of {node} is left out and counted: ROS 2 has no {of}"
+                        "{topic} of {node} is omitted and counted: ROS 2 has no {of}"
                     ));
                 }
                 self.miss(Missed::new(&taken.publisher, (taken.seq, 1), Cause::NoCounterpart));
@@ -275,7 +276,8 @@ impl Writer {
         if cause != Cause::DiskFull {
             self.shared.set_problem(PROBLEM, Some(error.to_string()));
         }
-        let until = if cause == Cause::DiskFull { "there is room" } else { "it can be written" };
+        let until =
+            if cause == Cause::DiskFull { "the disk has free space" } else { "it can be written" };
         self.shared.note(format!("{error}; messages are counted as missing until {until}"));
         self.blocked = Some((cause, Instant::now()));
         self.end();
@@ -295,7 +297,7 @@ impl Writer {
         match ended {
             _ if away == Some(Away::Removed) => {
                 self.shared.note(format!(
-                    "{} was removed while it was written; what it had is lost, and counted",
+                    "{} was removed while it was being written; its messages are lost, and counted",
                     path.display()
                 ));
                 self.shared.progress().gone.push(path);
@@ -303,14 +305,15 @@ impl Writer {
                 self.take_back(with_file);
             }
             Ok(_) if away == Some(Away::Moved) => self.shared.note(format!(
-                "{} was moved while it was written; what it has is where it was moved to",
+                "{} was moved while it was being written; its messages are in the moved file",
                 path.display()
             )),
             Ok(Ended { path, len_bytes, .. }) => self.keep(path, len_bytes),
             Err(error) => {
                 let shown = path.display();
-                self.shared
-                    .note(format!("{shown} has no index, which `rnet bag recover` makes: {error}"));
+                self.shared.note(format!(
+                    "{shown} has no index; create it with `rnet bag recover`: {error}"
+                ));
                 let cause = match error {
                     RecordError::Full { .. } => Cause::DiskFull,
                     _ => Cause::Write,
@@ -419,8 +422,9 @@ impl Writer {
                     // Of a ring parts go all the time.
                     if let (Some(max), None) = (self.options.max_disk, self.options.keep_time) {
                         let path = path.display();
-                        self.shared
-                            .note(format!("{path} is removed: the parts have {max} bytes at most"));
+                        self.shared.note(format!(
+                            "{path} is removed: the parts may have at most {max} bytes"
+                        ));
                     }
                 }
                 Err(error) => {

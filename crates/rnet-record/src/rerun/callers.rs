@@ -64,12 +64,12 @@ impl Callers {
                 servers.filter(|of| of.kind == Kind::Request && of.service == service);
             let Some(server) = servers.next() else {
                 let text = format!(
-                    "{node} does not serve {service}, whose requests were recorded, when it has started"
+                    "{node} does not serve {service} after its start, but the recording has requests for it"
                 );
                 return Err(RerunError::failed("not_served", text));
             };
             if servers.next().is_some() {
-                let why = format!("requests of {service}, of which the node has several servers");
+                let why = format!("requests of {service}, for which the node has several servers");
                 return Err(RerunError::calls(node, &why));
             }
             self.servers.insert(service.to_owned(), server.id);

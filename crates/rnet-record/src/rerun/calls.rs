@@ -217,7 +217,7 @@ impl Recorded {
             let is_meant =
                 calls.made.contains(topic.service) || calls.answered.contains(topic.service);
             if !is_whole && is_meant {
-                return Err(refuse(format!("calls of {service} of which messages are missing")));
+                return Err(refuse(format!("calls of {service} with missing messages")));
             }
             match topic.kind {
                 Kind::Request => {
@@ -239,7 +239,7 @@ impl Recorded {
             let is_meant = calls.made.contains(service) || calls.answered.contains(service);
             if is_meant && !known.insert((service, word)) {
                 return Err(refuse(format!(
-                    "calls of {service} that went from one server to another"
+                    "calls of {service} that moved from one server to another"
                 )));
             }
             if answered.get(&(service.clone(), *word)) == Some(&true) {
@@ -296,7 +296,7 @@ impl Recorded {
 fn authority(service: &str) -> String {
     let command = service.strip_suffix(AUTHORITY).unwrap_or(service);
     format!(
-        "requests for authority over {command}, which it receives; drivers repeat them by the clock"
+        "requests for authority over {command}, which it receives; drivers repeat them at fixed intervals"
     )
 }
 

@@ -61,8 +61,8 @@ impl RerunError {
     /// Calls of the node that cannot be made again.
     pub(super) fn calls(node: &str, why: &str) -> Self {
         let text = format!(
-            "of {node} the recording has {why}; a re-run cannot make that again. --without-calls runs it without calls, \
-             and compares what else it publishes"
+            "for {node} the recording has {why}, which a re-run cannot repeat; use --without-calls to \
+             compare only its other outputs"
         );
         Self::failed("calls", text)
     }
@@ -70,21 +70,21 @@ impl RerunError {
     /// A call of the starting node that was not recorded.
     pub(super) fn unrecorded_call(service: &str) -> Self {
         let text = format!(
-            "the node calls {service} at its start more often than the recording has it before the first input: record \
-             it from before the node starts, or run it --without-calls"
+            "the node calls {service} at its start more often than the recording does before the first \
+             input: start recording before the node, or use --without-calls"
         );
         Self::failed("unrecorded_call", text)
     }
 
     /// A subscription of the node cannot read what was recorded.
     pub(super) fn incompatible(node: &str, topic: &str, why: &str) -> Self {
-        let text = format!("{node} cannot take {topic} as it was recorded: {why}");
+        let text = format!("{node} is not compatible with {topic} as recorded: {why}");
         Self::failed("incompatible", text)
     }
 
     /// The node did not become idle: `at` names the input before, `why` what it does.
     pub(super) fn restless(node: &str, at: &str, why: &str, limit: Duration) -> Self {
-        let text = format!("{node} does not rest {at}: {why} for {limit:?}");
+        let text = format!("{node} does not become idle {at}: {why} for {limit:?}");
         Self::TimedOut { code: "restless", text }
     }
 

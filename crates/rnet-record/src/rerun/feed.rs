@@ -171,7 +171,7 @@ impl<'a> Feed<'a> {
 
     /// The time of the robot goes on in even steps, and to the next input.
     fn turn_clock(&mut self, ns: u64, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
-        let at = || format!("after {CLOCK_TOPIC} went on to {ns}");
+        let at = || format!("after {CLOCK_TOPIC} advanced to {ns}");
         loop {
             let Some(clock) = &mut self.tested.clock else { return Ok(()) };
             let tick = clock.due(ns).unwrap_or(ns);
@@ -212,7 +212,8 @@ impl<'a> Feed<'a> {
                 Passed::Message(heard) => heard,
                 Passed::Missed { missed, topic, .. } => {
                     let text = format!(
-                        "{} messages of {topic} passed unseen: the node publishes more for one input than its log holds",
+                        "{} messages of {topic} were missed: the node publishes more for one input than its \
+                         log holds",
                         missed.count
                     );
                     return Err(RerunError::failed("lost", text));
@@ -256,7 +257,8 @@ impl<'a> Feed<'a> {
         let topics = Vec::from_iter(self.tested.fed.iter().map(String::as_str)).join(", ");
         let (node, seconds) = (&self.tested.name, after(last));
         let text = format!(
-            "the recording has no message of {topics} {when}; it lasts {seconds:.3} s, and there is nothing to feed {node}"
+            "the recording has no message of {topics} {when}, so {node} has no input; the recording lasts \
+             {seconds:.3} s"
         );
         Err(RerunError::failed("no_messages", text))
     }
@@ -279,7 +281,8 @@ impl<'a> Feed<'a> {
             if begun.elapsed() >= limit {
                 let (node, inputs) = (&self.tested.name, self.counts.values().sum::<u64>());
                 let text = format!(
-                    "{node} never answers: it got {inputs} messages and published nothing on {} for {limit:?}",
+                    "{node} does not answer: it received {inputs} messages and published nothing on {} for \
+                     {limit:?}",
                     owed.join(", ")
                 );
                 return Err(RerunError::TimedOut { code: "no_answer", text });

@@ -168,7 +168,7 @@ impl Tested {
                 (None, several) => {
                     let names: Vec<&str> = several.iter().map(|n| n.meta.name.as_str()).collect();
                     let text = format!(
-                        "{} have joined; a re-run is of one node: say which with --name",
+                        "{} have joined; a re-run tests one node: specify it with --name",
                         names.join(", ")
                     );
                     return Err(RerunError::failed("several_nodes", text));
@@ -177,8 +177,8 @@ impl Tested {
             self.check_alive(&|| "before it joined".to_owned())?;
             if Instant::now() >= end {
                 let text = format!(
-                    "no node has joined the domain of the re-run in {:?}; a node that names its domain in its code never \
-                     does",
+                    "no node joined the domain of the re-run within {:?}; a node whose code sets the domain \
+                     cannot join it",
                     options.timeout
                 );
                 return Err(RerunError::TimedOut { code: "not_joined", text });
@@ -198,11 +198,11 @@ impl Tested {
             return Ok(());
         }
         let known = match nodes.is_empty() {
-            true => "nobody did".to_owned(),
+            true => "no other node did".to_owned(),
             false => format!("nodes that did: {}", Vec::from_iter(nodes).join(", ")),
         };
         let text = format!(
-            "{node} published nothing in the recording; {known}; --name says as which it was recorded"
+            "{node} published nothing in the recording; {known}; specify its recorded name with --name"
         );
         Err(RerunError::failed("not_recorded", text))
     }
@@ -265,17 +265,19 @@ impl Tested {
                 }
                 let (node, topics) = (&self.name, Vec::from_iter(subscribed).join(", "));
                 let text = format!(
-                    "{node} subscribes to {topics}, of which the recording has nothing; there is nothing to feed it"
+                    "{node} subscribes to {topics}, which the recording does not contain, so it has no input"
                 );
                 return Err(RerunError::failed("no_inputs", text));
             }
             if Instant::now() >= end {
                 let limit = options.timeout;
                 if let Some(topic) = lacks {
-                    let text = format!("{} has not subscribed to {topic} in {limit:?}", self.name);
+                    let text =
+                        format!("{} did not subscribe to {topic} within {limit:?}", self.name);
                     return Err(RerunError::TimedOut { code: "not_subscribed", text });
                 }
-                let why = self.rests(&at)?.err().unwrap_or_else(|| "it connects".to_owned());
+                let why =
+                    self.rests(&at)?.err().unwrap_or_else(|| "it is still connecting".to_owned());
                 return Err(RerunError::restless(&self.name, &at(), &why, limit));
             }
             std::thread::sleep(PAUSE);
@@ -332,10 +334,10 @@ impl Tested {
                 if own.any(|p| p.admitted.iter().any(|one| one.subscription == *subscription)) {
                     break;
                 }
-                let at = || format!("after a request, whose caller hears {topic}");
+                let at = || format!("after a request whose caller receives {topic}");
                 self.check_alive(&at)?;
                 if Instant::now() >= end {
-                    let why = "it does not look for the caller";
+                    let why = "it does not find the caller";
                     return Err(RerunError::restless(&self.name, &at(), why, limit));
                 }
                 std::thread::sleep(PAUSE);
@@ -414,7 +416,7 @@ impl Tested {
         let how = match self.process.0.try_wait() {
             Ok(Some(status)) => status.to_string(),
             // The command is not the node, but started it.
-            _ => "its process has ended".to_owned(),
+            _ => "its process has exited".to_owned(),
         };
         RerunError::failed("died", format!("{} has died {}: {how}", self.name, at()))
     }
@@ -436,7 +438,10 @@ impl Tested {
             };
             match waits {
                 true => {
-                    why = format!("a thread sleeps beside a message of {}", topic.unwrap_or(""))
+                    why = format!(
+                        "a thread sleeps although a message of {} is waiting",
+                        topic.unwrap_or("")
+                    )
                 }
                 false => match self.rests(at)? {
                     Ok(()) => return Ok(()),
@@ -480,7 +485,8 @@ impl Tested {
             let is_fed = self.fed.contains(&topic) || topic.starts_with(OWN_TOPICS);
             if !is_fed && self.is_recorded(recording, &topic) {
                 let text = format!(
-                    "{} has subscribed to {topic} after its start, and missed what was before; name it with --input",
+                    "{} subscribed to {topic} after its start, and missed earlier messages; specify the \
+                     topic with --input",
                     self.name
                 );
                 return Err(RerunError::failed("late_subscription", text));
@@ -512,7 +518,7 @@ pub fn check_inputs(
     };
     let known = known.into_iter().filter(|topic| !topic.starts_with(OWN_TOPICS));
     let known = Vec::from_iter(known).join(", ");
-    let text = format!("the recording has no {topic} that the node could get; it has {known}");
+    let text = format!("the recording has no {topic} from other nodes; it has {known}");
     Err(RerunError::failed("no_input", text))
 }
 

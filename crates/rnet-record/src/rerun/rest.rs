@@ -33,7 +33,7 @@ pub fn look(pid: u32) -> io::Result<Look> {
         };
         // A thread that has just ended was awake a moment ago.
         let Ok(status) = fs::read_to_string(task.path().join("status")) else {
-            return Ok(Look::Awake("a thread that ends".to_owned()));
+            return Ok(Look::Awake("a thread that is exiting".to_owned()));
         };
         let thread = Thread::of(&status);
         match thread.state {

@@ -47,20 +47,20 @@ impl Cdr {
 
     /// A message as protobuf. Fails in words: what is no message of this type.
     pub fn to_protobuf(&self, message: &[u8]) -> Result<Vec<u8>, String> {
-        let (header, content) = message
-            .split_at_checked(HEADER_LEN_BYTES)
-            .ok_or_else(|| format!("it has {} bytes, and CDR begins with 4", message.len()))?;
+        let (header, content) = message.split_at_checked(HEADER_LEN_BYTES).ok_or_else(|| {
+            format!("it has {} bytes, but the CDR header alone has 4", message.len())
+        })?;
         let encoding = u16::from_be_bytes([header[0], header[1]]);
         let (is_little, is_second) = match encoding {
             0 | 1 => (encoding == 1, false),
             6 | 7 => (encoding == 7, true),
             2 | 3 | 8..=11 => {
                 return Err(format!(
-                    "its encoding {encoding:#06x} is that of types that may grow; plain CDR and CDR2 are read, which \
-                     the types of .msg files have"
+                    "its encoding {encoding:#06x} is for extensible types; only plain CDR and CDR2 are \
+                     supported, which types from .msg files use"
                 ));
             }
-            _ => return Err(format!("its encoding {encoding:#06x} is none of CDR")),
+            _ => return Err(format!("its encoding {encoding:#06x} is not a CDR encoding")),
         };
         // rosbag2 writes an empty description where it finds none, and a message without fields has a byte, padded to 4.
         if self.definition.is_empty() && content.len() > EMPTY_LEN_BYTES {
@@ -210,7 +210,7 @@ impl<'a> Input<'a> {
         let len = self.number(Prim::U32)? as usize;
         match len <= self.content.len() - self.at {
             true => Ok(len),
-            false => Err(format!("it says a length of {len} with fewer bytes left")),
+            false => Err(format!("it claims a length of {len}, but fewer bytes are left")),
         }
     }
 
@@ -218,7 +218,7 @@ impl<'a> Input<'a> {
         let len = self.len()?;
         let bytes = self.take(len, 1)?;
         let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
-        std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8".to_owned())
+        std::str::from_utf8(bytes).map_err(|_| "a string is not UTF-8".to_owned())
     }
 }
 

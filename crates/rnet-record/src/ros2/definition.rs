@@ -85,7 +85,7 @@ impl Definition {
         if text.len() > MAX_LEN_BYTES {
             return Err(format!("its description has more than {MAX_LEN_BYTES} bytes"));
         }
-        let name = short(name).ok_or_else(|| format!("{name:?} is no name of a ROS 2 type"))?;
+        let name = short(name).ok_or_else(|| format!("{name:?} is not a name of a ROS 2 type"))?;
         let mut types = BTreeMap::new();
         let (mut of, mut fields) = (name.clone(), Vec::new());
         let mut is_head = false;
@@ -95,7 +95,8 @@ impl Definition {
                 is_head = true;
             } else if let Some(next) = line.strip_prefix("MSG:").filter(|_| is_head) {
                 let next = next.trim();
-                of = short(next).ok_or_else(|| format!("{next:?} is no name of a ROS 2 type"))?;
+                of =
+                    short(next).ok_or_else(|| format!("{next:?} is not a name of a ROS 2 type"))?;
                 is_head = false;
             } else if let Some(field) = field(line, &of)? {
                 fields.push(field);
@@ -122,13 +123,14 @@ impl Definition {
         let mut height = heights.get(of).copied().unwrap_or(0);
         if depth + height > MAX_DEPTH {
             return Err(format!(
-                "{of} is in more than {MAX_DEPTH} types with what it holds, or in itself"
+                "{of} is nested more than {MAX_DEPTH} levels deep, or contains itself"
             ));
         }
         if heights.contains_key(of) {
             return Ok(height);
         }
-        let fields = self.types.get(of).ok_or_else(|| format!("it names {of}, and lacks it"))?;
+        let fields =
+            self.types.get(of).ok_or_else(|| format!("it uses {of}, but does not define it"))?;
         for field in fields {
             if let Base::Of(inner) = &field.base {
                 height = height.max(1 + self.check(inner, heights, depth + 1)?);
@@ -178,7 +180,7 @@ fn time() -> Vec<Field> {
 fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let Some((ty, rest)) = line.split_once(char::is_whitespace) else {
-        return if line.is_empty() { Ok(None) } else { Err(format!("{line:?} is no field")) };
+        return if line.is_empty() { Ok(None) } else { Err(format!("{line:?} is not a field")) };
     };
     let rest = rest.trim();
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
@@ -187,19 +189,20 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
         return Ok(None);
     }
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        return Err(format!("{line:?} is no field"));
+        return Err(format!("{line:?} is not a field"));
     }
     let (ty, many) = match ty.split_once('[') {
         None => (ty, Many::One),
         Some((ty, "]")) => (ty, Many::Any),
         Some((ty, bound)) => {
-            let bound = bound.strip_suffix(']').ok_or_else(|| format!("{line:?} is no field"))?;
+            let bound =
+                bound.strip_suffix(']').ok_or_else(|| format!("{line:?} is not a field"))?;
             match bound.strip_prefix("<=") {
                 Some(_) => (ty, Many::Any),
                 // Of 0 there is none in ROS 2: what takes no bytes could be there any number of times.
                 None => match bound.parse() {
                     Ok(len) if len > 0 => (ty, Many::Exactly(len)),
-                    _ => return Err(format!("{bound:?} is no length")),
+                    _ => return Err(format!("{bound:?} is not a length")),
                 },
             }
         }
@@ -207,10 +210,10 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
     // How texts of wide characters stand in CDR differs between the implementations.
     if ty.split("<=").next() == Some("wstring") {
         return Err(format!(
-            "{name} of {of} is a wstring, which implementations of ROS 2 write in different ways; use string"
+            "{name} of {of} is a wstring, which ROS 2 implementations encode differently; use string"
         ));
     }
-    let base = base(ty, of).ok_or_else(|| format!("the type {ty:?} is not known"))?;
+    let base = base(ty, of).ok_or_else(|| format!("unknown type {ty:?}"))?;
     Ok(Some(Field { name: name.to_owned(), base, many }))
 }
 
@@ -253,17 +256,17 @@ mod tests {
     #[test]
     fn what_means_nothing_is_told() {
         for (text, why) in [
-            ("a/B b", "in itself"),
-            ("C c", "lacks it"),
+            ("a/B b", "contains itself"),
+            ("C c", "does not define it"),
             ("wstring w", "w of a/B is a wstring"),
             ("wstring<=5[] names", "names of a/B is a wstring"),
-            ("int32[x] a", "no length"),
-            ("int32[0] a", "no length"),
-            ("int32[ a", "is no field"),
-            ("int32", "is no field"),
-            ("int32 1a", "is no field"),
-            ("a/b/c/d x", "not known"),
-            ("===\nMSG: x", "no name"),
+            ("int32[x] a", "not a length"),
+            ("int32[0] a", "not a length"),
+            ("int32[ a", "is not a field"),
+            ("int32", "is not a field"),
+            ("int32 1a", "is not a field"),
+            ("a/b/c/d x", "unknown type"),
+            ("===\nMSG: x", "not a name"),
         ] {
             let error = Definition::parse("a/B", text).unwrap_err();
             assert!(error.contains(why), "{text:?}: {error}");
@@ -286,7 +289,7 @@ mod tests {
         Definition::parse("a/B", &deepest_first(MAX_DEPTH)).unwrap();
         for text in [deepest_first(MAX_DEPTH + 1), "T1 t\n".to_owned() + &chain(MAX_DEPTH + 1)] {
             let error = Definition::parse("a/B", &text).unwrap_err();
-            assert!(error.contains("more than 32 types"), "{error}");
+            assert!(error.contains("more than 32 levels"), "{error}");
         }
     }
 }

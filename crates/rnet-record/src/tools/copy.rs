@@ -102,7 +102,7 @@ pub fn merge(
     stop: Stop,
 ) -> Result<Written, ToolError> {
     let Some(first) = from.first() else {
-        let error = std::io::Error::other("there is no file to merge");
+        let error = std::io::Error::other("no files to merge");
         return Err(ToolError::Write { path: to.to_owned(), error });
     };
     let mut output = begin(first, to)?;

@@ -33,7 +33,7 @@ impl NewFile {
             Err(error) => return Err(error),
         }
         if path.file_name().is_none() || path.as_os_str().as_bytes().ends_with(b"/") {
-            let wrong = "a name that ends in / is that of a folder; give the name of a file";
+            let wrong = "a name that ends in / is a folder; specify the name of a file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, wrong));
         }
         sweep(path);

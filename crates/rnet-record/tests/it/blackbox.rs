@@ -313,7 +313,7 @@ fn a_box_that_is_killed_leaves_what_the_next_one_writes() {
     // While it rings only; the next box has the past of the one before.
     let mut child = box_with(&net, &mut raw, 0..100);
     assert!(
-        matches!(recover(&place(&net), &folder(&net)), Err(error) if error.to_string().contains("runs already"))
+        matches!(recover(&place(&net), &folder(&net)), Err(error) if error.to_string().contains("already runs"))
     );
     child.kill();
     // In the middle of a window: its end is far away.
@@ -332,7 +332,7 @@ fn a_box_that_is_killed_leaves_what_the_next_one_writes() {
     assert_eq!(all, (0..200).collect::<Vec<u32>>());
     assert_eq!(fired(&file), [("call".to_owned(), "child".to_owned())]);
     let trigger = &common::metadata(&file)[names::TRIGGER];
-    assert!(trigger["incomplete"].contains("its black box ended before its time"), "{trigger:?}");
+    assert!(trigger["incomplete"].contains("its black box exited early"), "{trigger:?}");
     blackbox.stop().unwrap();
     assert_eq!((files(&net).len(), is_pending()), (1, false));
 }
@@ -432,7 +432,7 @@ fn a_window_that_was_cut_off_at_any_point_is_written_once() {
         text.into_iter()
             .for_each(|text| std::fs::write(damaged.join("pending.json"), text).unwrap());
         let error = recover(&place(&net), &folder(&net)).unwrap_err().to_string();
-        assert!(error.contains("pending.json") && error.contains("the 1 parts beside"), "{error}");
+        assert!(error.contains("pending.json") && error.contains("the 1 parts next to"), "{error}");
         assert!(damaged.join("ring-1-x.mcap").exists());
         std::fs::remove_dir_all(damaged).unwrap();
     }
@@ -488,7 +488,7 @@ fn a_domain_has_one_box_and_it_says_what_it_cannot_do() {
     std::fs::rename(&ring, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &ring).unwrap();
     let error = BlackBox::start(options(&net, &[])).unwrap_err().to_string();
-    assert!(error.contains("is not a directory of this user"), "{error}");
+    assert!(error.contains("is not a directory owned by this user"), "{error}");
     std::fs::remove_file(&ring).unwrap();
     let mut told = options(&net, &[]);
     told.memory_len_bytes = 1 << 50;

@@ -176,7 +176,7 @@ fn a_window_that_ends_without_its_parts_says_so_and_not_that_all_is_well() {
     assert_eq!(blackbox.status().incomplete_files, 1);
     eventually("the log has it", || {
         lines.extend(log.try_recv().unwrap().map(|line| line.message.clone()));
-        lines.iter().any(|line| line.contains("ends without what could not be written in time"))
+        lines.iter().any(|line| line.contains("not all of it could be written in time"))
     });
     assert!(!lines.iter().any(|line| line.contains("can write its window again")), "{lines:?}");
     eventually("nothing is wrong any more", || blackbox.status().problems.is_empty());
@@ -217,7 +217,7 @@ fn what_the_ring_forgets_while_a_window_waits_is_said_in_its_file() {
     let file = &files_of(&files, &place(&net)).unwrap()[0].0;
     assert_eq!(numbers(file), [2]);
     let why = &common::metadata(file)[rnet_record::names::TRIGGER]["incomplete"];
-    assert!(why.starts_with("the ring forgot ") && why.contains("(os error "), "{why}");
+    assert!(why.starts_with("the ring overwrote ") && why.contains("(os error "), "{why}");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_folder_whose_disk_is_gone_is_said_and_nothing_is_written_beside_it() {
     let blackbox = BlackBox::start(told).unwrap();
     lead_to(Path::new("/proc"));
     let why = || blackbox.status().problems.get("folder").cloned().unwrap_or_default();
-    eventually("it is said", || why().contains("not on the disk on which it was"));
+    eventually("it is said", || why().contains("not on the same disk"));
     lead_to(&real);
     eventually("all is well", || blackbox.status().problems.is_empty());
     blackbox.stop().unwrap();

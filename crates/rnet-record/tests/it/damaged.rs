@@ -221,7 +221,7 @@ fn an_index_that_lies_is_found_out() {
         let path = dir.write("times", &lying(&whole, op::CHUNK_INDEX, at, number));
         let mut told = Vec::new();
         check(&path, &mut |problem| told.push(problem.to_string())).unwrap();
-        assert!(told.iter().any(|t| t.contains("not as it is")), "{told:?}");
+        assert!(told.iter().any(|t| t.contains("this chunk incorrectly")), "{told:?}");
         assert_eq!(times(&path).len(), MESSAGES as usize);
     }
     // Those that end before they begin can: such an index is not used.
@@ -276,7 +276,7 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     let (found, problems) = read(&dir, &bytes);
     assert_eq!(found.len(), MESSAGES as usize);
     let said = format!(
-        "it lists messages of channel {id} in the chunk here, and does not describe the channel"
+        "it lists messages of channel {id} in the chunk here, but does not describe the channel"
     );
     assert!(problems.len() == 1 && problems[0].contains(&said), "{problems:?}");
 
@@ -294,7 +294,7 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     let chunks = all.iter().filter(|r| r.0 == op::CHUNK).count();
     assert_eq!(found.len(), MESSAGES as usize / 2);
     let said = format!(
-        "messages of channel {id} in the chunk here are left out, as the index does not describe it"
+        "messages of channel {id} in the chunk here are skipped because the index does not describe it"
     );
     assert_eq!(problems.len(), chunks, "{problems:?}");
     assert!(problems.iter().all(|problem| problem.contains(&said)), "{problems:?}");
@@ -414,8 +414,8 @@ fn statistics_that_lie_are_told_in_words() {
     check(&path, &mut |problem| told.push(problem.to_string())).unwrap();
     let start = START_NS;
     let said = format!(
-        "the index lies: the statistics say that there are 7 messages, and there are {MESSAGES}; the first message was \
-         logged at 5 ns, and that was at {start} ns"
+        "the index is wrong: the statistics are wrong: 7 messages instead of {MESSAGES}; the first message \
+         at 5 ns instead of {start} ns"
     );
     assert!(told.len() == 1 && told[0].ends_with(&said), "{told:?}");
 }

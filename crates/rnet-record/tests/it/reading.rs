@@ -149,7 +149,7 @@ fn later_versions_and_other_files_are_named() {
     assert!(error.contains("version 2") && error.contains("up to version 1"), "{error}");
     for (name, bytes) in [("empty", &b""[..]), ("text", b"hello, this is text\n")] {
         let error = Recording::open(&dir.write(name, bytes)).unwrap_err().to_string();
-        assert!(error.contains("no MCAP file"), "{error}");
+        assert!(error.contains("not an MCAP file"), "{error}");
     }
     let error = Recording::open(&dir.path("none")).unwrap_err().to_string();
     assert!(error.contains("No such file"), "{error}");

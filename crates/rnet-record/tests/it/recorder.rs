@@ -482,7 +482,7 @@ fn values_of_a_key_that_changes_too_fast_are_counted() {
     assert_eq!(values.len() as u64 + skipped, VALUES as u64 + 1, "{skipped} skipped");
     assert_eq!(report.skipped_values, skipped);
     assert_eq!(values[values.len() - 1]["value"], VALUES - 1);
-    let is_told = report.notes.iter().any(|note| note.contains("values of the state are not"));
+    let is_told = report.notes.iter().any(|note| note.contains("state values are not"));
     assert_eq!(is_told, skipped > 0, "{:?}", report.notes);
 }
 

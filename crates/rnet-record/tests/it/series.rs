@@ -131,7 +131,7 @@ fn errors_name_the_topic_the_field_and_what_there_is() {
         ("/pose", "y", &["\"y\"", "/pose", "Pose has x, at, q, legs"]),
         ("/pose", "at.m", &["At has n, on"]),
         ("/pose", "at._pad", &["At has n, on"]),
-        ("/pose", "at", &["no number", "At has n, on"]),
+        ("/pose", "at", &["not a number", "At has n, on"]),
         ("/pose", "legs", &["Leg has force"]),
         ("/pose", "q[3]", &["3 elements"]),
         ("/pose", "q[x]", &["legs[2]"]),

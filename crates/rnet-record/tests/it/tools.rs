@@ -249,5 +249,5 @@ fn a_file_of_very_many_gaps_is_checked_in_bounded_memory_and_says_so() {
     let checked = check(&file, &mut |problem| told.push(problem.to_string())).unwrap();
     assert_eq!((checked.missing, checked.has_too_many_gaps), (u64::from(count) - 1, true));
     // One near its double is found.
-    assert!(told.len() == 1 && told[0].contains("is there twice"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("is duplicated"), "{told:?}");
 }

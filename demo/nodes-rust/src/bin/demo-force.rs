@@ -31,12 +31,12 @@ fn force(process: &Process) -> rnet::Result<()> {
     process.joined();
     // The kernel may wake a thread 50 us late to save energy, which is half of our period.
     if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
-        eprintln!("timer slack stays as it is: {error}");
+        eprintln!("timer slack is unchanged: {error}");
     }
     let broken = std::env::var("DEMO_BREAK").is_ok_and(|node| node == "force");
     let (sent, left_out) = stream(process, &mut publisher, &mut state, broken)?;
     if left_out > 0 {
-        eprintln!("{left_out} samples were not taken: the machine was too busy");
+        eprintln!("{left_out} samples were skipped: the machine was too busy");
     }
     process::report_quiet(&[("/robot/force", sent)]);
     process.wait_for_stop();

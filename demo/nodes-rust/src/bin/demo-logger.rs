@@ -86,14 +86,14 @@ fn logger(process: &Process) -> rnet::Result<()> {
         if let Some(open) = &mut file
             && let Err(error) = writeln!(open, "{line}")
         {
-            eprintln!("the log ends here: {error}");
+            eprintln!("cannot write the log: {error}");
             file = None;
         }
     }
 }
 
 fn open(path: &str) -> Option<File> {
-    File::create(path).map_err(|error| eprintln!("no log file {path}: {error}")).ok()
+    File::create(path).map_err(|error| eprintln!("cannot open the log file {path}: {error}")).ok()
 }
 
 fn summary(tallies: &Tallies) -> Value {

@@ -138,7 +138,7 @@ impl Halt<'_> {
         self.renewed = Instant::now();
         match done {
             Ok(driver) => self.driver = Some(driver),
-            Err(error) => eprintln!("no authority to stop: {error}"),
+            Err(error) => eprintln!("cannot take authority to stop: {error}"),
         }
     }
 }

@@ -1,12 +1,12 @@
-"""The messages that come with robot-net: ``from rnet.msgs import JointState, LaserScan``.
+"""The built-in messages: ``from rnet.msgs import JointState, LaserScan``.
 
-They are those of packages ``rnet.msgs`` and ``foxglove``, as docs/guide/messages.md lists them;
-where both have a name (JointState, Event), it is that of ``rnet.msgs``. :mod:`rnet.msgs.foxglove`
-has all of Foxglove's. They are classes of the official protobuf runtime, made when they are asked
-for. ``help(JointState)`` shows fields, units and frames.
+They are the messages of the packages ``rnet.msgs`` and ``foxglove``, listed in docs/guide/messages.md;
+if both have a name (JointState, Event), it is that of ``rnet.msgs``. :mod:`rnet.msgs.foxglove` has all
+Foxglove messages. They are classes of the official protobuf runtime, created on first use.
+``help(JointState)`` shows fields, units and frames.
 
-Image, PointCloud and Tensor are none of protobuf: they are plain, for large data that is read and
-written in place; see docs/guide/images.md.
+Image, PointCloud and Tensor are plain messages, not protobuf, for large data that is read and written
+in place; see docs/guide/images.md.
 """
 
 from __future__ import annotations

@@ -101,9 +101,9 @@ class Layout:
     def _packed_text(self, name: str, text: str, room: int) -> bytes:
         encoded = text.encode()
         if len(encoded) > room:
-            raise self.bad(f"{name} {text!r} has {len(encoded)} bytes of UTF-8, and {room} fit")
+            raise self.bad(f"{name} {text!r} has {len(encoded)} bytes of UTF-8, but only {room} fit")
         if b"\0" in encoded:
-            raise self.bad(f"{name} {text!r} has a zero in it, which would end it")
+            raise self.bad(f"{name} {text!r} contains a zero byte, which would end the text")
         return encoded
 
     def _unfit(self, values: dict[str, Any]) -> BadValue:
@@ -115,7 +115,7 @@ class Layout:
                 try:
                     struct.pack("<" + _NUMBERS[kind], value)
                 except struct.error:
-                    return self.bad(f"{name} is {value!r}, which is no {kind}")
+                    return self.bad(f"{name} is {value!r}, which is not a valid {kind}")
         return self.bad("it has a wrong number of values")
 
     def text(self, name: str, raw: bytes) -> str:
@@ -168,11 +168,11 @@ COMMON: tuple[Part, ...] = (
 
 
 class PlainMessage:
-    """A message whose data is not encoded: a header, and the bytes themselves.
+    """A message with unencoded data: a header, followed by the bytes.
 
-    One that was received reads them where they are, in the sample that it keeps; one that is to be
-    sent refers to the caller's array until then. Its attributes are the fields of the header; they
-    are checked when it is made of bytes, and when it is sent.
+    A received message reads its data in place, in the sample that it keeps; a message to be sent
+    refers to the caller's array until then. Its attributes are the fields of the header; they are
+    checked when it is created from bytes, and when it is sent.
     """
 
     _layout: ClassVar[Layout]
@@ -188,9 +188,9 @@ class PlainMessage:
 
     @classmethod
     def from_bytes(cls, message: Buffer) -> Self:
-        """A message of its bytes, which are read in place and not copied.
+        """Creates a message from its bytes, which are read in place and not copied.
 
-        Raises BadValue, which names field and value, if they are no message of this type.
+        Raises BadValue, with field and value, if they are not a valid message of this type.
         """
         layout = cls._layout
         memory = _bytes_of(message)
@@ -201,7 +201,7 @@ class PlainMessage:
         offset, data_len = values["data_offset"], values["data_len"]
         if offset % DATA_ALIGN_BYTES or offset < layout.size:
             raise layout.bad(
-                f"data_offset is {offset}, no multiple of {DATA_ALIGN_BYTES} from {layout.size} on"
+                f"data_offset is {offset}, must be a multiple of {DATA_ALIGN_BYTES}, at least {layout.size}"
             )
         if offset + data_len != len(memory):
             raise layout.bad(
@@ -231,8 +231,8 @@ class PlainMessage:
 
     @property
     def data(self) -> memoryview:
-        """The bytes behind the header. In place, except for what is to be sent of an array whose
-        bytes do not stand one after the other: then a copy.
+        """The bytes behind the header, in place; a copy for a message to be sent whose array is not
+        contiguous.
         """
         if self._array is not None:
             return memoryview(self._array.tobytes())
@@ -270,7 +270,7 @@ class PlainMessage:
         return b"".join((self._header(), self.data))
 
     def write_to(self, memory: memoryview) -> None:
-        """Writes the message to memory of `nbytes` bytes; its data is copied but once."""
+        """Writes the message to memory of `nbytes` bytes; its data is copied only once."""
         header = self._header()
         memory[: len(header)] = header
         to = memory[len(header) :]
@@ -303,10 +303,10 @@ _Message = TypeVar("_Message", bound=PlainMessage)
 
 
 class Lent(Generic[_Message]):
-    """A message that is filled in the memory from which it is sent: what `loan` of its class makes.
+    """A message filled in the memory from which it is sent, created by `loan` of its class.
 
-    ``with`` gives the message, and sends it when the block ends, or discards it if the block raises.
-    Let no array of it live on in a name: what can still be written to is sent as a copy, which
+    ``with`` returns the message, and sends it when the block ends, or discards it if the block raises.
+    Do not keep a reference to its array: if one still exists, a copy is sent, which
     ``Publisher.copied_loans`` counts.
     """
 
@@ -363,7 +363,7 @@ def bytes_of(layout: Layout, memory: Any) -> memoryview:
         return _bytes_of(memory)
     except (TypeError, ValueError) as error:
         raise layout.bad(
-            f"data is no bytes-like object that is contiguous, but a {type(memory).__name__}"
+            f"data must be a contiguous bytes-like object, not a {type(memory).__name__}"
         ) from error
 
 
@@ -374,7 +374,7 @@ def as_array(layout: Layout, array: Any) -> Array:
         made: Array = np.asarray(array)
     except (TypeError, ValueError) as error:
         raise layout.bad(
-            f"numpy cannot make an array of this {type(array).__name__}: {error}"
+            f"numpy cannot create an array from this {type(array).__name__}: {error}"
         ) from error
     if made.dtype.hasobject:
         raise layout.bad(
@@ -415,7 +415,7 @@ def view(
         # object behind it, and a loan would not know of the view.
         made = np.ndarray(shape, dtype, np.frombuffer(memory, np.uint8), strides=strides)
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise layout.bad(f"numpy has no array of the shape {shape} for it: {error}") from error
+        raise layout.bad(f"numpy cannot create an array of shape {shape} from it: {error}") from error
     return made
 
 
@@ -454,5 +454,5 @@ def stamp_of(layout: Layout, message: Any) -> int:
         return 0
     stamp = int(message.timestamp.seconds) * 10**9 + int(message.timestamp.nanos)
     if not -_I64_MAX - 1 <= stamp <= _I64_MAX:
-        raise layout.bad(f"timestamp is {message.timestamp.seconds} s, which is no i64 of ns")
+        raise layout.bad(f"timestamp is {message.timestamp.seconds} s, which does not fit into i64 ns")
     return stamp

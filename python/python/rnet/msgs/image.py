@@ -33,7 +33,7 @@ DATA_LEN_MAX = 1 << 30
 class Image(_plain.PlainMessage):
     """A picture: rows of pixels.
 
-    ``node.subscribe("/camera", Image)`` gives images whose `array` reads the message in place;
+    ``node.subscribe("/camera", Image)`` returns images whose `array` reads the message in place;
     ``publisher.send(Image.from_array(array, "rgb8"))`` copies the array once, to where it is read.
     """
 
@@ -83,7 +83,7 @@ class Image(_plain.PlainMessage):
         """
         if row_stride is None:
             if encoding not in ENCODINGS:
-                raise self._layout.bad(f"{_unknown(encoding)} One of your own needs a row_stride")
+                raise self._layout.bad(f"{_unknown(encoding)} A custom encoding needs a row_stride")
             row_stride = width * pixel_bytes(encoding)
         self._set(width, height, row_stride, encoding, frame_id, timestamp_ns)
         self._data = _plain.bytes_of(self._layout, data)
@@ -106,38 +106,38 @@ class Image(_plain.PlainMessage):
         frame_id: str = "",
         timestamp_ns: int = 0,
     ) -> Self:
-        """An image of an array, which is copied when it is sent; until then leave it as it is.
+        """Creates an image from an array, which is copied when it is sent; do not change it until then.
 
         Args:
-            array: of the shape (height, width, channels), or (height, width) for one channel, and
-                of the encoding's type of elements. Of numpy, or of any library whose arrays numpy
-                can look at (torch on the CPU, PIL images, what has the buffer protocol). It may be
-                cut out of another or flipped.
-            encoding: as in foxglove.RawImage. For one that is not known here the array is of u8
-                and of the shape (height, bytes of a row), and `width` says the pixels of a row.
+            array: of shape (height, width, channels), or (height, width) for one channel, with the
+                element type of the encoding. From numpy, or from any library whose arrays numpy
+                can access (torch on the CPU, PIL images, the buffer protocol). It may be a slice
+                of another array, or flipped.
+            encoding: as in foxglove.RawImage. For an unknown encoding the array is u8 of
+                shape (height, bytes per row), and `width` is the number of pixels per row.
             frame_id, timestamp_ns: as in `Image`.
 
-        Raises BadValue if array and encoding do not fit; MissingNumpy.
+        Raises BadValue if array and encoding do not match; MissingNumpy.
         """
         pixels = _plain.as_array(cls._layout, array)
         known = ENCODINGS.get(encoding)
         dtype, _, channels = known or ("u1", 1, 0)
         if known is None and (pixels.dtype != dtype or pixels.ndim != 2):
             raise cls._layout.bad(
-                f"{_unknown(encoding)} One of your own has an array of u8, of the shape (height, bytes of a row), "
-                f"and this one is of {pixels.dtype}, of the shape {pixels.shape}"
+                f"{_unknown(encoding)} A custom encoding needs an array of u8 with shape (height, bytes per "
+                f"row), not {pixels.dtype} with shape {pixels.shape}"
             )
         if pixels.dtype != dtype:
             raise cls._layout.bad(
-                f"the array is of {pixels.dtype}, and {encoding} has elements of "
+                f"the array has dtype {pixels.dtype}, but {encoding} has elements of "
                 f"{_plain.numpy('Image').dtype(dtype)}: convert it with astype"
             )
         shape = pixels.shape
         wanted = (3,) if channels > 1 else (2, 3)
         if known and (pixels.ndim not in wanted or (pixels.ndim == 3 and shape[2] != channels)):
-            raise cls._layout.bad(f"the array has the shape {shape}, and {encoding} is {_shape_words(channels)}")
+            raise cls._layout.bad(f"the array has shape {shape}, but {encoding} is {_shape_words(channels)}")
         if known is not None and width not in (None, shape[1]):
-            raise cls._layout.bad(f"width is {width}, and the array has {shape[1]} columns")
+            raise cls._layout.bad(f"width is {width}, but the array has {shape[1]} columns")
         if pixels.ndim == 3 and channels == 1:
             pixels = pixels[:, :, 0]
         row = shape[1] * pixel_bytes(encoding) if known else shape[1]
@@ -161,18 +161,18 @@ class Image(_plain.PlainMessage):
         frame_id: str = "",
         timestamp_ns: int = 0,
     ) -> _plain.Lent[Image]:
-        """An image to be filled in the memory that subscribers read: nothing is copied.
+        """An image to be filled in the memory that subscribers read, without copying.
 
         ``with Image.loan(pub, 480, 640, "rgb8") as image: camera.read_into(image.array)`` sends it
-        at the end of the block. Its bytes are those of an earlier message until they are written;
-        fields, `timestamp_ns` say, may be set until the block ends.
+        at the end of the block. Its initial bytes are those of an earlier message; fields, such
+        as `timestamp_ns`, may be set until the block ends.
 
-        Raises BadValue; what `Publisher.loan` raises when the block begins, and what
-        `Publisher.send` does when it ends.
+        Raises BadValue; errors of `Publisher.loan` when the block begins, and of
+        `Publisher.send` when it ends.
         """
         if row_stride is None:
             if encoding not in ENCODINGS:
-                raise cls._layout.bad(f"{_unknown(encoding)} One of your own needs a row_stride")
+                raise cls._layout.bad(f"{_unknown(encoding)} A custom encoding needs a row_stride")
             row_stride = width * pixel_bytes(encoding)
 
         def make() -> Image:
@@ -186,9 +186,9 @@ class Image(_plain.PlainMessage):
     def array(self) -> Array:
         """The pixels as an array: (height, width, channels), or (height, width) for one channel.
 
-        A received image gives a read-only view of the message, and a lent one a view to be filled;
-        the memory stays as long as the array does. Of an encoding that is not known here the rows
-        are given as they are: u8 of the shape (height, row_stride). Raises MissingNumpy.
+        For a received image it is a read-only view of the message, for a lent one a view to be filled;
+        the memory stays valid as long as the array exists. For an unknown encoding it contains the
+        rows as they are: u8 of shape (height, row_stride). Raises MissingNumpy.
         """
         if self._array is not None:
             return self._array
@@ -202,7 +202,7 @@ class Image(_plain.PlainMessage):
         return _plain.view(self._layout, self._memory(), shape, dtype, strides)
 
     def to_foxglove(self) -> Any:
-        """The `foxglove.RawImage` of the same content. Copies."""
+        """The image as a `foxglove.RawImage`, a copy."""
         from .foxglove import RawImage
 
         self._check(self._data_len())
@@ -221,7 +221,7 @@ class Image(_plain.PlainMessage):
 
     @classmethod
     def from_foxglove(cls, message: Any) -> Self:
-        """An image of a `foxglove.RawImage`; raises BadValue if its fields do not fit together."""
+        """Creates an image from a `foxglove.RawImage`; raises BadValue if its fields are inconsistent."""
         return cls(
             width=message.width,
             height=message.height,
@@ -252,8 +252,8 @@ class Image(_plain.PlainMessage):
         row = width * pixel_bytes(self.encoding) if known else stride
         if height * stride > DATA_LEN_MAX:
             raise layout.bad(
-                f"height is {height}, and that many times row_stride {stride} is more than the "
-                f"{DATA_LEN_MAX} bytes that a message may have"
+                f"height {height} times row_stride {stride} exceeds the {DATA_LEN_MAX} bytes that a message "
+                "may have"
             )
         why = f"{width} pixels of {self.encoding or 'no encoding'}"
         _plain.check_rows(layout, height, row, stride, data_len, why)

@@ -50,14 +50,14 @@ class PointField:
 
     @property
     def dtype(self) -> str:
-        """What numpy calls the type: "<f4"."""
+        """Its numpy type: "<f4"."""
         return NUMERIC_TYPES[self.type]
 
 
 class PointCloud(_plain.PlainMessage):
     """Points of a laser scanner or a depth camera: structs of numbers, one after the other.
 
-    ``node.subscribe("/lidar", PointCloud)`` gives clouds whose `points` read the message in place;
+    ``node.subscribe("/lidar", PointCloud)`` returns clouds whose `points` read the message in place;
     ``publisher.send(PointCloud.from_array(points))`` copies them once, to where they are read.
     """
 
@@ -148,21 +148,20 @@ class PointCloud(_plain.PlainMessage):
         orientation: Sequence[float] = (0.0, 0.0, 0.0, 0.0),
         has_nan: bool | None = None,
     ) -> Self:
-        """A cloud of a structured array, which is copied when it is sent; until then leave it.
+        """Creates a cloud from a structured array, which is copied when it is sent; do not change it until then.
 
         Args:
-            array: of the shape (points,) or (height, width); its dtype has 1 to 16 fields, each a
+            array: of shape (points,) or (height, width); its dtype has 1 to 16 fields, each a
                 number of 8 to 32 bits, f4 or f8: ``[("x", "f4"), ("y", "f4"), ("z", "f4")]``.
-            has_nan: whether some points are NaN; if it is not said, it is looked at.
+            has_nan: whether some points are NaN; determined from the data by default.
             frame_id, timestamp_ns, position, orientation: as in `PointCloud`.
 
-        Raises BadValue if the array is none of points; MissingNumpy.
+        Raises BadValue if the array does not contain points; MissingNumpy.
         """
         points = _plain.as_array(cls._layout, array)
         if points.ndim not in (1, 2):
             raise cls._layout.bad(
-                f"the array has the shape {points.shape}, and points are (points,) or "
-                "(height, width)"
+                f"the array has shape {points.shape}, but must have (points,) or (height, width)"
             )
         if points.ndim == 1:
             points = points.reshape(1, -1)
@@ -185,25 +184,25 @@ class PointCloud(_plain.PlainMessage):
         has_nan: bool | None = None,
         **columns: Any,
     ) -> Self:
-        """A cloud of the points' coordinates and of other columns: ``from_xyz(xyz, intensity=i)``.
+        """Creates a cloud from coordinates and further columns: ``from_xyz(xyz, intensity=i)``.
 
-        The columns are put together at once, which is a copy more than `from_array` makes.
+        The columns are combined at once, which is one copy more than with `from_array`.
 
         Args:
-            xyz: of the shape (points, 3), of f4 or f8.
-            columns: further fields by name, each of the shape (points,).
+            xyz: of shape (points, 3), f4 or f8.
+            columns: further fields by name, each of shape (points,).
             has_nan, frame_id, timestamp_ns, position, orientation: as in `from_array`.
 
-        Raises BadValue if the shapes do not fit; MissingNumpy.
+        Raises BadValue if the shapes do not match; MissingNumpy.
         """
         np = _plain.numpy("PointCloud.from_xyz")
         at = _plain.as_array(cls._layout, xyz)
         if at.ndim != 2 or at.shape[1] != 3:
-            raise cls._layout.bad(f"xyz has the shape {at.shape}, and must have (points, 3)")
+            raise cls._layout.bad(f"xyz has shape {at.shape}, but must have (points, 3)")
         arrays = {name: _plain.as_array(cls._layout, column) for name, column in columns.items()}
         for name, column in arrays.items():
             if column.shape != at.shape[:1]:
-                raise cls._layout.bad(f"{name} has the shape {column.shape}, not {at.shape[:1]}")
+                raise cls._layout.bad(f"{name} has shape {column.shape}, not {at.shape[:1]}")
         arrays = {**{axis: at[:, i] for i, axis in enumerate("xyz")}, **arrays}
         points = np.empty(len(at), [(name, column.dtype) for name, column in arrays.items()])
         for name, column in arrays.items():
@@ -231,15 +230,15 @@ class PointCloud(_plain.PlainMessage):
         orientation: Sequence[float] = (0.0, 0.0, 0.0, 0.0),
         has_nan: bool = False,
     ) -> _plain.Lent[PointCloud]:
-        """A cloud to be filled in the memory that subscribers read: nothing is copied.
+        """A cloud to be filled in the memory that subscribers read, without copying.
 
         ``with PointCloud.loan(pub, [("x", "f4"), ("y", "f4")], 1000) as cloud:
-        cloud.points["x"] = ...`` sends it at the end of the block. Its bytes are those of an
-        earlier message until they are written; `timestamp_ns`, `has_nan` and the like may be set
-        until the block ends.
+        cloud.points["x"] = ...`` sends it at the end of the block. Its initial bytes are
+        those of an earlier message; `timestamp_ns`, `has_nan` and other fields may be set until the
+        block ends.
 
-        Raises BadValue; MissingNumpy; what `Publisher.loan` raises when the block begins, and what
-        `Publisher.send` does when it ends.
+        Raises BadValue; MissingNumpy; errors of `Publisher.loan` when the block begins, and of
+        `Publisher.send` when it ends.
         """
         point = _plain.numpy("PointCloud.loan").dtype(dtype)
 
@@ -285,10 +284,10 @@ class PointCloud(_plain.PlainMessage):
 
     @property
     def points(self) -> Array:
-        """The points as a structured array of the shape (height, width): ``cloud.points["x"]``.
+        """The points as a structured array of shape (height, width): ``cloud.points["x"]``.
 
-        A received cloud gives a read-only view of the message, and a lent one a view to be filled;
-        the memory stays as long as the array does. Raises MissingNumpy.
+        For a received cloud it is a read-only view of the message, for a lent one a view to be filled;
+        the memory stays valid as long as the array exists. Raises MissingNumpy.
         """
         if self._array is not None:
             return self._array.view(self.dtype)
@@ -296,17 +295,17 @@ class PointCloud(_plain.PlainMessage):
         return _plain.view(self._layout, self._memory(), shape, self.dtype, strides)
 
     def xyz(self, *, skip_nan: bool = False) -> Array:
-        """The coordinates of all points, row by row, as an array of the shape (points, 3).
+        """The coordinates of all points, row by row, as an array of shape (points, 3).
 
-        A view of the message if x, y and z are of one type and evenly spaced in it, as most drivers
-        have them; else a copy. With `skip_nan` it is one without the points of which a coordinate
-        is NaN. Raises BadValue if the points lack one of x, y, z; MissingNumpy.
+        A view of the message if x, y and z have one type and are evenly spaced, as with most drivers;
+        otherwise a copy. With `skip_nan` it is a copy without points that have a NaN coordinate. Raises
+        BadValue if the points lack one of x, y, z; MissingNumpy.
         """
         np = _plain.numpy("PointCloud.xyz")
         by_name = {field.name: field for field in self.fields}
         missing = [axis for axis in "xyz" if axis not in by_name]
         if missing:
-            raise self._layout.bad(f"its points have no field {missing[0]}, but {list(by_name)}")
+            raise self._layout.bad(f"its points have no field {missing[0]}; they have {list(by_name)}")
         x, y, z = (by_name[axis] for axis in "xyz")
         step, points = y.offset - x.offset, self.points
         if len({x.type, y.type, z.type}) == 1 and z.offset - y.offset == step > 0:
@@ -324,7 +323,7 @@ class PointCloud(_plain.PlainMessage):
         return made
 
     def to_foxglove(self) -> Any:
-        """The `foxglove.PointCloud` of the same points, without their order in rows. Copies."""
+        """The cloud as a `foxglove.PointCloud`, a copy without the order in rows."""
         from .foxglove import PackedElementField, PointCloud
 
         self._check(self._data_len())
@@ -352,7 +351,7 @@ class PointCloud(_plain.PlainMessage):
 
     @classmethod
     def from_foxglove(cls, message: Any) -> Self:
-        """A cloud of one row of a `foxglove.PointCloud`; raises BadValue if it does not fit."""
+        """Creates a cloud of one row from a `foxglove.PointCloud`; raises BadValue if it is inconsistent."""
         stride, length = message.point_stride, len(message.data)
         if stride == 0 or length % stride:
             raise cls._layout.bad(f"data has {length} bytes, and points take {stride} each")
@@ -421,14 +420,14 @@ class PointCloud(_plain.PlainMessage):
             if kind is None:
                 raise layout.bad(f"type of field {field.name!r} is {field.type}, not 1 to 8")
             if not field.name or field.name in names:
-                why = "names are there once" if field.name else "fields have names"
-                raise layout.bad(f"a field is named {field.name!r}, and {why}")
+                why = "field names must be unique" if field.name else "fields need names"
+                raise layout.bad(f"a field is named {field.name!r}, but {why}")
             names.add(field.name)
             end = field.offset + int(kind[-1])
             if field.offset < 0 or end > self.point_stride:
                 raise layout.bad(
-                    f"field {field.name!r} lies at {field.offset} to {end}, "
-                    f"and a point has {self.point_stride} bytes"
+                    f"field {field.name!r} lies at {field.offset} to {end}, but a point has "
+                    f"{self.point_stride} bytes"
                 )
         row = width * self.point_stride
         why = f"{width} points of {self.point_stride} bytes"
@@ -446,8 +445,8 @@ def _fields_of(dtype: Any) -> tuple[PointField, ...]:
     layout = PointCloud._layout
     if dtype.names is None:
         raise layout.bad(
-            f"points are structs, and the array is of {dtype}: give it a dtype with fields, "
-            '[("x", "f4"), ...], or use from_xyz'
+            f'points are structs, but the array has dtype {dtype}: use a dtype with fields, [("x", "f4"), '
+            '...], or use from_xyz'
         )
     fields = []
     for name in dtype.names:

@@ -34,9 +34,9 @@ _I64_MAX = (1 << 63) - 1
 
 
 class Tensor(_plain.PlainMessage):
-    """An array of numbers: what a network takes or gives, a depth map, a grid of costs.
+    """An array of numbers: input or output of a neural network, a depth map, a cost grid.
 
-    ``node.subscribe("/features", Tensor)`` gives tensors whose `array` reads the message in place;
+    ``node.subscribe("/features", Tensor)`` returns tensors whose `array` reads the message in place;
     ``publisher.send(Tensor.from_array(array))`` copies the array once, to where it is read.
     """
 
@@ -103,14 +103,14 @@ class Tensor(_plain.PlainMessage):
         frame_id: str = "",
         timestamp_ns: int = 0,
     ) -> Self:
-        """A tensor of an array, which is copied when it is sent; until then leave it as it is.
+        """Creates a tensor from an array, which is copied when it is sent; do not change it until then.
 
         Args:
-            array: of integers, floats, complex numbers or bools, of at most 8 dimensions. Of numpy,
-                or of any library whose arrays numpy can look at (torch on the CPU, what has the
-                buffer protocol). It may be cut out of another, turned or flipped.
-            dtype: "bfloat16" if the array is of u16 and these are the bits of bfloats, for which
-                numpy has no type: ``Tensor.from_array(t.view(torch.uint16), dtype="bfloat16")``.
+            array: of integers, floats, complex numbers or bools, with at most 8 dimensions. From
+                numpy, or from any library whose arrays numpy can access (torch on the CPU, the
+                buffer protocol). It may be a slice of another array, transposed or flipped.
+            dtype: "bfloat16" if the array is u16 with the bits of bfloats, for which numpy has no
+                type: ``Tensor.from_array(t.view(torch.uint16), dtype="bfloat16")``.
             frame_id, timestamp_ns: as in `Tensor`.
 
         Raises BadValue for other arrays; MissingNumpy.
@@ -134,14 +134,14 @@ class Tensor(_plain.PlainMessage):
         frame_id: str = "",
         timestamp_ns: int = 0,
     ) -> _plain.Lent[Tensor]:
-        """A tensor to be filled in the memory that subscribers read: nothing is copied.
+        """A tensor to be filled in the memory that subscribers read, without copying.
 
         ``with Tensor.loan(pub, (480, 640), "f4") as tensor: tensor.array[:] = ...`` sends it at the
-        end of the block. Its bytes are those of an earlier message until they are written. The
-        dtype is one of numpy, or "bfloat16", of which `array` is u16.
+        end of the block. Its initial bytes are those of an earlier message. The dtype is a
+        numpy dtype, or "bfloat16", for which `array` is u16.
 
-        Raises BadValue; MissingNumpy; what `Publisher.loan` raises when the block begins, and what
-        `Publisher.send` does when it ends.
+        Raises BadValue; MissingNumpy; errors of `Publisher.loan` when the block begins, and of
+        `Publisher.send` when it ends.
         """
         bfloat = dtype if isinstance(dtype, str) and dtype == "bfloat16" else None
         number = _plain.numpy("Tensor.loan").dtype("u2" if bfloat else dtype)
@@ -163,14 +163,14 @@ class Tensor(_plain.PlainMessage):
         code = _CODES.get(number.kind)
         if code is None or 8 * number.itemsize not in _NUMPY[code][1] or number.byteorder == ">":
             raise cls._layout.bad(
-                f"the array is of {number}: a tensor is of integers of 8 to 64 bits, floats of 16 to "
-                "64, complex numbers of 64 or 128, or bools, little endian"
+                f"the array has elements of {number}: a tensor takes integers of 8 to 64 bits, floats of 16 "
+                "to 64, complex numbers of 64 or 128, or bools, little endian"
             )
         if dtype is not None:
             if dtype != "bfloat16" or number != "u2":
                 raise cls._layout.bad(
-                    f"dtype is {dtype!r}, of an array of {number}: it is there for bfloat16 in an "
-                    "array of uint16"
+                    f"dtype is {dtype!r} for an array of {number}: pass it only for bfloat16 in an array of "
+                    "uint16"
                 )
             code = _BFLOAT
         made = cls.__new__(cls)
@@ -182,7 +182,7 @@ class Tensor(_plain.PlainMessage):
 
     @property
     def dtype(self) -> str:
-        """The type of the numbers in words: "float32", "bfloat16", "bool"."""
+        """The element type: "float32", "bfloat16", "bool"."""
         if (self.dtype_code, self.dtype_bits) == (6, 8):
             return "bool"
         return f"{_NAMES[self.dtype_code]}{self.dtype_bits}"
@@ -191,9 +191,9 @@ class Tensor(_plain.PlainMessage):
     def array(self) -> Array:
         """The elements as an array.
 
-        A received tensor gives a read-only view of the message, and a lent one a view to be filled;
-        the memory stays as long as the array does. Of bfloats, which numpy
-        does not know, it shows the bits, as u16. Raises MissingNumpy.
+        For a received tensor it is a read-only view of the message, for a lent one a view to be filled;
+        the memory stays valid as long as the array exists. For bfloats, which numpy does not have, it
+        contains the bits as u16. Raises MissingNumpy.
         """
         if self._array is not None:
             return self._array
@@ -224,8 +224,8 @@ class Tensor(_plain.PlainMessage):
         layout, shape, strides = self._layout, self.shape, self.strides
         if self.dtype_bits not in _NUMPY.get(self.dtype_code, ("", ()))[1]:
             raise layout.bad(
-                f"dtype_code is {self.dtype_code}, and dtype_bits {self.dtype_bits}: there is no "
-                "such number"
+                f"dtype_code is {self.dtype_code} and dtype_bits {self.dtype_bits}: this number type does "
+                "not exist"
             )
         if len(shape) > NDIM_MAX or len(strides) != len(shape):
             raise layout.bad(

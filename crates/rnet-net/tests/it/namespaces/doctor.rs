@@ -118,15 +118,20 @@ fn the_port_of_the_bulk_lane_is_closed() {
     let advice = "-> the link needs both ports: open the higher one";
     all.two.finds(&[
         &["PROBLEM", closed, advice],
-        &["PROBLEM", "host 10.77.0.1 is there for", LOWER, "-> look whether something on the way"],
+        &["PROBLEM", "host 10.77.0.1 has been visible for", LOWER, "-> check whether a firewall"],
     ]);
     // The one that is connected to knows no address to try, and sees who comes.
-    all.one.finds(&[&["PROBLEM", "host 10.77.0.2 is there for", LOWER, "rnet doctor there"]]);
+    all.one.finds(&[&[
+        "PROBLEM",
+        "host 10.77.0.2 has been visible for",
+        LOWER,
+        "run rnet doctor there",
+    ]]);
     all.meet();
     // And where it is closed later.
     all.one.host.refuse("tcp dport 7451");
     all.two.finds(&[&["PROBLEM", closed, advice]]);
-    all.one.finds(&[&["PROBLEM", "host host2 (10.77.0.2) is there for", LOWER]]);
+    all.one.finds(&[&["PROBLEM", "host host2 (10.77.0.2) has been visible for", LOWER]]);
 }
 
 #[test]
@@ -138,9 +143,9 @@ fn the_port_of_the_urgent_lane_is_closed() {
     let closed = "cannot reach tcp/10.77.0.1:7450: no answer; the next higher port answers";
     all.two.finds(&[
         &["PROBLEM", closed, "-> the link needs both ports: open the lower one", "too low by one"],
-        &["PROBLEM", "host 10.77.0.1 is there for", UPPER],
+        &["PROBLEM", "host 10.77.0.1 has been visible for", UPPER],
     ]);
-    all.one.finds(&[&["PROBLEM", "host 10.77.0.2 is there for", UPPER]]);
+    all.one.finds(&[&["PROBLEM", "host 10.77.0.2 has been visible for", UPPER]]);
     all.meet();
     // Both are closed.
     all.one.host.refuse("tcp dport { 7450, 7451 }");
@@ -151,7 +156,7 @@ fn the_port_of_the_urgent_lane_is_closed() {
             "-> check that the host is on",
             "firewall",
         ],
-        &["PROBLEM", "host host1 (tcp/10.77.0.1:7450) was connected and is not heard any more"],
+        &["PROBLEM", "host host1 (tcp/10.77.0.1:7450) was connected and no longer responds"],
     ]);
 }
 

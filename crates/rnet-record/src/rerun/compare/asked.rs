@@ -74,8 +74,8 @@ impl Comparison<'_> {
         let (node, topics, known) =
             (&self.node, lacking.join(", "), self.topics_of_node.join(", "));
         let text = format!(
-            "nothing was compared of {topics}: {node} published nothing there after its first input, neither when it was \
-             recorded nor now; in the recording it publishes on {known}"
+            "nothing was compared on {topics}: {node} published nothing there after its first input, \
+             neither in the recording nor now; in the recording it publishes on {known}"
         );
         Err(RerunError::failed("nothing_compared", text))
     }
