@@ -30,10 +30,10 @@ const INCLUDE_FILE: &str = "rnet_protos.rs";
 
 /// Generates the Rust types of these `.proto` files, for `rnet::include_protos!()`. For `fn main` of a build script.
 ///
-/// Files are named relative to the folder of `Cargo.toml`. Their own folders are the include folders, in the order given; for others, use
-/// [`Config`]. Cargo runs the script again when one of the files, or one that they import, changes.
+/// Paths are relative to the directory of `Cargo.toml`. The include directories are those of the files, in the given
+/// order; for others, use [`Config`]. Cargo runs the script again when one of the files or their imports changes.
 ///
-/// When there is an error it is printed, with file, line and column, and the build ends with exit status 1.
+/// On an error, it prints the file, line and column, and the build exits with status 1.
 pub fn protos(files: impl IntoIterator<Item = impl AsRef<Path>>) {
     Config::new().protos(files);
 }
@@ -55,8 +55,8 @@ impl Config {
         Self::default()
     }
 
-    /// Adds a folder in which imports are looked for, behind those that are there. A file that is compiled is known by its path in the
-    /// first folder that contains it.
+    /// Appends an include directory for imports. The name of a compiled file is its path relative to the first
+    /// directory that contains it.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.includes.push(folder.into());
         self
@@ -84,10 +84,10 @@ impl Config {
         }
     }
 
-    /// Generates the code, and gives the files that were read, which is what the build depends on. Prints nothing.
+    /// Generates the code, and returns the files that were read, as dependencies of the build. Prints nothing.
     ///
     /// # Errors
-    /// [`BuildError`]: for what is wrong in a `.proto` file, with the file, line and column.
+    /// [`BuildError`]: for a fault in a `.proto` file, with the file, line and column.
     pub fn compile(
         &self,
         files: impl IntoIterator<Item = impl AsRef<Path>>,

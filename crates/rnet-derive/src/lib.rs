@@ -24,7 +24,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, Member, Result, Type, parse_macro_input};
 
-/// Implements `rnet::Plain` for a `#[repr(C)]` struct, so that it can be sent as it stands in memory.
+/// Implements `rnet::Plain` for a `#[repr(C)]` struct, so that its bytes in memory can be sent as a message.
 ///
 /// ```
 /// # use rnet_derive as rnet;
@@ -43,11 +43,11 @@ use syn::{Data, DeriveInput, Error, Fields, Member, Result, Type, parse_macro_in
 /// name starts with `_` are padding: publishers and subscribers do not compare them, tools do not show them.
 ///
 /// Attributes on the struct: `#[plain(name = "…")]` names the type (the struct's name by default; publisher and subscriber
-/// must agree on it), `#[plain(crate = "path")]` says where the traits are (`::rnet` by default). `#[plain(tail)]` makes a header that
-/// data follows, `rnet::PlainHeader`, in place of a message of its own.
+/// must agree on it), `#[plain(crate = "path")]` sets the path of the traits (`::rnet` by default). `#[plain(tail)]`
+/// makes it a header that is followed by data, `rnet::PlainHeader`, instead of a complete message.
 ///
-/// The compiler has the last word on every field, so a wrong type behind an alias, and a struct that is not itself plain or
-/// not `Copy`, do not compile either:
+/// The compiler checks every field, so a wrong type behind an alias, and a nested struct that is not plain or not
+/// `Copy`, do not compile either:
 ///
 /// ```compile_fail,E0277
 /// # use rnet_derive as rnet;

@@ -21,14 +21,14 @@ use std::fmt;
 pub struct Change {
     /// The rule that covers it.
     pub rule: Rule,
-    /// What it means.
+    /// Its severity.
     pub severity: Severity,
-    /// The field, from the outside in: `pose.orientation.w`, `legs[].force`; values of enums stand behind a colon:
-    /// `mode:IDLE`. Empty when the types as a whole are meant.
+    /// The field, from the outside in: `pose.orientation.w`, `legs[].force`; enum values follow a colon: `mode:IDLE`.
+    /// Empty for the types as a whole.
     pub path: String,
-    /// What the writer has there: `double w = 4`; empty for nothing.
+    /// The writer's side: `double w = 4`; empty if absent.
     pub writer: String,
-    /// What the reader has there; empty for nothing.
+    /// The reader's side; empty if absent.
     pub reader: String,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// What [`check`] found.
+/// Result of [`check`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// Whether the reader understands the writer.
@@ -61,7 +61,7 @@ pub struct Verdict {
     pub reader: String,
     /// The differences, the breaking ones first; at most [`MAX_REPORTED_CHANGES`].
     pub changes: Vec<Change>,
-    /// How many more there are.
+    /// Number of changes that are not listed.
     pub omitted: usize,
 }
 
@@ -91,8 +91,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares the type of a writer with that of a reader. Not symmetric: a closed enum, a oneof or a required field at the reader
-/// can make what is fine one way a loss the other way.
+/// Compares the type of a writer with that of a reader. Not symmetric: a closed enum, a oneof or a required field at
+/// the reader can be compatible in one direction and lose data in the other.
 ///
 /// ```
 /// use rnet_schema::{check, compile_text};

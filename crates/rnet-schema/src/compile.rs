@@ -21,7 +21,7 @@ pub struct Sources {
     texts: Vec<(String, String)>,
 }
 
-/// What a `.proto` file, or a descriptor set, defines.
+/// The definitions of a `.proto` file or a descriptor set.
 pub struct Compiled {
     /// The file itself, the others being what it imports; `None` for a descriptor set, whose files are equals.
     file: Option<String>,
@@ -49,13 +49,13 @@ pub fn compile_text(name: &str, text: &str) -> Result<Compiled, SchemaError> {
 }
 
 impl Sources {
-    /// Adds an include folder, behind those that are there.
+    /// Appends an include directory.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
     }
 
-    /// Adds the text of a file that can be imported by `name`; it goes before the built-in files.
+    /// Adds the text of a file that can be imported by `name`; it takes precedence over the built-in files.
     pub fn text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.texts.push((name.into(), text.into()));
         self
@@ -86,10 +86,10 @@ impl Sources {
 }
 
 impl Compiled {
-    /// What a `FileDescriptorSet` of protoc, of buf or of a recording defines. It may be hostile.
+    /// The definitions of a `FileDescriptorSet` from protoc, buf or a recording. The input may be hostile.
     ///
     /// # Errors
-    /// A limit of [`crate::limits`] by name, bytes that are no descriptor set, or a file of an edition.
+    /// An exceeded limit of [`crate::limits`], bytes that are not a descriptor set, or a file with an edition.
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Self, SchemaError> {
         let set = schema::read_set(bytes)?;
         set.file.iter().try_for_each(canonical::check_syntax)?;
@@ -127,7 +127,7 @@ impl Compiled {
         crate::Schema::from_set(&self.set, full)
     }
 
-    /// All files as one `FileDescriptorSet`, imports first and comments included: what class builders of other languages take.
+    /// All files as one `FileDescriptorSet`, imports first and with comments, for class builders of other languages.
     pub fn descriptor_set(&self) -> Vec<u8> {
         self.set.encode_to_vec()
     }

@@ -49,10 +49,11 @@ pub(crate) fn decode(
     })
 }
 
-/// Whether bytes are a message of a type, within limits. Builds nothing: for those who decode by another runtime, which counts no values.
+/// Checks that bytes are a message of a type, within limits. Builds nothing: for callers that decode with another
+/// runtime, which does not limit the number of values.
 ///
 /// # Errors
-/// [`DecodeError`] names the byte and the field.
+/// [`DecodeError`] with the byte and the field.
 pub fn walk(schema: &Schema, bytes: &[u8], limits: &DecodeLimits) -> Result<(), DecodeError> {
     let mut scan = Scan { type_name: schema.name(), limits, values: 0, numbers: 0 };
     if bytes.len() > limits.max_len_bytes {

@@ -12,20 +12,20 @@ use std::fmt;
 /// One change from an old to a new type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DiffLine {
-    /// What happened: `field.added`, `field.removed`, `enum.value_added`, `enum.value_removed`, `field.reserved_reused`,
+    /// The change: `field.added`, `field.removed`, `enum.value_added`, `enum.value_removed`, `field.reserved_reused`,
     /// `field.not_reserved`, or the id of a [`Rule`].
     pub what: String,
     /// The worse of both directions.
     pub severity: Severity,
     /// The field, by its new name.
     pub path: String,
-    /// What it was; empty for nothing.
+    /// The old side; empty if absent.
     pub old: String,
-    /// What it is; empty for nothing.
+    /// The new side; empty if absent.
     pub new: String,
-    /// Whether new nodes cannot read what old nodes send, for this.
+    /// Whether this change prevents new nodes from reading messages of old nodes.
     pub new_cannot_read_old: bool,
-    /// Whether old nodes cannot read what new nodes send, for this.
+    /// Whether this change prevents old nodes from reading messages of new nodes.
     pub old_cannot_read_new: bool,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for DiffLine {
     }
 }
 
-/// What [`diff`] found.
+/// Result of [`diff`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diff {
     /// Full name of the old type.
@@ -63,7 +63,7 @@ pub struct Diff {
     pub compatible: bool,
     /// The changes, the breaking ones first.
     pub lines: Vec<DiffLine>,
-    /// How many more there are.
+    /// Number of changes that are not listed.
     pub omitted: usize,
 }
 

@@ -57,10 +57,11 @@ impl Dynamic {
         Ok(Self { schema: schema.clone(), message })
     }
 
-    /// Makes a message of JSON: field names as in the `.proto` file or in lowerCamelCase, and else the JSON mapping of proto3.
+    /// Builds a message from JSON: field names as in the `.proto` file or in lowerCamelCase, otherwise the proto3 JSON
+    /// mapping.
     ///
     /// # Errors
-    /// [`ValueError`] names the field (`legs[2].force`), and what would be right.
+    /// [`ValueError`] with the field (`legs[2].force`) and the expected value.
     pub fn from_json(schema: &Schema, value: &serde_json::Value) -> Result<Self, ValueError> {
         let message = json::read(schema.descriptor(), value)?;
         Ok(Self { schema: schema.clone(), message })

@@ -5,7 +5,7 @@ use std::fmt;
 /// A place in a `.proto` file; lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as it was asked for.
+    /// The file, as it was requested.
     pub file: String,
     /// Line, from 1; 0 when it is not known.
     pub line: usize,
@@ -24,7 +24,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why there is no schema.
+/// Errors of building a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
@@ -169,7 +169,7 @@ fn in_field(path: &str) -> String {
 pub struct ValueError {
     /// The field, from the outside in: `legs[2].force`; empty when the whole is meant.
     pub path: String,
-    /// What is wrong, and what would be right.
+    /// The fault, and the expected value.
     pub why: String,
 }
 

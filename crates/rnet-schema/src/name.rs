@@ -8,9 +8,9 @@ pub(crate) fn join(scope: &str, name: &str) -> String {
 /// In Python and Rust it holds the built-in messages of other packages too.
 const OUR_PACKAGE: &str = "rnet.msgs.";
 
-/// The full names that a name may mean: itself, or else those that end so (`LaserScan`, `foxglove/LaserScan`,
-/// `rnet.msgs.LaserScan`), or that end as it does behind its package in ROS (`sensor_msgs/msg/LaserScan`). None, one,
-/// or several if the name is not clear.
+/// The full names that match a name: the name itself, otherwise the names with this ending (`LaserScan`,
+/// `foxglove/LaserScan`, `rnet.msgs.LaserScan`) or with its ending after the ROS package (`sensor_msgs/msg/LaserScan`).
+/// None, one, or several if the name is ambiguous.
 pub fn find_types<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let dotted = name.trim_start_matches('.').replace('/', ".");
     if let Some(exact) = known.clone().find(|full| *full == dotted) {

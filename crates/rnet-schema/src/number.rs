@@ -74,12 +74,12 @@ impl NumberReader {
         self.path.kind()
     }
 
-    /// Its bits: those of an `f64` or `f32`; of an integer the two's complement, of which as many low bits count as its
-    /// type has; of a boolean 0 or 1; of an enum its number, as an `i32`. `None` where it is not set and its type says
-    /// so, and for an element or entry that is not there.
+    /// Its bits: those of an `f64` or `f32`; the two's complement of an integer, in the low bits of its type's width; 0
+    /// or 1 for a boolean; the number of an enum value, as an `i32`. `None` for an unset field with presence, and for a
+    /// missing element or entry.
     ///
     /// # Errors
-    /// [`DecodeError`] names the byte and the field.
+    /// [`DecodeError`] with the byte and the field.
     pub fn read(&self, bytes: &[u8]) -> Result<Option<u64>, DecodeError> {
         let Some(hops) = &self.hops else { return self.by_decoding(bytes) };
         let mut found = None;

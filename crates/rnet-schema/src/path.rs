@@ -49,10 +49,10 @@ pub(crate) fn known_fields(message: &MessageDescriptor) -> String {
 }
 
 impl FieldPath {
-    /// Reads a path and checks it against a type.
+    /// Parses a path and checks it against a type.
     ///
     /// # Errors
-    /// [`ValueError`] gives the path up to the fault, and what there is instead.
+    /// [`ValueError`] with the path up to the fault, and the existing fields.
     pub fn parse(schema: &Schema, text: &str) -> Result<Self, ValueError> {
         if text.len() > MAX_PATH_LEN_BYTES {
             let why = format!("a path has at most MAX_PATH_LEN_BYTES = {MAX_PATH_LEN_BYTES} bytes");

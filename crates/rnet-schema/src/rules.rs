@@ -5,7 +5,7 @@
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What a change means for those who use the type.
+/// The effect of a change on users of the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {

@@ -10,10 +10,10 @@ use prost_types::FileDescriptorSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// One message type: its name, its canonical descriptor set, and a descriptor to read messages by.
+/// One message type: its name, its canonical descriptor set, and a descriptor to decode messages with.
 ///
-/// Cheap to clone. Two schemas are equal when their types are: names of files, comments, reserved numbers and options of other
-/// tools make no difference. (To the hash, reserved numbers do: what is compatible depends on them.)
+/// Cheap to clone. Two schemas are equal if their types are: file names, comments, reserved numbers and options of
+/// other tools do not matter. (The hash includes reserved numbers, because compatibility depends on them.)
 ///
 /// ```
 /// use rnet_schema::{Schema, compile_text};
@@ -69,11 +69,11 @@ impl fmt::Debug for SchemaHash {
 }
 
 impl Schema {
-    /// Reads a `FileDescriptorSet`, which may be hostile, and takes the message type of this full name out of it.
+    /// Parses a `FileDescriptorSet`, which may be hostile, and extracts the message type of this full name.
     ///
     /// # Errors
-    /// [`SchemaError`]: a limit of [`crate::limits`] by name, bytes that are no descriptor set, a set that contradicts itself or
-    /// lacks something, or no such message. Never panics; memory stays a small multiple of the limits.
+    /// [`SchemaError`]: an exceeded limit of [`crate::limits`], bytes that are not a descriptor set, an inconsistent or
+    /// incomplete set, or no such message. Never panics; memory stays a small multiple of the limits.
     pub fn from_descriptor_set(bytes: &[u8], name: &str) -> Result<Self, SchemaError> {
         Self::from_set(&read_set(bytes)?, name)
     }
@@ -109,8 +109,8 @@ impl Schema {
         self.inner.hash
     }
 
-    /// The canonical `FileDescriptorSet`, as bytes: what travels with a channel. Only files that the type needs, each behind those that it
-    /// imports; no comments.
+    /// The canonical `FileDescriptorSet`, as bytes, as sent with a channel: only the files that the type needs, each
+    /// after its imports, without comments.
     pub fn descriptor_set(&self) -> &[u8] {
         &self.inner.set_bytes
     }

@@ -19,7 +19,7 @@ impl Columns {
     /// All columns of a type, in the order of the field numbers.
     ///
     /// # Errors
-    /// [`ValueError`] when there are more than [`MAX_COLUMNS`], or more than [`MAX_COLUMN_FIELDS`] fields on the way to them.
+    /// [`ValueError`] for more than [`MAX_COLUMNS`], or more than [`MAX_COLUMN_FIELDS`] fields on the paths to them.
     pub fn all(schema: &Schema) -> Result<Self, ValueError> {
         let mut paths = Vec::new();
         collect(schema.descriptor(), None, &mut Vec::new(), &mut paths, &mut 0)?;
@@ -48,7 +48,7 @@ impl Columns {
         self.paths.iter().map(ToString::to_string).collect()
     }
 
-    /// The cells of one message. What is not set is empty.
+    /// The cells of one message. Unset fields are empty.
     pub fn row(&self, message: &Dynamic) -> Vec<String> {
         self.paths.iter().map(|path| cell(path, message)).collect()
     }

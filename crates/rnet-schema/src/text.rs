@@ -249,7 +249,7 @@ fn is_bare(kind: &Kind) -> bool {
     }
 }
 
-/// A text in quotes, as JSON and YAML have it; what would steer a terminal is escaped.
+/// A quoted text, as in JSON and YAML; terminal control characters are escaped.
 ///
 /// ```
 /// assert_eq!(rnet_schema::text_quoted("a\"\u{1b}\u{9b}"), r#""a\"\u001b\u009b""#);

@@ -35,11 +35,11 @@ pub struct RnetLayer {
 
 /// A layer that publishes events on `/log`, as lines of `node`.
 ///
-/// A line is the event's message and its other fields, `key=value`. `TRACE` and `DEBUG` are both debug. Which events
-/// come is for filters to say (`Layer::with_filter`); the level of the node's log is not asked, the limits per second
-/// hold ([`rnet::Logger`]), and nothing goes to stderr.
+/// A line is the event's message and its other fields, `key=value`. `TRACE` and `DEBUG` both map to debug. Select
+/// events with filters (`Layer::with_filter`): the log level of the node does not apply. The rate limits apply
+/// ([`rnet::Logger`]), and nothing goes to stderr.
 ///
-/// The layer does not keep the node open: once the node has ended, it drops events.
+/// The layer does not keep the node open: once the node is closed, it drops events.
 pub fn layer(node: &Node) -> RnetLayer {
     RnetLayer { log: node.log().downgrade() }
 }

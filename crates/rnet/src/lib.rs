@@ -1,8 +1,7 @@
 //! robot-net: the communication core of robots.
 //!
 //! Controllers, sensors and actuators are *nodes*; a node publishes and subscribes to *topics*.
-//! On one host messages travel through shared memory: no server to start, no process whose death
-//! stops the others.
+//! On one host, messages are sent through shared memory, without a server: the death of a process does not stop the others.
 //!
 //! ```
 //! # fn main() -> rnet::Result<()> {
@@ -17,21 +16,19 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # The life of a message
+//! # Path of a message
 //! [`Publisher::send`] → `Writer::commit` (rnet-shm) → `LogWriter::push` (rnet-ring) ‖
 //! `LogReader::next` → `Reader::take` → [`Subscriber::recv`]. One release store separates the two
 //! halves. ARCHITECTURE.md walks through it.
 //!
 //! # Threads
-//! A [`Node`] has one control thread, which sleeps until a peer joins, leaves or dies, and starts
-//! one dispatch thread per lane with the first callback or waker of that lane, those of state
-//! included. While it is the one that writes the domain's durable state to
-//! disk, it has two more. They end with the node. For a short time there may be one that cleans the
-//! state up behind a node that has gone, and, once in a process, one that registers it for
-//! `membarrier`. A node in simulated time has one that follows `/clock`. A publisher has no thread. A [`Service`] has one for each handler that
-//! may run at once and one more; a [`Client`] has one from its first async call on; a
-//! [`Pusher`] has one, beside that of its client; a
-//! [`Replica`](state::Replica) has one, and so has a [`Command`].
+//! A [`Node`] has one control thread, which sleeps until a peer joins, leaves or dies. With the first callback or waker of a
+//! lane, including those of state, it starts one dispatch thread for that lane. While it writes the domain's durable state to
+//! disk, it has two more. All of them stop with the node. There may be a short-lived thread that cleans up the state of a
+//! dead node, and, once per process, one that registers the process for `membarrier`. A node in simulated time has a thread
+//! that follows `/clock`. A publisher has no thread. A [`Service`] has one thread per concurrent handler and one more. A
+//! [`Client`] has one from its first async call. A [`Pusher`] has one, in addition to that of its client. A
+//! [`Replica`](state::Replica) has one, and a [`Command`] has one.
 
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;

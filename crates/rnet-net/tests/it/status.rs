@@ -94,7 +94,7 @@ fn what_does_not_cross_is_told_with_its_cause() {
     let causes = [
         ("/denied", Direction::Out, Cause::Rule, "robot.toml:1"),
         ("/denied", Direction::In, Cause::Rule, "robot.toml:1"),
-        ("/unheard", Direction::Out, Cause::NoSubscriber, "nobody there"),
+        ("/unheard", Direction::Out, Cause::NoSubscriber, "no subscriber there"),
         ("/limited", Direction::Out, Cause::RateLimit, "at most 0.1 Hz"),
         ("/newest", Direction::Out, Cause::LeftOut, "newest"),
         ("/some", Direction::Out, Cause::LeftOut, "1 of 3"),

@@ -124,7 +124,7 @@ fn a_long_text_is_cut_between_two_characters() {
     let mut reader = reader(&net);
     node.log().publish(LogLevel::Info, "ä".repeat(10_001), &"é".repeat(1_000), 1);
     let log = next(&mut reader);
-    assert_eq!(log.message, format!("{} [and 17002 bytes more]", "ä".repeat(1_500)));
+    assert_eq!(log.message, format!("{} [17002 more bytes]", "ä".repeat(1_500)));
     assert_eq!(log.file, "é".repeat(128));
 }
 

@@ -281,7 +281,7 @@ fn long_words_are_not_kept() {
     problems.wait(&peer, "xxx");
     for (kind, words) in [
         (format!(r#""kind":"protobuf","name":"{}","schema":"00"#, "y".repeat(300)), "too long"),
-        (r#""kind":"protobuf","name":"a","schema":"..\u0000"#.to_owned(), "hash is none"),
+        (r#""kind":"protobuf","name":"a","schema":"..\u0000"#.to_owned(), "hash is invalid"),
     ] {
         let wrong = publisher(1, "/t").replace(r#""kind":"raw"#, &kind);
         assert!(peer.document(Document::Endpoints, &announce(&wrong)));

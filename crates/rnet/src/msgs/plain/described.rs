@@ -112,23 +112,23 @@ const IMAGE: &[FieldDoc] = &[
     text("frame_id", "camera optical frame: x right, y down, z into the picture"),
     doc("width", "pixels in a row"),
     doc("height", "rows"),
-    doc("row_stride", "bytes from row to row"),
+    doc("row_stride", "bytes between row starts"),
     text("encoding", "as in foxglove.RawImage"),
 ];
 
 const POINT_CLOUD: &[FieldDoc] = &[
-    time("when taken; of a sweep, its start"),
+    time("time of the measurement; for a sweep, its start"),
     doc("data_offset", "where the points start"),
     doc("data_len", "at least (height - 1) row_stride + width times point_stride"),
     text("frame_id", "frame of the points"),
     doc("width", "points in a row; if unordered, all"),
     doc("height", "rows; if unordered, 1"),
-    doc("point_stride", "bytes from point to point"),
-    doc("row_stride", "bytes from row to row"),
+    doc("point_stride", "bytes between point starts"),
+    doc("row_stride", "bytes between row starts"),
     doc("field_count", "fields in use, 1 to 16"),
     doc("flags", "bit 0: some points are NaN"),
     doc("position", "origin of the points in frame_id, m"),
-    doc("orientation", "rotation, x y z w; all zeros: neither shifted nor rotated"),
+    doc("orientation", "rotation, x y z w; all zeros: no shift and no rotation"),
     counted("fields", "field_count", "the first field_count in use, the others zero"),
     text("fields.name", "x, y, z, intensity, red, green, blue, alpha, or another"),
     doc("fields.offset", "start within a point"),
@@ -136,7 +136,7 @@ const POINT_CLOUD: &[FieldDoc] = &[
 ];
 
 const TENSOR: &[FieldDoc] = &[
-    time("when its content was so"),
+    time("time of the content"),
     doc("data_offset", "where the elements start"),
     doc("data_len", "bytes of the elements"),
     text("frame_id", "its frame; empty if meaningless"),
@@ -145,9 +145,5 @@ const TENSOR: &[FieldDoc] = &[
     doc("dtype_lanes", "1"),
     doc("ndim", "dimensions, 0 to 8"),
     counted("shape", "ndim", "elements per dimension, at least 0; 0 beyond ndim"),
-    counted(
-        "strides",
-        "ndim",
-        "bytes from element to element per dimension, at least 0; 0 beyond ndim",
-    ),
+    counted("strides", "ndim", "bytes between elements per dimension, at least 0; 0 beyond ndim"),
 ];

@@ -63,7 +63,7 @@ fn bytes_that_are_no_value_are_told_as_such() {
         (3, &[0; 9], "its 9 bytes are not a float"),
         (4, b"ab\xff", "it is not UTF-8 from byte 2 on"),
         (6, b"{", "it is not JSON"),
-        (6, b"\xff", "no UTF-8"),
+        (6, b"\xff", "not UTF-8"),
         (7, &[1, 0], "it is truncated before its item count"),
         (7, &lies, "it declares 16777215 items but is too short for them"),
         (7, &[0, 0, 0, 0, 9], "1 bytes follow its last item"),
@@ -113,14 +113,14 @@ fn descriptions_that_are_none_are_told_as_such() {
     for (kind, bytes, why) in [
         (10, vec![], "it is truncated"),
         (10, vec![3], "it has form 3, which this version does not support"),
-        (10, vec![1, 0xff], "no UTF-8"),
+        (10, vec![1, 0xff], "not UTF-8"),
         (10, vec![1, b'{'], "type description"),
         (10, raw, "it describes raw bytes as a plain type"),
         (10, vec![2, 9], "it is truncated"),
         (10, vec![2, 9, 0, 1], "it is truncated"),
-        (10, protobuf("a.B", &[1, 2, 3]), "is none: "),
-        (10, protobuf("a.B", &[]), "is none: "),
-        (4, b"text".to_vec(), "described nowhere"),
+        (10, protobuf("a.B", &[1, 2, 3]), "is invalid: "),
+        (10, protobuf("a.B", &[]), "is invalid: "),
+        (4, b"text".to_vec(), "has no description"),
     ] {
         number += 1;
         evil.write(&format!("!type/{number:016x}"), kind, 0, &bytes);
