@@ -257,9 +257,9 @@ mod tests {
             told(findings)
         };
         let living = |restarts, end| record(this_process(0), restarts, end);
-        let fine = "1 launched nodes run and were not started again";
+        let fine = "1 launched nodes run and were not restarted";
         assert_eq!(found(&[living(0, None)]), [(Level::Ok, fine.to_owned())]);
-        let again = "the launched node /arm was started again 3 times";
+        let again = "the launched node /arm was restarted 3 times";
         assert_eq!(found(&[living(3, None)]), [(Level::Note, again.to_owned())]);
         let failed = "the launched node /arm is not running: exit code 7, after 2 restarts";
         assert_eq!(found(&[living(2, Some(End::Code(7)))]), [(Level::Problem, failed.to_owned())]);

@@ -354,7 +354,7 @@ fn a_command_of_on_failure_runs_on_a_full_disk() {
     let sleeps = "echo $$$$ >> pids; exec sleep 600";
     for (then, signal, reported) in [
         ("exit 4", None, Some("exit code 4")),
-        (sleeps, Some("INT"), Some("ended by SIGINT")),
+        (sleeps, Some("INT"), Some("terminated by SIGINT")),
         (stubborn, Some("INT"), Some("killed by SIGKILL")),
         (sleeps, Some("KILL"), None),
     ] {

@@ -259,13 +259,13 @@ fn a_recorder_of_another_user_is_reported_without_its_files() {
     assert!(findings(BOB).contains("run.mcap: 0 MiB so far"), "{}", findings(BOB));
     recorder.signal("STOP");
     std::fs::rename(&file, files.join("moved.mcap")).unwrap();
-    let is_gone = |told: &str| told.contains("is not there any more");
+    let is_gone = |told: &str| told.contains("no longer exists");
     assert!(is_gone(&findings(ALICE)), "{}", findings(ALICE));
     // It may be that of a container, which sees other files.
     assert!(!is_gone(&findings(BOB)), "{}", findings(BOB));
     until("a user who may not read its files sees that it stands still", || {
         let problems = of_user(&place, BOB, &["status", "--json"]).wait().json();
-        problems["problems"].to_string().contains("run.mcap) has said nothing for")
+        problems["problems"].to_string().contains("run.mcap) has sent no status for")
     });
     recorder.signal("CONT");
     recorder.signal("INT");

@@ -219,7 +219,7 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ("stop_timeout_s = 1e9", "stop_timeout_s: expected seconds, 0 to 86400, found 1e9"),
         ("die_with_launcher = 1", "die_with_launcher: expected true or false, found 1"),
         ("cpus = [-1]", "cpus: expected a whole number, 0 to 1023, found -1"),
-        ("cpus = 2", "cpus: expected an array, as "),
+        ("cpus = 2", "cpus: expected an array, such as "),
         (
             "scheduler = \"fif\"",
             "scheduler: expected \"other\", \"batch\", \"idle\", \"fifo\" or \"rr\", found \"fif\"; did you mean",
@@ -397,7 +397,7 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
         ("output = \"${no}\"", "robot.toml:2:10: blackbox.output: expected no variable"),
         (
             "[[include]]\nfile = \"more.toml\"",
-            "more.toml:1:1: blackbox: expected one table [blackbox]: robot.toml:1:1",
+            "more.toml:1:1: blackbox: expected only one table [blackbox]; the first is at robot.toml:1:1",
         ),
         (
             "[node.\"/blackbox\"]\ncommand = [\"true\"]",
