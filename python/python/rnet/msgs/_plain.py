@@ -437,7 +437,7 @@ def check_rows(
 ) -> None:
     """Raises BadValue if rows of so many bytes overlap, or reach beyond the data."""
     if row > row_stride:
-        raise layout.bad(f"row_stride is {row_stride}, and a row takes {row} bytes")
+        raise layout.bad(f"row_stride is {row_stride}, but a row takes {row} bytes")
     needed = (height - 1) * row_stride + row if height else 0
     check_reach(layout, needed, data_len, f"{height} rows of {why} every {row_stride}")
 
