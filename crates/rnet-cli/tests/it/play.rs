@@ -328,7 +328,7 @@ fn a_player_whose_window_is_closed_ends() {
     let place = Place::new();
     let file = recording(&place, "run.mcap");
     let mut terminal = Terminal::start(&place, &["play", file.to_str().unwrap(), "--paused"]);
-    terminal.until("q: end");
+    terminal.until("q: quit");
     terminal.hang_up_after("l");
     assert_eq!(terminal.end(), Some(130));
 }
@@ -348,7 +348,7 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     command.args(["play", file.to_str().unwrap(), "--paused", "--json", "--node-name", "/player"]);
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut playing = Running::start(command);
-    playing.until_stderr("q: end");
+    playing.until_stderr("q: quit");
     drop(keys);
     // It has asked for keys many times, and has used no more of the processor than that takes.
     let busy_ns = || thread_ns(playing.pid());
