@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rnet::NodeName;
 use rustix::process::Signal;
 
-use crate::identity::{has_ended, signal};
+use crate::identity::{Identity, has_ended, signal};
 use crate::keeper::{Answer, KeeperOrder, Signals};
 use crate::log::numbered;
 use crate::place::RunFolder;

@@ -316,7 +316,11 @@ fn pub_takes_the_type_of_the_topic() {
     refused(2, &[r#"{"spare": [{}, {"volt": "x"}]}"#], "field `spare[1].volt`: expected double");
     refused(2, &[r#"{"mode": "RUN"}"#], "one of IDLE, WALK");
     refused(1, &["Imu", "{}"], "of type robot.Leg, not Imu");
-    refused(1, &["--raw", "--hex", "3a7f"], "the bytes cannot be decoded as that type: malformed robot.Leg at byte 2");
+    refused(
+        1,
+        &["--raw", "--hex", "3a7f"],
+        "the bytes cannot be decoded as that type: malformed robot.Leg at byte 2",
+    );
 }
 
 #[test]

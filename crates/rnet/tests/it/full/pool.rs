@@ -52,11 +52,7 @@ fn samples_that_are_kept() {
             assert!(sub.try_recv().unwrap().is_none());
         }
         let error = refused(publisher.send(&[9; LEN]));
-        is_out_of_memory(
-            &error,
-            "/t",
-            &["pool_limit_bytes", "0 of its chunks are on loan and 4"],
-        );
+        is_out_of_memory(&error, "/t", &["pool_limit_bytes", "0 of its chunks are on loan and 4"]);
         assert!(matches!(error, Error::OutOfMemory { limit_bytes: POOL_LEN, .. }), "{error}");
         // Small ones need none of it.
         publisher.send(b"small").unwrap();
