@@ -279,7 +279,7 @@ mod tests {
         assert!(lost.verdict(true).is_ok());
         assert!(lost.verdict(false).unwrap_err().message().contains("reliable"));
         let silent = Fate { counted_lost: 0, ..lost };
-        assert!(silent.verdict(true).unwrap_err().message().contains("counts 0"));
+        assert!(silent.verdict(true).unwrap_err().message().contains("counted 0"));
         assert!(Fate { corrupt: 1, ..good }.verdict(true).is_err());
         assert!(Fate { out_of_order: 1, ..good }.verdict(true).is_err());
     }

@@ -198,6 +198,6 @@ mod tests {
         let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
         assert_eq!(lines, [1, 2, 5, 4], "{problems:?}");
         assert!(problems[3].why.contains("/a/b of /leg is set twice"), "{problems:?}");
-        assert!(read("[1]").unwrap_err()[0].why.contains("names of nodes"));
+        assert!(read("[1]").unwrap_err()[0].why.contains("expected node names"));
     }
 }

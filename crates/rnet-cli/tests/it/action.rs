@@ -48,7 +48,7 @@ fn actions_are_listed_with_types_and_servers() {
     assert!(said.contains("/upper in /a is a service, not an action"), "{said}");
     for name in ["/upper", "/stepps"] {
         let said = rnet!(place, "action", "info", name).fails(1);
-        assert!(said.contains(&format!("no action {name}")), "{said}");
+        assert!(said.contains(&format!("action {name} not found")), "{said}");
     }
     drop((action, service));
 }
@@ -94,7 +94,7 @@ fn a_goal_is_cancelled_by_a_signal_and_by_another_command() {
     assert_eq!(said, "/steps: cancel requested; servers reached: 1\n");
     let error = goal.result(SOON).unwrap_err();
     assert!(error.to_string().contains("by an operator"), "{error}");
-    assert!(rnet!(place, "action", "cancel", "/none").fails(1).contains("no action /none"));
+    assert!(rnet!(place, "action", "cancel", "/none").fails(1).contains("action /none not found"));
     drop(action);
 }
 

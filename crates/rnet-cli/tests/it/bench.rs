@@ -338,7 +338,7 @@ fn without_settings_it_runs_in_dev_shm_and_leaves_nothing() {
 fn senseless_settings_are_usage_errors() {
     let place = Place::new();
     for (args, word) in [
-        (&["throughput", "--size", "15"][..], "16 bytes"),
+        (&["throughput", "--size", "15"][..], "16 (its number"),
         (&["throughput", "--size", "2G"], "1073741824"),
         (&["throughput", "--size", "1T"], "unit"),
         (&["throughput", "--readers", "0"], "1..=512"),
@@ -380,7 +380,7 @@ fn a_topology_that_is_none_is_told_of() {
         (files.dir.to_str().unwrap().to_owned(), "not a file"),
         (file("empty.toml", ""), "missing field"),
         (file("half.toml", "name = 'x'\n[[node"), "line 2"),
-        (file("period.toml", period), "publisher of t: a period of 0 ms"),
+        (file("period.toml", period), "publisher of t: the period is 0 ms"),
         (file("binary.toml", "\u{0}\u{1}"), "is not in robot-net's TOML format"),
         (file("robot.yaml", period), "must end in .toml"),
     ] {

@@ -59,7 +59,7 @@ fn a_command_is_shown_with_its_driver_and_its_trail() {
     let who = rnet!(place, "command", "who", "/cmd_vel").ok();
     assert!(who.contains("since: ") && who.contains("applied before: "), "{who}");
     let said = rnet!(place, "command", "who", "/cmd_val").fails(1);
-    assert!(said.contains("no command /cmd_val") && said.contains("/cmd_vel"), "{said}");
+    assert!(said.contains("command /cmd_val not found") && said.contains("/cmd_vel"), "{said}");
     driver.release().unwrap();
     let trail = rnet!(place, "command", "log", "/cmd_vel").ok();
     for what in ["opened", "granted", "/hand (priority 8)", "in force", "released", "fallback"] {

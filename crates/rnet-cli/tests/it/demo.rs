@@ -101,7 +101,7 @@ fn what_it_cannot_do_it_says() {
     nothing_is_left(&place);
     let _robot = place.node_in("robot", "lab");
     let said = rnet!(place, "demo", "--domain", "lab").fails(2);
-    assert!(said.contains("/robot is in lab"), "{said}");
+    assert!(said.contains("/robot runs in lab"), "{said}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn the_text_shows_who_publishes_what_to_whom() {
             "        -> /pose  Pose\n            -> /display\n            -> @robot2/arm\n",
             "            -> /display  NO MATCH: ",
             "host robot2\n    @robot2/arm\n",
-            "no publisher\n -> /wanted  raw\n        -> /display\n",
+            "no publisher\n    -> /wanted  raw\n        -> /display\n",
         ] {
             assert!(text.contains(part), "{part:?} is missing:\n{text}");
         }

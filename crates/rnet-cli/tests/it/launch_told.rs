@@ -120,7 +120,7 @@ fn a_launch_of_nothing_says_so() {
     };
     let sim = "[var]\nsim = false\n".to_owned() + &sleeper("a", "when = { sim = true }");
     let desk = sleeper("b", "host = \"desk\"");
-    nothing("", &["--host", "lab"], "lab: robot.toml has no node");
+    nothing("", &["--host", "lab"], "lab: robot.toml has no nodes");
     nothing(&sim, &["--host", "lab"], "lab: when excludes all 1 nodes of robot.toml");
     let why = "desk: host or when excludes all 1 nodes of robot.toml; its hosts are \"base\"";
     nothing(

@@ -186,7 +186,10 @@ fn status_says_why_there_is_none() {
     assert!(said.contains("the network is off (robot.toml:3)"), "{said}");
     install(&place, &settings("lan", "RNET_NETWORK"));
     let said = rnet!(place, "link", "status").fails(1);
-    assert!(said.contains("the network is \"lan\" (RNET_NETWORK): the next node"), "{said}");
+    assert!(
+        said.contains("the network is \"lan\" (RNET_NETWORK): it starts with the next node"),
+        "{said}"
+    );
     let ran = rnet!(place, "link", "status", "--json");
     assert_eq!((ran.code, &ran.json()["running"]), (Some(1), &false.into()));
     // What is wrong with a setting is what the program says.
@@ -258,7 +261,7 @@ fn lists_name_the_host_where_there_are_several() {
     let list = |host: &str| rnet!(place, "node", "list", "--host", host);
     assert_eq!(list("laptop").ok(), "@laptop/viewer\n");
     assert_eq!(list("robot-1").ok(), "/_rnet/link_1\n/lidar\n");
-    assert!(list("labtop").fails(1).contains("no host labtop is known; did you mean laptop?"));
+    assert!(list("labtop").fails(1).contains("host labtop is not known; did you mean laptop?"));
     let json = rnet!(place, "node", "list", "--json").json();
     assert_eq!(
         (&json["host"], &json["remote"][0]["node"]),
@@ -454,7 +457,7 @@ fn doctor_says_whether_multicast_arrives() {
         "note",
         &["no other host of domain clitest was found", "239.255.1.2:17000"],
     );
-    has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 asks by multicast", "drops UDP"]);
+    has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 sends multicast queries", "drops UDP"]);
     has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers multicast", "TCP"]);
     // One of an earlier release cannot say.
     install(&place, &settings("lan", "robot.toml:2"));

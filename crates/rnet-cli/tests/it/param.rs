@@ -150,7 +150,7 @@ fn what_no_node_has_declared_is_set_only_when_told_so_and_can_be_undone() {
     let (node, name) = (&listed["params"][0]["node"], &listed["params"][0]["name"]);
     assert_eq!((node.as_str(), name.as_str()), (Some("/arn"), Some("/pid/gain")));
     let said = rnet!(place, "param", "delete", "/arn", "pid/gain").fails(0);
-    assert!(said.contains("/pid/gain of /arn is deleted"), "{said}");
+    assert!(said.contains("/pid/gain of /arn was deleted"), "{said}");
     let said = rnet!(place, "param", "delete", "/arm", "pid/gain").fails(1);
     assert!(said.contains("rnet param reset"), "{said}");
 }
@@ -327,7 +327,7 @@ fn a_file_is_loaded_as_a_whole_or_not_at_all() {
         ("/arm:\n  mode: &a run\n  x: *a\n", "bad.yaml:3: aliases"),
         ("/arm:\n\tmode: run\n", "invalid YAML"),
         ("/arm:\n  mode: run\n  mode: idle\n", "bad.yaml:3: duplicate name \"mode\""),
-        ("- 1\n", "bad.yaml:1: names of nodes"),
+        ("- 1\n", "bad.yaml:1: expected node names"),
         ("/arm:\n  mode: on\n", "\"on\""),
         ("/arm:\n  mode: ~\n", "the value is missing"),
     ] {

@@ -84,7 +84,7 @@ fn built_in_plain_messages_are_sent_and_shown_by_name() {
     for (from, to, why) in [
         ("[7, 255]", "[7, 256]", "`_data[1]`: 256 is not a byte"),
         ("[7, 255]", "\"\"", "`_data`: \"\" is not an array of bytes"),
-        ("[7, 255]", "[7, 255], \"_data_len\": 3", "`_data_len`: 3, and _data has 2 bytes"),
+        ("[7, 255]", "[7, 255], \"_data_len\": 3", "`_data_len`: 3, but _data has 2 bytes"),
         ("[7, 255]", "[]", "pass the data as \"_data\""),
         ("\"row_stride\": 2,", "", "row_stride is 0, but the pixels of a row have 2 bytes"),
         ("camera", &"c".repeat(65), "`frame_id`: the text has 65 bytes; at most 64 fit"),

@@ -41,7 +41,10 @@ fn doctor_and_node_info_take_nodes_of_other_hosts() {
         "{text}"
     );
     let text = rnet!(place, "doctor", "lidar", "@laptop/viewer").ok();
-    assert!(text.contains("/lidar hears @laptop/viewer on /goal: 1 messages received"), "{text}");
+    assert!(
+        text.contains("/lidar receives from @laptop/viewer on /goal: 1 messages received"),
+        "{text}"
+    );
     let text = rnet!(place, "doctor", "@laptop/viewer", "@laptop/viewer").ok();
     assert!(text.contains("both on other hosts") && text.contains("on laptop"), "{text}");
     let ran = rnet!(place, "doctor", "lidar", "@laptop/viever");

@@ -305,7 +305,7 @@ fn what_is_missing_or_was_not_recorded_is_a_difference() {
     command.args(["--timeout", "60", "--node"]).args(node_args());
     command.env(ROLE, "extra").env(GAIN, "1.5");
     let said = Running::start(command).wait().fails(1);
-    assert!(said.contains("rerun.svg is not written") && !plot.exists(), "{said}");
+    assert!(said.contains("rerun.svg was not written") && !plot.exists(), "{said}");
     let ran = again(&place, &file, "skips", "1.5", &["--key", "number", "--output", "/torque"]);
     let skipped = format!("{} messages compared, 1 recorded messages are missing", COUNT - 1);
     assert!(ran.stdout.contains(&skipped), "{ran:?}");

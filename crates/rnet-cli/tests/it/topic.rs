@@ -138,7 +138,10 @@ fn info_of_no_topic_names_the_one_that_was_meant() {
     let node = place.node("a");
     let _publisher = node.publisher::<[u8]>("/joint_states").unwrap();
     let said = rnet!(place, "topic", "info", "/joint_state").fails(1);
-    assert!(said.contains("no topic /joint_state") && said.contains("/joint_states?"), "{said}");
+    assert!(
+        said.contains("topic /joint_state not found") && said.contains("/joint_states?"),
+        "{said}"
+    );
     let said = rnet!(place, "topic", "info", "/camera").fails(1);
     assert!(said.contains("rnet topic list"), "{said}");
 }
@@ -150,7 +153,10 @@ fn every_command_on_a_topic_asks_whether_another_was_meant() {
     let _publisher = node.publisher::<[u8]>("/scan").unwrap();
     for command in ["info", "type"] {
         let said = rnet!(place, "topic", command, "/scna").fails(1);
-        assert!(said.contains("no topic /scna") && said.contains("did you mean /scan?"), "{said}");
+        assert!(
+            said.contains("topic /scna not found") && said.contains("did you mean /scan?"),
+            "{said}"
+        );
     }
     for command in ["echo", "hz", "bw", "delay"] {
         let mut waits = place.spawn(&["topic", command, "/scna"]);
@@ -352,7 +358,7 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
     );
     let said =
         rnet!(place, "topic", "pub", "/image", "--raw", "--text", "short", "--once").fails(1);
-    assert!(said.contains("16 bytes at least"), "{said}");
+    assert!(said.contains("16 bytes or more"), "{said}");
 }
 
 #[test]
@@ -363,5 +369,5 @@ fn topics_of_a_host_that_nobody_knows_are_an_error() {
     let own = own.as_str().unwrap();
     assert_eq!(rnet!(place, "topic", "list", "--host", own).ok(), "/angles\n");
     let why = rnet!(place, "topic", "list", "--host", "nowhere").fails(1);
-    assert!(why.contains("no host nowhere is known"), "{why}");
+    assert!(why.contains("host nowhere is not known"), "{why}");
 }

@@ -352,7 +352,7 @@ fn diff_is_stricter() {
     let new = new.to_str().unwrap();
     let checked = rnet!(place, "type", "check", old, new).ok();
     assert!(
-        checked.contains("warning enum.value_removed `mode:RUN`: RUN = 2 is gone"),
+        checked.contains("warning enum.value_removed `mode:RUN`: RUN = 2 was removed"),
         "{checked}"
     );
     let ran = rnet!(place, "type", "diff", old, new);

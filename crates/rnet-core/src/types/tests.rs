@@ -311,7 +311,7 @@ fn data_behind_a_header_is_told_by_its_length() {
     assert!(
         why(json!({"_data_len": "all"})).contains("field `_data_len`: \"all\" is not a number")
     );
-    assert!(why(json!({"_data_len": u64::MAX})).contains("at most 1073741824"));
+    assert!(why(json!({"_data_len": u64::MAX})).contains("exceed the limit of 1073741824"));
     assert!(pose().encode(&json!({"_data_len": 1})).is_err());
 
     let inside = plain("T", 16, 8, vec![field("p", 0, FieldType::Struct(image.clone()))]);

@@ -394,7 +394,7 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
         ),
         ("triggers = \"death\"", "robot.toml:2:12: blackbox.triggers: expected an array"),
         ("exclude = [\"/a//b\"]", "robot.toml:2:12: blackbox.exclude: expected a topic pattern ("),
-        ("output = \"${no}\"", "robot.toml:2:10: blackbox.output: expected no variable"),
+        ("output = \"${no}\"", "robot.toml:2:10: blackbox.output: expected in ${…}: no variable"),
         (
             "[[include]]\nfile = \"more.toml\"",
             "more.toml:1:1: blackbox: expected only one table [blackbox]; the first is at robot.toml:1:1",

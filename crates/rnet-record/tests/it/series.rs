@@ -141,7 +141,7 @@ fn errors_name_the_topic_the_field_and_what_there_is() {
         ("/pose", "", &["empty part"]),
         ("/imu", "nothing", &["/imu", "acceleration, ranges, name, count"]),
         ("/imu", "ranges", &["ranges[0]"]),
-        ("/imu", "name", &["a text"]),
+        ("/imu", "name", &["it is text"]),
     ] {
         let said = refused(topic, field);
         assert!(words.iter().all(|word| said.contains(word)), "{topic} {field}: {said}");

@@ -471,7 +471,7 @@ fn a_message_of_another_type_is_not_sent() {
     let pose = pose.unwrap().schema("Pose").unwrap();
     for (strange, said) in [
         (&pose, "a Pose, but the publisher sends demo.Level"),
-        (&schema_of(OTHER), "another demo.Level"),
+        (&schema_of(OTHER), "its demo.Level differs from the publisher's"),
     ] {
         let message = Dynamic::new(strange);
         for sent in [publisher.send(&message).map(|()| true), publisher.try_send(&message)] {

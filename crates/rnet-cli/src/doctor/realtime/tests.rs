@@ -256,7 +256,11 @@ fn throttling_slices_and_clocks() {
             .with("/proc/sys/kernel/osrelease", release)
     };
     runtime("-1", "6.1.0").says("rt_throttling", Level::Ok, &["never"]);
-    runtime("950000", "6.1.0").says("rt_throttling", Level::Advice, &["50000 µs in 1000000 µs"]);
+    runtime("950000", "6.1.0").says(
+        "rt_throttling",
+        Level::Advice,
+        &["50000 µs in each 1000000 µs"],
+    );
     runtime("950000", "6.12.0").says("rt_throttling", Level::Ok, &["starve"]);
     runtime("950000", "6.12.0").with("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000").says(
         "rt_throttling",

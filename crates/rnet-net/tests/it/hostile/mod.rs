@@ -248,7 +248,7 @@ fn who_asks_for_more_than_it_takes_is_given_up() {
     wait(&peer, "it is told", || {
         peer.greet("evil") && !peer.documents(Document::Refused).is_empty()
     });
-    assert!(peer.documents(Document::Refused)[0].contains("asks"));
+    assert!(peer.documents(Document::Refused)[0].contains("requests more data"));
 }
 
 #[test]

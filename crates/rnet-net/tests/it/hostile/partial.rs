@@ -62,7 +62,7 @@ fn one_for_which_there_is_no_room_is_lost_alone() {
         say(&peer, &piece(c, 0, len, offset, &part));
     }
     wait_for_lost(&peer, &mut hears[2], 1);
-    problems.wait(&peer, "one of /c with 1048576 bytes is lost");
+    problems.wait(&peer, "a message on /c of 1048576 bytes is lost");
     // It counts as read nevertheless, so its publisher may go on.
     let read = |item: &Item<'_>| matches!(item, Item::Credit { channel, read } if *channel == c && *read >= len + 64);
     let mut next = 1;
