@@ -105,7 +105,7 @@ def test_whole_numbers_for_a_float(node):
     for whole in (2**53, -(2**53), 2**62):
         gain.set(whole)
         assert gain.get() == float(whole) and isinstance(gain.get(), float)
-    with pytest.raises(rnet.BadValue, match="an int that has no exact float value.* give 9007199254740992.0"):
+    with pytest.raises(rnet.BadValue, match="an int that has no exact float value.* use 9007199254740992.0"):
         gain.set(2**53 + 1)
     with pytest.raises(rnet.BadValue, match="has 9007199254740993, an int that has no exact float value"):
         node("lists").param("/gains", default=[1.0]).set([1, 2**53 + 1])

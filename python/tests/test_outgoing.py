@@ -99,8 +99,8 @@ OTHERS = [
     (("f4", 3), array.array("f", [1, 2]), "array of 8 bytes"),
     (POINT, np.zeros((), LEG.fields["force"][0].base), "float32 of shape ()"),
     (POINT, np.zeros(2, POINT), "of shape (2,)"),
-    (POINT, bytes(POINT.itemsize - 1), f"have {POINT.itemsize} bytes"),
-    (POINT, bytes(POINT.itemsize + 1), f"have {POINT.itemsize} bytes"),
+    (POINT, bytes(POINT.itemsize - 1), f"has {POINT.itemsize} bytes"),
+    (POINT, bytes(POINT.itemsize + 1), f"has {POINT.itemsize} bytes"),
 ]
 
 

@@ -168,7 +168,7 @@ def test_what_is_no_image_is_not_sent(pair: Callable[..., Pair]) -> None:
             publisher.send(wrong)
     image = Image.from_array(picture(), "rgb8")
     image.width = 641
-    with pytest.raises(rnet.BadValue, match="row_stride is 1920, and a row takes 1923"):
+    with pytest.raises(rnet.BadValue, match="row_stride is 1920, but a row takes 1923"):
         publisher.send(image)
     with pytest.raises(rnet.BadValue, match="how many bytes"):
         publisher.loan()
@@ -192,7 +192,7 @@ def test_a_bad_header_is_told_once_and_counted(pair: Callable[..., Pair]) -> Non
     publisher, subscriber = pair("/camera", Image)
     bad_and_good(publisher)
     subscriber.recv(LIMIT_S)
-    with pytest.raises(rnet.Malformed, match="row_stride is 120, and a row takes 123") as raised:
+    with pytest.raises(rnet.Malformed, match="row_stride is 120, but a row takes 123") as raised:
         subscriber.recv(LIMIT_S)
     assert (raised.value.topic, raised.value.publisher_node) == ("/camera", "/sender")
     assert raised.value.seq == 1

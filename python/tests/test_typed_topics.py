@@ -114,7 +114,7 @@ def test_a_type_may_be_given_by_name(node):
         assert types.codec(name).cls is Image, name
     assert types.codec("Pose").cls is Pose and types.codec("rnet.msgs.Event").cls is Event
     assert types.codec("f8").cls is None
-    with pytest.raises(TypeError, match=r"2 types: foxglove\.Event, rnet\.msgs\.Event; write one"):
+    with pytest.raises(TypeError, match=r"2 types match: foxglove\.Event, rnet\.msgs\.Event; use"):
         home.publisher("/event", "Event")
     with pytest.raises(TypeError, match="'LaserScn' is not a built-in message"):
         home.publisher("/scan", "LaserScn")

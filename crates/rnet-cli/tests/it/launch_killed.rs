@@ -87,7 +87,7 @@ fn a_node_that_an_earlier_launch_was_stopping_starts_again() {
     let mut next = robot.launch(&[]);
     next.until_stdout("/a  adopted");
     std::fs::write(robot.path("go"), "").unwrap();
-    next.until_stdout("/a  stopped  exit code 0; it is started again");
+    next.until_stdout("/a  stopped  exit code 0; restarting");
     robot.pids("a.pid", 2);
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));

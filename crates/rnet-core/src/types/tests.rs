@@ -315,7 +315,7 @@ fn data_behind_a_header_is_told_by_its_length() {
     assert!(pose().encode(&json!({"_data_len": 1})).is_err());
 
     let inside = plain("T", 16, 8, vec![field("p", 0, FieldType::Struct(image.clone()))]);
-    assert!(inside.validate().unwrap_err().to_string().contains("field `p`: data follows"));
+    assert!(inside.validate().unwrap_err().to_string().contains("field `p`: data must follow"));
     image.fields[2].name = "_data_len".into();
     assert!(image.validate().unwrap_err().to_string().contains("field `_data_len`"));
 }

@@ -1,4 +1,4 @@
-"""The messages that come with robot-net: ``from rnet.msgs import JointState, LaserScan``.
+"""The built-in messages: ``from rnet.msgs import JointState, LaserScan``.
 
 Written by python/tools/message_stubs.py from the .proto files; do not edit.
 """

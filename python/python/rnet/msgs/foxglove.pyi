@@ -1,4 +1,4 @@
-"""The Foxglove messages, as viewers know them: ``from rnet.msgs.foxglove import JointStates``.
+"""The Foxglove messages, as used by viewers: ``from rnet.msgs.foxglove import JointStates``.
 
 Written by python/tools/message_stubs.py from the .proto files; do not edit.
 """
