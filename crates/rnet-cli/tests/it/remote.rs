@@ -53,7 +53,10 @@ fn doctor_and_node_info_take_nodes_of_other_hosts() {
     assert!(rnet!(place, "doctor", "lidar", "@laptop").fails(2).contains("@host/node"));
 
     let text = rnet!(place, "node", "info", "@laptop/viewer").ok();
-    assert!(text.starts_with("@laptop/viewer\n  Host: laptop; run rnet node info /viewer there"), "{text}");
+    assert!(
+        text.starts_with("@laptop/viewer\n  Host: laptop; run rnet node info /viewer there"),
+        "{text}"
+    );
     let (subscribers, publishers) = text.split_once("  Publishers:").unwrap();
     assert!(subscribers.contains("/pose") && publishers.contains("/goal"), "{text}");
     let json = rnet!(place, "node", "info", "@laptop/viewer", "--json").json();
