@@ -286,7 +286,7 @@ fn rules_hold_a_topic_back() {
     all.two.finds(&[&[
         "note",
         "host host1 (tcp/10.77.0.1:7450): rules in its robot.toml withhold 1 of its topics from this host",
-        "-> rnet link status and rnet doctor on that host",
+        "-> run rnet link status and rnet doctor on that host",
     ]]);
 }
 

@@ -77,7 +77,7 @@ fn commands_are_taken_shown_and_released_on_another_host() {
         said.contains("no authority over /cmd_vel: its receiver in @host1/base is gone"),
         "{said}"
     );
-    says(&two, &["who", "/cmd_vel"], 1, &["no command /cmd_vel"]);
+    says(&two, &["who", "/cmd_vel"], 1, &["command /cmd_vel not found"]);
     says(&one, &["who", "/cmd_vel"], 0, &["driver: none"]);
     two.heal();
     says(&two, &["who", "/cmd_vel"], 0, &["receiver: @host1/base", "driver: none"]);
