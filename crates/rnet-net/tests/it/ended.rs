@@ -187,6 +187,17 @@ fn send(child: &mut Child, count: u64) {
     child.expect("sent");
 }
 
+/// A reliable publisher that has sent all, and a subscriber that has taken nothing of it.
+fn all_sent(hosts: &Hosts) -> (Node, Subscriber<[u8]>, Child) {
+    let to = hosts.node(1, "to");
+    let mut subscriber = reliable(&to);
+    let mut child = hosts.child(0, "reliable");
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    send(&mut child, COUNT);
+    hosts.settle();
+    (to, subscriber, child)
+}
+
 /// Waits until the first host has no such publisher any more.
 #[track_caller]
 fn until_gone(hosts: &Hosts) {
@@ -258,12 +269,8 @@ fn a_publisher_that_dies_in_a_cut_leaves_one_will() {
 fn a_publisher_that_dies_before_a_cut_leaves_one_will() {
     for slow in [false, true] {
         let hosts = Hosts::new("dies before a cut", 2);
-        let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
-        let mut subscriber = reliable(&to);
-        let mut child = hosts.child(0, "reliable");
-        subscriber.wait_for_publishers(1, LONG).unwrap();
-        send(&mut child, COUNT);
-        hosts.settle();
+        let mut marker = Marker::new(&hosts);
+        let (_to, mut subscriber, mut child) = all_sent(&hosts);
         let mut read = Read::default();
         if !slow {
             read.until_all_are_counted(&mut subscriber, COUNT);
@@ -285,12 +292,7 @@ fn a_publisher_that_dies_before_a_cut_leaves_one_will() {
 #[test]
 fn a_dead_publisher_leaves_its_will_though_the_link_of_the_receiver_changes_hands() {
     let mut hosts = Hosts::new("dead and another link", 2);
-    let to = hosts.node(1, "to");
-    let mut subscriber = reliable(&to);
-    let mut child = hosts.child(0, "reliable");
-    subscriber.wait_for_publishers(1, LONG).unwrap();
-    send(&mut child, COUNT);
-    hosts.settle();
+    let (_to, mut subscriber, mut child) = all_sent(&hosts);
     child.kill();
     until_gone(&hosts);
     Marker::pass(&hosts);
@@ -335,12 +337,8 @@ fn an_ended_publisher_that_nobody_reads_any_more_is_dropped() {
 #[test]
 fn a_dead_publisher_is_lost_once_though_the_network_is_cut_again() {
     let hosts = Hosts::new("cut again", 2);
-    let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
-    let mut subscriber = reliable(&to);
-    let mut child = hosts.child(0, "reliable");
-    subscriber.wait_for_publishers(1, LONG).unwrap();
-    send(&mut child, COUNT);
-    hosts.settle();
+    let mut marker = Marker::new(&hosts);
+    let (_to, mut subscriber, mut child) = all_sent(&hosts);
     marker.cut(&hosts);
     child.kill();
     until_gone(&hosts);
