@@ -352,8 +352,12 @@ fn a_command_of_on_failure_runs_on_a_full_disk() {
     // How the command goes on, what the test does, and which end of the command the launch reports.
     let stubborn = "trap '' INT TERM; echo $$$$ >> pids; while :; do sleep 0.05; done";
     let sleeps = "echo $$$$ >> pids; exec sleep 600";
+    // Its children end with it, whatever they ignore.
+    let leaves_a_child = "(trap '' INT TERM; exec sh -c 'echo $$$$ >> pids; exec sleep 600') & \
+                          until test -s pids; do sleep 0.05; done; exit 4";
     for (then, signal, reported) in [
         ("exit 4", None, Some("exit code 4")),
+        (leaves_a_child, None, Some("exit code 4")),
         (sleeps, Some("INT"), Some("terminated by SIGINT")),
         (stubborn, Some("INT"), Some("killed by SIGKILL")),
         (sleeps, Some("KILL"), None),
@@ -367,11 +371,8 @@ fn a_command_of_on_failure_runs_on_a_full_disk() {
         let Some(mut launch) = launch_on_small_disk(&robot, test, "true") else { return };
         launch.until_stdout("/bad  on-failure  sh started, pid ");
         robot.until("helped", |text| text == "/bad\n");
-        let pid = signal.map(|signal| {
-            let pid = robot.pids("pids", 1).remove(0);
-            launch.signal(signal);
-            pid
-        });
+        let pid = then.contains("pids").then(|| robot.pids("pids", 1).remove(0));
+        signal.iter().for_each(|signal| launch.signal(signal));
         let ended = launch.wait();
         if let Some(end) = reported {
             let line = format!("/bad  on-failure  sh: {end}\n");
