@@ -24,6 +24,7 @@
 //! | [`host`] | the number of this host |
 //! | [`words`] | what a process has come to, for the one after it |
 //! | [`cpu`], [`give_way`] | what threads ask of the scheduler: that wait, that only look on |
+//! | [`tcp`] | the TCP connections of this process |
 //! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`], [`observers`] | reading along without taking part; waking those who do |
 //! | [`state`] | the state of the domain: keys, values, revisions |
@@ -74,6 +75,7 @@ pub mod sleep;
 pub mod state;
 pub mod subscription;
 pub mod taken;
+pub mod tcp;
 pub mod thread;
 pub mod types;
 mod version;

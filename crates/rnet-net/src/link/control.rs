@@ -529,7 +529,7 @@ impl Control {
 
     fn look(&mut self, passed: Duration) {
         let shared = &self.known.shared;
-        // Once for all that are silent: Linux takes up to 10 ms for it, and a cable that is cut silences many.
+        // Once for all that are silent: a cable that is cut silences many.
         let connections = OnceCell::new();
         let ask = || shared.transport().map(|network| network.connections()).unwrap_or_default();
         for host in self.hosts.values_mut() {
