@@ -44,7 +44,7 @@ pub fn check(files: &[SourceFile]) -> Result<(String, Vec<Finding>), String> {
 /// The directory of the crate whose library or program starts in the file `path`.
 fn is_root(path: &str) -> Option<&str> {
     let (name, file) = path.split_once("/src/")?;
-    let product = name == "python" || name.starts_with("crates/");
+    let product = name == "python" || name.starts_with("crates/") || name.starts_with("bench/");
     (product && matches!(file, "lib.rs" | "main.rs")).then_some(name)
 }
 

@@ -15,6 +15,7 @@
 mod api;
 mod circles;
 mod claims;
+mod constants;
 mod deps;
 mod instructions;
 mod lines;
@@ -150,6 +151,7 @@ fn run_tidy(root: &Path) -> Outcome {
     let mut findings = tidy::check(&files, &exists);
     findings.extend(claims::check(&files));
     findings.extend(words::check(&files));
+    findings.extend(constants::check(&files));
     findings.extend(message_path::check(&message_path::hash(&files)?, &files));
     Ok((format!("{} files", files.len()), findings))
 }

@@ -5,8 +5,8 @@
 //!
 //! - What counts is where an item is defined. A path through a re-export is followed to its end,
 //!   and `use` of a module counts for the items that are named through it; so does a glob.
-//! - A module is made of its parts: what a file names of the modules below it is no import, nor is
-//!   `mod child;`. What the modules below name of it is one, and what they name of each other.
+//! - A part belongs to its module: what it names of the modules that contain it is not an import, nor is `mod child;`.
+//!   What a module names of its parts is one, and what the parts name of each other.
 //! - A re-export (`pub use`) is none, as long as its file does not use the name itself.
 //! - Inline modules belong to their file. Test code (`#[cfg(test)]`, `#[test]`) does not count.
 //! - Methods that are called on a value are not seen: types come with an import somewhere else.
@@ -45,7 +45,7 @@ pub fn edges(tree: &Tree) -> Vec<Edge> {
         for (path, line) in imports.chain(mentions) {
             if let Some(Target::Item(to)) = tree.resolve(at, path, MAX_HOPS)
                 && to != module.file
-                && !tree.is_within(to, module.file)
+                && !tree.is_within(module.file, to)
             {
                 let found = (line, path.join("::"));
                 let edge = first.entry((module.file, to)).or_insert_with(|| found.clone());
@@ -221,18 +221,25 @@ mod tests {
             ("b.rs", "mod c; pub use c::b; pub fn d() {}"),
             ("b/c.rs", "pub fn b() { super::d() }"),
         ]);
-        assert_eq!(edges, ["a.rs:1 -> b/c.rs: crate::b::b", "b/c.rs:1 -> b.rs: super::d"]);
+        assert_eq!(edges, ["a.rs:1 -> b/c.rs: crate::b::b"]);
     }
 
     #[test]
-    fn a_module_may_use_its_parts() {
+    fn a_part_may_use_its_module() {
         let edges = edges_of(&[
             ("lib.rs", "mod a;\nfn f() { a::b::g() }"),
             ("a.rs", "pub mod b; pub mod c;\nuse b::B; pub struct A;"),
             ("a/b.rs", "use super::A; pub struct B; pub fn g() { super::c::h() }"),
             ("a/c.rs", "pub fn h() {}"),
         ]);
-        assert_eq!(edges, ["a/b.rs:1 -> a.rs: super::A", "a/b.rs:1 -> a/c.rs: super::c::h"]);
+        assert_eq!(
+            edges,
+            [
+                "lib.rs:2 -> a/b.rs: a::b::g",
+                "a.rs:2 -> a/b.rs: b::B",
+                "a/b.rs:1 -> a/c.rs: super::c::h"
+            ]
+        );
     }
 
     #[test]
