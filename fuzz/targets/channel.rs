@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 use rnet_core::{KnownGap, LossCause, MIN_LOG_LEN_BYTES, Meta, PublisherQos};
 use rnet_fuzz::{Input, domain, node, open, publisher_meta, spoil, subscription_meta};
 use rnet_shm::bell::Bells;
-use rnet_shm::channel::{Origin, Reader};
+use rnet_shm::channel::{PublisherLocation, Reader};
 use rnet_shm::node::OwnNode;
-use rnet_shm::observe::{Observer, Seen};
+use rnet_shm::observe::{Observer, Observation};
 use rnet_shm::publisher::{CONTROL_AT, PeerPublisher, Writer};
 use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile};
 
@@ -73,7 +73,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let own_file = Arc::new(own_file);
     let peer = PeerPublisher::open(&path, id).unwrap();
     let bells: Arc<Bells> = stage.publisher.bells().clone();
-    let origin = Origin {
+    let location = PublisherLocation {
         node: "/p".to_owned(),
         folder: stage.folder.clone(),
         path: path.clone(),
@@ -82,7 +82,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let reliable = input.byte() % 2 == 1;
     let binding = Binding { publisher: id, reliable, history: 0, bell: 0 };
     let keep_last = (input.byte() % 4 == 0).then_some(2);
-    let mut reader = Reader::bind(&own_file, &peer, origin, binding, keep_last).unwrap();
+    let mut reader = Reader::bind(&own_file, &peer, location, binding, keep_last).unwrap();
     let seen = PeerSubscription::open(&own, own_id).unwrap();
     let found = seen.binding_to(id).unwrap().unwrap();
     writer.reader_table().admit(own_id, "/s", "/t", found, stage.reader.bells().clone()).unwrap();
@@ -119,11 +119,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             8 if step & 0xc0 == 0xc0 => cut(&open(&own), &mut input),
             9 => {
                 if let Ok(Some(_)) = reader.find_newest() {
-                    reader.pass_over();
+                    reader.skip_withheld();
                 }
             }
             10 => {
-                if let Seen::Message(stamp) = observer.poll(&mut bytes) {
+                if let Observation::Message(stamp) = observer.poll(&mut bytes) {
                     assert_eq!(stamp.publisher, id);
                     std::hint::black_box(observer.message_meta());
                 }
@@ -154,6 +154,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     let _ = (reader.losses(), reader.received(), reader.is_finished(), observer.missed());
     // So that the writer does not linger for a reader that is about to go.
-    writer.reader_table().bury(own_id);
+    writer.reader_table().remove_dead(own_id);
     let _ = file.read_at(&mut [0; 8], 0);
 });

@@ -76,7 +76,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             }
             3 => {
                 if let Some(mut loan) = loans.pop() {
-                    writer.loaned(&mut loan).fill(step);
+                    writer.loan_bytes_mut(&mut loan).fill(step);
                     if let Err((loan, _)) = writer.send_loan(loan) {
                         writer.drop_loan(loan);
                     }
@@ -101,15 +101,15 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                     let _ = writer.reader_table().admit(*sub, "/s", "/t", bound, bells);
                 }
             }
-            8 => drop(writer.reader_table().dismiss(*sub)),
-            9 => drop(writer.reader_table().bury(*sub)),
+            8 => drop(writer.reader_table().remove(*sub)),
+            9 => drop(writer.reader_table().remove_dead(*sub)),
             10 if step & 0x10 != 0 => {
                 file.set_len(u64::from(input.byte() % 4) * 4096).unwrap();
             }
             _ => {
                 let _ = (writer.reader_table().readers(), writer.reader_table().serves(*sub));
                 if let Ok(Some(bound)) = peer.binding_to(id) {
-                    let _ = writer.reader_table().was_let_go(*sub, &bound.binding);
+                    let _ = writer.reader_table().was_evicted(*sub, &bound.binding);
                 }
             }
         }
@@ -117,7 +117,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for loan in loans {
         writer.drop_loan(loan);
     }
-    writer.reader_table().bury_node(stage.reader.incarnation());
+    writer.reader_table().remove_dead_node(stage.reader.incarnation());
     assert!(writer.reader_table().is_empty());
     // Nobody is left to hold the writer back, whatever the pages said.
     writer.send(b"on").expect("a writer without readers sends");

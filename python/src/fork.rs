@@ -5,4 +5,4 @@
 //! before a lock of this package's own is taken, which a thread of the parent may hold, and before
 //! the GIL is let go of for it.
 
-pub(crate) use rnet::fork::{ForkGuard, Own};
+pub(crate) use rnet::fork::{ForkGuard, ProcessOwned};

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use rnet::Error;
 
 use crate::errors::OrRaise;
-use crate::fork::{ForkGuard, Own};
+use crate::fork::{ForkGuard, ProcessOwned};
 use crate::gate;
 use crate::lock::lock;
 use crate::members::Member;
@@ -19,7 +19,7 @@ use crate::waiters::{Awaited, Waiters};
 pub(crate) struct Held<T: Send + 'static> {
     /// What errors call it.
     what: String,
-    inner: Mutex<Option<Own<T>>>,
+    inner: Mutex<Option<ProcessOwned<T>>>,
     /// Set first when it is closed: the lock may be held for long.
     closed: Arc<AtomicBool>,
     /// Whether to drop it waits for a function of the user's.
@@ -31,7 +31,7 @@ impl<T: Send + 'static> Held<T> {
     pub(crate) fn new(what: String, inner: T) -> Held<T> {
         Held {
             what,
-            inner: Mutex::new(Some(Own::new(inner))),
+            inner: Mutex::new(Some(ProcessOwned::new(inner))),
             closed: Arc::default(),
             calls_back: false,
             fork_guard: ForkGuard::here(),
@@ -54,12 +54,12 @@ impl<T: Send + 'static> Held<T> {
     }
 
     /// Whether it belongs to the process that this one was forked from, whose threads may hold its lock.
-    pub(crate) fn is_parents(&self) -> bool {
-        self.fork_guard.is_parents()
+    pub(crate) fn is_from_parent(&self) -> bool {
+        self.fork_guard.is_from_parent()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_parents() || self.closed.load(Ordering::SeqCst)
+        self.is_from_parent() || self.closed.load(Ordering::SeqCst)
     }
 
     /// Runs on what is held, with its lock. With the GIL only what neither waits nor lets go of the GIL.
@@ -105,8 +105,8 @@ impl<T: Send + 'static> Held<T> {
     }
 
     /// Closes it, and gives what was held, to be dropped without the GIL.
-    pub(crate) fn take(&self) -> Option<Own<T>> {
-        if self.is_parents() {
+    pub(crate) fn take(&self) -> Option<ProcessOwned<T>> {
+        if self.is_from_parent() {
             return None;
         }
         self.closed.store(true, Ordering::SeqCst);
@@ -177,7 +177,7 @@ impl<T: Send + Sync + 'static> Awaited for Side<T> {
         self.held.get().map_or(true, |inner| (self.poll)(&inner, context).is_ready())
     }
 
-    fn is_parents(&self) -> bool {
-        self.held.is_parents()
+    fn is_from_parent(&self) -> bool {
+        self.held.is_from_parent()
     }
 }

@@ -55,7 +55,7 @@ impl Members {
 
     /// `None` in a child: the lock may be held by a thread that only the parent has.
     fn lists(&self) -> Option<MutexGuard<'_, Lists>> {
-        let ours = !self.fork_guard.is_parents();
+        let ours = !self.fork_guard.is_from_parent();
         ours.then(|| lock(&self.lists))
     }
 

@@ -15,7 +15,7 @@ use crate::codec::Codec;
 use crate::errors::{self, OrRaise};
 use crate::events;
 use crate::fair::{Fair, Guard};
-use crate::fork::{ForkGuard, Own};
+use crate::fork::{ForkGuard, ProcessOwned};
 use crate::loan::Loan;
 use crate::lock::lock;
 use crate::members::Member;
@@ -37,7 +37,7 @@ pub(crate) struct Waited(Option<InterruptedWait>);
 /// What the Python object, its loans and its node share.
 pub(crate) struct PublisherCore {
     topic: String,
-    inner: Fair<Option<Own<Inner>>>,
+    inner: Fair<Option<ProcessOwned<Inner>>>,
     /// Ends the send that waits for room.
     interrupter: Interrupter,
     fork_guard: ForkGuard,
@@ -55,7 +55,7 @@ impl PublisherCore {
         Arc::new(PublisherCore {
             topic: inner.topic().to_owned(),
             interrupter: inner.interrupter(),
-            inner: Fair::new(Some(Own::new(inner))),
+            inner: Fair::new(Some(ProcessOwned::new(inner))),
             fork_guard: ForkGuard::here(),
             returned: Mutex::default(),
             closed: AtomicBool::new(false),
@@ -73,7 +73,7 @@ impl PublisherCore {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.fork_guard.is_parents() || self.closed.load(Ordering::Acquire)
+        self.fork_guard.is_from_parent() || self.closed.load(Ordering::Acquire)
     }
 
     /// Runs `act` on the publisher, in turn with others; `Interrupted` if it has to be tried again, with the same
@@ -83,7 +83,7 @@ impl PublisherCore {
         waited: &mut Waited,
         act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             // Its lock may be held by a thread that only the parent has.
             return Err(self.closed_error());
         }
@@ -99,7 +99,7 @@ impl PublisherCore {
 
     /// As [`PublisherCore::with`], ahead of senders, and not ended by signals.
     fn with_soon<R>(&self, act: impl FnOnce(&mut Inner) -> rnet::Result<R>) -> rnet::Result<R> {
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             return Err(self.closed_error());
         }
         self.act(&mut self.lock_soon(), act)
@@ -115,13 +115,13 @@ impl PublisherCore {
     }
 
     /// A send that waits for room keeps the lock for a second, or for as long as one attempt takes.
-    fn lock_soon(&self) -> Guard<'_, Option<Own<Inner>>> {
+    fn lock_soon(&self) -> Guard<'_, Option<ProcessOwned<Inner>>> {
         self.inner.lock_for_a_look(|| ())
     }
 
     fn act<R>(
         &self,
-        inner: &mut Option<Own<Inner>>,
+        inner: &mut Option<ProcessOwned<Inner>>,
         act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
         match inner {
@@ -198,7 +198,7 @@ impl Member for PublisherCore {
     /// Closes the publisher. While views of loans are there, their memory is too; the last one
     /// takes the publisher with it.
     fn close(&self) {
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             return;
         }
         self.closed.store(true, Ordering::Release);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rnet::{Error, Interrupter, Waitable};
 
 use crate::fair::{Fair, Guard};
-use crate::fork::{ForkGuard, Own};
+use crate::fork::{ForkGuard, ProcessOwned};
 use crate::gate;
 use crate::lock::lock;
 use crate::members::Member;
@@ -76,14 +76,14 @@ pub(crate) struct Names {
 /// What the Python object, its callback and its node share.
 pub(crate) struct Reader<R: Receiver> {
     pub(crate) names: Names,
-    pub(crate) state: Fair<Own<State<R>>>,
+    pub(crate) state: Fair<ProcessOwned<State<R>>>,
     fork_guard: ForkGuard,
     /// When no call of a callback may begin any more.
     pub(crate) closed: Arc<AtomicBool>,
     /// Whether it goes to an async callback; set with the lock.
     pub(crate) is_delivered: AtomicBool,
     /// Has a thread that waits let go of the lock. Gone when it is closed: it may hold the node.
-    interrupter: Mutex<Option<Own<Interrupter>>>,
+    interrupter: Mutex<Option<ProcessOwned<Interrupter>>>,
     /// How long a wait goes on without a look for signals.
     slice: Duration,
     /// Tasks of asyncio, and threads beside them.
@@ -96,8 +96,8 @@ impl<R: Receiver> Reader<R> {
         inner.interruptible();
         Arc::new(Reader {
             names,
-            interrupter: Mutex::new(Some(Own::new(inner.interrupter()))),
-            state: Fair::new(Own::new(State { mode: Mode::Direct(inner), held: None })),
+            interrupter: Mutex::new(Some(ProcessOwned::new(inner.interrupter()))),
+            state: Fair::new(ProcessOwned::new(State { mode: Mode::Direct(inner), held: None })),
             fork_guard: ForkGuard::here(),
             closed: Arc::default(),
             is_delivered: AtomicBool::new(false),
@@ -107,7 +107,7 @@ impl<R: Receiver> Reader<R> {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.fork_guard.is_parents() || self.closed.load(Ordering::Acquire)
+        self.fork_guard.is_from_parent() || self.closed.load(Ordering::Acquire)
     }
 
     pub(crate) fn closed_error(&self) -> Error {
@@ -127,7 +127,7 @@ impl<R: Receiver> Reader<R> {
 
     /// Takes the lock for something short; a thread that waits lets go of it. Call it without
     /// the GIL.
-    pub(crate) fn lock(&self) -> rnet::Result<Guard<'_, Own<State<R>>>> {
+    pub(crate) fn lock(&self) -> rnet::Result<Guard<'_, ProcessOwned<State<R>>>> {
         self.check_fork()?;
         Ok(self.state.lock_for_a_look(|| self.interrupt()))
     }
@@ -142,7 +142,7 @@ impl<R: Receiver> Reader<R> {
     pub(crate) fn lock_to_wait(
         &self,
         limit: Duration,
-    ) -> rnet::Result<(Guard<'_, Own<State<R>>>, Duration)> {
+    ) -> rnet::Result<(Guard<'_, ProcessOwned<State<R>>>, Duration)> {
         self.check_fork()?;
         self.state.lock_to_wait(limit, || {
             let (topic, what) = (self.names.topic.clone(), self.names.awaited.clone());
@@ -154,7 +154,7 @@ impl<R: Receiver> Reader<R> {
     pub(crate) fn lock_with_others(
         &self,
         turn: Duration,
-    ) -> rnet::Result<Guard<'_, Own<State<R>>>> {
+    ) -> rnet::Result<Guard<'_, ProcessOwned<State<R>>>> {
         self.check_fork()?;
         self.state.lock_with_others(turn, || self.interrupt())
     }
@@ -292,7 +292,7 @@ impl<R: Receiver> Reader<R> {
 impl<R: Receiver> Member for Reader<R> {
     /// Ends it; whoever waits is told.
     fn close(&self) {
-        if self.fork_guard.is_parents() || self.closed.swap(true, Ordering::AcqRel) {
+        if self.fork_guard.is_from_parent() || self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
         // A callback that closes what calls it has the lock of nobody but is waited for by
@@ -334,14 +334,14 @@ impl<R: Receiver> Awaited for Reader<R> {
         }
     }
 
-    fn is_parents(&self) -> bool {
-        self.fork_guard.is_parents()
+    fn is_from_parent(&self) -> bool {
+        self.fork_guard.is_from_parent()
     }
 }
 
 impl<R: Receiver> Drop for Reader<R> {
     fn drop(&mut self) {
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             return;
         }
         if let Some(mut guard) = self.state.try_lock() {

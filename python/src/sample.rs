@@ -10,7 +10,7 @@ use rnet::{Error, OwnedSample};
 
 use crate::codec::Codec;
 use crate::export::{Body, Getter, Memory, getter, make_type, new_object};
-use crate::fork::Own;
+use crate::fork::ProcessOwned;
 use crate::meta;
 
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -26,12 +26,12 @@ pub(crate) fn new<'py>(
     sample: OwnedSample<[u8]>,
     decoder: Arc<Codec>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let sample = Own::new(sample);
+    let sample = ProcessOwned::new(sample);
     new_object(class(py)?, SampleBody { sample, decoder, told: OnceLock::new() })
 }
 
 struct SampleBody {
-    sample: Own<OwnedSample<[u8]>>,
+    sample: ProcessOwned<OwnedSample<[u8]>>,
     decoder: Arc<Codec>,
     /// That it is malformed, once that is known.
     told: OnceLock<Error>,

@@ -58,7 +58,7 @@ impl NodeShared {
 
     /// Closes everything, and leaves the domain. Call it without the GIL.
     pub(crate) fn close(&self) {
-        if self.held.is_parents() {
+        if self.held.is_from_parent() {
             return;
         }
         // A callback may sleep until a simulated time, and is waited for below.
@@ -95,7 +95,7 @@ impl NodeShared {
 
 impl Drop for NodeShared {
     fn drop(&mut self) {
-        if self.held.is_parents() {
+        if self.held.is_from_parent() {
             return;
         }
         let (kept, node) = (self.members.take(), self.held.take());

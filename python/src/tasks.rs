@@ -104,7 +104,7 @@ impl Next {
         let waiters = self.of.waiters();
         let woken = match &*lock(&self.step) {
             Step::Fresh => None,
-            Step::Waits(id) if !self.of.is_parents() && waiters.is_waiting(*id) => {
+            Step::Waits(id) if !self.of.is_from_parent() && waiters.is_waiting(*id) => {
                 return Err(PyRuntimeError::new_err("another task is already awaiting this"));
             }
             Step::Waits(id) => Some(*id),
@@ -134,7 +134,7 @@ impl Next {
         let before = std::mem::replace(&mut *lock(&self.step), Step::Over);
         let Step::Waits(id) = before else { return };
         // In a forked child the line may be locked by a thread that is not there.
-        if self.of.is_parents() {
+        if self.of.is_from_parent() {
             return;
         }
         let waiters = self.of.waiters();

@@ -46,7 +46,7 @@ pub(crate) trait Awaited: Send + Sync + 'static {
 
     /// Whether it belongs to the process that this one was forked from, whose threads may hold its
     /// locks.
-    fn is_parents(&self) -> bool;
+    fn is_from_parent(&self) -> bool;
 }
 
 /// The future of an event loop that a task sleeps on; called by the loop, it wakes the task.
@@ -238,7 +238,7 @@ impl<A: Awaited + ?Sized> Wake for LineWaker<A> {
 /// Sees to it that the line is woken once there is something. Call it without the GIL, after whatever
 /// may have taken a message, or the arming, from those in the line.
 pub(crate) fn pass_on<A: Awaited + ?Sized>(of: &Arc<A>) {
-    if of.is_parents() || !of.waiters().is_awaited() {
+    if of.is_from_parent() || !of.waiters().is_awaited() {
         return;
     }
     let waker = of.waiters().waker.get_or_init(|| Arc::new(LineWaker(Arc::downgrade(of))).into());
@@ -250,7 +250,7 @@ pub(crate) fn pass_on<A: Awaited + ?Sized>(of: &Arc<A>) {
 /// A look has found nothing: who waits for the descriptor is to be told of what comes from here on. Call it
 /// without the GIL.
 pub(crate) fn drained<A: Awaited + ?Sized>(of: &Arc<A>) {
-    if !of.is_parents() && of.waiters().event.get().is_some_and(Event::lower) {
+    if !of.is_from_parent() && of.waiters().event.get().is_some_and(Event::lower) {
         pass_on(of);
     }
 }

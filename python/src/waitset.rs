@@ -13,7 +13,7 @@ use rnet::{Error, WaitSetHandle, Waitable};
 
 use crate::errors::{OrRaise, bad_value};
 use crate::fair::{Fair, Guard};
-use crate::fork::{ForkGuard, Own};
+use crate::fork::{ForkGuard, ProcessOwned};
 use crate::gate;
 use crate::lock::lock;
 use crate::members::{Kind, Member};
@@ -54,7 +54,7 @@ impl<R: Receiver> Joined for Reader<R> {
     }
 }
 
-impl<R: Receiver> Locked for (&Reader<R>, Guard<'_, Own<State<R>>>) {
+impl<R: Receiver> Locked for (&Reader<R>, Guard<'_, ProcessOwned<State<R>>>) {
     fn awaited(&mut self) -> rnet::Result<Option<&mut dyn Waitable>> {
         match self.0.inner(&mut self.1) {
             Ok((inner, held)) => Ok(held.is_none().then_some(inner as _)),
@@ -147,7 +147,7 @@ struct WaitSetCore {
 
 impl WaitSetCore {
     fn check(&self) -> rnet::Result<()> {
-        if self.fork_guard.is_parents() || self.closed.load(Ordering::Acquire) {
+        if self.fork_guard.is_from_parent() || self.closed.load(Ordering::Acquire) {
             let what = self.fork_guard.name(format!("a wait set of node {}", self.name));
             return Err(Error::Closed { what });
         }
@@ -345,6 +345,6 @@ impl WaitSet {
     }
 
     fn __len__(&self) -> usize {
-        if self.core.fork_guard.is_parents() { 0 } else { lock(&self.attached).len() }
+        if self.core.fork_guard.is_from_parent() { 0 } else { lock(&self.attached).len() }
     }
 }

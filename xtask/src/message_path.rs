@@ -31,7 +31,7 @@ const EXCEPTIONS: &[&str] = &[
     "crates/rnet-node/src/remote_nodes.rs",
     "crates/rnet-ring/src/state/",
     "crates/rnet-shm/src/deaths.rs",
-    "crates/rnet-shm/src/give_way.rs",
+    "crates/rnet-shm/src/priority.rs",
     "crates/rnet-shm/src/observe.rs",
     "crates/rnet-shm/src/orphans.rs",
     "crates/rnet-shm/src/role.rs",

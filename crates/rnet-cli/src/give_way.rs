@@ -1,6 +1,6 @@
 //! Which commands give way to the nodes of a robot: those that only look on (docs/design/observers.md).
 
-use rnet::inspect::Way;
+use rnet::inspect::PriorityChange;
 
 use crate::args::{Command, NodeCommand};
 use crate::blackbox::BlackBoxCommand;
@@ -11,16 +11,16 @@ use crate::topic::args::TopicCommand;
 /// Has this thread, and so all of this program, give way if the command only looks on.
 pub fn for_nodes(command: &Command) {
     if let Some(way) = way_of(command) {
-        rnet::inspect::give_way(way);
+        rnet::inspect::lower_priority(way);
     }
 }
 
 /// `None` for a command that takes part, or starts what does. Those of the dashboard and of Foxglove operate a robot:
 /// there only the threads that look give way.
-fn way_of(command: &Command) -> Option<Way> {
+fn way_of(command: &Command) -> Option<PriorityChange> {
     match command {
         // It is there all day, and draws what there is when it comes round.
-        Command::Top(_) => Some(Way::Rare),
+        Command::Top(_) => Some(PriorityChange::Lowest),
         // What some of these do not read in time is lost to them; for others somebody waits, a probe perhaps.
         Command::Graph(_)
         | Command::Log(_)
@@ -45,9 +45,9 @@ fn way_of(command: &Command) -> Option<Way> {
         | Command::Domain(DomainCommand::List)
         | Command::Drive(
             CommandCommand::List(_) | CommandCommand::Who(_) | CommandCommand::Log(_),
-        ) => Some(Way::Late),
+        ) => Some(PriorityChange::Batch),
         // It speaks for programs that are started from the same shell.
-        Command::Doctor(args) => (!args.realtime).then_some(Way::Late),
+        Command::Doctor(args) => (!args.realtime).then_some(PriorityChange::Batch),
         _ => None,
     }
 }

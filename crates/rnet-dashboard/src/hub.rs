@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rnet::inspect::{Way, give_way};
+use rnet::inspect::{PriorityChange, lower_priority};
 use tokio::sync::Semaphore;
 
 use crate::desk::Desk;
@@ -33,19 +33,19 @@ impl Hub {
         let (ticks, reader) = (Ticks::default(), Reader::default());
         let [jobs, stops] = [MAX_JOBS, MAX_STOPS].map(|places| Arc::new(Semaphore::new(places)));
         let hub = Arc::new(Hub { world, ticks, reader, desk, jobs, stops });
-        let spawn = |name: &str, way: Way, run: fn(&Hub)| {
+        let spawn = |name: &str, way: PriorityChange, run: fn(&Hub)| {
             let hub = hub.clone();
             let looks = move || {
                 // What operates the robot, Stop above all, is done by other threads.
-                give_way(way);
+                lower_priority(way);
                 run(&hub);
             };
             std::thread::Builder::new().name(name.to_owned()).spawn(looks)
         };
-        spawn("rnet-dash-tick", Way::Rare, |hub| ticks::run(&hub.ticks, &hub.desk))?;
+        spawn("rnet-dash-tick", PriorityChange::Lowest, |hub| ticks::run(&hub.ticks, &hub.desk))?;
         // Messages that it does not read in time are lost to pages.
         let read = |hub: &Hub| topic::run(&hub.reader, &hub.desk);
-        if let Err(error) = spawn("rnet-dash-read", Way::Late, read) {
+        if let Err(error) = spawn("rnet-dash-read", PriorityChange::Batch, read) {
             hub.stop();
             return Err(error.into());
         }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
-use rnet::inspect::{Domain, Location, Ordinary, Snapshot, Way, give_way};
+use rnet::inspect::{Domain, Location, NormalPriority, Snapshot, PriorityChange, lower_priority};
 use rnet::msgs::Clock;
 use rnet::{MessageType, Node, Subscription, TypeDesc};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ pub struct Live {
     hub: Arc<Hub>,
     node: Mutex<Option<Arc<Node>>>,
     /// Opens it for the thread that follows and gives way: viewers take part by this node.
-    ordinary: Ordinary,
+    ordinary: NormalPriority,
     publishers: Publishers,
     calls: Calls,
     params: Params,
@@ -78,7 +78,7 @@ impl Live {
             options,
             hub,
             node: Mutex::default(),
-            ordinary: Ordinary::start("rnet-foxglove-n")?,
+            ordinary: NormalPriority::start("rnet-foxglove-n")?,
             publishers: Publishers::default(),
             calls: Calls::default(),
             params: Params::default(),
@@ -136,7 +136,7 @@ impl Live {
 
     /// Follows the domain until the hub ends. While the domain cannot be read, what was known before is followed.
     pub fn run(&self, session: &str, tell: &Tell) {
-        give_way(Way::Late);
+        lower_priority(PriorityChange::Batch);
         let mut look = Look {
             live: self,
             domain: None,

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
-use rnet::inspect::{Observer, PublisherInfo, Seen, Snapshot};
+use rnet::inspect::{Observer, PublisherInfo, Observation, Snapshot};
 use rnet::msgs::link_status::{Cause, Direction, Peer, State};
 use rnet::msgs::{LinkStatus, Timestamp, duration_to_ns, timestamp_to_ns};
 
@@ -36,13 +36,13 @@ pub(crate) fn last_message<M: Message + Default>(publisher: &PublisherInfo) -> O
     let (mut bytes, mut last) = (Vec::new(), None);
     loop {
         match observer.poll(&mut bytes) {
-            Seen::Message(stamp) => {
+            Observation::Message(stamp) => {
                 let said = M::decode(bytes.as_slice()).ok();
                 last = said.map(|said| (said, stamp.sent_ns)).or(last);
             }
             // A long one, whose room another has by now: the later ones are there.
-            Seen::Missed(_) => {}
-            Seen::Nothing | Seen::Corrupt(_) | Seen::Short(_) => return last,
+            Observation::Missed(_) => {}
+            Observation::Nothing | Observation::Corrupt(_) | Observation::Shortage(_) => return last,
         }
     }
 }

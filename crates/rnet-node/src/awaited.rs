@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, Wait};
-use rnet_shm::barrier::AskingBarrier;
-use rnet_shm::bell::{MAX_SLEEP, Sleep, Waiter, Woken};
+use rnet_shm::barrier::ConditionalBarrier;
+use rnet_shm::bell::{MAX_SLEEP, SleepMode, Waiter, WakeReason};
 
 use crate::pace::{Pace, Place};
 
@@ -35,7 +35,7 @@ pub trait Awaited {
     /// The thread is about to sleep; told where [`Awaited::places`] does not show it.
     fn before_sleep(&self) {}
     /// The thread has slept, for at most `limit`.
-    fn after_sleep(&self, _woken: Woken, _limit: Duration) {}
+    fn after_sleep(&self, _woken: WakeReason, _limit: Duration) {}
 }
 
 /// Where a thread waits for several things. `each` shows them, as they are when it is called: others may come
@@ -63,13 +63,13 @@ impl<E: Fn(&mut dyn FnMut(&dyn Awaited))> Place for BellPlace<'_, E> {
             || any(&self.each, |one| one.is_ready() || self.heeds_stops && one.must_stop())
     }
 
-    fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
+    fn sleep(&mut self, sleep: SleepMode, limit: Duration) -> WakeReason {
         let (each, heeds_stops) = (&self.each, self.heeds_stops);
         let woken = self.waiter.sleep_since(
-            if self.by_the_clock { Sleep::ByTheClock } else { sleep },
+            if self.by_the_clock { SleepMode::Timed } else { sleep },
             self.before,
             |show| each(&mut |one| one.places(show)),
-            &AskingBarrier(|| any(each, |one| one.needs_barrier())),
+            &ConditionalBarrier(|| any(each, |one| one.needs_barrier())),
             limit,
             || {
                 each(&mut |one| one.before_sleep());
@@ -131,7 +131,7 @@ impl Pace {
             let mut place =
                 BellPlace { waiter, before, by_the_clock, heeds_stops: true, each: &each };
             let woken = self.wait(&mut place, wait, left.min(limit));
-            interrupted = interruptible && woken == Woken::Signal;
+            interrupted = interruptible && woken == WakeReason::Signal;
         }
     }
 }

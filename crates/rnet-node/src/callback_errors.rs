@@ -114,7 +114,7 @@ impl CallbackErrors {
 
     /// Its node, unless this is a forked child.
     fn own(&self) -> Option<Arc<OwnNode>> {
-        self.own.upgrade().filter(|own| !own.fork_guard().is_parents())
+        self.own.upgrade().filter(|own| !own.fork_guard().is_from_parent())
     }
 
     /// How many errors of it were not reported, if one may be now.

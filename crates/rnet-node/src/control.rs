@@ -11,9 +11,9 @@ use rnet_core::Result;
 use rnet_shm::barrier;
 use rnet_shm::cpu;
 use rnet_shm::node::ring_control;
-use rnet_shm::orphans::Orphans;
+use rnet_shm::orphans::OrphanSweeper;
 use rnet_shm::shortage::io_error;
-use rnet_shm::watch::{POLL, Watch};
+use rnet_shm::watch::{POLL_INTERVAL, Watch};
 
 use crate::core::NodeState;
 use crate::keeping::{Keeping, Look};
@@ -30,7 +30,7 @@ pub fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
     let failed = |errno| io_error("cannot wait for the peers of", state.own.folder(), errno);
     let watch = Watch::new().map_err(failed)?;
     watch.listen(state.own.control(), FIFO, false).map_err(failed)?;
-    if let Some(wanted) = barrier::wanted() {
+    if let Some(wanted) = barrier::registration_requests() {
         // Once: it stays readable for the control threads of the process's other nodes.
         watch.listen(wanted, REGISTER, true).map_err(failed)?;
     }
@@ -39,15 +39,15 @@ pub fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
 
 fn run(state: &Arc<NodeState>, mut watch: Watch) {
     if state.own.bells().tunes_threads() {
-        cpu::learn_defaults();
+        cpu::detect_defaults();
     }
-    let mut orphans = Orphans::new(&state.domain);
+    let mut orphans = OrphanSweeper::new(&state.domain);
     // Whether the last look failed, so that what was rung for is still to be seen.
     let mut behind = false;
     let mut registration: Option<JoinHandle<()>> = None;
     // When everything is looked at next, because something was left undone.
     let mut next_look: Option<Instant> = None;
-    let mut next_audit = Instant::now() + POLL;
+    let mut next_audit = Instant::now() + POLL_INTERVAL;
     let mut keeping = Keeping::default();
     loop {
         let (leads, next_period) = {
@@ -55,29 +55,29 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             watch.follow(matching.registry_mut());
             (matching.registry().leads_its_process(), matching.until_next_look())
         };
-        orphans.hear(leads, &watch, NAMES);
+        orphans.set_watching(leads, &watch, NAMES);
         // What is left undone for want of something is tried again.
         let short =
-            !state.own.ring_owed() | !state.start_dispatchers() | state.matching().is_short();
+            !state.own.ring_pending() | !state.start_dispatchers() | state.matching().is_short();
         let now = Instant::now();
-        next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL));
+        next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL_INTERVAL));
         let limit = next_look.into_iter().chain(orphans.due()).chain([next_audit]).min();
         let limit = limit.map(|due| due.saturating_duration_since(now));
         let limit = limit.into_iter().chain(next_period).min();
         let Ok(woken) = watch.wait(limit) else { break };
-        if woken.listened.contains(&NAMES) && orphans.heard() {
-            orphans.moved(&watch);
+        if woken.listened.contains(&NAMES) && orphans.process_events() {
+            orphans.unwatch(&watch);
             next_audit = Instant::now();
         }
         let given_up = orphans.take_due();
         if next_audit <= Instant::now() {
-            next_audit = Instant::now() + POLL;
+            next_audit = Instant::now() + POLL_INTERVAL;
             match keeping.look(state) {
                 _ if state.is_stopping() => {}
                 Look::Whole => {}
                 Look::Again(after) => next_audit = Instant::now() + after,
                 Look::PutBack => {
-                    orphans.moved(&watch);
+                    orphans.unwatch(&watch);
                     behind |= state.meet_again().is_err();
                 }
             }
@@ -87,7 +87,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         // Their locks say whether they live: a process that calls `execve` goes on without its nodes.
         let doubted = match given_up.is_empty() {
             true => Vec::new(),
-            false => state.matching().registry_mut().doubt(|stem| given_up.has(stem)),
+            false => state.matching().registry_mut().suspect(|stem| given_up.has(stem)),
         };
         let due = next_look.take_if(|due| *due <= Instant::now()).is_some();
         let mut nodes = (!woken.poll && !due).then_some(woken.peers);

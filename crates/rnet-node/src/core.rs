@@ -11,9 +11,9 @@ use rnet_core::{
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode};
-use rnet_shm::orphans::GivenUp;
+use rnet_shm::orphans::ReleasedNames;
 use rnet_shm::publisher::{PublisherMeta, Writer};
-use rnet_shm::state::Standing;
+use rnet_shm::state::FileStatus;
 
 use crate::callback_errors::CallbackErrors;
 use crate::dispatch::Dispatcher;
@@ -195,11 +195,11 @@ impl NodeState {
     pub fn refresh_only(
         self: &Arc<Self>,
         only: Option<&[u64]>,
-        given_up: Option<&GivenUp>,
+        given_up: Option<&ReleasedNames>,
     ) -> Result<()> {
         let mut matching = self.matching();
         let (events, done) = matching.refresh(only, given_up);
-        let left = matching.registry_mut().take_left();
+        let left = matching.registry_mut().take_dead_folders();
         let ended = matching.take_ended() | given_up.is_some();
         let traces = matching.take_trace_changes();
         drop(matching);
@@ -228,7 +228,7 @@ impl NodeState {
         self.matching().add_publisher(id, topic.hash(), meta, readers, false)?;
         let node = Arc::downgrade(self);
         let close = move || {
-            if let Some(node) = node.upgrade().filter(|node| !node.fork_guard().is_parents()) {
+            if let Some(node) = node.upgrade().filter(|node| !node.fork_guard().is_from_parent()) {
                 node.matching().remove(id);
                 node.refresh();
             }
@@ -288,7 +288,7 @@ impl NodeState {
     }
 
     /// Sees to it that others find the files of what stands on this node.
-    pub fn put_back(&self) -> Vec<Result<Standing>> {
+    pub fn put_back(&self) -> Vec<Result<FileStatus>> {
         self.extensions().iter().map(|extension| extension.put_back()).collect()
     }
 
@@ -305,7 +305,7 @@ impl NodeState {
         id: u64,
         callback: Callback<LivelinessChange>,
     ) {
-        if self.fork_guard().is_parents() {
+        if self.fork_guard().is_from_parent() {
             return;
         }
         subscriber.liveliness.add(callback);
@@ -342,7 +342,7 @@ impl NodeState {
     /// How many publishers of a subscription are alive at this moment.
     pub fn liveliness_of(&self, id: u64) -> LivelinessCounts {
         // A forked child has no publishers, and a thread that is not there may hold the lock.
-        if self.fork_guard().is_parents() {
+        if self.fork_guard().is_from_parent() {
             return LivelinessCounts::default();
         }
         self.matching().liveliness_of(id)
@@ -429,7 +429,7 @@ impl NodeCore {
         let state = NodeState::new(own, time, naming)?;
         // Before the first thread: the kernel does it at once for a process of one thread.
         // Otherwise the control thread sees to it once a publisher asks.
-        if !rnet_shm::barrier::register_takes_time() {
+        if !rnet_shm::barrier::register_blocks() {
             rnet_shm::barrier::register();
         }
         let control = Some(crate::control::start(state.clone())?);
@@ -447,7 +447,7 @@ impl NodeCore {
 
 impl Drop for NodeCore {
     fn drop(&mut self) {
-        if self.state.fork_guard().is_parents() {
+        if self.state.fork_guard().is_from_parent() {
             // In a forked child the threads are not there to be waited for, and may have held any
             // lock; so everything is left as it is.
             std::mem::forget((self.control.take(), self.state.clone()));

@@ -79,7 +79,7 @@ struct Shared {
 
 impl Shared {
     fn goes_on(&self) -> bool {
-        !self.stop.load(Ordering::Acquire) && !self.fork_guard.is_parents()
+        !self.stop.load(Ordering::Acquire) && !self.fork_guard.is_from_parent()
     }
 }
 
@@ -231,14 +231,14 @@ fn run(shared: &Shared, waiter: Waiter) {
     while work.goes_on() {
         let turned = catch_unwind(AssertUnwindSafe(|| work.turn(&waiter)));
         if let Err(panic) = turned
-            && !shared.fork_guard.is_parents()
+            && !shared.fork_guard.is_from_parent()
         {
             work.drop_failed(&*panic);
             // To drop it may panic, too.
             std::mem::forget(panic);
         }
     }
-    if shared.fork_guard.is_parents() {
+    if shared.fork_guard.is_from_parent() {
         // A callback has forked and come back here in the child, in which this is the only thread:
         // nothing of what it holds is the child's, and the process ends with it.
         std::mem::forget(work);
@@ -300,7 +300,7 @@ impl Work<'_> {
             self.doing.set(Doing::Timers);
             let over = self.timers.run(|| shared.goes_on());
             self.doing.set(Doing::Other);
-            if shared.fork_guard.is_parents() {
+            if shared.fork_guard.is_from_parent() {
                 std::mem::forget(over);
                 return;
             }
@@ -317,7 +317,7 @@ impl Work<'_> {
             }
             let must_yield = || shared.pending.load(Ordering::Acquire) || timers.is_due();
             busy |= task.run(shared.lane, &must_yield);
-            if shared.fork_guard.is_parents() {
+            if shared.fork_guard.is_from_parent() {
                 return;
             }
             if let Some((sent_ns, count)) = task.came() {
@@ -325,7 +325,7 @@ impl Work<'_> {
                 self.pace.came(sent_ns, self.came);
                 if shared.lane == Lane::Bulk {
                     // As an adaptive subscriber of a bulk topic; the urgent thread has a shorter slice.
-                    self.pace.keep_short_slice(cpu::For::Bulk);
+                    self.pace.keep_short_slice(cpu::SliceLen::Bulk);
                 }
             }
             let is_over = task.is_over();

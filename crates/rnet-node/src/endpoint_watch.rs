@@ -42,7 +42,7 @@ impl EndpointWatch {
     #[doc(hidden)]
     pub fn run(&self) {
         if let Some(core) = &self.core
-            && !core.state.fork_guard().is_parents()
+            && !core.state.fork_guard().is_from_parent()
         {
             self.watcher.run();
         }
@@ -56,7 +56,7 @@ impl EndpointWatch {
 
 impl Drop for EndpointWatch {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_parents()) {
+        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_from_parent()) {
             core.state.matching().unwatch_endpoints(&self.watcher);
             self.watcher.cancel(!core.state.is_dispatch_thread());
         }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use rnet_core::Result;
-use rnet_shm::state::Standing;
+use rnet_shm::state::FileStatus;
 
 /// Something that a node has one of from its first use on, and that ends with it: the state of a domain, say.
 ///
@@ -25,7 +25,7 @@ pub trait Extension: Any + Send + Sync {
     ///
     /// # Errors
     /// What keeps it from being put back.
-    fn put_back(&self) -> Result<Standing>;
+    fn put_back(&self) -> Result<FileStatus>;
 
     /// Ends its threads: the node ends.
     fn stop(&self);

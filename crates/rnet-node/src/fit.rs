@@ -8,7 +8,7 @@ use rnet_core::{
 use rnet_schema::Schema;
 use rnet_shm::publisher::PublisherMeta;
 use rnet_shm::ring::binding::Past;
-use rnet_shm::subscription::{LinkPart, PeerBinding, SubscriptionMeta};
+use rnet_shm::subscription::{LinkRole, PeerBinding, SubscriptionMeta};
 
 /// What an endpoint says of its protobuf type.
 pub enum Told {
@@ -118,7 +118,7 @@ pub fn allowed(
     let both = reliable(publisher.qos.reliability) && reliable(subscriber.qos.reliability);
     let history = match Past::from_word(binding.history) {
         Past::Newest(count) => Past::Newest(count.min(publisher.qos.history())),
-        Past::From(seq) if matches!(subscriber.link, Some(LinkPart::Forwards(_))) => {
+        Past::From(seq) if matches!(subscriber.link, Some(LinkRole::Forwards(_))) => {
             Past::From(seq)
         }
         Past::From(_) => Past::Newest(0),

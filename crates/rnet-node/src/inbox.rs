@@ -75,7 +75,7 @@ impl Inbox {
     /// Lets a publisher go that has left.
     fn fold(&mut self, at: usize) {
         let mut channel = self.channels.remove(at);
-        channel.give_up();
+        channel.discard_unread();
         if channel.has_died() {
             let (topic, node) = (channel.meta().topic.clone(), channel.node().to_owned());
             self.note(Error::PeerLost { topic, node });

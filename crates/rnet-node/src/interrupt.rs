@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use rnet_shm::bell::Bells;
 use rnet_shm::fork::ForkGuard;
-use rnet_shm::publisher::Stop;
+use rnet_shm::publisher::InterruptHandle;
 
 use crate::match_event::BellCell;
 
@@ -20,7 +20,7 @@ pub struct Interrupter(Of);
 #[derive(Clone)]
 enum Of {
     Waiting(Arc<Waiting>),
-    Publisher(Stop),
+    Publisher(InterruptHandle),
 }
 
 impl Interrupter {
@@ -29,7 +29,7 @@ impl Interrupter {
     pub fn interrupt(&self) {
         match &self.0 {
             Of::Waiting(waiting) => waiting.ask_to_stop(),
-            Of::Publisher(stop) => stop.ask(),
+            Of::Publisher(handle) => handle.interrupt(),
         }
     }
 }
@@ -41,8 +41,8 @@ impl Interrupter {
     }
 
     #[doc(hidden)]
-    pub fn of_publisher(stop: Stop) -> Interrupter {
-        Interrupter(Of::Publisher(stop))
+    pub fn of_publisher(handle: InterruptHandle) -> Interrupter {
+        Interrupter(Of::Publisher(handle))
     }
 }
 
@@ -79,7 +79,7 @@ impl Waiting {
 
     /// Has the wait that goes on end, or the next one.
     pub fn ask_to_stop(&self) {
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             return;
         }
         self.stop.store(true, Ordering::Release);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet_shm::state::Standing;
+use rnet_shm::state::FileStatus;
 
 use crate::core::NodeState;
 
@@ -37,7 +37,7 @@ pub struct Keeping {
 impl Keeping {
     /// Puts back what is missing.
     pub fn look(&mut self, state: &Arc<NodeState>) -> Look {
-        let home = state.own.home();
+        let home = state.own.node_files();
         let back = if home.is_whole() {
             (self.told, self.missing) = (None, None);
             // Somebody may have come in the middle of that, and have seen nothing of this node.
@@ -48,7 +48,7 @@ impl Keeping {
             if !left.is_zero() {
                 return Look::Again(left);
             }
-            match home.put_back() {
+            match home.restore_missing() {
                 Ok(back) => {
                     home.take_restored();
                     Some(back)
@@ -82,13 +82,13 @@ impl Keeping {
             }
             self.tell(state, text);
             (self.told, self.missing) = (None, None);
-            state.domain.note_put_back(state.own.name());
+            state.domain.note_restore(state.own.name());
         }
         for standing in state.put_back() {
             match standing {
-                Ok(Standing::InPlace) => {}
-                Ok(Standing::PutBack) => done = true,
-                Ok(Standing::Apart) => self.tell(
+                Ok(FileStatus::InPlace) => {}
+                Ok(FileStatus::Restored) => done = true,
+                Ok(FileStatus::Replaced) => self.tell(
                     state,
                     "other nodes have started a new state since the domain's directory was removed; restart this node"
                         .to_owned(),

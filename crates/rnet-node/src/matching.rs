@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rnet_core::Result;
-use rnet_shm::channel::Origin;
+use rnet_shm::channel::PublisherLocation;
 use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
 use rnet_shm::observers::Observers;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::reader_table::ReaderTable;
 use rnet_shm::registry::{Changes, Departure, Registry};
-use rnet_shm::shortage::is_passing;
+use rnet_shm::shortage::is_transient;
 use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
 use crate::fit::{allowed, fit, same_lane};
@@ -362,7 +362,7 @@ impl Matching {
             Ok(all) => all,
             Err(error) => {
                 self.pending.insert(entry.topic_hash);
-                if is_passing(&error) {
+                if is_transient(&error) {
                     self.cannot_follow(sub, entry, error, notices);
                 }
                 return;
@@ -385,17 +385,17 @@ impl Matching {
             return self.meet_passively(sub, entry, (info, &place), fits, notices);
         }
         let fits = fits.and_then(|()| {
-            let origin = Origin {
+            let location = PublisherLocation {
                 node: shown.clone(),
                 folder: place.folder.clone(),
                 path: path.clone(),
                 bells,
             };
             let watched = subscription.to_watch(&peer)?;
-            Ok((subscription.bind(&peer, origin, entry.id)?, watched))
+            Ok((subscription.bind(&peer, location, entry.id)?, watched))
         });
         if let Err(error) = fits.as_ref()
-            && is_passing(error)
+            && is_transient(error)
         {
             let error = error.clone();
             self.cannot_follow(sub, entry, error, notices);
@@ -501,7 +501,7 @@ impl Matching {
             Ok(bound) => bound,
             Err(error) => return self.wait_for(publisher, entry, peer, error, notices),
         };
-        if bound.as_ref().is_some_and(|bound| own.readers.was_let_go(entry.id, &bound.binding)) {
+        if bound.as_ref().is_some_and(|bound| own.readers.was_evicted(entry.id, &bound.binding)) {
             // It rings when it has asked again.
             own.known.insert(entry.id, Known::Admitted);
             return;

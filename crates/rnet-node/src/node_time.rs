@@ -58,7 +58,7 @@ impl Simulated {
 
     /// Whether it stands for ever.
     fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire) || self.fork_guard.is_parents()
+        self.ended.load(Ordering::Acquire) || self.fork_guard.is_from_parent()
     }
 }
 

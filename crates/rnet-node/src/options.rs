@@ -7,7 +7,7 @@ use rnet_core::{
     Reliability, Result, SubscriberQos, Wait,
 };
 use rnet_schema::Schema;
-use rnet_shm::subscription::LinkPart;
+use rnet_shm::subscription::LinkRole;
 
 use crate::{Message, MessageType};
 
@@ -199,7 +199,7 @@ pub struct SubscriberOptions {
     pub proxy: Option<(Proxy, u32)>,
     /// What it does for a link between hosts.
     #[doc(hidden)]
-    pub link: Option<LinkPart>,
+    pub link: Option<LinkRole>,
     /// From which message on it forwards.
     #[doc(hidden)]
     pub from: Option<u64>,
@@ -278,7 +278,7 @@ impl SubscriberOptions {
     /// The past of a best_effort subscriber ends where its [`SubscriberOptions::keep_last`] does, as for others.
     #[doc(hidden)]
     pub fn forwarder(mut self, publisher: u64, from: Option<u64>) -> Self {
-        self.link = Some(LinkPart::Forwards(publisher));
+        self.link = Some(LinkRole::Forwards(publisher));
         self.from = from;
         self
     }
@@ -286,7 +286,7 @@ impl SubscriberOptions {
     /// other, but only publishers that `Subscriber::admit_to` names serve it and count it, and it receives nothing.
     #[doc(hidden)]
     pub fn passive(mut self) -> Self {
-        self.link = Some(LinkPart::Passive);
+        self.link = Some(LinkRole::Passive);
         self
     }
     /// As [`SubscriberOptions::message_type`], a protobuf message.

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use rnet_core::Wait;
-use rnet_shm::bell::{Bells, Sleep, Woken};
+use rnet_shm::bell::{Bells, SleepMode, WakeReason};
 use rnet_shm::clock;
 use rnet_shm::cpu::{self, ShortSlice};
 
@@ -40,7 +40,7 @@ pub trait Place {
     /// Whether there is something; it is looked at again behind the wait.
     fn poll(&mut self) -> bool;
     /// Sleeps until there may be something.
-    fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken;
+    fn sleep(&mut self, sleep: SleepMode, limit: Duration) -> WakeReason;
 }
 
 /// The period of what comes to one place, and what was learnt of the last wait.
@@ -148,21 +148,21 @@ impl Pace {
     }
 
     /// Has this thread go before those that compute, once it is woken.
-    pub fn keep_short_slice(&mut self, whom: cpu::For) {
+    pub fn keep_short_slice(&mut self, whom: cpu::SliceLen) {
         if self.tunes {
             ShortSlice::keep(&mut self.short_slice, whom);
         }
     }
 
     /// Waits until there may be something at the place, for `limit` at the most.
-    pub fn wait(&mut self, place: &mut impl Place, wait: Wait, limit: Duration) -> Woken {
+    pub fn wait(&mut self, place: &mut impl Place, wait: Wait, limit: Duration) -> WakeReason {
         let woken = self.wait_for(place, wait, limit);
         self.ended_ns = clock::now_ns();
         WOKEN_NS.set(self.ended_ns);
         woken
     }
 
-    fn wait_for(&mut self, place: &mut impl Place, wait: Wait, limit: Duration) -> Woken {
+    fn wait_for(&mut self, place: &mut impl Place, wait: Wait, limit: Duration) -> WakeReason {
         let began_ns = clock::now_ns();
         let since_ns = if std::mem::take(&mut self.glanced) { self.since_ns } else { began_ns };
         (self.since_ns, self.awake, self.waited) = (since_ns, false, wait == Wait::Adaptive);
@@ -170,7 +170,7 @@ impl Pace {
         loop {
             let now_ns = clock::now_ns();
             if now_ns >= end_ns {
-                return Woken::TimedOut;
+                return WakeReason::TimedOut;
             }
             let left = |to_ns: u64| match to_ns.min(end_ns) {
                 u64::MAX => Duration::MAX,
@@ -184,17 +184,17 @@ impl Pace {
             match plan {
                 Plan::Sleep => {
                     self.awake = false;
-                    return place.sleep(Sleep::Woken, left(end_ns));
+                    return place.sleep(SleepMode::UntilRung, left(end_ns));
                 }
                 Plan::Spin(to_ns) => {
                     let (ready, gap_ns) = spin(place, to_ns.min(end_ns));
                     self.period.held_up(clock::now_ns(), gap_ns);
                     if ready {
-                        return Woken::Look;
+                        return WakeReason::Ready;
                     }
                 }
                 Plan::Doze(to_ns) => {
-                    let sleep = if self.tunes { Sleep::ByTheClock } else { Sleep::Woken };
+                    let sleep = if self.tunes { SleepMode::Timed } else { SleepMode::UntilRung };
                     let woken = place.sleep(sleep, left(to_ns));
                     let now_ns = clock::now_ns();
                     if now_ns < to_ns {
@@ -204,11 +204,11 @@ impl Pace {
                     }
                     self.awake = true;
                     self.period.dozed(now_ns, now_ns - to_ns);
-                    if woken == Woken::Signal {
+                    if woken == WakeReason::Signal {
                         return woken;
                     }
                     if place.poll() {
-                        return Woken::Look;
+                        return WakeReason::Ready;
                     }
                 }
             }
@@ -252,14 +252,14 @@ mod tests {
             self.polled += 1;
             clock::now_ns() >= self.at_ns
         }
-        fn sleep(&mut self, sleep: Sleep, limit: Duration) -> Woken {
-            let precise = sleep == Sleep::ByTheClock;
+        fn sleep(&mut self, sleep: SleepMode, limit: Duration) -> WakeReason {
+            let precise = sleep == SleepMode::Timed;
             self.slept.push(precise);
             let end_ns = clock::now_ns() + limit.as_nanos() as u64;
             while precise && clock::now_ns() < end_ns {
                 std::hint::spin_loop();
             }
-            if self.poll() { Woken::Look } else { Woken::TimedOut }
+            if self.poll() { WakeReason::Ready } else { WakeReason::TimedOut }
         }
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let mut none = From { at_ns: u64::MAX, slept: Vec::new(), polled: 0 };
         assert_eq!(
             Pace::default().wait(&mut none, Wait::Adaptive, Duration::ZERO),
-            Woken::TimedOut
+            WakeReason::TimedOut
         );
         assert_eq!((none.polled, none.slept.len()), (0, 0), "there is no time to look");
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rnet_core::ns_saturating;
-use rnet_shm::publisher::Newest;
+use rnet_shm::publisher::NewestMessage;
 
 /// Longest time between two looks at a publisher that is not alive: it comes back without a word.
 const REVIVAL_NS: u64 = 50_000_000;
@@ -23,7 +23,7 @@ pub struct Deadline {
 
 impl Deadline {
     /// Runs from now if something was sent before.
-    pub fn new(period: Duration, now_ns: u64, newest: Option<Newest>) -> Deadline {
+    pub fn new(period: Duration, now_ns: u64, newest: Option<NewestMessage>) -> Deadline {
         let sent = newest.map_or(0, |newest| newest.sent);
         Deadline { period_ns: ns_saturating(period).max(1), since_ns: now_ns, sent }
     }
@@ -40,7 +40,7 @@ impl Deadline {
 
     /// How many periods have ended without a message. A look that comes late, because this process was stopped, sees the
     /// silence before the newest message if no other message came after it.
-    pub fn look(&mut self, now_ns: u64, newest: Option<Newest>) -> u64 {
+    pub fn look(&mut self, now_ns: u64, newest: Option<NewestMessage>) -> u64 {
         let mut missed = 0;
         if let Some(newest) = newest.filter(|newest| newest.sent != self.sent) {
             let at_ns = newest.sent_ns.clamp(self.since_ns, now_ns.max(self.since_ns));
@@ -117,8 +117,8 @@ mod tests {
 
     const PERIOD: Duration = Duration::from_nanos(10);
 
-    fn newest(sent: u64, sent_ns: u64) -> Option<Newest> {
-        Some(Newest { sent, sent_ns })
+    fn newest(sent: u64, sent_ns: u64) -> Option<NewestMessage> {
+        Some(NewestMessage { sent, sent_ns })
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rnet_core::{
 use rnet_shm::bell::Waiter;
 use rnet_shm::channel::{ChannelError, PIN_LIMIT, Reader};
 use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::shortage::is_passing;
+use rnet_shm::shortage::is_transient;
 use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
 
 use crate::aligned_bytes::AlignedBytes;
@@ -201,7 +201,7 @@ impl Receiver {
     pub fn is_ready_before_wait(&mut self) -> bool {
         let is_ready = self.is_ready();
         if !is_ready {
-            self.channels.iter_mut().for_each(Reader::end_pursuit);
+            self.channels.iter_mut().for_each(Reader::reset_contention);
         }
         is_ready
     }
@@ -237,7 +237,7 @@ impl Receiver {
         while self.channels.len() + self.succession.len() > MAX_PUBLISHERS_PER_SUBSCRIPTION
             && let Some(at) = self.channels.iter().position(Reader::has_left)
         {
-            self.channels[at].give_up();
+            self.channels[at].discard_unread();
             if let Some(error) = self.end_channel(at) {
                 self.note(error);
             }
@@ -264,8 +264,8 @@ impl Receiver {
     }
 
     /// Whether it belongs to the process that this one was forked from.
-    pub fn is_parents(&self) -> bool {
-        self.state.fork_guard.is_parents()
+    pub fn is_from_parent(&self) -> bool {
+        self.state.fork_guard.is_from_parent()
     }
 
     /// Goes on to the next message; returns the channel that has it. `Err` tells once what went
@@ -420,7 +420,7 @@ impl Receiver {
                 "share one subscriber per process; this one is admitted once \
                        another closes",
             ),
-            ChannelError::Short(error) => *error,
+            ChannelError::Shortage(error) => *error,
         }
     }
 
@@ -526,7 +526,7 @@ impl Receiver {
     pub fn stats(&self) -> Vec<PublisherStats> {
         // Those that no receive has taken in yet are publishers like the others. In a forked child the
         // lock may be held by a thread that is not there.
-        let inbox = (!self.is_parents()).then(|| self.state.inbox());
+        let inbox = (!self.is_from_parent()).then(|| self.state.inbox());
         let new = inbox.iter().flat_map(|inbox| &inbox.channels);
         let channels = self.channels.iter().chain(self.succession.readers()).chain(new);
         let channels = channels.map(stats_of);
@@ -546,7 +546,7 @@ fn signs_of(channel: &Reader) -> Signs {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        if self.is_parents() {
+        if self.is_from_parent() {
             return;
         }
         self.state.trace.close();
@@ -572,7 +572,7 @@ impl Receiver {
 /// Whether the error says that a publisher has come which cannot be followed.
 pub fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::IncompatibleType { .. } | Error::IncompatibleQos { .. })
-        || is_passing(error)
+        || is_transient(error)
 }
 
 const _: () = {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rnet_core::{DomainId, Error, Naming, Result};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
-use rnet_shm::registry::TOOL;
+use rnet_shm::registry::TOOL_LANGUAGE;
 
 use crate::core::NodeCore;
 use crate::node_time::NodeTime;
@@ -53,7 +53,7 @@ impl NodeSettings {
         let tunes = self.tune_threads.map_or_else(may_tune_threads, Ok)?;
         let simulated = self.sim_time.map_or_else(|| by_environment("RNET_SIM_TIME", false), Ok)?;
         // A tool has no time of its own.
-        let time = if simulated && self.language != TOOL {
+        let time = if simulated && self.language != TOOL_LANGUAGE {
             NodeTime::simulated()
         } else {
             NodeTime::default()
@@ -62,12 +62,12 @@ impl NodeSettings {
         let dir = DomainDir::open_or_create(&config)?;
         let own = OwnNode::create(&dir, &name, &self.language, crate::VERSION)?;
         own.bells().set_tunes_threads(tunes);
-        NodeCore::start(own, self.language == TOOL, time, naming)
+        NodeCore::start(own, self.language == TOOL_LANGUAGE, time, naming)
     }
 
     /// What becomes of names. Those that a tool is given are of the domain already.
     fn naming(&self) -> Result<Naming> {
-        if self.language == TOOL {
+        if self.language == TOOL_LANGUAGE {
             return Ok(Naming::default());
         }
         // An error names the place that has to be changed.

@@ -121,7 +121,7 @@ impl SubscriberState {
     /// Adds a callback for periods of the deadline without a message.
     pub fn on_deadline(&self, callback: Callback<DeadlineMissed>) {
         // In a forked child there is no thread to call it.
-        if !self.fork_guard.is_parents() {
+        if !self.fork_guard.is_from_parent() {
             self.deadlines.add(callback);
         }
     }

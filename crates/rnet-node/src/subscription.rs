@@ -81,7 +81,7 @@ impl Subscription {
                 malformed: count(&page.count.malformed),
             })
         };
-        if self.file.fork_guard().is_parents() {
+        if self.file.fork_guard().is_from_parent() {
             return Vec::new();
         }
         self.file.slots().iter().filter_map(stats).collect()
@@ -137,7 +137,7 @@ impl Subscription {
     /// How many publishers serve the callback, as its thread has seen it last: that is busy while a
     /// callback of its lane runs.
     pub fn publisher_count(&self) -> usize {
-        if self.file.fork_guard().is_parents() { 0 } else { self.state.served.count() }
+        if self.file.fork_guard().is_from_parent() { 0 } else { self.state.served.count() }
     }
 
     /// Waits until at least `n` publishers are matched: messages sent after that reach the callback or are counted as
@@ -163,7 +163,7 @@ impl Subscription {
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if !self.file.fork_guard().is_parents() {
+        if !self.file.fork_guard().is_from_parent() {
             self.state.hooks.add(Box::new(callback));
         }
     }
@@ -194,7 +194,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_parents()) {
+        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_from_parent()) {
             self.cancelled.store(true, Ordering::Release);
             self.state.served.changed().notify_all();
             core.state.end_task(self.id);

@@ -68,7 +68,7 @@ impl Tracing {
         channels: &[Reader],
         at: usize,
     ) -> Option<Started> {
-        let mut record = channels[at].trace_of_current();
+        let mut record = channels[at].current_trace();
         if !self.pay(record.taken_ns) {
             return None;
         }

@@ -56,7 +56,7 @@ impl MessageType {
     #[doc(hidden)]
     pub fn keep_at(&self, node: &OwnNode, topic: &str) -> Result<()> {
         let MessageType::Protobuf(schema) = self else { return Ok(()) };
-        let kept = node.keep_type(&schema.hash().to_string(), || {
+        let kept = node.write_type(&schema.hash().to_string(), || {
             let with_docs = schema.descriptor_set_with_docs();
             // A type is more than its comments.
             let fits = with_docs.len() <= MAX_SCHEMA_LEN_BYTES;

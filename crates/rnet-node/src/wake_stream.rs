@@ -85,7 +85,7 @@ impl<S: Member + Send + 'static> WakeStream<S> {
     pub fn new(core: Arc<NodeCore>, lane: Lane, source: S) -> WakeStream<S> {
         let shared = Arc::new(Mutex::new(Shared { source: Some(source), waker: None }));
         // A process that was forked since has no threads of the node; what its stream gives is `Closed`.
-        if !core.state.fork_guard().is_parents() {
+        if !core.state.fork_guard().is_from_parent() {
             let (id, bells) = (core.state.next_task(), core.state.own.bells().clone());
             core.state.dispatcher(lane).add(Box::new(WakeTask {
                 id,
@@ -97,13 +97,13 @@ impl<S: Member + Send + 'static> WakeStream<S> {
     }
 
     /// Asked before its lock is taken: a thread that is not here may hold it.
-    pub fn is_parents(&self) -> bool {
-        self.core.state.fork_guard().is_parents()
+    pub fn is_from_parent(&self) -> bool {
+        self.core.state.fork_guard().is_from_parent()
     }
 
     /// What `act` says of the source; nothing of one that is not here any more.
     pub fn look<R: Default>(&self, act: impl FnOnce(&mut S) -> R) -> R {
-        if self.is_parents() {
+        if self.is_from_parent() {
             return R::default();
         }
         lock(&self.shared).source.as_mut().map(act).unwrap_or_default()
@@ -160,7 +160,7 @@ impl<S: Member + Send + 'static> WakeStream<S> {
 
     /// Whether there is something to take: a result, or an error. If not, the task is woken once there is.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.is_parents() {
+        if self.is_from_parent() {
             return Poll::Ready(());
         }
         let mut shared = lock(&self.shared);
@@ -206,7 +206,7 @@ fn closed() -> Error {
 
 impl<S: Member + Send + 'static> Drop for WakeStream<S> {
     fn drop(&mut self) {
-        if self.is_parents() {
+        if self.is_from_parent() {
             return;
         }
         // Dropped with the lock free: to take the endpoint back takes other locks.

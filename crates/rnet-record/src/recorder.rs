@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use rnet::inspect::{Way, give_way};
+use rnet::inspect::{PriorityChange, lower_priority};
 
 use crate::error::{RecordError, Result};
 use follower::Follower;
@@ -172,7 +172,7 @@ fn begun<T>(
 ) -> Result<JoinHandle<Result<()>>> {
     let (tell, has_begun) = mpsc::sync_channel(1);
     let work = move || {
-        give_way(Way::Late);
+        lower_priority(PriorityChange::Batch);
         let (made, told) = match begin() {
             Ok(made) => (Some(made), Ok(())),
             Err(error) => (None, Err(error)),

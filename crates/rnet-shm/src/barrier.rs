@@ -18,10 +18,10 @@ const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const CMD_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 
 /// Messages after which a publisher takes its pace.
-pub const PACE: u64 = 64;
+pub const RATE_WINDOW_MESSAGES: u64 = 64;
 /// A publisher sends often if less time passes from message to message: a fence for each, of some
 /// 20 ns, is then more than a thousandth of its time.
-const OFTEN_NS: u64 = 20_000;
+const FREQUENT_INTERVAL_NS: u64 = 20_000;
 
 fn membarrier(command: libc::c_int) -> libc::c_long {
     // SAFETY: the call takes no pointers.
@@ -29,16 +29,16 @@ fn membarrier(command: libc::c_int) -> libc::c_long {
 }
 
 /// Whether the kernel offers the barrier to this process.
-pub fn is_offered() -> bool {
+pub fn is_supported() -> bool {
     // No OnceLock here and below: one that a thread of the parent was about to fill would be
     // waited for without end in a forked child. To ask twice does no harm.
-    static OFFERED: AtomicU8 = AtomicU8::new(UNKNOWN);
-    match OFFERED.load(Ordering::Relaxed) {
+    static SUPPORTED: AtomicU8 = AtomicU8::new(UNKNOWN);
+    match SUPPORTED.load(Ordering::Relaxed) {
         UNKNOWN => {
             let commands = membarrier(CMD_QUERY);
             let needed = libc::c_long::from(CMD_GLOBAL_EXPEDITED | CMD_REGISTER_GLOBAL_EXPEDITED);
             let yes = commands >= 0 && commands & needed == needed;
-            OFFERED.store(if yes { YES } else { NO }, Ordering::Relaxed);
+            SUPPORTED.store(if yes { YES } else { NO }, Ordering::Relaxed);
             yes
         }
         known => known == YES,
@@ -66,23 +66,23 @@ fn registered() -> u8 {
 pub fn register() {
     if registered() == UNKNOWN {
         let forks = u64::from(fork::count());
-        let yes = is_offered() && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+        let yes = is_supported() && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
         let state = if yes { YES } else { NO };
         REGISTERED.store(forks << 8 | u64::from(state), Ordering::Release);
     }
 }
 
 /// Whether [`register`] would make its caller wait.
-pub fn register_takes_time() -> bool {
+pub fn register_blocks() -> bool {
     registered() == UNKNOWN
         && !std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
 /// Through which publishers ask for the registration: the descriptor, and in the upper half, one
 /// more than how many forks ago; 0 before there is one. A child must not ask its parent.
-static WANTED: AtomicU64 = AtomicU64::new(0);
+static REQUEST_FD: AtomicU64 = AtomicU64::new(0);
 /// The same upper half once a publisher has asked.
-static ASKED: AtomicU32 = AtomicU32::new(0);
+static REQUESTED: AtomicU32 = AtomicU32::new(0);
 
 /// This process, and no other that it was forked from or that is forked from it.
 fn this_process() -> u32 {
@@ -92,39 +92,39 @@ fn this_process() -> u32 {
 /// Readable once a publisher of this process sends so often that [`register`] pays; whoever
 /// watches it is to call that, on a thread that nobody waits for. `None` where there is nothing to
 /// register for, or no descriptor is left; publishers then go on fencing for themselves.
-pub fn wanted() -> Option<BorrowedFd<'static>> {
+pub fn registration_requests() -> Option<BorrowedFd<'static>> {
     use rustix::event::{EventfdFlags, eventfd};
-    if registered() != UNKNOWN || !is_offered() {
+    if registered() != UNKNOWN || !is_supported() {
         return None;
     }
-    let before = WANTED.load(Ordering::Acquire);
+    let before = REQUEST_FD.load(Ordering::Acquire);
     if (before >> 32) as u32 == this_process() {
-        return Some(wanted_fd(before));
+        return Some(request_fd(before));
     }
     let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?.into_raw_fd();
     let word = u64::from(this_process()) << 32 | u64::from(made.cast_unsigned());
-    match WANTED.compare_exchange(before, word, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => Some(wanted_fd(word)),
+    match REQUEST_FD.compare_exchange(before, word, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Some(request_fd(word)),
         Err(faster) => {
             // SAFETY: made above, and another thread's is in use.
             drop(unsafe { OwnedFd::from_raw_fd(made) });
-            Some(wanted_fd(faster))
+            Some(request_fd(faster))
         }
     }
 }
 
-fn wanted_fd(word: u64) -> BorrowedFd<'static> {
-    // SAFETY: a descriptor that was put into `WANTED` is never closed.
+fn request_fd(word: u64) -> BorrowedFd<'static> {
+    // SAFETY: a descriptor that was put into `REQUEST_FD` is never closed.
     unsafe { BorrowedFd::borrow_raw((word as u32).cast_signed()) }
 }
 
 /// One system call in the life of a process.
-fn ask_to_register() {
-    let wanted = WANTED.load(Ordering::Acquire);
+fn request_registration() {
+    let wanted = REQUEST_FD.load(Ordering::Acquire);
     if (wanted >> 32) as u32 == this_process()
-        && ASKED.swap(this_process(), Ordering::Relaxed) != this_process()
+        && REQUESTED.swap(this_process(), Ordering::Relaxed) != this_process()
     {
-        let _ = rustix::io::write(wanted_fd(wanted), &1u64.to_ne_bytes());
+        let _ = rustix::io::write(request_fd(wanted), &1u64.to_ne_bytes());
     }
 }
 
@@ -139,17 +139,17 @@ pub struct PublisherBarrier {
 impl PublisherBarrier {
     /// Takes the publisher's pace and changes sides where that pays: whoever sends often does
     /// without fences and has sleepers issue the barrier, an interruption of all others, which a
-    /// publisher that sends rarely spares them. Called once per [`PACE`] messages, between two of
+    /// publisher that sends rarely spares them. Called once per [`RATE_WINDOW_MESSAGES`] messages, between two of
     /// them. `shown` is what sleepers go by.
     #[cold]
-    pub fn take_pace(&mut self, now_ns: u64, shown: &AtomicU64) {
+    pub fn update_send_rate(&mut self, now_ns: u64, shown: &AtomicU64) {
         let passed = now_ns.saturating_sub(self.since_ns);
         self.since_ns = now_ns;
-        let mut often = passed < PACE * OFTEN_NS;
+        let mut often = passed < RATE_WINDOW_MESSAGES * FREQUENT_INTERVAL_NS;
         if often {
             let registered = registered();
             if registered == UNKNOWN {
-                ask_to_register();
+                request_registration();
             }
             often = registered == YES;
         }
@@ -185,9 +185,9 @@ impl Barrier for PublisherBarrier {
 /// The side of whoever is about to sleep: the barrier is issued if one of the publishers that it
 /// sleeps for counts on it.
 #[derive(Clone, Copy, Debug)]
-pub struct AskingBarrier<F>(pub F);
+pub struct ConditionalBarrier<F>(pub F);
 
-impl<F: Fn() -> bool> Barrier for AskingBarrier<F> {
+impl<F: Fn() -> bool> Barrier for ConditionalBarrier<F> {
     #[inline]
     fn light(&self) {
         fence(Ordering::SeqCst);
@@ -216,7 +216,7 @@ impl Barrier for SleeperBarrier {
         fence(Ordering::SeqCst);
         // Where a filter refuses to us what the publisher was granted, a wake-up may be missed;
         // the bounded sleep of `bell` is then what ends the wait.
-        if is_offered() {
+        if is_supported() {
             membarrier(CMD_GLOBAL_EXPEDITED);
         }
     }

@@ -14,7 +14,7 @@ use rnet_ring::wake::{self, Tickets};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use crate::cpu::Precise;
+use crate::cpu::PreciseTimers;
 use crate::files;
 use crate::mapping::{Access, Mapping};
 
@@ -31,7 +31,7 @@ pub struct Bells {
     /// Of all waiters of the node: several may wait for the same subscriber in turn.
     tickets: Tickets,
     /// Whether the user was told that the file was truncated.
-    told: AtomicBool,
+    reported: AtomicBool,
     /// Whether those who wait here may change what the scheduler does with their threads.
     tunes_threads: AtomicBool,
 }
@@ -39,7 +39,7 @@ pub struct Bells {
 impl Bells {
     pub(crate) fn create(path: &Path, mode: u32) -> Result<Bells, Error> {
         let fd = files::create_sized(path, FILE_LEN_BYTES as u64, mode)
-            .map_err(|e| files::no_room(path, FILE_LEN_BYTES as u64, e))?;
+            .map_err(|e| files::create_error(path, FILE_LEN_BYTES as u64, e))?;
         Bells::map(&fd, path)
     }
 
@@ -57,20 +57,20 @@ impl Bells {
             map,
             next: AtomicU32::new(0),
             tickets: Tickets::default(),
-            told: AtomicBool::new(false),
+            reported: AtomicBool::new(false),
             tunes_threads: AtomicBool::new(true),
         })
     }
 
     /// Whether the file was truncated, which nobody was told of yet: the rings of peers do not arrive
     /// any more, and each sleep lasts as long as it may.
-    pub(crate) fn must_tell_truncated(&self) -> bool {
-        self.map.is_truncated() && !self.told.load(Ordering::Relaxed)
+    pub(crate) fn must_report_truncated(&self) -> bool {
+        self.map.is_truncated() && !self.reported.load(Ordering::Relaxed)
     }
 
-    /// As [`Bells::must_tell_truncated`], for who then tells of it: `true` once.
-    pub(crate) fn tell_truncated(&self) -> bool {
-        self.must_tell_truncated() && !self.told.swap(true, Ordering::Relaxed)
+    /// As [`Bells::must_report_truncated`], for who then tells of it: `true` once.
+    pub(crate) fn report_truncated(&self) -> bool {
+        self.must_report_truncated() && !self.reported.swap(true, Ordering::Relaxed)
     }
 
     /// Whether waits may change what the scheduler does with the threads that wait ([`crate::cpu`]).
@@ -85,7 +85,7 @@ impl Bells {
 
     /// A bell for one more waiting thread. Beyond the limit two waiters share a bell, which costs
     /// them needless wake-ups and nothing else.
-    pub fn allot(&self) -> u64 {
+    pub fn allocate(&self) -> u64 {
         u64::from(self.next.fetch_add(1, Ordering::Relaxed)) % MAX_BELLS_PER_NODE as u64
     }
 
@@ -107,8 +107,8 @@ impl Bells {
 
     /// Sleeps until the bell no longer reads `before`, at the longest for `limit` or
     /// [`MAX_SLEEP`]. Returns `false` if a signal ended the sleep.
-    fn sleep(&self, index: u64, before: u32, limit: Duration, sleep: Sleep) -> bool {
-        let _precise = (sleep == Sleep::ByTheClock).then(Precise::timers);
+    fn sleep(&self, index: u64, before: u32, limit: Duration, sleep: SleepMode) -> bool {
+        let _precise = (sleep == SleepMode::Timed).then(PreciseTimers::enable);
         let limit = limit.min(MAX_SLEEP);
         let limit = rustix::time::Timespec {
             tv_sec: limit.as_secs() as i64,
@@ -121,18 +121,18 @@ impl Bells {
 
 /// How a sleep is meant to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sleep {
+pub enum SleepMode {
     /// By a ring; its limit may be overstepped by the thread's timer slack, 50 µs by default.
-    Woken,
+    UntilRung,
     /// At its limit, as closely as the kernel can.
-    ByTheClock,
+    Timed,
 }
 
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub enum WakeReason {
     /// There was something, or somebody rang: look.
-    Look,
+    Ready,
     /// The sleep reached its limit.
     TimedOut,
     /// A signal arrived.
@@ -149,7 +149,7 @@ pub struct Waiter {
 impl Waiter {
     /// A waiter at a bell of its own.
     pub fn new(bells: Arc<Bells>) -> Waiter {
-        let index = bells.allot();
+        let index = bells.allocate();
         Waiter { bells, index }
     }
 
@@ -175,12 +175,12 @@ impl Waiter {
     /// ringing this bell is seen by it or ends the sleep.
     pub fn sleep(
         &self,
-        sleep: Sleep,
+        sleep: SleepMode,
         places: impl Fn(&mut dyn FnMut(&AtomicU64)),
         barrier: &impl Barrier,
         limit: Duration,
         ready: impl FnOnce() -> bool,
-    ) -> Woken {
+    ) -> WakeReason {
         let before = self.read();
         self.sleep_since(sleep, before, places, barrier, limit, ready)
     }
@@ -194,22 +194,22 @@ impl Waiter {
     /// does not sleep if the bell was rung since it read `before`.
     pub fn sleep_since(
         &self,
-        sleep: Sleep,
+        sleep: SleepMode,
         before: u32,
         places: impl Fn(&mut dyn FnMut(&AtomicU64)),
         barrier: &impl Barrier,
         limit: Duration,
         ready: impl FnOnce() -> bool,
-    ) -> Woken {
+    ) -> WakeReason {
         wake::announce(&places, self.bells.tickets.next_ticket(), barrier);
         let woken = if ready() {
-            Woken::Look
+            WakeReason::Ready
         } else {
             let whole = self.bells.sleep(self.index, before, limit, sleep);
             match (whole, self.bells.read(self.index) != before) {
-                (_, true) => Woken::Look,
-                (true, false) => Woken::TimedOut,
-                (false, false) => Woken::Signal,
+                (_, true) => WakeReason::Ready,
+                (true, false) => WakeReason::TimedOut,
+                (false, false) => WakeReason::Signal,
             }
         };
         wake::withdraw(places);

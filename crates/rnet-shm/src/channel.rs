@@ -22,20 +22,20 @@ use crate::reader_stats::{ReaderStats, bump, loss_counters};
 use crate::reader_table::REFUSED_FULL;
 use crate::sigbus;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
-use crate::taken::{Batch, PeerChunks, Pinned};
+use crate::received::{Batch, PeerChunks, PinnedMessage};
 
 mod cursor;
 mod history;
 mod known_lost;
 mod message;
 mod pin;
-mod repeated;
+mod duplicates;
 mod take;
 mod will;
 
-use cursor::ShownCursor;
-use history::Wanted;
-pub use message::Taken;
+use cursor::PublishedCursor;
+use history::HistoryFilter;
+pub use message::ReceivedMessage;
 
 /// Why a channel cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,38 +49,38 @@ pub enum ChannelError {
     /// The user holds as many samples as a reader may.
     TooManyPins,
     /// This process ran out of what it takes to read the next message, which stays to be read.
-    Short(Box<Error>),
+    Shortage(Box<Error>),
 }
 
 /// One subscription following one publisher.
 #[derive(Debug)]
 pub struct Reader {
     publisher: u64,
-    origin: Origin,
+    location: PublisherLocation,
     meta: PublisherMeta,
     map: PublisherMap,
     own: Arc<SubscriptionFile>,
     slot: Arc<Slot>,
     reliable: bool,
     /// Whether it asked for messages that the publisher has not promised to keep.
-    asks_from: bool,
-    wanted: Wanted,
+    asks_from_seq: bool,
+    filter: HistoryFilter,
     /// Where we stand with the publisher.
     follower: Follower,
     /// Whether the user was told that there is no room for us at the publisher.
-    refused: bool,
+    refusal_reported: bool,
     log: LogReader,
-    next: Next,
+    next: NextRecord,
     /// The message just taken.
     current: Record,
-    pinned: Option<Pinned>,
+    pinned: Option<PinnedMessage>,
     batch: Arc<Batch>,
     spare: Vec<Arc<Batch>>,
     chunks: PeerChunks,
     /// Batches that followed each other at once, since the reader last found nothing.
-    pursuit: u32,
+    contention: u32,
     reader_stats: ReaderStats,
-    shown: ShownCursor,
+    published: PublishedCursor,
     taken_ns: u64,
     /// Whether the publisher left by dying.
     died: bool,
@@ -91,14 +91,14 @@ pub struct Reader {
     /// What of the messages that the publisher knows to be missing was counted, by cause.
     seen_lost: [u64; 4],
     /// The last message that was had of the publisher for which this one is a proxy.
-    heard: Option<rnet_core::Origin>,
+    last_origin: Option<rnet_core::Origin>,
     /// Whether it goes on from another proxy, and was not admitted yet.
-    goes_on: bool,
+    is_resuming: bool,
 }
 
 /// What a reader goes on with.
 #[derive(Debug)]
-enum Next {
+enum NextRecord {
     /// The log's next record.
     Log,
     /// A record that was read and not handed out yet: no pin is free, or it is the newest.
@@ -107,25 +107,25 @@ enum Next {
     RetryAt { record: Record, at_ns: u64 },
 }
 
-impl Next {
+impl NextRecord {
     #[inline]
     fn is_log(&self) -> bool {
-        matches!(self, Next::Log)
+        matches!(self, NextRecord::Log)
     }
 
     /// The record that was read before, after which the log goes on.
     #[cold]
     fn take(&mut self) -> Option<Record> {
-        match std::mem::replace(self, Next::Log) {
-            Next::Log => None,
-            Next::Withheld(record) | Next::RetryAt { record, .. } => Some(record),
+        match std::mem::replace(self, NextRecord::Log) {
+            NextRecord::Log => None,
+            NextRecord::Withheld(record) | NextRecord::RetryAt { record, .. } => Some(record),
         }
     }
 }
 
 /// Where a publisher is to be found.
 #[derive(Clone, Debug)]
-pub struct Origin {
+pub struct PublisherLocation {
     /// Name of its node.
     pub node: String,
     /// Folder of its node.
@@ -142,13 +142,13 @@ impl Reader {
     pub fn bind(
         own: &Arc<SubscriptionFile>,
         peer: &PeerPublisher,
-        origin: Origin,
+        location: PublisherLocation,
         binding: Binding,
         keep_last: Option<u32>,
     ) -> Result<Reader, Error> {
         // Before the first look at what is mapped here; what was truncated earlier is no concern of
         // this channel, which would otherwise seem ready until it is taken from.
-        let seen_truncated = truncated_to_see(own);
+        let seen_truncated = truncation_baseline(own);
         let map = peer.map()?;
         // Before anybody can serve us: what comes after that is for us to count.
         let seen_lost = map.known_lost();
@@ -160,33 +160,33 @@ impl Reader {
         let ask = Ask { subscription: own.id(), generation };
         Ok(Reader {
             publisher: binding.publisher,
-            origin,
+            location,
             meta: peer.meta.clone(),
             map,
             own: own.clone(),
             slot,
             reliable: binding.reliable,
-            asks_from: matches!(Past::from_word(binding.history), Past::From(_)),
-            wanted: Wanted::new(keep_last, lifespan),
+            asks_from_seq: matches!(Past::from_word(binding.history), Past::From(_)),
+            filter: HistoryFilter::new(keep_last, lifespan),
             follower: Follower::new(ask),
-            refused: false,
-            next: Next::Log,
+            refusal_reported: false,
+            next: NextRecord::Log,
             log: LogReader::new(0),
             current: Record { kind: Kind::Inline, seq: 0, time_ns: 0, offset: 0, len: 0 },
             pinned: None,
             batch: Batch::new(),
             spare: Vec::new(),
             chunks: PeerChunks::default(),
-            pursuit: 0,
+            contention: 0,
             reader_stats,
-            shown: ShownCursor::default(),
+            published: PublishedCursor::default(),
             taken_ns: 0,
             died: false,
             will_read: false,
             seen_truncated,
             seen_lost,
-            heard: None,
-            goes_on: false,
+            last_origin: None,
+            is_resuming: false,
         })
     }
 
@@ -197,12 +197,12 @@ impl Reader {
 
     /// Name of the publisher's node.
     pub fn node(&self) -> &str {
-        &self.origin.node
+        &self.location.node
     }
 
     /// Folder of the publisher's node.
     pub fn folder(&self) -> &std::path::Path {
-        &self.origin.folder
+        &self.location.folder
     }
 
     /// What the publisher says of itself.
@@ -217,7 +217,7 @@ impl Reader {
 
     /// When the message just taken was sent on this host, as its publisher says, CLOCK_MONOTONIC in ns. One of
     /// another host came when it was taken, for all that this reader knows.
-    pub fn current_came_ns(&self) -> u64 {
+    pub fn current_arrival_ns(&self) -> u64 {
         let record = &self.current;
         let is_forwarded =
             self.log.is_extended(record) && self.extension_of(record).meta.origin.is_some();
@@ -225,7 +225,7 @@ impl Reader {
     }
 
     /// What of a trace is known here of the message just taken.
-    pub fn trace_of_current(&self) -> TraceRecord {
+    pub fn current_trace(&self) -> TraceRecord {
         let record = &self.current;
         let is_extended = self.log.is_extended(record);
         let origin = is_extended.then(|| self.extension_of(record).meta.origin).flatten();
@@ -271,7 +271,7 @@ impl Reader {
 
     /// Whether the publisher counts on the barrier of those that sleep for its messages.
     pub fn needs_barrier(&self) -> bool {
-        // SYNC-SIDES: see `PublisherBarrier::take_pace`.
+        // SYNC-SIDES: see `PublisherBarrier::update_send_rate`.
         self.map.control().flow.asymmetric.load(Ordering::Acquire) != 0
     }
 
@@ -327,8 +327,8 @@ impl Reader {
 
     /// Notes that a sleep ended by its limit, if there was a message that a ring should have told of
     /// and not one that could not be read before for want of something.
-    pub fn note_if_late(&self) {
-        if !matches!(self.next, Next::RetryAt { .. }) && self.is_ready() {
+    pub fn count_late_wake(&self) {
+        if !matches!(self.next, NextRecord::RetryAt { .. }) && self.is_ready() {
             bump(&self.slot.page().count.late_wakes, 1);
         }
     }
@@ -336,7 +336,7 @@ impl Reader {
     /// Whether a take may find something.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        if !self.next.is_log() && self.slot.wants_pin() && !self.was_let_go() {
+        if !self.next.is_log() && self.slot.wants_pin() && !self.was_evicted() {
             // Until a sample is dropped, which rings.
             return false;
         }
@@ -344,13 +344,13 @@ impl Reader {
             return false;
         }
         let found = if self.follower.is_asking() {
-            self.follower.is_answered(self.admissions()) || (!self.refused && self.is_refused())
+            self.follower.is_answered(self.admissions()) || (!self.refusal_reported && self.is_refused())
         } else {
             // If the publisher is gone: something is left to read, or the channel is to be closed.
             !self.next.is_log()
                 || self.log.has_more(self.map.log())
                 || self.has_left()
-                || self.was_let_go()
+                || self.was_evicted()
                 || self.has_unseen_lost()
         };
         // Last, because the looks above may be what met a truncated page.
@@ -371,7 +371,7 @@ impl Reader {
         if sigbus::truncated_so_far() == self.seen_truncated {
             Ok(())
         } else {
-            self.look_for_truncated()
+            self.find_truncated()
         }
     }
 
@@ -382,26 +382,26 @@ impl Reader {
         if sigbus::truncated_so_far() == self.seen_truncated {
             return Ok(());
         }
-        self.look_for_truncated()?;
-        self.look_for_bells()
+        self.find_truncated()?;
+        self.check_bells_truncated()
     }
 
     #[cold]
-    fn look_for_bells(&self) -> Result<(), ChannelError> {
+    fn check_bells_truncated(&self) -> Result<(), ChannelError> {
         let node = self.own.own_node();
-        if !node.bells().tell_truncated() {
+        if !node.bells().report_truncated() {
             return Ok(());
         }
         let doing = "the doorbell file of this node was truncated, so its waits may end a second \
                      late until the node is reopened; cannot be woken through";
         let path = node.folder().join("bells");
         let error = io_error(doing, &path, std::io::ErrorKind::UnexpectedEof);
-        Err(ChannelError::Short(Box::new(error)))
+        Err(ChannelError::Shortage(Box::new(error)))
     }
 
     #[cold]
-    fn look_for_truncated(&mut self) -> Result<(), ChannelError> {
-        self.seen_truncated = truncated_to_see(&self.own);
+    fn find_truncated(&mut self) -> Result<(), ChannelError> {
+        self.seen_truncated = truncation_baseline(&self.own);
         if self.map.is_truncated() {
             return Err(ChannelError::Corrupt("its file was truncated"));
         }
@@ -419,7 +419,7 @@ impl Reader {
     /// Whether the withheld message was tried a moment ago, and could not be read for want of
     /// something. No sleep is longer than the pause by much, and whoever sleeps looks again.
     fn must_pause(&self) -> bool {
-        matches!(self.next, Next::RetryAt { at_ns, .. } if clock::now_ns() < at_ns)
+        matches!(self.next, NextRecord::RetryAt { at_ns, .. } if clock::now_ns() < at_ns)
     }
 
     /// The publisher is gone: reads what it had committed, then nothing.
@@ -446,8 +446,8 @@ impl Reader {
     pub fn next_seq(&self) -> Option<u64> {
         match &self.next {
             _ if self.is_asking() => None,
-            Next::Withheld(record) | Next::RetryAt { record, .. } => Some(record.seq),
-            Next::Log => self.log.next_seq(),
+            NextRecord::Withheld(record) | NextRecord::RetryAt { record, .. } => Some(record.seq),
+            NextRecord::Log => self.log.next_seq(),
         }
     }
 
@@ -508,8 +508,8 @@ impl Reader {
             return Ok(true);
         }
         // Told once; we go on asking.
-        if !self.refused && self.is_refused() {
-            self.refused = true;
+        if !self.refusal_reported && self.is_refused() {
+            self.refusal_reported = true;
             return Err(ChannelError::Refused);
         }
         Ok(false)
@@ -521,30 +521,30 @@ impl Reader {
             bump(&self.slot.page().count.lost_detached, begun.missed);
             self.count_known_lost();
         }
-        self.refused = false;
+        self.refusal_reported = false;
         self.log = LogReader::new(begun.start & !7);
         // A push that had not seen us may have given up where we begin, and none since.
-        if self.asks_from && self.reliable {
+        if self.asks_from_seq && self.reliable {
             self.log.stay();
         }
-        let goes_on = std::mem::take(&mut self.goes_on);
-        self.log.expect_from(if goes_on { 0 } else { begun.start_seq });
+        let is_resuming = std::mem::take(&mut self.is_resuming);
+        self.log.expect_from(if is_resuming { 0 } else { begun.start_seq });
         fail_point!("begin.found");
         self.slot.page().count.next_seq.store(begun.start_seq, Ordering::Relaxed);
-        self.show_cursor();
+        self.publish_cursor();
     }
 
-    fn was_let_go(&self) -> bool {
+    fn was_evicted(&self) -> bool {
         self.follower.was_let_go(self.admissions())
     }
 
     /// Asks to be admitted again after having been let go, if there is somebody to ask.
-    fn be_let_go(&mut self) -> ChannelError {
+    fn handle_eviction(&mut self) -> ChannelError {
         if let LetGo::AskAgain(ask) = self.follower.be_let_go(|| self.own.next_request()) {
             rnet_ring::binding::ask_again(&self.slot.page().bind, ask.generation);
-            self.next = Next::Log;
-            self.slot.forget_pin();
-            self.own.ring(&self.origin.folder);
+            self.next = NextRecord::Log;
+            self.slot.cancel_pin_wait();
+            self.own.ring(&self.location.folder);
         }
         // One whose own file was cut was let go for that, and has met it by asking at the latest.
         self.check_truncated().err().unwrap_or(ChannelError::Detached)
@@ -553,21 +553,21 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        if self.own.fork_guard().is_parents() {
+        if self.own.fork_guard().is_from_parent() {
             return;
         }
         // A message that was taken and never looked at is let go of first.
         self.pinned = None;
         self.own.release(&self.slot);
-        self.own.ring(&self.origin.folder);
+        self.own.ring(&self.location.folder);
     }
 }
 
 /// What a channel has seen when it has looked at all that is its own. No such number while the
 /// node's doorbells are still to be told of, so that the next take looks again.
-fn truncated_to_see(own: &SubscriptionFile) -> u64 {
+fn truncation_baseline(own: &SubscriptionFile) -> u64 {
     let now = sigbus::truncated_so_far();
-    if own.own_node().bells().must_tell_truncated() { u64::MAX } else { now }
+    if own.own_node().bells().must_report_truncated() { u64::MAX } else { now }
 }
 
 /// Samples that one reader may hold at a time.

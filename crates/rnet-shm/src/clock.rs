@@ -47,7 +47,7 @@ pub fn wall_offset() -> (i64, u64) {
 /// CLOCK_MONOTONIC for whoever asks for it all the time, never backwards.
 ///
 /// Where the kernel itself keeps time by the processor's time stamp counter, this reads the
-/// counter and reckons from the last time that it asked the kernel, which it does again every
+/// counter and extrapolates from the last time that it asked the kernel, which it does again every
 /// millisecond: so it is off by less than 0.1 µs as a rule, and costs 10 ns instead of 24 (decision
 /// 0009). Two stampers may differ by as much: stamps of two publishers that are closer than that
 /// do not say which message was sent first.
@@ -55,7 +55,7 @@ pub fn wall_offset() -> (i64, u64) {
 pub struct Stamper {
     last_ns: u64,
     #[cfg(target_arch = "x86_64")]
-    counter: Option<counter::Reckoning>,
+    counter: Option<counter::TscExtrapolation>,
 }
 
 impl Default for Stamper {
@@ -63,7 +63,7 @@ impl Default for Stamper {
         Stamper {
             last_ns: 0,
             #[cfg(target_arch = "x86_64")]
-            counter: counter::is_the_kernels_clock().then(counter::Reckoning::default),
+            counter: counter::is_tsc_the_clocksource().then(counter::TscExtrapolation::default),
         }
     }
 }
@@ -93,15 +93,15 @@ impl Stamper {
 mod counter {
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    /// How long a reckoning is good for.
-    const GOOD_FOR_NS: u64 = 1_000_000;
+    /// How long an extrapolation is good for.
+    const VALID_FOR_NS: u64 = 1_000_000;
     /// The rate is taken over at least this long, and anew after as long again.
-    const RATE_OVER_NS: u64 = 1_000_000;
-    const RATE_ANEW_NS: u64 = 1_000_000_000;
-    /// A reckoning that was wrong by more is not built upon: the machine was suspended or moved.
-    const WRONG_NS: u64 = 2_000;
+    const MIN_RATE_WINDOW_NS: u64 = 1_000_000;
+    const RATE_REFRESH_NS: u64 = 1_000_000_000;
+    /// An extrapolation that was wrong by more is not built upon: the machine was suspended or moved.
+    const MAX_ERROR_NS: u64 = 2_000;
     /// A reading of both clocks that took more ticks, some 0.2 µs, was interrupted between them.
-    const READING_TICKS: u64 = 500;
+    const MAX_READING_TICKS: u64 = 500;
     const READINGS: usize = 4;
 
     #[inline]
@@ -111,43 +111,43 @@ mod counter {
     }
 
     /// Whether the kernel found the counters of all processors steady and equal.
-    pub(super) fn is_the_kernels_clock() -> bool {
+    pub(super) fn is_tsc_the_clocksource() -> bool {
         // No OnceLock: a forked child would wait for one that another thread was about to fill.
-        static IS: AtomicU8 = AtomicU8::new(0);
-        match IS.load(Ordering::Relaxed) {
+        static IS_TSC: AtomicU8 = AtomicU8::new(0);
+        match IS_TSC.load(Ordering::Relaxed) {
             0 => {
-                let yes = is_it_still();
-                IS.store(1 + u8::from(yes), Ordering::Relaxed);
+                let yes = read_is_tsc();
+                IS_TSC.store(1 + u8::from(yes), Ordering::Relaxed);
                 yes
             }
             known => known == 2,
         }
     }
 
-    fn is_it_still() -> bool {
+    fn read_is_tsc() -> bool {
         let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         std::fs::read_to_string(path).is_ok_and(|name| name.trim() == "tsc")
     }
 
     /// The counter and the kernel's clock at one moment.
     #[derive(Clone, Copy, Debug, Default)]
-    struct Mark {
+    struct ClockSample {
         ticks: u64,
         ns: u64,
     }
 
-    impl Mark {
+    impl ClockSample {
         /// The tightest of a few readings.
-        fn take() -> Mark {
-            let mut best = (u64::MAX, Mark::default());
+        fn take() -> ClockSample {
+            let mut best = (u64::MAX, ClockSample::default());
             for _ in 0..READINGS {
                 let before = read();
                 let ns = super::now_ns();
                 let width = read().wrapping_sub(before);
                 if width < best.0 {
-                    best = (width, Mark { ticks: before.wrapping_add(width / 2), ns });
+                    best = (width, ClockSample { ticks: before.wrapping_add(width / 2), ns });
                 }
-                if best.0 < READING_TICKS {
+                if best.0 < MAX_READING_TICKS {
                     break;
                 }
             }
@@ -156,75 +156,75 @@ mod counter {
     }
 
     #[derive(Debug, Default)]
-    pub(super) struct Reckoning {
+    pub(super) struct TscExtrapolation {
         /// From where we reckon, and for how many ticks: 0 while the rate is unknown.
-        from: Mark,
-        good_for_ticks: u64,
+        from: ClockSample,
+        valid_ticks: u64,
         /// Nanoseconds per tick, times 2^32.
         rate: u64,
         /// The other end of what the rate is taken over.
-        start: Mark,
+        start: ClockSample,
         /// The kernel has found the counters unsteady since.
-        given_up: bool,
+        is_disabled: bool,
     }
 
-    impl Reckoning {
+    impl TscExtrapolation {
         #[inline]
         pub(super) fn now_ns(&mut self) -> u64 {
             let ticks = read().wrapping_sub(self.from.ticks);
             // A counter that went back makes this huge.
-            if ticks < self.good_for_ticks {
+            if ticks < self.valid_ticks {
                 return self.from.ns + (ticks.wrapping_mul(self.rate) >> 32);
             }
-            self.ask()
+            self.resync()
         }
 
         #[cold]
-        fn ask(&mut self) -> u64 {
-            if self.given_up {
+        fn resync(&mut self) -> u64 {
+            if self.is_disabled {
                 return super::now_ns();
             }
-            let mark = Mark::take();
-            let reckoned = (u128::from(mark.ticks.wrapping_sub(self.from.ticks))
+            let sample = ClockSample::take();
+            let predicted = (u128::from(sample.ticks.wrapping_sub(self.from.ticks))
                 * u128::from(self.rate))
                 >> 32;
-            let passed = mark.ns.saturating_sub(self.from.ns);
+            let passed = sample.ns.saturating_sub(self.from.ns);
             let right =
-                u128::from(passed).abs_diff(reckoned) < u128::from(WRONG_NS + passed / 10_000);
+                u128::from(passed).abs_diff(predicted) < u128::from(MAX_ERROR_NS + passed / 10_000);
             if self.start.ns == 0 || (self.rate != 0 && !right) {
-                let given_up = self.rate != 0 && !is_it_still();
-                *self = Reckoning { from: mark, start: mark, given_up, ..Reckoning::default() };
-                return mark.ns;
+                let is_disabled = self.rate != 0 && !read_is_tsc();
+                *self = TscExtrapolation { from: sample, start: sample, is_disabled, ..TscExtrapolation::default() };
+                return sample.ns;
             }
-            let (ticks, ns) = (mark.ticks.wrapping_sub(self.start.ticks), mark.ns - self.start.ns);
-            if ns >= RATE_OVER_NS && ticks != 0 {
+            let (ticks, ns) = (sample.ticks.wrapping_sub(self.start.ticks), sample.ns - self.start.ns);
+            if ns >= MIN_RATE_WINDOW_NS && ticks != 0 {
                 let rate = (u128::from(ns) << 32) / u128::from(ticks);
                 self.rate = u64::try_from(rate).unwrap_or(0);
-                let good_for = (u128::from(ticks) * u128::from(GOOD_FOR_NS)) / u128::from(ns);
+                let good_for = (u128::from(ticks) * u128::from(VALID_FOR_NS)) / u128::from(ns);
                 // The product of both must fit in 64 bits.
                 let most = (1 << 63) / u128::from(self.rate.max(1));
-                self.good_for_ticks = good_for.min(most) as u64;
+                self.valid_ticks = good_for.min(most) as u64;
                 if self.rate == 0 {
-                    self.good_for_ticks = 0;
+                    self.valid_ticks = 0;
                 }
-                if ns >= RATE_ANEW_NS {
+                if ns >= RATE_REFRESH_NS {
                     self.start = self.from;
                 }
             }
-            self.from = mark;
-            mark.ns
+            self.from = sample;
+            sample.ns
         }
     }
 
     #[cfg(test)]
-    impl Reckoning {
+    impl TscExtrapolation {
         /// As if the machine had slept while the counter ran on.
-        pub(super) fn disturb(&mut self) {
+        pub(super) fn simulate_suspend(&mut self) {
             self.from.ns = self.from.ns.saturating_sub(1_000_000_000);
-            self.good_for_ticks = 0;
+            self.valid_ticks = 0;
         }
-        pub(super) fn reckons(&self) -> bool {
-            self.good_for_ticks != 0
+        pub(super) fn is_extrapolating(&self) -> bool {
+            self.valid_ticks != 0
         }
     }
 }
@@ -233,7 +233,7 @@ mod counter {
 mod tests {
     use super::*;
 
-    /// Between two readings of the kernel's clock, give or take what a reckoning may be off.
+    /// Between two readings of the kernel's clock, give or take what an extrapolation may be off.
     fn assert_right(stamper: &mut Stamper) {
         let before = now_ns();
         let stamp = stamper.now_ns();
@@ -264,11 +264,11 @@ mod tests {
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(counter) = &mut stamper.counter {
-            assert!(counter.reckons(), "it never got to reckon");
-            counter.disturb();
+            assert!(counter.is_extrapolating(), "it never got to reckon");
+            counter.simulate_suspend();
             assert_right(&mut stamper);
         }
-        // Silence is longer than a reckoning is good for.
+        // Silence is longer than an extrapolation is good for.
         std::thread::sleep(std::time::Duration::from_millis(3)); // sleep: silence is what is tested
         assert_right(&mut stamper);
     }

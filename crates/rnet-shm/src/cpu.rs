@@ -12,7 +12,7 @@
 //!
 //! A thread for which its user has chosen a policy, a nice value, a slice or processors is left
 //! alone. The kernel does not say who chose a value, so a value counts as chosen when it differs
-//! from the kernel's default, which a thread of our own finds out ([`learn_defaults`]).
+//! from the kernel's default, which a thread of our own finds out ([`detect_defaults`]).
 
 use std::cell::RefCell;
 use std::num::NonZeroU64;
@@ -29,7 +29,7 @@ use crate::fork::ForkGuard;
 /// goes before a running thread that has a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum For {
+pub enum SliceLen {
     /// Urgent messages, and changes of state: the shortest slice that the kernel gives.
     Urgent = 100_000,
     /// Other messages.
@@ -50,21 +50,21 @@ static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
 
 /// Finds out what the kernel gives to threads by default. Only threads of our own may call it: it
 /// gives up, for an instant, what the calling thread has inherited from its user's.
-pub fn learn_defaults() {
+pub fn detect_defaults() {
     if DEFAULTS.get().is_none()
-        && let Some(defaults) = Defaults::look()
+        && let Some(defaults) = Defaults::detect()
     {
         let _ = DEFAULTS.set(defaults);
     }
 }
 
 impl Defaults {
-    fn look() -> Option<Defaults> {
-        let before = Attributes::read(None)?;
-        if !before.is_ordinary() || !before.with_slice(0).write(None) {
+    fn detect() -> Option<Defaults> {
+        let before = SchedAttr::read(None)?;
+        if !before.is_sched_other() || !before.with_slice(0).write(None) {
             return None;
         }
-        let slice_ns = Attributes::read(None)?.slice_ns;
+        let slice_ns = SchedAttr::read(None)?.slice_ns;
         if slice_ns != before.slice_ns {
             before.write(None);
         }
@@ -83,19 +83,19 @@ impl Defaults {
 
 /// A thread of our own asks for the shortest slices for as long as it lives.
 pub fn keep_short_slices() {
-    learn_defaults();
+    detect_defaults();
     if let Some(defaults) = DEFAULTS.get() {
-        shorten(defaults, For::Urgent);
+        shorten(defaults, SliceLen::Urgent);
     }
 }
 
 /// Shortens the slice of the calling thread; returns whether it did.
-fn shorten(defaults: &Defaults, whom: For) -> bool {
-    Attributes::read(None).is_some_and(|now| {
-        now.is_plain()
+fn shorten(defaults: &Defaults, slice_len: SliceLen) -> bool {
+    SchedAttr::read(None).is_some_and(|now| {
+        now.is_default_priority()
             && now.slice_ns == defaults.slice_ns
-            && defaults.slice_ns > whom as u64
-            && now.with_slice(whom as u64).write(None)
+            && defaults.slice_ns > slice_len as u64
+            && now.with_slice(slice_len as u64).write(None)
     })
 }
 
@@ -103,7 +103,7 @@ fn shorten(defaults: &Defaults, whom: For) -> bool {
 #[derive(Debug)]
 pub struct ShortSlice {
     thread: Arc<Thread>,
-    whom: For,
+    slice_len: SliceLen,
 }
 
 /// A thread whose slice was shortened, or was to be.
@@ -111,11 +111,11 @@ pub struct ShortSlice {
 struct Thread {
     id: Pid,
     fork_guard: ForkGuard,
-    held: Mutex<Held>,
+    state: Mutex<SliceState>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct SliceState {
     /// How many hold its slice short, for urgent messages and for others.
     urgent: usize,
     bulk: usize,
@@ -126,102 +126,102 @@ struct Held {
 }
 
 /// Notes the end of its thread.
-struct Here(Arc<Thread>);
+struct CurrentThread(Arc<Thread>);
 
-impl Drop for Here {
+impl Drop for CurrentThread {
     fn drop(&mut self) {
-        if !self.0.fork_guard.is_parents() {
-            self.0.held().over = true;
+        if !self.0.fork_guard.is_from_parent() {
+            self.0.state().over = true;
         }
     }
 }
 
 thread_local! {
-    static HERE: RefCell<Option<Here>> = const { RefCell::new(None) };
+    static CURRENT_THREAD: RefCell<Option<CurrentThread>> = const { RefCell::new(None) };
 }
 
 impl Thread {
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, SliceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The calling one; `None` while it ends.
-    fn here() -> Option<Arc<Thread>> {
-        let get = |here: &RefCell<Option<Here>>| {
+    fn current() -> Option<Arc<Thread>> {
+        let get = |here: &RefCell<Option<CurrentThread>>| {
             let mut here = here.borrow_mut();
-            if here.as_ref().is_none_or(|here| here.0.fork_guard.is_parents()) {
-                let held = Mutex::default();
-                let thread = Arc::new(Thread { id: gettid(), fork_guard: ForkGuard::here(), held });
+            if here.as_ref().is_none_or(|here| here.0.fork_guard.is_from_parent()) {
+                let state = Mutex::default();
+                let thread = Arc::new(Thread { id: gettid(), fork_guard: ForkGuard::here(), state });
                 // That of a parent may be locked by a thread which is not here.
-                std::mem::forget(here.replace(Here(thread)));
+                std::mem::forget(here.replace(CurrentThread(thread)));
             }
             here.as_ref().map(|here| here.0.clone())
         };
-        HERE.try_with(get).ok().flatten()
+        CURRENT_THREAD.try_with(get).ok().flatten()
     }
 }
 
 impl ShortSlice {
-    /// Keeps the slice of the calling thread short, unless it has to be left alone; `held` is what the
+    /// Keeps the slice of the calling thread short, unless it has to be left alone; `current` is what the
     /// caller got the last time. Without a system call if that was here and for as much.
-    pub fn keep(held: &mut Option<ShortSlice>, whom: For) {
-        let Some(thread) = Thread::here() else { return };
-        if held.as_ref().is_some_and(|h| Arc::ptr_eq(&h.thread, &thread) && h.whom == whom) {
+    pub fn keep(current: &mut Option<ShortSlice>, slice_len: SliceLen) {
+        let Some(thread) = Thread::current() else { return };
+        if current.as_ref().is_some_and(|h| Arc::ptr_eq(&h.thread, &thread) && h.slice_len == slice_len) {
             return;
         }
         let Some(defaults) = DEFAULTS.get() else { return };
         // The new one first: a slice that is to stay as it is then stays.
-        let slice = ShortSlice::take(defaults, thread, whom);
-        *held = Some(slice);
+        let slice = ShortSlice::take(defaults, thread, slice_len);
+        *current = Some(slice);
     }
 
-    fn take(defaults: &Defaults, thread: Arc<Thread>, whom: For) -> ShortSlice {
-        let mut held = thread.held();
-        *held.count(whom) += 1;
+    fn take(defaults: &Defaults, thread: Arc<Thread>, slice_len: SliceLen) -> ShortSlice {
+        let mut state = thread.state();
+        *state.count(slice_len) += 1;
         let free = || sched_getaffinity(None).is_ok_and(|cpus| cpus == defaults.cpus);
-        if held.slice_ns == 0 {
-            if free() && shorten(defaults, whom) {
-                held.slice_ns = whom as u64;
+        if state.slice_ns == 0 {
+            if free() && shorten(defaults, slice_len) {
+                state.slice_ns = slice_len as u64;
             }
-        } else if held.slice_ns > whom as u64 && free() {
-            held.change(None, whom as u64);
+        } else if state.slice_ns > slice_len as u64 && free() {
+            state.change(None, slice_len as u64);
         }
-        drop(held);
-        ShortSlice { thread, whom }
+        drop(state);
+        ShortSlice { thread, slice_len }
     }
 }
 
 impl Drop for ShortSlice {
     fn drop(&mut self) {
-        if self.thread.fork_guard.is_parents() {
+        if self.thread.fork_guard.is_from_parent() {
             return;
         }
-        let mut held = self.thread.held();
-        *held.count(self.whom) -= 1;
-        let wanted = match (held.urgent, held.bulk) {
+        let mut state = self.thread.state();
+        *state.count(self.slice_len) -= 1;
+        let wanted = match (state.urgent, state.bulk) {
             (0, 0) => 0,
-            (0, _) => For::Bulk as u64,
-            _ => For::Urgent as u64,
+            (0, _) => SliceLen::Bulk as u64,
+            _ => SliceLen::Urgent as u64,
         };
-        if held.slice_ns != 0 && held.slice_ns != wanted && !held.over {
-            held.change(Some(self.thread.id), wanted);
+        if state.slice_ns != 0 && state.slice_ns != wanted && !state.over {
+            state.change(Some(self.thread.id), wanted);
         }
     }
 }
 
-impl Held {
-    fn count(&mut self, whom: For) -> &mut usize {
-        match whom {
-            For::Urgent => &mut self.urgent,
-            For::Bulk => &mut self.bulk,
+impl SliceState {
+    fn count(&mut self, slice_len: SliceLen) -> &mut usize {
+        match slice_len {
+            SliceLen::Urgent => &mut self.urgent,
+            SliceLen::Bulk => &mut self.bulk,
         }
     }
 
     /// Changes the slice from what it was shortened to, 0 to the default, unless somebody has chosen
     /// something meanwhile.
     fn change(&mut self, thread: Option<Pid>, slice_ns: u64) {
-        if let Some(now) = Attributes::read(thread)
-            && now.is_plain()
+        if let Some(now) = SchedAttr::read(thread)
+            && now.is_default_priority()
             && now.slice_ns == self.slice_ns
             && now.with_slice(slice_ns).write(thread)
         {
@@ -233,17 +233,17 @@ impl Held {
 /// Takes the slack out of the calling thread's timers while it lives, unless the thread's user has
 /// chosen a slack for it.
 #[derive(Debug)]
-pub(crate) struct Precise(bool);
+pub(crate) struct PreciseTimers(bool);
 
-impl Precise {
-    pub(crate) fn timers() -> Precise {
+impl PreciseTimers {
+    pub(crate) fn enable() -> PreciseTimers {
         // Threads of real-time priority have none.
         let free = current_timer_slack().is_ok_and(|slack| slack == DEFAULT_SLACK_NS.get());
-        Precise(free && set_current_timer_slack(NonZeroU64::new(1)).is_ok())
+        PreciseTimers(free && set_current_timer_slack(NonZeroU64::new(1)).is_ok())
     }
 }
 
-impl Drop for Precise {
+impl Drop for PreciseTimers {
     fn drop(&mut self) {
         if self.0 {
             let _ = set_current_timer_slack(Some(DEFAULT_SLACK_NS));
@@ -254,7 +254,7 @@ impl Drop for Precise {
 /// `struct sched_attr`, see sched_setattr(2), in its first version.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Attributes {
+pub(crate) struct SchedAttr {
     size: u32,
     pub policy: u32,
     flags: u64,
@@ -266,16 +266,16 @@ pub(crate) struct Attributes {
     period_ns: u64,
 }
 
-const _: () = assert!(size_of::<Attributes>() == 48);
+const _: () = assert!(size_of::<SchedAttr>() == 48);
 
 /// SCHED_FLAG_KEEP_POLICY: one that somebody chooses meanwhile stays.
 const KEEP_POLICY: u64 = 0x08;
 
-impl Attributes {
+impl SchedAttr {
     /// Of a thread of this process; `None` is the calling one.
-    pub fn read(thread: Option<Pid>) -> Option<Attributes> {
-        let mut attributes = Attributes::default();
-        let size = size_of::<Attributes>() as u32;
+    pub fn read(thread: Option<Pid>) -> Option<SchedAttr> {
+        let mut attributes = SchedAttr::default();
+        let size = size_of::<SchedAttr>() as u32;
         let id = Pid::as_raw(thread);
         let into = &raw mut attributes;
         // SAFETY: the kernel writes at most `size` bytes to a structure of that size.
@@ -283,21 +283,21 @@ impl Attributes {
         (got == 0).then_some(attributes)
     }
 
-    fn is_ordinary(&self) -> bool {
+    fn is_sched_other(&self) -> bool {
         self.policy == libc::SCHED_OTHER as u32
     }
 
     /// Whether nobody has chosen a policy or a nice value.
-    pub fn is_plain(&self) -> bool {
-        self.is_ordinary() && self.nice == 0
+    pub fn is_default_priority(&self) -> bool {
+        self.is_sched_other() && self.nice == 0
     }
 
-    fn with_slice(mut self, slice_ns: u64) -> Attributes {
+    fn with_slice(mut self, slice_ns: u64) -> SchedAttr {
         self.slice_ns = slice_ns;
         self
     }
 
-    pub fn with_slice_of_at_least(self, slice_ns: u64) -> Attributes {
+    pub fn with_min_slice(self, slice_ns: u64) -> SchedAttr {
         self.with_slice(self.slice_ns.max(slice_ns))
     }
 
@@ -306,12 +306,12 @@ impl Attributes {
         self.slice_ns
     }
 
-    pub fn with_policy(mut self, policy: i32) -> Attributes {
+    pub fn with_policy(mut self, policy: i32) -> SchedAttr {
         self.policy = policy.cast_unsigned();
         self
     }
 
-    pub fn with_nice(mut self, nice: i32) -> Attributes {
+    pub fn with_nice(mut self, nice: i32) -> SchedAttr {
         self.nice = nice;
         self
     }
@@ -319,17 +319,17 @@ impl Attributes {
     /// Gives them to a thread, but for the policy; returns whether the kernel took them.
     fn write(mut self, thread: Option<Pid>) -> bool {
         self.flags = KEEP_POLICY;
-        self.write_as_they_are(thread)
+        self.write_with_flags(thread)
     }
 
     /// Gives all of them to a thread; returns whether the kernel took them.
     pub fn write_all(mut self, thread: Option<Pid>) -> bool {
         self.flags = 0;
-        self.write_as_they_are(thread)
+        self.write_with_flags(thread)
     }
 
-    fn write_as_they_are(mut self, thread: Option<Pid>) -> bool {
-        self.size = size_of::<Attributes>() as u32;
+    fn write_with_flags(mut self, thread: Option<Pid>) -> bool {
+        self.size = size_of::<SchedAttr>() as u32;
         let id = Pid::as_raw(thread);
         // SAFETY: the kernel reads `size` bytes of the structure, no more.
         let set = unsafe { libc::syscall(libc::SYS_sched_setattr, id, &raw const self, 0) };
@@ -345,13 +345,13 @@ mod tests {
     fn timers_are_precise_for_a_while_unless_their_slack_was_chosen() {
         let slack = || current_timer_slack().unwrap();
         set_current_timer_slack(Some(DEFAULT_SLACK_NS)).unwrap();
-        let precise = Precise::timers();
+        let precise = PreciseTimers::enable();
         assert_eq!(slack(), 1);
         drop(precise);
         assert_eq!(slack(), DEFAULT_SLACK_NS.get());
         for chosen in [1_u64, 2_000_000] {
             set_current_timer_slack(NonZeroU64::new(chosen)).unwrap();
-            let precise = Precise::timers();
+            let precise = PreciseTimers::enable();
             assert_eq!(slack(), chosen);
             drop(precise);
             assert_eq!(slack(), chosen);
@@ -362,9 +362,9 @@ mod tests {
     fn to_learn_what_is_given_changes_nothing() {
         // A thread of its own, as it is for threads of ours.
         let learn = || {
-            let before = (Attributes::read(None).unwrap(), sched_getaffinity(None).unwrap());
-            let defaults = Defaults::look().unwrap();
-            assert_eq!(Attributes::read(None), Some(before.0));
+            let before = (SchedAttr::read(None).unwrap(), sched_getaffinity(None).unwrap());
+            let defaults = Defaults::detect().unwrap();
+            assert_eq!(SchedAttr::read(None), Some(before.0));
             assert_eq!(sched_getaffinity(None).unwrap(), before.1);
             // A choice that the thread has inherited stays.
             let chosen = before.0.with_slice(1_500_000);
@@ -374,11 +374,11 @@ mod tests {
             if defaults.slice_ns != 0 {
                 assert!(chosen.write(None));
             }
-            let again = Defaults::look().unwrap();
+            let again = Defaults::detect().unwrap();
             assert_eq!((again.slice_ns, again.cpus), (defaults.slice_ns, defaults.cpus));
             assert_eq!(sched_getaffinity(None).unwrap(), only);
             if defaults.slice_ns != 0 {
-                assert_eq!(Attributes::read(None), Some(chosen));
+                assert_eq!(SchedAttr::read(None), Some(chosen));
             }
         };
         std::thread::spawn(learn).join().unwrap();

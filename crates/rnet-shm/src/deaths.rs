@@ -1,7 +1,7 @@
 //! Deaths of nodes, kept for observers that look later: living nodes sweep what a dead one has left within milliseconds.
 //!
 //! A process that sweeps a node that has died writes `deaths/<name>`, with the time and the boot of the sweep. The
-//! file ends when a node of that name starts or leaves, after [`DEATH_TIME`], and with `rnet domain clean`.
+//! file ends when a node of that name starts or leaves, after [`DEATH_RETENTION`], and with `rnet domain clean`.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,11 +14,11 @@ use rustix::io::Errno;
 use crate::clock::{boot_id, boot_ns};
 use crate::domain::DomainDir;
 use crate::node::PeerNode;
-use crate::registry::TOOL;
+use crate::registry::TOOL_LANGUAGE;
 use crate::{files, presence};
 
 /// How long a death is known, unless a node of that name starts before.
-pub const DEATH_TIME: Duration = Duration::from_secs(600);
+pub const DEATH_RETENTION: Duration = Duration::from_secs(600);
 
 /// Removes what a dead incarnation left, and notes its death if it has not left the domain before, and was not killed by
 /// whoever stops it.
@@ -30,7 +30,7 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     let mut is_unnoted = false;
     if let Ok(Some(node)) = PeerNode::open(dir, stem, incarnation) {
         let has_died = !node.has_left() && !node.is_killed_on_request();
-        let has_died = has_died && node.meta().language != TOOL;
+        let has_died = has_died && node.meta().language != TOOL_LANGUAGE;
         forget(dir, stem);
         is_unnoted = has_died && !note(dir, stem);
     }
@@ -74,7 +74,7 @@ fn note(dir: &DomainDir, stem: &str) -> bool {
     is_noted
 }
 
-/// Nodes that have died within [`DEATH_TIME`] and have not started again, by name. Notes that are older are removed.
+/// Nodes that have died within [`DEATH_RETENTION`] and have not started again, by name. Notes that are older are removed.
 pub fn known(dir: &DomainDir) -> Vec<NodeName> {
     let notes = notes(dir).filter(|stem| {
         let is_known = is_known(&dir.death_note(stem));
@@ -88,7 +88,7 @@ pub fn known(dir: &DomainDir) -> Vec<NodeName> {
     found
 }
 
-/// Whether a note is of this boot, and not older than [`DEATH_TIME`]. One that cannot be read is: it may be shortly.
+/// Whether a note is of this boot, and not older than [`DEATH_RETENTION`]. One that cannot be read is: it may be shortly.
 fn is_known(note: &Path) -> bool {
     // Of what another has planted there, no more is read than a note has.
     let mut text = [0; 40];
@@ -99,16 +99,16 @@ fn is_known(note: &Path) -> bool {
         Err(_) => true,
         Ok(len) => time_of(&text[..len]).is_some_and(|then_ns| {
             let age = boot_ns().checked_sub(then_ns).map(Duration::from_nanos);
-            age.is_some_and(|age| age < DEATH_TIME)
+            age.is_some_and(|age| age < DEATH_RETENTION)
         }),
     }
 }
 
-/// Whether a file was changed within [`DEATH_TIME`], by the wall clock, which may be set: it decides about nothing but a
+/// Whether a file was changed within [`DEATH_RETENTION`], by the wall clock, which may be set: it decides about nothing but a
 /// note without a text.
 fn is_fresh(file: OwnedFd) -> bool {
     let changed = std::fs::File::from(file).metadata().and_then(|metadata| metadata.modified());
-    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < DEATH_TIME))
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < DEATH_RETENTION))
 }
 
 /// When a death of this boot was noted. A directory on disk has notes of earlier boots, too. A process that cannot read
@@ -147,7 +147,7 @@ mod tests {
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
         let dir = DomainDir::open_or_create(&config).unwrap();
         assert!(note(&dir, "now"));
-        let (now_ns, limit_ns) = (boot_ns(), DEATH_TIME.as_nanos() as u64);
+        let (now_ns, limit_ns) = (boot_ns(), DEATH_RETENTION.as_nanos() as u64);
         let (this, other) = (boot_id(), !boot_id());
         // A machine that was booted less than ten minutes ago has no old notes.
         let old_ns = now_ns.checked_sub(limit_ns).unwrap_or(u64::MAX);

@@ -8,7 +8,7 @@ use rnet_ring::fail_point;
 use rustix::fs::{Access, AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
-use crate::{draft, files};
+use crate::{temp_file, files};
 
 /// Where domains stand when nothing else is said.
 pub const DEFAULT_BASE: &str = "/dev/shm";
@@ -98,9 +98,9 @@ impl DomainDir {
         };
         dir.claim_version()?;
         fail_point!("domain.claimed");
-        // What was killed half-way left its drafts.
-        draft::sweep(&dir.path);
-        draft::sweep(&dir.names());
+        // What was killed half-way left its temporary files.
+        temp_file::sweep(&dir.path);
+        temp_file::sweep(&dir.names());
         Ok(dir)
     }
 
@@ -114,7 +114,7 @@ impl DomainDir {
             let stat =
                 rustix::fs::lstat(&sub).map_err(|e| files::io_error("cannot inspect", &sub, e))?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-                return Err(dir.not_a("directory", sub));
+                return Err(dir.wrong_kind_error("directory", sub));
             }
             if !may_use(&sub) {
                 return Err(Error::NoPermission { why: unfinished(&sub), path: sub });
@@ -204,23 +204,23 @@ impl DomainDir {
     ///
     /// # Errors
     /// Those of [`DomainDir::open_or_create`].
-    pub fn put_back(&self) -> Result<(), Error> {
+    pub fn recreate(&self) -> Result<(), Error> {
         let base = self.path.parent().map(Path::to_owned);
         DomainDir::open_or_create(&DomainConfig { base, ..self.config.clone() }).map(drop)
     }
 
     /// Notes that a node has put back what somebody had removed: for the tools to tell.
-    pub fn note_put_back(&self, node: &NodeName) {
+    pub fn note_restore(&self, node: &NodeName) {
         let text = format!("{} {node}\n", crate::clock::unix_ns() / 1_000_000_000);
-        if let Ok((file, draft)) = draft::Draft::create(&self.path, self.file_mode())
+        if let Ok((file, temp_file)) = temp_file::TempFile::create(&self.path, self.file_mode())
             && files::write_all_at(&file, text.as_bytes(), 0).is_ok()
         {
-            let _ = draft.replace(&self.path.join("restored"));
+            let _ = temp_file.persist(&self.path.join("restored"));
         }
     }
 
     /// When its nodes last had to put back what somebody had removed, in s since 1970, and which node did.
-    pub fn put_back_at(&self) -> Option<(u64, String)> {
+    pub fn last_restore(&self) -> Option<(u64, String)> {
         let text = std::fs::read_to_string(self.path.join("restored")).ok()?;
         let (at, node) = text.trim_end().split_once(' ')?;
         Some((at.parse().ok()?, node.chars().take(512).collect()))

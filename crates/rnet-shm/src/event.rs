@@ -38,7 +38,7 @@ impl Event {
     fn set(&self, raised: bool) -> bool {
         // The descriptor of a forked child is that of its parent, and the lock may be held by a thread that
         // only the parent has.
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             return false;
         }
         let mut now = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl Event {
 
     /// Whether it is readable.
     pub fn is_raised(&self) -> bool {
-        !self.fork_guard.is_parents() && *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+        !self.fork_guard.is_from_parent() && *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the descriptor unreadable; returns whether it was readable. Look for work once more after this:

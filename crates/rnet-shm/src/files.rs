@@ -9,7 +9,7 @@ use rnet_ring::fail_point;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{LAYOUT_VERSION, folders, lent, shortage};
+use crate::{LAYOUT_VERSION, folders, unlinked_files, shortage};
 use rnet_ring::layout::PAGE_LEN_BYTES;
 
 /// An error of the system, with what was being done. What the system ran out of is named: see
@@ -17,7 +17,7 @@ use rnet_ring::layout::PAGE_LEN_BYTES;
 pub fn io_error(doing: &str, path: &Path, source: impl Into<io::Error>) -> Error {
     let source = source.into();
     let errno = Errno::from_io_error(&source).unwrap_or(Errno::IO);
-    if let Some(error) = shortage::named(doing, path, None, PAGE_LEN_BYTES as u64, errno) {
+    if let Some(error) = shortage::error_for(doing, path, None, PAGE_LEN_BYTES as u64, errno) {
         return error;
     }
     Error::Io {
@@ -29,8 +29,8 @@ pub fn io_error(doing: &str, path: &Path, source: impl Into<io::Error>) -> Error
 }
 
 /// The error for a file of `len` bytes that could not be made.
-pub fn no_room(path: &Path, len: u64, errno: Errno) -> Error {
-    shortage::named("cannot create", path, None, len, errno)
+pub fn create_error(path: &Path, len: u64, errno: Errno) -> Error {
+    shortage::error_for("cannot create", path, None, len, errno)
         .unwrap_or_else(|| io_error("cannot create", path, errno))
 }
 
@@ -44,10 +44,10 @@ pub fn open_write(path: &Path) -> rustix::io::Result<OwnedFd> {
     open(path, OFlags::RDWR)
 }
 
-/// Not to be called behind the gate of `fork.rs`, as in what opens an `Unshared`: there, [`lent::open`] is.
+/// Not to be called under the lock of `fork.rs`, as in what opens an `UnsharedFd`: there, [`unlinked_files::open`] is.
 fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    match lent::open(path, flags) {
-        Err(Errno::NOENT) if folders::restore_own(path) => lent::open(path, flags),
+    match unlinked_files::open(path, flags) {
+        Err(Errno::NOENT) if folders::restore_own(path) => unlinked_files::open(path, flags),
         opened => opened,
     }
 }
@@ -79,7 +79,7 @@ pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::i
     fail_point!("file.reserved");
     match sized {
         Ok(()) => {
-            folders::made(path, &fd);
+            folders::track(path, &fd);
             Ok(fd)
         }
         Err(errno) => {

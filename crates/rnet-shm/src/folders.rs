@@ -1,7 +1,7 @@
 //! The folders of this process's nodes, for whoever makes, opens or removes a file in one of them.
 //!
 //! A file may be missing because somebody removed it under its node. Which files a node holds, and how
-//! it puts them back, is for `home.rs` to say, which stands above files and names; this is what they
+//! it puts them back, is for `domain_recovery.rs` to say, which stands above files and names; this is what they
 //! need of it.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::fork;
 /// The folder of a node that lives in this process.
 pub(crate) trait NodeFolder: Send + Sync {
     /// Takes note of a file that was made here.
-    fn hold(&self, name: &OsStr, file: BorrowedFd<'_>);
+    fn track(&self, name: &OsStr, file: BorrowedFd<'_>);
 
     /// Forgets a file that is to be removed for good.
     fn forget(&self, name: &OsStr);
@@ -27,20 +27,20 @@ pub(crate) trait NodeFolder: Send + Sync {
     fn restore_file(&self, name: &OsStr) -> bool;
 
     /// Whether the node is of this incarnation, and has not left.
-    fn is_of_living(&self, incarnation: u64) -> bool;
+    fn is_live_incarnation(&self, incarnation: u64) -> bool;
 }
 
 type Folders = BTreeMap<PathBuf, Weak<dyn NodeFolder>>;
 
-/// Used behind the gate of `fork.rs`, so that no child inherits the lock while it is held.
+/// Used under the lock of `fork.rs`, so that no child inherits the lock while it is held.
 static FOLDERS: Mutex<Folders> = Mutex::new(BTreeMap::new());
 
 fn folders<R>(act: impl FnOnce(&mut Folders) -> R) -> R {
-    fork::gated(|| act(&mut FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)))
+    fork::without_fork(|| act(&mut FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// Makes a node's folder known.
-pub(crate) fn enter(path: &Path, folder: Weak<dyn NodeFolder>) {
+pub(crate) fn register(path: &Path, folder: Weak<dyn NodeFolder>) {
     folders(|folders| {
         folders.retain(|_, folder| folder.strong_count() > 0);
         folders.insert(path.to_owned(), folder)
@@ -48,7 +48,7 @@ pub(crate) fn enter(path: &Path, folder: Weak<dyn NodeFolder>) {
 }
 
 /// Its node leaves.
-pub(crate) fn leave(path: &Path) {
+pub(crate) fn unregister(path: &Path) {
     folders(|folders| folders.remove(path));
 }
 
@@ -60,15 +60,15 @@ fn of(path: &Path) -> Option<(Arc<dyn NodeFolder>, &OsStr)> {
 }
 
 /// Whether the node of this folder, of this incarnation, lives in this process.
-pub(crate) fn is_here(path: &Path, incarnation: u64) -> bool {
+pub(crate) fn is_local(path: &Path, incarnation: u64) -> bool {
     let folder = folders(|folders| folders.get(path).and_then(Weak::upgrade));
-    folder.is_some_and(|folder| folder.is_of_living(incarnation))
+    folder.is_some_and(|folder| folder.is_live_incarnation(incarnation))
 }
 
 /// Takes note of a file that was made in a node's folder.
-pub(crate) fn made(path: &Path, file: impl AsFd) {
+pub(crate) fn track(path: &Path, file: impl AsFd) {
     if let Some((folder, name)) = of(path) {
-        folder.hold(name, file.as_fd());
+        folder.track(name, file.as_fd());
     }
 }
 

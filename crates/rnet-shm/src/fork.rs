@@ -5,7 +5,7 @@
 //!
 //! - The lock on a node's name belongs to the *open file description*, which the child shares: the
 //!   kernel would hold it until the child has ended, too, and nobody would see the parent die. So
-//!   a handler of `pthread_atfork` gives back the child's share ([`Unshared`]) before anything else
+//!   a handler of `pthread_atfork` gives back the child's share ([`UnsharedFd`]) before anything else
 //!   runs in it. The number of the descriptor stays taken, so that whoever closes it later closes
 //!   nothing of somebody else's.
 //! - What was made before the fork is its maker's. The handler counts forks, and everything that
@@ -29,20 +29,20 @@ use rnet_core::{Error, Result};
 /// How often this process and its ancestors have forked; global because a fork is an event of
 /// the whole process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
-/// Whether the handlers are in place; changed behind the gate.
+/// Whether the handlers are in place; changed under the fork lock.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-static GATE: Gate = Gate(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
-static FIRST: Block = Block::new();
+static FORK_LOCK: ForkLock = ForkLock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+static FIRST_BLOCK: FdBlock = FdBlock::new();
 
 /// Closed while descriptors come and go, and during each fork: so no child is born between the
 /// opening of one and its entry in the list. A mutex of the C library, because std's cannot be
 /// locked in one function and unlocked in another.
-struct Gate(UnsafeCell<libc::pthread_mutex_t>);
+struct ForkLock(UnsafeCell<libc::pthread_mutex_t>);
 
 // SAFETY: only the functions of the C library touch it, and they are made for that.
-unsafe impl Sync for Gate {}
+unsafe impl Sync for ForkLock {}
 
-impl Gate {
+impl ForkLock {
     fn lock(&self) {
         // SAFETY: initialised statically, never moved or destroyed.
         let code = unsafe { libc::pthread_mutex_lock(self.0.get()) };
@@ -55,66 +55,66 @@ impl Gate {
         debug_assert_eq!(code, 0);
     }
 
-    fn pass<R>(&self, act: impl FnOnce() -> R) -> R {
-        struct Opened<'a>(&'a Gate);
-        impl Drop for Opened<'_> {
+    fn with<R>(&self, act: impl FnOnce() -> R) -> R {
+        struct Unlock<'a>(&'a ForkLock);
+        impl Drop for Unlock<'_> {
             fn drop(&mut self) {
                 self.0.unlock();
             }
         }
         self.lock();
-        let _opened = Opened(self);
+        let _unlock = Unlock(self);
         act()
     }
 }
 
 /// Runs something during which this process does not fork.
-pub(crate) fn gated<R>(act: impl FnOnce() -> R) -> R {
+pub(crate) fn without_fork<R>(act: impl FnOnce() -> R) -> R {
     install();
-    GATE.pass(act)
+    FORK_LOCK.with(act)
 }
 
 /// Descriptors of which children give back their share: a list of blocks that only grows, so that
 /// the handler can walk it without a lock or an allocation.
-struct Block {
+struct FdBlock {
     fds: [AtomicI32; 62],
-    next: AtomicPtr<Block>,
+    next: AtomicPtr<FdBlock>,
 }
 
 /// No descriptor.
-const NONE: RawFd = -1;
+const NO_FD: RawFd = -1;
 
-impl Block {
-    const fn new() -> Block {
-        Block {
-            fds: [const { AtomicI32::new(NONE) }; 62],
+impl FdBlock {
+    const fn new() -> FdBlock {
+        FdBlock {
+            fds: [const { AtomicI32::new(NO_FD) }; 62],
             next: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 
-    fn next(&self) -> Option<&'static Block> {
+    fn next(&self) -> Option<&'static FdBlock> {
         // SAFETY: null or a block that was leaked.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 }
 
-fn places() -> impl Iterator<Item = &'static AtomicI32> {
-    std::iter::successors(Some(&FIRST), |block| block.next()).flat_map(|block| &block.fds)
+fn slots() -> impl Iterator<Item = &'static AtomicI32> {
+    std::iter::successors(Some(&FIRST_BLOCK), |block| block.next()).flat_map(|block| &block.fds)
 }
 
-/// Notes a descriptor. Call it behind the gate.
-fn enter(fd: RawFd) -> &'static AtomicI32 {
-    let mut block = &FIRST;
+/// Notes a descriptor. Call it under the fork lock.
+fn register_fd(fd: RawFd) -> &'static AtomicI32 {
+    let mut block = &FIRST_BLOCK;
     loop {
         // Relaxed: the gate orders all who write.
-        if let Some(free) = block.fds.iter().find(|fd| fd.load(Ordering::Relaxed) == NONE) {
+        if let Some(free) = block.fds.iter().find(|fd| fd.load(Ordering::Relaxed) == NO_FD) {
             free.store(fd, Ordering::Relaxed);
             return free;
         }
         block = match block.next() {
             Some(next) => next,
             None => {
-                let new: &'static Block = Box::leak(Box::new(Block::new()));
+                let new: &'static FdBlock = Box::leak(Box::new(FdBlock::new()));
                 block.next.store((&raw const *new).cast_mut(), Ordering::Release);
                 new
             }
@@ -126,7 +126,7 @@ fn install() {
     if INSTALLED.load(Ordering::Acquire) {
         return;
     }
-    GATE.pass(|| {
+    FORK_LOCK.with(|| {
         if !INSTALLED.load(Ordering::Relaxed) {
             // SAFETY: functions of this library, which is never unloaded.
             let code = unsafe {
@@ -139,29 +139,29 @@ fn install() {
 }
 
 unsafe extern "C" fn before_fork() {
-    GATE.lock();
+    FORK_LOCK.lock();
 }
 
 unsafe extern "C" fn after_in_parent() {
-    GATE.unlock();
+    FORK_LOCK.unlock();
 }
 
 /// Runs in the child before `fork` returns there: only what may be done in a signal handler.
 unsafe extern "C" fn after_in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
-    give_back_shares();
-    GATE.unlock();
+    neutralize_unshared_fds();
+    FORK_LOCK.unlock();
 }
 
 /// Puts a description of no meaning under each number.
-fn give_back_shares() {
+fn neutralize_unshared_fds() {
     let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
     // SAFETY: the call takes no pointers.
     let mut nothing = unsafe { libc::eventfd(0, flags) };
     let mut keep = false;
-    for place in places() {
-        let fd = place.swap(NONE, Ordering::Relaxed);
-        if fd == NONE {
+    for slot in slots() {
+        let fd = slot.swap(NO_FD, Ordering::Relaxed);
+        if fd == NO_FD {
             continue;
         }
         if nothing < 0 {
@@ -207,13 +207,13 @@ impl ForkGuard {
 
     /// Whether it was made before a fork, in the parent.
     #[inline]
-    pub fn is_parents(self) -> bool {
+    pub fn is_from_parent(self) -> bool {
         self.0 != FORKS.load(Ordering::Relaxed)
     }
 
     /// What an error calls a thing that was made then.
     pub fn name(self, thing: String) -> String {
-        if self.is_parents() {
+        if self.is_from_parent() {
             format!("{thing}, created before this process was forked from its parent,")
         } else {
             thing
@@ -226,46 +226,46 @@ impl ForkGuard {
     /// `Closed`, naming the thing and that it was made before the fork.
     #[inline]
     pub fn check(self, thing: impl FnOnce() -> String) -> Result<()> {
-        if self.is_parents() { Err(self.refusal(thing())) } else { Ok(()) }
+        if self.is_from_parent() { Err(self.closed_error(thing())) } else { Ok(()) }
     }
 
     #[cold]
-    fn refusal(self, thing: String) -> Error {
+    fn closed_error(self, thing: String) -> Error {
         Error::Closed { what: self.name(thing) }
     }
 }
 
 /// A thing that only the process which made it may drop.
 #[derive(Debug)]
-pub struct Own<T> {
+pub struct ProcessOwned<T> {
     thing: ManuallyDrop<T>,
     fork_guard: ForkGuard,
 }
 
-impl<T> Own<T> {
+impl<T> ProcessOwned<T> {
     /// Made here.
-    pub fn new(thing: T) -> Own<T> {
-        Own { thing: ManuallyDrop::new(thing), fork_guard: ForkGuard::here() }
+    pub fn new(thing: T) -> ProcessOwned<T> {
+        ProcessOwned { thing: ManuallyDrop::new(thing), fork_guard: ForkGuard::here() }
     }
 }
 
-impl<T> Drop for Own<T> {
+impl<T> Drop for ProcessOwned<T> {
     fn drop(&mut self) {
-        if !self.fork_guard.is_parents() {
+        if !self.fork_guard.is_from_parent() {
             // SAFETY: nothing uses the thing after the drop of its owner.
             unsafe { ManuallyDrop::drop(&mut self.thing) }
         }
     }
 }
 
-impl<T> Deref for Own<T> {
+impl<T> Deref for ProcessOwned<T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.thing
     }
 }
 
-impl<T> DerefMut for Own<T> {
+impl<T> DerefMut for ProcessOwned<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.thing
     }
@@ -273,13 +273,13 @@ impl<T> DerefMut for Own<T> {
 
 /// A descriptor whose description a forked child does not share.
 #[derive(Debug)]
-pub struct Unshared {
+pub struct UnsharedFd {
     fd: ManuallyDrop<OwnedFd>,
-    place: &'static AtomicI32,
+    slot: &'static AtomicI32,
     fork_guard: ForkGuard,
 }
 
-impl Unshared {
+impl UnsharedFd {
     /// In which process it was opened.
     pub fn fork_guard(&self) -> ForkGuard {
         self.fork_guard
@@ -288,21 +288,21 @@ impl Unshared {
     /// Opens it; no fork comes in between.
     pub fn open(
         open: impl FnOnce() -> rustix::io::Result<OwnedFd>,
-    ) -> rustix::io::Result<Unshared> {
+    ) -> rustix::io::Result<UnsharedFd> {
         let fork_guard = ForkGuard::here();
-        GATE.pass(|| {
+        FORK_LOCK.with(|| {
             let fd = open()?;
-            let place = enter(fd.as_raw_fd());
-            Ok(Unshared { fd: ManuallyDrop::new(fd), place, fork_guard })
+            let slot = register_fd(fd.as_raw_fd());
+            Ok(UnsharedFd { fd: ManuallyDrop::new(fd), slot, fork_guard })
         })
     }
 }
 
-impl Drop for Unshared {
+impl Drop for UnsharedFd {
     fn drop(&mut self) {
-        GATE.pass(|| {
-            if !self.fork_guard.is_parents() {
-                self.place.store(NONE, Ordering::Relaxed);
+        FORK_LOCK.with(|| {
+            if !self.fork_guard.is_from_parent() {
+                self.slot.store(NO_FD, Ordering::Relaxed);
             }
             // SAFETY: nothing uses the descriptor after the drop of its owner.
             unsafe { ManuallyDrop::drop(&mut self.fd) }
@@ -310,7 +310,7 @@ impl Drop for Unshared {
     }
 }
 
-impl AsFd for Unshared {
+impl AsFd for UnsharedFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -11,11 +11,11 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
-use crate::draft::Draft;
-use crate::fork::Unshared;
+use crate::temp_file::TempFile;
+use crate::fork::UnsharedFd;
 use crate::ofd::{self, WHOLE};
 use crate::random::random_u64;
-use crate::{files, lent};
+use crate::{files, unlinked_files};
 
 /// 16 hexadecimal digits and a line feed.
 const LEN_BYTES: usize = 17;
@@ -29,11 +29,11 @@ const MAX_TRIES: u32 = 1000;
 pub fn host_id(dir: &DomainDir) -> Result<u64> {
     let path = dir.path().join("host");
     for _ in 0..MAX_TRIES {
-        let file = match Unshared::open(|| lent::open(&path, OFlags::RDWR | OFlags::NOFOLLOW)) {
+        let file = match UnsharedFd::open(|| unlinked_files::open(&path, OFlags::RDWR | OFlags::NOFOLLOW)) {
             Ok(file) => file,
             Err(Errno::NOENT) => {
                 // Whoever is first has made it; the next look finds it.
-                make(dir, |draft| draft.place(&path).map(drop))
+                make(dir, |temp_file| temp_file.persist_new(&path).map(drop))
                     .map_err(|e| files::io_error("cannot create", &path, e))?;
                 continue;
             }
@@ -43,8 +43,8 @@ pub fn host_id(dir: &DomainDir) -> Result<u64> {
             return Ok(id);
         }
         // One of those who find it broken makes it anew: who has the lock on the file that is there.
-        if ofd::take(&file, WHOLE).is_ok_and(|taken| taken) && lent::is_at(&path, &file) {
-            make(dir, |draft| draft.replace(&path))
+        if ofd::take(&file, WHOLE).is_ok_and(|taken| taken) && unlinked_files::is_at(&path, &file) {
+            make(dir, |temp_file| temp_file.persist(&path))
                 .map_err(|e| files::io_error("cannot replace", &path, e))?;
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -63,12 +63,12 @@ fn read(file: impl AsFd) -> Option<u64> {
 
 fn make(
     dir: &DomainDir,
-    put: impl FnOnce(&Draft) -> rustix::io::Result<()>,
+    put: impl FnOnce(&TempFile) -> rustix::io::Result<()>,
 ) -> rustix::io::Result<()> {
-    let (file, draft) = Draft::create(dir.path(), dir.file_mode())?;
+    let (file, temp_file) = TempFile::create(dir.path(), dir.file_mode())?;
     files::write_all_at(&file, format!("{:016x}\n", random_u64().max(1)).as_bytes(), 0)?;
-    match put(&draft) {
-        // A sweeper took the draft for a left-over.
+    match put(&temp_file) {
+        // A sweeper took the temp_file for a left-over.
         Err(Errno::NOENT) => Ok(()),
         done => done,
     }

@@ -13,17 +13,17 @@
 //! | [`presence`] | who lives is a held kernel lock; sweeping up after the dead |
 //! | [`deaths`] | nodes that have died, for observers that look later |
 //! | [`node`] | a node's folder: header, list of endpoints, control FIFO |
-//! | [`home`] | what a node has in the directory, and putting it back |
+//! | [`domain_recovery`] | what a node has in the directory, and putting it back |
 //! | [`types`] | protobuf types, which endpoints name by hash |
-//! | [`registry`], [`handle`], [`watch`] | what a node knows of its peers; how it notices their end |
+//! | [`registry`], [`liveness_handle`], [`watch`] | what a node knows of its peers; how it notices their end |
 //! | [`bell`], [`barrier`] | sleeping and waking across processes |
 //! | [`publisher`], [`pool`], [`reader_table`] | the writer's side of a channel |
-//! | [`subscription`], [`channel`], [`taken`] | the reader's side |
-//! | [`lease`] | a file that one process at a time may write |
+//! | [`subscription`], [`channel`], [`received`] | the reader's side |
+//! | [`file_lock`] | a file that one process at a time may write |
 //! | [`role`], [`heartbeat`] | a task of one process at a time, taken over from the dead and the stopped |
 //! | [`host`] | the number of this host |
-//! | [`words`] | what a process has come to, for the one after it |
-//! | [`cpu`], [`give_way`] | what threads ask of the scheduler: that wait, that only look on |
+//! | [`word_file`] | what a process has come to, for the one after it |
+//! | [`cpu`], [`priority`] | what threads ask of the scheduler: that wait, that only look on |
 //! | [`tcp`] | the TCP connections of this process |
 //! | [`shortage`] | what the system has run out of, by name |
 //! | [`observe`], [`observers`] | reading along without taking part; waking those who do |
@@ -37,8 +37,8 @@ pub mod clock;
 pub mod cpu;
 pub mod deaths;
 pub mod domain;
-mod draft;
-mod dying;
+mod temp_file;
+mod process_state;
 pub mod event;
 pub mod extension;
 #[cfg(debug_assertions)]
@@ -46,20 +46,20 @@ pub mod failpoint;
 mod files;
 mod folders;
 pub mod fork;
-pub mod give_way;
-pub mod handle;
+pub mod priority;
+pub mod liveness_handle;
 mod handoff;
 pub mod heartbeat;
-pub mod home;
+pub mod domain_recovery;
 pub mod host;
-pub mod lease;
-mod lent;
+pub mod file_lock;
+mod unlinked_files;
 mod mapping;
 pub mod node;
 pub mod observe;
 pub mod observers;
 mod ofd;
-mod once;
+mod weak_cache;
 pub mod orphans;
 pub mod pool;
 pub mod presence;
@@ -74,13 +74,13 @@ mod sigbus;
 pub mod sleep;
 pub mod state;
 pub mod subscription;
-pub mod taken;
+pub mod received;
 pub mod tcp;
 pub mod thread;
 pub mod types;
 mod version;
 pub mod watch;
-pub mod words;
+pub mod word_file;
 
 pub use rnet_ring as ring;
 

@@ -51,7 +51,7 @@ pub enum Access {
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
-    noted: &'static sigbus::Entry,
+    sigbus_entry: &'static sigbus::Entry,
 }
 
 // SAFETY: the mapping is plain memory, valid in every thread until drop.
@@ -86,19 +86,19 @@ impl Mapping {
         // SAFETY: a fresh mapping at an address of the kernel's choice; the length is not zero.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, prot, flags, fd, offset) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
-        let Some(noted) = sigbus::enter(base.as_ptr(), len, access == Access::Write) else {
+        let Some(sigbus_entry) = sigbus::register(base.as_ptr(), len, access == Access::Write) else {
             // SAFETY: made above and not used yet.
             let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast::<c_void>(), len) };
             return Err(rustix::io::Errno::NOMEM);
         };
-        Ok(Mapping { base, len, noted })
+        Ok(Mapping { base, len, sigbus_entry })
     }
 
     /// Whether the file was truncated under the mapping and somebody has met that: what was cut off
     /// reads as zeros, and what is written there reaches nobody.
     #[inline]
     pub fn is_truncated(&self) -> bool {
-        self.noted.is_truncated()
+        self.sigbus_entry.is_truncated()
     }
 
     /// Length of the mapping in bytes.
@@ -122,7 +122,7 @@ impl Mapping {
     }
 
     /// Fetches the pages of a range that has memory, as `populate` does for all of a mapping.
-    pub fn fetch(&self, offset: usize, len: usize) {
+    pub fn populate(&self, offset: usize, len: usize) {
         // Without it each page is fetched at first use.
         let _ = self.advise(offset, len, Advice::LinuxPopulateRead);
     }
@@ -197,7 +197,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        sigbus::leave(self.noted);
+        sigbus::unregister(self.sigbus_entry);
         // SAFETY: made by `new`, and nobody borrows from `self` any more.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), self.len) };
     }

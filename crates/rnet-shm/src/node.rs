@@ -18,24 +18,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::bell::Bells;
 use crate::domain::DomainDir;
-use crate::dying::is_stopped;
+use crate::process_state::is_stopped;
 use crate::files::{self, io_error};
-use crate::fork::{ForkGuard, Unshared};
-use crate::home::Home;
-use crate::lent;
+use crate::fork::{ForkGuard, UnsharedFd};
+use crate::domain_recovery::NodeFiles;
+use crate::unlinked_files;
 use crate::ofd;
 use crate::presence::{self, Presence};
 use crate::random::random_u64;
-use crate::types::Types;
+use crate::types::TypeFiles;
 use crate::{LAYOUT_VERSION, clock};
 
 mod peer;
-mod rings;
+mod control_fifo;
 
 pub use crate::presence::pid_namespace;
 pub use peer::PeerNode;
-use rings::create_fifo;
-pub use rings::{Rings, ring_control};
+use control_fifo::create_fifo;
+pub use control_fifo::{Rings, ring_control};
 
 /// Bits of an endpoint id that count the endpoints of its node.
 const ENDPOINT_BITS: u32 = 24;
@@ -58,7 +58,7 @@ const ENTRY_FREE: u64 = 0;
 /// Entry state: its endpoint was lost.
 const ENTRY_LOST: u64 = 1 << 32;
 /// How long an entry says that its endpoint was lost, for peers that look late.
-const LOST_FOR: Duration = Duration::from_secs(60);
+const LOST_RETENTION: Duration = Duration::from_secs(60);
 
 /// What a process is asked for, which says what its end counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ pub struct NodeMeta {
     pub started_boot_ns: u64,
     /// Path of the program.
     pub program: String,
-    /// `rust`, `python`, …, or [`TOOL`](crate::registry::TOOL).
+    /// `rust`, `python`, …, or [`TOOL_LANGUAGE`](crate::registry::TOOL_LANGUAGE).
     pub language: String,
     /// robot-net version.
     pub version: String,
@@ -188,18 +188,18 @@ pub struct OwnNode {
     file: OwnedFd,
     /// The file once more, locked for as long as the node lives: by it those know who lives that have the
     /// file open, also when it has lost its name.
-    _lock: Unshared,
-    fifo: Unshared,
+    _lock: UnsharedFd,
+    fifo: UnsharedFd,
     /// What the FIFO holds; less than usual for users who have very many.
     fifo_len_bytes: usize,
     bells: Arc<Bells>,
     entries: Mutex<EntryTable>,
-    types: Types,
+    types: TypeFiles,
     /// Folders of peers that could not be rung yet.
-    owed: Mutex<BTreeSet<PathBuf>>,
+    pending_rings: Mutex<BTreeSet<PathBuf>>,
     callback_errors: Mutex<u64>,
     dropped_callbacks: Mutex<u64>,
-    home: Arc<Home>,
+    node_files: Arc<NodeFiles>,
 }
 
 #[derive(Debug, Default)]
@@ -207,7 +207,7 @@ struct EntryTable {
     /// `None` is a free place that the next endpoint takes.
     slots: Vec<Option<Entry>>,
     /// Where the endpoints stand, by id, and the places before the end that are free.
-    places: HashMap<u64, usize>,
+    slot_by_id: HashMap<u64, usize>,
     free: BTreeSet<usize>,
     /// Places that say of an endpoint that it was lost, since when; oldest first.
     lost: VecDeque<(usize, u64, Instant)>,
@@ -218,18 +218,18 @@ struct EntryTable {
 
 impl EntryTable {
     /// Where an entry is to stand.
-    fn place_for(&mut self, id: u64) -> usize {
+    fn slot_for(&mut self, id: u64) -> usize {
         // Peers read no more places than a node may have endpoints.
         let is_full = |table: &EntryTable| {
             table.free.is_empty() && table.slots.len() >= MAX_ENDPOINTS_PER_NODE
         };
         while let Some((place, _, since)) = self.lost.front().copied()
-            && (since.elapsed() >= LOST_FOR || is_full(self))
+            && (since.elapsed() >= LOST_RETENTION || is_full(self))
         {
             self.lost.pop_front();
             self.free.insert(place);
         }
-        let known = self.places.get(&id).or(self.free.first());
+        let known = self.slot_by_id.get(&id).or(self.free.first());
         known.copied().unwrap_or(self.slots.len())
     }
 }
@@ -260,18 +260,18 @@ impl OwnNode {
             .and_then(|()| rustix::fs::chmod(&folder, Mode::from_raw_mode(dir.folder_mode())))
             .map_err(|e| io_error("cannot create", &folder, e))?;
         fail_point!("node.folder");
-        let home = Home::new(dir, name, &folder, incarnation, presence);
+        let node_files = NodeFiles::new(dir, name, &folder, incarnation, presence);
         let made = (|| {
             let bells = Bells::create(&folder.join("bells"), dir.file_mode())?;
             fail_point!("node.bells");
             let fifo = create_fifo(&folder.join("ctl"), dir.file_mode())?;
             fail_point!("node.ctl");
             let meta = NodeMeta::of_this_process(name, language, version);
-            home.note("ctl", &fifo);
+            node_files.track_fd("ctl", &fifo);
             let path = folder.join("node");
             let file = create_header(&path, dir.file_mode(), incarnation, &meta)?;
             fail_point!("node.complete");
-            let lock = Unshared::open(|| lent::open(&path, OFlags::RDWR))
+            let lock = UnsharedFd::open(|| unlinked_files::open(&path, OFlags::RDWR))
                 .and_then(|lock| ofd::take(&lock, ofd::WHOLE).map(|_| lock))
                 .map_err(|e| io_error("cannot lock", &path, e))?;
             Ok((bells, fifo, file, lock))
@@ -291,23 +291,23 @@ impl OwnNode {
                     reserved_until: ENTRIES_AT,
                     ..Default::default()
                 }),
-                types: Types::default(),
-                owed: Mutex::default(),
+                types: TypeFiles::default(),
+                pending_rings: Mutex::default(),
                 callback_errors: Mutex::default(),
                 dropped_callbacks: Mutex::default(),
-                home,
+                node_files,
             }),
             Err(e) => {
-                let _presence = home.leave();
-                remove_folder(&folder, &Types::default());
+                let _presence = node_files.leave();
+                remove_folder(&folder, &TypeFiles::default());
                 Err(e)
             }
         }
     }
 
     /// What it has in the domain's directory.
-    pub fn home(&self) -> &Home {
-        &self.home
+    pub fn node_files(&self) -> &NodeFiles {
+        &self.node_files
     }
 
     /// The domain it is in.
@@ -339,18 +339,18 @@ impl OwnNode {
     ///
     /// # Errors `LimitReached`, `OutOfMemory`, `Io`; those of `set`, which is asked for the bytes where they
     /// are not there.
-    pub fn keep_type(
+    pub fn write_type(
         &self,
         hash: &str,
         set: impl FnOnce() -> Result<Vec<u8>, Error>,
     ) -> Result<(), Error> {
-        self.types.keep(&self.folder, self.dir.file_mode(), hash, set)
+        self.types.write_once(&self.folder, self.dir.file_mode(), hash, set)
     }
 
     /// An id for one more endpoint.
     pub fn next_endpoint(&self) -> Result<u64, Error> {
         let mut table = self.table();
-        if table.places.len() >= MAX_ENDPOINTS_PER_NODE || table.next_number >> ENDPOINT_BITS != 0 {
+        if table.slot_by_id.len() >= MAX_ENDPOINTS_PER_NODE || table.next_number >> ENDPOINT_BITS != 0 {
             return Err(Error::LimitReached {
                 what: format!("publishers and subscribers in node {}", self.name),
                 limit: MAX_ENDPOINTS_PER_NODE,
@@ -370,7 +370,7 @@ impl OwnNode {
     /// Makes an endpoint known, or what it stands for by now; its file must be complete.
     pub fn announce(&self, entry: Entry) -> Result<(), Error> {
         let mut table = self.table();
-        let place = table.place_for(entry.id);
+        let place = table.slot_for(entry.id);
         let at = ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES;
         let failed = |e| io_error("cannot announce in", &self.folder.join("node"), e);
         if at + ENTRY_LEN_BYTES > table.reserved_until {
@@ -383,7 +383,7 @@ impl OwnNode {
         }
         table.free.remove(&place);
         table.slots[place] = Some(entry);
-        table.places.insert(entry.id, place);
+        table.slot_by_id.insert(entry.id, place);
         let Entry { id, topic_hash, kind, ends } = entry;
         self.write_entry(place, [id, topic_hash, kind as u64, ends.into()]).map_err(failed)?;
         fail_point!("announce.entry");
@@ -395,7 +395,7 @@ impl OwnNode {
     /// Takes an endpoint back; peers find that it was closed, or `lost`.
     pub fn withdraw(&self, id: u64, lost: bool) {
         let mut table = self.table();
-        if let Some(place) = table.places.remove(&id) {
+        if let Some(place) = table.slot_by_id.remove(&id) {
             let entry = table.slots[place].take();
             let words = match entry.filter(|_| lost) {
                 None => {
@@ -492,11 +492,11 @@ impl OwnNode {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
-        if self.fork_guard().is_parents() {
+        if self.fork_guard().is_from_parent() {
             return;
         }
         // Dropped last: the name is released when the folder is gone.
-        let _presence = self.home.leave();
+        let _presence = self.node_files.leave();
         fail_point!("leave.begin");
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
         fail_point!("leave.goodbye");
@@ -513,7 +513,7 @@ impl Drop for OwnNode {
 
 /// Removes a node's folder, by name first: to list it takes a file descriptor, and the want of one
 /// may be why it has to go. The types last: see [`crate::types::is_lost`].
-fn remove_folder(folder: &Path, types: &Types) {
+fn remove_folder(folder: &Path, types: &TypeFiles) {
     for name in ["node", "ctl", "bells"] {
         let _ = rustix::fs::unlink(folder.join(name));
         fail_point!("leave.file");
@@ -534,7 +534,7 @@ fn create_header(
     let json = if json.len() as u64 > META_MAX { b"{}".to_vec() } else { json };
     let failed = |e| io_error("cannot write", path, e);
     let file = files::create_sized(path, ENTRIES_AT, mode)
-        .map_err(|e| files::no_room(path, ENTRIES_AT, e))?;
+        .map_err(|e| files::create_error(path, ENTRIES_AT, e))?;
     let words = [MAGIC, u64::from(LAYOUT_VERSION), incarnation, json.len() as u64, 0, 0];
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     files::write_all_at(&file, &json, META_AT).map_err(failed)?;

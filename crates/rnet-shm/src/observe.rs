@@ -16,10 +16,10 @@ use crate::clock;
 use crate::pool::chunk_path;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::shortage::{self, io_error};
-use crate::taken::{Batch, PeerChunks, Stamp};
+use crate::received::{Batch, PeerChunks, Stamp};
 
 /// Pulls and skipped records after which a poll gives its caller a turn.
-const MAX_FRUITLESS: usize = 1 << 16;
+const MAX_EMPTY_PULLS: usize = 1 << 16;
 /// Words copied at a time.
 const BATCH_WORDS: usize = 8192;
 /// How often the end of a log is looked at until both its words agree.
@@ -27,23 +27,23 @@ const END_TRIES: usize = 1000;
 
 /// What [`Observer::poll`] found.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum Observation {
     /// Nothing new.
     Nothing,
     /// A message: its stamp; the bytes are in the buffer that was given.
     Message(Stamp),
     /// Messages that were sent and that this observer did not see. It goes on behind them.
-    Missed(Missed),
+    Missed(MissedMessages),
     /// The log contradicts itself.
     Corrupt(&'static str),
     /// This process ran out of what it takes to read the next message, which is tried again with the
     /// next poll.
-    Short(Box<Error>),
+    Shortage(Box<Error>),
 }
 
 /// Messages of one publisher, one after the other, that an observer did not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missed {
+pub struct MissedMessages {
     /// The publisher.
     pub publisher: u64,
     /// Number of the first of them.
@@ -75,7 +75,7 @@ pub struct MissedCounts {
 
 impl MissedCounts {
     /// Counts what was missed.
-    pub fn add(&mut self, missed: &Missed) {
+    pub fn add(&mut self, missed: &MissedMessages) {
         let count = match missed.cause {
             MissedCause::Overrun => &mut self.overrun,
             MissedCause::Reused => &mut self.reused,
@@ -113,7 +113,7 @@ pub struct Observer {
     withheld: Option<Record>,
     /// The message that the last poll handed out.
     current: Option<Record>,
-    /// Whether the last poll ended with [`Seen::Short`].
+    /// Whether the last poll ended with [`Observation::Shortage`].
     short: bool,
     chunks: PeerChunks,
 }
@@ -195,17 +195,17 @@ impl Observer {
 
     /// Whether the publisher counts on the barrier of those that sleep for its messages.
     pub fn needs_barrier(&self) -> bool {
-        // SYNC-SIDES: see `PublisherBarrier::take_pace`.
+        // SYNC-SIDES: see `PublisherBarrier::update_send_rate`.
         self.map.control().flow.asymmetric.load(Ordering::Acquire) != 0
     }
 
     /// The next message; its bytes replace the content of `bytes`. What was missed before it is said
     /// first.
-    pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Seen {
+    pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Observation {
         self.short = false;
         self.current = None;
         // Bounded, because a hostile publisher could stream nothing but gaps.
-        for _ in 0..MAX_FRUITLESS {
+        for _ in 0..MAX_EMPTY_PULLS {
             let next = match self.withheld.take() {
                 None => self.log.next(&self.batch.0),
                 withheld => Ok(withheld),
@@ -213,8 +213,8 @@ impl Observer {
             let record = match next {
                 Ok(Some(record)) => record,
                 Ok(None) => match self.log.pull(self.map.log(), &mut self.batch.0) {
-                    _ if self.map.is_truncated() => return Seen::Corrupt("its file was truncated"),
-                    Pull::Empty => return Seen::Nothing,
+                    _ if self.map.is_truncated() => return Observation::Corrupt("its file was truncated"),
+                    Pull::Empty => return Observation::Nothing,
                     Pull::Batch => {
                         self.taken_ns = clock::now_ns();
                         let (unread, log) = (self.log.unread_len_bytes(), self.map.log());
@@ -225,9 +225,9 @@ impl Observer {
                         self.fill = 1.0;
                         continue;
                     }
-                    Pull::Corrupt(what) => return Seen::Corrupt(what),
+                    Pull::Corrupt(what) => return Observation::Corrupt(what),
                 },
-                Err(what) => return Seen::Corrupt(what),
+                Err(what) => return Observation::Corrupt(what),
             };
             let expected = self.next_seq.unwrap_or(record.seq);
             if record.seq < expected {
@@ -235,7 +235,7 @@ impl Observer {
             }
             if record.seq > expected {
                 self.withheld = Some(record);
-                return self.miss(expected, record.seq, MissedCause::Overrun);
+                return self.report_missed(expected, record.seq, MissedCause::Overrun);
             }
             bytes.clear();
             self.current = Some(record);
@@ -244,12 +244,12 @@ impl Observer {
                 Kind::Inline => bytes.extend_from_slice(payload),
                 Kind::Chunk => {
                     let Some(reference) = ChunkRef::from_bytes(payload) else {
-                        return Seen::Corrupt("a chunk reference is malformed");
+                        return Observation::Corrupt("a chunk reference is malformed");
                     };
                     match self.copy_chunk(reference, bytes) {
                         Ok(true) => {}
                         Ok(false) => {
-                            return self.miss(
+                            return self.report_missed(
                                 record.seq,
                                 record.seq.saturating_add(1),
                                 MissedCause::Reused,
@@ -259,41 +259,41 @@ impl Observer {
                             self.current = None;
                             self.withheld = Some(record);
                             self.short = true;
-                            return Seen::Short(Box::new(self.short_of(reference, errno)));
+                            return Observation::Shortage(Box::new(self.shortage_error(reference, errno)));
                         }
                     }
                     if self.chunks.any_truncated() {
                         let what = "the file of one of its large messages was truncated";
-                        return Seen::Corrupt(what);
+                        return Observation::Corrupt(what);
                     }
                 }
             }
             self.next_seq = Some(record.seq.saturating_add(1));
-            return Seen::Message(Stamp {
+            return Observation::Message(Stamp {
                 publisher: self.map.id(),
                 seq: record.seq,
                 sent_ns: record.time_ns,
                 taken_ns: self.taken_ns,
             });
         }
-        Seen::Nothing
+        Observation::Nothing
     }
 
     /// Messages from `first_seq` to the one before `next_seq` were missed.
     #[cold]
-    fn miss(&mut self, first_seq: u64, next_seq: u64, cause: MissedCause) -> Seen {
+    fn report_missed(&mut self, first_seq: u64, next_seq: u64, cause: MissedCause) -> Observation {
         self.next_seq = Some(next_seq);
         let (publisher, count) = (self.map.id(), next_seq - first_seq);
-        let missed = Missed { publisher, first_seq, count, cause };
+        let missed = MissedMessages { publisher, first_seq, count, cause };
         self.missed.add(&missed);
-        Seen::Missed(missed)
+        Observation::Missed(missed)
     }
 
     #[cold]
-    fn short_of(&self, reference: ChunkRef, errno: Errno) -> Error {
+    fn shortage_error(&self, reference: ChunkRef, errno: Errno) -> Error {
         let path = chunk_path(&self.path, reference.chunk);
         let doing = "cannot read a large message in";
-        shortage::named(doing, &path, Some(&self.meta.topic), reference.len, errno)
+        shortage::error_for(doing, &path, Some(&self.meta.topic), reference.len, errno)
             .unwrap_or_else(|| io_error(doing, &path, errno))
     }
 

@@ -6,7 +6,7 @@
 
 mod file;
 mod peers;
-mod told;
+mod status;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use rnet_ring::layout::PAGE_LEN_BYTES;
 pub use file::ObserverFile;
 pub(crate) use peers::{ObserverBells, are_same};
 pub use peers::{ObserverRef, Observers};
-pub use told::{MAX_TOLD_LEN_BYTES, told};
+pub use status::{MAX_STATUS_LEN_BYTES, read_statuses};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETOBS\x01");
 const PAGE: u64 = PAGE_LEN_BYTES as u64;
@@ -25,7 +25,7 @@ pub(crate) const FOLDER: &str = "observers";
 /// What the name of an observer's doorbells ends with.
 const BELLS_SUFFIX: &str = ".bells";
 /// And that of what it tells of itself.
-const TOLD_SUFFIX: &str = ".told";
+const STATUS_SUFFIX: &str = ".told";
 /// The bell that wakes the observer.
 const WAKE: u64 = 0;
 /// The bell that counts the changes of endpoints.

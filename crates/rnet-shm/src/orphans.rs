@@ -13,30 +13,30 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use crate::deaths;
 use crate::domain::DomainDir;
-use crate::draft;
-use crate::fork::Unshared;
+use crate::temp_file;
+use crate::fork::UnsharedFd;
 use crate::observers::Observers;
 use crate::presence;
 use crate::watch::Watch;
 
 /// When to look after the kernel has told of a close: it does so just before it releases the lock, and
 /// a dying process may be held up between the two.
-const LOOKS: [Duration; 3] =
+const CHECK_DELAYS: [Duration; 3] =
     [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(200)];
 /// Looks come no closer than this: each lists the domain, and where many come and go there is always
 /// one due.
-const APART: Duration = Duration::from_millis(10);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Hears when a name's file is closed. A forked child gives back its share: the kernel has few.
 #[derive(Debug)]
-struct NameWatch(Unshared);
+struct NameWatch(UnsharedFd);
 
 impl NameWatch {
     /// Watches the names of a domain; `None` where the kernel has no watch left for this user. Then
     /// orphans stay until a node joins.
     fn new(dir: &DomainDir) -> Option<NameWatch> {
         let open = || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
-        let fd = Unshared::open(open).ok()?;
+        let fd = UnsharedFd::open(open).ok()?;
         let what = WatchFlags::CLOSE_WRITE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
         inotify::add_watch(&fd, dir.names(), what).ok()?;
         Some(NameWatch(fd))
@@ -44,7 +44,7 @@ impl NameWatch {
 
     /// The names that were closed; `None` if there were too many to be told. And whether the folder was
     /// removed.
-    fn hear(&self) -> (Option<BTreeSet<String>>, bool) {
+    fn read_events(&self) -> (Option<BTreeSet<String>>, bool) {
         let mut room = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.0, &mut room);
         let mut names = BTreeSet::new();
@@ -61,30 +61,30 @@ impl NameWatch {
 
 /// A look that is due at some time.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct ScheduledCheck {
     at: Instant,
-    which: usize,
+    attempt: usize,
 }
 
-impl Look {
-    fn first() -> Look {
-        Look { at: Instant::now(), which: 0 }
+impl ScheduledCheck {
+    fn first() -> ScheduledCheck {
+        ScheduledCheck { at: Instant::now(), attempt: 0 }
     }
 
-    fn after(self, now: Instant) -> Option<Look> {
-        let which = self.which + 1;
-        LOOKS.get(which).map(|pause| Look { at: now + *pause, which })
+    fn after(self, now: Instant) -> Option<ScheduledCheck> {
+        let attempt = self.attempt + 1;
+        CHECK_DELAYS.get(attempt).map(|pause| ScheduledCheck { at: now + *pause, attempt })
     }
 }
 
 /// Names of which it is time to see who bears them, and what was left.
 #[derive(Debug, Default)]
-pub struct GivenUp {
+pub struct ReleasedNames {
     all: bool,
     names: BTreeSet<String>,
 }
 
-impl GivenUp {
+impl ReleasedNames {
     /// Whether this name is among them.
     pub fn has(&self, stem: &str) -> bool {
         self.all || self.names.contains(stem)
@@ -99,31 +99,31 @@ impl GivenUp {
 /// Sweeps the orphans of a domain as they come to be. One node of each process does it: a user has a
 /// hundred watches or so.
 #[derive(Debug)]
-pub struct Orphans {
+pub struct OrphanSweeper {
     dir: DomainDir,
-    hears: bool,
+    is_watching: bool,
     watch: Option<NameWatch>,
     /// Names that were given up, and when to look at each.
-    names: BTreeMap<String, Look>,
+    names: BTreeMap<String, ScheduledCheck>,
     /// When to look at all.
-    all: Option<Look>,
+    all: Option<ScheduledCheck>,
     /// The last look.
-    looked: Option<Instant>,
+    last_check: Option<Instant>,
 }
 
-impl Orphans {
+impl OrphanSweeper {
     /// Nothing is looked at and nothing heard yet.
-    pub fn new(dir: &DomainDir) -> Orphans {
+    pub fn new(dir: &DomainDir) -> OrphanSweeper {
         let names = BTreeMap::new();
-        Orphans { dir: dir.clone(), hears: false, watch: None, names, all: None, looked: None }
+        OrphanSweeper { dir: dir.clone(), is_watching: false, watch: None, names, all: None, last_check: None }
     }
 
     /// Begins to look and to hear, by events with this mark, or leaves it to another.
-    pub fn hear(&mut self, yes: bool, events: &Watch, mark: u32) {
-        if yes != self.hears {
-            self.hears = yes;
+    pub fn set_watching(&mut self, yes: bool, events: &Watch, mark: u32) {
+        if yes != self.is_watching {
+            self.is_watching = yes;
             // Nobody may have looked for a while.
-            self.all = yes.then(Look::first);
+            self.all = yes.then(ScheduledCheck::first);
         }
         if yes == self.watch.is_some() {
             return;
@@ -139,43 +139,43 @@ impl Orphans {
         self.watch = watch.filter(|watch| events.listen(&watch.0, mark, false).is_ok());
         if self.watch.is_some() {
             // Nobody may have heard for a while.
-            self.all = Some(Look::first());
+            self.all = Some(ScheduledCheck::first());
         }
     }
 
     /// Call it when there is something to hear. `true` if somebody has removed the folder of the names.
-    pub fn heard(&mut self) -> bool {
+    pub fn process_events(&mut self) -> bool {
         let Some(watch) = &self.watch else { return false };
-        let (names, removed) = watch.hear();
+        let (names, removed) = watch.read_events();
         match names {
-            Some(names) => self.names.extend(names.into_iter().map(|name| (name, Look::first()))),
-            None => self.all = Some(Look::first()),
+            Some(names) => self.names.extend(names.into_iter().map(|name| (name, ScheduledCheck::first()))),
+            None => self.all = Some(ScheduledCheck::first()),
         }
         removed
     }
 
-    /// The folder of the names is another one now: the next [`Orphans::hear`] listens there.
-    pub fn moved(&mut self, events: &Watch) {
+    /// The folder of the names is another one now: the next [`OrphanSweeper::set_watching`] listens there.
+    pub fn unwatch(&mut self, events: &Watch) {
         if let Some(watch) = self.watch.take() {
             let _ = events.ignore(&watch.0);
         }
     }
 
-    /// When to call [`Orphans::take_due`] next.
+    /// When to call [`OrphanSweeper::take_due`] next.
     pub fn due(&self) -> Option<Instant> {
         let next = self.names.values().chain(&self.all).map(|look| look.at).min()?;
-        Some(self.looked.map_or(next, |looked| next.max(looked + APART)))
+        Some(self.last_check.map_or(next, |looked| next.max(looked + MIN_CHECK_INTERVAL)))
     }
 
     /// The names to be looked at now: first at the peers who bore them, so that their end is told,
-    /// then with [`Orphans::sweep`].
-    pub fn take_due(&mut self) -> GivenUp {
+    /// then with [`OrphanSweeper::sweep`].
+    pub fn take_due(&mut self) -> ReleasedNames {
         let now = Instant::now();
-        let mut due = GivenUp::default();
+        let mut due = ReleasedNames::default();
         if self.due().is_none_or(|at| at > now) {
             return due;
         }
-        self.looked = Some(now);
+        self.last_check = Some(now);
         if let Some(look) = self.all.filter(|look| look.at <= now) {
             due.all = true;
             self.all = look.after(now);
@@ -191,7 +191,7 @@ impl Orphans {
     }
 
     /// Removes those of these names that nobody bears.
-    pub fn sweep(&self, due: &GivenUp) {
+    pub fn sweep(&self, due: &ReleasedNames) {
         if !due.is_empty() {
             sweep(&self.dir, due);
         }
@@ -199,29 +199,29 @@ impl Orphans {
 }
 
 /// Removes what the dead have left in a domain whose nodes may all be dead: folders, names, observers' files
-/// and drafts. Whoever lives holds a lock, and so does a node that starts meanwhile: they keep what is theirs.
+/// and temporary files. Whoever lives holds a lock, and so does a node that starts meanwhile: they keep what is theirs.
 pub fn sweep_all(dir: &DomainDir) {
     // Without a list of them the domain is being made.
     for (stem, incarnation) in presence::list(dir).unwrap_or_default() {
         deaths::sweep(dir, &stem, incarnation);
     }
-    sweep(dir, &GivenUp { all: true, names: BTreeSet::new() });
-    draft::sweep(dir.path());
+    sweep(dir, &ReleasedNames { all: true, names: BTreeSet::new() });
+    temp_file::sweep(dir.path());
     Observers::new(dir).refresh();
     deaths::forget_all(dir);
 }
 
 /// Removes the names that belong to nobody alive. The folders are for the registry to find, so that an end
 /// is told of before its traces are gone.
-fn sweep(dir: &DomainDir, due: &GivenUp) {
-    // A draft whose close was heard has no maker any more; of the others only the old ones go.
+fn sweep(dir: &DomainDir, due: &ReleasedNames) {
+    // A temporary file whose close was heard has no maker any more; of the others only the old ones go.
     due.names.iter().for_each(|stem| presence::sweep_name(dir, stem));
     if due.all {
         let entries = std::fs::read_dir(dir.names()).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         names
-            .filter(|stem| !draft::is_draft(stem.as_bytes()))
+            .filter(|stem| !temp_file::is_temp_file(stem.as_bytes()))
             .for_each(|stem| presence::sweep_name(dir, &stem));
-        draft::sweep(&dir.names());
+        temp_file::sweep(&dir.names());
     }
 }

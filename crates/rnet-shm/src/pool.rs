@@ -22,12 +22,12 @@ use crate::fork::ForkGuard;
 use crate::mapping::{Access, Mapping};
 use crate::reader_table::{ReaderRef, ReaderTable};
 
-mod promise;
-mod short;
+mod history_check;
+mod exhausted;
 
-pub(crate) use promise::check_history;
-use short::Until;
-pub use short::{NoChunk, Short, Wall};
+pub(crate) use history_check::check_history;
+use exhausted::RecycleLimit;
+pub use exhausted::{NoChunk, PoolExhausted, GrowthLimit};
 
 /// Bytes in front of a chunk's payload: a page, so that the payload is page-aligned.
 pub const CHUNK_HEADER_LEN_BYTES: usize = PAGE_LEN_BYTES;
@@ -37,14 +37,14 @@ const MIN_CHUNK_LEN_BYTES: usize = 16 << 10;
 
 /// Length of a new chunk for a shorter message, where the pool's limit allows it. Making and mapping a chunk takes
 /// longer than sending 64 KiB, and messages whose length grows would pay for that again and again.
-const USUAL_CHUNK_LEN_BYTES: usize = 64 << 10;
+const DEFAULT_CHUNK_LEN_BYTES: usize = 64 << 10;
 
-/// A chunk longer than [`USUAL_CHUNK_LEN_BYTES`] is not used for a message of less than this part of it, or a small
+/// A chunk longer than [`DEFAULT_CHUNK_LEN_BYTES`] is not used for a message of less than this part of it, or a small
 /// message could occupy the memory of a large one.
-const WORST_FIT: usize = 4;
+const MAX_FIT_RATIO: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+enum ChunkState {
     /// Nobody refers to it, but pins may still hold it.
     Idle,
     /// Being filled by the publisher.
@@ -59,7 +59,7 @@ struct Chunk {
     map: Mapping,
     capacity: usize,
     generation: u64,
-    used: Use,
+    state: ChunkState,
 }
 
 impl Chunk {
@@ -67,15 +67,15 @@ impl Chunk {
         self.map.get(0)
     }
 
-    /// Whether a message of `len` bytes may take it, in a pool whose chunks have at least `usual_len`.
-    fn suits(&self, len: usize, usual_len: usize) -> bool {
-        self.capacity >= len && self.capacity <= (len * WORST_FIT).max(usual_len)
+    /// Whether a message of `len` bytes may take it, in a pool whose chunks have at least `default_len`.
+    fn suits(&self, len: usize, default_len: usize) -> bool {
+        self.capacity >= len && self.capacity <= (len * MAX_FIT_RATIO).max(default_len)
     }
 }
 
 /// A message that a chunk carries.
 #[derive(Clone, Copy, Debug)]
-struct Carried {
+struct LiveMessage {
     number: u32,
     position: u64,
     seq: u64,
@@ -125,10 +125,10 @@ pub struct Pool {
     /// Messages kept for late joiners.
     history: u64,
     /// Length of the shortest chunks that are made while there is memory for them.
-    usual_len: usize,
+    default_len: usize,
     chunks: Vec<Chunk>,
     /// The messages that chunks carry, oldest first.
-    live: VecDeque<Carried>,
+    live: VecDeque<LiveMessage>,
     /// Bytes of all messages that were sent in chunks, each as if its chunk were no longer than it needs.
     carried_bytes: u64,
     next_number: u32,
@@ -142,10 +142,10 @@ impl Pool {
         // A pool with a low limit has room for as many short messages as before: those that are to stay readable, and
         // those that readers hold beside them, take a quarter of it at most.
         let kept = u64::from(qos.large_depth).max(qos.history().saturating_add(1));
-        let kept_bytes = kept.saturating_mul(size_for(USUAL_CHUNK_LEN_BYTES));
+        let kept_bytes = kept.saturating_mul(size_for(DEFAULT_CHUNK_LEN_BYTES));
         let is_roomy = kept_bytes <= qos.pool_limit_bytes / 4;
         Pool {
-            usual_len: if is_roomy { USUAL_CHUNK_LEN_BYTES } else { MIN_CHUNK_LEN_BYTES },
+            default_len: if is_roomy { DEFAULT_CHUNK_LEN_BYTES } else { MIN_CHUNK_LEN_BYTES },
             fork_guard: ForkGuard::here(),
             prefix,
             mode,
@@ -168,7 +168,7 @@ impl Pool {
 
     /// How many chunks are out on loan.
     pub(crate) fn loaned(&self) -> usize {
-        self.chunks.iter().filter(|c| c.used == Use::Loaned).count()
+        self.chunks.iter().filter(|c| c.state == ChunkState::Loaned).count()
     }
 
     /// Chunks there are.
@@ -186,34 +186,34 @@ impl Pool {
         // What can never fit must not cost what is there.
         let size = size_for(len);
         if size > self.limit_bytes {
-            return Err(NoChunk::Short(Short { wall: Wall::Limit, for_history_bytes: None }));
+            return Err(NoChunk::Exhausted(PoolExhausted { growth_limit: GrowthLimit::Limit, for_history_bytes: None }));
         }
         self.recycle(view, true);
         loop {
             if let Some(number) = self.take_idle(len, view) {
                 return Ok(number);
             }
-            let wall = match self.grow(len) {
+            let growth_limit = match self.grow(len) {
                 Ok(number) => return Ok(number),
-                Err(wall) => wall,
+                Err(growth_limit) => growth_limit,
             };
             // No room: give back what does not fit, then forget the oldest messages; but none that
             // late joiners are to get, and none for a message that could not be sent all the same.
             let kept_from = self.kept_from(view);
-            let until = Until { position: view.lowest_needed(true), seq: kept_from };
-            if !self.forgetting_helps(len, wall, view, until) {
-                return Err(self.what_holds(len, wall, view));
+            let until = RecycleLimit { position: view.lowest_needed(true), seq: kept_from };
+            if !self.recycling_helps(len, growth_limit, view, until) {
+                return Err(self.find_blocker(len, growth_limit, view));
             }
             if self.drop_one_idle(view) {
                 continue;
             }
             // Pins may have come since the look above.
             let reliable_read = view.lowest_needed(true);
-            let may_go = |m: &Carried| m.position < reliable_read && m.seq < kept_from;
+            let may_go = |m: &LiveMessage| m.position < reliable_read && m.seq < kept_from;
             if !self.live.front().is_some_and(may_go) {
-                return Err(self.what_holds(len, wall, view));
+                return Err(self.find_blocker(len, growth_limit, view));
             }
-            self.end_oldest();
+            self.release_oldest();
         }
     }
 
@@ -226,14 +226,14 @@ impl Pool {
 
     fn take_idle(&mut self, len: usize, view: &mut LogView<'_>) -> Option<u32> {
         let at = self.find_idle(len, view)?;
-        self.chunks[at].used = Use::Loaned;
+        self.chunks[at].state = ChunkState::Loaned;
         Some(self.chunks[at].number)
     }
 
     /// Where the publisher writes: `len` bytes of a chunk that is loaned out.
     pub(crate) fn payload(&mut self, number: u32, len: usize) -> Option<&mut [u8]> {
         let chunk = self.chunks.iter_mut().find(|c| c.number == number)?;
-        if chunk.used != Use::Loaned || len > chunk.capacity {
+        if chunk.state != ChunkState::Loaned || len > chunk.capacity {
             return None;
         }
         let at = chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, len);
@@ -245,7 +245,7 @@ impl Pool {
     /// As [`Pool::payload`], to look at.
     pub(crate) fn payload_ref(&self, number: u32, len: usize) -> Option<&[u8]> {
         let chunk = self.chunks.iter().find(|c| c.number == number)?;
-        if chunk.used != Use::Loaned || len > chunk.capacity {
+        if chunk.state != ChunkState::Loaned || len > chunk.capacity {
             return None;
         }
         let at = chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, len);
@@ -265,17 +265,17 @@ impl Pool {
     /// The loaned chunk now carries the message at `position`.
     pub(crate) fn sent(&mut self, number: u32, len: usize, position: u64, seq: u64) {
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
-            chunk.used = Use::Live { position, seq };
+            chunk.state = ChunkState::Live { position, seq };
             let before_bytes = self.carried_bytes;
             self.carried_bytes += size_for(len);
-            self.live.push_back(Carried { number, position, seq, before_bytes });
+            self.live.push_back(LiveMessage { number, position, seq, before_bytes });
         }
     }
 
     /// The loan ends without a message.
     pub(crate) fn give_back(&mut self, number: u32) {
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
-            chunk.used = Use::Idle;
+            chunk.state = ChunkState::Idle;
         }
     }
 
@@ -285,7 +285,7 @@ impl Pool {
     }
 
     /// How many of the messages that chunks carry stand at `position` or behind it, and how long their chunks are.
-    pub(crate) fn behind(&self, position: u64) -> (usize, u64) {
+    pub(crate) fn backlog(&self, position: u64) -> (usize, u64) {
         let first = self.live.partition_point(|message| message.position < position);
         let from_bytes = self.live.get(first).map_or(self.carried_bytes, |m| m.before_bytes);
         (self.live.len() - first, self.carried_bytes - from_bytes)
@@ -293,7 +293,7 @@ impl Pool {
 
     /// Where the message stands that is the `nth` of those that chunks carry, counted from the newest, which is the
     /// first.
-    pub(crate) fn position_back(&self, nth: usize) -> Option<u64> {
+    pub(crate) fn nth_newest_position(&self, nth: usize) -> Option<u64> {
         Some(self.live.get(self.live.len().checked_sub(nth)?)?.position)
     }
 
@@ -314,7 +314,7 @@ impl Pool {
         let all_read = view.lowest_needed(false);
         let reliable_read = view.lowest_needed(true);
         let kept_from = self.kept_from(view);
-        while let Some(&Carried { position, seq, .. }) = self.live.front() {
+        while let Some(&LiveMessage { position, seq, .. }) = self.live.front() {
             let passed = position < view.head;
             let read = position < all_read && seq < kept_from;
             // One more than the history, which stays whole while the next message is built.
@@ -323,15 +323,15 @@ impl Pool {
             if !(passed || read || beyond) {
                 break;
             }
-            self.end_oldest();
+            self.release_oldest();
         }
     }
 
-    fn end_oldest(&mut self) {
-        let Some(Carried { number, .. }) = self.live.pop_front() else { return };
+    fn release_oldest(&mut self) {
+        let Some(LiveMessage { number, .. }) = self.live.pop_front() else { return };
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
             chunk.generation += 1;
-            chunk.used = Use::Idle;
+            chunk.state = ChunkState::Idle;
             pins::end_use(chunk.header(), chunk.generation);
             fail_point!("pool.ended");
         }
@@ -340,7 +340,7 @@ impl Pool {
     /// The smallest idle chunk that fits; of equal ones the one used last, which is the one that
     /// the cache still holds.
     fn find_idle(&self, len: usize, view: &mut LogView<'_>) -> Option<usize> {
-        let fits = |c: &Chunk| c.used == Use::Idle && c.suits(len, self.usual_len);
+        let fits = |c: &Chunk| c.state == ChunkState::Idle && c.suits(len, self.default_len);
         let mut best: Option<usize> = None;
         for (at, chunk) in self.chunks.iter().enumerate().filter(|(_, c)| fits(c)) {
             let better = best.is_none_or(|b| {
@@ -355,28 +355,28 @@ impl Pool {
         best
     }
 
-    fn grow(&mut self, len: usize) -> Result<u32, Wall> {
-        self.grow_by(len.max(self.usual_len)).or_else(|wall| match len < self.usual_len {
+    fn grow(&mut self, len: usize) -> Result<u32, GrowthLimit> {
+        self.grow_by(len.max(self.default_len)).or_else(|growth_limit| match len < self.default_len {
             true => self.grow_by(len),
-            false => Err(wall),
+            false => Err(growth_limit),
         })
     }
 
-    fn grow_by(&mut self, len: usize) -> Result<u32, Wall> {
+    fn grow_by(&mut self, len: usize) -> Result<u32, GrowthLimit> {
         let capacity = capacity_for(len);
         let size = size_for(len);
         if self.bytes + size > self.limit_bytes {
-            return Err(Wall::Limit);
+            return Err(GrowthLimit::Limit);
         }
         if self.chunks.len() >= MAX_CHUNKS_PER_CHANNEL {
-            return Err(Wall::TooMany);
+            return Err(GrowthLimit::TooMany);
         }
         let number = self.next_number;
         let path = self.path_of(number);
-        let file = files::create_sized(&path, size, self.mode).map_err(Wall::System)?;
+        let file = files::create_sized(&path, size, self.mode).map_err(GrowthLimit::System)?;
         let map = Mapping::new(file.as_fd(), 0, size as usize, Access::Write, true)
             .inspect_err(|_| crate::folders::remove(&path))
-            .map_err(Wall::System)?;
+            .map_err(GrowthLimit::System)?;
         let header: &ChunkHeader = map.get(0);
         fail_point!("pool.mapped");
         header.publisher.store(self.publisher, Ordering::Relaxed);
@@ -389,7 +389,7 @@ impl Pool {
         fail_point!("pool.magic");
         self.next_number += 1;
         self.bytes += size;
-        self.chunks.push(Chunk { number, map, capacity, generation: 1, used: Use::Loaned });
+        self.chunks.push(Chunk { number, map, capacity, generation: 1, state: ChunkState::Loaned });
         Ok(number)
     }
 
@@ -401,7 +401,7 @@ impl Pool {
     /// Lets go of the chunks that nobody uses and whose files were truncated. Pins or not: what they
     /// hold stays mapped where it is read.
     pub(crate) fn drop_truncated(&mut self) {
-        let truncated = |c: &Chunk| c.used == Use::Idle && c.map.is_truncated();
+        let truncated = |c: &Chunk| c.state == ChunkState::Idle && c.map.is_truncated();
         while let Some(at) = self.chunks.iter().position(truncated) {
             let chunk = self.chunks.swap_remove(at);
             self.retire(&chunk);
@@ -409,7 +409,7 @@ impl Pool {
     }
 
     fn drop_one_idle(&mut self, view: &mut LogView<'_>) -> bool {
-        let idle = |c: &Chunk| c.used == Use::Idle && !view.pinned(c.number);
+        let idle = |c: &Chunk| c.state == ChunkState::Idle && !view.pinned(c.number);
         let Some(at) = self.chunks.iter().position(idle) else { return false };
         let chunk = self.chunks.swap_remove(at);
         self.retire(&chunk);
@@ -436,7 +436,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             return;
         }
         for chunk in std::mem::take(&mut self.chunks) {

@@ -16,23 +16,23 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
-use crate::draft::Draft;
-use crate::dying::is_dying;
+use crate::temp_file::TempFile;
+use crate::process_state::is_exiting;
 use crate::files;
-use crate::fork::Unshared;
-use crate::lent;
+use crate::fork::UnsharedFd;
+use crate::unlinked_files;
 use crate::ofd::{self, WHOLE};
 
 /// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
 const NAME_TRIES: u32 = 20;
 const NAME_RETRY: Duration = Duration::from_millis(1);
 /// The same for a name whose holder is dying: for ten seconds and more.
-const DYING_TRIES: u32 = 10_000;
+const EXITING_TRIES: u32 = 10_000;
 
 /// A held name; released on drop or by the kernel.
 #[derive(Debug)]
 pub struct Presence {
-    file: Unshared,
+    file: UnsharedFd,
     path: PathBuf,
 }
 
@@ -49,36 +49,36 @@ pub fn pid_namespace() -> u64 {
 }
 
 /// What a name's file says: who bears the name.
-struct Holder {
+struct NameHolder {
     incarnation: Option<u64>,
     /// Its process, where the number means anything here.
     pid: Option<u32>,
 }
 
-impl Holder {
+impl NameHolder {
     fn text(incarnation: u64) -> String {
         format!("{incarnation:010x} {} {}\n", std::process::id(), pid_namespace())
     }
 
-    fn parse(text: &str) -> Holder {
+    fn parse(text: &str) -> NameHolder {
         let mut words = text.split_whitespace();
         let incarnation = words.next().and_then(|w| u64::from_str_radix(w, 16).ok());
         let pid = words.next().and_then(|w| w.parse().ok());
         let namespace = words.next().and_then(|w| w.parse::<u64>().ok());
         // In another container the number is that of somebody else here.
         let here = namespace.is_some_and(|ns| ns != 0 && ns == pid_namespace());
-        Holder { incarnation, pid: pid.filter(|_| here) }
+        NameHolder { incarnation, pid: pid.filter(|_| here) }
     }
 
-    fn read(file: impl AsFd) -> Holder {
+    fn read(file: impl AsFd) -> NameHolder {
         let mut buf = [0u8; 64];
         let len = rustix::io::pread(file, &mut buf, 0).unwrap_or(0);
-        Holder::parse(std::str::from_utf8(&buf[..len]).unwrap_or(""))
+        NameHolder::parse(std::str::from_utf8(&buf[..len]).unwrap_or(""))
     }
 }
 
 fn write_holder(file: impl AsFd, incarnation: u64) -> rustix::io::Result<()> {
-    let text = Holder::text(incarnation);
+    let text = NameHolder::text(incarnation);
     files::write_all_at(file.as_fd(), text.as_bytes(), 0)
         .and_then(|()| rustix::fs::ftruncate(file, text.len() as u64))
 }
@@ -105,11 +105,11 @@ impl Presence {
         let mut asked_again = false;
         // The file that was asked for last: its closing is heard by all processes of the domain, so
         // it is not opened anew for every try.
-        let mut open: Option<Unshared> = None;
+        let mut open: Option<UnsharedFd> = None;
         for attempt in 0.. {
             let opened = match open.take().filter(|file| same_file(file, &path)) {
                 Some(file) => Ok(file),
-                None => Unshared::open(|| lent::open(&path, OFlags::RDWR)),
+                None => UnsharedFd::open(|| unlinked_files::open(&path, OFlags::RDWR)),
             };
             let file = match opened {
                 Ok(file) => file,
@@ -121,16 +121,16 @@ impl Presence {
                 },
                 Err(e) => return Err(cannot_open(&path, e)),
             };
-            fail_point!("reborn.opened");
+            fail_point!("name_reuse.opened");
             match ofd::take(&file, WHOLE) {
                 // A sweeper may have unlinked the file between our two steps.
                 Ok(true) if !same_file(&file, &path) => continue,
                 Ok(true) => {
-                    fail_point!("reborn.locked");
+                    fail_point!("name_reuse.locked");
                     write_holder(&file, incarnation)
                         .inspect_err(|_| rustix::fs::unlink(&path).unwrap_or(()))
                         .map_err(|e| files::io_error("cannot write", &path, e))?;
-                    fail_point!("reborn.written");
+                    fail_point!("name_reuse.written");
                     return Ok(Presence { file, path });
                 }
                 Ok(false) if attempt < NAME_TRIES => {
@@ -138,10 +138,10 @@ impl Presence {
                     std::thread::sleep(NAME_RETRY);
                 }
                 Ok(false) => {
-                    let pid = Holder::read(&file).pid;
-                    let dying = pid.is_some_and(is_dying);
+                    let pid = NameHolder::read(&file).pid;
+                    let dying = pid.is_some_and(is_exiting);
                     // Once more after its end: it may have come between our two questions.
-                    if attempt < DYING_TRIES && (dying || !asked_again) {
+                    if attempt < EXITING_TRIES && (dying || !asked_again) {
                         asked_again = !dying;
                         open = Some(file);
                         std::thread::sleep(NAME_RETRY);
@@ -156,21 +156,21 @@ impl Presence {
     }
 
     /// The name's file, locked before anybody sees it; `None` if there is one by now, or somebody
-    /// took the draft for a left-over.
+    /// took the temp_file for a left-over.
     fn make(
         dir: &DomainDir,
         path: &Path,
         incarnation: u64,
     ) -> rustix::io::Result<Option<Presence>> {
-        let (file, draft) = Draft::create(&dir.names(), dir.file_mode())?;
+        let (file, temp_file) = TempFile::create(&dir.names(), dir.file_mode())?;
         if !ofd::take(&file, WHOLE)? {
             // A sweeper, which is about to remove it.
             return Ok(None);
         }
         fail_point!("name.locked");
         write_holder(&file, incarnation)?;
-        fail_point!("name.drafted");
-        Ok(draft.place(path)?.then(|| Presence { file, path: path.to_owned() }))
+        fail_point!("name.written");
+        Ok(temp_file.persist_new(path)?.then(|| Presence { file, path: path.to_owned() }))
     }
 }
 
@@ -197,13 +197,13 @@ impl Drop for Presence {
 ///
 /// Its name says so, or where somebody has removed that, the lock on the file in its folder.
 pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
-    bears_name(dir, stem, incarnation) || {
+    holds_name(dir, stem, incarnation) || {
         let node = dir.nodes().join(folder_name(stem, incarnation)).join("node");
         files::open_read(&node).is_ok_and(|file| matches!(ofd::holder(&file, WHOLE), Ok(Some(_))))
     }
 }
 
-fn bears_name(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
+fn holds_name(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
     let file = match files::open_read(&dir.names().join(stem)) {
         Ok(file) => file,
         Err(Errno::NOENT) => return false,
@@ -212,7 +212,7 @@ fn bears_name(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
     };
     match ofd::holder(&file, WHOLE) {
         Ok(None) => false,
-        Ok(Some(_)) => Holder::read(&file).incarnation == Some(incarnation),
+        Ok(Some(_)) => NameHolder::read(&file).incarnation == Some(incarnation),
         // Not to know is not to be dead: sweeping a living node would be worse.
         Err(_) => true,
     }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 
 use crate::LAYOUT_VERSION;
-use crate::barrier::{PACE, PublisherBarrier};
+use crate::barrier::{RATE_WINDOW_MESSAGES, PublisherBarrier};
 use crate::bell::Waiter;
 use crate::clock::Stamper;
 use crate::files::{self, io_error, read_endpoint_header, word_at};
@@ -29,7 +29,7 @@ use crate::node::OwnNode;
 use crate::observers::ObserverBells;
 use crate::pool::{Pool, check_history, chunk_path};
 use crate::reader_table::{ReaderRef, ReaderTable};
-use crate::subscription::{corrupt, meta_json, no_room, parse_meta};
+use crate::subscription::{corrupt, meta_json, create_error, parse_meta};
 
 mod behind;
 mod catch_up;
@@ -37,31 +37,31 @@ mod extended;
 mod gate;
 mod loan;
 mod map;
-mod no_chunk;
-mod remote;
-mod room;
-mod signs;
-mod stand;
-mod stop;
+mod pool_exhausted;
+mod remote_window;
+mod backpressure;
+mod liveliness;
+mod reader_progress;
+mod interrupt;
 #[cfg(test)]
 mod tests;
 mod truncated;
-mod unshown;
+mod uncommitted;
 mod will;
 
 use catch_up::CatchUp;
 use gate::LogGate;
-pub use loan::Loaned;
-use loan::Place;
+pub use loan::WriterLoan;
+use loan::LoanBuffer;
 pub use map::{CONTROL_AT, PublisherMap};
 use map::{file_len, will_len};
-pub use room::InterruptedWait;
-use room::{Held, PLENTY};
-pub use signs::Newest;
-pub(crate) use stand::Stand;
-pub use stop::Stop;
+pub use backpressure::InterruptedWait;
+use backpressure::{PendingWait, PLENTY_DIVISOR};
+pub use liveliness::NewestMessage;
+pub(crate) use reader_progress::ReaderProgress;
+pub use interrupt::InterruptHandle;
 use truncated::truncated;
-use unshown::Forwarding;
+use uncommitted::Forwarding;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -171,10 +171,10 @@ pub struct Writer {
     /// Whether it is closed at its end: it waits until its large messages were taken, and has no last will then.
     lingers: bool,
     /// The wait for readers that goes on with the next send.
-    held: Held,
+    pending_wait: PendingWait,
     catch_up: CatchUp,
-    /// Asked by a [`Stop`]: the wait for room that goes on, or the next one, is to end.
-    stop: Arc<AtomicBool>,
+    /// Asked by an [`InterruptHandle`]: the wait for room that goes on, or the next one, is to end.
+    interrupted: Arc<AtomicBool>,
     /// Where small loans are built, kept between two of them.
     scratch: Vec<u8>,
     /// Where extension words and their payload are put together, likewise.
@@ -195,7 +195,7 @@ impl Writer {
         let json = meta_json(meta)?;
         let log_at = PAGE + (json.len() as u64).next_multiple_of(PAGE) + will_len(meta.will);
         let log_len = meta.qos.log_len_for_history().map_err(|e| e.with_topic(&meta.topic))?;
-        let failed = |e| no_room(&meta.topic, &path, log_at + log_len, e);
+        let failed = |e| create_error(&meta.topic, &path, log_at + log_len, e);
         let mode = node.domain().file_mode();
         // A block at least, which is longer than the shortest log where the log may get very long.
         let least = rnet_core::MIN_LOG_LEN_BYTES.max(log_len / BLOCKS_PER_LOG as u64);
@@ -215,7 +215,7 @@ impl Writer {
             .inspect_err(|_| crate::folders::remove(&path))
             .map_err(failed)?;
         let map = Arc::new(map);
-        map.map.fetch(log_at as usize, least as usize);
+        map.map.populate(log_at as usize, least as usize);
         fail_point!("publisher.mapped");
         let waiter = Waiter::new(node.bells().clone());
         let inline_below = MAX_INLINE_LEN_BYTES.min(LogWriter::max_payload(map.log())) + 1;
@@ -249,9 +249,9 @@ impl Writer {
             interruptible: false,
             is_proxy: meta.proxy.is_some(),
             lingers: true,
-            held: Held::default(),
+            pending_wait: PendingWait::default(),
             catch_up: CatchUp::default(),
-            stop: Arc::default(),
+            interrupted: Arc::default(),
             scratch: Vec::new(),
             extended: Vec::new(),
             forwarding: Forwarding::default(),
@@ -267,7 +267,7 @@ impl Writer {
 
     #[inline]
     fn check_fork(&self) -> Result<(), Error> {
-        if self.fork_guard.is_parents() { self.refuse_fork() } else { Ok(()) }
+        if self.fork_guard.is_from_parent() { self.refuse_fork() } else { Ok(()) }
     }
 
     #[cold]
@@ -312,9 +312,9 @@ impl Writer {
     }
 
     #[inline]
-    fn loan_filled(&mut self, payload: &[u8]) -> Result<Loaned, Error> {
+    fn loan_filled(&mut self, payload: &[u8]) -> Result<WriterLoan, Error> {
         let mut loan = self.loan(payload.len())?;
-        self.loaned(&mut loan).copy_from_slice(payload);
+        self.loan_bytes_mut(&mut loan).copy_from_slice(payload);
         Ok(loan)
     }
 
@@ -323,32 +323,32 @@ impl Writer {
     #[inline]
     pub fn try_send(&mut self, payload: &[u8]) -> bool {
         payload.len() < self.inline_below
-            && !self.fork_guard.is_parents()
+            && !self.fork_guard.is_from_parent()
             && self.commit_now(Kind::Inline.into(), payload, payload.len() as u64).is_some()
     }
 
     /// The bytes of a loan.
-    pub fn loaned<'a>(&'a mut self, loan: &'a mut Loaned) -> &'a mut [u8] {
-        match &mut loan.place {
-            Place::Scratch(bytes) => &mut bytes[..loan.len],
+    pub fn loan_bytes_mut<'a>(&'a mut self, loan: &'a mut WriterLoan) -> &'a mut [u8] {
+        match &mut loan.buffer {
+            LoanBuffer::Scratch(bytes) => &mut bytes[..loan.len],
             // Its bytes are the parent's to write.
-            Place::Chunk(_) if self.fork_guard.is_parents() => &mut [],
-            Place::Chunk(number) => self.pool.payload(*number, loan.len).unwrap_or_default(),
+            LoanBuffer::Chunk(_) if self.fork_guard.is_from_parent() => &mut [],
+            LoanBuffer::Chunk(number) => self.pool.payload(*number, loan.len).unwrap_or_default(),
         }
     }
 
     /// The bytes of a loan, to look at.
-    pub fn loaned_ref<'a>(&'a self, loan: &'a Loaned) -> &'a [u8] {
-        match &loan.place {
-            Place::Scratch(bytes) => &bytes[..loan.len],
-            Place::Chunk(_) if self.fork_guard.is_parents() => &[],
-            Place::Chunk(number) => self.pool.payload_ref(*number, loan.len).unwrap_or_default(),
+    pub fn loan_bytes<'a>(&'a self, loan: &'a WriterLoan) -> &'a [u8] {
+        match &loan.buffer {
+            LoanBuffer::Scratch(bytes) => &bytes[..loan.len],
+            LoanBuffer::Chunk(_) if self.fork_guard.is_from_parent() => &[],
+            LoanBuffer::Chunk(number) => self.pool.payload_ref(*number, loan.len).unwrap_or_default(),
         }
     }
 
     /// Sends a loan; on error it is given back.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
-    pub fn send_loan(&mut self, loan: Loaned) -> Result<(), (Loaned, Error)> {
+    pub fn send_loan(&mut self, loan: WriterLoan) -> Result<(), (WriterLoan, Error)> {
         self.send_loan_by(loan, Self::commit)
     }
 
@@ -357,17 +357,17 @@ impl Writer {
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     fn send_loan_by(
         &mut self,
-        loan: Loaned,
+        loan: WriterLoan,
         commit: impl Fn(&mut Self, Tag, &[u8], u64) -> Result<u64, Error>,
-    ) -> Result<(), (Loaned, Error)> {
+    ) -> Result<(), (WriterLoan, Error)> {
         if let Err(error) = self.check_fork() {
             return Err((loan, error));
         }
-        let sent = match &loan.place {
-            Place::Scratch(bytes) => {
+        let sent = match &loan.buffer {
+            LoanBuffer::Scratch(bytes) => {
                 commit(self, Kind::Inline.into(), &bytes[..loan.len], loan.len as u64).map(drop)
             }
-            Place::Chunk(number) => match self.pool.reference(*number, loan.len) {
+            LoanBuffer::Chunk(number) => match self.pool.reference(*number, loan.len) {
                 Some(reference) => {
                     commit(self, Kind::Chunk.into(), &reference.to_bytes(), loan.len as u64).map(
                         |position| self.pool.sent(*number, loan.len, position, self.log.seq() - 1),
@@ -391,18 +391,18 @@ impl Writer {
     }
 
     /// Ends a loan without sending.
-    pub fn drop_loan(&mut self, loan: Loaned) {
-        if self.fork_guard.is_parents() {
+    pub fn drop_loan(&mut self, loan: WriterLoan) {
+        if self.fork_guard.is_from_parent() {
             return;
         }
-        if let Place::Chunk(number) = loan.place {
+        if let LoanBuffer::Chunk(number) = loan.buffer {
             self.pool.give_back(number);
         }
         self.keep_scratch(loan);
     }
 
-    fn keep_scratch(&mut self, loan: Loaned) {
-        if let Place::Scratch(bytes) = loan.place {
+    fn keep_scratch(&mut self, loan: WriterLoan) {
+        if let LoanBuffer::Scratch(bytes) = loan.buffer {
             self.scratch = bytes;
         }
     }
@@ -421,7 +421,7 @@ impl Writer {
         self.rung.resize(self.readers.len(), 0);
         self.log.readers_changed();
         if let Some(observers) = self.reader_table.take_observers() {
-            self.observers.renew(observers);
+            self.observers.replace_all(observers);
         }
     }
 
@@ -430,7 +430,7 @@ impl Writer {
     fn commit(&mut self, tag: Tag, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
         match self.commit_now(tag, payload, counted_len) {
             Some(position) => Ok(position),
-            None => self.commit_when_room(tag, payload, counted_len, None),
+            None => self.commit_with_wait(tag, payload, counted_len, None),
         }
     }
 
@@ -463,7 +463,7 @@ impl Writer {
 
     /// As [`Writer::commit`], of a message that was sent elsewhere at `sent_ns` if that is given.
     #[cold]
-    fn commit_when_room(
+    fn commit_with_wait(
         &mut self,
         tag: Tag,
         payload: &[u8],
@@ -472,7 +472,7 @@ impl Writer {
     ) -> Result<u64, Error> {
         let mut stall = None;
         loop {
-            let plenty = self.log.capacity_bytes() / PLENTY;
+            let plenty = self.log.capacity_bytes() / PLENTY_DIVISOR;
             self.check_truncated()?;
             self.refresh_readers();
             let slowest = self.slowest();
@@ -486,7 +486,7 @@ impl Writer {
                     self.notify();
                     return Ok(position);
                 }
-                Err(NoRoom::Held) => self.wait_for_room(&mut stall, plenty, slowest)?,
+                Err(NoRoom::Held) => self.wait_for_capacity(&mut stall, plenty, slowest)?,
                 Err(NoRoom::NoMemory) => return Err(self.no_history()),
             }
         }
@@ -497,21 +497,21 @@ impl Writer {
     fn no_history(&self) -> Error {
         let held = self.map.control().flow.log_bytes.load(Ordering::Relaxed);
         let more = self.map.log().block_len_bytes();
-        no_room(&self.topic, &self.path, held + more, rustix::io::Errno::NOSPC)
+        create_error(&self.topic, &self.path, held + more, rustix::io::Errno::NOSPC)
     }
 
     /// After a message: says how often there is one, and wakes the readers that sleep.
     #[inline]
     fn notify(&mut self) {
-        if self.log.seq().is_multiple_of(PACE) {
-            self.take_pace();
+        if self.log.seq().is_multiple_of(RATE_WINDOW_MESSAGES) {
+            self.update_send_rate();
         }
         self.wake();
     }
 
-    fn take_pace(&mut self) {
+    fn update_send_rate(&mut self) {
         let now_ns = self.stamper.last_ns();
-        self.barrier.take_pace(now_ns, &self.map.control().flow.asymmetric);
+        self.barrier.update_send_rate(now_ns, &self.map.control().flow.asymmetric);
         // The next message says so: this one was sent, for all we know.
         let _ = self.check_truncated();
     }
@@ -541,7 +541,7 @@ impl Drop for Writer {
     /// Lingers, for at most [`LINGER`], until the reliable readers have taken the large messages:
     /// their memory goes with the publisher. What stands in the log can be read after it.
     fn drop(&mut self) {
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             return;
         }
         let until = Instant::now() + LINGER;

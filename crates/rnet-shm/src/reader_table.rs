@@ -17,12 +17,12 @@ use crate::handoff::Handoff;
 use crate::mapping::Mapping;
 use crate::node::incarnation_of;
 use crate::observers::{ObserverRef, are_same};
-use crate::publisher::{PublisherMap, Stand};
-use crate::subscription::{LinkPart, PeerBinding};
+use crate::publisher::{PublisherMap, ReaderProgress};
+use crate::subscription::{LinkRole, PeerBinding};
 
 mod admit;
 
-pub use admit::Admitted;
+pub use admit::AdmitOutcome;
 
 /// [`rnet_ring::layout::Refusal::reason`]: the table of readers is full.
 pub const REFUSED_FULL: u64 = 1;
@@ -39,7 +39,7 @@ pub struct ReaderRef {
     /// How many of the newest messages it wants; `None`: every one.
     pub(crate) keep_last: Option<u32>,
     /// What it does for a link between hosts.
-    link: Option<LinkPart>,
+    link: Option<LinkRole>,
     /// Which of its requests was granted.
     generation: u64,
     publisher: u64,
@@ -47,7 +47,7 @@ pub struct ReaderRef {
     bells: Arc<Bells>,
     start: AtomicU64,
     /// For how long it has stood still.
-    pub(crate) stand: Stand,
+    pub(crate) progress: ReaderProgress,
     /// Set when the reader unsubscribed while samples of it were still held: only its pins count.
     left: AtomicBool,
     /// Set once the reader has been told from where it reads: what is sent from then on reaches it.
@@ -66,7 +66,7 @@ impl ReaderRef {
 
     /// Whether it forwards to another host what it reads.
     pub(crate) fn forwards(&self) -> bool {
-        matches!(self.link, Some(LinkPart::Forwards(_)))
+        matches!(self.link, Some(LinkRole::Forwards(_)))
     }
 
     fn is_served(&self) -> bool {
@@ -83,7 +83,7 @@ impl ReaderRef {
     }
 
     /// Whether the page still says what was granted: the reader has neither left it nor asked again.
-    fn stands(&self) -> bool {
+    fn is_bound(&self) -> bool {
         let bind = &self.page().bind;
         bind.state.load(Ordering::Relaxed) == SLOT_BOUND
             && bind.publisher.load(Ordering::Relaxed) == self.publisher
@@ -92,7 +92,7 @@ impl ReaderRef {
 
     /// The lowest byte position that the reader still needs; `u64::MAX` if it has left the page.
     pub(crate) fn needed(&self) -> u64 {
-        if !self.stands() || self.has_left() {
+        if !self.is_bound() || self.has_left() {
             return u64::MAX;
         }
         let page = self.page();
@@ -119,9 +119,9 @@ pub struct ReaderTable {
     list: Mutex<Vec<Arc<ReaderRef>>>,
     /// The list for the writer, which takes no lock: put with the list locked and before the epoch is
     /// raised, whenever the list changes.
-    fresh: Handoff<Vec<Arc<ReaderRef>>>,
+    latest_list: Handoff<Vec<Arc<ReaderRef>>>,
     /// The observers for the writer, put in the same way.
-    fresh_observers: Handoff<Vec<ObserverRef>>,
+    latest_observers: Handoff<Vec<ObserverRef>>,
     /// The observers as they were put last.
     observers: Mutex<Vec<ObserverRef>>,
     next_refusal: AtomicU64,
@@ -143,11 +143,11 @@ impl Drop for Scan<'_> {
 
 /// Why a reader is taken off the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum RemovalReason {
     /// It unsubscribed, or its process ended: nobody is left to tell.
     Gone,
     /// It stood still for too long, and may ask again.
-    StoodStill,
+    Stalled,
 }
 
 impl ReaderTable {
@@ -158,8 +158,8 @@ impl ReaderTable {
             bells,
             epoch: Epoch::default(),
             list: Mutex::new(Vec::new()),
-            fresh: Handoff::default(),
-            fresh_observers: Handoff::default(),
+            latest_list: Handoff::default(),
+            latest_observers: Handoff::default(),
             observers: Mutex::default(),
             next_refusal: AtomicU64::new(0),
             scans: AtomicUsize::new(0),
@@ -188,9 +188,9 @@ impl ReaderTable {
     }
 
     /// The list for the writer has changed. Those that read nothing are none of its business.
-    fn put_fresh(&self, list: &[Arc<ReaderRef>]) {
-        let reads = |r: &&Arc<ReaderRef>| r.link != Some(LinkPart::Passive);
-        self.fresh.put(list.iter().filter(reads).cloned().collect());
+    fn publish_list(&self, list: &[Arc<ReaderRef>]) {
+        let reads = |r: &&Arc<ReaderRef>| r.link != Some(LinkRole::Passive);
+        self.latest_list.put(list.iter().filter(reads).cloned().collect());
     }
 
     fn requests(&self) -> std::sync::MutexGuard<'_, Admissions> {
@@ -200,12 +200,12 @@ impl ReaderTable {
     /// Whether the subscription is served as it asks to be now. If not, it may have asked again.
     pub fn serves(&self, subscription: u64) -> bool {
         let list = self.list();
-        list.iter().any(|r| r.subscription == subscription && !r.has_left() && r.stands())
+        list.iter().any(|r| r.subscription == subscription && !r.has_left() && r.is_bound())
     }
 
     /// Whether this very request was granted and its reader let go since, because it stood still:
     /// it has to ask again.
-    pub fn was_let_go(&self, subscription: u64, binding: &PeerBinding) -> bool {
+    pub fn was_evicted(&self, subscription: u64, binding: &PeerBinding) -> bool {
         let ask = Ask { subscription, generation: binding.generation };
         self.requests().standing(ask) == Some(Standing::LetGo)
     }
@@ -214,7 +214,7 @@ impl ReaderTable {
     /// lock: a control thread that was stopped with the list in its hands must not stop a send.
     #[inline]
     pub(crate) fn update(&self, seen: &mut u64, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
-        self.epoch.changed(seen) && self.take_fresh(copy)
+        self.epoch.changed(seen) && self.take_list(copy)
     }
 
     /// Whether the readers have changed since the copy was brought up to date.
@@ -223,9 +223,9 @@ impl ReaderTable {
     }
 
     #[cold]
-    fn take_fresh(&self, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
+    fn take_list(&self, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
         // Nothing, if what this epoch stands for was taken with the one before.
-        self.fresh.take().map(|list| *copy = list).is_some()
+        self.latest_list.take().map(|list| *copy = list).is_some()
     }
 
     /// These observers follow the publisher now. Those that are new look again once the writer knows
@@ -237,8 +237,8 @@ impl ReaderTable {
         }
         before.clone_from(&observers);
         let list = self.list();
-        self.fresh_observers.put(observers.clone());
-        self.put_fresh(&list);
+        self.latest_observers.put(observers.clone());
+        self.publish_list(&list);
         drop(list);
         self.epoch.admit(self.map.log(), &SleeperBarrier);
         observers.iter().for_each(ObserverRef::ring);
@@ -246,7 +246,7 @@ impl ReaderTable {
 
     /// The writer's side, where [`ReaderTable::update`] said that something has changed.
     pub(crate) fn take_observers(&self) -> Option<Vec<ObserverRef>> {
-        self.fresh_observers.take()
+        self.latest_observers.take()
     }
 
     fn admissions(&self) -> Table<'_> {
@@ -291,18 +291,18 @@ impl ReaderTable {
 
     /// Lets a reader go that unsubscribed; samples that it still holds stay pinned. Returns
     /// whether it was there.
-    pub fn dismiss(&self, subscription: u64) -> bool {
-        self.remove(subscription, Why::Gone, true)
+    pub fn remove(&self, subscription: u64) -> bool {
+        self.remove_reader(subscription, RemovalReason::Gone, true)
     }
 
     /// Lets a reader go whose process has died, and its pins with it.
-    pub fn bury(&self, subscription: u64) -> bool {
-        self.remove(subscription, Why::Gone, false)
+    pub fn remove_dead(&self, subscription: u64) -> bool {
+        self.remove_reader(subscription, RemovalReason::Gone, false)
     }
 
     /// Forgets the readers of a node that is gone, those included that had unsubscribed and were
     /// kept for their pins: whoever held the samples is gone too.
-    pub fn bury_node(&self, incarnation: u64) {
+    pub fn remove_dead_node(&self, incarnation: u64) {
         let mut list = self.list();
         let before = list.len();
         list.retain(|reader| {
@@ -314,7 +314,7 @@ impl ReaderTable {
         });
         let changed = list.len() != before;
         if changed {
-            self.put_fresh(&list);
+            self.publish_list(&list);
         }
         let mut requests = self.requests();
         let gone: Vec<u64> =
@@ -327,14 +327,14 @@ impl ReaderTable {
         if !changed {
             return;
         }
-        fail_point!("bury.freed");
+        fail_point!("remove_dead.freed");
         self.epoch.raise();
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
     }
 
     /// Lets a reader go because it stood still; it may ask again.
     pub(crate) fn detach(&self, subscription: u64) -> bool {
-        let done = self.remove(subscription, Why::StoodStill, true);
+        let done = self.remove_reader(subscription, RemovalReason::Stalled, true);
         if done {
             fail_point!("detach.removed");
             self.map.control().flow.detached.fetch_add(1, Ordering::Relaxed);
@@ -345,17 +345,17 @@ impl ReaderTable {
 
     /// Lets the readers go whose pages were cut off their files: they can neither show how far they
     /// are nor what they pin.
-    pub(crate) fn let_go_truncated(&self) {
+    pub(crate) fn evict_truncated(&self) {
         let list = self.list();
         let truncated = list.iter().filter(|r| r.page.is_truncated()).map(|r| r.subscription);
         let gone: Vec<u64> = truncated.collect();
         drop(list);
         for subscription in gone {
-            self.remove(subscription, Why::Gone, false);
+            self.remove_reader(subscription, RemovalReason::Gone, false);
         }
     }
 
-    fn remove(&self, subscription: u64, why: Why, keep_pins: bool) -> bool {
+    fn remove_reader(&self, subscription: u64, why: RemovalReason, keep_pins: bool) -> bool {
         let mut list = self.list();
         let reader = list.iter().find(|r| r.subscription == subscription && !r.has_left()).cloned();
         if let Some(reader) = &reader {
@@ -363,13 +363,13 @@ impl ReaderTable {
         }
         let lingers = |r: &ReaderRef| keep_pins && r.holds_pins();
         list.retain(|r| r.subscription != subscription || !r.has_left() || lingers(r));
-        self.put_fresh(&list);
+        self.publish_list(&list);
         fail_point!("remove.unlisted");
         // With the list locked: nobody finds it neither served nor let go.
         match (why, &reader) {
-            (Why::Gone, _) => self.requests().forget(self.admissions(), subscription),
-            (Why::StoodStill, Some(_)) => self.requests().let_go(self.admissions(), subscription),
-            (Why::StoodStill, None) => {}
+            (RemovalReason::Gone, _) => self.requests().forget(self.admissions(), subscription),
+            (RemovalReason::Stalled, Some(_)) => self.requests().let_go(self.admissions(), subscription),
+            (RemovalReason::Stalled, None) => {}
         }
         let Some(reader) = reader else { return false };
         drop(list);
@@ -445,7 +445,7 @@ mod tests {
         let before = blocks();
         let peer = crate::publisher::PeerPublisher::open(&path, id).unwrap();
         for number in 0..READERS_PER_LOG {
-            assert_eq!(admit(number).unwrap(), Admitted::New);
+            assert_eq!(admit(number).unwrap(), AdmitOutcome::New);
             let (used, grown) = (reader_table.admissions().used(), blocks() - before);
             assert_eq!((used, grown > 0), (number + 1, number >= READERS_IN_CONTROL), "{number}");
         }
@@ -454,18 +454,18 @@ mod tests {
         for used in [READERS_PER_LOG as u64, u64::MAX] {
             assert_eq!(peer.more_admissions(used).unwrap().len(), 448 * 40);
         }
-        let (let_go, _, _, slot) = &readers[0];
-        assert!(reader_table.detach(*let_go) && !reader_table.serves(*let_go));
-        assert!(reader_table.was_let_go(*let_go, &found(0).binding));
+        let (evicted, _, _, slot) = &readers[0];
+        assert!(reader_table.detach(*evicted) && !reader_table.serves(*evicted));
+        assert!(reader_table.was_evicted(*evicted, &found(0).binding));
         // It keeps its request; a third gives its own up.
         admit(READERS_PER_LOG).unwrap_err();
-        assert!(reader_table.dismiss(readers[1].0));
-        assert_eq!(admit(READERS_PER_LOG).unwrap(), Admitted::New);
-        assert!(reader_table.was_let_go(*let_go, &found(0).binding));
+        assert!(reader_table.remove(readers[1].0));
+        assert_eq!(admit(READERS_PER_LOG).unwrap(), AdmitOutcome::New);
+        assert!(reader_table.was_evicted(*evicted, &found(0).binding));
         rnet_ring::binding::ask_again(&slot.page().bind, readers[0].2.next_request());
-        assert!(!reader_table.was_let_go(*let_go, &found(0).binding));
-        assert_eq!(admit(0).unwrap(), Admitted::New);
-        assert!(reader_table.serves(*let_go));
+        assert!(!reader_table.was_evicted(*evicted, &found(0).binding));
+        assert_eq!(admit(0).unwrap(), AdmitOutcome::New);
+        assert!(reader_table.serves(*evicted));
         drop((readers, writer, node));
         std::fs::remove_dir_all(&base).unwrap();
     }

@@ -7,14 +7,14 @@ use rnet_core::{Error, MAX_NODES_PER_DOMAIN};
 
 use crate::deaths;
 use crate::domain::DomainDir;
-use crate::dying::is_dying;
-use crate::handle::Handle;
+use crate::process_state::is_exiting;
+use crate::liveness_handle::LivenessHandle;
 use crate::node::{NodeMeta, PeerNode};
 use crate::presence;
-use crate::shortage::{io_error, is_passing};
+use crate::shortage::{io_error, is_transient};
 
 /// The language of nodes that people's tools open: they have places of their own in a domain.
-pub const TOOL: &str = "tool";
+pub const TOOL_LANGUAGE: &str = "tool";
 
 /// Why a peer is no longer there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,27 +46,27 @@ pub struct Peer {
     /// The peer's folder.
     pub node: PeerNode,
     /// By what its end is noticed.
-    pub handle: Handle,
+    pub handle: LivenessHandle,
 }
 
 /// What a [`Watch`](crate::watch::Watch) is to follow.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
+pub(crate) struct WatchChanges {
     /// Peers that are new, or have another handle.
     pub joined: Vec<u64>,
     /// Those that are gone, and by what their end was noticed.
-    pub departed: Vec<(u64, Handle)>,
+    pub departed: Vec<(u64, LivenessHandle)>,
 }
 
 /// Folders of nodes that are gone.
 #[derive(Debug)]
 #[must_use = "what the dead have left stays until it is swept"]
-pub struct Left {
+pub struct DeadFolders {
     dir: DomainDir,
     folders: Vec<(String, u64)>,
 }
 
-impl Left {
+impl DeadFolders {
     /// Removes them, as far as they are there.
     pub fn sweep(self) {
         for (stem, incarnation) in self.folders {
@@ -80,7 +80,7 @@ fn read(id: u64, peer: &mut Peer, unread: &mut BTreeSet<u64>, changes: &mut Chan
     if peer.node.refresh() {
         changes.changed.push(id);
     }
-    match peer.node.missed() {
+    match peer.node.refresh_error() {
         Some(_) => unread.insert(id),
         None => unread.remove(&id),
     };
@@ -93,32 +93,32 @@ pub struct Registry {
     own: Option<u64>,
     peers: BTreeMap<u64, Peer>,
     /// Who bears a name, as written in file names.
-    bearers: HashMap<Arc<str>, u64>,
+    by_name: HashMap<Arc<str>, u64>,
     /// Peers whose locks say whether they live.
-    asked: BTreeSet<u64>,
+    lock_checked: BTreeSet<u64>,
     /// Peers whose endpoints could not be read for want of a file descriptor.
     unread: BTreeSet<u64>,
     /// The other nodes of this process.
     siblings: BTreeSet<u64>,
     /// What has changed since a watch followed; `None` before one does. It holds descriptors of the dead, which nobody
     /// would take from a registry that is not watched.
-    moves: Option<Moves>,
+    watch_changes: Option<WatchChanges>,
     /// Names of nodes that have greeted and are not known yet.
     greeted: BTreeMap<u64, String>,
     /// Peers that may have ended without the kernel saying so: their locks are asked for.
-    doubted: BTreeSet<u64>,
+    suspected: BTreeSet<u64>,
     /// Peers that have died and whose processes go on as another program.
     outlived: Vec<u64>,
     /// Folders of the dead that nobody has swept yet.
-    left: Vec<(String, u64)>,
+    dead_folders: Vec<(String, u64)>,
     /// Whether everything was looked at once: who was dead by then has not departed since.
-    looked: bool,
+    scanned: bool,
     /// Nodes whose end was told, until their folders are gone: each is told of once.
-    told: HashSet<u64>,
+    reported: HashSet<u64>,
     /// Whether the last look met a node that was still being made.
     incomplete: bool,
     /// Why the domain or a node could not be looked at, if something was short.
-    missed: Option<Error>,
+    scan_error: Option<Error>,
 }
 
 impl Registry {
@@ -128,19 +128,19 @@ impl Registry {
             dir,
             own,
             peers: BTreeMap::new(),
-            bearers: HashMap::new(),
-            asked: BTreeSet::new(),
+            by_name: HashMap::new(),
+            lock_checked: BTreeSet::new(),
             unread: BTreeSet::new(),
             siblings: BTreeSet::new(),
-            moves: None,
+            watch_changes: None,
             greeted: BTreeMap::new(),
-            doubted: BTreeSet::new(),
+            suspected: BTreeSet::new(),
             outlived: Vec::new(),
-            left: Vec::new(),
-            looked: false,
-            told: HashSet::new(),
+            dead_folders: Vec::new(),
+            scanned: false,
+            reported: HashSet::new(),
             incomplete: false,
-            missed: None,
+            scan_error: None,
         }
     }
 
@@ -161,13 +161,13 @@ impl Registry {
 
     /// Whether the word on some peers' life is their lock, which has to be asked for.
     pub fn needs_polling(&self) -> bool {
-        !self.asked.is_empty()
+        !self.lock_checked.is_empty()
     }
 
     /// What has changed since this was asked last; at first all peers are new.
-    pub(crate) fn take_moves(&mut self) -> Moves {
-        let all = || Moves { joined: self.peers.keys().copied().collect(), ..Moves::default() };
-        self.moves.replace(Moves::default()).unwrap_or_else(all)
+    pub(crate) fn take_watch_changes(&mut self) -> WatchChanges {
+        let all = || WatchChanges { joined: self.peers.keys().copied().collect(), ..WatchChanges::default() };
+        self.watch_changes.replace(WatchChanges::default()).unwrap_or_else(all)
     }
 
     /// These nodes have told their names: the next look at them need not search for them.
@@ -178,16 +178,16 @@ impl Registry {
     /// Whether no other node of this process comes before ours: one does what need not be done
     /// twice. `false` until all were looked at.
     pub fn leads_its_process(&self) -> bool {
-        self.looked && self.siblings.first().is_none_or(|first| Some(*first) > self.own)
+        self.scanned && self.siblings.first().is_none_or(|first| Some(*first) > self.own)
     }
 
     /// The next look asks for the locks of the peers with these names, and need not believe their
     /// processes: one that calls `execve` goes on, and its node does not. Returns who they are.
-    pub fn doubt(&mut self, named: impl Fn(&str) -> bool) -> Vec<u64> {
+    pub fn suspect(&mut self, named: impl Fn(&str) -> bool) -> Vec<u64> {
         let peers = self.peers.iter();
         let named = peers.filter(|(_, p)| !p.node.is_this_process() && named(p.node.stem()));
         let found: Vec<u64> = named.map(|(id, _)| *id).collect();
-        self.doubted.extend(&found);
+        self.suspected.extend(&found);
         found
     }
 
@@ -198,8 +198,8 @@ impl Registry {
     }
 
     /// What the dead have left, to be swept once their end was told: it may be much, and takes time.
-    pub fn take_left(&mut self) -> Left {
-        Left { dir: self.dir.clone(), folders: std::mem::take(&mut self.left) }
+    pub fn take_dead_folders(&mut self) -> DeadFolders {
+        DeadFolders { dir: self.dir.clone(), folders: std::mem::take(&mut self.dead_folders) }
     }
 
     /// Whether the last look met a node whose folder was there and not yet complete. Nodes greet
@@ -209,21 +209,21 @@ impl Registry {
     }
 
     /// Whether a node could not be looked at for want of a file descriptor: look again later.
-    pub fn is_behind(&self) -> bool {
-        self.missed.is_some() || !self.unread.is_empty() || !self.doubted.is_empty()
+    pub fn needs_rescan(&self) -> bool {
+        self.scan_error.is_some() || !self.unread.is_empty() || !self.suspected.is_empty()
     }
 
     /// Why the domain, or a node, could not be looked at, if something was short.
     pub fn shortage(&self) -> Option<Error> {
         let unread = || {
             let node = &self.peers.get(self.unread.first()?)?.node;
-            Some(io_error("cannot read", &node.folder().join("node"), node.missed()?))
+            Some(io_error("cannot read", &node.folder().join("node"), node.refresh_error()?))
         };
-        self.missed.clone().or_else(unread)
+        self.scan_error.clone().or_else(unread)
     }
 
     /// Reads the directory anew, and what has changed. What the dead have left is to be taken with
-    /// [`Registry::take_left`].
+    /// [`Registry::take_dead_folders`].
     ///
     /// # Errors
     /// Those of reading the directory itself; a peer that cannot be read is left out.
@@ -234,23 +234,23 @@ impl Registry {
         // One that the list leaves out is asked for by name: a directory changes while it is read.
         let left_out = |id: &u64, peer: &Peer| {
             // One whose folder somebody has removed under it puts it back.
-            !here.contains(id) && !peer.node.is_here() && !peer.node.lives()
+            !here.contains(id) && !peer.node.folder_exists() && !peer.node.lives()
         };
         let gone =
             self.peers.iter().filter(|(id, peer)| self.has_died(**id, peer) || left_out(id, peer));
         for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.depart(id, &mut changes);
         }
-        self.doubted.clear();
-        self.missed = None;
-        self.take_in(listed, &mut changes);
-        self.looked = true;
-        for id in self.asked.clone() {
+        self.suspected.clear();
+        self.scan_error = None;
+        self.add_nodes(listed, &mut changes);
+        self.scanned = true;
+        for id in self.lock_checked.clone() {
             // There may be a file descriptor for it by now.
             if let Some(peer) = self.peers.get(&id)
-                && matches!(peer.handle, Handle::Nothing)
+                && matches!(peer.handle, LivenessHandle::LockOnly)
             {
-                self.set_handle(id, Handle::on(&self.dir, &peer.node));
+                self.set_handle(id, LivenessHandle::open(&self.dir, &peer.node));
             }
         }
         changes.changed = self.refresh_lists().changed;
@@ -292,7 +292,7 @@ impl Registry {
         let unknown = |id: &&u64| {
             Some(**id) != self.own
                 && !self.peers.contains_key(id)
-                && (names.contains_key(id) || !self.told.contains(id))
+                && (names.contains_key(id) || !self.reported.contains(id))
         };
         let unknown: Vec<u64> = nodes.iter().filter(unknown).copied().collect();
         let nameless = unknown.iter().filter(|id| !names.contains_key(id)).copied();
@@ -303,7 +303,7 @@ impl Registry {
         let told: Vec<(String, u64)> = unknown.iter().filter_map(name_of).collect();
         // To list the folders forgets whose folder is gone.
         let strangers =
-            named.is_some() || told.len() < unknown.len() || self.told.len() > MAX_NODES_PER_DOMAIN;
+            named.is_some() || told.len() < unknown.len() || self.reported.len() > MAX_NODES_PER_DOMAIN;
         // First, because it may fail, and nothing must be taken note of by halves.
         let mut listed = if strangers { self.list()? } else { told };
         self.look_at(nodes, &mut changes);
@@ -314,7 +314,7 @@ impl Registry {
             let is_named = |stem: &str| named.is_some_and(|named| named(stem));
             listed.retain(|(stem, id)| nodes.contains(id) || is_named(stem));
             let known = changes.joined.len();
-            self.take_in(listed, &mut changes);
+            self.add_nodes(listed, &mut changes);
             let new: Vec<u64> = changes.joined[known..].to_vec();
             for id in new {
                 if let Some(peer) = self.peers.get_mut(&id) {
@@ -331,10 +331,10 @@ impl Registry {
             let Some(peer) = self.peers.get_mut(id) else { continue };
             read(*id, peer, &mut self.unread, changes);
             let peer = &self.peers[id];
-            if self.has_died(*id, peer) || (!peer.node.is_here() && !peer.node.lives()) {
+            if self.has_died(*id, peer) || (!peer.node.folder_exists() && !peer.node.lives()) {
                 self.depart(*id, changes);
-            } else if self.doubted.contains(id) && self.peers[id].node.is_sure_to_live() {
-                self.doubted.remove(id);
+            } else if self.suspected.contains(id) && self.peers[id].node.is_known_alive() {
+                self.suspected.remove(id);
             }
         }
     }
@@ -342,13 +342,13 @@ impl Registry {
     fn has_died(&self, id: u64, peer: &Peer) -> bool {
         peer.handle.has_ended()
             || peer.node.is_gone()
-            || ((peer.handle.asks_lock() || self.doubted.contains(&id))
+            || ((peer.handle.must_check_lock() || self.suspected.contains(&id))
                 && !peer.node.lives()
                 && !presence::is_alive(&self.dir, peer.node.stem(), peer.node.incarnation()))
     }
 
     /// Gets to know the nodes that are new.
-    fn take_in(&mut self, listed: Vec<(String, u64)>, changes: &mut Changes) {
+    fn add_nodes(&mut self, listed: Vec<(String, u64)>, changes: &mut Changes) {
         self.incomplete = false;
         let is_new = |(_, id): &(String, u64)| {
             let departed = changes.departed.iter().any(|(gone, ..)| gone == id);
@@ -365,8 +365,8 @@ impl Registry {
             let node = match known.remove(&id).filter(|node| **node.stem() == *stem) {
                 Some(node) => Ok(Some(node)),
                 None if !presence::is_alive(&self.dir, &stem, id) => {
-                    self.bury_unseen(&stem, id, changes);
-                    self.left.push((stem, id));
+                    self.report_unseen_death(&stem, id, changes);
+                    self.dead_folders.push((stem, id));
                     continue;
                 }
                 None => PeerNode::open(&self.dir, &stem, id),
@@ -376,10 +376,10 @@ impl Registry {
                     self.join(node);
                     changes.joined.push(id);
                     // Whoever bore a name before its bearer is gone, whatever its process does.
-                    self.depart_bearer_before(id, changes);
+                    self.depart_previous_bearer(id, changes);
                 }
                 Ok(None) => self.incomplete = true,
-                Err(error) if is_passing(&error) => self.missed = Some(error),
+                Err(error) if is_transient(&error) => self.scan_error = Some(error),
                 Err(_) => {}
             }
         }
@@ -390,29 +390,29 @@ impl Registry {
         if node.is_this_process() {
             self.siblings.insert(id);
         }
-        let handle = Handle::on(&self.dir, &node);
-        self.told.remove(&id);
-        self.peers.insert(id, Peer { node, handle: Handle::Nothing });
+        let handle = LivenessHandle::open(&self.dir, &node);
+        self.reported.remove(&id);
+        self.peers.insert(id, Peer { node, handle: LivenessHandle::LockOnly });
         self.set_handle(id, handle);
     }
 
-    pub(crate) fn set_handle(&mut self, id: u64, handle: Handle) {
+    pub(crate) fn set_handle(&mut self, id: u64, handle: LivenessHandle) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        if handle.asks_lock() {
-            self.asked.insert(id);
+        if handle.must_check_lock() {
+            self.lock_checked.insert(id);
         } else {
-            self.asked.remove(&id);
+            self.lock_checked.remove(&id);
         }
         peer.handle = handle;
-        if let Some(moves) = &mut self.moves {
-            moves.joined.push(id);
+        if let Some(watch_changes) = &mut self.watch_changes {
+            watch_changes.joined.push(id);
         }
     }
 
     /// The one that bore this name before is gone.
-    fn depart_bearer_before(&mut self, id: u64, changes: &mut Changes) {
+    fn depart_previous_bearer(&mut self, id: u64, changes: &mut Changes) {
         let Some(peer) = self.peers.get(&id) else { return };
-        let Some(before) = self.bearers.insert(peer.node.stem().clone(), id) else { return };
+        let Some(before) = self.by_name.insert(peer.node.stem().clone(), id) else { return };
         let was_new = changes.joined.contains(&before);
         self.depart(before, changes);
         // Not told of as one that is there.
@@ -423,14 +423,14 @@ impl Registry {
     }
 
     /// A folder of the dead, of a node that never was a peer: its end is told of nevertheless, once.
-    fn bury_unseen(&mut self, stem: &str, id: u64, changes: &mut Changes) {
+    fn report_unseen_death(&mut self, stem: &str, id: u64, changes: &mut Changes) {
         changes.ended = true;
-        if !self.looked || self.told.contains(&id) {
+        if !self.scanned || self.reported.contains(&id) {
             return;
         }
         // One that was killed before it had written who it is was nobody yet.
         if let Ok(Some(node)) = PeerNode::open(&self.dir, stem, id) {
-            self.told.insert(id);
+            self.reported.insert(id);
             let departure = if node.has_left() { Departure::Left } else { Departure::Died };
             changes.unseen.push((node.meta().clone(), departure));
         }
@@ -439,42 +439,42 @@ impl Registry {
     fn depart(&mut self, id: u64, changes: &mut Changes) {
         let Some(peer) = self.peers.remove(&id) else { return };
         let first = peer.node.set_gone();
-        self.told.insert(id);
-        self.asked.remove(&id);
+        self.reported.insert(id);
+        self.lock_checked.remove(&id);
         self.unread.remove(&id);
-        self.doubted.remove(&id);
+        self.suspected.remove(&id);
         self.siblings.remove(&id);
-        if self.bearers.get(peer.node.stem()) == Some(&id) {
-            self.bearers.remove(peer.node.stem());
+        if self.by_name.get(peer.node.stem()) == Some(&id) {
+            self.by_name.remove(peer.node.stem());
         }
         let departure = if peer.node.has_left() { Departure::Left } else { Departure::Died };
-        let goes_on = matches!(peer.handle, Handle::Process(_)) && !peer.handle.has_ended();
+        let goes_on = matches!(peer.handle, LivenessHandle::PidFd(_)) && !peer.handle.has_ended();
         // Whoever goes on after its goodbye sees to its name itself.
-        let leaves_nothing = departure == Departure::Left && goes_on && !peer.node.is_here();
+        let leaves_nothing = departure == Departure::Left && goes_on && !peer.node.folder_exists();
         // A process that is ending closes its files before the kernel says that it has ended.
-        if departure == Departure::Died && goes_on && !is_dying(peer.node.meta().pid) {
+        if departure == Departure::Died && goes_on && !is_exiting(peer.node.meta().pid) {
             self.outlived.push(id);
         }
         changes.ended = true;
         if first && !leaves_nothing {
-            self.left.push((peer.node.stem().to_string(), id));
+            self.dead_folders.push((peer.node.stem().to_string(), id));
         }
         changes.departed.push((id, peer.node.meta().clone(), departure));
-        if let Some(moves) = &mut self.moves {
-            moves.departed.push((id, peer.handle));
+        if let Some(watch_changes) = &mut self.watch_changes {
+            watch_changes.departed.push((id, peer.handle));
         }
     }
 
     /// The folders that are there; whose folder is gone is forgotten.
     fn list(&mut self) -> Result<Vec<(String, u64)>, Error> {
         let found = presence::list(&self.dir).inspect_err(|error| {
-            if is_passing(error) {
-                self.missed = Some(error.clone());
+            if is_transient(error) {
+                self.scan_error = Some(error.clone());
             }
         })?;
-        if !self.told.is_empty() {
+        if !self.reported.is_empty() {
             let here: HashSet<u64> = found.iter().map(|(_, id)| *id).collect();
-            self.told.retain(|id| here.contains(id));
+            self.reported.retain(|id| here.contains(id));
         }
         Ok(found)
     }

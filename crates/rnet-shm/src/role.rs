@@ -24,9 +24,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::domain::DomainDir;
-use crate::draft::Draft;
-use crate::fork::Unshared;
-use crate::heartbeat::{BEAT, LOOK, Lease, Pulse, Suspicion, epoch_of};
+use crate::temp_file::TempFile;
+use crate::fork::UnsharedFd;
+use crate::heartbeat::{HEARTBEAT_INTERVAL, CHECK_INTERVAL, Lease, LeaseCell, StallDetector, epoch_of};
 use crate::mapping::{Access, Mapping};
 use crate::ofd::{self, Span};
 use crate::{clock, files, thread};
@@ -59,13 +59,13 @@ pub struct Role {
 /// The role's file, opened once and mapped.
 #[derive(Debug)]
 struct RoleFile {
-    file: Unshared,
+    file: UnsharedFd,
     map: Mapping,
 }
 
 /// What the holder and its heartbeat share.
 #[derive(Debug)]
-struct Shared {
+struct RoleState {
     path: PathBuf,
     file: Arc<RoleFile>,
     lease: Arc<Lease>,
@@ -74,18 +74,18 @@ struct Shared {
 
 /// The role, while it is ours. Given back on drop, and by the kernel when the process ends.
 #[derive(Debug)]
-pub struct Held {
-    shared: Arc<Shared>,
-    beats: Option<JoinHandle<()>>,
+pub struct HeldRole {
+    shared: Arc<RoleState>,
+    heartbeat: Option<JoinHandle<()>>,
 }
 
-impl Pulse for RoleFile {
+impl LeaseCell for RoleFile {
     fn read(&self) -> u64 {
         self.word(AT_LEASE).read()
     }
 
     fn swap(&self, seen: u64, next: u64) -> bool {
-        Pulse::swap(self.word(AT_LEASE), seen, next)
+        LeaseCell::swap(self.word(AT_LEASE), seen, next)
     }
 }
 
@@ -105,7 +105,7 @@ impl RoleFile {
         let failed = |errno| files::io_error("cannot open", path, errno);
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let open = || rustix::fs::open(path, flags, rustix::fs::Mode::empty());
-        let file = match Unshared::open(open) {
+        let file = match UnsharedFd::open(open) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
             Err(errno) => return Err(failed(errno)),
@@ -115,7 +115,7 @@ impl RoleFile {
                 let role = RoleFile { file, map };
                 let sound = role.has_header();
                 if !sound {
-                    role.cut_off();
+                    role.invalidate();
                 }
                 Ok(sound.then_some(role))
             }
@@ -129,22 +129,22 @@ impl RoleFile {
     fn make(path: &Path, mode: u32) -> Result<()> {
         let failed = |errno| files::io_error("cannot create", path, errno);
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let (file, draft) = Draft::create(folder, mode).map_err(failed)?;
+        let (file, temp_file) = TempFile::create(folder, mode).map_err(failed)?;
         let head = [MAGIC.to_le_bytes(), VERSION.to_le_bytes()].concat();
         // Backed, so that writing to it cannot fail for lack of room.
         files::reserve(&file, 0, LEN_BYTES as u64)
             .and_then(|()| files::write_all_at(&file, &head, 0))
             .map_err(failed)?;
-        if draft.place(path).map_err(failed)? || RoleFile::open(path)?.is_some() {
+        if temp_file.persist_new(path).map_err(failed)? || RoleFile::open(path)?.is_some() {
             return Ok(());
         }
         // What stood there may have become a role's file since: then its holder is one no more.
         let see = |old: &Path| {
             if let Ok(Some(old)) = RoleFile::open(old) {
-                old.cut_off();
+                old.invalidate();
             }
         };
-        draft.exchange(path, see).map_err(failed)
+        temp_file.exchange(path, see).map_err(failed)
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
@@ -168,7 +168,7 @@ impl RoleFile {
     }
 
     /// Takes a file that is of no use from who holds the role by it: its lease reads 0 from now on.
-    fn cut_off(&self) {
+    fn invalidate(&self) {
         let _ = rustix::fs::ftruncate(&self.file, 0);
     }
 
@@ -192,8 +192,8 @@ impl RoleFile {
             if !ofd::take(&self.file, byte_of(term))? {
                 continue;
             }
-            let pulse: Arc<dyn Pulse> = self.clone();
-            let lease = Lease::take_as(&pulse, seen, term);
+            let cell: Arc<dyn LeaseCell> = self.clone();
+            let lease = Lease::take_as(&cell, seen, term);
             match lease {
                 Some(_) => self.word(AT_PID).store(std::process::id().into(), Ordering::Relaxed),
                 None => ofd::release(&self.file, byte_of(term)),
@@ -247,51 +247,51 @@ impl Role {
     }
 
     /// As [`Role::holder`], of one that moves: its next beat is waited for, up to
-    /// [`STALL`](crate::heartbeat::STALL).
+    /// [`STALL_LIMIT`](crate::heartbeat::STALL_LIMIT).
     ///
     /// # Errors
     /// As there.
-    pub fn moving_holder(&self) -> Result<Option<u32>> {
+    pub fn responsive_holder(&self) -> Result<Option<u32>> {
         let file = self.file()?;
-        let (first, mut suspicion) = (file.read(), Suspicion::default());
+        let (first, mut stall_detector) = (file.read(), StallDetector::default());
         loop {
             let holder = self.holder()?;
             if holder.is_none() || file.read() != first {
                 return Ok(holder);
             }
-            if suspicion.look(&*file, clock::now_ns()).is_some() {
+            if stall_detector.check(&*file, clock::now_ns()).is_some() {
                 return Ok(None);
             }
-            std::thread::sleep(LOOK / 5);
+            std::thread::sleep(CHECK_INTERVAL / 5);
         }
     }
 
     /// Waits until nobody else holds the role, and takes it: at once when its holder's process has ended, after
-    /// [`LOOK`] when its holder has given it back, and after [`STALL`](crate::heartbeat::STALL) when its
-    /// process is stopped. `None` once `stop` is set, which is looked at every [`LOOK`].
+    /// [`CHECK_INTERVAL`] when its holder has given it back, and after [`STALL_LIMIT`](crate::heartbeat::STALL_LIMIT) when its
+    /// process is stopped. `None` once `stop` is set, which is looked at every [`CHECK_INTERVAL`].
     ///
     /// # Errors
     /// Those of the system, naming the file or the thread.
-    pub fn wait_for_turn(&self, stop: &AtomicBool) -> Result<Option<Held>> {
+    pub fn wait_for_turn(&self, stop: &AtomicBool) -> Result<Option<HeldRole>> {
         let failed = |errno| files::io_error("cannot lock", &self.path, errno);
-        let (mut file, mut suspicion) = (self.file()?, Suspicion::default());
-        let mut holder = Holder::default();
+        let (mut file, mut stall_detector) = (self.file()?, StallDetector::default());
+        let mut holder = HolderProcess::default();
         while !stop.load(Ordering::SeqCst) {
             if !file.is_sound(&self.path) {
-                file.cut_off();
-                (file, suspicion) = (self.file()?, Suspicion::default());
+                file.invalidate();
+                (file, stall_detector) = (self.file()?, StallDetector::default());
             }
             let seen = file.read();
             let due = match file.is_free(seen).map_err(failed)? {
                 true => Some(seen),
-                false => suspicion.look(&*file, clock::now_ns()),
+                false => stall_detector.check(&*file, clock::now_ns()),
             };
             let Some(word) = due else {
                 holder.wait(file.word(AT_PID).load(Ordering::Relaxed));
                 continue;
             };
             if let Some(lease) = file.take(word).map_err(failed)? {
-                return Held::start(&self.path, file, lease).map(Some);
+                return HeldRole::start(&self.path, file, lease).map(Some);
             }
         }
         Ok(None)
@@ -300,20 +300,20 @@ impl Role {
 
 /// The process that a waiter believes to be the holder.
 #[derive(Default)]
-struct Holder {
+struct HolderProcess {
     pid: u64,
     process: Option<OwnedFd>,
 }
 
-impl Holder {
+impl HolderProcess {
     /// Waits for its end, and no longer than to the next look.
     fn wait(&mut self, pid: u64) {
         if self.pid != pid {
             let pid_t = i32::try_from(pid).ok().and_then(Pid::from_raw);
             let open = |pid| pidfd_open(pid, PidfdFlags::empty()).ok();
-            *self = Holder { pid, process: pid_t.and_then(open) };
+            *self = HolderProcess { pid, process: pid_t.and_then(open) };
         }
-        let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: CHECK_INTERVAL.as_nanos() as i64 };
         let mut fds: Vec<_> = self.process.iter().map(|p| PollFd::new(p, PollFlags::IN)).collect();
         let ended = matches!(poll(&mut fds, Some(&timeout)), Ok(1..));
         drop(fds);
@@ -324,17 +324,17 @@ impl Holder {
     }
 }
 
-impl Held {
-    fn start(path: &Path, file: Arc<RoleFile>, lease: Arc<Lease>) -> Result<Held> {
+impl HeldRole {
+    fn start(path: &Path, file: Arc<RoleFile>, lease: Arc<Lease>) -> Result<HeldRole> {
         // It was ahead because of rivals. The next taker may have nothing but the clock to begin from.
         while ticks() <= lease.epoch() {
             std::thread::sleep(Duration::from_nanos(1 << TICK_BITS));
         }
         let ended = AtomicBool::new(false);
-        let shared = Arc::new(Shared { path: path.to_owned(), file, lease, ended });
+        let shared = Arc::new(RoleState { path: path.to_owned(), file, lease, ended });
         let beating = shared.clone();
-        let beats = Some(thread::spawn("rnet-heartbeat", move || beating.beat())?);
-        Ok(Held { shared, beats })
+        let heartbeat = Some(thread::spawn("rnet-heartbeat", move || beating.beat())?);
+        Ok(HeldRole { shared, heartbeat })
     }
 
     /// The number of this holder: higher than those of all before.
@@ -350,30 +350,30 @@ impl Held {
     }
 }
 
-impl Shared {
+impl RoleState {
     fn beat(&self) {
         while !self.ended.load(Ordering::SeqCst) {
             if !self.file.is_sound(&self.path) {
                 // Removed or spoilt: others hold the role by another file, or will.
-                return self.file.cut_off();
+                return self.file.invalidate();
             }
             if !self.lease.beat() {
                 return;
             }
-            std::thread::park_timeout(BEAT);
+            std::thread::park_timeout(HEARTBEAT_INTERVAL);
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldRole {
     fn drop(&mut self) {
-        if self.shared.file.file.fork_guard().is_parents() {
+        if self.shared.file.file.fork_guard().is_from_parent() {
             return;
         }
         self.shared.ended.store(true, Ordering::SeqCst);
-        if let Some(beats) = self.beats.take() {
-            beats.thread().unpark();
-            let _ = beats.join();
+        if let Some(heartbeat) = self.heartbeat.take() {
+            heartbeat.thread().unpark();
+            let _ = heartbeat.join();
         }
         // Nobody is waited for, and nobody was killed.
         let pid = self.shared.file.word(AT_PID);

@@ -17,13 +17,13 @@ pub use crate::files::io_error;
 const MAPS_SLACK: usize = 16;
 
 /// Whether an error says that something is short for now, so that trying again later makes sense.
-pub fn is_passing(error: &Error) -> bool {
+pub fn is_transient(error: &Error) -> bool {
     matches!(error, Error::OutOfMemory { .. } | Error::LimitReached { .. })
 }
 
 /// The error for `errno` if it says that the system ran out of something: of what, for whom
 /// (`topic`, or the file where there is none), and how many bytes it was to be.
-pub fn named(
+pub fn error_for(
     doing: &str,
     path: &Path,
     topic: Option<&str>,
@@ -181,7 +181,7 @@ mod tests {
     fn each_shortage_names_its_limit_and_what_to_do() {
         let path = Path::new("/dev/shm/of-nobody/p1");
         let text =
-            |errno| named("cannot create", path, Some("/t"), 4096, errno).map(|e| e.to_string());
+            |errno| error_for("cannot create", path, Some("/t"), 4096, errno).map(|e| e.to_string());
         let has = |errno, words: &[&str]| {
             let text = text(errno).unwrap();
             assert!(words.iter().all(|word| text.contains(word)), "{text}");

@@ -36,7 +36,7 @@ const BLOCKS: usize = 24;
 pub(crate) struct Entry {
     /// Odd while the entry changes.
     version: AtomicU32,
-    taken: AtomicBool,
+    claimed: AtomicBool,
     writable: AtomicBool,
     truncated: AtomicBool,
     /// 0 while the entry is free.
@@ -50,7 +50,7 @@ impl Entry {
     const fn free() -> Entry {
         Entry {
             version: AtomicU32::new(0),
-            taken: AtomicBool::new(false),
+            claimed: AtomicBool::new(false),
             writable: AtomicBool::new(false),
             truncated: AtomicBool::new(false),
             base: AtomicUsize::new(0),
@@ -98,7 +98,7 @@ static FREE_FROM: AtomicUsize = AtomicUsize::new(0);
 /// Mappings of this process that were truncated so far.
 static TRUNCATED: AtomicU64 = AtomicU64::new(0);
 /// What was installed before us; set once, never freed.
-static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 /// Whether our handler is installed.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
@@ -154,7 +154,7 @@ fn entry_or_grow(number: usize) -> Option<&'static Entry> {
 }
 
 /// Notes a mapping before its first access. `None` if there are more than a process can have.
-pub(crate) fn enter(base: *mut u8, len: usize, writable: bool) -> Option<&'static Entry> {
+pub(crate) fn register(base: *mut u8, len: usize, writable: bool) -> Option<&'static Entry> {
     if !INSTALLED.load(Ordering::Acquire) {
         install();
     }
@@ -167,7 +167,7 @@ pub(crate) fn enter(base: *mut u8, len: usize, writable: bool) -> Option<&'stati
         }
         let entry = entry_or_grow(number)?;
         number += 1;
-        if entry.taken.load(Ordering::Relaxed) || entry.taken.swap(true, Ordering::Acquire) {
+        if entry.claimed.load(Ordering::Relaxed) || entry.claimed.swap(true, Ordering::Acquire) {
             continue;
         }
         entry.number.store(number - 1, Ordering::Relaxed);
@@ -179,10 +179,10 @@ pub(crate) fn enter(base: *mut u8, len: usize, writable: bool) -> Option<&'stati
 }
 
 /// Forgets a mapping, before it is unmapped: the addresses may be another's at once.
-pub(crate) fn leave(entry: &'static Entry) {
+pub(crate) fn unregister(entry: &'static Entry) {
     entry.set(0, 0, false);
     let number = entry.number.load(Ordering::Relaxed);
-    entry.taken.store(false, Ordering::Release);
+    entry.claimed.store(false, Ordering::Release);
     FREE_FROM.fetch_min(number, Ordering::Relaxed);
 }
 
@@ -201,7 +201,7 @@ fn install() {
     // Else another thread was faster, or we were forked between the two last steps.
     if before.sa_sigaction != handler as libc::sighandler_t {
         // First, because the handler may run as soon as it is installed.
-        remember(before);
+        save_previous(before);
         // The mask of who was there before, so that its handler runs as it expects to. On the
         // alternate stack where the thread has one, and with no other flag: without SA_NODEFER a
         // fault inside the handler ends the process instead of going round for ever.
@@ -217,9 +217,9 @@ fn install() {
 }
 
 /// Keeps what was installed before us, for as long as the process lives; the first one stays.
-fn remember(before: libc::sigaction) {
+fn save_previous(before: libc::sigaction) {
     let new = Box::into_raw(Box::new(before));
-    let set = BEFORE.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+    let set = PREVIOUS.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
     if set.is_err() {
         // SAFETY: made above and seen by nobody.
         drop(unsafe { Box::from_raw(new) });
@@ -231,8 +231,8 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let saved = unsafe { *errno };
-    if !mend(info) {
-        give_way(signal, info, context);
+    if !map_empty_pages(info) {
+        call_previous_handler(signal, info, context);
     }
     // SAFETY: as above.
     unsafe { *errno = saved };
@@ -240,7 +240,7 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
 
 /// Maps empty pages over the end of the mapping that has lost its file; `false` if the signal is
 /// about something else.
-fn mend(info: *mut libc::siginfo_t) -> bool {
+fn map_empty_pages(info: *mut libc::siginfo_t) -> bool {
     // SAFETY: the kernel hands a valid structure to a handler with SA_SIGINFO.
     let Some(info) = (unsafe { info.as_ref() }) else { return false };
     // Others: misaligned access, a memory error of the hardware, somebody's kill().
@@ -269,11 +269,11 @@ fn mend(info: *mut libc::siginfo_t) -> bool {
     let page = address & !(PAGE_LEN_BYTES - 1);
     // To the end, because a file is cut from some place on; the whole of it if the kernel has no
     // more mappings to give, which cutting one in two takes.
-    cover(page, base + len - page, writable) || cover(base, len, writable)
+    map_anonymous(page, base + len - page, writable) || map_anonymous(base, len, writable)
 }
 
 /// Puts empty memory of our own in the place of a range of a mapping of ours.
-fn cover(at: usize, len: usize, writable: bool) -> bool {
+fn map_anonymous(at: usize, len: usize, writable: bool) -> bool {
     let mut prot = ProtFlags::READ;
     prot.set(ProtFlags::WRITE, writable);
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
@@ -285,11 +285,11 @@ fn cover(at: usize, len: usize, writable: bool) -> bool {
 }
 
 /// Lets the handler have the signal that was there before.
-fn give_way(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: as in `mend`.
+fn call_previous_handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: as in `map_empty_pages`.
     let sent = unsafe { info.as_ref() }.is_some_and(|info| info.si_code <= 0);
     // SAFETY: null, or whole before it was stored and never freed.
-    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
+    let before = unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() };
     match before.map_or(libc::SIG_DFL, |b| b.sa_sigaction) {
         // Ignoring a signal that was sent is possible, a fault would only come again.
         libc::SIG_IGN if sent => {}
@@ -305,9 +305,9 @@ fn give_way(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_voi
             }
         }
         handler if before.is_some_and(|b| b.sa_flags & libc::SA_SIGINFO != 0) => {
-            type Full = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
+            type SigactionHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
             // SAFETY: it was installed as a handler of three arguments.
-            let handler: Full = unsafe { std::mem::transmute(handler) };
+            let handler: SigactionHandler = unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
         }
         handler => {
@@ -326,12 +326,12 @@ mod tests {
     #[test]
     fn the_handler_is_installed_again_without_taking_itself_for_its_predecessor() {
         install();
-        let before = BEFORE.load(Ordering::Acquire);
+        let before = PREVIOUS.load(Ordering::Acquire);
         for _ in 0..2 {
             INSTALLED.store(false, Ordering::Release);
             install();
             assert!(INSTALLED.load(Ordering::Acquire));
-            assert_eq!(BEFORE.load(Ordering::Acquire), before);
+            assert_eq!(PREVIOUS.load(Ordering::Acquire), before);
         }
         let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void) = on_sigbus;
         // SAFETY: set above and never freed.
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn entries_are_used_again_and_found_while_others_change() {
         let word = |n: usize| (n * 4096) as *mut u8;
-        let entries: Vec<_> = (1..200).map(|n| enter(word(n), 10, n % 2 == 0).unwrap()).collect();
+        let entries: Vec<_> = (1..200).map(|n| register(word(n), 10, n % 2 == 0).unwrap()).collect();
         for (n, entry) in (1..).zip(&entries) {
             assert_eq!(entry.get(), Some((n * 4096, 10, n % 2 == 0)));
         }
@@ -377,7 +377,7 @@ mod tests {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        entries.into_iter().for_each(leave);
+        entries.into_iter().for_each(unregister);
         // Mappings of other tests may stand beside them.
         let ours = |entry: &Entry| entry.get().is_some_and(|(_, len, _)| len == 10);
         assert!(!(0..).map_while(entry_at).any(ours));

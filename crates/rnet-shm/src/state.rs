@@ -18,8 +18,8 @@
 //! | `bound` | which folder on disk |
 
 mod bells;
-mod bound;
-mod disk;
+mod folder_binding;
+mod persister;
 mod file;
 mod follow;
 mod process_slots;
@@ -27,7 +27,7 @@ mod read;
 mod reap;
 mod record;
 mod time;
-mod waits;
+mod blocking_hooks;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,13 +41,13 @@ use crate::clock;
 use crate::files;
 use crate::node::OwnNode;
 
-pub use disk::{Ask, Disk, Keep, Kept, Restored, Restoring};
-pub use file::Standing;
-pub use follow::{Follower, Next};
-pub use read::Path;
-pub use record::{Guard, Head, Record, Stored, Will, Write};
+pub use persister::{PersistRequest, PersisterHandle, PersisterControl, DurableChange, DiskValue, RestoreOutcome};
+pub use file::FileStatus;
+pub use follow::{Follower, NextChange};
+pub use read::KeyPath;
+pub use record::{Guard, Head, Record, StoredValue, Will, Write};
 pub use time::Clock;
-pub use waits::{Waits, with_waits};
+pub use blocking_hooks::{BlockingHooks, with_blocking_hooks};
 
 /// Version of the layout of the file `state`.
 pub const STATE_VERSION: u64 = 3;
@@ -60,7 +60,7 @@ const SHORT_LEN_BYTES: usize = 4096;
 /// Turns that a refused compare-and-set waits: about a microsecond.
 const CONFLICT_SPINS: u32 = 32;
 /// So often in a row that is doubled, at the most.
-const MOST_LOST: u32 = 4;
+const MAX_BACKOFF_DOUBLINGS: u32 = 4;
 /// Attempts of a commit that meets others, before it gives up.
 const MAX_ATTEMPTS: usize = 1000;
 
@@ -78,17 +78,17 @@ struct Inner {
     local: Mutex<Local>,
     clock: Clock,
     /// Conditions that were not met since something was written last: races lost in a row.
-    lost: AtomicU32,
+    conflicts: AtomicU32,
     /// Whether a last will of this node could not be executed when it ended.
     wills_left: AtomicBool,
     /// Held by the thread that sweeps.
     sweeping: Mutex<()>,
     /// Keys of this node that end.
-    ends: Mutex<reap::Ends>,
-    keep: Mutex<Option<Arc<dyn Keep>>>,
+    expiries: Mutex<reap::ExpiryQueue>,
+    persister_control: Mutex<Option<Arc<dyn PersisterControl>>>,
     peer_bells: bells::PeerBells,
     /// Transactions that the persister was writing when their writers lost patience.
-    late: Mutex<Vec<ring::word::Word>>,
+    abandoned: Mutex<Vec<ring::word::Word>>,
 }
 
 impl Host for Inner {
@@ -130,7 +130,7 @@ impl Inner {
     }
 
     /// The region, or what is wrong with its memory.
-    fn sound(&self) -> Result<ring::Region<'_>, Error> {
+    fn checked_ring(&self) -> Result<ring::Region<'_>, Error> {
         if self.file.is_truncated() {
             return Err(Error::Corrupt {
                 topic: "state".to_owned(),
@@ -150,7 +150,7 @@ impl Inner {
     }
 
     /// Why a read as of a revision did not come to an end.
-    fn unread(&self, ring: &ring::Region<'_>, what: &str) -> Error {
+    fn unread_error(&self, ring: &ring::Region<'_>, what: &str) -> Error {
         if !ring.has_free_lease() {
             return Error::LimitReached {
                 what: "concurrent readers of one state revision".to_owned(),
@@ -161,7 +161,7 @@ impl Inner {
         self.corrupt(what)
     }
 
-    fn no_room(&self, bytes: usize) -> Error {
+    fn full_error(&self, bytes: usize) -> Error {
         Error::OutOfMemory {
             topic: "state".to_owned(),
             needed_bytes: bytes as u64,
@@ -196,7 +196,7 @@ impl Region {
         let (file, seed) = file::StateFile::open(own.domain())?;
         let words = file.words();
         let ring = ring::Region::new(words, Geometry::DOMAIN, seed)
-            .ok_or_else(|| file.wrong("it is too short"))?;
+            .ok_or_else(|| file.corrupt_error("it is too short"))?;
         let process_slot =
             process_slots::claim(&file, &ring, own.incarnation()).ok_or_else(|| {
                 Error::LimitReached {
@@ -212,13 +212,13 @@ impl Region {
             seed,
             local: Mutex::new(Local::new(process_slot)),
             clock,
-            lost: AtomicU32::new(0),
+            conflicts: AtomicU32::new(0),
             wills_left: AtomicBool::new(false),
             sweeping: Mutex::new(()),
-            ends: Mutex::default(),
-            keep: Mutex::new(None),
+            expiries: Mutex::default(),
+            persister_control: Mutex::new(None),
             peer_bells: bells::PeerBells::default(),
-            late: Mutex::default(),
+            abandoned: Mutex::default(),
         });
         Ok(Region { inner })
     }
@@ -244,7 +244,7 @@ impl Region {
         for write in writes {
             let ends = write.value.map_or(0, |value| value.expires_boot_ns);
             if ends != 0 {
-                self.remember(ends, revision, write.key);
+                self.track_expiry(ends, revision, write.key);
             }
         }
         Ok(revision)
@@ -255,7 +255,7 @@ impl Region {
     ///
     /// # Errors
     /// As there, without `Storage`.
-    pub fn commit_apart(&self, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<u64, Error> {
+    pub fn commit_in_memory(&self, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<u64, Error> {
         self.commit_now(writes, guards, &mut |_, _| Ok(()), APART)
     }
 
@@ -299,11 +299,11 @@ impl Region {
         let len = ring_writes.iter().map(|w| w.content.value.len()).sum();
         for attempt in 0..MAX_ATTEMPTS {
             match inner.attempt(&ring_writes, &ring_guards, now, &mut look) {
-                Ok(done) => return self.concluded(done),
+                Ok(done) => return self.conclude(done),
                 Err(refused) => inner.refusal(refused, attempt, len, &named)?,
             }
         }
-        Err(too_often(named(0)))
+        Err(contention_error(named(0)))
     }
 
     /// The common case, without an allocation.
@@ -322,16 +322,16 @@ impl Region {
         let len = ring_write.content.value.len();
         for attempt in 0..MAX_ATTEMPTS {
             match inner.attempt_one(&ring_write, now, &mut look) {
-                Ok(done) => return self.concluded(done),
+                Ok(done) => return self.conclude(done),
                 Err(refused) => inner.refusal(refused, attempt, len, &|_| write.key)?,
             }
         }
-        Err(too_often(write.key))
+        Err(contention_error(write.key))
     }
 
-    fn concluded(&self, done: Done) -> Result<u64, Error> {
-        if self.inner.lost.load(Ordering::Relaxed) != 0 {
-            self.inner.lost.store(0, Ordering::Relaxed);
+    fn conclude(&self, done: Done) -> Result<u64, Error> {
+        if self.inner.conflicts.load(Ordering::Relaxed) != 0 {
+            self.inner.conflicts.store(0, Ordering::Relaxed);
         }
         match done {
             Done::At(revision) => Ok(revision),
@@ -342,15 +342,15 @@ impl Region {
 
     /// Revision of the newest change in the domain.
     pub fn revision(&self) -> u64 {
-        self.inner.sound().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
+        self.inner.checked_ring().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
     }
 
     /// Sees to it that others find this region, also when somebody has removed its file's name.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn put_back(&self) -> Result<Standing, Error> {
-        self.inner.file.put_back()
+    pub fn restore_file(&self) -> Result<FileStatus, Error> {
+        self.inner.file.restore()
     }
 
     /// How much of the region's memory is in use, by looking at all of it.
@@ -367,7 +367,7 @@ impl Inner {
         now: u64,
         check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
-        let ring = self.sound().map_err(Refused::Check)?;
+        let ring = self.checked_ring().map_err(Refused::Check)?;
         let mut local = self.local();
         let mut prepared = Vec::with_capacity(writes.len());
         for write in writes {
@@ -392,7 +392,7 @@ impl Inner {
         now: u64,
         check: ring::commit::Check<'_, Error>,
     ) -> Result<Done, Refused<Error>> {
-        let ring = self.sound().map_err(Refused::Check)?;
+        let ring = self.checked_ring().map_err(Refused::Check)?;
         let mut local = self.local();
         let leaf = ring.prepare(&mut local, self, write).map_err(|_| Refused::NoRoom(0))?;
         if write.content.value.len() > SHORT_LEN_BYTES {
@@ -430,7 +430,7 @@ impl Inner {
             Refused::Check(error) => Err(error),
             Refused::Conflict { index, expected, found } => {
                 // Who has lost a race looks again at once; see `commit_one` of the ring for why not that soon.
-                let lost = self.lost.fetch_add(1, Ordering::Relaxed).min(MOST_LOST);
+                let lost = self.conflicts.fetch_add(1, Ordering::Relaxed).min(MAX_BACKOFF_DOUBLINGS);
                 (0..CONFLICT_SPINS << lost).for_each(|_| std::hint::spin_loop());
                 Err(Error::Conflict { key: named(index).to_owned(), expected, found })
             }
@@ -439,16 +439,16 @@ impl Inner {
                 Ok(())
             }
             Refused::Wait(txn) => self.wait_for(txn),
-            Refused::NoRoom(words) => Err(self.no_room(len.max(words * 8))),
+            Refused::NoRoom(words) => Err(self.full_error(len.max(words * 8))),
             Refused::Stuck => {
-                self.sound()?;
+                self.checked_ring()?;
                 Err(self.corrupt("a write does not finish"))
             }
         }
     }
 }
 
-fn too_often(key: &str) -> Error {
+fn contention_error(key: &str) -> Error {
     Error::Timeout {
         topic: String::new(),
         what: format!("other transactions that block the write of {key}"),

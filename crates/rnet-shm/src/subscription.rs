@@ -25,7 +25,7 @@ use crate::presence;
 
 mod link;
 
-pub use link::{LinkPart, PassivePage};
+pub use link::{LinkRole, PassivePage};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSUB\x01");
 const HEADER_WORDS: usize = 7;
@@ -50,7 +50,7 @@ pub struct SubscriptionMeta {
     pub proxy: Option<Proxy>,
     /// What it does for a link between hosts, if it is no ordinary one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub link: Option<LinkPart>,
+    pub link: Option<LinkRole>,
 }
 
 /// How a slot is to be bound.
@@ -122,9 +122,9 @@ impl Slot {
     }
 
     /// Lets go of a pin.
-    pub fn give_pin(&self, pin: usize) {
+    pub fn release_pin(&self, pin: usize) {
         // A forked child has a copy of the sample; the pin is its parent's.
-        if self.node.fork_guard().is_parents() {
+        if self.node.fork_guard().is_from_parent() {
             return;
         }
         rnet_ring::pins::unpin(&self.page().pins[pin]);
@@ -135,7 +135,7 @@ impl Slot {
     }
 
     /// The reader no longer waits for a pin: it gave up the message that needed one.
-    pub fn forget_pin(&self) {
+    pub fn cancel_pin_wait(&self) {
         self.wants_pin.store(false, Ordering::SeqCst);
     }
 
@@ -177,7 +177,7 @@ impl SubscriptionFile {
     ) -> Result<SubscriptionFile, Error> {
         let json = meta_json(meta)?;
         let slots_at = PAGE + (json.len() as u64).next_multiple_of(PAGE);
-        let failed = |e| no_room(&meta.topic, &path, slots_at, e);
+        let failed = |e| create_error(&meta.topic, &path, slots_at, e);
         let file =
             files::create_sized(&path, slots_at, node.domain().file_mode()).map_err(failed)?;
         let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0, json.len() as u64, slots_at, 0];
@@ -276,7 +276,7 @@ impl SubscriptionFile {
     }
 
     /// Whether the node of this folder lives.
-    pub(crate) fn sees_alive(&self, folder: &Path) -> bool {
+    pub(crate) fn is_node_alive(&self, folder: &Path) -> bool {
         let name = folder.file_name().and_then(|name| name.to_str());
         name.and_then(presence::parse_folder_name)
             .is_some_and(|(stem, id)| presence::is_alive(self.node.domain(), stem, id))
@@ -308,7 +308,7 @@ impl SubscriptionFile {
             Some(slot) => slot.clone(),
             None => self.grow(topic, &mut slots)?,
         };
-        slot.forget_pin();
+        slot.cancel_pin_wait();
         let page = slot.page();
         page.cursor.cursor.store(0, Ordering::Relaxed);
         page.count.next_seq.store(0, Ordering::Relaxed);
@@ -328,7 +328,7 @@ impl SubscriptionFile {
             return Err(too_many_publishers(topic));
         }
         let at = self.slots_at + slots.len() as u64 * PAGE;
-        let failed = |e| no_room(topic, &self.path, PAGE, e);
+        let failed = |e| create_error(topic, &self.path, PAGE, e);
         // Opened when it grows, not kept open: a node may have thousands of subscriptions.
         let file = files::open_write(&self.path).map_err(failed)?;
         if files::len_of(&file).map_err(failed)? < at {
@@ -368,7 +368,7 @@ impl SubscriptionFile {
 
 impl Drop for SubscriptionFile {
     fn drop(&mut self) {
-        if self.fork_guard().is_parents() {
+        if self.fork_guard().is_from_parent() {
             return;
         }
         fail_point!("subscription.leaving");
@@ -400,14 +400,14 @@ pub fn too_many_publishers(topic: &str) -> Error {
 }
 
 /// The error for a file that could not be made: what the system ran out of is named.
-pub(crate) fn no_room(topic: &str, path: &Path, need: u64, errno: rustix::io::Errno) -> Error {
-    crate::shortage::named("cannot create", path, Some(topic), need, errno)
+pub(crate) fn create_error(topic: &str, path: &Path, need: u64, errno: rustix::io::Errno) -> Error {
+    crate::shortage::error_for("cannot create", path, Some(topic), need, errno)
         .unwrap_or_else(|| io_error("cannot create", path, errno))
 }
 
 fn cannot_map(topic: &str, errno: rustix::io::Errno) -> Error {
     let (doing, path) = ("cannot map the page of a reader of", Path::new(topic));
-    crate::shortage::named(doing, path, Some(topic), PAGE, errno)
+    crate::shortage::error_for(doing, path, Some(topic), PAGE, errno)
         .unwrap_or_else(|| io_error(doing, path, errno))
 }
 
@@ -440,7 +440,7 @@ pub struct PeerBinding {
     /// How many of the newest messages it wants; `None`: every one.
     pub keep_last: Option<u32>,
     /// What the subscription does for a link between hosts.
-    pub link: Option<LinkPart>,
+    pub link: Option<LinkRole>,
 }
 
 impl PeerSubscription {

@@ -25,7 +25,7 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHan
 
 /// Has this thread go before all that are scheduled by need (`SCHED_FIFO` at its lowest priority), where the process
 /// may ask for that; leaves it alone where somebody has chosen a real-time policy for it. Whether it goes first now.
-pub fn go_first() -> bool {
+pub fn use_realtime_priority() -> bool {
     // SAFETY: it asks about this thread alone.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
     // Those of `SCHED_BATCH` and `SCHED_IDLE` go behind all others.

@@ -12,7 +12,7 @@ use rnet_ring::fail_point;
 
 use crate::LAYOUT_VERSION;
 use crate::domain::DomainDir;
-use crate::files::{self, io_error, no_room, word_at};
+use crate::files::{self, io_error, create_error, word_at};
 use crate::presence;
 use crate::subscription::corrupt;
 
@@ -24,11 +24,11 @@ const HASH_LEN: usize = 32;
 
 /// The types that a node has written.
 #[derive(Debug, Default)]
-pub(crate) struct Types(Mutex<BTreeSet<String>>);
+pub(crate) struct TypeFiles(Mutex<BTreeSet<String>>);
 
-impl Types {
+impl TypeFiles {
     /// Writes a type, unless it is there.
-    pub(crate) fn keep(
+    pub(crate) fn write_once(
         &self,
         folder: &Path,
         mode: u32,
@@ -65,7 +65,7 @@ impl Types {
     }
 }
 
-impl Types {
+impl TypeFiles {
     /// Removes the files, by name: to list the folder takes a file descriptor.
     pub(crate) fn remove(&self, folder: &Path) {
         for hash in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -76,7 +76,7 @@ impl Types {
 
 fn write(path: &Path, mode: u32, set: &[u8]) -> Result<(), Error> {
     let len = SET_AT + set.len() as u64;
-    let file = files::create_sized(path, len, mode).map_err(|e| no_room(path, len, e))?;
+    let file = files::create_sized(path, len, mode).map_err(|e| create_error(path, len, e))?;
     let words = [MAGIC, u64::from(LAYOUT_VERSION), set.len() as u64];
     let header: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     let written = files::write_all_at(&file, set, SET_AT).and_then(|()| {
@@ -145,20 +145,20 @@ mod tests {
     fn written_once_and_read() {
         let folder = std::env::temp_dir().join(format!("rnet-types-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let types = Types::default();
-        types.keep(&folder, 0o600, HASH, || Ok(b"the set".to_vec())).unwrap();
-        types.keep(&folder, 0o600, HASH, || panic!("it is there")).unwrap();
+        let types = TypeFiles::default();
+        types.write_once(&folder, 0o600, HASH, || Ok(b"the set".to_vec())).unwrap();
+        types.write_once(&folder, 0o600, HASH, || panic!("it is there")).unwrap();
         assert_eq!(read(&folder, HASH).unwrap(), b"the set");
         let path = path_of(&folder, HASH).unwrap();
 
         let absent = read(&folder, &HASH.replace('0', "1")).unwrap_err();
         assert!(matches!(absent, Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }));
         for bad in ["", "../../../etc/passwd", &HASH[1..], &HASH.to_uppercase()] {
-            assert!(types.keep(&folder, 0o600, bad, || Ok(Vec::new())).is_err(), "{bad}");
+            assert!(types.write_once(&folder, 0o600, bad, || Ok(Vec::new())).is_err(), "{bad}");
             assert!(matches!(read(&folder, bad), Err(Error::Corrupt { .. })), "{bad}");
         }
         let long = vec![0; MAX_SCHEMA_LEN_BYTES + 1];
-        let refused = types.keep(&folder, 0o600, &HASH.replace('0', "2"), || Ok(long)).unwrap_err();
+        let refused = types.write_once(&folder, 0o600, &HASH.replace('0', "2"), || Ok(long)).unwrap_err();
         assert!(refused.to_string().contains("1048576"), "{refused}");
 
         // A length that the file does not have, one beyond the limit, another magic, an empty file.
@@ -179,13 +179,13 @@ mod tests {
     fn a_node_has_a_limited_number() {
         let folder = std::env::temp_dir().join(format!("rnet-types-many-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let types = Types::default();
+        let types = TypeFiles::default();
         for n in 0..MAX_TYPES_PER_NODE {
-            types.keep(&folder, 0o600, &format!("{n:032x}"), || Ok(Vec::new())).unwrap();
+            types.write_once(&folder, 0o600, &format!("{n:032x}"), || Ok(Vec::new())).unwrap();
         }
-        let refused = types.keep(&folder, 0o600, HASH, || Ok(Vec::new())).unwrap_err();
+        let refused = types.write_once(&folder, 0o600, HASH, || Ok(Vec::new())).unwrap_err();
         assert!(matches!(refused, Error::LimitReached { limit: MAX_TYPES_PER_NODE, .. }));
-        types.keep(&folder, 0o600, &format!("{:032x}", 7), || Ok(Vec::new())).unwrap();
+        types.write_once(&folder, 0o600, &format!("{:032x}", 7), || Ok(Vec::new())).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -24,7 +24,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
-use crate::draft::{self, Draft};
+use crate::temp_file::{self, TempFile};
 use crate::{LAYOUT_VERSION, files, presence};
 
 /// How often a start asks for the lock on the directory, which is held for some system calls.
@@ -38,12 +38,12 @@ const TAKING_OVER: &str = "taken over\n";
 
 /// What `VERSION` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum VersionState {
     Ours,
     /// There is no such file.
-    Nothing,
+    Missing,
     /// Somebody takes the directory over, or was killed while doing so.
-    Mark,
+    TakingOver,
     /// Another number; 0 for what is no number.
     Other(u32),
 }
@@ -56,32 +56,32 @@ impl DomainDir {
 
     /// Whether the directory still is of our layout; to be asked once a name was taken.
     pub(crate) fn has_our_version(&self) -> Result<bool, Error> {
-        Ok(self.read_version()? == Found::Ours)
+        Ok(self.read_version()? == VersionState::Ours)
     }
 
     /// As [`DomainDir::claim_version`]; `between` runs before a take-over looks for the second time.
     fn claim_version_with(&self, between: impl FnOnce()) -> Result<(), Error> {
-        if self.read_version()? == Found::Ours {
+        if self.read_version()? == VersionState::Ours {
             return Ok(());
         }
         let _lock = self.lock_directory()?;
         let found = match self.read_version()? {
             // Another one was faster.
-            Found::Ours => return Ok(()),
-            Found::Nothing => return self.write_version(&format!("{LAYOUT_VERSION}\n")),
-            Found::Mark => 0,
-            Found::Other(found) => found,
+            VersionState::Ours => return Ok(()),
+            VersionState::Missing => return self.write_version(&format!("{LAYOUT_VERSION}\n")),
+            VersionState::TakingOver => 0,
+            VersionState::Other(found) => found,
         };
         let refused =
             || Err(Error::LayoutVersion { path: self.version_path(), found, ours: LAYOUT_VERSION });
-        if self.somebody_lives() {
+        if self.has_living_node() {
             return refused();
         }
         self.write_version(TAKING_OVER)?;
         between();
         // One of the other version may have started between our question and the mark: it looked
         // at the version before it took its name.
-        if self.somebody_lives() {
+        if self.has_living_node() {
             self.write_version(&format!("{found}\n"))?;
             return refused();
         }
@@ -92,8 +92,8 @@ impl DomainDir {
     /// of its steps.
     pub(crate) fn check_version(&self) -> Result<(), Error> {
         match self.read_version()? {
-            Found::Ours | Found::Nothing | Found::Mark => Ok(()),
-            Found::Other(found) => {
+            VersionState::Ours | VersionState::Missing | VersionState::TakingOver => Ok(()),
+            VersionState::Other(found) => {
                 Err(Error::LayoutVersion { path: self.version_path(), found, ours: LAYOUT_VERSION })
             }
         }
@@ -103,32 +103,32 @@ impl DomainDir {
         self.path().join("VERSION")
     }
 
-    fn read_version(&self) -> Result<Found, Error> {
+    fn read_version(&self) -> Result<VersionState, Error> {
         let path = self.version_path();
         // Neither follows a link nor waits for the other end of a FIFO.
         let file = match files::open_read(&path) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
-            Err(Errno::LOOP) => return Err(self.not_a("file", path)),
+            Err(Errno::NOENT) => return Ok(VersionState::Missing),
+            Err(Errno::LOOP) => return Err(self.wrong_kind_error("file", path)),
             Err(e) => return Err(files::io_error("cannot read", &path, e)),
         };
         let stat =
             rustix::fs::fstat(&file).map_err(|e| files::io_error("cannot inspect", &path, e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(self.not_a("file", path));
+            return Err(self.wrong_kind_error("file", path));
         }
         let mut text = [0u8; MAX_LEN_BYTES + 1];
         let len = rustix::io::pread(&file, &mut text, 0)
             .map_err(|e| files::io_error("cannot read", &path, e))?;
         let text = std::str::from_utf8(&text[..len]).unwrap_or("");
         if text == TAKING_OVER {
-            return Ok(Found::Mark);
+            return Ok(VersionState::TakingOver);
         }
         let text = text.trim();
         Ok(match text.parse::<u32>() {
-            Ok(LAYOUT_VERSION) if len <= MAX_LEN_BYTES => Found::Ours,
-            Ok(found) if len <= MAX_LEN_BYTES => Found::Other(found),
-            _ => Found::Other(0),
+            Ok(LAYOUT_VERSION) if len <= MAX_LEN_BYTES => VersionState::Ours,
+            Ok(found) if len <= MAX_LEN_BYTES => VersionState::Other(found),
+            _ => VersionState::Other(0),
         })
     }
 
@@ -136,9 +136,9 @@ impl DomainDir {
     fn write_version(&self, text: &str) -> Result<(), Error> {
         let path = self.version_path();
         let failed = |e| files::io_error("cannot write", &path, e);
-        let (file, draft) = Draft::create(self.path(), self.file_mode()).map_err(failed)?;
+        let (file, temp_file) = TempFile::create(self.path(), self.file_mode()).map_err(failed)?;
         files::write_all_at(&file, text.as_bytes(), 0)
-            .and_then(|()| draft.replace(&path))
+            .and_then(|()| temp_file.persist(&path))
             .map_err(failed)
     }
 
@@ -160,17 +160,17 @@ impl DomainDir {
     }
 
     /// Whether some name is held, or it cannot be told.
-    fn somebody_lives(&self) -> bool {
+    fn has_living_node(&self) -> bool {
         let Ok(names) = std::fs::read_dir(self.names()) else { return true };
         // One that is only being drafted has no name yet, and reads the version once it has.
         names
             .flatten()
-            .filter(|entry| !draft::is_draft(entry.file_name().as_encoded_bytes()))
+            .filter(|entry| !temp_file::is_temp_file(entry.file_name().as_encoded_bytes()))
             .any(|entry| presence::is_held(&entry.path()))
     }
 
     /// The error for something of the wrong kind under a name of ours.
-    pub(crate) fn not_a(&self, kind: &str, path: PathBuf) -> Error {
+    pub(crate) fn wrong_kind_error(&self, kind: &str, path: PathBuf) -> Error {
         Error::NoPermission { path, why: format!("it is not a {kind}; remove it or set RNET_DIR") }
     }
 }

@@ -6,7 +6,7 @@
 //! the last reader has closed it, and a process closes its files however it ends. That is a hint,
 //! for somebody else may have opened the FIFO for reading. The truth is the node's lock
 //! ([`presence`](crate::presence)), which the kernel releases microseconds before or after the FIFO: so it is asked
-//! for at the hint, again in steps that double up to [`LAST_STEP`], and then once per [`POLL`],
+//! for at the hint, again in steps that double up to [`MAX_RETRY_DELAY`], and then once per [`POLL_INTERVAL`],
 //! which is also how the end is seen where there is no hint.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,23 +18,23 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::handle::Handle;
+use crate::liveness_handle::LivenessHandle;
 use crate::registry::Registry;
 
 /// How often locks are asked for where nothing hints at anything.
-pub const POLL: Duration = Duration::from_secs(1);
+pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The lock of a node whose FIFO was closed is asked for again after this time, and twice that, …
-const FIRST_STEP: Duration = Duration::from_millis(1);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(1);
 /// … up to this.
-const LAST_STEP: Duration = Duration::from_millis(32);
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(32);
 /// Events that are taken at once; the others follow.
-const AT_ONCE: usize = 64;
+const MAX_EVENTS: usize = 64;
 /// Marks descriptors that are no peer's among the events; numbers of descriptors have 31 bits.
-const LISTENED: u64 = 1 << 63;
+const LISTENED_BIT: u64 = 1 << 63;
 
 /// What has woken a [`Watch`].
 #[derive(Debug, Default)]
-pub struct Woken {
+pub struct WatchEvents {
     /// Peers that have ended, or seem to.
     pub peers: Vec<u64>,
     /// Marks of the other descriptors that are readable.
@@ -56,7 +56,7 @@ struct Watched {
     descriptor: Arc<OwnedFd>,
     peers: BTreeSet<u64>,
     /// Whether it has told of their end, which it does once.
-    told: bool,
+    reported: bool,
 }
 
 /// Waits for the end of peers, and for what else its owner listens to.
@@ -87,7 +87,7 @@ impl Watch {
     /// Wakes for this descriptor, too; with `once`, for the first time only.
     pub fn listen(&self, fd: impl AsFd, mark: u32, once: bool) -> rustix::io::Result<()> {
         let flags = if once { EventFlags::IN | EventFlags::ONESHOT } else { EventFlags::IN };
-        epoll::add(&self.epoll, fd, EventData::new_u64(LISTENED | u64::from(mark)), flags)
+        epoll::add(&self.epoll, fd, EventData::new_u64(LISTENED_BIT | u64::from(mark)), flags)
     }
 
     /// Wakes for this descriptor no more, whoever holds copies of it.
@@ -100,26 +100,26 @@ impl Watch {
     /// A descriptor is taken out of the epoll set explicitly: other nodes of this process, or a forked child, may
     /// hold it for longer.
     pub fn follow(&mut self, registry: &mut Registry) {
-        let moves = registry.take_moves();
-        for (id, handle) in moves.departed {
+        let watch_changes = registry.take_watch_changes();
+        for (id, handle) in watch_changes.departed {
             self.unwatched.remove(&id);
             self.suspects.remove(&id);
             self.forget(id, &handle);
         }
         let mut new = std::mem::take(&mut self.unwatched);
-        new.extend(moves.joined);
+        new.extend(watch_changes.joined);
         for id in new {
             let Some(peer) = registry.peer(id) else { continue };
             let added = match &peer.handle {
-                Handle::Ours => true,
-                Handle::Nothing => false,
-                Handle::Ending => {
+                LivenessHandle::InProcess => true,
+                LivenessHandle::LockOnly => false,
+                LivenessHandle::Exiting => {
                     self.suspect(id);
                     true
                 }
-                Handle::Process(fd) => self.add(fd, id, EventFlags::IN),
+                LivenessHandle::PidFd(fd) => self.add(fd, id, EventFlags::IN),
                 // Its end is an error, which is told of unasked.
-                Handle::Fifo(fd) => self.add(fd, id, EventFlags::empty()),
+                LivenessHandle::Fifo(fd) => self.add(fd, id, EventFlags::empty()),
             };
             if !added {
                 self.unwatched.insert(id);
@@ -128,7 +128,7 @@ impl Watch {
         // Whom the kernel does not watch for us is looked at, and tried to be watched, until it does.
         self.next_poll = match self.next_poll {
             _ if self.unwatched.is_empty() && !registry.needs_polling() => None,
-            None => Some(Instant::now() + POLL),
+            None => Some(Instant::now() + POLL_INTERVAL),
             due => due,
         };
     }
@@ -137,7 +137,7 @@ impl Watch {
         let number = descriptor.as_raw_fd();
         if let Some(watched) = self.watched.get_mut(&number) {
             watched.peers.insert(id);
-            if watched.told {
+            if watched.reported {
                 self.suspect(id);
             }
             return true;
@@ -147,12 +147,12 @@ impl Watch {
         let added = epoll::add(&self.epoll, descriptor, data, flags).is_ok();
         if added {
             let (descriptor, peers) = (descriptor.clone(), BTreeSet::from([id]));
-            self.watched.insert(number, Watched { descriptor, peers, told: false });
+            self.watched.insert(number, Watched { descriptor, peers, reported: false });
         }
         added
     }
 
-    fn forget(&mut self, id: u64, handle: &Handle) {
+    fn forget(&mut self, id: u64, handle: &LivenessHandle) {
         let Some(number) = handle.descriptor().map(|fd| fd.as_raw_fd()) else { return };
         let Some(watched) = self.watched.get_mut(&number) else { return };
         watched.peers.remove(&id);
@@ -163,12 +163,12 @@ impl Watch {
     }
 
     fn suspect(&mut self, id: u64) {
-        let due = Instant::now() + FIRST_STEP;
-        self.suspects.entry(id).or_insert(Suspect { due, step: FIRST_STEP });
+        let due = Instant::now() + MIN_RETRY_DELAY;
+        self.suspects.entry(id).or_insert(Suspect { due, step: MIN_RETRY_DELAY });
     }
 
     /// Sleeps until something has happened, or for `limit`, or until a signal comes.
-    pub fn wait(&mut self, limit: Option<Duration>) -> rustix::io::Result<Woken> {
+    pub fn wait(&mut self, limit: Option<Duration>) -> rustix::io::Result<WatchEvents> {
         let now = Instant::now();
         let due = self.suspects.values().map(|s| s.due).chain(self.next_poll).min();
         let due = due.map(|due| due.saturating_duration_since(now));
@@ -176,31 +176,31 @@ impl Watch {
             tv_sec: time.as_secs() as i64,
             tv_nsec: i64::from(time.subsec_nanos()),
         });
-        let mut events: Vec<Event> = Vec::with_capacity(AT_ONCE);
+        let mut events: Vec<Event> = Vec::with_capacity(MAX_EVENTS);
         let room = rustix::buffer::spare_capacity(&mut events);
         match epoll::wait(&self.epoll, room, wait.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
-        let mut woken = Woken::default();
+        let mut woken = WatchEvents::default();
         for event in &events {
             match event.data.u64() {
-                mark if mark & LISTENED != 0 => woken.listened.push(mark as u32),
+                mark if mark & LISTENED_BIT != 0 => woken.listened.push(mark as u32),
                 number => {
                     let Some(watched) = self.watched.get_mut(&(number as RawFd)) else { continue };
-                    watched.told = true;
+                    watched.reported = true;
                     woken.peers.extend(&watched.peers);
                 }
             }
         }
         // Those that have really ended are forgotten with the next `follow`.
         woken.peers.iter().for_each(|id| self.suspect(*id));
-        self.ask_again(&mut woken);
+        self.retry_suspects(&mut woken);
         Ok(woken)
     }
 
     /// Adds what is due by the clock.
-    fn ask_again(&mut self, woken: &mut Woken) {
+    fn retry_suspects(&mut self, woken: &mut WatchEvents) {
         let now = Instant::now();
         self.suspects.retain(|id, suspect| {
             if suspect.due > now {
@@ -209,10 +209,10 @@ impl Watch {
             woken.peers.push(*id);
             suspect.step *= 2;
             suspect.due = now + suspect.step;
-            suspect.step <= LAST_STEP
+            suspect.step <= MAX_RETRY_DELAY
         });
         if self.next_poll.is_some_and(|due| due <= now) {
-            self.next_poll = Some(now + POLL);
+            self.next_poll = Some(now + POLL_INTERVAL);
             woken.poll = true;
         }
     }
@@ -239,7 +239,7 @@ mod tests {
         registry.refresh().unwrap();
         // It says that it waits for an end, and is of a kind that epoll does not take.
         let plain = std::fs::File::open(node.folder().join("node")).unwrap();
-        let handle = Handle::Process(Arc::new(plain.into()));
+        let handle = LivenessHandle::PidFd(Arc::new(plain.into()));
         registry.set_handle(node.incarnation(), handle);
         assert!(!registry.needs_polling());
         let mut watch = Watch::new().unwrap();

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use rnet_core::{Result, key_name};
-use rnet_shm::state::{Path, Record};
+use rnet_shm::state::{KeyPath, Record};
 
 use super::codec::StateType;
 use super::shared::StateShared;
@@ -32,7 +32,7 @@ pub struct Cell<T> {
     shared: Arc<StateShared>,
     core: Arc<NodeCore>,
     key: Box<str>,
-    path: Path,
+    path: KeyPath,
     record: Record,
     of: PhantomData<fn(T) -> T>,
 }

@@ -5,7 +5,7 @@
 //! durability, and its last will if it is this node's.
 
 use rnet_core::{Error, MAX_TRIES, MAX_VALUE_ITEMS, Result, key_name};
-use rnet_shm::state::{Record, Stored, Write};
+use rnet_shm::state::{Record, StoredValue, Write};
 
 use super::encode::{self, Packed, kind};
 use super::options::Options;
@@ -66,7 +66,7 @@ impl StateShared {
                 Step::Stay(out) => return Ok(out),
                 Step::Write(bytes, out) => (bytes, out),
             };
-            let stored = Stored {
+            let stored = StoredValue {
                 kind: of,
                 type_id: 0,
                 bytes: &bytes,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rnet_core::Result;
 use rnet_node::Extension;
-use rnet_shm::state::Standing;
+use rnet_shm::state::FileStatus;
 
 use crate::shared::StateShared;
 
@@ -21,11 +21,11 @@ impl Extension for StateShared {
     }
 
     fn has_strangers(&self, is_known: &dyn Fn(u64) -> bool) -> bool {
-        self.region().has_strangers(is_known)
+        self.region().has_unknown_owners(is_known)
     }
 
-    fn put_back(&self) -> Result<Standing> {
-        self.region().put_back()
+    fn put_back(&self) -> Result<FileStatus> {
+        self.region().restore_file()
     }
 
     fn stop(&self) {

@@ -56,7 +56,7 @@ pub use hash::Hash;
 pub use message::StateMessage;
 pub use put::Put;
 #[doc(hidden)]
-pub use rnet_shm::state::{Waits, with_waits};
+pub use rnet_shm::state::{BlockingHooks, with_blocking_hooks};
 pub use state::State;
 pub use stream::ChangeStream;
 pub use transaction::{Transaction, TransactionPut};

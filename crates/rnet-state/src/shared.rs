@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Error, Result, key_name};
-use rnet_shm::fork::{ForkGuard, Own};
+use rnet_shm::fork::{ForkGuard, ProcessOwned};
 use rnet_shm::node::OwnNode;
 use rnet_shm::state::{
-    Check, Clock, Follower, Guard, Head, Path, Record, Region, Stored, Will, Write,
+    Check, Clock, Follower, Guard, Head, KeyPath, Record, Region, StoredValue, Will, Write,
 };
 
 use super::durable::{Durable, Folder, Places};
@@ -35,7 +35,7 @@ const MAX_TYPE_ROUNDS: usize = 64;
 /// The state as a node sees it; one for all of its handles.
 pub struct StateShared {
     own: Arc<OwnNode>,
-    pub(crate) region: Own<Region>,
+    pub(crate) region: ProcessOwned<Region>,
     /// Behind the region, whose last wills are written through it.
     durable: Durable,
     clock: Clock,
@@ -80,8 +80,8 @@ impl Prepared<'_> {
         self.will = will.map(<[u8]>::to_vec);
     }
 
-    pub(super) fn stored(&self) -> Stored<'_> {
-        Stored {
+    pub(super) fn stored(&self) -> StoredValue<'_> {
+        StoredValue {
             kind: self.kind,
             type_id: self.type_id,
             bytes: &self.bytes,
@@ -117,7 +117,7 @@ impl StateShared {
         clock: Clock,
         state_dir: Option<PathBuf>,
     ) -> Result<Arc<StateShared>> {
-        let region = Own::new(Region::open_unswept(own, clock.clone())?);
+        let region = ProcessOwned::new(Region::open_unswept(own, clock.clone())?);
         let folder = Folder::of(own.domain(), &Places::from_env(state_dir));
         let durable = Durable::open(&region, own.domain(), folder)?;
         // The last wills of the dead may be durable.
@@ -163,7 +163,7 @@ impl StateShared {
     }
 
     pub(super) fn revision(&self) -> u64 {
-        if self.fork_guard().is_parents() { 0 } else { self.region.revision() }
+        if self.fork_guard().is_from_parent() { 0 } else { self.region.revision() }
     }
 
     pub(super) fn follow(&self, after: u64) -> Result<Follower> {
@@ -190,7 +190,7 @@ impl StateShared {
 
     /// As [`StateShared::read_into`], of a key whose path was found before.
     #[inline]
-    pub(super) fn read_at(&self, path: &Path, record: &mut Record) -> Result<bool> {
+    pub(super) fn read_at(&self, path: &KeyPath, record: &mut Record) -> Result<bool> {
         self.check_fork()?;
         self.region.get_at(path, record)
     }
@@ -234,7 +234,7 @@ impl StateShared {
     pub(super) fn records_with_over(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
         self.check_fork()?;
         let mut records = Vec::new();
-        let revision = self.region.visit_with_over(prefix.bytes(), &mut |record| {
+        let revision = self.region.visit_with_expired(prefix.bytes(), &mut |record| {
             if prefix.matches(record.key()) {
                 records.push(record.clone());
             }
@@ -406,7 +406,7 @@ impl StateShared {
             let key = format!("{DISK_REPORTS}/{at:020}");
             let bytes = report.as_bytes();
             let value =
-                Stored { kind: kind::STR, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
+                StoredValue { kind: kind::STR, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
             let write = Write { key: &key, value: Some(value), expect: None, durable: Some(false) };
             // Without room for it, there is none to tell.
             let _ = self.region.commit(&[write], &[], &mut |_, _| Ok(()));
@@ -436,11 +436,11 @@ impl StateShared {
     /// Whether a key of which a watch knows that its time is over has still that revision. If it has not, or
     /// is deleted now because its time is over, the journal tells.
     pub(super) fn is_over_untold(&self, key: &str, revision: u64) -> Result<bool> {
-        if self.region.end(key, revision) {
+        if self.region.delete_expired(key, revision) {
             return Ok(false);
         }
         let mut record = Record::default();
-        Ok(self.region.get_with_over(key, &mut record)? && record.revision == revision)
+        Ok(self.region.get_with_expired(key, &mut record)? && record.revision == revision)
     }
 
     /// Writes one key without looking at its type: the caller has read it at the revision that it expects.
@@ -457,7 +457,7 @@ impl StateShared {
         expect: Option<u64>,
     ) -> Result<u64> {
         self.check_fork()?;
-        let value = Stored { kind: of, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
+        let value = StoredValue { kind: of, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
         let write = Write { key, value: Some(value), expect, durable: None };
         let mut clash = None;
         let done = self.commit_to_region(&[write], &[], &mut |_, head| match head {

@@ -10,7 +10,7 @@ use rnet_core::{
     Error, Field, MAX_META_LEN_BYTES, MAX_SCHEMA_LEN_BYTES, Result, TypeDesc, fnv1a_64,
 };
 use rnet_schema::Schema;
-use rnet_shm::state::{Record, Region, Stored, Write};
+use rnet_shm::state::{Record, Region, StoredValue, Write};
 
 use super::encode::kind;
 use rnet_node::MessageType;
@@ -139,7 +139,7 @@ fn keep(
 ) -> Result<bool> {
     let key = key_of(number);
     let bytes = description.told.as_slice();
-    let stored = Stored { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
+    let stored = StoredValue { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
     // Twice, because another node may put it there in between.
     for _ in 0..2 {
         let mut expect = 0;

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_shm::bell::{Bells, MAX_SLEEP, Waiter, Woken};
-use rnet_shm::fork::Own;
-use rnet_shm::state::{Follower, Next, Record};
+use rnet_shm::bell::{Bells, MAX_SLEEP, Waiter, WakeReason};
+use rnet_shm::fork::ProcessOwned;
+use rnet_shm::state::{Follower, NextChange, Record};
 use rnet_shm::{clock, cpu};
 
 use super::entry::Change;
@@ -69,7 +69,7 @@ fn is_over(expires_boot_ns: u64, now: u64) -> bool {
 pub(super) struct WatchCore {
     pub(super) shared: Arc<StateShared>,
     pub(super) prefix: Prefix,
-    follower: Own<Follower>,
+    follower: ProcessOwned<Follower>,
     /// What is to be told before anything that follows; no more than one for each key.
     ahead: VecDeque<Ahead>,
     seen: BTreeMap<Box<str>, Seen>,
@@ -116,7 +116,7 @@ impl WatchCore {
         let (revision, mut records) = shared.records_with_over(&prefix)?;
         let now = shared.now();
         records.sort_unstable_by(|a, b| a.key().cmp(b.key()));
-        let follower = Own::new(shared.follow(revision)?);
+        let follower = ProcessOwned::new(shared.follow(revision)?);
         let mut seen = BTreeMap::new();
         let mut ahead = VecDeque::new();
         for record in records {
@@ -128,7 +128,7 @@ impl WatchCore {
             }
         }
         let bells = shared.own().bells();
-        let bell = bells.allot();
+        let bell = bells.allocate();
         Ok(WatchCore {
             shared: shared.clone(),
             prefix,
@@ -175,7 +175,7 @@ impl WatchCore {
             }
             let mut record = std::mem::take(&mut self.record);
             let next = self.follower.next(self.prefix.bytes(), &mut record);
-            let is_new = next == Next::Change && self.is_new(&record);
+            let is_new = next == NextChange::Change && self.is_new(&record);
             let told = is_new.then(|| {
                 let skipped = self.skipped(&record);
                 self.tell(&record, false, skipped)
@@ -183,10 +183,10 @@ impl WatchCore {
             self.record = record;
             match (next, told) {
                 (_, Some(change)) => return Ok(Some(change)),
-                (Next::Change, None) => {}
-                (Next::Nothing, None) if self.end_times() => {}
-                (Next::Nothing, None) => return Ok(None),
-                (Next::Behind, None) => self.catch_up()?,
+                (NextChange::Change, None) => {}
+                (NextChange::Nothing, None) if self.end_times() => {}
+                (NextChange::Nothing, None) => return Ok(None),
+                (NextChange::Behind, None) => self.catch_up()?,
             }
         }
     }
@@ -266,7 +266,7 @@ impl WatchCore {
         let known = self.follower.known();
         let (revision, mut records) = self.shared.records_with_over(&self.prefix)?;
         let now = self.shared.now();
-        self.follower.go_on_from(revision);
+        self.follower.resume_after(revision);
         records.sort_unstable_by_key(|record| record.revision);
         let mut gone: BTreeMap<Box<str>, Seen> = self.seen.clone();
         let (mut ahead, mut over) = (VecDeque::new(), Vec::new());
@@ -338,8 +338,8 @@ impl WatchCore {
         Some((sent_ns, came.wrapping_sub(std::mem::replace(before, came))))
     }
 
-    pub(super) fn is_parents(&self) -> bool {
-        self.shared.fork_guard().is_parents()
+    pub(super) fn is_from_parent(&self) -> bool {
+        self.shared.fork_guard().is_from_parent()
     }
 
     pub(super) fn set_bell(&self, bell: u64) {
@@ -350,7 +350,7 @@ impl WatchCore {
 
 impl Awaited for WatchCore {
     fn is_ready(&self) -> bool {
-        !self.ahead.is_empty() || self.follower.may_have() || self.sleep_limit().is_zero()
+        !self.ahead.is_empty() || self.follower.has_unread() || self.sleep_limit().is_zero()
     }
     fn must_stop(&self) -> bool {
         self.waiting.must_stop()
@@ -367,7 +367,7 @@ impl Awaited for WatchCore {
     fn before_sleep(&self) {
         self.follower.before_sleep();
     }
-    fn after_sleep(&self, _woken: Woken, _limit: Duration) {
+    fn after_sleep(&self, _woken: WakeReason, _limit: Duration) {
         self.follower.after_sleep();
     }
 }
@@ -456,7 +456,7 @@ impl Watch {
             // A wait set may have had it before.
             self.watch.set_bell(self.watch.bell);
             // As who waits for urgent messages: somebody who computes is not to hold a change up.
-            self.pace.keep_short_slice(cpu::For::Urgent);
+            self.pace.keep_short_slice(cpu::SliceLen::Urgent);
             let each = |look: &mut dyn FnMut(&dyn Awaited)| look(&self.watch);
             let Watch { waiter, pace, interruptible, .. } = self;
             if !pace.wait_until(waiter, Wait::Adaptive, until, *interruptible, each)? {

@@ -77,7 +77,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
             self.failed = result.is_err();
             // One that panics is dropped by the dispatch thread, with its watch.
             (self.callback)(result);
-            if self.failed || self.watch.is_parents() {
+            if self.failed || self.watch.is_from_parent() {
                 return false;
             }
         }
@@ -116,7 +116,7 @@ impl WatchHandle {
         let (id, over, failed, told) = (core.state.next_task(), false, false, 0);
         let task =
             CallbackTask { id, watch, callback, over, failed, cancelled: cancelled.clone(), told };
-        if core.state.fork_guard().is_parents() {
+        if core.state.fork_guard().is_from_parent() {
             // No thread is here to run it, and what it holds is the parent's.
             std::mem::forget(task);
         } else {
@@ -128,7 +128,7 @@ impl WatchHandle {
     /// Why the callback is not called: its thread cannot be started; the start is retried once a second. Normally
     /// `None`.
     pub fn error(&self) -> Option<Error> {
-        let core = self.core.as_ref().filter(|core| !core.state.fork_guard().is_parents())?;
+        let core = self.core.as_ref().filter(|core| !core.state.fork_guard().is_from_parent())?;
         core.state.dispatch_error()
     }
 
@@ -140,7 +140,7 @@ impl WatchHandle {
 
 impl Drop for WatchHandle {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_parents()) {
+        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_from_parent()) {
             self.cancelled.store(true, Ordering::Release);
             core.state.end_task(self.id);
         }

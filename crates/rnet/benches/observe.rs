@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Domain, Observer, Seen};
+use rnet::inspect::{Domain, Observer, Observation};
 use rnet::{Node, PublisherOptions};
 
 const TOTAL: usize = 4 << 30;
@@ -27,7 +27,7 @@ fn main() {
         for _ in 0..rounds {
             (0..burst).for_each(|_| publisher.send(&message).expect("it is sent"));
             let began = Instant::now();
-            while let Seen::Message(_) = observer.poll(&mut bytes) {
+            while let Observation::Message(_) = observer.poll(&mut bytes) {
                 taken += bytes.len();
             }
             took += began.elapsed();

@@ -9,7 +9,7 @@ use rnet_node::awaited::Awaited;
 use rnet_node::core::NodeState;
 use rnet_node::interrupt::Waiting;
 use rnet_node::sync::lock;
-use rnet_shm::bell::Woken;
+use rnet_shm::bell::WakeReason;
 use rnet_shm::fork::ForkGuard;
 
 use crate::state::{Change, Watch};
@@ -146,7 +146,7 @@ impl<W: Waitable> Attached<W> {
         if let Some(member) = &self.member {
             lock(&self.members.list).retain(|(id, _)| *id != self.id);
             // The thread that sleeps will not find it any more.
-            lock(member).awaited().after_sleep(Woken::Look, std::time::Duration::ZERO);
+            lock(member).awaited().after_sleep(WakeReason::Ready, std::time::Duration::ZERO);
             self.members.waiting.ring();
         }
     }
@@ -198,7 +198,7 @@ impl Attached<Rate> {
 
 impl<W: Waitable> Drop for Attached<W> {
     fn drop(&mut self) {
-        if !self.members.fork_guard.is_parents() {
+        if !self.members.fork_guard.is_from_parent() {
             self.remove();
         }
     }

@@ -129,7 +129,7 @@ where
         }
         // One that panics is dropped by the dispatch thread, with its subscription.
         (self.callback)(result);
-        if self.receiver.is_parents() {
+        if self.receiver.is_from_parent() {
             return Step::End(true);
         }
         if ATTENTIVE && let Some(trace) = trace {
@@ -162,7 +162,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         callback: impl FnMut(Result<Sample<'_, T>>) + Send + 'static,
     ) -> Subscription {
         let (mut receiver, core, held) = self.into_parts();
-        let forked = receiver.is_parents();
+        let forked = receiver.is_from_parent();
         let (id, topic) = (core.state.next_task(), receiver.topic().clone());
         let (file, state) = (receiver.file().clone(), receiver.state.clone());
         if !forked {

@@ -20,7 +20,7 @@ use rnet_core::{
     Behind, Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc,
     limits::MAX_CHUNKS_PER_CHANNEL,
 };
-pub use rnet_shm::barrier::is_offered as membarrier_is_offered;
+pub use rnet_shm::barrier::is_supported as membarrier_is_offered;
 use rnet_shm::deaths;
 pub use rnet_shm::domain::{DEFAULT_BASE, default_base};
 use rnet_shm::domain::{DomainConfig, DomainDir};
@@ -28,17 +28,17 @@ use rnet_shm::domain::{DomainConfig, DomainDir};
 pub use rnet_shm::node::StopRequest;
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::node::{NodeMeta, pid_namespace};
-pub use rnet_shm::observe::{Missed, MissedCause, MissedCounts, Observer, Seen};
+pub use rnet_shm::observe::{MissedMessages, MissedCause, MissedCounts, Observer, Observation};
 use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
 use rnet_shm::registry::{Changes, Registry};
 use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, READERS_IN_CONTROL, ReaderSlot};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST, TailLine};
-use rnet_shm::subscription::{LinkPart, PeerSubscription};
-pub use rnet_shm::taken::Stamp;
+use rnet_shm::subscription::{LinkRole, PeerSubscription};
+pub use rnet_shm::received::Stamp;
 use serde::{Serialize, Serializer};
 
 pub use follow::{Follow, FollowEvent, Heard, Passed, Unheard, UnheardCause};
-pub use give_way::{Ordinary, Way, give_way};
+pub use give_way::{NormalPriority, PriorityChange, lower_priority};
 pub use location::Location;
 pub use lookout::Lookout;
 pub use pair::Pair;
@@ -53,7 +53,7 @@ pub use types::{TypeChange, TypeComparison, compare_types};
 /// The self-descriptions of the observers in this domain directory, as set by [`Follow::tell`]. They come from other
 /// processes: do not trust them.
 pub fn told_by_observers(domain: &Path) -> Vec<String> {
-    rnet_shm::observers::told(domain).into_iter().map(|(_, text)| text).collect()
+    rnet_shm::observers::read_statuses(domain).into_iter().map(|(_, text)| text).collect()
 }
 
 /// A domain, seen from outside.
@@ -63,7 +63,7 @@ pub fn told_by_observers(domain: &Path) -> Vec<String> {
 /// # let dir = std::env::temp_dir();
 /// # let domain = format!("domain{}", std::process::id());
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
-/// use rnet::inspect::{Domain, Observer, Seen};
+/// use rnet::inspect::{Domain, Observer, Observation};
 ///
 /// let mut angles = node.publisher::<[u8]>("/angles")?;
 /// # let (dir, id) = (std::env::temp_dir(), node.domain().to_owned());
@@ -77,7 +77,7 @@ pub fn told_by_observers(domain: &Path) -> Vec<String> {
 /// let mut observer = Observer::open(found.path.clone(), found.id, false)?;
 /// angles.send(b"0.25")?;
 /// let mut bytes = Vec::new();
-/// assert!(matches!(observer.poll(&mut bytes), Seen::Message(_)));
+/// assert!(matches!(observer.poll(&mut bytes), Observation::Message(_)));
 /// assert_eq!(bytes, b"0.25");
 /// # drop(angles);
 /// # let path = node.domain_path().to_owned();
@@ -373,7 +373,7 @@ impl Domain {
         }
         let Some(registry) = &mut self.registry else { return Ok(Changes::default()) };
         let done = registry.refresh();
-        registry.take_left().sweep();
+        registry.take_dead_folders().sweep();
         match done {
             Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
                 // Somebody removed the directory: as if nobody had ever joined.
@@ -499,8 +499,8 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
     let admitted: Vec<Admitted> = entries.filter_map(admitted).collect();
     let leased = peer.meta.qos.liveliness.lease().is_some();
     let now_ns = crate::now_ns();
-    let last_sign_ns =
-        leased.then(|| peer.map().map(|map| map.last_sign_ns(now_ns))).transpose()?;
+    let last_alive_ns =
+        leased.then(|| peer.map().map(|map| map.last_alive_ns(now_ns))).transpose()?;
     let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);
     let pool = if pool_chunks == 0 { 0 } else { flow(offset_of!(FlowLine, pool_bytes)) };
     Ok(PublisherInfo {
@@ -522,7 +522,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         detached: flow(offset_of!(FlowLine, detached)),
         known_lost: std::array::from_fn(|at| word(&page, known_lost + at * 8)).into(),
         deadline_missed: flow(offset_of!(FlowLine, deadline_missed)),
-        silent_ns: last_sign_ns.map(|last_ns| now_ns - last_ns),
+        silent_ns: last_alive_ns.map(|last_ns| now_ns - last_ns),
         last_will_len: peer.meta.will.then(|| peer.map()).transpose()?.and_then(|m| m.will_len()),
         memory_bytes: flow(offset_of!(FlowLine, log_bytes)).saturating_add(pool),
         path: path.to_owned(),
@@ -541,7 +541,7 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
         via: peer.meta.proxy.is_some().then(|| node.to_owned()),
         ends: if peer.meta.proxy.is_some() { entry.ends } else { 1 },
         forwards: match peer.meta.link {
-            Some(LinkPart::Forwards(publisher)) => Some(publisher),
+            Some(LinkRole::Forwards(publisher)) => Some(publisher),
             _ => None,
         },
         type_desc: peer.meta.type_desc.clone(),

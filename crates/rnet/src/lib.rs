@@ -166,8 +166,8 @@ pub mod cpu {
 /// leaves for the next one. `inspect::Location::role` opens a role.
 #[doc(hidden)]
 pub mod role {
-    pub use rnet_shm::role::{Held, Role};
-    pub use rnet_shm::words::{Mark, Words};
+    pub use rnet_shm::role::{HeldRole, Role};
+    pub use rnet_shm::word_file::{Checkpoint, WordFile};
 }
 
 #[doc(hidden)]
@@ -178,7 +178,7 @@ pub use link_start::{configured_by as link_asked_by, program as link_program};
 
 /// Checks for objects that a forked child must not use or drop; for bindings.
 pub mod fork {
-    pub use rnet_shm::fork::{ForkGuard, Own};
+    pub use rnet_shm::fork::{ForkGuard, ProcessOwned};
 }
 
 /// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps.

@@ -244,7 +244,7 @@ impl Shared {
 
     fn log(&self, level: LogLevel, text: impl Display, file: &str, line: u32, to_stderr: bool) {
         // In a forked child another thread may have held a lock; the topic is the parent's.
-        if self.core.state.fork_guard().is_parents() {
+        if self.core.state.fork_guard().is_from_parent() {
             let text = cut(text.to_string());
             return print(level, self.name(), &text);
         }
@@ -334,7 +334,7 @@ impl Outlet {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if !self.core.state.fork_guard().is_parents() {
+        if !self.core.state.fork_guard().is_from_parent() {
             let held = lock(&self.limiter).all();
             self.report(held, true);
         }

@@ -246,7 +246,7 @@ impl Node {
     /// Nodes of other hosts are reported as `@host/node`. They also count as died when their host is not reachable.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
         // In a forked child there is no thread to call it.
-        if self.core.state.fork_guard().is_parents() {
+        if self.core.state.fork_guard().is_from_parent() {
             return;
         }
         self.core.state.watchers.add(Box::new(callback));
@@ -389,7 +389,7 @@ impl NodeBuilder {
     /// For the command line: the node is one of a tool, and may take the places that are kept for these.
     #[doc(hidden)]
     pub fn tool(mut self) -> Self {
-        self.settings.language = rnet_shm::registry::TOOL.to_owned();
+        self.settings.language = rnet_shm::registry::TOOL_LANGUAGE.to_owned();
         self
     }
 
@@ -412,7 +412,7 @@ impl NodeBuilder {
         let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
         let level = log::level_of_environment()?;
         let core = self.settings.open()?;
-        if language != rnet_shm::registry::TOOL {
+        if language != rnet_shm::registry::TOOL_LANGUAGE {
             Asked { domain, dir, group, programs: self.programs }.keep_link(&core.state);
         }
         if core.state.time.is_simulated() {

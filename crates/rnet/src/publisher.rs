@@ -12,7 +12,7 @@ use rnet_node::match_event::PublisherState;
 use rnet_node::options::deadline;
 use rnet_node::types;
 use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::publisher::{Loaned, PublisherMeta, Writer};
+use rnet_shm::publisher::{WriterLoan, PublisherMeta, Writer};
 
 use crate::{
     DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,
@@ -271,7 +271,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// How many subscribers are served now.
     pub fn subscriber_count(&self) -> usize {
-        if self.writer.fork_guard().is_parents() {
+        if self.writer.fork_guard().is_from_parent() {
             return 0;
         }
         self.state.count(self.writer.reader_table())
@@ -279,7 +279,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// The subscribers that are served now.
     pub fn subscribers(&self) -> Vec<PeerInfo> {
-        if self.writer.fork_guard().is_parents() {
+        if self.writer.fork_guard().is_from_parent() {
             return Vec::new();
         }
         let readers = self.writer.reader_table().readers();
@@ -288,7 +288,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// Errors of subscribers that did not fit (types or quality of service), oldest first.
     pub fn incompatible(&self) -> Vec<Error> {
-        if self.writer.fork_guard().is_parents() {
+        if self.writer.fork_guard().is_from_parent() {
             return Vec::new();
         }
         self.state.lock().incompatible.clone()
@@ -329,7 +329,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if self.writer.fork_guard().is_parents() {
+        if self.writer.fork_guard().is_from_parent() {
             return;
         }
         self.state.hooks.add(Box::new(callback));
@@ -357,7 +357,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// Calls `callback` when a deadline period passes without a message, on the node's bulk dispatch thread. The first
     /// period starts with the first message.
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        if !self.writer.fork_guard().is_parents() {
+        if !self.writer.fork_guard().is_from_parent() {
             self.state.deadlines.add(Box::new(callback));
         }
     }
@@ -415,7 +415,7 @@ impl Publisher<[u8]> {
     ///
     /// They stay where they are until the loan is returned.
     pub fn loaned<'a>(&'a mut self, loan: &'a mut OwnedLoan) -> &'a mut [u8] {
-        if loan.publisher == self.id { self.writer.loaned(&mut loan.loan) } else { &mut [] }
+        if loan.publisher == self.id { self.writer.loan_bytes_mut(&mut loan.loan) } else { &mut [] }
     }
 
     /// Sends a loan. On error it comes back, its content intact.
@@ -427,7 +427,7 @@ impl Publisher<[u8]> {
     fn send_loan_by(
         &mut self,
         loan: OwnedLoan,
-        send: impl FnOnce(&mut Writer, Loaned) -> Result<(), (Loaned, Error)>,
+        send: impl FnOnce(&mut Writer, WriterLoan) -> Result<(), (WriterLoan, Error)>,
     ) -> Result<(), (OwnedLoan, Error)> {
         if loan.publisher != self.id {
             let what = format!("loan on {}", self.topic);
@@ -462,7 +462,7 @@ fn wrong_len(topic: &str, len: usize, fixed: usize) -> Error {
 
 impl<T: Message + ?Sized> Drop for Publisher<T> {
     fn drop(&mut self) {
-        if self.writer.fork_guard().is_parents() {
+        if self.writer.fork_guard().is_from_parent() {
             return;
         }
         self.writer.drop_will();
@@ -480,7 +480,7 @@ rnet_node::debug_by!(
 #[must_use = "the memory stays on loan until its publisher sends or drops the loan"]
 pub struct OwnedLoan {
     publisher: u64,
-    loan: Loaned,
+    loan: WriterLoan,
 }
 
 /// Memory lent by [`Publisher::loan`]. Dropped without [`Loan::send`], nothing is sent.
@@ -488,7 +488,7 @@ pub struct OwnedLoan {
 /// The bytes are those of an earlier message until they are written.
 pub struct Loan<'a> {
     writer: &'a mut Writer,
-    loan: Option<Loaned>,
+    loan: Option<WriterLoan>,
     /// Length that the message must have, from its type, and the topic.
     exact: Option<(usize, &'a str)>,
 }
@@ -507,7 +507,7 @@ impl<'a> Loan<'a> {
     #[inline]
     fn send_by(
         mut self,
-        send: impl FnOnce(&mut Writer, Loaned) -> Result<(), (Loaned, Error)>,
+        send: impl FnOnce(&mut Writer, WriterLoan) -> Result<(), (WriterLoan, Error)>,
     ) -> Result<(), (Loan<'a>, Error)> {
         if let Some((exact, topic)) = self.exact.filter(|(exact, _)| *exact != self.len()) {
             let error = wrong_len(topic, self.len(), exact);
@@ -535,7 +535,7 @@ impl std::ops::Deref for Loan<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         match &self.loan {
-            Some(loan) => self.writer.loaned_ref(loan),
+            Some(loan) => self.writer.loan_bytes(loan),
             None => &[],
         }
     }
@@ -544,7 +544,7 @@ impl std::ops::Deref for Loan<'_> {
 impl std::ops::DerefMut for Loan<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.loan {
-            Some(loan) => self.writer.loaned(loan),
+            Some(loan) => self.writer.loan_bytes_mut(loan),
             None => &mut [],
         }
     }
@@ -560,7 +560,7 @@ impl Drop for Loan<'_> {
 
 impl std::fmt::Debug for Loan<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Loan({} bytes)", self.loan.as_ref().map_or(0, Loaned::len))
+        write!(f, "Loan({} bytes)", self.loan.as_ref().map_or(0, WriterLoan::len))
     }
 }
 

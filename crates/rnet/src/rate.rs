@@ -10,7 +10,7 @@ use rnet_node::core::NodeState;
 use rnet_node::member::Member;
 use rnet_node::node_time::NodeTime;
 use rnet_node::schedule::{Schedule, Tick};
-use rnet_shm::bell::{Bells, Woken};
+use rnet_shm::bell::{Bells, WakeReason};
 
 /// Keeps a loop at a rate: [`Rate::sleep`] returns at multiples of the period, however long the loop took.
 ///
@@ -163,7 +163,7 @@ impl Awaited for Rate {
     fn before_sleep(&self) {
         self.bell.iter().for_each(|(bells, bell)| self.time.before_sleep(bells, *bell));
     }
-    fn after_sleep(&self, _woken: Woken, _limit: Duration) {
+    fn after_sleep(&self, _woken: WakeReason, _limit: Duration) {
         self.bell.iter().for_each(|(bells, bell)| self.time.after_sleep(bells, *bell));
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use rnet_shm::channel::Taken;
-use rnet_shm::taken::{Payload, Stamp};
+use rnet_shm::channel::ReceivedMessage;
+use rnet_shm::received::{Payload, Stamp};
 
 use crate::Message;
 use rnet_core::{Meta, Origin, Result, TypeDesc};
@@ -39,7 +39,7 @@ use rnet_schema::Schema;
 /// # Ok(()) }
 /// ```
 pub struct Sample<'a, T: Message + ?Sized> {
-    pub(crate) taken: Taken<'a>,
+    pub(crate) taken: ReceivedMessage<'a>,
     /// What was decoded of it.
     pub(crate) held: &'a mut T::Held,
 }
@@ -93,7 +93,7 @@ impl<T: Message + ?Sized> Sample<'_, T> {
     /// whose callbacks wait for their interpreter.
     #[doc(hidden)]
     pub fn expire(&self) -> bool {
-        self.taken.channel().expire(self.taken.stamp().sent_ns)
+        self.taken.channel().count_if_expired(self.taken.stamp().sent_ns)
     }
 
     /// Whether it has metadata; for programs that forward messages between hosts.

@@ -13,7 +13,7 @@ use rnet_node::node_time::NodeTime;
 use rnet_node::receiver::Receiver;
 use rnet_node::sync::{join, lock};
 use rnet_node::{Extension, Interrupter, NodeCore};
-use rnet_shm::state::Standing;
+use rnet_shm::state::FileStatus;
 use rnet_shm::thread::spawn;
 
 use crate::SubscriberOptions;
@@ -63,7 +63,7 @@ impl SimClock {
 
     fn run(&self, Reader { mut receiver, mut held }: Reader) {
         let mut leader = None;
-        while !self.stop.load(Ordering::Acquire) && !receiver.is_parents() {
+        while !self.stop.load(Ordering::Acquire) && !receiver.is_from_parent() {
             // What happens to a publisher is counted, and shown by the tools.
             let Ok(Some(at)) = receiver.receive(None) else { continue };
             // Two that publish it would have time go back and forth: the first one is followed for as long as it
@@ -105,8 +105,8 @@ impl Extension for SimClock {
         false
     }
 
-    fn put_back(&self) -> Result<Standing> {
-        Ok(Standing::InPlace)
+    fn put_back(&self) -> Result<FileStatus> {
+        Ok(FileStatus::InPlace)
     }
 
     fn stop(&self) {

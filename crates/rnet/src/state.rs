@@ -35,4 +35,4 @@ pub use rnet_state::{
     StateMessage, StateType, Transaction, TransactionPut, Value, Watch, WatchHandle,
 };
 #[doc(hidden)]
-pub use rnet_state::{Waits, with_waits};
+pub use rnet_state::{BlockingHooks, with_blocking_hooks};

@@ -171,7 +171,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
         for (_, publisher) in found.drain(..) {
             if let Some(at) = self.receiver.place_of(publisher) {
-                self.receiver.channels[at].pass_over();
+                self.receiver.channels[at].skip_withheld();
             }
         }
         self.receiver.found = found;
@@ -296,7 +296,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// How many publishers serve this subscriber now.
     pub fn publisher_count(&mut self) -> usize {
-        if self.receiver.is_parents() {
+        if self.receiver.is_from_parent() {
             return 0;
         }
         self.receiver.count_publishers()
@@ -349,7 +349,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if self.receiver.is_parents() {
+        if self.receiver.is_from_parent() {
             return;
         }
         let callback: MatchCallback = Box::new(callback);
@@ -470,10 +470,10 @@ pub struct Faults {
 impl Faults {
     /// Counts a message of `publisher` and makes the error of it.
     pub fn malformed(&self, publisher: u64, why: String) -> Error {
-        if let Some(file) = self.file.upgrade().filter(|file| !file.fork_guard().is_parents()) {
+        if let Some(file) = self.file.upgrade().filter(|file| !file.fork_guard().is_from_parent()) {
             file.count_malformed(publisher);
         }
-        let core = self.core.upgrade().filter(|core| !core.state.fork_guard().is_parents());
+        let core = self.core.upgrade().filter(|core| !core.state.fork_guard().is_from_parent());
         let node = core.and_then(|core| core.state.matching().node_of(publisher));
         let publisher_node = node.unwrap_or_else(|| "a node that is gone".to_owned());
         Error::Malformed { topic: self.topic.clone(), publisher_node, why }

@@ -135,7 +135,7 @@ impl WaitSet {
         others: impl Fn() -> bool,
     ) -> bool {
         if !first.receiver.is_ready_before_wait() {
-            self.pace.keep_short_slice(cpu::For::Bulk);
+            self.pace.keep_short_slice(cpu::SliceLen::Bulk);
         }
         let (first, waiting) = (&first.receiver, &self.members);
         let other = || first.is_ready() || others() || waiting.must_stop();
@@ -192,7 +192,7 @@ impl WaitSet {
         named.iter_mut().try_for_each(|one| self.members.wake_by(*one))?;
         if self.wait == Wait::Adaptive {
             // As a subscriber that waits by itself.
-            self.pace.keep_short_slice(cpu::For::Bulk);
+            self.pace.keep_short_slice(cpu::SliceLen::Bulk);
         }
         loop {
             let mut any = false;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rnet::LossCounts;
-use rnet::inspect::{Observer, PublisherInfo, Seen, Snapshot, SubscriptionInfo};
+use rnet::inspect::{Observer, PublisherInfo, Observation, Snapshot, SubscriptionInfo};
 use serde_json::{Value, json};
 
 use crate::rates::{add, channels, is_sampler, latency_us};
@@ -138,8 +138,8 @@ impl Sender {
         let (mut bytes, mut newest) = (Vec::new(), None);
         loop {
             let next = match log.poll(&mut bytes) {
-                Seen::Message(stamp) => stamp.seq + 1,
-                Seen::Missed(missed) => missed.first_seq + missed.count,
+                Observation::Message(stamp) => stamp.seq + 1,
+                Observation::Missed(missed) => missed.first_seq + missed.count,
                 _ => break,
             };
             self.info.sent = self.info.sent.max(next);

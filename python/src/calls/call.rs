@@ -12,7 +12,7 @@ use super::caller::Begun;
 use super::client::ClientCore;
 use super::decoded;
 use crate::errors::{OrRaise, raise};
-use crate::fork::Own;
+use crate::fork::ProcessOwned;
 use crate::held::{Held, Side};
 use crate::release::release;
 use crate::shared::NodeShared;
@@ -43,20 +43,20 @@ impl CallCore {
 
     /// Why there is nothing to be had any more; `None` where it came to its end.
     fn over(&self) -> Option<Error> {
-        match self.held.is_parents() {
+        match self.held.is_from_parent() {
             true => Some(self.held.closed_error()),
             false => self.ended.get().cloned(),
         }
     }
 
     fn cancel(&self) {
-        if !self.held.is_parents() {
+        if !self.held.is_from_parent() {
             let (topic, reason) = (self.client.name.clone(), CancelReason::Caller);
             self.close(Error::Cancelled { topic, reason });
         }
     }
 
-    fn finish(&self) -> Option<Own<Arc<Pending<[u8]>>>> {
+    fn finish(&self) -> Option<ProcessOwned<Arc<Pending<[u8]>>>> {
         self.client.leave(self);
         self.held.take()
     }

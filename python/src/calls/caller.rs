@@ -40,7 +40,7 @@ impl<Client: Send, Codecs> Caller<Client, Codecs> {
     }
 
     pub(super) fn leave<B>(&self, begun: &B) {
-        if !self.held.is_parents() {
+        if !self.held.is_from_parent() {
             lock(&self.begun).remove(&std::ptr::from_ref(begun).addr());
         }
     }
@@ -48,7 +48,7 @@ impl<Client: Send, Codecs> Caller<Client, Codecs> {
 
 impl<Client: Send, Codecs: Send + Sync> Member for Caller<Client, Codecs> {
     fn close(&self) {
-        if self.held.is_parents() {
+        if self.held.is_from_parent() {
             return;
         }
         self.held.close();

@@ -14,7 +14,7 @@ use super::caller::Begun;
 use super::{decoded, limit};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
-use crate::fork::Own;
+use crate::fork::ProcessOwned;
 use crate::held::{Held, Side};
 use crate::release::release;
 use crate::shared::NodeShared;
@@ -74,7 +74,7 @@ impl GoalCore {
     /// # Errors
     /// As there.
     fn result(&self, slice: Duration) -> Outcome {
-        if let Some(outcome) = self.outcome.get().filter(|_| !self.held.is_parents()) {
+        if let Some(outcome) = self.outcome.get().filter(|_| !self.held.is_from_parent()) {
             return outcome.clone();
         }
         let closed = |error| self.ended.get().cloned().unwrap_or(error);
@@ -95,7 +95,7 @@ impl GoalCore {
         }
     }
 
-    fn finish(&self) -> Option<Own<Arc<Inner>>> {
+    fn finish(&self) -> Option<ProcessOwned<Arc<Inner>>> {
         self.client.leave(self);
         self.held.take()
     }
@@ -103,7 +103,7 @@ impl GoalCore {
 
 impl Begun for GoalCore {
     fn close(&self, error: Error) {
-        if self.held.is_parents() {
+        if self.held.is_from_parent() {
             return;
         }
         let _ = self.ended.set(error);
@@ -232,7 +232,7 @@ impl Goal {
     /// Whether the outcome was received: the result, or the error.
     #[getter]
     fn done(&self) -> bool {
-        self.core.held.is_parents() || self.core.done.load(Ordering::Relaxed)
+        self.core.held.is_from_parent() || self.core.done.load(Ordering::Relaxed)
     }
 
     fn __await__(slf: Py<Self>) -> Next {

@@ -93,7 +93,7 @@ impl Member for PullerCore {
             // Another thread may hold it, too, while it waits.
             puller.close();
         }
-        if !self.held.is_parents() {
+        if !self.held.is_from_parent() {
             self.line.waiters.wake_all();
         }
     }
@@ -256,7 +256,7 @@ impl Job {
     /// the worker is closing.
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
-        self.held.is_parents() || py.detach(|| self.context.is_cancelled())
+        self.held.is_from_parent() || py.detach(|| self.context.is_cancelled())
     }
 
     /// Whether the job was acknowledged or has failed.

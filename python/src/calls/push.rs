@@ -34,7 +34,7 @@ pub(crate) struct PusherCore {
 
 impl Member for PusherCore {
     fn close(&self) {
-        if !self.held.is_parents() {
+        if !self.held.is_from_parent() {
             self.held.close();
             self.room.waiters.wake_all();
             self.done.waiters.wake_all();

@@ -108,7 +108,7 @@ impl StateCore {
 impl Member for StateCore {
     /// Closes it, with watches and transactions.
     fn close(&self) {
-        if !self.held.is_parents() {
+        if !self.held.is_from_parent() {
             self.members.close();
             self.held.close();
         }

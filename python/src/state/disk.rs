@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use pyo3::prelude::*;
-use rnet::state::{Waits, with_waits};
+use rnet::state::{BlockingHooks, with_blocking_hooks};
 
 use crate::errors::OrRaise;
 
@@ -28,11 +28,11 @@ pub(crate) fn is_quiet() -> bool {
 /// Of a thread that has the GIL.
 struct Attached;
 
-impl Waits for Attached {
-    fn aside(&self, wait: &mut (dyn FnMut() + Send)) {
+impl BlockingHooks for Attached {
+    fn run_blocking(&self, wait: &mut (dyn FnMut() + Send)) {
         Python::attach(|py| py.detach(wait));
     }
-    fn go_on(&self) -> bool {
+    fn should_continue(&self) -> bool {
         is_quiet()
     }
 }
@@ -40,11 +40,11 @@ impl Waits for Attached {
 /// Of a thread that has let go of it.
 struct Detached;
 
-impl Waits for Detached {
-    fn aside(&self, wait: &mut (dyn FnMut() + Send)) {
+impl BlockingHooks for Detached {
+    fn run_blocking(&self, wait: &mut (dyn FnMut() + Send)) {
         wait();
     }
-    fn go_on(&self) -> bool {
+    fn should_continue(&self) -> bool {
         is_quiet()
     }
 }
@@ -60,7 +60,7 @@ fn finish<R>(py: Python<'_>, done: rnet::Result<R>) -> PyResult<R> {
 /// Runs a write that keeps the GIL unless it has to wait. It must hold no lock that others take with the
 /// GIL.
 pub(crate) fn write<R>(py: Python<'_>, act: impl FnOnce() -> rnet::Result<R>) -> PyResult<R> {
-    let done = with_waits(&Attached, act);
+    let done = with_blocking_hooks(&Attached, act);
     finish(py, done)
 }
 
@@ -69,6 +69,6 @@ pub(crate) fn write_detached<R: Send>(
     py: Python<'_>,
     act: impl FnOnce() -> rnet::Result<R> + Send,
 ) -> PyResult<R> {
-    let done = py.detach(|| with_waits(&Detached, act));
+    let done = py.detach(|| with_blocking_hooks(&Detached, act));
     finish(py, done)
 }

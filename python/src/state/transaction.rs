@@ -177,7 +177,7 @@ impl Transaction {
         exception_type: &Bound<'_, PyAny>,
         _exception: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
-        if self.held.is_closed() && !self.held.is_parents() {
+        if self.held.is_closed() && !self.held.is_from_parent() {
             // By `commit` or `discard` in the block.
             return Ok(());
         }

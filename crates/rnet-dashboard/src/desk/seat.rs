@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use rnet::inspect::Ordinary;
+use rnet::inspect::NormalPriority;
 use rnet::state::{RemoteState, State};
 use rnet::{Node, Subscription};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -20,14 +20,14 @@ pub struct Seat {
     pub world: Arc<World>,
     node: Mutex<Option<Arc<Node>>>,
     /// Opens it for the threads that look and give way: by this node pages operate the robot.
-    ordinary: Ordinary,
+    ordinary: NormalPriority,
     abroad: Arc<Semaphore>,
 }
 
 impl Seat {
     pub fn new(world: Arc<World>) -> io::Result<Seat> {
         let (node, abroad) = (Mutex::default(), Arc::new(Semaphore::new(MAX_ABROAD)));
-        Ok(Seat { world, node, ordinary: Ordinary::start("rnet-dash-seat")?, abroad })
+        Ok(Seat { world, node, ordinary: NormalPriority::start("rnet-dash-seat")?, abroad })
     }
 
     /// The node; the domain is made if it is not there.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::Durability;
-use rnet::inspect::{Observer, PublisherInfo, Seen};
+use rnet::inspect::{Observer, PublisherInfo, Observation};
 
 /// Messages that one publisher gives before the next has its turn.
 const TURN_MESSAGES: usize = 64;
@@ -81,12 +81,12 @@ impl Follower {
         for (id, observer) in &mut self.observers {
             for _ in 0..TURN_MESSAGES {
                 match observer.poll(bytes) {
-                    Seen::Message(stamp) => {
+                    Observation::Message(stamp) => {
                         polled.any = true;
                         polled.large |= bytes.len() > LARGE_LEN_BYTES;
                         take(*id, stamp.sent_ns.saturating_add_signed(offset_ns), bytes);
                     }
-                    Seen::Missed(_) => {}
+                    Observation::Missed(_) => {}
                     _ => break,
                 }
             }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet::Result;
-use rnet::role::{Mark, Words};
+use rnet::role::{Checkpoint, WordFile};
 
 use crate::transport::HostId;
 
@@ -20,7 +20,7 @@ const WORDS_PER_SLOT: usize = 3;
 const MAX_SLOTS: usize = 1 << 16;
 
 pub struct Places {
-    words: Arc<Words>,
+    words: Arc<WordFile>,
     slots: Mutex<Slots>,
 }
 
@@ -35,14 +35,14 @@ struct Slots {
 /// The slot of a publisher.
 #[derive(Clone)]
 pub struct Slot {
-    words: Arc<Words>,
+    words: Arc<WordFile>,
     number: usize,
 }
 
 impl Slot {
     /// Where it says to which message the publisher has come; to none if nobody reads it.
-    pub fn mark(&self) -> Mark {
-        Mark::new(self.words.clone(), self.number * WORDS_PER_SLOT + 2)
+    pub fn mark(&self) -> Checkpoint {
+        Checkpoint::new(self.words.clone(), self.number * WORDS_PER_SLOT + 2)
     }
 
     fn write(&self, words: [u64; WORDS_PER_SLOT]) {
@@ -66,7 +66,7 @@ impl Places {
     /// # Errors
     /// `Io` if the file cannot be opened.
     pub fn open(domain: &Path) -> Result<Places> {
-        let (words, before) = Words::open(&domain.join(FILE), MAX_SLOTS * WORDS_PER_SLOT)?;
+        let (words, before) = WordFile::open(&domain.join(FILE), MAX_SLOTS * WORDS_PER_SLOT)?;
         let mut slots = Slots::default();
         let (used, _) = before.as_chunks::<WORDS_PER_SLOT>();
         slots.count = used.iter().rposition(|slot| slot[0] != 0).map_or(0, |last| last + 1);

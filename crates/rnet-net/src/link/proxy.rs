@@ -104,7 +104,7 @@ impl Proxy {
         limit: usize,
     ) -> Proxy {
         publisher.set_waiting(false);
-        publisher.set_mark(slot.as_ref().map(Slot::mark));
+        publisher.set_checkpoint(slot.as_ref().map(Slot::mark));
         Proxy {
             publisher: Some(publisher),
             host,
@@ -189,7 +189,7 @@ impl Proxy {
     /// still being read writes nothing there any more.
     pub fn take_slot(&mut self) -> Option<Slot> {
         if let Some(publisher) = &mut self.publisher {
-            publisher.set_mark(None);
+            publisher.set_checkpoint(None);
         }
         self.slot.take()
     }

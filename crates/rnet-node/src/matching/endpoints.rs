@@ -10,7 +10,7 @@ use rnet_core::{Error, Result, TopicName};
 use rnet_shm::clock;
 use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
 use rnet_shm::publisher::PeerPublisher;
-use rnet_shm::shortage::is_passing;
+use rnet_shm::shortage::is_transient;
 use rnet_shm::subscription::PeerSubscription;
 
 use super::Matching;
@@ -186,7 +186,7 @@ impl Matching {
             Err(Error::Corrupt { .. } | Error::BadName { .. } | Error::LayoutVersion { .. }) => {}
             // Closed again, or there is no file descriptor for it.
             Err(error) => {
-                self.short |= is_passing(&error);
+                self.short |= is_transient(&error);
                 self.endpoints.unread.insert(entry.id, entry);
             }
         }

@@ -17,7 +17,7 @@ impl Matching {
                 publisher.known.remove(&id);
                 publisher.drop_reader(id, died, notices);
             }
-            publisher.readers.bury_node(node);
+            publisher.readers.remove_dead_node(node);
         }
         for subscription in self.subscriptions.values_mut() {
             for id in known_of(node, subscription.known.keys()) {

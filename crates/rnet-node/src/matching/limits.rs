@@ -1,7 +1,7 @@
 //! The limits of a domain: how many nodes and topics there may be.
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, NODES_KEPT_FOR_TOOLS, Result};
-use rnet_shm::registry::{Peer, TOOL};
+use rnet_shm::registry::{Peer, TOOL_LANGUAGE};
 
 use super::Matching;
 
@@ -10,7 +10,7 @@ impl Matching {
     /// other nodes: one that starts again while somebody watches finds its own.
     pub fn check_node_limit(&self, is_tool: bool) -> Result<()> {
         let peers = self.registry.peers();
-        let is_a_tool = |peer: &&Peer| peer.node.meta().language == TOOL;
+        let is_a_tool = |peer: &&Peer| peer.node.meta().language == TOOL_LANGUAGE;
         let others = || peers.len() - peers.values().filter(is_a_tool).count();
         let (limit, hint) = if peers.len() >= MAX_NODES_PER_DOMAIN {
             (MAX_NODES_PER_DOMAIN, "")

@@ -3,7 +3,7 @@
 
 use rnet_core::{Error, Result};
 use rnet_shm::node::Entry;
-use rnet_shm::shortage::is_passing;
+use rnet_shm::shortage::is_transient;
 use rnet_shm::subscription::PassivePage;
 
 use super::Matching;
@@ -44,7 +44,7 @@ impl Matching {
     ) {
         let Some(own) = self.subscriptions.get_mut(&sub) else { return };
         match fits.and_then(|()| own.bind_passively(entry.id, place)) {
-            Err(error) if is_passing(&error) => {
+            Err(error) if is_transient(&error) => {
                 return self.cannot_follow(sub, entry, error, notices);
             }
             Err(error) => {

@@ -2,7 +2,7 @@
 
 use rnet_core::Result;
 use rnet_shm::node::incarnation_of;
-use rnet_shm::orphans::GivenUp;
+use rnet_shm::orphans::ReleasedNames;
 use rnet_shm::registry::Changes;
 
 use super::{Known, Matching};
@@ -16,7 +16,7 @@ impl Matching {
     pub fn refresh(
         &mut self,
         only: Option<&[u64]>,
-        given_up: Option<&GivenUp>,
+        given_up: Option<&ReleasedNames>,
     ) -> (Vec<Notice>, Result<()>) {
         let named = |stem: &str| given_up.is_some_and(|names| names.has(stem));
         let looked = match only {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rnet_core::{Durability, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, is_internal};
-use rnet_shm::channel::{Origin, Reader};
+use rnet_shm::channel::{PublisherLocation, Reader};
 use rnet_shm::node::incarnation_of;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::reader_table::ReaderTable;
@@ -99,9 +99,9 @@ impl OwnPublisher {
             self.state.lock().asking.retain(|p| p.id != id);
         }
         if died {
-            self.readers.bury(id);
+            self.readers.remove_dead(id);
         } else {
-            self.readers.dismiss(id);
+            self.readers.remove(id);
         }
         let mut matches = self.state.lock();
         matches.ends.remove(&id);
@@ -143,7 +143,7 @@ impl OwnSubscription {
         Some(node)
     }
 
-    pub fn bind(&self, peer: &PeerPublisher, origin: Origin, publisher: u64) -> Result<Reader> {
+    pub fn bind(&self, peer: &PeerPublisher, location: PublisherLocation, publisher: u64) -> Result<Reader> {
         // Those that are there. What those that have left leave unread has room besides.
         let there =
             self.known.iter().filter(|(id, n)| n.is_some() && !self.proxies.is_awaited(**id));
@@ -163,7 +163,7 @@ impl OwnSubscription {
             history: past.to_word(),
             bell: self.state.bell(),
         };
-        Reader::bind(&self.file, peer, origin, binding, self.meta.qos.depth())
+        Reader::bind(&self.file, peer, location, binding, self.meta.qos.depth())
     }
 }
 

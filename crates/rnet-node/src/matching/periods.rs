@@ -157,7 +157,7 @@ impl OwnSubscription {
         // Beside the reader's, which belongs to the user's thread.
         let (map, now_ns) = (peer.map()?, clock::now_ns());
         let deadline = self.meta.qos.deadline.map(|p| Deadline::new(p, now_ns, map.newest()));
-        let lease = lease.map(|lease| Lease::new(lease, map.last_sign_ns(now_ns)));
+        let lease = lease.map(|lease| Lease::new(lease, map.last_alive_ns(now_ns)));
         Ok(Some(Watched { map, deadline, missed: 0, lease }))
     }
 
@@ -178,7 +178,7 @@ impl OwnSubscription {
                 }
             }
             if let Some(lease) = watched.lease.as_mut().filter(|_| leases) {
-                for alive in lease.look(now_ns, watched.map.last_sign_ns(now_ns)) {
+                for alive in lease.look(now_ns, watched.map.last_alive_ns(now_ns)) {
                     changed.push((PeerInfo { id: *publisher, node: node() }, *alive));
                 }
             }
@@ -233,7 +233,7 @@ impl Watched {
 
     /// For how long its lease has been over.
     fn lapsed_for_ns(&self, now_ns: u64) -> Option<u64> {
-        let over_ns = self.lease.as_ref()?.over_ns(self.map.last_sign_ns(now_ns));
+        let over_ns = self.lease.as_ref()?.over_ns(self.map.last_alive_ns(now_ns));
         now_ns.checked_sub(over_ns)
     }
 }

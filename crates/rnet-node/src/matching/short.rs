@@ -3,7 +3,7 @@
 
 use rnet_core::Error;
 use rnet_shm::node::Entry;
-use rnet_shm::shortage::is_passing;
+use rnet_shm::shortage::is_transient;
 use rnet_shm::subscription::PeerSubscription;
 
 use super::own::{OwnPublisher, OwnSubscription};
@@ -15,7 +15,7 @@ impl Matching {
     /// Whether something is left undone for want of what may be there later: a file descriptor, a
     /// map, a place in a table. Then the control thread looks again once a second.
     pub fn is_short(&self) -> bool {
-        self.short || self.registry.is_behind()
+        self.short || self.registry.needs_rescan()
     }
 
     /// A publisher fits and cannot be followed for want of something: tells the user once, and has
@@ -73,7 +73,7 @@ impl Matching {
         error: Error,
         notices: &mut Vec<Notice>,
     ) {
-        if !is_passing(&error) {
+        if !is_transient(&error) {
             return;
         }
         self.short = true;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, ProtobufType, Result, TypeDesc};
 use rnet_shm::node::incarnation_of;
-use rnet_shm::shortage::is_passing;
+use rnet_shm::shortage::is_transient;
 use rnet_shm::types::is_lost;
 
 use super::Matching;
@@ -120,7 +120,7 @@ impl Matching {
             {
                 Err(error)
             }
-            Err(error) if is_passing(&error) => Err(error),
+            Err(error) if is_transient(&error) => Err(error),
             Err(Error::Corrupt { what, .. }) => Ok(Told::Unreadable(what)),
             Err(error) => Ok(Told::Unreadable(error.to_string())),
         }

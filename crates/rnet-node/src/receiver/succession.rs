@@ -58,7 +58,7 @@ impl Succession {
 
     /// Remembers what was had of a publisher whose proxy is closed.
     pub fn remember(&mut self, channel: &Reader) {
-        let (Some(proxy), Some(heard)) = (&channel.meta().proxy, channel.heard()) else { return };
+        let (Some(proxy), Some(heard)) = (&channel.meta().proxy, channel.last_origin()) else { return };
         self.had.retain(|(of, _)| !is_same(of, proxy));
         if self.had.len() == MAX_PUBLISHERS_PER_SUBSCRIPTION {
             self.had.pop_front();
@@ -97,10 +97,10 @@ impl Receiver {
     fn read_from_now(&mut self, mut reader: Reader) {
         if let Some(proxy) = &reader.meta().proxy {
             let read =
-                self.channels.iter().rev().filter(|c| is_of(c, proxy)).find_map(Reader::heard);
+                self.channels.iter().rev().filter(|c| is_of(c, proxy)).find_map(Reader::last_origin);
             let had = || self.succession.had.iter().find(|(of, _)| is_same(of, proxy));
             if let Some(heard) = read.or_else(|| had().map(|(_, heard)| *heard)) {
-                reader.go_on_from(heard);
+                reader.resume_after(heard);
             }
         }
         reader.set_bell(self.state.bell());

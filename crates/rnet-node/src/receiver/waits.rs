@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result, Wait};
 use rnet_shm::barrier::SleeperBarrier;
-use rnet_shm::bell::{MAX_SLEEP, Sleep, Woken};
+use rnet_shm::bell::{MAX_SLEEP, SleepMode, WakeReason};
 use rnet_shm::channel::Reader;
 use rnet_shm::cpu;
 
@@ -29,9 +29,9 @@ impl Awaited for Receiver {
         self.channels.iter().any(Reader::needs_barrier)
     }
     /// Counts a sleep that nobody ended though there was something to read.
-    fn after_sleep(&self, woken: Woken, limit: Duration) {
-        if woken == Woken::TimedOut && limit > MAX_SLEEP {
-            self.channels.iter().for_each(Reader::note_if_late);
+    fn after_sleep(&self, woken: WakeReason, limit: Duration) {
+        if woken == WakeReason::TimedOut && limit > MAX_SLEEP {
+            self.channels.iter().for_each(Reader::count_late_wake);
         }
     }
 }
@@ -47,7 +47,7 @@ impl Receiver {
         let urgent = self.lane() == Some(Lane::Urgent);
         let mut pace = std::mem::take(&mut self.pace);
         if self.qos.wait == Wait::Adaptive || urgent && self.qos.wait == Wait::Block {
-            pace.keep_short_slice(if urgent { cpu::For::Urgent } else { cpu::For::Bulk });
+            pace.keep_short_slice(if urgent { cpu::SliceLen::Urgent } else { cpu::SliceLen::Bulk });
         }
         let Receiver { waiter, qos, interruptible, .. } = &*self;
         let each = |look: &mut dyn FnMut(&dyn Awaited)| look(self);
@@ -65,7 +65,7 @@ impl Receiver {
         // Those that were passed over came, too. The counters stand in a file that others may write.
         let counts = self.channels.iter().flat_map(|c| [c.received(), c.skipped()]);
         let count = counts.fold(0, u64::wrapping_add);
-        self.pace.came(self.channels[at].current_came_ns(), count);
+        self.pace.came(self.channels[at].current_arrival_ns(), count);
     }
 
     /// Sleeps until something about matching may have changed.
@@ -89,7 +89,7 @@ impl Receiver {
                 || state.waiting.must_stop()
                 || known().any(|c| c.is_asking() && c.is_ready())
         };
-        if self.waiter.sleep(Sleep::Woken, |_| {}, &SleeperBarrier, left, ready) == Woken::Signal
+        if self.waiter.sleep(SleepMode::UntilRung, |_| {}, &SleeperBarrier, left, ready) == WakeReason::Signal
             && self.interruptible
         {
             return Err(Error::Interrupted);

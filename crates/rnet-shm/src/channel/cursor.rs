@@ -8,7 +8,7 @@ use super::Reader;
 
 /// What the writer has been shown, and what of it was seen.
 #[derive(Debug, Default)]
-pub(super) struct ShownCursor {
+pub(super) struct PublishedCursor {
     position: u64,
     /// [`rnet_ring::layout::FlowLine::full`] when the cursor was last shown for it.
     full: u64,
@@ -18,19 +18,19 @@ pub(super) struct ShownCursor {
 impl Reader {
     /// Shows the writer how far we are, and wakes it if it waits for that.
     #[inline]
-    pub(super) fn show_cursor(&mut self) {
+    pub(super) fn publish_cursor(&mut self) {
         let position = self.log.position();
-        if position == self.shown.position || self.follower.is_asking() {
+        if position == self.published.position || self.follower.is_asking() {
             return;
         }
-        self.shown.position = position;
+        self.published.position = position;
         let (cursor, flow) = (&self.slot.page().cursor.cursor, &self.map.control().flow);
         if !self.reliable {
             cursor.store(position, Ordering::Release);
             fail_point!("take.shown");
-        } else if room::show(cursor, position, flow, &mut self.shown.rung) {
+        } else if room::show(cursor, position, flow, &mut self.published.rung) {
             fail_point!("take.wakes");
-            self.origin.bells.ring(flow.bell.load(Ordering::Relaxed));
+            self.location.bells.ring(flow.bell.load(Ordering::Relaxed));
         }
     }
 
@@ -38,15 +38,15 @@ impl Reader {
     /// reader that goes on, however slowly, must not look as if it stood still. After a large
     /// message always, because its memory may be needed long before the batch is used up.
     #[inline]
-    pub(super) fn show_if_awaited(&mut self, kind: Kind) {
+    pub(super) fn publish_cursor_if_awaited(&mut self, kind: Kind) {
         let flow = &self.map.control().flow;
         let full = flow.full.load(Ordering::Relaxed);
         let asleep = flow.asleep.load(Ordering::Relaxed) != 0;
         let position = self.log.position();
         let enough = asleep && position >= flow.wanted.load(Ordering::Relaxed);
-        if enough || full != self.shown.full || kind == Kind::Chunk {
-            self.shown.full = full;
-            self.show_cursor();
+        if enough || full != self.published.full || kind == Kind::Chunk {
+            self.published.full = full;
+            self.publish_cursor();
         } else if asleep {
             // Not enough to wake the writer, which looks for itself when its patience is over.
             self.slot.page().cursor.cursor.store(position, Ordering::Release);

@@ -17,28 +17,28 @@ use rnet_ring::follower::Gap;
 use rnet_ring::record::Record;
 use rnet_ring::{Kind, SHOWN_AT_ONCE};
 
-use super::repeated::Words;
-use super::{ChannelError, Next, Reader};
+use super::duplicates::DuplicateCheck;
+use super::{ChannelError, NextRecord, Reader};
 use crate::clock;
 use crate::reader_stats::bump;
 
 /// Which messages the user still wants.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct HistoryFilter {
     /// How many unread ones; [`u64::MAX`] for all.
     keep_last: u64,
     /// How old one may be to be handed out, in ns; [`u64::MAX`] for any age.
     lifespan_ns: u64,
     /// Whether one of the two says that some messages are not handed out.
-    selects: bool,
+    is_active: bool,
 }
 
-impl Wanted {
-    pub(super) fn new(keep_last: Option<u32>, lifespan: Option<Duration>) -> Wanted {
-        Wanted {
+impl HistoryFilter {
+    pub(super) fn new(keep_last: Option<u32>, lifespan: Option<Duration>) -> HistoryFilter {
+        HistoryFilter {
             keep_last: keep_last.map_or(u64::MAX, u64::from),
             lifespan_ns: lifespan.map_or(u64::MAX, rnet_core::ns_saturating),
-            selects: keep_last.is_some() || lifespan.is_some(),
+            is_active: keep_last.is_some() || lifespan.is_some(),
         }
     }
 }
@@ -48,23 +48,23 @@ impl Reader {
     /// reader that takes all; for others a look at the log's end and the clock as they are now, not as
     /// they were when the batch was copied: between two messages of a batch the user may have slept.
     #[inline]
-    pub(super) fn passes_over(&self, record: &Record) -> bool {
-        self.wanted.selects && self.is_unwanted(record.seq, record.time_ns)
+    pub(super) fn should_skip(&self, record: &Record) -> bool {
+        self.filter.is_active && self.is_superseded_or_expired(record.seq, record.time_ns)
     }
 
     /// Out of line, so that readers which take all pay for the comparison alone.
     #[inline(never)]
-    fn is_unwanted(&self, seq: u64, sent_ns: u64) -> bool {
-        self.is_beyond(seq) || self.has_expired(sent_ns)
+    fn is_superseded_or_expired(&self, seq: u64, sent_ns: u64) -> bool {
+        self.is_superseded(seq) || self.has_expired(sent_ns)
     }
 
     /// Whether a message is older than its publisher's lifespan.
     fn has_expired(&self, sent_ns: u64) -> bool {
-        self.wanted.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
+        self.filter.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
     }
 
     /// Whether a message that was handed out has expired since, which is counted: its user has waited before it was used.
-    pub fn expire(&self, sent_ns: u64) -> bool {
+    pub fn count_if_expired(&self, sent_ns: u64) -> bool {
         let expired = self.has_expired(sent_ns);
         if expired {
             bump(&self.slot.page().count.expired, 1);
@@ -76,23 +76,23 @@ impl Reader {
     /// stamp from the future is a hostile one.
     #[inline(never)]
     fn is_too_old(&self, sent_ns: u64) -> bool {
-        clock::now_ns().saturating_sub(sent_ns) > self.wanted.lifespan_ns
+        clock::now_ns().saturating_sub(sent_ns) > self.filter.lifespan_ns
     }
 
     #[inline]
-    fn is_beyond(&self, seq: u64) -> bool {
+    fn is_superseded(&self, seq: u64) -> bool {
         let end = self.map.control().tail.seq.load(Ordering::Relaxed);
         let newer = end.saturating_sub(seq);
         // Of a reader that keeps all, never.
-        newer > self.wanted.keep_last
-            && (newer - self.wanted.keep_last > SHOWN_AT_ONCE || self.is_beyond_the_committed(seq))
+        newer > self.filter.keep_last
+            && (newer - self.filter.keep_last > SHOWN_AT_ONCE || self.is_superseded_by_committed(seq))
     }
 
     /// The number at the end of the log is stored before the message is committed. A writer that
     /// died in between must not cost the reader the oldest of those that it keeps.
     #[cold]
-    fn is_beyond_the_committed(&self, seq: u64) -> bool {
-        let (log, keep) = (self.map.log(), self.wanted.keep_last);
+    fn is_superseded_by_committed(&self, seq: u64) -> bool {
+        let (log, keep) = (self.map.log(), self.filter.keep_last);
         match log.end() {
             Some((_, end)) => end.saturating_sub(seq) > keep,
             None => log.sent_at(self.log.position(), seq.saturating_add(keep)).is_some(),
@@ -103,40 +103,40 @@ impl Reader {
     #[cold]
     pub(super) fn skip(&mut self, seq: u64, sent_ns: u64) {
         let count = &self.slot.page().count;
-        bump(self.unwanted(sent_ns), 1);
+        bump(self.skip_counter(sent_ns), 1);
         count.next_seq.store(seq.wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Where a message is counted that is passed over.
-    fn unwanted(&self, sent_ns: u64) -> &AtomicU64 {
+    fn skip_counter(&self, sent_ns: u64) -> &AtomicU64 {
         let count = &self.slot.page().count;
         if self.has_expired(sent_ns) { &count.expired } else { &count.skipped }
     }
 
     /// Counts what is missing before a message, and says whether it is one that was had before.
     #[inline]
-    pub(super) fn count_gap(&mut self, record: &Record) -> Words {
+    pub(super) fn count_gap(&mut self, record: &Record) -> DuplicateCheck {
         let lost = self.log.take_lost();
         if lost != 0 || self.log.is_extended(record) {
             self.count_missing(lost, record)
         } else {
-            Words::None
+            DuplicateCheck::NoExtension
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn count_missing(&mut self, lost: u64, record: &Record) -> Words {
+    fn count_missing(&mut self, lost: u64, record: &Record) -> DuplicateCheck {
         if lost != 0 {
-            self.count_lost(self.lost_new(lost, record), record.seq, record.time_ns);
+            self.count_lost(self.lost_without_duplicates(lost, record), record.seq, record.time_ns);
             self.count_known_lost();
         }
-        if self.is_repeated(record) {
-            self.pass_known_lost_of(record);
-            return Words::Repeated;
+        if self.is_duplicate(record) {
+            self.skip_known_lost_of(record);
+            return DuplicateCheck::Duplicate;
         }
         self.count_known_lost_of(record);
-        if self.log.is_extended(record) { Words::New } else { Words::None }
+        if self.log.is_extended(record) { DuplicateCheck::New } else { DuplicateCheck::NoExtension }
     }
 
     fn count_lost(&self, lost: u64, seq: u64, sent_ns: u64) {
@@ -148,7 +148,7 @@ impl Reader {
         }
         let end = self.map.control().tail.seq.load(Ordering::Relaxed);
         let unwanted = end
-            .saturating_sub(self.wanted.keep_last)
+            .saturating_sub(self.filter.keep_last)
             .saturating_sub(seq.saturating_sub(lost))
             .min(lost);
         bump(&count.skipped, unwanted);
@@ -160,7 +160,7 @@ impl Reader {
         count.next_seq.store(seq, Ordering::Relaxed);
     }
 
-    /// Goes to the newest message, which [`Reader::take`] then hands out and [`Reader::pass_over`]
+    /// Goes to the newest message, which [`Reader::take`] then hands out and [`Reader::skip_withheld`]
     /// does not, and passes over those before it. Says when it was sent.
     pub fn find_newest(&mut self) -> Result<Option<u64>, ChannelError> {
         if !self.prepare()? {
@@ -168,7 +168,7 @@ impl Reader {
         }
         let newest = self.map.control().tail.last.load(Ordering::Acquire);
         if newest > self.log.position() {
-            self.pass_over();
+            self.skip_withheld();
             self.log.seek_newest(self.map.log());
         }
         let mut record = match self.next_record()? {
@@ -180,19 +180,19 @@ impl Reader {
         };
         if self.has_will() {
             // That is newer.
-            self.next = Next::Withheld(record);
-            self.pass_over();
+            self.next = NextRecord::Withheld(record);
+            self.skip_withheld();
             let Some(will) = self.found_nothing()? else { return Ok(None) };
             record = will;
         }
         let lost = self.log.take_lost();
         if lost != 0 {
-            bump(self.unwanted(record.time_ns), self.lost_new(lost, &record));
+            bump(self.skip_counter(record.time_ns), self.lost_without_duplicates(lost, &record));
         }
-        if self.is_repeated(&record) {
+        if self.is_duplicate(&record) {
             // All that its publisher has sent so far was had.
             self.seen_lost = self.map.known_lost();
-            self.drop_repeated(&record);
+            self.drop_duplicate(&record);
             return Ok(None);
         }
         // Now: this record may be the last that is read of a publisher that has left.
@@ -203,42 +203,42 @@ impl Reader {
         self.slot.page().count.next_seq.store(record.seq, Ordering::Relaxed);
         if self.has_expired(record.time_ns) {
             // Nor is there a newer one.
-            self.note_heard(&record);
+            self.note_origin(&record);
             self.skip(record.seq, record.time_ns);
-            self.finish_pass(record.kind);
+            self.finish_skip(record.kind);
             return Ok(None);
         }
-        self.next = Next::Withheld(record);
+        self.next = NextRecord::Withheld(record);
         Ok(Some(record.time_ns))
     }
 
     /// Passes over the message that [`Reader::find_newest`] went to, or that waits for a pin.
-    pub fn pass_over(&mut self) {
+    pub fn skip_withheld(&mut self) {
         let Some(record) = self.next.take() else { return };
-        self.slot.forget_pin();
-        self.note_heard(&record);
+        self.slot.cancel_pin_wait();
+        self.note_origin(&record);
         self.skip(record.seq, record.time_ns);
-        self.finish_pass(record.kind);
+        self.finish_skip(record.kind);
     }
 
-    pub(super) fn finish_pass(&mut self, kind: Kind) {
+    pub(super) fn finish_skip(&mut self, kind: Kind) {
         if self.reliable {
-            self.show_if_awaited(kind);
+            self.publish_cursor_if_awaited(kind);
         }
     }
 
     /// Lets go of what was committed and not read yet, of a publisher that is gone: what was still wanted
     /// is counted as lost with it.
-    pub fn give_up(&mut self) {
+    pub fn discard_unread(&mut self) {
         let end = self.map.control().tail.tail.load(Ordering::Acquire);
         while !self.next.is_log() || self.log.position() < end {
             let Ok(Some(record)) = self.next_record() else { break };
-            if self.count_gap(&record) == Words::Repeated {
-                self.drop_repeated(&record);
+            if self.count_gap(&record) == DuplicateCheck::Duplicate {
+                self.drop_duplicate(&record);
                 continue;
             }
-            self.note_heard(&record);
-            if self.passes_over(&record) {
+            self.note_origin(&record);
+            if self.should_skip(&record) {
                 self.skip(record.seq, record.time_ns);
             } else {
                 let count = &self.slot.page().count;
@@ -261,12 +261,12 @@ impl Reader {
         }
         let position = self.log.position();
         match (&self.next, self.log.next_seq()) {
-            (Next::Withheld(record) | Next::RetryAt { record, .. }, _) => Behind {
+            (NextRecord::Withheld(record) | NextRecord::RetryAt { record, .. }, _) => Behind {
                 age_ns: clock::now_ns().saturating_sub(record.time_ns),
                 ..self.map.behind(position, record.seq)
             },
-            (Next::Log, Some(next)) => self.map.behind(position, next),
-            (Next::Log, None) => Behind::default(),
+            (NextRecord::Log, Some(next)) => self.map.behind(position, next),
+            (NextRecord::Log, None) => Behind::default(),
         }
     }
 }

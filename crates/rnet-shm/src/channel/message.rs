@@ -5,24 +5,24 @@ use std::fmt;
 use rnet_core::Meta;
 
 use super::Reader;
-use crate::taken::{Payload, Stamp};
+use crate::received::{Payload, Stamp};
 
 impl Reader {
     /// The message that the last successful [`Reader::take`] went on to.
     #[inline]
-    pub fn current(&mut self) -> Taken<'_> {
-        Taken { reader: self }
+    pub fn current(&mut self) -> ReceivedMessage<'_> {
+        ReceivedMessage { reader: self }
     }
 }
 
 /// A message just taken, still in the channel's hands. No more than a borrow of it: what is copied
 /// on its way through three layers would cost more than all else that a small message takes. So
 /// the channel holds a large message until its next take.
-pub struct Taken<'a> {
+pub struct ReceivedMessage<'a> {
     reader: &'a mut Reader,
 }
 
-impl Taken<'_> {
+impl ReceivedMessage<'_> {
     /// The message.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
@@ -87,8 +87,8 @@ impl Taken<'_> {
     }
 }
 
-impl fmt::Debug for Taken<'_> {
+impl fmt::Debug for ReceivedMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Taken").field("stamp", &self.stamp()).field("bytes", &self.bytes()).finish()
+        f.debug_struct("ReceivedMessage").field("stamp", &self.stamp()).field("bytes", &self.bytes()).finish()
     }
 }

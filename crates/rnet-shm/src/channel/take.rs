@@ -9,22 +9,22 @@ use rnet_ring::layout::LATENCY_BUCKETS;
 use rnet_ring::record::Record;
 use rnet_ring::{Kind, Pull, fail_point};
 
-use super::repeated::Words;
+use super::duplicates::DuplicateCheck;
 use super::{ChannelError, Reader};
 use crate::clock;
 use crate::extension::{Extension, ORIGIN_WORDS};
 use crate::reader_stats::bump;
-use crate::taken::Batch;
+use crate::received::Batch;
 
 /// Records and pulls without a message for the user after which a take gives its caller a turn: a
 /// publisher that streams nothing but gaps must not hold up a lane or a time-out.
-const MAX_FRUITLESS: usize = 1 << 16;
+const MAX_EMPTY_PULLS: usize = 1 << 16;
 /// A reader in pursuit that found less than this pauses, so that the writer gets ahead.
-const CHASE_LEN_BYTES: usize = 2048;
+const BACKOFF_LEN_BYTES: usize = 2048;
 /// Batches that are further apart are not of a pursuit: the user works between them.
-const CHASE_NS: u64 = 20_000;
+const BACKOFF_NS: u64 = 20_000;
 /// Length of that pause, in spin-loop hints: about a microsecond.
-const CHASE_PAUSES: u32 = 32;
+const BACKOFF_SPINS: u32 = 32;
 /// Batches kept for reuse while samples of earlier ones are still held.
 const SPARE_BATCHES: usize = 4;
 
@@ -37,13 +37,13 @@ impl Reader {
             return false;
         }
         let Some(record) = self.log.next_plain(&self.batch.0) else {
-            return self.heard.is_some() && self.take_forwarded();
+            return self.last_origin.is_some() && self.take_forwarded();
         };
-        if self.passes_over(&record) {
+        if self.should_skip(&record) {
             self.skip(record.seq, record.time_ns);
             return false;
         }
-        self.hand_out(record, record.len as u64);
+        self.deliver(record, record.len as u64);
         true
     }
 
@@ -51,17 +51,17 @@ impl Reader {
     /// publisher there, and names its origin alone.
     #[inline(never)]
     fn take_forwarded(&mut self) -> bool {
-        let Some(heard) = &mut self.heard else { return false };
-        let Some(seq) = heard.seq.checked_add(1) else { return false };
-        let next = rnet_core::Origin { seq, ..*heard };
+        let Some(last_origin) = &mut self.last_origin else { return false };
+        let Some(seq) = last_origin.seq.checked_add(1) else { return false };
+        let next = rnet_core::Origin { seq, ..*last_origin };
         let fits = |words: &[u64; ORIGIN_WORDS]| Extension::origin_alone(words) == Some(next);
         let Some(record) = self.log.next_plain_extended(&self.batch.0, fits) else { return false };
-        *heard = next;
-        if self.passes_over(&record) {
+        *last_origin = next;
+        if self.should_skip(&record) {
             self.skip(record.seq, record.time_ns);
             return false;
         }
-        self.hand_out(record, record.len as u64);
+        self.deliver(record, record.len as u64);
         true
     }
 
@@ -75,7 +75,7 @@ impl Reader {
 
     /// Counts a message and makes it the current one.
     #[inline]
-    fn hand_out(&mut self, record: Record, len: u64) {
+    fn deliver(&mut self, record: Record, len: u64) {
         fail_point!("take.record");
         let (stats, page) = (&mut self.reader_stats, self.slot.page());
         let count = &page.count;
@@ -102,7 +102,7 @@ impl Reader {
         fail_point!("take.counted");
         self.current = record;
         if self.reliable {
-            self.show_if_awaited(record.kind);
+            self.publish_cursor_if_awaited(record.kind);
         }
     }
 
@@ -112,7 +112,7 @@ impl Reader {
         if !self.prepare()? {
             return Ok(false);
         }
-        for _ in 0..MAX_FRUITLESS {
+        for _ in 0..MAX_EMPTY_PULLS {
             let record = match self.next_record()? {
                 Some(record) => record,
                 None => match self.found_nothing()? {
@@ -121,12 +121,12 @@ impl Reader {
                 },
             };
             let words = self.count_gap(&record);
-            if words == Words::Repeated {
-                self.drop_repeated(&record);
+            if words == DuplicateCheck::Duplicate {
+                self.drop_duplicate(&record);
                 continue;
             }
-            if self.passes_over(&record) {
-                self.note_heard(&record);
+            if self.should_skip(&record) {
+                self.note_origin(&record);
                 self.skip(record.seq, record.time_ns);
                 continue;
             }
@@ -142,14 +142,14 @@ impl Reader {
                         len
                     }
                     None => {
-                        self.note_heard(&record);
+                        self.note_origin(&record);
                         continue;
                     }
                 },
             };
-            self.hand_out(record, len as u64);
-            if words == Words::New {
-                self.note_heard(&record);
+            self.deliver(record, len as u64);
+            if words == DuplicateCheck::New {
+                self.note_origin(&record);
             }
             return Ok(true);
         }
@@ -170,10 +170,10 @@ impl Reader {
 
     /// What a look ends with that found nothing in the log: were we let go, or is it the turn of the last will?
     pub(super) fn found_nothing(&mut self) -> Result<Option<Record>, ChannelError> {
-        let let_go = self.was_let_go();
+        let evicted = self.was_evicted();
         // A truncated page says that we were let go, or that there is nothing.
         self.check_truncated()?;
-        if let_go { Err(self.be_let_go()) } else { Ok(self.take_will()) }
+        if evicted { Err(self.handle_eviction()) } else { Ok(self.take_will()) }
     }
 
     /// The record that was withheld, or the log's next.
@@ -181,17 +181,17 @@ impl Reader {
         if !self.next.is_log()
             && let Some(record) = self.next.take()
         {
-            self.slot.forget_pin();
+            self.slot.cancel_pin_wait();
             return Ok(Some(record));
         }
-        for _ in 0..MAX_FRUITLESS {
+        for _ in 0..MAX_EMPTY_PULLS {
             match self.log.next(&self.batch.0) {
                 Ok(Some(record)) => return Ok(Some(record)),
                 Ok(None) => {}
                 Err(what) => return Err(ChannelError::Corrupt(what)),
             }
-            self.show_cursor();
-            self.keep_distance();
+            self.publish_cursor();
+            self.back_off();
             if Arc::get_mut(&mut self.batch).is_none() {
                 self.change_batch();
             }
@@ -203,22 +203,22 @@ impl Reader {
                 Pull::Batch => {
                     fail_point!("take.pulled");
                     let now_ns = clock::now_ns();
-                    let at_once = now_ns.saturating_sub(self.taken_ns) < CHASE_NS;
-                    self.pursuit = if at_once { self.pursuit.saturating_add(1) } else { 0 };
+                    let at_once = now_ns.saturating_sub(self.taken_ns) < BACKOFF_NS;
+                    self.contention = if at_once { self.contention.saturating_add(1) } else { 0 };
                     self.taken_ns = now_ns;
                 }
                 Pull::Empty => {
-                    self.pursuit = 0;
+                    self.contention = 0;
                     if self.has_unseen_lost() {
                         self.count_known_lost();
                     }
                     return Ok(None);
                 }
-                Pull::Lapped if self.was_let_go() => {
+                Pull::Lapped if self.was_evicted() => {
                     self.check_truncated()?;
-                    return Err(self.be_let_go());
+                    return Err(self.handle_eviction());
                 }
-                Pull::Lapped => self.pursuit = 0,
+                Pull::Lapped => self.contention = 0,
                 Pull::Corrupt(what) => return Err(ChannelError::Corrupt(what)),
             }
         }
@@ -226,17 +226,17 @@ impl Reader {
     }
 
     /// Its user has seen that there is nothing, and waits: what comes then is not taken on the heels of the writer.
-    pub fn end_pursuit(&mut self) {
-        self.pursuit = 0;
+    pub fn reset_contention(&mut self) {
+        self.contention = 0;
     }
 
     /// Lets a writer in full flight get ahead. A reader on its heels takes one message at a time
     /// and fights it for every cache line, which costs both several times the pause. Before the
     /// look, not after it: each look takes the line from the writer.
     #[inline]
-    fn keep_distance(&self) {
-        if self.pursuit > 1 && self.log.batch_len_bytes() < CHASE_LEN_BYTES {
-            for _ in 0..CHASE_PAUSES {
+    fn back_off(&self) {
+        if self.contention > 1 && self.log.batch_len_bytes() < BACKOFF_LEN_BYTES {
+            for _ in 0..BACKOFF_SPINS {
                 std::hint::spin_loop();
             }
         }

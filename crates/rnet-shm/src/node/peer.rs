@@ -23,14 +23,14 @@ use crate::bell::Bells;
 use crate::domain::DomainDir;
 use crate::files::{self, io_error, word_at};
 use crate::fork::ForkGuard;
-use crate::handle::End;
+use crate::liveness_handle::WeakLivenessHandle;
 use crate::mapping::{Access, Mapping};
 use crate::ofd::{self, FileId};
-use crate::once::Once;
+use crate::weak_cache::WeakCache;
 use crate::{LAYOUT_VERSION, folders, presence};
 
 /// The peers of the nodes of this process, by incarnation.
-static PEERS: Once<PeerFile> = Once::new();
+static PEERS: WeakCache<PeerFile> = WeakCache::new();
 
 /// What this process has of a peer.
 #[derive(Debug)]
@@ -47,9 +47,9 @@ struct PeerFile {
     fork_guard: ForkGuard,
     /// Whether a node of this process has found that it is gone.
     gone: AtomicBool,
-    list: Mutex<List>,
+    list: Mutex<EndpointList>,
     bells: Mutex<Option<Arc<Bells>>>,
-    end: Mutex<Option<End>>,
+    weak_handle: Mutex<Option<WeakLivenessHandle>>,
 }
 
 /// As `starts_with` of whole components, of paths that are written alike.
@@ -60,7 +60,7 @@ fn is_below(path: &Path, folder: &Path) -> bool {
 
 /// The endpoints of a peer, as of a generation.
 #[derive(Clone, Debug, Default)]
-struct List {
+struct EndpointList {
     generation: u64,
     entries: Arc<[Entry]>,
     /// Endpoints that were lost, not closed.
@@ -126,15 +126,15 @@ impl PeerFile {
             meta,
             fork_guard: ForkGuard::here(),
             gone: AtomicBool::new(false),
-            list: Mutex::new(List::default()),
+            list: Mutex::new(EndpointList::default()),
             bells: Mutex::default(),
-            end: Mutex::default(),
+            weak_handle: Mutex::default(),
         }))
     }
 
     /// Whether it can still be used, in this domain.
-    fn is_good(&self, dir: &DomainDir) -> bool {
-        !self.fork_guard.is_parents()
+    fn is_usable(&self, dir: &DomainDir) -> bool {
+        !self.fork_guard.is_from_parent()
             && !self.gone.load(Ordering::Relaxed)
             && !self.head.is_truncated()
             && is_below(&self.folder, dir.path())
@@ -145,18 +145,18 @@ impl PeerFile {
     }
 
     /// The endpoints as of now.
-    fn entries(&self) -> rustix::io::Result<List> {
+    fn entries(&self) -> rustix::io::Result<EndpointList> {
         let mut list = lock(&self.list);
         let generation = self.word(GENERATION_AT);
         if list.generation != generation {
             // SYNC-LIST: the generation first, by a load of its own.
             fence(Ordering::Acquire);
-            *list = List { generation, ..self.read_list()? };
+            *list = EndpointList { generation, ..self.read_list()? };
         }
         Ok(list.clone())
     }
 
-    fn read_list(&self) -> rustix::io::Result<List> {
+    fn read_list(&self) -> rustix::io::Result<EndpointList> {
         let file = files::open_read(&self.folder.join("node"))?;
         let mut word = [0u8; 8];
         files::read_exact_at(&file, &mut word, COUNT_AT)?;
@@ -183,7 +183,7 @@ impl PeerFile {
             (own && entry.is_sound() && ids.insert(id)).then_some(entry)
         };
         let entries = bytes.chunks_exact(ENTRY_LEN_BYTES as usize).filter_map(entry).collect();
-        Ok(List { generation: 0, entries, lost: lost.into() })
+        Ok(EndpointList { generation: 0, entries, lost: lost.into() })
     }
 }
 
@@ -191,36 +191,36 @@ impl PeerFile {
 #[derive(Debug)]
 pub struct PeerNode {
     file: Arc<PeerFile>,
-    list: List,
+    list: EndpointList,
     /// Why the last look failed, if it was for want of a file descriptor.
-    missed: Option<Errno>,
+    refresh_error: Option<Errno>,
 }
 
 impl PeerNode {
     /// Reads a peer's header. `Ok(None)` while the peer has not finished writing it.
     pub fn open(dir: &DomainDir, stem: &str, incarnation: u64) -> Result<Option<PeerNode>, Error> {
         if let Some(file) = PEERS.find(incarnation)
-            && file.is_good(dir)
+            && file.is_usable(dir)
             && *file.stem == *stem
         {
             return Ok(Some(PeerNode::of(file)));
         }
         let folder = dir.nodes().join(presence::folder_name(stem, incarnation));
         let Some(new) = PeerFile::open(&folder, stem, incarnation)? else { return Ok(None) };
-        let same = |file: &PeerFile| file.is_good(dir) && *file.stem == *stem;
-        let file = PEERS.enter(incarnation, Arc::new(new), same);
+        let same = |file: &PeerFile| file.is_usable(dir) && *file.stem == *stem;
+        let file = PEERS.get_or_insert(incarnation, Arc::new(new), same);
         Ok(Some(PeerNode::of(file)))
     }
 
     fn of(file: Arc<PeerFile>) -> PeerNode {
-        PeerNode { file, list: List::default(), missed: None }
+        PeerNode { file, list: EndpointList::default(), refresh_error: None }
     }
 
     /// Those of these peers that another node of this process knows, which hears of their end, and that have not
     /// left yet.
     pub(crate) fn known(dir: &DomainDir, incarnations: impl Iterator<Item = u64>) -> Vec<PeerNode> {
         let files = PEERS.find_all(incarnations).into_iter();
-        let here = |file: &Arc<PeerFile>| file.is_good(dir) && file.word(GOODBYE_AT) == 0;
+        let here = |file: &Arc<PeerFile>| file.is_usable(dir) && file.word(GOODBYE_AT) == 0;
         files.filter(here).map(PeerNode::of).collect()
     }
 
@@ -285,8 +285,8 @@ impl PeerNode {
     }
 
     /// What this process holds to notice its end.
-    pub(crate) fn end(&self) -> MutexGuard<'_, Option<End>> {
-        lock(&self.file.end)
+    pub(crate) fn weak_handle(&self) -> MutexGuard<'_, Option<WeakLivenessHandle>> {
+        lock(&self.file.weak_handle)
     }
 
     /// Whether the peer lives in this very process.
@@ -295,12 +295,12 @@ impl PeerNode {
     }
 
     /// Why the last [`PeerNode::refresh`] failed, if it was for want of a file descriptor.
-    pub fn missed(&self) -> Option<Errno> {
-        self.missed
+    pub fn refresh_error(&self) -> Option<Errno> {
+        self.refresh_error
     }
 
     /// Whether the peer's folder is still there.
-    pub fn is_here(&self) -> bool {
+    pub fn folder_exists(&self) -> bool {
         rustix::fs::lstat(&self.file.folder).is_ok()
     }
 
@@ -318,18 +318,18 @@ impl PeerNode {
     /// is locked.
     pub(crate) fn lives(&self) -> bool {
         // Not to know is not to be dead.
-        self.lock_says().unwrap_or(true)
+        self.is_lock_held().unwrap_or(true)
     }
 
     /// As [`PeerNode::lives`], and its lock could be asked.
-    pub(crate) fn is_sure_to_live(&self) -> bool {
-        self.lock_says() == Some(true)
+    pub(crate) fn is_known_alive(&self) -> bool {
+        self.is_lock_held() == Some(true)
     }
 
     /// Whether it lives; `None` if its lock cannot be asked.
-    fn lock_says(&self) -> Option<bool> {
+    fn is_lock_held(&self) -> Option<bool> {
         if self.file.is_ours {
-            return Some(folders::is_here(&self.file.folder, self.file.incarnation));
+            return Some(folders::is_local(&self.file.folder, self.file.incarnation));
         }
         if self.is_gone() || self.said_goodbye() {
             return Some(false);
@@ -369,17 +369,17 @@ impl PeerNode {
     /// Reads the entries anew if they have changed; returns whether they had.
     pub fn refresh(&mut self) -> bool {
         if self.file.word(GENERATION_AT) == self.list.generation {
-            self.missed = None;
+            self.refresh_error = None;
             return false;
         }
         match self.file.entries() {
             Ok(list) => {
-                self.missed = None;
+                self.refresh_error = None;
                 self.list = list;
                 true
             }
             Err(e) => {
-                self.missed = matches!(e, Errno::MFILE | Errno::NFILE).then_some(e);
+                self.refresh_error = matches!(e, Errno::MFILE | Errno::NFILE).then_some(e);
                 false
             }
         }

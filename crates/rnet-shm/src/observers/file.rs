@@ -15,13 +15,13 @@ use rnet_core::{Error, Result};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
 
-use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, Observers, PAGE, TOLD_SUFFIX, WAKE, listed};
-use crate::barrier::AskingBarrier;
-use crate::bell::{Bells, Sleep, Waiter, Woken};
+use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, Observers, PAGE, STATUS_SUFFIX, WAKE, listed};
+use crate::barrier::ConditionalBarrier;
+use crate::bell::{Bells, SleepMode, Waiter, WakeReason};
 use crate::domain::DomainDir;
-use crate::draft::Draft;
+use crate::temp_file::TempFile;
 use crate::files::{self, io_error};
-use crate::fork::{ForkGuard, Unshared};
+use crate::fork::{ForkGuard, UnsharedFd};
 use crate::mapping::{Access, Mapping};
 use crate::node::{incarnation_of, ring_control};
 use crate::random::random_u64;
@@ -29,7 +29,7 @@ use crate::{LAYOUT_VERSION, ofd};
 
 /// From one sleep to the next at least this much time passes. A publisher rings an observer no more
 /// often than twice in this time, however often one claims to sleep.
-const REST: Duration = Duration::from_millis(1);
+const MIN_SLEEP_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What an observer has in the directory of its domain; unlinked on drop.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct ObserverFile {
     path: PathBuf,
     pub(super) mode: u32,
     /// Locked for as long as the observer lives.
-    file: Unshared,
+    file: UnsharedFd,
     pages: Vec<Mapping>,
     /// The publisher of each slot, 0 if it is free.
     slots: Vec<u64>,
@@ -77,12 +77,12 @@ impl ObserverFile {
         let bells = Arc::new(Bells::create(&bells_path, dir.file_mode())?);
         fail_point!("observer.bells");
         let made = (|| {
-            let (file, draft) = Draft::create(&folder, dir.file_mode())?;
+            let (file, temp_file) = TempFile::create(&folder, dir.file_mode())?;
             let words = [MAGIC, u64::from(LAYOUT_VERSION), id, 0];
             let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
             ofd::take(&file, ofd::WHOLE)?;
             files::write_all_at(&file, &bytes, 0)?;
-            if draft.place(&path)? { Ok(file) } else { Err(rustix::io::Errno::EXIST) }
+            if temp_file.persist_new(&path)? { Ok(file) } else { Err(rustix::io::Errno::EXIST) }
         })();
         let file = match made {
             Ok(file) => file,
@@ -117,13 +117,13 @@ impl ObserverFile {
     }
 
     /// Whether its files are still where publishers look for them.
-    pub fn is_here(&self) -> bool {
+    pub fn exists(&self) -> bool {
         // The doorbells of one that was stopped before it had a file may have been taken for those of a dead one.
-        rustix::fs::lstat(&self.path).and(rustix::fs::lstat(self.beside(BELLS_SUFFIX))).is_ok()
+        rustix::fs::lstat(&self.path).and(rustix::fs::lstat(self.sibling_path(BELLS_SUFFIX))).is_ok()
     }
 
     /// A file of its own beside this one.
-    pub(super) fn beside(&self, suffix: &str) -> PathBuf {
+    pub(super) fn sibling_path(&self, suffix: &str) -> PathBuf {
         let mut path = self.path.clone().into_os_string();
         path.push(suffix);
         path.into()
@@ -168,7 +168,7 @@ impl ObserverFile {
             });
         }
         let at = PAGE * (1 + self.pages.len() as u64);
-        let failed = |e| files::no_room(&self.path, PAGE, e);
+        let failed = |e| files::create_error(&self.path, PAGE, e);
         let page = rustix::fs::ftruncate(&self.file, at + PAGE)
             .and_then(|()| files::reserve(&self.file, at, PAGE))
             .and_then(|()| Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Write, true))
@@ -192,17 +192,17 @@ impl ObserverFile {
         limit: Duration,
         asks_barrier: impl Fn() -> bool,
         ready: impl Fn() -> bool,
-    ) -> Woken {
+    ) -> WakeReason {
         let begun = Instant::now();
-        if let Some(awake) = self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < REST) {
-            std::thread::sleep((REST - awake).min(limit));
+        if let Some(awake) = self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < MIN_SLEEP_INTERVAL) {
+            std::thread::sleep((MIN_SLEEP_INTERVAL - awake).min(limit));
             if ready() {
-                return Woken::Look;
+                return WakeReason::Ready;
             }
         }
         let left = limit.saturating_sub(begun.elapsed());
         if left.is_zero() {
-            return Woken::TimedOut;
+            return WakeReason::TimedOut;
         }
         let seen = self.seen_endpoints;
         let followed = |slot: &usize| self.slots[*slot] != 0;
@@ -214,7 +214,7 @@ impl ObserverFile {
         };
         let bells = &self.bells;
         let woken =
-            self.waiter.sleep(Sleep::Woken, places, &AskingBarrier(asks_barrier), left, || {
+            self.waiter.sleep(SleepMode::UntilRung, places, &ConditionalBarrier(asks_barrier), left, || {
                 ready() || bells.read(ENDPOINTS) != seen
             });
         self.awake_since = Some(Instant::now());
@@ -223,17 +223,17 @@ impl ObserverFile {
 
     /// Sleeps until endpoints come or go, `limit` is over or a signal comes. No message ends it: for one that follows more
     /// publishers than it can show.
-    pub fn sleep_between_looks(&mut self, limit: Duration) {
+    pub fn sleep_between_scans(&mut self, limit: Duration) {
         let begun = Instant::now();
-        let awake = self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < REST);
+        let awake = self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < MIN_SLEEP_INTERVAL);
         if let Some(awake) = awake.filter(|_| self.was_rung) {
-            std::thread::sleep((REST - awake).min(limit));
+            std::thread::sleep((MIN_SLEEP_INTERVAL - awake).min(limit));
         }
         let left = limit.saturating_sub(begun.elapsed());
         let (seen, bells) = (self.seen_endpoints, &self.bells);
         let is_rung = || bells.read(ENDPOINTS) != seen;
         if !left.is_zero() {
-            self.waiter.sleep(Sleep::Woken, |_| {}, &AskingBarrier(|| false), left, is_rung);
+            self.waiter.sleep(SleepMode::UntilRung, |_| {}, &ConditionalBarrier(|| false), left, is_rung);
         }
         self.was_rung = is_rung();
         self.awake_since = Some(Instant::now());
@@ -242,11 +242,11 @@ impl ObserverFile {
 
 impl Drop for ObserverFile {
     fn drop(&mut self) {
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             return;
         }
         let _ = rustix::fs::unlink(&self.path);
-        let _ = rustix::fs::unlink(self.beside(BELLS_SUFFIX));
-        let _ = rustix::fs::unlink(self.beside(TOLD_SUFFIX));
+        let _ = rustix::fs::unlink(self.sibling_path(BELLS_SUFFIX));
+        let _ = rustix::fs::unlink(self.sibling_path(STATUS_SUFFIX));
     }
 }

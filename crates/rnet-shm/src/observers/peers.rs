@@ -17,23 +17,23 @@ use rnet_core::limits::{MAX_FOLLOWED_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
 use rnet_ring::wake;
 
-use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, PAGE, TOLD_SUFFIX, WAKE, listed, parse_id};
+use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, PAGE, STATUS_SUFFIX, WAKE, listed, parse_id};
 use crate::bell::Bells;
 use crate::domain::DomainDir;
 use crate::files::{self, word_at};
 use crate::mapping::{Access, Mapping};
 use crate::node::incarnation_of;
-use crate::{LAYOUT_VERSION, draft, ofd};
+use crate::{LAYOUT_VERSION, temp_file, ofd};
 
 /// Between two rings of one publisher for one observer. An observer rests for twice as long between
 /// two sleeps, so none that keeps to that is passed over.
 const RING_PAUSE_NS: u64 = 500_000;
 /// Doorbells without a file are left over from a kill once they are as old as this.
-const LEFT_OVER: Duration = Duration::from_secs(1);
+const STALE_AFTER: Duration = Duration::from_secs(1);
 
 /// One observer, mapped.
 #[derive(Debug)]
-struct Known {
+struct MappedObserver {
     /// By its lock it is known whether the observer lives.
     file: OwnedFd,
     bells: Arc<Bells>,
@@ -75,7 +75,7 @@ pub(crate) fn are_same(a: &[ObserverRef], b: &[ObserverRef]) -> bool {
 #[derive(Debug)]
 pub struct Observers {
     folder: PathBuf,
-    known: BTreeMap<u64, Known>,
+    known: BTreeMap<u64, MappedObserver>,
 }
 
 impl Observers {
@@ -89,7 +89,7 @@ impl Observers {
     pub fn refresh(&mut self) -> bool {
         let here = listed(&self.folder);
         if here.is_empty() && self.known.is_empty() {
-            // One that was killed early has left doorbells, or a draft, and no file.
+            // One that was killed early has left doorbells, or a temporary file, and no file.
             self.sweep_unlisted();
             return false;
         }
@@ -106,12 +106,12 @@ impl Observers {
                 }
             }
         }
-        self.known.values_mut().for_each(Known::map_pages);
+        self.known.values_mut().for_each(MappedObserver::map_pages);
         self.sweep_unlisted();
         true
     }
 
-    fn open(&self, id: u64) -> Option<Known> {
+    fn open(&self, id: u64) -> Option<MappedObserver> {
         let path = self.folder.join(format!("{id:016x}"));
         let file = files::open_read(&path).ok()?;
         let mut header = [0u8; 24];
@@ -129,7 +129,7 @@ impl Observers {
                 return None;
             }
         };
-        Some(Known { file, bells, pages: Vec::new() })
+        Some(MappedObserver { file, bells, pages: Vec::new() })
     }
 
     fn bells_of(&self, id: u64) -> PathBuf {
@@ -139,22 +139,22 @@ impl Observers {
     fn sweep(&self, id: u64) {
         let _ = rustix::fs::unlink(self.folder.join(format!("{id:016x}")));
         let _ = rustix::fs::unlink(self.bells_of(id));
-        let _ = rustix::fs::unlink(self.folder.join(format!("{id:016x}{TOLD_SUFFIX}")));
+        let _ = rustix::fs::unlink(self.folder.join(format!("{id:016x}{STATUS_SUFFIX}")));
     }
 
     /// Removes what those have left that were killed before they had a file.
     fn sweep_unlisted(&self) {
-        draft::sweep(&self.folder);
+        temp_file::sweep(&self.folder);
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let of = |name: &str| {
-                let id = name.strip_suffix(BELLS_SUFFIX).or_else(|| name.strip_suffix(TOLD_SUFFIX));
+                let id = name.strip_suffix(BELLS_SUFFIX).or_else(|| name.strip_suffix(STATUS_SUFFIX));
                 id.and_then(parse_id)
             };
             let Some(id) = name.to_str().and_then(of) else { continue };
             let made = entry.metadata().and_then(|meta| meta.modified());
             let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
-            if age.is_none_or(|age| age > LEFT_OVER)
+            if age.is_none_or(|age| age > STALE_AFTER)
                 && rustix::fs::lstat(self.folder.join(format!("{id:016x}"))).is_err()
             {
                 let _ = rustix::fs::unlink(entry.path());
@@ -195,7 +195,7 @@ impl Observers {
     }
 }
 
-impl Known {
+impl MappedObserver {
     fn lives(&self) -> bool {
         is_held(&self.file)
     }
@@ -225,10 +225,10 @@ pub(super) fn is_held(file: &OwnedFd) -> bool {
 
 /// The observers that a writer looks at after each message.
 #[derive(Debug, Default)]
-pub(crate) struct ObserverBells(Vec<Rung>);
+pub(crate) struct ObserverBells(Vec<ObserverBell>);
 
 #[derive(Debug)]
-struct Rung {
+struct ObserverBell {
     observer: ObserverRef,
     /// The ticket that was rung for last, and when.
     ticket: u64,
@@ -237,8 +237,8 @@ struct Rung {
 
 impl ObserverBells {
     /// Takes another list of observers.
-    pub(crate) fn renew(&mut self, observers: Vec<ObserverRef>) {
-        let rung = |observer| Rung { observer, ticket: 0, at_ns: 0 };
+    pub(crate) fn replace_all(&mut self, observers: Vec<ObserverRef>) {
+        let rung = |observer| ObserverBell { observer, ticket: 0, at_ns: 0 };
         self.0 = observers.into_iter().map(rung).collect();
     }
 

@@ -14,12 +14,12 @@ use crate::reader_table::ReaderRef;
 
 /// A reader that is behind by more bytes than these, and by more messages than the publisher's depth of large ones, is
 /// far behind.
-const FAR_LEN_BYTES: u64 = 16 << 20;
+const MAX_LAG_LEN_BYTES: u64 = 16 << 20;
 /// Who reads so much for each millisecond of a wait is worth the next one, however far behind it is.
-const WORTH_BYTES_PER_MS: u64 = 100 << 10;
+const MIN_READ_BYTES_PER_MS: u64 = 100 << 10;
 /// A reader that is behind by so much more than it has been since the last wait falls behind; another one catches up by
 /// itself.
-const FALLS_LEN_BYTES: u64 = 2 << 20;
+const LAG_GROWTH_LEN_BYTES: u64 = 2 << 20;
 
 /// How a writer has waited for readers that are far behind.
 #[derive(Debug)]
@@ -44,31 +44,31 @@ impl Writer {
     /// behind and falls back further, and the publisher is one that waits. One that reads little meanwhile is not waited
     /// for again before it has read all that stands before it now: the pool may grow up to its limit. A reader may be slow
     /// at first only, as a link that has just begun to send. An urgent message waits for no memory.
-    pub(super) fn let_catch_up(&mut self) -> Result<(), Error> {
+    pub(super) fn wait_for_catch_up(&mut self) -> Result<(), Error> {
         let (OnFull::Wait(limit) | OnFull::Detach { stall: limit }) = self.qos.on_full else {
             return Ok(());
         };
-        if self.pool.bytes() <= FAR_LEN_BYTES
+        if self.pool.bytes() <= MAX_LAG_LEN_BYTES
             || self.qos.lane == Lane::Urgent
-            || self.held.never_waits
+            || self.pending_wait.never_waits
         {
             return Ok(());
         }
         self.refresh_readers();
         let Some((slowest, needed)) = self.slowest() else { return Ok(()) };
-        let (messages, len_bytes) = self.pool.behind(needed);
-        if len_bytes <= FAR_LEN_BYTES || messages <= self.qos.large_depth as usize {
-            (self.catch_up.resume_at, self.catch_up.least_bytes) = (0, FAR_LEN_BYTES);
+        let (messages, len_bytes) = self.pool.backlog(needed);
+        if len_bytes <= MAX_LAG_LEN_BYTES || messages <= self.qos.large_depth as usize {
+            (self.catch_up.resume_at, self.catch_up.least_bytes) = (0, MAX_LAG_LEN_BYTES);
             return Ok(());
         }
         self.catch_up.least_bytes = self.catch_up.least_bytes.min(len_bytes);
         if needed < self.catch_up.resume_at
-            || len_bytes < self.catch_up.least_bytes + FALLS_LEN_BYTES
+            || len_bytes < self.catch_up.least_bytes + LAG_GROWTH_LEN_BYTES
         {
             return Ok(());
         }
         let half = messages / 2;
-        let Some(wanted) = self.pool.position_back(half + 1).map(|position| position + 1) else {
+        let Some(wanted) = self.pool.nth_newest_position(half + 1).map(|position| position + 1) else {
             return Ok(());
         };
         // What the publisher chose is for a log or a pool that is full, and counts from then on.
@@ -77,8 +77,8 @@ impl Writer {
         let waited = self.sleep_until_read(&slowest, wanted, began + own_limit.min(limit / 4));
         // Where others have come meanwhile, the next message waits for whoever is the slowest then.
         if !self.reader_table.is_newer(self.seen_epoch) {
-            let left_bytes = self.pool.behind(slowest.needed()).1;
-            let worth_bytes = WORTH_BYTES_PER_MS * began.elapsed().as_millis() as u64;
+            let left_bytes = self.pool.backlog(slowest.needed()).1;
+            let worth_bytes = MIN_READ_BYTES_PER_MS * began.elapsed().as_millis() as u64;
             let is_worth_it = len_bytes.saturating_sub(left_bytes) >= worth_bytes.max(1);
             self.catch_up.resume_at = if is_worth_it { 0 } else { self.log.tail() };
             self.catch_up.least_bytes = left_bytes;
@@ -94,12 +94,12 @@ impl Writer {
         end: Instant,
     ) -> Result<(), Error> {
         while reader.needed() < wanted && !self.reader_table.is_newer(self.seen_epoch) {
-            self.check_stop()?;
+            self.check_interrupted()?;
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            self.sleep_for_room(reader, wanted, left)?;
+            self.sleep_for_capacity(reader, wanted, left)?;
         }
         Ok(())
     }
@@ -113,7 +113,7 @@ mod tests {
     use rnet_ring::room;
 
     use super::super::PublisherMap;
-    use super::super::tests::World;
+    use super::super::tests::TestDomain;
     use super::*;
 
     const LEN: usize = 4 << 20;
@@ -121,8 +121,8 @@ mod tests {
     const NEAR: usize = 11;
     const LONG: Duration = Duration::from_secs(3600);
 
-    fn writer(world: &World, on_full: OnFull, lane: Lane) -> Writer {
-        let mut writer = world.writer(PublisherQos {
+    fn writer(domain: &TestDomain, on_full: OnFull, lane: Lane) -> Writer {
+        let mut writer = domain.writer(PublisherQos {
             reliability: Reliability::Reliable,
             on_full,
             lane,
@@ -150,12 +150,12 @@ mod tests {
 
     #[test]
     fn a_reader_that_reads_on_is_waited_for_and_the_pool_stays_small() {
-        let world = World::new();
-        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
+        let domain = TestDomain::new();
+        let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
-        let (_slow, slot) = world.admit(&reader_table, true);
-        let (_fast, quick) = world.admit(&reader_table, true);
-        let (map, bells, over) = (writer.map.clone(), world.node.bells(), AtomicBool::new(false));
+        let (_slow, slot) = domain.admit(&reader_table, true);
+        let (_fast, quick) = domain.admit(&reader_table, true);
+        let (map, bells, over) = (writer.map.clone(), domain.node.bells(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             // Both read only when the writer sleeps. The fast one is first, and wakes the writer for nothing.
             let reader = scope.spawn(|| {
@@ -185,15 +185,15 @@ mod tests {
         });
         assert!(writer.pool.len() <= NEAR + 2, "{} chunks", writer.pool.len());
         assert_eq!(writer.catch_up.resume_at, 0);
-        reader_table.bury_node(world.node.incarnation());
+        reader_table.remove_dead_node(domain.node.incarnation());
     }
 
     #[test]
     fn one_that_stands_still_is_waited_for_once() {
-        let world = World::new();
-        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
+        let domain = TestDomain::new();
+        let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
-        let (_file, slot) = world.admit(&reader_table, true);
+        let (_file, slot) = domain.admit(&reader_table, true);
         writer.catch_up.limit_ms = 1;
         send(&mut writer, NEAR + 2);
         let gave_up_at = writer.catch_up.resume_at;
@@ -202,76 +202,76 @@ mod tests {
         writer.catch_up.limit_ms = u16::MAX;
         let read_to = |position| slot.page().cursor.cursor.store(position, Ordering::Release);
         send(&mut writer, NEAR);
-        read_to(writer.pool.position_back(2 * NEAR).unwrap());
+        read_to(writer.pool.nth_newest_position(2 * NEAR).unwrap());
         send(&mut writer, NEAR);
         // Two were read.
-        assert_eq!(writer.pool.behind(0).0, 3 * NEAR);
+        assert_eq!(writer.pool.backlog(0).0, 3 * NEAR);
         // Once it has read what stood before it then, it is waited for again, as far behind as it is.
         writer.catch_up.limit_ms = 1;
         read_to(gave_up_at);
         send(&mut writer, 1);
         assert!(writer.catch_up.resume_at > gave_up_at);
         // And once it has caught up.
-        read_to(writer.pool.position_back(2).unwrap());
+        read_to(writer.pool.nth_newest_position(2).unwrap());
         send(&mut writer, 1);
         assert_eq!(writer.catch_up.resume_at, 0);
         send(&mut writer, NEAR);
         assert_ne!(writer.catch_up.resume_at, 0);
-        reader_table.bury_node(world.node.incarnation());
+        reader_table.remove_dead_node(domain.node.incarnation());
     }
 
     /// A publisher that keeps a rate would otherwise have half of it while its reader catches up.
     #[test]
     fn one_that_catches_up_by_itself_is_not_waited_for() {
-        let world = World::new();
-        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
+        let domain = TestDomain::new();
+        let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
-        let (_file, slot) = world.admit(&reader_table, true);
+        let (_file, slot) = domain.admit(&reader_table, true);
         writer.catch_up.limit_ms = 1;
         send(&mut writer, 4 * NEAR);
         // As after a wait in which it has read much.
-        (writer.catch_up.resume_at, writer.catch_up.least_bytes) = (0, writer.pool.behind(0).1);
+        (writer.catch_up.resume_at, writer.catch_up.least_bytes) = (0, writer.pool.backlog(0).1);
         writer.catch_up.limit_ms = u16::MAX;
         for left in (2 * NEAR..4 * NEAR).rev() {
-            let position = writer.pool.position_back(left - 1).unwrap();
+            let position = writer.pool.nth_newest_position(left - 1).unwrap();
             slot.page().cursor.cursor.store(position, Ordering::Release);
             send(&mut writer, 1);
         }
         writer.catch_up.limit_ms = 1;
         send(&mut writer, 1);
         assert_ne!(writer.catch_up.resume_at, 0);
-        reader_table.bury_node(world.node.incarnation());
+        reader_table.remove_dead_node(domain.node.incarnation());
     }
 
     #[test]
     fn who_never_waits_does_not_wait_for_it() {
-        let world = World::new();
+        let domain = TestDomain::new();
         for (on_full, lane, waits) in [
             (OnFull::Refuse, Lane::Bulk, true),
             (OnFull::Wait(8 * LONG), Lane::Bulk, false),
             (OnFull::Wait(8 * LONG), Lane::Urgent, true),
         ] {
-            let mut writer = writer(&world, on_full, lane);
+            let mut writer = writer(&domain, on_full, lane);
             writer.set_waiting(waits);
             let reader_table = writer.reader_table().clone();
-            let (_file, _slot) = world.admit(&reader_table, true);
+            let (_file, _slot) = domain.admit(&reader_table, true);
             send(&mut writer, 2 * NEAR);
             assert_eq!(writer.pool.len(), 2 * NEAR);
-            reader_table.bury_node(world.node.incarnation());
+            reader_table.remove_dead_node(domain.node.incarnation());
         }
     }
 
     /// Who joins ends the wait, which says nothing of the one that was waited for.
     #[test]
     fn one_that_joins_meanwhile_does_not_end_the_waits_for_another() {
-        let world = World::new();
-        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
+        let domain = TestDomain::new();
+        let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
-        let (_file, _slot) = world.admit(&reader_table, true);
+        let (_file, _slot) = domain.admit(&reader_table, true);
         send(&mut writer, NEAR + 1);
         let map = writer.map.clone();
         std::thread::scope(|scope| {
-            let joins = || world.admit(&reader_table, false);
+            let joins = || domain.admit(&reader_table, false);
             let joined = scope.spawn(move || {
                 let mut file = None;
                 asleep(map, || file = Some(joins()));
@@ -281,24 +281,24 @@ mod tests {
             joined.join().unwrap();
         });
         assert_eq!(writer.catch_up.resume_at, 0);
-        reader_table.bury_node(world.node.incarnation());
+        reader_table.remove_dead_node(domain.node.incarnation());
     }
 
     /// Whoever interrupts it ends the wait, and nothing was sent.
     #[test]
     fn a_wait_can_be_stopped() {
-        let world = World::new();
-        let mut writer = writer(&world, OnFull::Wait(8 * LONG), Lane::Bulk);
+        let domain = TestDomain::new();
+        let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
-        let (_file, _slot) = world.admit(&reader_table, true);
+        let (_file, _slot) = domain.admit(&reader_table, true);
         send(&mut writer, NEAR + 1);
-        let (stop, map) = (writer.stop(), writer.map.clone());
+        let (stop, map) = (writer.interrupt_handle(), writer.map.clone());
         std::thread::scope(|scope| {
-            scope.spawn(move || asleep(map, || stop.ask()));
+            scope.spawn(move || asleep(map, || stop.interrupt()));
             let stopped = writer.send(&vec![7; LEN]);
             assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
         });
         assert_eq!(writer.seq(), NEAR as u64 + 1);
-        reader_table.bury_node(world.node.incarnation());
+        reader_table.remove_dead_node(domain.node.incarnation());
     }
 }

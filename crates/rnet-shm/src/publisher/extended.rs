@@ -9,7 +9,7 @@ use rnet_core::{Error, KnownGap, Meta};
 use rnet_ring::record::{MAX_EXTENSION_LEN_BYTES, Tag};
 use rnet_ring::{Kind, NoRoom};
 
-use super::{Loaned, LogGate, Writer};
+use super::{WriterLoan, LogGate, Writer};
 use crate::extension::{Extension, only_correlation, words_of_correlation};
 
 const _: () = assert!(
@@ -52,10 +52,10 @@ impl Writer {
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan_with(
         &mut self,
-        loan: Loaned,
+        loan: WriterLoan,
         meta: &Meta,
         sent_ns: Option<u64>,
-    ) -> Result<(), (Loaned, Error)> {
+    ) -> Result<(), (WriterLoan, Error)> {
         self.send_loan_by(loan, |writer, tag, payload, len| {
             writer.commit_extended(tag, payload, len, (meta, sent_ns))
         })
@@ -115,7 +115,7 @@ impl Writer {
                 self.notify();
                 Ok(position)
             }
-            Err(_) => self.commit_when_room(tag, payload, counted_len, Some(sent_ns)),
+            Err(_) => self.commit_with_wait(tag, payload, counted_len, Some(sent_ns)),
         }
     }
 
@@ -145,20 +145,20 @@ impl Writer {
             counted_len,
             &mut gate,
         )?;
-        self.mark_appended();
+        self.checkpoint_appended();
         Ok(position)
     }
 
     /// Has every reader count messages that are missing, without a message of its own, and wakes those
-    /// that sleep. Of messages of another host, `next_seq` is noted where [`Writer::set_mark`] says: the number behind
+    /// that sleep. Of messages of another host, `next_seq` is noted where [`Writer::set_checkpoint`] says: the number behind
     /// those that are missing.
     pub fn publish_gap(&mut self, gap: KnownGap, next_seq: Option<u64>) -> Result<(), Error> {
         self.check_fork()?;
         self.check_truncated()?;
-        self.show();
+        self.commit_pending();
         self.refresh_readers();
         self.raise_known_lost(gap);
-        self.mark(next_seq);
+        self.checkpoint(next_seq);
         self.wake();
         Ok(())
     }

@@ -10,12 +10,12 @@ use crate::pool::{LogView, NoChunk, Pool};
 
 /// Memory lent to the sender.
 #[derive(Debug)]
-pub struct Loaned {
+pub struct WriterLoan {
     pub(super) len: usize,
-    pub(super) place: Place,
+    pub(super) buffer: LoanBuffer,
 }
 
-impl Loaned {
+impl WriterLoan {
     /// Bytes lent.
     pub fn len(&self) -> usize {
         self.len
@@ -33,7 +33,7 @@ impl Loaned {
 }
 
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum LoanBuffer {
     /// Small: built aside and copied into the log, which costs less than a chunk.
     Scratch(Vec<u8>),
     /// Large: the chunk that readers will read.
@@ -43,7 +43,7 @@ pub(super) enum Place {
 impl Writer {
     /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
     /// [`Writer::drop_loan`].
-    pub fn loan(&mut self, len: usize) -> Result<Loaned, Error> {
+    pub fn loan(&mut self, len: usize) -> Result<WriterLoan, Error> {
         self.check_fork()?;
         if len > MAX_MESSAGE_LEN_BYTES {
             return Err(Error::MessageTooLarge {
@@ -55,15 +55,15 @@ impl Writer {
         if len < self.inline_below {
             let mut bytes = std::mem::take(&mut self.scratch);
             bytes.resize(len, 0);
-            return Ok(Loaned { len, place: Place::Scratch(bytes) });
+            return Ok(WriterLoan { len, buffer: LoanBuffer::Scratch(bytes) });
         }
-        self.let_catch_up()?;
+        self.wait_for_catch_up()?;
         let mut stall = None;
         loop {
             self.check_truncated()?;
             self.refresh_readers();
-            if let Some((remote, needed, half)) = self.remote_behind() {
-                self.wait_for_room(&mut stall, half - needed, Some((remote, needed)))?;
+            if let Some((remote, needed, half)) = self.reader_beyond_window() {
+                self.wait_for_capacity(&mut stall, half - needed, Some((remote, needed)))?;
                 continue;
             }
             let slowest = self.slowest();
@@ -75,9 +75,9 @@ impl Writer {
             flow.pool_chunks.store(self.pool.len() as u64, Ordering::Relaxed);
             fail_point!("loan.chunks");
             match got {
-                Ok(chunk) => return Ok(Loaned { len, place: Place::Chunk(chunk) }),
-                Err(NoChunk::HeldByReader) => self.wait_for_room(&mut stall, 1, slowest)?,
-                Err(NoChunk::Short(short)) => return Err(self.no_chunk(len, short)),
+                Ok(chunk) => return Ok(WriterLoan { len, buffer: LoanBuffer::Chunk(chunk) }),
+                Err(NoChunk::HeldByReader) => self.wait_for_capacity(&mut stall, 1, slowest)?,
+                Err(NoChunk::Exhausted(exhausted)) => return Err(self.exhausted_error(len, exhausted)),
             }
         }
     }
@@ -85,14 +85,14 @@ impl Writer {
     /// As [`Writer::loan`], of a chunk that is there and that nobody needs any more; `None` if there is none, or `len`
     /// bytes need none. It never waits, takes no memory, and ends no message that somebody may still read: for a message
     /// of which nobody knows whether it will be whole.
-    pub fn loan_idle(&mut self, len: usize) -> Option<Loaned> {
+    pub fn loan_idle(&mut self, len: usize) -> Option<WriterLoan> {
         if len < self.inline_below || self.check_fork().is_err() || self.check_truncated().is_err()
         {
             return None;
         }
         self.refresh_readers();
         let chunk = self.with_pool(|pool, view| pool.acquire_idle(len, view))?;
-        Some(Loaned { len, place: Place::Chunk(chunk) })
+        Some(WriterLoan { len, buffer: LoanBuffer::Chunk(chunk) })
     }
 
     fn with_pool<R>(&mut self, acquire: impl FnOnce(&mut Pool, &mut LogView<'_>) -> R) -> R {

@@ -59,7 +59,7 @@ impl PublisherMap {
         // To fetch all of a log would fill what has no memory yet.
         let map = Mapping::new(file.as_fd(), 0, len, access, false)?;
         let at = log_at as usize;
-        map.fetch(0, at);
+        map.populate(0, at);
         let words = (log_len / 8) as usize;
         let log = Log::new(map.get(CONTROL_AT), map.slice(at, words));
         let block_bits = log.ok_or(rustix::io::Errno::INVAL)?.block_bits;

@@ -15,20 +15,20 @@ use crate::domain::{DomainConfig, DomainDir};
 use crate::pool::LogView;
 use crate::random::random_u64;
 use crate::subscription::{
-    Binding, BoundPage, LinkPart, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta,
+    Binding, BoundPage, LinkRole, PeerSubscription, Slot, SubscriptionFile, SubscriptionMeta,
 };
 
 /// How long a send may take that nothing holds up, on a machine that does much else.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-pub(super) struct World {
+pub(super) struct TestDomain {
     base: PathBuf,
     pub(super) node: Arc<OwnNode>,
     id: u64,
 }
 
-impl World {
-    pub(super) fn new() -> World {
+impl TestDomain {
+    pub(super) fn new() -> TestDomain {
         let base = std::env::temp_dir().join(format!("rnet-writer-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
@@ -36,7 +36,7 @@ impl World {
         let name = NodeName::new("both").unwrap();
         let node = Arc::new(OwnNode::create(&dir, &name, "rust", "0").unwrap());
         let id = node.next_endpoint().unwrap();
-        World { base, node, id }
+        TestDomain { base, node, id }
     }
 
     pub(super) fn writer(&self, qos: PublisherQos) -> Writer {
@@ -54,7 +54,7 @@ impl World {
         &self,
         reliable: bool,
         history: u64,
-        link: Option<LinkPart>,
+        link: Option<LinkRole>,
     ) -> (SubscriptionFile, Arc<Slot>, BoundPage) {
         let meta = SubscriptionMeta {
             topic: "/t".to_owned(),
@@ -86,7 +86,7 @@ impl World {
         &self,
         reader_table: &ReaderTable,
         reliable: bool,
-        link: Option<LinkPart>,
+        link: Option<LinkRole>,
     ) -> (SubscriptionFile, Arc<Slot>) {
         let (file, slot, bound) = self.bind_as(reliable, 0, link);
         reader_table.admit(file.id(), "/both", "/t", bound, self.node.bells().clone()).unwrap();
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for TestDomain {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.base);
     }
@@ -118,9 +118,9 @@ fn sender(mut writer: Writer) -> (Sender<usize>, Receiver<Result<(), Error>>, Jo
 /// before, and a reliable reader that stands still holds them no longer than it may.
 #[test]
 fn a_control_thread_that_stands_still_stops_no_send() {
-    let world = World::new();
+    let domain = TestDomain::new();
     let wait = Duration::from_millis(20);
-    let writer = world.writer(PublisherQos {
+    let writer = domain.writer(PublisherQos {
         reliability: Reliability::Reliable,
         on_full: OnFull::Wait(wait),
         log_len_bytes: rnet_core::MIN_LOG_LEN_BYTES,
@@ -128,28 +128,28 @@ fn a_control_thread_that_stands_still_stops_no_send() {
         ..PublisherQos::default()
     });
     let reader_table = writer.reader_table().clone();
-    let (_best_effort, _) = world.admit(&reader_table, false);
-    let (reliable, _) = world.admit(&reader_table, true);
+    let (_best_effort, _) = domain.admit(&reader_table, false);
+    let (reliable, _) = domain.admit(&reader_table, true);
     let (ask, outcome, thread) = sender(writer);
     let send = |len: usize| {
         ask.send(len).unwrap();
         outcome.recv_timeout(WAIT_LIMIT).expect("the send waits for a thread that stands still")
     };
-    assert!(reader_table.dismiss(reliable.id()));
+    assert!(reader_table.remove(reliable.id()));
     let stopped = reader_table.list();
     for _ in 0..64 {
         send(100).unwrap();
         send(100_000).unwrap();
     }
     drop(stopped);
-    let (_stands_still, _) = world.admit(&reader_table, true);
+    let (_stands_still, _) = domain.admit(&reader_table, true);
     let stopped = reader_table.list();
     let full = (0..1000).find_map(|_| send(1000).err());
     assert!(matches!(full, Some(Error::Full { .. })), "{full:?}");
     drop(stopped);
     drop(ask);
     // Its readers first: it would wait for the reliable one.
-    reader_table.bury_node(world.node.incarnation());
+    reader_table.remove_dead_node(domain.node.incarnation());
     let writer = thread.join().unwrap();
     assert!(writer.pool.len() <= 4, "{} chunks: none was used again", writer.pool.len());
 }
@@ -158,8 +158,8 @@ fn a_control_thread_that_stands_still_stops_no_send() {
 /// chunk is not used again.
 #[test]
 fn a_pin_of_a_reader_just_admitted_is_seen() {
-    let world = World::new();
-    let mut writer = world.writer(PublisherQos { large_depth: 1, ..PublisherQos::default() });
+    let domain = TestDomain::new();
+    let mut writer = domain.writer(PublisherQos { large_depth: 1, ..PublisherQos::default() });
     let reader_table = writer.reader_table().clone();
     writer.send(&[1; 100_000]).unwrap();
     let acquire = |writer: &mut Writer| {
@@ -175,7 +175,7 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
         writer.pool.give_back(got);
         got
     };
-    let (_file, slot) = world.admit(&reader_table, false);
+    let (_file, slot) = domain.admit(&reader_table, false);
     assert!(writer.readers.is_empty());
     let pin = &slot.page().pins[0];
     pin.store(rnet_ring::pins::pin_word(0), Ordering::SeqCst);
@@ -190,8 +190,8 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
 /// the memory there does not go meanwhile, or a full file system would end the publisher.
 /// Chunks, and their bytes, after messages of 5, 10, … 60 KiB.
 fn pool_after_growing_messages(pool_limit_bytes: u64) -> (usize, u64) {
-    let world = World::new();
-    let mut writer = world.writer(PublisherQos { pool_limit_bytes, ..Default::default() });
+    let domain = TestDomain::new();
+    let mut writer = domain.writer(PublisherQos { pool_limit_bytes, ..Default::default() });
     for len in (5 << 10..64 << 10).step_by(5 << 10) {
         writer.send(&vec![1; len]).unwrap();
     }
@@ -210,8 +210,8 @@ fn messages_that_grow_to_64_kib_share_a_chunk() {
 fn no_memory_is_given_back_under_an_admission() {
     use rnet_ring::Gate;
 
-    let world = World::new();
-    let writer = world.writer(PublisherQos::default());
+    let domain = TestDomain::new();
+    let writer = domain.writer(PublisherQos::default());
     let log_bytes = || writer.map.control().flow.log_bytes.load(Ordering::Relaxed);
     let least = log_bytes();
     let first = (least / writer.map.log().block_len_bytes()) as u32;
@@ -240,9 +240,9 @@ fn no_memory_is_given_back_under_an_admission() {
 #[test]
 fn the_past_is_held_while_a_reader_is_admitted() {
     const HISTORY: u64 = 4;
-    let world = World::new();
+    let domain = TestDomain::new();
     for len in [1000, 100_000] {
-        let mut writer = world.writer(PublisherQos {
+        let mut writer = domain.writer(PublisherQos {
             reliability: Reliability::Reliable,
             durability: Durability::TransientLocal { depth: HISTORY as u32 },
             on_full: OnFull::Refuse,
@@ -257,13 +257,13 @@ fn the_past_is_held_while_a_reader_is_admitted() {
         for _ in 0..10 {
             send().unwrap();
         }
-        let (file, _slot, bound) = world.bind(true, HISTORY);
+        let (file, _slot, bound) = domain.bind(true, HISTORY);
         let ask = Ask { subscription: file.id(), generation: bound.binding.generation };
         let (lowest, lowest_seq) = reader_table.starting_point(0, Past::Newest(HISTORY));
         assert_eq!(lowest_seq, 10 - HISTORY);
         // What is sent before the writer has seen it is no more of the past that it gets.
         send().unwrap();
-        let bells = world.node.bells().clone();
+        let bells = domain.node.bells().clone();
         let reader = reader_table.enlist("/both", "/t", bound, bells, (ask, lowest)).unwrap();
         let (start, start_seq) = reader_table.starting_point(lowest, Past::Newest(HISTORY));
         assert_eq!(start_seq, 11 - HISTORY);
@@ -274,15 +274,15 @@ fn the_past_is_held_while_a_reader_is_admitted() {
         let chunk = writer.pool.oldest_position();
         assert!(chunk.is_none_or(|oldest| oldest <= start), "{len}: {chunk:?} after {start}");
         assert_eq!((reader.needed(), reader_table.len()), (start, 1));
-        reader_table.bury_node(world.node.incarnation());
+        reader_table.remove_dead_node(domain.node.incarnation());
     }
 }
 
 /// Deadlines and leases are about what comes, whenever it was sent on its host.
 #[test]
 fn a_forwarded_message_is_a_sign_of_life_when_it_comes() {
-    let world = World::new();
-    let mut writer = world.writer(PublisherQos::default());
+    let domain = TestDomain::new();
+    let mut writer = domain.writer(PublisherQos::default());
     for len in [10, 100_000] {
         let before_ns = crate::clock::now_ns();
         writer.send_with(&vec![7; len], &rnet_core::Meta::default(), Some(1)).unwrap();
@@ -290,7 +290,7 @@ fn a_forwarded_message_is_a_sign_of_life_when_it_comes() {
         // Two clocks of this host may differ by less than that.
         assert!(newest.sent_ns + 10_000 > before_ns, "{newest:?}, before {before_ns}");
         assert_eq!(newest.sent, writer.seq());
-        assert!(writer.map.last_sign_ns(u64::MAX) >= newest.sent_ns);
+        assert!(writer.map.last_alive_ns(u64::MAX) >= newest.sent_ns);
     }
     writer.send(&[7]).unwrap();
     let (sent, newest) = (writer.map.log().sent_at(0, 2).unwrap(), writer.map.newest().unwrap());
@@ -298,14 +298,14 @@ fn a_forwarded_message_is_a_sign_of_life_when_it_comes() {
 }
 
 /// A writer whose log is full of what two readers have not read.
-fn held_back(world: &World, on_full: OnFull) -> (Writer, [(SubscriptionFile, Arc<Slot>); 2]) {
-    let mut writer = world.writer(PublisherQos {
+fn held_back(domain: &TestDomain, on_full: OnFull) -> (Writer, [(SubscriptionFile, Arc<Slot>); 2]) {
+    let mut writer = domain.writer(PublisherQos {
         reliability: Reliability::Reliable,
         on_full,
         log_len_bytes: rnet_core::MIN_LOG_LEN_BYTES,
         ..PublisherQos::default()
     });
-    let readers = [(); 2].map(|()| world.admit(writer.reader_table(), true));
+    let readers = [(); 2].map(|()| domain.admit(writer.reader_table(), true));
     while writer.try_send(MESSAGE) {}
     writer.set_interruptible(true);
     (writer, readers)
@@ -325,8 +325,8 @@ const MESSAGE: &[u8] = b"12345678";
 /// that of the message, however often it does.
 #[test]
 fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
-    let world = World::new();
-    let (mut writer, readers) = held_back(&world, OnFull::Wait(Duration::from_secs(3600)));
+    let domain = TestDomain::new();
+    let (mut writer, readers) = held_back(&domain, OnFull::Wait(Duration::from_secs(3600)));
     let full = |writer: &Writer| writer.map.control().flow.full.load(Ordering::Relaxed);
     let was_full = full(&writer);
     assert!(writer.interrupted_wait().is_none());
@@ -360,7 +360,7 @@ fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
     assert!(writer.interrupted_wait().is_none());
     while writer.try_send(MESSAGE) {}
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
-    writer.reader_table().bury_node(world.node.incarnation());
+    writer.reader_table().remove_dead_node(domain.node.incarnation());
 }
 
 const STALL: Duration = Duration::from_secs(60);
@@ -368,11 +368,11 @@ const STALL: Duration = Duration::from_secs(60);
 /// As if the attempt that was just made had lasted for so much longer, and had ended so long ago.
 fn date_back(writer: &mut Writer, lasted: Duration, ended: Duration) {
     let (lasted_ns, ended_ns) = (lasted.as_nanos() as u64, ended.as_nanos() as u64);
-    let stands = writer.held.stands.as_mut().unwrap();
-    stands.since_ns -= lasted_ns + ended_ns;
-    stands.looked_ns -= ended_ns;
+    let tracker = writer.pending_wait.stall_tracker.as_mut().unwrap();
+    tracker.since_ns -= lasted_ns + ended_ns;
+    tracker.observed_ns -= ended_ns;
     for reader in &writer.readers {
-        reader.stand.set_since(stands.since_ns);
+        reader.progress.set_since(tracker.since_ns);
     }
 }
 
@@ -380,8 +380,8 @@ fn date_back(writer: &mut Writer, lasted: Duration, ended: Duration) {
 /// the publisher give them no further time.
 #[test]
 fn readers_that_stand_still_are_let_go_after_one_stall_of_all_attempts() {
-    let world = World::new();
-    let (mut writer, readers) = held_back(&world, OnFull::Detach { stall: STALL });
+    let domain = TestDomain::new();
+    let (mut writer, readers) = held_back(&domain, OnFull::Detach { stall: STALL });
     let reader_table = writer.reader_table().clone();
     // Each holds the writer back at a place of its own.
     let tail = writer.log.tail();
@@ -400,14 +400,14 @@ fn readers_that_stand_still_are_let_go_after_one_stall_of_all_attempts() {
     while !reader_table.readers().is_empty() {
         assert_eq!(writer.send(MESSAGE), Ok(()));
     }
-    reader_table.bury_node(world.node.incarnation());
+    reader_table.remove_dead_node(domain.node.incarnation());
 }
 
 /// A message that was given up, and another one much later.
 #[test]
 fn readers_are_not_let_go_for_a_time_in_which_nobody_waited() {
-    let world = World::new();
-    let (mut writer, _readers) = held_back(&world, OnFull::Detach { stall: STALL });
+    let domain = TestDomain::new();
+    let (mut writer, _readers) = held_back(&domain, OnFull::Detach { stall: STALL });
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
     date_back(&mut writer, Duration::ZERO, 2 * STALL);
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));

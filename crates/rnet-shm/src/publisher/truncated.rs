@@ -21,20 +21,20 @@ impl Writer {
     /// Lets go of what was truncated; fails if that is the log. A load, unless some file was.
     ///
     /// Asked where a message waits for room or memory and once in
-    /// [`PACE`](crate::barrier::PACE) messages: a writer only writes to its log, and what it wrote to
+    /// [`RATE_WINDOW_MESSAGES`](crate::barrier::RATE_WINDOW_MESSAGES) messages: a writer only writes to its log, and what it wrote to
     /// pages that are gone does no harm but reach nobody.
     #[inline]
     pub(super) fn check_truncated(&mut self) -> Result<(), Error> {
         if sigbus::truncated_so_far() == self.seen_truncated && self.inline_below != 0 {
             return Ok(());
         }
-        self.look_for_truncated()
+        self.find_truncated()
     }
 
     #[cold]
-    fn look_for_truncated(&mut self) -> Result<(), Error> {
+    fn find_truncated(&mut self) -> Result<(), Error> {
         self.seen_truncated = sigbus::truncated_so_far();
-        self.reader_table.let_go_truncated();
+        self.reader_table.evict_truncated();
         self.pool.drop_truncated();
         if self.map.is_truncated() {
             // From now on every message, however short, comes this way.

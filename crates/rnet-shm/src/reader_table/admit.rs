@@ -18,8 +18,8 @@ use rnet_ring::{LogReader, Pull};
 use super::{ReaderRef, ReaderTable};
 use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
-use crate::publisher::Stand;
-use crate::subscription::{BoundPage, no_room};
+use crate::publisher::ReaderProgress;
+use crate::subscription::{BoundPage, create_error};
 
 /// How often the end of the log is looked at until both its words agree; a writer in full flight
 /// is between them for nanoseconds.
@@ -28,11 +28,11 @@ const SPINS_PER_YIELD: u32 = 100;
 
 /// What [`ReaderTable::admit`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admitted {
+pub enum AdmitOutcome {
     /// The reader is in.
     New,
     /// It was in already.
-    Known,
+    AlreadyAdmitted,
 }
 
 impl ReaderTable {
@@ -48,16 +48,16 @@ impl ReaderTable {
         topic: &str,
         bound: BoundPage,
         bells: Arc<Bells>,
-    ) -> Result<Admitted, Error> {
+    ) -> Result<AdmitOutcome, Error> {
         let ask = Ask { subscription, generation: bound.binding.generation };
         if self.grants(ask) {
-            return Ok(Admitted::Known);
+            return Ok(AdmitOutcome::AlreadyAdmitted);
         }
         let past = Past::from_word(bound.binding.history);
         let (lowest, _) = self.starting_point(0, past);
         let reader = self.enlist(node, topic, bound, bells, (ask, lowest))?;
         self.answer(ask, &reader, self.starting_point(lowest, past));
-        Ok(Admitted::New)
+        Ok(AdmitOutcome::New)
     }
 
     /// Whether the reader of this very request is in the list. Only the control thread adds to it.
@@ -97,7 +97,7 @@ impl ReaderTable {
         };
         self.map
             .back_admission(&self.path, place)
-            .map_err(|e| no_room(topic, &self.path, PAGE_LEN_BYTES as u64, e))?;
+            .map_err(|e| create_error(topic, &self.path, PAGE_LEN_BYTES as u64, e))?;
         fail_point!("admit.backed");
         self.requests().reserve(ask, place);
         // One that has asked again is another reader now. The samples that the one before still
@@ -117,12 +117,12 @@ impl ReaderTable {
             page,
             bells,
             start: AtomicU64::new(lowest),
-            stand: Stand::default(),
+            progress: ReaderProgress::default(),
             left: AtomicBool::new(false),
             admitted: AtomicBool::new(false),
         });
         list.push(reader.clone());
-        self.put_fresh(&list);
+        self.publish_list(&list);
         drop(list);
         fail_point!("admit.listed");
         self.epoch.admit(self.map.log(), &SleeperBarrier);

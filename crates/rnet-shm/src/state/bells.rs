@@ -10,7 +10,7 @@ use crate::presence;
 
 /// A node whose bells cannot be found is looked for again after so long, and not at every ring: its watches
 /// look by themselves in each [`MAX_SLEEP`].
-const LOOK_AGAIN_NS: u64 = MAX_SLEEP.as_nanos() as u64;
+const RETRY_INTERVAL_NS: u64 = MAX_SLEEP.as_nanos() as u64;
 
 /// What is known of another node.
 struct Peer {
@@ -42,7 +42,7 @@ impl PeerBells {
         {
             match &peer.bells {
                 Ok(bells) => return Some(bells.clone()),
-                Err(looked_ns) if now_ns().saturating_sub(*looked_ns) < LOOK_AGAIN_NS => {
+                Err(looked_ns) if now_ns().saturating_sub(*looked_ns) < RETRY_INTERVAL_NS => {
                     return None;
                 }
                 Err(_) => {}
@@ -95,14 +95,14 @@ mod tests {
         std::fs::rename(&folder, base.join("away")).unwrap();
         assert!(!find(1));
         std::fs::rename(base.join("away"), &folder).unwrap();
-        assert!(!find(LOOK_AGAIN_NS), "it is not looked for yet");
+        assert!(!find(RETRY_INTERVAL_NS), "it is not looked for yet");
         // Another node that has the slot now is.
         let third = open("third");
         assert!(bells.of(&own, 3, third.incarnation(), || 2, || true).is_some());
         std::fs::rename(&folder, base.join("away")).unwrap();
         assert!(!find(3));
         std::fs::rename(base.join("away"), &folder).unwrap();
-        assert!(find(3 + LOOK_AGAIN_NS));
+        assert!(find(3 + RETRY_INTERVAL_NS));
         assert!(find(3), "it is known");
         // Once it has ended nobody has its bells any more.
         bells.forget(|_, _| false);

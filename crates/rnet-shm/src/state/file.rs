@@ -16,10 +16,10 @@ use rustix::io::Errno;
 
 use super::STATE_VERSION;
 use crate::domain::DomainDir;
-use crate::draft::Draft;
-use crate::files::{self, io_error, no_room};
-use crate::fork::Unshared;
-use crate::lent;
+use crate::temp_file::TempFile;
+use crate::files::{self, io_error, create_error};
+use crate::fork::UnsharedFd;
+use crate::unlinked_files;
 use crate::mapping::{Access, Mapping};
 use crate::ofd;
 use crate::random::random_u64;
@@ -36,20 +36,20 @@ pub(super) struct StateFile {
     map: Mapping,
     /// The file once more, for the lock on our process slot's byte: a mapping keeps the description that it was
     /// made of, and a forked child keeps the mapping.
-    locks: Unshared,
+    locks: UnsharedFd,
     /// Whether others have begun another region in the place of this one.
-    apart: AtomicBool,
+    replaced: AtomicBool,
 }
 
 /// How the file that is mapped stands to the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum FileStatus {
     /// It is in its place, as a file or by a link.
     InPlace,
     /// Its name had been removed, and now there is a link to it.
-    PutBack,
+    Restored,
     /// Another file has its name: others have begun a new region.
-    Apart,
+    Replaced,
 }
 
 /// Where a domain's state stands.
@@ -63,18 +63,18 @@ impl StateFile {
         let path = path_of(dir);
         for _ in 0..TRIES {
             let opened = files::open_write(&path).and_then(|fd| {
-                let locks = Unshared::open(|| lent::open(&path, OFlags::RDWR))?;
+                let locks = UnsharedFd::open(|| unlinked_files::open(&path, OFlags::RDWR))?;
                 Ok((fd, locks))
             });
             match opened {
                 // Another file by now: look again.
                 Ok((fd, locks)) if !files::are_same(&fd, &locks) => {}
                 Ok((fd, locks)) => return StateFile::map(path, fd, locks),
-                Err(Errno::NOENT) => match lent::find(&path, OFlags::RDWR) {
+                Err(Errno::NOENT) => match unlinked_files::find_open(&path, OFlags::RDWR) {
                     // A region lives as long as anybody has it open: those who have lost their directory
                     // are not to be left alone with it.
-                    Some(fd) if put_back(&path, &fd).is_ok() => {
-                        let locks = Unshared::open(|| lent::open(&path, OFlags::RDWR));
+                    Some(fd) if restore_link(&path, &fd).is_ok() => {
+                        let locks = UnsharedFd::open(|| unlinked_files::open(&path, OFlags::RDWR));
                         if let Ok(locks) = locks
                             && files::are_same(&fd, &locks)
                         {
@@ -93,8 +93,8 @@ impl StateFile {
         let path = path_of(dir);
         let geometry = Geometry::DOMAIN;
         let fixed = geometry.blocks_at() as u64 * 8;
-        let failed = |errno| no_room(&path, fixed, errno);
-        let (file, draft) = Draft::create(dir.path(), dir.file_mode()).map_err(failed)?;
+        let failed = |errno| create_error(&path, fixed, errno);
+        let (file, temp_file) = TempFile::create(dir.path(), dir.file_mode()).map_err(failed)?;
         rustix::fs::ftruncate(&file, geometry.words() as u64 * 8).map_err(failed)?;
         fail_point!("state.sized");
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, fixed)
@@ -110,7 +110,7 @@ impl StateFile {
             files::write_all_at(&file, &word.to_le_bytes(), at as u64 * 8).map_err(failed)?;
         }
         fail_point!("state.made");
-        let placed = draft.place(&path).map_err(|errno| io_error("cannot create", &path, errno))?;
+        let placed = temp_file.persist_new(&path).map_err(|errno| io_error("cannot create", &path, errno))?;
         // A link to a region whose last holder has ended is in nobody's way.
         if !placed && matches!(files::open_read(&path), Err(Errno::NOENT)) {
             let _ = rustix::fs::unlink(&path);
@@ -118,15 +118,15 @@ impl StateFile {
         Ok(())
     }
 
-    fn map(path: PathBuf, fd: OwnedFd, locks: Unshared) -> Result<(StateFile, u64), Error> {
+    fn map(path: PathBuf, fd: OwnedFd, locks: UnsharedFd) -> Result<(StateFile, u64), Error> {
         let len = Geometry::DOMAIN.words() * 8;
         let found = files::len_of(&fd).map_err(|errno| io_error("cannot inspect", &path, errno))?;
         if found != len as u64 {
-            return Err(wrong(&path, "it does not have the length of a state file"));
+            return Err(corrupt_error(&path, "it does not have the length of a state file"));
         }
         let map = Mapping::new(fd.as_fd(), 0, len, Access::Write, false)
             .map_err(|errno| io_error("cannot map", &path, errno))?;
-        let file = StateFile { path, fd, map, locks, apart: AtomicBool::new(false) };
+        let file = StateFile { path, fd, map, locks, replaced: AtomicBool::new(false) };
         let word = |at: usize| file.words()[at].load(Ordering::Acquire);
         let magic = word(MAGIC_AT);
         if magic != MAGIC && magic << 8 == MAGIC << 8 {
@@ -137,7 +137,7 @@ impl StateFile {
             });
         }
         if magic != MAGIC || word(GEOMETRY_AT) != Geometry::DOMAIN.packed() {
-            return Err(file.wrong("it does not start with the header of a state file"));
+            return Err(file.corrupt_error("it does not start with the header of a state file"));
         }
         let seed = word(SEED_AT);
         Ok((file, seed))
@@ -159,8 +159,8 @@ impl StateFile {
     }
 
     /// An error for a file that is not what it should be.
-    pub(super) fn wrong(&self, what: &str) -> Error {
-        wrong(&self.path, what)
+    pub(super) fn corrupt_error(&self, what: &str) -> Error {
+        corrupt_error(&self.path, what)
     }
 
     /// All of the region.
@@ -176,12 +176,12 @@ impl StateFile {
 
     #[inline]
     pub(super) fn is_truncated(&self) -> bool {
-        self.map.is_truncated() || self.apart.load(Ordering::Relaxed)
+        self.map.is_truncated() || self.replaced.load(Ordering::Relaxed)
     }
 
     /// Why the region is of no use, when it is truncated.
     pub(super) fn why_corrupt(&self) -> &'static str {
-        match self.apart.load(Ordering::Relaxed) {
+        match self.replaced.load(Ordering::Relaxed) {
             true => {
                 "the domain's directory was removed and this node could not restore it; other nodes have \
                  started a new state there and do not see the state of this node; restart this node"
@@ -194,15 +194,15 @@ impl StateFile {
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn put_back(&self) -> Result<Standing, Error> {
+    pub(super) fn restore(&self) -> Result<FileStatus, Error> {
         match files::open_read(&self.path) {
-            Ok(found) if files::are_same(&found, &self.fd) => Ok(Standing::InPlace),
+            Ok(found) if files::are_same(&found, &self.fd) => Ok(FileStatus::InPlace),
             Ok(_) => {
-                self.apart.store(true, Ordering::Relaxed);
-                Ok(Standing::Apart)
+                self.replaced.store(true, Ordering::Relaxed);
+                Ok(FileStatus::Replaced)
             }
-            Err(Errno::NOENT) => put_back(&self.path, &self.fd)
-                .map(|()| Standing::PutBack)
+            Err(Errno::NOENT) => restore_link(&self.path, &self.fd)
+                .map(|()| FileStatus::Restored)
                 .map_err(|errno| io_error("cannot restore", &self.path, errno)),
             Err(errno) => Err(io_error("cannot open", &self.path, errno)),
         }
@@ -210,18 +210,18 @@ impl StateFile {
 }
 
 /// Puts a link to the file where there is nothing, or a link that leads nowhere.
-fn put_back(path: &std::path::Path, fd: &OwnedFd) -> rustix::io::Result<()> {
-    if lent::put_back_new(path, fd)? || !matches!(files::open_read(path), Err(Errno::NOENT)) {
+fn restore_link(path: &std::path::Path, fd: &OwnedFd) -> rustix::io::Result<()> {
+    if unlinked_files::create_link(path, fd)? || !matches!(files::open_read(path), Err(Errno::NOENT)) {
         return Ok(());
     }
-    lent::put_back(path, fd)
+    unlinked_files::replace_with_link(path, fd)
 }
 
 fn span_of(process_slot: usize) -> ofd::Span {
     (process_slot as i64, 1)
 }
 
-fn wrong(path: &std::path::Path, what: &str) -> Error {
+fn corrupt_error(path: &std::path::Path, what: &str) -> Error {
     Error::Corrupt {
         topic: "state".to_owned(),
         publisher_node: path.display().to_string(),

@@ -12,7 +12,7 @@ use super::{Inner, Record, Region};
 
 /// What [`Follower::next`] has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextChange {
     /// A change; it stands in the record.
     Change,
     /// Nothing more at the moment.
@@ -38,7 +38,7 @@ impl Region {
     /// `LimitReached` if there are too many followers, `Corrupt`.
     pub fn follow(&self, after_revision: u64) -> Result<Follower, Error> {
         let inner = &self.inner;
-        let ring = inner.sound()?;
+        let ring = inner.checked_ring()?;
         let me = u64::from(inner.process_slot) + 1;
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
         let limit = ring.geometry().followers;
@@ -69,30 +69,30 @@ fn prefix(inner: &Inner, text: &str) -> ring::Prefix {
 
 impl Follower {
     /// The next change of a key that `prefix` means; see [`Region::snapshot`].
-    pub fn next(&mut self, prefix: &str, into: &mut Record) -> Next {
-        self.mean(prefix);
-        let Ok(ring) = self.inner.sound() else { return Next::Behind };
+    pub fn next(&mut self, prefix: &str, into: &mut Record) -> NextChange {
+        self.set_prefix(prefix);
+        let Ok(ring) = self.inner.checked_ring() else { return NextChange::Behind };
         match ring.next_change(&mut self.at, &self.prefix.1, &mut into.raw) {
             ring::Next::Change => {
-                into.shown();
-                Next::Change
+                into.load_meta();
+                NextChange::Change
             }
-            ring::Next::Nothing => Next::Nothing,
-            ring::Next::Behind => Next::Behind,
+            ring::Next::Nothing => NextChange::Nothing,
+            ring::Next::Behind => NextChange::Behind,
         }
     }
 
-    /// Goes on with the changes after a revision, as one that was [`Next::Behind`] has to.
-    pub fn go_on_from(&mut self, after_revision: u64) {
+    /// Goes on with the changes after a revision, as one that was [`NextChange::Behind`] has to.
+    pub fn resume_after(&mut self, after_revision: u64) {
         self.at = Position { revision: after_revision.wrapping_add(1), within: 0 };
     }
 
-    /// The revision up to which no deletion was missed, also when it is [`Next::Behind`].
+    /// The revision up to which no deletion was missed, also when it is [`NextChange::Behind`].
     pub fn known(&self) -> u64 {
         self.at.revision.saturating_sub(1)
     }
 
-    fn mean(&mut self, text: &str) {
+    fn set_prefix(&mut self, text: &str) {
         if self.prefix.0 != text {
             self.prefix = (text.to_owned(), prefix(&self.inner, text));
         }
@@ -108,7 +108,7 @@ impl Follower {
     /// something already. Whoever makes a change from here on that may match rings the bell, once.
     pub fn before_sleep(&self) -> bool {
         // What cannot be read is looked at again when the sleep is over.
-        let Ok(ring) = self.inner.sound() else { return false };
+        let Ok(ring) = self.inner.checked_ring() else { return false };
         let filter = self.prefix.1.root().map_or(0, |root| u64::from(root) + 1);
         ring.follower(self.number, FOLLOWER_FILTER).store(filter, Ordering::Release);
         fail_point!("state.falling_asleep");
@@ -117,8 +117,8 @@ impl Follower {
 
     /// Whether something was changed that it has not passed yet; it may not match. Also where nothing can be read
     /// any more, which the next look says.
-    pub fn may_have(&self) -> bool {
-        self.inner.sound().map_or(true, |ring| ring.may_have(&self.at))
+    pub fn has_unread(&self) -> bool {
+        self.inner.checked_ring().map_or(true, |ring| ring.may_have(&self.at))
     }
 
     /// Nobody sleeps for it any more.
@@ -129,7 +129,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        if !self.inner.own.fork_guard().is_parents() {
+        if !self.inner.own.fork_guard().is_from_parent() {
             let ring = self.inner.ring();
             ring.after_sleep(self.number);
             ring.follower(self.number, FOLLOWER_OWNER).store(0, Ordering::Release);

@@ -17,7 +17,7 @@ use rnet_ring::state::layout::{
 use rnet_ring::state::{self as ring, Swept};
 
 use super::file::StateFile;
-use super::{Inner, Region, Stored, Will, Write};
+use super::{Inner, Region, StoredValue, Will, Write};
 
 /// Takes a free process slot; where there is none, that of a dead node which left nothing to do, as a sweep
 /// needs a process slot itself.
@@ -91,7 +91,7 @@ impl Region {
 
     /// Whether a process slot is owned by a node that is neither this one nor known to the caller, or this node
     /// has something of such a one. Cheap.
-    pub fn has_strangers(&self, known: impl Fn(u64) -> bool) -> bool {
+    pub fn has_unknown_owners(&self, known: impl Fn(u64) -> bool) -> bool {
         let inner = &*self.inner;
         let stranger =
             |(process_slot, owner): (u16, u64)| process_slot != inner.process_slot && !known(owner);
@@ -101,7 +101,7 @@ impl Region {
     /// Lets go of what this node has of others for ringing them, if they do not live any more.
     pub fn forget_dead(&self) {
         let inner = &*self.inner;
-        let Ok(ring) = inner.sound() else { return };
+        let Ok(ring) = inner.checked_ring() else { return };
         inner.peer_bells.forget(|process_slot, incarnation| {
             ring.process_slot(process_slot, PROCESS_OWNER).load(Ordering::Acquire) == incarnation
                 && inner.file.process_slot_is_locked(process_slot)
@@ -125,7 +125,7 @@ impl Region {
     /// Sweeps a process slot, unless another who lives does; `false` if it is to be tried again.
     fn sweep_process_slot(&self, process_slot: u16, owner: u64) -> bool {
         let inner = &*self.inner;
-        let Ok(ring) = inner.sound() else { return true };
+        let Ok(ring) = inner.checked_ring() else { return true };
         let at = usize::from(process_slot);
         let sweeper = ring.process_slot(at, PROCESS_SWEEPER);
         let now = sweeper.load(Ordering::Acquire);
@@ -158,7 +158,7 @@ impl Region {
     /// Makes the keys of a process slot what their last wills say, as long as the process slot is this owner's.
     fn execute_wills(&self, process_slot: u16, owner: u64) -> Result<(), Error> {
         let inner = &*self.inner;
-        let ring = inner.sound()?;
+        let ring = inner.checked_ring()?;
         let mut due = Vec::new();
         let walked = ring.wills(inner.process_slot, process_slot, &mut |record| {
             due.push((
@@ -176,7 +176,7 @@ impl Region {
         }
         let mut left = Ok(());
         for (key, will, revision) in due {
-            let value = Will::decode(&will).map(|(kind, type_id, bytes)| Stored {
+            let value = Will::decode(&will).map(|(kind, type_id, bytes)| StoredValue {
                 kind,
                 type_id,
                 bytes,
@@ -203,7 +203,7 @@ impl Region {
 impl Inner {
     /// The process slots that have owners, with these.
     fn owners(&self) -> Vec<(u16, u64)> {
-        let Ok(ring) = self.sound() else { return Vec::new() };
+        let Ok(ring) = self.checked_ring() else { return Vec::new() };
         (0..ring.geometry().process_slots as u16)
             .map(|process_slot| {
                 (
@@ -238,26 +238,26 @@ impl Inner {
 impl Drop for Region {
     /// The node's own last wills; followers may go on until they are dropped too.
     fn drop(&mut self) {
-        if !self.inner.own.fork_guard().is_parents() {
+        if !self.inner.own.fork_guard().is_from_parent() {
             let inner = &self.inner;
             let executed = self.execute_wills(inner.process_slot, inner.own.incarnation());
             // Others find what is left when they look for the dead.
             inner.wills_left.store(executed.is_err(), Ordering::Release);
-            inner.let_go();
+            inner.drop_persister_control();
         }
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.own.fork_guard().is_parents() {
+        if self.own.fork_guard().is_from_parent() {
             return;
         }
-        let Ok(ring) = self.sound() else { return };
+        let Ok(ring) = self.checked_ring() else { return };
         let mut local = self.local();
         // What somebody still reads, and what is not ended yet, is left to whoever sweeps the process slot,
         // as one of the dead.
-        let open = self.wills_left.load(Ordering::Acquire) || self.has_late();
+        let open = self.wills_left.load(Ordering::Acquire) || self.has_abandoned();
         if ring.leave(&mut local) && !open {
             let process_slot = usize::from(self.process_slot);
             for word in [PROCESS_BUSY, PROCESS_NEW, PROCESS_SLAB, PROCESS_WILLS] {
@@ -296,7 +296,7 @@ mod tests {
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
         let dir = DomainDir::open_or_create(&config).unwrap();
         let region = open(&dir, "first").unwrap();
-        let ring = region.inner.sound().unwrap();
+        let ring = region.inner.checked_ring().unwrap();
         for process_slot in 1..ring.geometry().process_slots {
             ring.process_slot(process_slot, PROCESS_OWNER).store(DEAD, Ordering::Relaxed);
             // A sweep that was stopped in the middle goes on at any time.

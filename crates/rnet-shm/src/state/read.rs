@@ -7,7 +7,7 @@ use rnet_ring::state::{self as ring, Key};
 use super::{Record, Region};
 
 /// A moment at which no time is over.
-const BEFORE_ALL_ENDS: u64 = 0;
+const BEFORE_ANY_EXPIRY: u64 = 0;
 
 impl Region {
     /// Copies what stands at a key; `false` if it is absent, or its time is over.
@@ -23,8 +23,8 @@ impl Region {
     ///
     /// # Errors
     /// `BadName`.
-    pub fn path(&self, key: &str) -> Result<Path, Error> {
-        Ok(Path { trail: self.inner.key(key)?.trail(), key: key.into() })
+    pub fn path(&self, key: &str) -> Result<KeyPath, Error> {
+        Ok(KeyPath { trail: self.inner.key(key)?.trail(), key: key.into() })
     }
 
     /// As [`Region::get`].
@@ -32,7 +32,7 @@ impl Region {
     /// # Errors
     /// `Corrupt`.
     #[inline]
-    pub fn get_at(&self, path: &Path, into: &mut Record) -> Result<bool, Error> {
+    pub fn get_at(&self, path: &KeyPath, into: &mut Record) -> Result<bool, Error> {
         self.read(&Key::with(path.key.as_bytes(), path.trail), into)
     }
 
@@ -40,8 +40,8 @@ impl Region {
     ///
     /// # Errors
     /// As there.
-    pub fn get_with_over(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
-        self.read_at(&self.inner.key(key)?, &|| BEFORE_ALL_ENDS, into)
+    pub fn get_with_expired(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
+        self.read_at(&self.inner.key(key)?, &|| BEFORE_ANY_EXPIRY, into)
     }
 
     #[inline]
@@ -57,11 +57,11 @@ impl Region {
         into: &mut Record,
     ) -> Result<bool, Error> {
         let inner = &*self.inner;
-        let ring = inner.sound()?;
+        let ring = inner.checked_ring()?;
         let found = ring.get(inner.process_slot, key, now, &mut into.raw);
-        let found = found.map_err(|_| inner.unread(&ring, "a read does not finish"))?;
+        let found = found.map_err(|_| inner.unread_error(&ring, "a read does not finish"))?;
         if found {
-            into.shown();
+            into.load_meta();
         }
         Ok(found)
     }
@@ -89,36 +89,36 @@ impl Region {
     ///
     /// # Errors
     /// As there.
-    pub fn visit_with_over(
+    pub fn visit_with_expired(
         &self,
         prefix: &str,
         see: &mut dyn FnMut(&Record),
     ) -> Result<u64, Error> {
-        self.visit_at(prefix, BEFORE_ALL_ENDS, see)
+        self.visit_at(prefix, BEFORE_ANY_EXPIRY, see)
     }
 
     fn visit_at(&self, prefix: &str, now: u64, see: &mut dyn FnMut(&Record)) -> Result<u64, Error> {
         let inner = &*self.inner;
-        let ring = inner.sound()?;
+        let ring = inner.checked_ring()?;
         let prefix = ring::Prefix::new(prefix.as_bytes(), inner.seed, &Geometry::DOMAIN);
         let mut shown = Record::default();
         ring.snapshot(inner.process_slot, &prefix, now, &mut |record| {
             shown.raw.clone_from(record);
-            shown.shown();
+            shown.load_meta();
             see(&shown);
         })
-        .map_err(|_| inner.unread(&ring, "a snapshot does not finish"))
+        .map_err(|_| inner.unread_error(&ring, "a snapshot does not finish"))
     }
 }
 
 /// A key, and where it leads.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub struct KeyPath {
     key: Box<str>,
     trail: ring::key::Trail,
 }
 
-impl Path {
+impl KeyPath {
     /// The key.
     pub fn key(&self) -> &str {
         &self.key

@@ -14,31 +14,31 @@ use rnet_ring::state::{self as ring, LeafMeta, Refused};
 use super::{Inner, MAX_ATTEMPTS, Region, Write, back_off, content};
 
 /// Keys that a node remembers; those beyond are found when memory is short.
-const REMEMBERED: usize = 1 << 16;
+const MAX_TRACKED_KEYS: usize = 1 << 16;
 /// Keys that one write deletes.
-const AT_A_TIME: usize = 2;
+const DELETES_PER_WRITE: usize = 2;
 
 /// What a node remembers of the keys that it gave a time to.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(super) struct ExpiryQueue {
     /// When to look at which key; each stands there once.
     due: BinaryHeap<Reverse<(u64, Box<str>)>>,
     /// When it really ends by now, and at which revision.
     latest: HashMap<Box<str>, (u64, u64)>,
 }
 
-impl Ends {
+impl ExpiryQueue {
     fn note(&mut self, ends_boot_ns: u64, revision: u64, key: &str) {
         if let Some(latest) = self.latest.get_mut(key) {
             *latest = (ends_boot_ns, revision);
-        } else if self.latest.len() < REMEMBERED {
+        } else if self.latest.len() < MAX_TRACKED_KEYS {
             self.due.push(Reverse((ends_boot_ns, key.into())));
             self.latest.insert(key.into(), (ends_boot_ns, revision));
         }
     }
 
     /// A key that is over, and at which revision it was to be.
-    fn over(&mut self, now: u64) -> Option<(u64, Box<str>)> {
+    fn pop_expired(&mut self, now: u64) -> Option<(u64, Box<str>)> {
         while self.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
             let Reverse((_, key)) = self.due.pop()?;
             match self.latest.get(&key).copied() {
@@ -57,16 +57,16 @@ impl Ends {
 
 impl Region {
     /// A key was written that ends at a time.
-    pub(super) fn remember(&self, ends_boot_ns: u64, revision: u64, key: &str) {
+    pub(super) fn track_expiry(&self, ends_boot_ns: u64, revision: u64, key: &str) {
         let now = self.inner.clock.boot_ns();
-        let mut over: Vec<(u64, Box<str>)> = Vec::with_capacity(AT_A_TIME);
+        let mut over: Vec<(u64, Box<str>)> = Vec::with_capacity(DELETES_PER_WRITE);
         {
-            let mut ends = self.inner.ends.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ends = self.inner.expiries.lock().unwrap_or_else(PoisonError::into_inner);
             ends.note(ends_boot_ns, revision, key);
-            over.extend(std::iter::from_fn(|| ends.over(now)).take(AT_A_TIME));
+            over.extend(std::iter::from_fn(|| ends.pop_expired(now)).take(DELETES_PER_WRITE));
         }
         for (revision, key) in over {
-            self.end(&key, revision);
+            self.delete_expired(&key, revision);
         }
     }
 
@@ -75,7 +75,7 @@ impl Region {
     ///
     /// Waits for nobody. `false` if it could not be done: there is no memory left to write that down, or a
     /// transaction on the key that is being written to disk is in the way.
-    pub fn end(&self, key: &str, revision: u64) -> bool {
+    pub fn delete_expired(&self, key: &str, revision: u64) -> bool {
         let inner = &*self.inner;
         let Ok(ring_key) = inner.key(key) else { return false };
         let write = Write { key, value: None, expect: Some(revision), durable: None };
@@ -106,7 +106,7 @@ impl Region {
         let inner: &Inner = &self.inner;
         let now = inner.clock.boot_ns();
         let mut over = Vec::new();
-        let Ok(ring) = inner.sound() else { return false };
+        let Ok(ring) = inner.checked_ring() else { return false };
         let walked = ring.each_expired(inner.process_slot, now, &mut |record| {
             if let Ok(key) = str::from_utf8(record.key()) {
                 over.push((record.meta.revision, Box::from(key)));
@@ -114,7 +114,7 @@ impl Region {
         });
         let over: Vec<(u64, Box<str>)> = if walked.is_ok() { over } else { Vec::new() };
         for (revision, key) in &over {
-            self.end(key, *revision);
+            self.delete_expired(&key, *revision);
         }
         !over.is_empty()
     }

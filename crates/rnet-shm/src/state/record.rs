@@ -30,7 +30,7 @@ pub struct Record {
 impl Record {
     /// Shows what was copied.
     #[inline]
-    pub(super) fn shown(&mut self) {
+    pub(super) fn load_meta(&mut self) {
         let meta = &self.raw.meta;
         self.revision = meta.revision;
         self.version = meta.version;
@@ -100,7 +100,7 @@ pub struct Write<'a> {
     /// Which key.
     pub key: &'a str,
     /// What it becomes; `None`: it is deleted.
-    pub value: Option<Stored<'a>>,
+    pub value: Option<StoredValue<'a>>,
     /// The revision at which it must be; `Some(0)`: it must be absent.
     pub expect: Option<u64>,
     /// Whether it is to be on disk; `None`: as the key is.
@@ -109,7 +109,7 @@ pub struct Write<'a> {
 
 /// A value as it is stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Stored<'a> {
+pub struct StoredValue<'a> {
     /// See [`Record::kind`].
     pub kind: u16,
     /// See [`Record::type_id`].

@@ -12,7 +12,7 @@ use super::{Binding, Slot, SubscriptionFile, SubscriptionMeta};
 /// What a subscription does for a link between hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LinkPart {
+pub enum LinkRole {
     /// It reads the messages of this publisher alone, to forward them. Nobody counts it.
     Forwards(u64),
     /// It says what subscriptions of another host ask for. It is counted by the publishers that it has bound a
@@ -23,17 +23,17 @@ pub enum LinkPart {
 impl SubscriptionMeta {
     /// Whether it may be matched with this publisher.
     pub fn may_follow(&self, publisher: u64) -> bool {
-        !matches!(self.link, Some(LinkPart::Forwards(only)) if only != publisher)
+        !matches!(self.link, Some(LinkRole::Forwards(only)) if only != publisher)
     }
 
     /// Whether it counts as a subscription.
     pub fn counts(&self) -> bool {
-        !matches!(self.link, Some(LinkPart::Forwards(_)))
+        !matches!(self.link, Some(LinkRole::Forwards(_)))
     }
 
     /// Whether it reads nothing.
     pub fn is_passive(&self) -> bool {
-        self.link == Some(LinkPart::Passive)
+        self.link == Some(LinkRole::Passive)
     }
 }
 
@@ -67,7 +67,7 @@ impl PassivePage {
 
 impl Drop for PassivePage {
     fn drop(&mut self) {
-        if self.own.fork_guard().is_parents() {
+        if self.own.fork_guard().is_from_parent() {
             return;
         }
         self.own.release(&self.slot);

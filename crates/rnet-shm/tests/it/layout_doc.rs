@@ -328,7 +328,7 @@ fn type_file_is_as_drawn() {
     let tables = tables(&page);
     let node = domain.node();
     let hash = "0123456789abcdef0123456789abcdef";
-    node.keep_type(hash, || Ok(b"the descriptor set".to_vec())).unwrap();
+    node.write_type(hash, || Ok(b"the descriptor set".to_vec())).unwrap();
     let path = node.folder().join(format!("t{hash}"));
     let drawn = Drawn::open(&path, &tables, "File t<hash>");
     drawn.check_header(b"RNETTYP\x01");

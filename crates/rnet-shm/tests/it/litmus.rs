@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use rnet_ring::sync::Barrier;
 use rnet_ring::wake;
-use rnet_shm::barrier::{self, AskingBarrier, PACE, PublisherBarrier, SleeperBarrier};
+use rnet_shm::barrier::{self, ConditionalBarrier, RATE_WINDOW_MESSAGES, PublisherBarrier, SleeperBarrier};
 
 /// Rounds of a usual test: enough to see that it runs.
 const ROUNDS: u64 = 2000;
@@ -58,10 +58,10 @@ fn publish(shared: &Shared, pair: Pair, rounds: u64) {
     for round in 1..=rounds {
         if pair == Pair::Changing && round % TURN == 0 {
             // Fast and slow in turn.
-            now_ns += if (round / TURN).is_multiple_of(2) { 1 } else { PACE * 1_000_000 };
-            side.take_pace(now_ns, &shared.asymmetric.0);
+            now_ns += if (round / TURN).is_multiple_of(2) { 1 } else { RATE_WINDOW_MESSAGES * 1_000_000 };
+            side.update_send_rate(now_ns, &shared.asymmetric.0);
         } else if round == 1 {
-            side.take_pace(now_ns, &shared.asymmetric.0);
+            side.update_send_rate(now_ns, &shared.asymmetric.0);
         }
         wait_for(&shared.go.0, |go| go == round);
         shake(round, 32);
@@ -115,7 +115,7 @@ fn play(pair: Pair, rounds: u64) -> u64 {
         // SAFETY: ends the child without running what is the parent's.
         unsafe { libc::_exit(0) };
     }
-    let asking = AskingBarrier(|| shared.asymmetric.0.load(Ordering::Acquire) != 0);
+    let asking = ConditionalBarrier(|| shared.asymmetric.0.load(Ordering::Acquire) != 0);
     let mut unseen = 0;
     for round in 1..=rounds {
         shared.go.0.store(round, Ordering::Release);

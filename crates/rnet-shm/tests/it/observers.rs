@@ -7,26 +7,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rnet_core::{DomainId, NodeName, PublisherQos, TypeDesc};
-use rnet_shm::bell::Woken;
+use rnet_shm::bell::WakeReason;
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
-use rnet_shm::observe::{Missed, MissedCause, Observer, Seen};
-use rnet_shm::observers::{MAX_TOLD_LEN_BYTES, ObserverFile, Observers, told};
+use rnet_shm::observe::{MissedMessages, MissedCause, Observer, Observation};
+use rnet_shm::observers::{MAX_STATUS_LEN_BYTES, ObserverFile, Observers, read_statuses};
 use rnet_shm::publisher::{PublisherMeta, Writer};
 
 /// Long enough for anything that is going to happen at all.
 const LONG: Duration = Duration::from_secs(30);
 
 /// A domain with one publisher; removed at the end.
-struct Stage {
+struct TestDomain {
     dir: DomainDir,
     node: OwnNode,
     path: PathBuf,
     id: u64,
 }
 
-impl Stage {
-    fn new(name: &str, qos: PublisherQos) -> (Stage, Writer) {
+impl TestDomain {
+    fn new(name: &str, qos: PublisherQos) -> (TestDomain, Writer) {
         let id = DomainId::new(&format!("observers_{name}_{}", std::process::id())).unwrap();
         let dir = DomainDir::open_or_create(&DomainConfig { id, ..DomainConfig::default() });
         let dir = dir.unwrap();
@@ -36,7 +36,7 @@ impl Stage {
         let (topic, proxy) = ("/t".to_owned(), None);
         let meta = PublisherMeta { topic, type_desc: TypeDesc::Raw, qos, proxy, will: false };
         let writer = Writer::create(&node, path.clone(), id, &meta).unwrap();
-        (Stage { dir, node, path, id }, writer)
+        (TestDomain { dir, node, path, id }, writer)
     }
 
     fn observer(&self) -> Observer {
@@ -62,7 +62,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TestDomain {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(self.dir.path());
     }
@@ -74,7 +74,7 @@ fn small() -> PublisherQos {
 
 #[test]
 fn an_observer_that_sleeps_is_woken_and_hears_everything() {
-    let (stage, mut writer) = Stage::new("woken", PublisherQos::default());
+    let (stage, mut writer) = TestDomain::new("woken", PublisherQos::default());
     let mut file = ObserverFile::create(&stage.dir).unwrap();
     let mut observers = Observers::new(&stage.dir);
     let mut observer = stage.observer();
@@ -96,14 +96,14 @@ fn an_observer_that_sleeps_is_woken_and_hears_everything() {
         let (mut bytes, mut heard, mut woken) = (Vec::new(), 0u64, 0);
         while woken < 30 {
             match observer.poll(&mut bytes) {
-                Seen::Message(stamp) => {
+                Observation::Message(stamp) => {
                     assert_eq!((stamp.seq, &bytes[..]), (heard, &heard.to_le_bytes()[..]));
                     heard += 1;
                 }
-                Seen::Nothing => {
+                Observation::Nothing => {
                     let slept =
                         file.sleep(LONG, || observer.needs_barrier(), || observer.is_ready());
-                    assert_eq!(slept, Woken::Look, "after {heard} messages");
+                    assert_eq!(slept, WakeReason::Ready, "after {heard} messages");
                     woken += 1;
                 }
                 other => panic!("{other:?}"),
@@ -117,7 +117,7 @@ fn an_observer_that_sleeps_is_woken_and_hears_everything() {
 
 #[test]
 fn what_is_missed_is_known_by_number_and_cause() {
-    let (stage, mut writer) = Stage::new("missed", small());
+    let (stage, mut writer) = TestDomain::new("missed", small());
     let mut observer = stage.observer();
     let (mut bytes, mut next) = (Vec::new(), 0u64);
     let mut large_missed = 0;
@@ -129,13 +129,13 @@ fn what_is_missed_is_known_by_number_and_cause() {
         }
         loop {
             match observer.poll(&mut bytes) {
-                Seen::Nothing => break,
-                Seen::Message(stamp) => {
+                Observation::Nothing => break,
+                Observation::Message(stamp) => {
                     assert_eq!(stamp.seq, next);
                     assert!(bytes.iter().all(|byte| *byte == bytes[0]));
                     next += 1;
                 }
-                Seen::Missed(Missed { publisher, first_seq, count, cause }) => {
+                Observation::Missed(MissedMessages { publisher, first_seq, count, cause }) => {
                     assert_eq!((publisher, first_seq), (stage.id, next));
                     next += count;
                     if cause == MissedCause::Reused {
@@ -155,21 +155,21 @@ fn what_is_missed_is_known_by_number_and_cause() {
 
 #[test]
 fn one_that_expects_the_first_message_counts_those_that_it_came_too_late_for() {
-    let (stage, mut writer) = Stage::new("late", small());
+    let (stage, mut writer) = TestDomain::new("late", small());
     // The log holds a second at least, so it has to grow to its end.
     (0..10_000).for_each(|_| writer.send(&[1; 100]).unwrap());
     let mut observer = Observer::open(stage.path.clone(), stage.id, true).unwrap();
     observer.expect_from(0);
     let mut bytes = Vec::new();
-    let Seen::Missed(missed) = observer.poll(&mut bytes) else { panic!("it was there too early") };
+    let Observation::Missed(missed) = observer.poll(&mut bytes) else { panic!("it was there too early") };
     assert_eq!((missed.first_seq, missed.cause), (0, MissedCause::Overrun));
-    let Seen::Message(stamp) = observer.poll(&mut bytes) else { panic!("a message is there") };
+    let Observation::Message(stamp) = observer.poll(&mut bytes) else { panic!("a message is there") };
     assert_eq!(stamp.seq, missed.count);
 }
 
 #[test]
 fn a_hostile_observer_is_rung_so_often_and_no_more() {
-    let (stage, mut writer) = Stage::new("hostile", PublisherQos::default());
+    let (stage, mut writer) = TestDomain::new("hostile", PublisherQos::default());
     let mut files = Vec::new();
     let mut observers = Observers::new(&stage.dir);
     let mut file = ObserverFile::create(&stage.dir).unwrap();
@@ -207,7 +207,7 @@ fn a_hostile_observer_is_rung_so_often_and_no_more() {
 
 #[test]
 fn what_the_dead_and_the_mad_have_left_is_swept_or_passed_over() {
-    let (stage, writer) = Stage::new("dead", PublisherQos::default());
+    let (stage, writer) = TestDomain::new("dead", PublisherQos::default());
     let file = ObserverFile::create(&stage.dir).unwrap();
     let (alive, folder) = (stage.only_file(), stage.dir.observers());
     // Copies have no lock, so they are of the dead.
@@ -243,39 +243,39 @@ fn what_the_dead_and_the_mad_have_left_is_swept_or_passed_over() {
 
 #[test]
 fn what_an_observer_tells_is_read_whole_and_goes_with_it() {
-    let (stage, writer) = Stage::new("told", PublisherQos::default());
+    let (stage, writer) = TestDomain::new("told", PublisherQos::default());
     let domain = stage.dir.path();
-    assert_eq!(told(domain), []);
+    assert_eq!(read_statuses(domain), []);
     let (file, silent) =
         (ObserverFile::create(&stage.dir).unwrap(), ObserverFile::create(&stage.dir).unwrap());
-    let texts = || told(domain).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    let texts = || read_statuses(domain).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
     assert_eq!(texts(), [""; 0], "nobody has told anything");
-    file.tell("first").unwrap();
-    file.tell("second").unwrap();
+    file.publish_status("first").unwrap();
+    file.publish_status("second").unwrap();
     assert_eq!((texts(), stage.left()), (vec!["second".to_owned()], 5));
-    let long = "x".repeat(MAX_TOLD_LEN_BYTES);
-    file.tell(&long).unwrap();
-    assert_eq!(file.tell(&(long.clone() + "x")).unwrap_err().code(), "io");
+    let long = "x".repeat(MAX_STATUS_LEN_BYTES);
+    file.publish_status(&long).unwrap();
+    assert_eq!(file.publish_status(&(long.clone() + "x")).unwrap_err().code(), "io");
     assert_eq!(texts(), [long]);
     // Others write there too, who keep to nothing.
     let place =
         listed(&stage.dir).into_iter().find(|path| path.extension().is_some_and(|of| of == "told"));
     let place = place.unwrap();
-    for hostile in [vec![0xff; 10], vec![b'x'; MAX_TOLD_LEN_BYTES + 1]] {
+    for hostile in [vec![0xff; 10], vec![b'x'; MAX_STATUS_LEN_BYTES + 1]] {
         std::fs::write(&place, hostile).unwrap();
         assert_eq!(texts(), [""; 0]);
     }
     std::fs::remove_file(&place).unwrap();
     std::fs::create_dir(&place).unwrap();
     assert_eq!(texts(), [""; 0]);
-    assert!(file.tell("third").is_err());
+    assert!(file.publish_status("third").is_err());
     std::fs::remove_dir(&place).unwrap();
-    file.tell("third").unwrap();
+    file.publish_status("third").unwrap();
     drop((file, silent));
     assert_eq!(stage.left(), 0);
     // One that was killed has told something and lives no more.
     let file = ObserverFile::create(&stage.dir).unwrap();
-    file.tell("I live").unwrap();
+    file.publish_status("I live").unwrap();
     let kept: Vec<_> =
         listed(&stage.dir).into_iter().map(|path| (std::fs::read(&path).unwrap(), path)).collect();
     drop(file);
@@ -287,7 +287,7 @@ fn what_an_observer_tells_is_read_whole_and_goes_with_it() {
 
 #[test]
 fn one_observer_follows_many() {
-    let (stage, writer) = Stage::new("many", PublisherQos::default());
+    let (stage, writer) = TestDomain::new("many", PublisherQos::default());
     let mut file = ObserverFile::create(&stage.dir).unwrap();
     let mut observers = Observers::new(&stage.dir);
     let first = stage.id;
@@ -302,7 +302,7 @@ fn one_observer_follows_many() {
     observers.ring_endpoints();
     assert!(file.endpoints_changed() && !file.endpoints_changed());
     let rung = file.sleep(Duration::ZERO, || false, || false);
-    assert_eq!(rung, Woken::TimedOut);
+    assert_eq!(rung, WakeReason::TimedOut);
 }
 
 /// What an observer that was killed has left: its files, and nobody who holds them.
@@ -321,7 +321,7 @@ fn listed(dir: &DomainDir) -> Vec<PathBuf> {
 
 #[test]
 fn dead_ones_take_no_place_where_no_node_sweeps() {
-    let (stage, writer) = Stage::new("dead64", small());
+    let (stage, writer) = TestDomain::new("dead64", small());
     (0..64).for_each(|_| leave_a_dead_one(&stage.dir));
     assert_eq!(stage.left(), 128);
     let living: Vec<_> = (0..64).map(|_| ObserverFile::create(&stage.dir).unwrap()).collect();

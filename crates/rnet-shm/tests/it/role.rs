@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rnet_shm::clock::now_ns;
 use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::heartbeat::STALL;
+use rnet_shm::heartbeat::STALL_LIMIT;
 use rnet_shm::random::random_u64;
 use rnet_shm::role::Role;
 
@@ -51,7 +51,7 @@ impl Log {
 
 /// What a candidate says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum Report {
     Waits,
     Holds {
         term: u64,
@@ -101,19 +101,19 @@ fn child_entry() {
     }
 }
 
-struct Net {
+struct RoleTest {
     base: PathBuf,
-    said: mpsc::Receiver<(usize, Said)>,
-    tell: mpsc::Sender<(usize, Said)>,
+    said: mpsc::Receiver<(usize, Report)>,
+    tell: mpsc::Sender<(usize, Report)>,
     candidates: Vec<Child>,
 }
 
-impl Net {
-    fn new() -> Net {
+impl RoleTest {
+    fn new() -> RoleTest {
         let base = PathBuf::from(format!("/dev/shm/rnet-role-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
         let (tell, said) = mpsc::channel();
-        Net { base, said, tell, candidates: Vec::new() }
+        RoleTest { base, said, tell, candidates: Vec::new() }
     }
 
     fn path(&self) -> PathBuf {
@@ -135,10 +135,10 @@ impl Net {
                 let words: Vec<_> = said.split_whitespace().collect();
                 let number = |at: usize| words[at].parse().unwrap();
                 let said = match words[0] {
-                    "waits" => Said::Waits,
-                    "holds" => Said::Holds { term: number(1), at_ns: number(2) },
-                    "lost" => Said::Lost { term: number(1) },
-                    _ => Said::Two { term: number(1), other: number(2) },
+                    "waits" => Report::Waits,
+                    "holds" => Report::Holds { term: number(1), at_ns: number(2) },
+                    "lost" => Report::Lost { term: number(1) },
+                    _ => Report::Two { term: number(1), other: number(2) },
                 };
                 if tell.send((index, said)).is_err() {
                     return;
@@ -157,8 +157,8 @@ impl Net {
         let (mut waiting, mut holder) = (0, None);
         while waiting < count || holder.is_none() {
             match self.hear() {
-                (_, Said::Waits) => waiting += 1,
-                (who, Said::Holds { term, .. }) => {
+                (_, Report::Waits) => waiting += 1,
+                (who, Report::Holds { term, .. }) => {
                     assert!(holder.is_none(), "two at once");
                     holder = Some((who, term));
                 }
@@ -179,20 +179,20 @@ impl Net {
         }
     }
 
-    fn hear(&self) -> (usize, Said) {
+    fn hear(&self) -> (usize, Report) {
         let said = self.hear_any();
-        assert!(!matches!(said.1, Said::Two { .. }), "{said:?}");
+        assert!(!matches!(said.1, Report::Two { .. }), "{said:?}");
         said
     }
 
-    fn hear_any(&self) -> (usize, Said) {
+    fn hear_any(&self) -> (usize, Report) {
         self.said.recv_timeout(LONG).expect("a candidate says something")
     }
 
     /// The next one who holds the role: who, in which term, since when.
     fn next(&self) -> (usize, u64, u64) {
         loop {
-            if let (who, Said::Holds { term, at_ns }) = self.hear() {
+            if let (who, Report::Holds { term, at_ns }) = self.hear() {
                 return (who, term, at_ns);
             }
         }
@@ -213,7 +213,7 @@ impl Net {
     }
 }
 
-impl Drop for Net {
+impl Drop for RoleTest {
     fn drop(&mut self) {
         for child in &mut self.candidates {
             let _ = child.kill();
@@ -232,7 +232,7 @@ fn print_times(what: &str, mut took_ns: Vec<u64>) {
 
 #[test]
 fn a_dead_holder_is_replaced() {
-    let mut net = Net::new();
+    let mut net = RoleTest::new();
     let (mut who, mut term) = net.start_all(8);
     let mut took = Vec::new();
     for _ in 0..20 {
@@ -248,7 +248,7 @@ fn a_dead_holder_is_replaced() {
 
 #[test]
 fn a_stopped_holder_is_replaced_and_notices() {
-    let mut net = Net::new();
+    let mut net = RoleTest::new();
     let (mut who, mut term) = net.start_all(4);
     let mut took = Vec::new();
     for _ in 0..4 {
@@ -257,12 +257,12 @@ fn a_stopped_holder_is_replaced_and_notices() {
         let (next, next_term, at_ns) = net.next();
         assert!(next != who && next_term > term);
         // Its last beat was up to one beat, and its waiter's last look one look, before it was stopped.
-        let least = STALL - rnet_shm::heartbeat::BEAT - 2 * rnet_shm::heartbeat::LOOK;
+        let least = STALL_LIMIT - rnet_shm::heartbeat::HEARTBEAT_INTERVAL - 2 * rnet_shm::heartbeat::CHECK_INTERVAL;
         let passed = at_ns.saturating_sub(stopped_ns);
         assert!(passed >= least.as_nanos() as u64, "after {passed} ns");
         took.push(passed);
         net.signal(who, libc::SIGCONT);
-        assert_eq!(net.hear(), (who, Said::Lost { term }));
+        assert_eq!(net.hear(), (who, Report::Lost { term }));
         (who, term) = (next, next_term);
     }
     print_times("stopped to replaced", took);
@@ -271,12 +271,12 @@ fn a_stopped_holder_is_replaced_and_notices() {
 /// Its lock is that of a term which is over: what becomes of it says nothing.
 #[test]
 fn the_end_of_a_stopped_holder_takes_nothing_from_its_successor() {
-    let mut net = Net::new();
+    let mut net = RoleTest::new();
     let (first, _) = net.start_all(3);
     net.signal(first, libc::SIGSTOP);
     let (second, term, _) = net.next();
     net.replace(first);
-    assert_eq!(net.hear(), (first, Said::Waits));
+    assert_eq!(net.hear(), (first, Report::Waits));
     // The successor's own end does. Who started in its place may be the first to notice.
     net.replace(second);
     let (_, next_term, _) = net.next();
@@ -304,7 +304,7 @@ fn a_file_that_is_removed_or_spoilt_changes_hands() {
             std::os::unix::fs::symlink("/nowhere/at/all", path).unwrap();
         }),
     ];
-    let mut net = Net::new();
+    let mut net = RoleTest::new();
     let (mut who, mut term) = net.start_all(4);
     let path = net.path();
     // One who comes to a removed file that it never had open cannot cut its holder off (docs/design/role.md).
@@ -315,11 +315,11 @@ fn a_file_that_is_removed_or_spoilt_changes_hands() {
         let (mut lost, mut next) = (false, None);
         while !lost || next.is_none() {
             match net.hear_any() {
-                (_, Said::Two { .. }) if anew => {}
-                (by, Said::Lost { term: of }) if (by, of) == (who, term) => lost = true,
-                (by, Said::Holds { term: of, .. }) => next = Some((by, of)),
+                (_, Report::Two { .. }) if anew => {}
+                (by, Report::Lost { term: of }) if (by, of) == (who, term) => lost = true,
+                (by, Report::Holds { term: of, .. }) => next = Some((by, of)),
                 // Of several who found it spoilt one has made the file that stays.
-                (by, Said::Lost { term: of }) => {
+                (by, Report::Lost { term: of }) => {
                     assert_eq!(next, Some((by, of)), "{what}");
                     next = None;
                 }
@@ -334,7 +334,7 @@ fn a_file_that_is_removed_or_spoilt_changes_hands() {
 
 #[test]
 fn of_64_one_holds_the_role_and_then_another() {
-    let mut net = Net::new();
+    let mut net = RoleTest::new();
     let (mut who, mut term) = net.start_all(64);
     let mut took = Vec::new();
     for _ in 0..5 {
@@ -350,7 +350,7 @@ fn of_64_one_holds_the_role_and_then_another() {
 
 #[test]
 fn who_gives_it_back_is_followed_and_who_is_to_stop_stops() {
-    let net = Net::new();
+    let net = RoleTest::new();
     let dir = domain(&net.base);
     let role = Role::open(&dir, "link").unwrap();
     let stop = AtomicBool::new(false);

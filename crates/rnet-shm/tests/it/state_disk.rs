@@ -8,16 +8,16 @@ use rnet_core::{Error, NodeName};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
 use rnet_shm::random::random_u64;
-use rnet_shm::state::{Ask, Disk, Keep, Next, Record, Region, Restored, Restoring, Stored, Write};
+use rnet_shm::state::{PersistRequest, PersisterHandle, PersisterControl, NextChange, Record, Region, DiskValue, RestoreOutcome, StoredValue, Write};
 
 /// A domain of a test's own.
-struct Net(PathBuf);
+struct TestDomain(PathBuf);
 
-impl Net {
-    fn new() -> Net {
+impl TestDomain {
+    fn new() -> TestDomain {
         let path = PathBuf::from(format!("/dev/shm/rnet-disk-{:x}", random_u64()));
         std::fs::create_dir(&path).unwrap();
-        Net(path)
+        TestDomain(path)
     }
 
     fn region(&self, name: &str) -> Region {
@@ -29,7 +29,7 @@ impl Net {
     }
 }
 
-impl Drop for Net {
+impl Drop for TestDomain {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -37,29 +37,29 @@ impl Drop for Net {
 
 /// Says that there is a persister, until it is to say that there can be none.
 #[derive(Default)]
-struct Promise {
+struct FakePersister {
     broken: AtomicBool,
 }
 
-impl Keep for Promise {
-    fn allowed(&self) -> Result<(), Error> {
+impl PersisterControl for FakePersister {
+    fn check_allowed(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    fn keep(&self) -> Result<(), Error> {
+    fn ensure_persister(&self) -> Result<(), Error> {
         match self.broken.load(Ordering::SeqCst) {
             false => Ok(()),
             true => Err(Error::Closed { what: "the disk".to_owned() }),
         }
     }
 
-    fn refused(&self, reason: u64) -> Error {
+    fn refusal_error(&self, reason: u64) -> Error {
         Error::Closed { what: format!("reason {reason}") }
     }
 }
 
-fn stored(bytes: &[u8]) -> Stored<'_> {
-    Stored { kind: 4, type_id: 0, bytes, will: None, expires_boot_ns: 0 }
+fn stored(bytes: &[u8]) -> StoredValue<'_> {
+    StoredValue { kind: 4, type_id: 0, bytes, will: None, expires_boot_ns: 0 }
 }
 
 fn write(region: &Region, key: &str, bytes: &[u8], durable: bool) -> Result<u64, Error> {
@@ -74,19 +74,19 @@ fn read(region: &Region, key: &str) -> Option<Vec<u8>> {
 }
 
 /// Waits for somebody who asks.
-fn asked(disk: &Disk) -> Vec<Ask> {
+fn asked(disk: &PersisterHandle) -> Vec<PersistRequest> {
     loop {
         let bell = disk.bell();
-        let asks = disk.asks();
-        if !asks.is_empty() {
-            return asks;
+        let requests = disk.take_requests();
+        if !requests.is_empty() {
+            return requests;
         }
-        disk.wait_for_asks(bell, std::time::Duration::from_secs(1));
+        disk.wait_for_requests(bell, std::time::Duration::from_secs(1));
     }
 }
 
-fn restored<'a>(key: &'a str, bytes: &'a [u8]) -> Restored<'a> {
-    Restored {
+fn restored<'a>(key: &'a str, bytes: &'a [u8]) -> DiskValue<'a> {
+    DiskValue {
         key,
         kind: 4,
         type_id: 7,
@@ -100,21 +100,21 @@ fn restored<'a>(key: &'a str, bytes: &'a [u8]) -> Restored<'a> {
 
 #[test]
 fn what_the_persister_decides_holds_and_nothing_before() {
-    let net = Net::new();
+    let net = TestDomain::new();
     let region = net.region("a");
-    region.set_keep(Arc::new(Promise::default()));
-    let disk = region.disk();
+    region.set_persister_control(Arc::new(FakePersister::default()));
+    let disk = region.persister_handle();
     write(&region, "/k", b"0", false).unwrap();
     for (decision, expected) in [(Ok(()), &b"1"[..]), (Err(28), b"1")] {
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| write(&region, "/k", expected, true));
-            let asks = asked(&disk);
-            assert_eq!(asks.len(), 1);
-            let [change] = &asks[0].changes[..] else { panic!("one key") };
+            let requests = asked(&disk);
+            assert_eq!(requests.len(), 1);
+            let [change] = &requests[0].changes[..] else { panic!("one key") };
             assert_eq!((change.record.key(), change.keep), ("/k", true));
             let before = if decision.is_ok() { &b"0"[..] } else { b"1" };
             assert_eq!(read(&region, "/k").as_deref(), Some(before), "not decided yet");
-            assert!(disk.decide(&asks[0], decision));
+            assert!(disk.decide(&requests[0], decision));
             let done = writer.join().unwrap();
             match decision {
                 Ok(()) => assert!(done.unwrap() > 0),
@@ -122,7 +122,7 @@ fn what_the_persister_decides_holds_and_nothing_before() {
             }
         });
         assert_eq!(read(&region, "/k").as_deref(), Some(expected));
-        assert!(disk.asks().is_empty());
+        assert!(disk.take_requests().is_empty());
     }
     let mut durable = Vec::new();
     disk.durable(&mut |record| durable.push(record.key().to_owned())).unwrap();
@@ -131,29 +131,29 @@ fn what_the_persister_decides_holds_and_nothing_before() {
 
 #[test]
 fn restoring_keeps_what_was_and_yields_to_what_is() {
-    let net = Net::new();
+    let net = TestDomain::new();
     let region = net.region("a");
-    region.set_keep(Arc::new(Promise::default()));
-    let disk = region.disk();
-    assert_eq!(disk.restore(&restored("/k", b"old")).unwrap(), Restoring::Done);
+    region.set_persister_control(Arc::new(FakePersister::default()));
+    let disk = region.persister_handle();
+    assert_eq!(disk.restore(&restored("/k", b"old")).unwrap(), RestoreOutcome::Done);
     let mut record = Record::default();
     assert!(region.get("/k", &mut record).unwrap());
     assert_eq!((record.version, record.writer(), record.durable), (41, "/before", true));
     assert_eq!((record.type_id, record.written_unix_ns, record.value()), (7, 3, &b"old"[..]));
-    assert!(disk.asks().is_empty(), "it does not go to disk again");
+    assert!(disk.take_requests().is_empty(), "it does not go to disk again");
     // What was written since is newer; it is not on disk, so the disk keeps what it has.
     write(&region, "/new", b"new", false).unwrap();
-    assert_eq!(disk.restore(&restored("/new", b"old")).unwrap(), Restoring::Stands);
+    assert_eq!(disk.restore(&restored("/new", b"old")).unwrap(), RestoreOutcome::Occupied);
     assert_eq!(read(&region, "/new").as_deref(), Some(&b"new"[..]));
     // A transaction that is not decided yet is in the way; refused, it leaves the way free.
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&region, "/late", b"1", true));
-        let asks = asked(&disk);
-        assert_eq!(disk.restore(&restored("/late", b"old")).unwrap(), Restoring::Waits);
-        assert!(disk.decide(&asks[0], Err(5)));
+        let requests = asked(&disk);
+        assert_eq!(disk.restore(&restored("/late", b"old")).unwrap(), RestoreOutcome::Pending);
+        assert!(disk.decide(&requests[0], Err(5)));
         assert!(writer.join().unwrap().is_err());
     });
-    assert_eq!(disk.restore(&restored("/late", b"old")).unwrap(), Restoring::Done);
+    assert_eq!(disk.restore(&restored("/late", b"old")).unwrap(), RestoreOutcome::Done);
     assert_eq!(read(&region, "/late").as_deref(), Some(&b"old"[..]));
 }
 
@@ -161,34 +161,34 @@ fn restoring_keeps_what_was_and_yields_to_what_is() {
 /// nevertheless, to followers too.
 #[test]
 fn a_change_that_comes_late_is_seen_and_cleaned_up_behind() {
-    let net = Net::new();
+    let net = TestDomain::new();
     let region = net.region("a");
-    let promise = Arc::new(Promise::default());
-    region.set_keep(promise.clone());
-    let disk = region.disk();
+    let promise = Arc::new(FakePersister::default());
+    region.set_persister_control(promise.clone());
+    let disk = region.persister_handle();
     let peer = net.region("b");
     let mut follower = peer.follow(peer.revision()).unwrap();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&region, "/k", b"late", true));
-        let asks = asked(&disk);
+        let requests = asked(&disk);
         promise.broken.store(true, Ordering::SeqCst);
         let error = writer.join().unwrap().unwrap_err();
         assert!(error.to_string().contains("to write to disk"), "{error}");
         assert_eq!(read(&region, "/k"), None);
-        assert!(disk.decide(&asks[0], Ok(())));
+        assert!(disk.decide(&requests[0], Ok(())));
     });
     // Nobody has read it, and its writer has gone on.
     let mut record = Record::default();
-    assert_eq!(follower.next("/", &mut record), Next::Change);
+    assert_eq!(follower.next("/", &mut record), NextChange::Change);
     assert_eq!((record.key(), record.value()), ("/k", &b"late"[..]));
     assert_eq!(read(&peer, "/k").as_deref(), Some(&b"late"[..]));
     // The next durable write ends what is left of it.
     promise.broken.store(false, Ordering::SeqCst);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&region, "/k", b"next", true));
-        let asks = asked(&disk);
-        assert_eq!(asks.len(), 1, "the late one is over");
-        assert!(disk.decide(&asks[0], Ok(())));
+        let requests = asked(&disk);
+        assert_eq!(requests.len(), 1, "the late one is over");
+        assert!(disk.decide(&requests[0], Ok(())));
         assert!(writer.join().unwrap().is_ok());
     });
     assert_eq!(read(&peer, "/k").as_deref(), Some(&b"next"[..]));
@@ -196,9 +196,9 @@ fn a_change_that_comes_late_is_seen_and_cleaned_up_behind() {
 
 #[test]
 fn regions_are_told_apart() {
-    let (one, two) = (Net::new(), Net::new());
+    let (one, two) = (TestDomain::new(), TestDomain::new());
     let (a, b, c) = (one.region("a"), one.region("b"), two.region("a"));
-    assert_eq!(a.disk().region(), b.disk().region());
-    assert_ne!(a.disk().region(), c.disk().region());
-    assert!(a.disk().region() <= rnet_shm::lease::MAX_HOLDER);
+    assert_eq!(a.persister_handle().region(), b.persister_handle().region());
+    assert_ne!(a.persister_handle().region(), c.persister_handle().region());
+    assert!(a.persister_handle().region() <= rnet_shm::file_lock::MAX_HOLDER);
 }

@@ -8,25 +8,25 @@ use rnet_core::NodeName;
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
 use rnet_shm::random::random_u64;
-use rnet_shm::state::{Region, Stored, Write};
+use rnet_shm::state::{Region, StoredValue, Write};
 
-struct Net(PathBuf);
+struct TestDomain(PathBuf);
 
-impl Drop for Net {
+impl Drop for TestDomain {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 fn set(region: &Region, key: &str, ends: u64) {
-    let stored = Stored { kind: 1, type_id: 0, bytes: b"here", will: None, expires_boot_ns: ends };
+    let stored = StoredValue { kind: 1, type_id: 0, bytes: b"here", will: None, expires_boot_ns: ends };
     let write = Write { key, value: Some(stored), expect: None, durable: None };
     region.commit(&[write], &[], &mut |_, _| Ok(())).unwrap();
 }
 
 #[test]
 fn what_is_over_makes_room() {
-    let net = Net(PathBuf::from(format!("/dev/shm/rnet-reap-{:x}", random_u64())));
+    let net = TestDomain(PathBuf::from(format!("/dev/shm/rnet-reap-{:x}", random_u64())));
     std::fs::create_dir(&net.0).unwrap();
     let config = DomainConfig { base: Some(net.0.clone()), ..DomainConfig::default() };
     let dir = DomainDir::open_or_create(&config).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rnet_core::{DomainId, NodeName};
 use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::handle::Handle;
+use rnet_shm::liveness_handle::LivenessHandle;
 use rnet_shm::node::{OwnNode, pid_namespace};
 use rnet_shm::registry::{Changes, Departure, Registry};
 use rnet_shm::watch::Watch;
@@ -75,7 +75,7 @@ fn the_end_of_a_stranger_wakes() {
     let node = domain.stranger();
     let id = node.incarnation();
     let mut registry = domain.registry();
-    assert!(matches!(registry.peer(id).unwrap().handle, Handle::Fifo(_)));
+    assert!(matches!(registry.peer(id).unwrap().handle, LivenessHandle::Fifo(_)));
     let mut watch = Watch::new().unwrap();
     watch.follow(&mut registry);
     drop(node);
@@ -130,7 +130,7 @@ fn one_that_nobody_listens_for_is_a_suspect_at_once() {
     std::fs::remove_file(&ctl).unwrap();
     drop(mkfifo(&ctl));
     let mut registry = domain.registry();
-    assert!(matches!(registry.peer(id).unwrap().handle, Handle::Ending));
+    assert!(matches!(registry.peer(id).unwrap().handle, LivenessHandle::Exiting));
     let mut watch = Watch::new().unwrap();
     watch.follow(&mut registry);
     assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
@@ -146,14 +146,14 @@ fn one_that_could_not_be_watched_is_watched_later() {
     std::fs::remove_file(&ctl).unwrap();
     std::os::unix::fs::symlink("elsewhere", &ctl).unwrap();
     let mut registry = domain.registry();
-    assert!(matches!(registry.peer(id).unwrap().handle, Handle::Nothing));
+    assert!(matches!(registry.peer(id).unwrap().handle, LivenessHandle::LockOnly));
     let mut watch = Watch::new().unwrap();
     watch.follow(&mut registry);
     assert!(watch.wait(LONG).unwrap().poll, "it can only be asked");
     std::fs::remove_file(&ctl).unwrap();
     let reader = mkfifo(&ctl);
     registry.refresh().unwrap();
-    assert!(matches!(registry.peer(id).unwrap().handle, Handle::Fifo(_)));
+    assert!(matches!(registry.peer(id).unwrap().handle, LivenessHandle::Fifo(_)));
     watch.follow(&mut registry);
     drop((node, reader));
     // A few polls may be in between, on a machine that stands still.
@@ -201,7 +201,7 @@ fn whoever_bears_a_name_is_the_end_of_who_bore_it() {
     std::fs::write(&path, bytes).unwrap();
     let old = first.incarnation();
     let mut registry = domain.registry();
-    assert!(matches!(registry.peer(old).unwrap().handle, Handle::Process(_)));
+    assert!(matches!(registry.peer(old).unwrap().handle, LivenessHandle::PidFd(_)));
     drop(first);
     let second = OwnNode::create(&domain.dir, &name, "rust", "0").unwrap();
     let changes = registry.refresh_only(&[second.incarnation()], None).unwrap();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use redb::StorageBackend;
 use rnet_shm::heartbeat::Lease;
-use rnet_shm::lease::Held;
+use rnet_shm::file_lock::FileLock;
 use rnet_shm::ring::fail_point;
 use rustix::io::Errno;
 
@@ -30,12 +30,12 @@ impl Fence for Lease {
 /// A store's file. Its lock ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct StoreFile {
-    held: Arc<Held>,
+    held: Arc<FileLock>,
     fence: Arc<dyn Fence>,
 }
 
 impl StoreFile {
-    pub fn new(held: Arc<Held>, fence: Arc<dyn Fence>) -> StoreFile {
+    pub fn new(held: Arc<FileLock>, fence: Arc<dyn Fence>) -> StoreFile {
         StoreFile { held, fence }
     }
 

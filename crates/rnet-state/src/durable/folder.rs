@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, fnv1a_64};
 use rnet_shm::domain::{DomainConfig, DomainDir, canonical, default_base};
-use rnet_shm::lease;
+use rnet_shm::file_lock;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -286,7 +286,7 @@ impl Folder {
             let _ = rustix::fs::unlink(self.store(number));
         }
         for draft in listing.drafts {
-            let _ = lease::remove_unheld(&draft);
+            let _ = file_lock::remove_if_unlocked(&draft);
         }
     }
 

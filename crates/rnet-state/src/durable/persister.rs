@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result, fnv1a_64};
 use rnet_shm::bell::MAX_SLEEP;
-use rnet_shm::heartbeat::{BEAT, Lease};
-use rnet_shm::state::{Ask, Disk, Record, Restoring};
+use rnet_shm::heartbeat::{HEARTBEAT_INTERVAL, Lease};
+use rnet_shm::state::{PersistRequest, PersisterHandle, Record, RestoreOutcome};
 
 use super::ends::Ends;
 use super::record::{Change, Saved};
@@ -39,7 +39,7 @@ impl Shift {
         self.running.load(Ordering::Acquire)
     }
 
-    pub fn stop(&self, disk: &Disk) {
+    pub fn stop(&self, disk: &PersisterHandle) {
         self.stopping.store(true, Ordering::SeqCst);
         disk.wake_persister();
     }
@@ -61,7 +61,7 @@ pub(super) struct Left {
 /// Starts the thread. The store is its own from here on.
 pub(super) fn start(
     shift: &Arc<Shift>,
-    disk: Disk,
+    disk: PersisterHandle,
     store: Store,
     left: Left,
 ) -> Result<JoinHandle<()>> {
@@ -87,22 +87,22 @@ pub(super) fn start(
 
 /// Keeps until there is a reason not to. On return the store is closed, and whoever asks next takes
 /// it.
-fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Beats) {
+fn keep(shift: &Shift, disk: &PersisterHandle, mut store: Store, mut left: Left, beats: &Beats) {
     beats.work(true);
     // What waits is looked at before what holds: so each change is seen in one of both, also one
     // that a persister before us decides while we look.
-    let asks = disk.asks();
+    let requests = disk.take_requests();
     let now = || disk.clock().boot_ns();
     let mut ends = Ends::default();
-    let done = settle(disk, &mut store, &asks, &left, &mut ends);
-    let mut go_on = tell(disk, &store, &asks, done);
+    let done = settle(disk, &mut store, &requests, &left, &mut ends);
+    let mut go_on = tell(disk, &store, &requests, done);
     restore_left(disk, &store, &mut left.waiting);
     beats.work(false);
     while go_on && !shift.is_stopping() {
         // Read before the look, so that what comes behind it ends the sleep.
         let bell = disk.bell();
-        let asks = disk.asks();
-        if !asks.is_empty() || ends.is_due(now()) {
+        let requests = disk.take_requests();
+        if !requests.is_empty() || ends.is_due(now()) {
             beats.work(true);
             let over = ends.over(now());
             // One that the region holds without the disk, because that was full, stays.
@@ -111,16 +111,16 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Be
                 .map(|(key, record)| Change { key, saved: record.as_ref().map(saved) })
                 .collect();
             // Behind them: a key may be set anew.
-            all.extend(changes(&asks));
+            all.extend(changes(&requests));
             let noted = now();
             let done = store.commit(&all, disk.revision());
             ends.written(&all, noted);
-            go_on = tell(disk, &store, &asks, done);
+            go_on = tell(disk, &store, &requests, done);
             restore_left(disk, &store, &mut left.waiting);
             beats.work(false);
-            disk.linger(asks.len());
+            disk.wait_for_batch(requests.len());
         } else if !shift.is_stopping() {
-            disk.wait_for_asks(bell, MAX_SLEEP.min(ends.sleep_limit(now())));
+            disk.wait_for_requests(bell, MAX_SLEEP.min(ends.sleep_limit(now())));
         }
         go_on &= store.lease().beat();
     }
@@ -134,23 +134,23 @@ fn keep(shift: &Shift, disk: &Disk, mut store: Store, mut left: Left, beats: &Be
 
 /// Tells the writers how it ended; whether the persister may go on.
 fn tell(
-    disk: &Disk,
+    disk: &PersisterHandle,
     store: &Store,
-    asks: &[Ask],
+    requests: &[PersistRequest],
     done: std::result::Result<Commit, Failure>,
 ) -> bool {
     match done {
         Ok(Commit::Done) => {
             // One that another persister has refused meanwhile is on our disk and not in memory: who
             // takes the store next finds that, so somebody must take it.
-            asks.iter().fold(true, |all, ask| disk.decide(ask, Ok(())) & all)
+            requests.iter().fold(true, |all, ask| disk.decide(ask, Ok(())) & all)
         }
         // The one who took over has them all, and knows.
         Ok(Commit::Lost) => false,
         Err(failure) => {
             if store.lease().beat() {
                 let reason = u64::from(failure.errno.unsigned_abs());
-                for ask in asks {
+                for ask in requests {
                     disk.decide(ask, Err(reason));
                 }
             }
@@ -160,14 +160,14 @@ fn tell(
 }
 
 /// Tries again to restore what a transaction stood in the way of: it was decided, or will be.
-fn restore_left(disk: &Disk, store: &Store, left: &mut Vec<String>) {
+fn restore_left(disk: &PersisterHandle, store: &Store, left: &mut Vec<String>) {
     if left.is_empty() {
         return;
     }
     let mut still = Vec::new();
     let loaded = store.load(&mut |saved| {
         let wanted = left.iter().any(|key| key == saved.key);
-        if wanted && !matches!(restore(disk, &saved), Ok(Restoring::Done | Restoring::Stands)) {
+        if wanted && !matches!(restore(disk, &saved), Ok(RestoreOutcome::Done | RestoreOutcome::Occupied)) {
             still.push(saved.key.to_owned());
         }
     });
@@ -177,8 +177,8 @@ fn restore_left(disk: &Disk, store: &Store, left: &mut Vec<String>) {
     }
 }
 
-fn changes(asks: &[Ask]) -> Vec<Change<'_>> {
-    asks.iter().flat_map(|ask| &ask.changes).map(|c| change(&c.record, c.keep)).collect()
+fn changes(requests: &[PersistRequest]) -> Vec<Change<'_>> {
+    requests.iter().flat_map(|ask| &ask.changes).map(|c| change(&c.record, c.keep)).collect()
 }
 
 fn change(record: &Record, keep: bool) -> Change<'_> {
@@ -211,9 +211,9 @@ fn print(saved: &Saved<'_>) -> u64 {
 /// Makes the disk hold what the region holds, and what waits there: a store was set aside, a commit
 /// of a persister before us is in doubt, wills and times were over when it was loaded.
 fn settle(
-    disk: &Disk,
+    disk: &PersisterHandle,
     store: &mut Store,
-    asks: &[Ask],
+    requests: &[PersistRequest],
     left: &Left,
     ends: &mut Ends,
 ) -> std::result::Result<Commit, Failure> {
@@ -237,7 +237,7 @@ fn settle(
     let mut all: Vec<_> = differ.iter().map(|record| change(record, true)).collect();
     all.extend(on_disk.keys().map(|key| Change { key, saved: None }));
     // Behind them, because it is newer.
-    all.extend(changes(asks));
+    all.extend(changes(requests));
     if all.is_empty() && ends.is_empty() {
         return Ok(Commit::Done);
     }
@@ -294,7 +294,7 @@ fn beat(working: &Working, lease: &Lease) {
             idle += 1;
         }
         if idle <= IDLE_BEATS {
-            std::thread::park_timeout(BEAT);
+            std::thread::park_timeout(HEARTBEAT_INTERVAL);
             continue;
         }
         working.asleep.store(true, Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! Putting what was on disk back into the region.
 
 use rnet_core::Result;
-use rnet_shm::state::{Disk, Restored, Restoring, Will};
+use rnet_shm::state::{PersisterHandle, DiskValue, RestoreOutcome, Will};
 
 use super::record::Saved;
 
@@ -9,11 +9,11 @@ use super::record::Saved;
 ///
 /// # Errors
 /// `OutOfMemory`, `BadName`, `Corrupt`.
-pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<Restoring> {
+pub(super) fn restore(disk: &PersisterHandle, saved: &Saved<'_>) -> Result<RestoreOutcome> {
     if saved.expires_boot_ns != 0 && saved.expires_boot_ns <= disk.clock().boot_ns() {
-        return Ok(Restoring::Done);
+        return Ok(RestoreOutcome::Done);
     }
-    let mut restored = Restored {
+    let mut restored = DiskValue {
         key: saved.key,
         kind: saved.kind,
         type_id: saved.type_id,
@@ -24,9 +24,9 @@ pub(super) fn restore(disk: &Disk, saved: &Saved<'_>) -> Result<Restoring> {
         bytes: saved.value,
     };
     if let Some(will) = saved.will {
-        let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(Restoring::Done) };
+        let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(RestoreOutcome::Done) };
         let version = saved.version.saturating_add(1);
-        restored = Restored { kind, type_id, bytes, version, expires_boot_ns: 0, ..restored };
+        restored = DiskValue { kind, type_id, bytes, version, expires_boot_ns: 0, ..restored };
     }
     disk.restore(&restored)
 }

@@ -9,8 +9,8 @@ use rnet_core::{Error, Result, fnv1a_64};
 use rnet_node::sync::lock;
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
-use rnet_shm::heartbeat::{LOOK, Pulse};
-use rnet_shm::state::{Disk, Keep, Region, Restoring};
+use rnet_shm::heartbeat::{CHECK_INTERVAL, LeaseCell};
+use rnet_shm::state::{PersisterHandle, PersisterControl, Region, RestoreOutcome};
 
 use super::folder::Folder;
 use super::persister::{self, Left, Shift};
@@ -18,11 +18,11 @@ use super::restore::restore;
 use super::store::{Failure, Store, read_only};
 use super::taker::{Host, Taken, Taker};
 
-/// [`Disk::loaded`]: nobody has looked yet.
+/// [`PersisterHandle::loaded`]: nobody has looked yet.
 const UNKNOWN: u64 = 0;
-/// [`Disk::loaded`], lowest byte: what was on disk is here; of which folder, the others say.
+/// [`PersisterHandle::loaded`], lowest byte: what was on disk is here; of which folder, the others say.
 const LOADED: u64 = 1;
-/// [`Disk::loaded`]: there was no store, or the disk could not be used; whoever takes one later loads it
+/// [`PersisterHandle::loaded`]: there was no store, or the disk could not be used; whoever takes one later loads it
 /// first. Else what it does not find in the region would be forgotten on disk, too.
 const UNUSABLE: u64 = 2;
 
@@ -38,7 +38,7 @@ pub(crate) struct Durable {
 }
 
 struct Shared {
-    disk: Disk,
+    disk: PersisterHandle,
     domain: DomainDir,
     /// The place that this node was told, or has by default. Without one nothing can be kept, and this says
     /// why. What counts is [`Shared::folder`].
@@ -60,7 +60,7 @@ struct Office {
 
 /// The lease in the region's header.
 #[derive(Clone)]
-struct LeaseWord(Disk);
+struct LeaseWord(PersisterHandle);
 
 impl std::fmt::Debug for LeaseWord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -68,7 +68,7 @@ impl std::fmt::Debug for LeaseWord {
     }
 }
 
-impl Pulse for LeaseWord {
+impl LeaseCell for LeaseWord {
     fn read(&self) -> u64 {
         self.0.lease().load(Ordering::SeqCst)
     }
@@ -91,7 +91,7 @@ impl Durable {
         folder: Result<Folder, Error>,
     ) -> Result<Durable, Error> {
         let shared = Arc::new(Shared {
-            disk: region.disk(),
+            disk: region.persister_handle(),
             domain: domain.clone(),
             told_folder: folder,
             shift: Arc::default(),
@@ -100,7 +100,7 @@ impl Durable {
             behind: AtomicBool::new(false),
             reports: Mutex::default(),
         });
-        region.set_keep(shared.clone());
+        region.set_persister_control(shared.clone());
         shared.check_place()?;
         shared.load();
         shared.check_place()?;
@@ -123,7 +123,7 @@ impl Durable {
 impl Drop for Durable {
     fn drop(&mut self) {
         // A forked child has neither the thread nor its locks.
-        if self.fork_guard.is_parents() {
+        if self.fork_guard.is_from_parent() {
             std::mem::forget(self.shared.clone());
             return;
         }
@@ -135,8 +135,8 @@ impl Drop for Durable {
     }
 }
 
-impl Keep for Shared {
-    fn keep(&self) -> Result<(), Error> {
+impl PersisterControl for Shared {
+    fn ensure_persister(&self) -> Result<(), Error> {
         if self.shift.is_running() || self.shift.is_stopping() {
             return Ok(());
         }
@@ -148,11 +148,11 @@ impl Keep for Shared {
         }
     }
 
-    fn allowed(&self) -> Result<(), Error> {
+    fn check_allowed(&self) -> Result<(), Error> {
         self.check_place()
     }
 
-    fn refused(&self, reason: u64) -> Error {
+    fn refusal_error(&self, reason: u64) -> Error {
         let errno = i32::try_from(reason).unwrap_or(libc::EIO);
         match &self.folder() {
             Ok(folder) => Failure { errno }.explain(folder),
@@ -161,7 +161,7 @@ impl Keep for Shared {
     }
 }
 
-/// What [`Disk::loaded`] says when this folder's store has been loaded.
+/// What [`PersisterHandle::loaded`] says when this folder's store has been loaded.
 fn loaded_of(folder: &Folder) -> u64 {
     // Which folder it is, not only what it is called: a disk may be mounted over it later.
     let stat = rustix::fs::stat(folder.path());
@@ -174,7 +174,7 @@ impl Shared {
     /// Where the state of the domain is kept: where it was loaded from or first written to; before that,
     /// where this node was told to.
     fn folder(&self) -> Result<Folder, Error> {
-        match self.disk.bound()? {
+        match self.disk.bound_folder()? {
             Some(bound) => Folder::follow(&self.told_folder, &self.domain, &bound),
             None => self.told_folder.clone(),
         }
@@ -182,7 +182,7 @@ impl Shared {
 
     /// Refuses a node that was told another place than the domain's.
     fn check_place(&self) -> Result<(), Error> {
-        match self.disk.bound()? {
+        match self.disk.bound_folder()? {
             Some(bound) => Folder::follow(&self.told_folder, &self.domain, &bound).map(drop),
             None => Ok(()),
         }
@@ -192,7 +192,7 @@ impl Shared {
     fn settle_folder(&self) -> Result<Folder, Error> {
         let folder = self.folder()?;
         folder.make()?;
-        let bound = self.disk.bind(&folder.binding())?;
+        let bound = self.disk.bind_folder(&folder.binding())?;
         Folder::follow(&Ok(folder), &self.domain, &bound)
     }
 
@@ -267,7 +267,7 @@ impl Shared {
             }
             match self.load_once() {
                 Ok(true) => return,
-                Ok(false) if begun.elapsed() < WAIT_LIMIT => std::thread::sleep(LOOK / 4),
+                Ok(false) if begun.elapsed() < WAIT_LIMIT => std::thread::sleep(CHECK_INTERVAL / 4),
                 Ok(false) => {
                     self.report("another process is still loading the state from disk".into());
                     return self.give_up();
@@ -321,9 +321,9 @@ impl Shared {
                 return;
             }
             match restore(&self.disk, &saved) {
-                Ok(Restoring::Done) => {}
-                Ok(Restoring::Stands) => left.standing.push(saved.key.to_owned()),
-                Ok(Restoring::Waits) => left.waiting.push(saved.key.to_owned()),
+                Ok(RestoreOutcome::Done) => {}
+                Ok(RestoreOutcome::Occupied) => left.standing.push(saved.key.to_owned()),
+                Ok(RestoreOutcome::Pending) => left.waiting.push(saved.key.to_owned()),
                 Err(error) => failed = Some(error),
             }
         });

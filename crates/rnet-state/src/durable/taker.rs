@@ -13,8 +13,8 @@ use std::sync::Arc;
 use redb::StorageBackend;
 use rnet_core::Error;
 use rnet_shm::clock;
-use rnet_shm::heartbeat::{Lease, Pulse, Suspicion};
-use rnet_shm::lease::{self, Asked, Held};
+use rnet_shm::heartbeat::{Lease, LeaseCell, StallDetector};
+use rnet_shm::file_lock::{self, FileLock, LockAttempt};
 use rnet_shm::ring::fail_point;
 use rnet_shm::state::Clock;
 use rustix::io::Errno;
@@ -30,9 +30,9 @@ const MAX_TRIES: u32 = 16;
 /// On whose behalf a store is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
-    /// Tells regions apart among those that live; at most [`lease::MAX_HOLDER`].
+    /// Tells regions apart among those that live; at most [`file_lock::MAX_HOLDER`].
     pub region: u64,
-    pub pulse: Arc<dyn Pulse>,
+    pub pulse: Arc<dyn LeaseCell>,
     pub clock: Clock,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Report {
 pub(crate) struct Taker {
     folder: Folder,
     host: Host,
-    suspicion: Suspicion,
+    stall_detector: StallDetector,
     reports: Vec<Report>,
     /// The monotonic clock, in ns.
     now_ns: fn() -> u64,
@@ -76,7 +76,7 @@ enum Step {
 /// A store that is locked and has no number yet; removed on drop, unless it got one.
 struct Draft {
     path: PathBuf,
-    held: Arc<Held>,
+    held: Arc<FileLock>,
 }
 
 impl Drop for Draft {
@@ -98,8 +98,8 @@ impl Fence for Private {
 impl Taker {
     /// One who wants to keep the state in `folder`.
     pub fn new(folder: Folder, host: Host) -> Taker {
-        let (suspicion, reports) = (Suspicion::default(), Vec::new());
-        Taker { folder, host, suspicion, reports, now_ns: clock::now_ns }
+        let (stall_detector, reports) = (StallDetector::default(), Vec::new());
+        Taker { folder, host, stall_detector, reports, now_ns: clock::now_ns }
     }
 
     /// For a test that has no time to wait.
@@ -109,7 +109,7 @@ impl Taker {
     }
 
     /// Becomes the persister, if nobody is. To be called again while it says [`Taken::Busy`], each
-    /// [`LOOK`](rnet_shm::heartbeat::LOOK) or so: a persister counts as stopped when several looks in a row
+    /// [`CHECK_INTERVAL`](rnet_shm::heartbeat::CHECK_INTERVAL) or so: a persister counts as stopped when several looks in a row
     /// found him where he was.
     ///
     /// # Errors
@@ -151,8 +151,8 @@ impl Taker {
     /// Takes the store that is there, if its persister is gone or stopped.
     fn resume(&mut self, seen: u64, number: u64, listing: &Listing) -> Result<Step, Error> {
         let path = self.folder.store(number);
-        match lease::hold(&path, self.host.region) {
-            Ok(Asked::Held(held)) => {
+        match file_lock::try_lock(&path, self.host.region) {
+            Ok(LockAttempt::Acquired(held)) => {
                 if !held.is_at(&path) {
                     return Ok(Step::Again);
                 }
@@ -165,14 +165,14 @@ impl Taker {
                 }
                 self.keep(&lease, &Arc::new(held), listing.next)
             }
-            Ok(Asked::Taken(by)) if by == self.host.region => {
-                let word = self.suspicion.look(&*self.host.pulse, (self.now_ns)());
+            Ok(LockAttempt::HeldBy(by)) if by == self.host.region => {
+                let word = self.stall_detector.check(&*self.host.pulse, (self.now_ns)());
                 match word.and_then(|word| Lease::take(&self.host.pulse, word)) {
                     Some(lease) => self.replace(&lease, number, listing.next),
                     None => Ok(Step::Busy),
                 }
             }
-            Ok(Asked::Taken(_)) => Err(Error::Storage {
+            Ok(LockAttempt::HeldBy(_)) => Err(Error::Storage {
                 path,
                 why: "a domain in another directory (RNET_DIR), or in another container, writes it; stop \
                       its nodes, or set RNET_STATE_DIR to a separate directory"
@@ -222,7 +222,7 @@ impl Taker {
     }
 
     /// Opens the store that has just got its number, if that is still the one that counts.
-    fn keep(&mut self, lease: &Arc<Lease>, held: &Arc<Held>, number: u64) -> Result<Step, Error> {
+    fn keep(&mut self, lease: &Arc<Lease>, held: &Arc<FileLock>, number: u64) -> Result<Step, Error> {
         let path = self.folder.store(number);
         match self.open(lease, held, number)? {
             None => Ok(Step::Again),
@@ -239,7 +239,7 @@ impl Taker {
     fn open(
         &self,
         lease: &Arc<Lease>,
-        held: &Arc<Held>,
+        held: &Arc<FileLock>,
         number: u64,
     ) -> Result<Option<Result<Store, Fault>>, Error> {
         if self.folder.list()?.highest != Some(number) {
@@ -271,7 +271,7 @@ impl Taker {
     }
 
     /// Puts an empty store under a number; `None` if another was faster.
-    fn place_empty(&self, number: u64) -> Result<Option<Arc<Held>>, Error> {
+    fn place_empty(&self, number: u64) -> Result<Option<Arc<FileLock>>, Error> {
         let Some(draft) = self.draft()? else { return Ok(None) };
         let file = StoreFile::new(draft.held.clone(), Arc::new(Private));
         // Closed and synced before it gets its number: what has one is whole.
@@ -284,7 +284,7 @@ impl Taker {
     /// `None` if a sweeper came between the making and the locking.
     fn draft(&self) -> Result<Option<Draft>, Error> {
         let path = self.folder.draft();
-        match lease::create_held(&path, self.folder.file_mode(), self.host.region) {
+        match file_lock::create_locked(&path, self.folder.file_mode(), self.host.region) {
             Ok(held) => Ok(Some(Draft { path, held: Arc::new(held) })),
             Err(Errno::AGAIN) => Ok(None),
             Err(errno) => Err(storage(&path, &errno.into())),

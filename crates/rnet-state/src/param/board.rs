@@ -1,7 +1,7 @@
 //! Parameters and descriptions as they stand in the region.
 
 use rnet_core::{Error, Result};
-use rnet_shm::state::{Record, Stored};
+use rnet_shm::state::{Record, StoredValue};
 
 use super::description::ParamDescription;
 use crate::Value;
@@ -32,12 +32,12 @@ pub(crate) fn description_in(bytes: &[u8]) -> Result<ParamDescription, String> {
 }
 
 /// A description as it is stored.
-pub(crate) fn json(text: &str) -> Stored<'_> {
+pub(crate) fn json(text: &str) -> StoredValue<'_> {
     stored(kind::JSON, text.as_bytes())
 }
 
-fn stored(kind: u16, bytes: &[u8]) -> Stored<'_> {
-    Stored { kind, type_id: 0, bytes, will: None, expires_boot_ns: 0 }
+fn stored(kind: u16, bytes: &[u8]) -> StoredValue<'_> {
+    StoredValue { kind, type_id: 0, bytes, will: None, expires_boot_ns: 0 }
 }
 
 /// The bytes of a parameter's value.
@@ -55,7 +55,7 @@ impl Encoded<'_> {
     }
 
     /// As they are stored.
-    pub(crate) fn stored(&self) -> Stored<'_> {
+    pub(crate) fn stored(&self) -> StoredValue<'_> {
         stored(self.kind, &self.bytes)
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn declare(
             let held = plan.value.clone().map(|(value, _)| (value, durable));
             let plan =
                 Plan { about: plan.about.clone(), value: held, refused: plan.refused.clone() };
-            done = carry_out(&Region::commit_apart, region, place, &plan, Some(before), about);
+            done = carry_out(&Region::commit_in_memory, region, place, &plan, Some(before), about);
         }
         match done {
             Err(error @ Error::Conflict { .. }) => conflict = Some(error),

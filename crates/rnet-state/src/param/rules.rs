@@ -9,7 +9,7 @@
 use rnet_core::{Error, Result};
 use rnet_shm::node::OwnNode;
 use rnet_shm::presence;
-use rnet_shm::state::{Guard, Head, Record, Region, Stored, Write};
+use rnet_shm::state::{Guard, Head, Record, Region, StoredValue, Write};
 
 use super::board;
 use super::description::{ParamDescription, show};
@@ -118,7 +118,7 @@ pub(super) fn may_be_set(own: &OwnNode, description: &ParamDescription) -> Resul
     Ok(())
 }
 
-fn check(description: &ParamDescription, stored: &Stored<'_>) -> Result<(), String> {
+fn check(description: &ParamDescription, stored: &StoredValue<'_>) -> Result<(), String> {
     let value = board::value(stored.kind, stored.bytes).ok_or_else(|| {
         format!("the value has another kind; the parameter is {}", description.kind)
     })?;

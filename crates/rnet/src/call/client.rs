@@ -76,7 +76,7 @@ pub fn ended() -> Error {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if !self.line.is_parents() {
+        if !self.line.is_from_parent() {
             self.line.close();
         }
     }

@@ -186,12 +186,12 @@ impl Desk {
         self.node.core().state.check_fork()
     }
 
-    pub fn is_parents(&self) -> bool {
-        self.node.core().state.fork_guard().is_parents()
+    pub fn is_from_parent(&self) -> bool {
+        self.node.core().state.fork_guard().is_from_parent()
     }
 
     pub fn stats(&self) -> ServiceStats {
-        if self.is_parents() {
+        if self.is_from_parent() {
             return ServiceStats::default();
         }
         let book = lock(&self.book);

@@ -161,8 +161,8 @@ impl Line {
         }
     }
 
-    pub fn is_parents(&self) -> bool {
-        self.node.core().state.fork_guard().is_parents()
+    pub fn is_from_parent(&self) -> bool {
+        self.node.core().state.fork_guard().is_from_parent()
     }
 
     pub fn check_fork(&self) -> Result<()> {
@@ -170,7 +170,7 @@ impl Line {
     }
 
     pub fn stats(&self) -> ClientStats {
-        if self.is_parents() {
+        if self.is_from_parent() {
             return ClientStats::default();
         }
         let book = lock(&self.book);
@@ -183,7 +183,7 @@ impl Line {
 
     /// The same without the server with this id.
     pub fn server_count_without(&self, avoided: Option<u64>) -> usize {
-        if self.is_parents() {
+        if self.is_from_parent() {
             return 0;
         }
         let book = lock(&self.book);
@@ -226,7 +226,7 @@ impl Line {
 
     /// Ends a call; whether it had left for a server.
     pub fn end(&self, number: u32) -> bool {
-        !self.is_parents() && lock(&self.book).end(number)
+        !self.is_from_parent() && lock(&self.book).end(number)
     }
 
     /// Ends the thread for async calls, and waits for it: it holds the node.
@@ -275,7 +275,7 @@ impl Line {
 
     /// Ends a call, and whoever waits for it.
     pub fn cancel(&self, number: u32) {
-        if self.is_parents() {
+        if self.is_from_parent() {
             return;
         }
         let mut book = lock(&self.book);

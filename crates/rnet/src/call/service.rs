@@ -295,7 +295,7 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         let threads = std::mem::take(&mut self.threads);
-        if self.desk.is_parents() {
+        if self.desk.is_from_parent() {
             std::mem::forget(threads);
             return;
         }

@@ -393,7 +393,7 @@ impl Command {
 impl Drop for Command {
     fn drop(&mut self) {
         let thread = self.thread.take();
-        if self.node.core().state.fork_guard().is_parents() {
+        if self.node.core().state.fork_guard().is_from_parent() {
             std::mem::forget(thread);
             return;
         }

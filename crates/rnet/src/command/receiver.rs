@@ -154,7 +154,7 @@ impl Receiver {
     pub fn run(mut self, opened: &SyncSender<bool>) {
         touch_stack();
         self.peers.core().state.errors.attach_thread();
-        let text = if rnet_shm::thread::go_first() { "" } else { NOT_URGENT };
+        let text = if rnet_shm::thread::use_realtime_priority() { "" } else { NOT_URGENT };
         self.tell.event(Kind::Opened, None, text);
         self.fall_back(FallbackReason::Opened, None);
         let _ = opened.try_send(!self.status.fallback_failed);

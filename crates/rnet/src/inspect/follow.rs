@@ -18,10 +18,10 @@ use rnet_core::limits::MAX_INLINE_LEN_BYTES;
 use rnet_core::{Durability, Error, PublisherQos, Result, TopicName, TypeDesc};
 use rnet_schema::Schema;
 use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
-use rnet_shm::observe::{MissedCounts, Observer, Seen};
+use rnet_shm::observe::{MissedCounts, Observer, Observation};
 use rnet_shm::observers::ObserverFile;
-use rnet_shm::shortage::is_passing;
-use rnet_shm::taken::Stamp;
+use rnet_shm::shortage::is_transient;
+use rnet_shm::received::Stamp;
 
 use super::types::is_for_now;
 use super::{Domain, PublisherInfo, publisher_info};
@@ -257,7 +257,7 @@ impl Follow {
     pub fn wait(&mut self, limit: Duration) {
         let looks_itself = matches!(self.wanted, Wanted::Taken(_));
         // One that nobody rings sees at its next look that its place is gone.
-        let has_place = self.file.as_ref().is_some_and(|file| looks_itself || file.is_here());
+        let has_place = self.file.as_ref().is_some_and(|file| looks_itself || file.exists());
         if !has_place && !self.take_place() {
             std::thread::sleep(limit.min(UNWOKEN_SLEEP));
             return;
@@ -265,7 +265,7 @@ impl Follow {
         if looks_itself {
             let pause = limit.min(self.pause.next());
             if let Some(file) = &mut self.file {
-                file.sleep_between_looks(pause);
+                file.sleep_between_scans(pause);
             }
             // The next poll looks at the bell of endpoints, and at the clock.
             self.polls = 0;
@@ -291,7 +291,7 @@ impl Follow {
         if self.file.is_none() && !self.take_place() {
             return false;
         }
-        self.file.as_ref().is_some_and(|file| file.tell(text).is_ok())
+        self.file.as_ref().is_some_and(|file| file.publish_status(text).is_ok())
     }
 
     /// Takes a place among the observers of the domain, if there is one.
@@ -324,7 +324,7 @@ impl Follow {
     pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Heard<'_>>> {
         loop {
             match self.next(bytes)? {
-                Some((at, Seen::Message(stamp))) => {
+                Some((at, Observation::Message(stamp))) => {
                     return Ok(Some(self.channels[at].heard(stamp)));
                 }
                 // Counted by the observer.
@@ -343,8 +343,8 @@ impl Follow {
         Ok(self.next(bytes)?.and_then(|(at, seen)| {
             let channel = &self.channels[at];
             match seen {
-                Seen::Message(stamp) => Some(Passed::Message(channel.heard(stamp))),
-                Seen::Missed(missed) => {
+                Observation::Message(stamp) => Some(Passed::Message(channel.heard(stamp))),
+                Observation::Missed(missed) => {
                     let (topic, node) = (&*channel.observer.meta().topic, &*channel.node);
                     Some(Passed::Missed { missed, topic, node })
                 }
@@ -354,7 +354,7 @@ impl Follow {
     }
 
     /// What is next, a message or what was missed, and of which publisher.
-    fn next(&mut self, bytes: &mut Vec<u8>) -> Result<Option<(usize, Seen)>> {
+    fn next(&mut self, bytes: &mut Vec<u8>) -> Result<Option<(usize, Observation)>> {
         self.look_if_due()?;
         let count = self.channels.len();
         for step in 0..count {
@@ -369,7 +369,7 @@ impl Follow {
             self.turn_left -= 1;
             self.pause.found(self.channels[at].observer.fill());
             if bytes.len() > MAX_INLINE_LEN_BYTES
-                && let Seen::Message(stamp) = &seen
+                && let Observation::Message(stamp) = &seen
             {
                 self.pause.found_large(self.channels[at].large_every(stamp));
             }
@@ -382,16 +382,16 @@ impl Follow {
         Ok(None)
     }
 
-    fn poll_channel(&mut self, at: usize, bytes: &mut Vec<u8>) -> Option<Seen> {
+    fn poll_channel(&mut self, at: usize, bytes: &mut Vec<u8>) -> Option<Observation> {
         let channel = &mut self.channels[at];
         match channel.observer.poll(bytes) {
-            Seen::Message(stamp) => {
+            Observation::Message(stamp) => {
                 channel.short = false;
-                Some(Seen::Message(stamp))
+                Some(Observation::Message(stamp))
             }
-            Seen::Missed(missed) => Some(Seen::Missed(missed)),
-            Seen::Nothing => None,
-            Seen::Short(error) => {
+            Observation::Missed(missed) => Some(Observation::Missed(missed)),
+            Observation::Nothing => None,
+            Observation::Shortage(error) => {
                 // Told once; the next poll tries again.
                 if !std::mem::replace(&mut channel.short, true) {
                     let (node, why) = (channel.node.clone(), error.to_string());
@@ -399,7 +399,7 @@ impl Follow {
                 }
                 None
             }
-            Seen::Corrupt(what) => {
+            Observation::Corrupt(what) => {
                 if !std::mem::replace(&mut channel.corrupt, true) {
                     self.refused.push(channel.observer.publisher());
                     let event = FollowEvent::Unreadable(channel.node.clone(), what.to_owned());
@@ -449,7 +449,7 @@ impl Follow {
         let first = self.last_look.is_none();
         self.pause.looked();
         self.last_look = Some(Instant::now());
-        self.file.take_if(|file| !file.is_here());
+        self.file.take_if(|file| !file.exists());
         self.domain.refresh()?;
         let mut here = BTreeSet::new();
         let mut new = Vec::new();
@@ -563,7 +563,7 @@ impl Follow {
                 Err(error) => {
                     let unheard = unheard(UnheardCause::Unreadable);
                     let mut events = vec![FollowEvent::Unreadable(node, error.to_string())];
-                    if !is_passing(&error) {
+                    if !is_transient(&error) {
                         self.refused.push(entry.id);
                         self.unread.remove(&entry.id);
                         events.push(FollowEvent::Unheard(unheard));

@@ -9,7 +9,7 @@ use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
 use rnet_shm::host::host_id;
 use rnet_shm::node::{PeerNode, StopRequest};
 use rnet_shm::role::Role;
-use rnet_shm::{home, orphans, presence};
+use rnet_shm::{domain_recovery, orphans, presence};
 use rustix::fs::Access;
 
 use super::Domain;
@@ -89,12 +89,12 @@ impl Location {
 
     /// When nodes last put back what somebody had removed of the directory, in s since 1970, and which node did.
     pub fn put_back_at(&self) -> Option<(u64, String)> {
-        self.dir()?.put_back_at()
+        self.dir()?.last_restore()
     }
 
     /// Running nodes whose directory was removed, with their processes, as far as this user may inspect them.
     pub fn removed_nodes(&self) -> Vec<(u32, String)> {
-        home::lost(&self.path)
+        domain_recovery::nodes_without_folder(&self.path)
     }
 
     /// Nodes whose process lives, by name.

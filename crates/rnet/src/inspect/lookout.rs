@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
 use rnet_shm::registry::Registry;
-use rnet_shm::watch::{POLL, Watch};
+use rnet_shm::watch::{POLL_INTERVAL, Watch};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
 use super::Domain;
@@ -71,7 +71,7 @@ impl Lookout {
     /// As [`Domain::node_events`].
     pub fn wait(&mut self, limit: Duration) -> Result<Vec<NodeEvent>> {
         let Some(looked) = self.looked else { return self.look() };
-        let due = looked + self.step.unwrap_or(POLL);
+        let due = looked + self.step.unwrap_or(POLL_INTERVAL);
         let time = limit.min(due.saturating_duration_since(Instant::now()));
         let woken = self.watch.wait(Some(time)).unwrap_or_default();
         if woken.listened.contains(&FOLDERS) {
@@ -96,7 +96,7 @@ impl Lookout {
             self.watch.follow(registry);
         }
         let incomplete = self.domain.registry.as_ref().is_some_and(Registry::is_incomplete);
-        self.step = incomplete.then(|| self.step.map_or(FIRST_STEP, |step| POLL.min(step * 2)));
+        self.step = incomplete.then(|| self.step.map_or(FIRST_STEP, |step| POLL_INTERVAL.min(step * 2)));
         Ok(events)
     }
 

@@ -7,7 +7,7 @@ pub use rnet_core::TypeChange;
 use rnet_core::{Error, TypeDesc, TypeMismatch, types_compare};
 use rnet_schema::{Schema, Severity};
 use rnet_shm::domain::DomainDir;
-use rnet_shm::shortage::is_passing;
+use rnet_shm::shortage::is_transient;
 use rnet_shm::types::is_lost;
 use serde::Serialize;
 
@@ -124,7 +124,7 @@ impl Found {
 pub(super) fn is_for_now(error: &Error, dir: &DomainDir, folder: &Path) -> bool {
     match error {
         Error::Io { source_kind: std::io::ErrorKind::NotFound, .. } => !is_lost(dir, folder),
-        error => is_passing(error),
+        error => is_transient(error),
     }
 }
 

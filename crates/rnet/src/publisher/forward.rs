@@ -2,7 +2,7 @@
 
 use rnet_core::{Error, KnownGap, LossCause, Meta, Origin, Result};
 
-use rnet_shm::words::Mark;
+use rnet_shm::word_file::Checkpoint;
 
 use super::{Loan, OwnedLoan, Publisher};
 use crate::{Message, PeerInfo};
@@ -13,7 +13,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// all who are told of endpoints and matches are told that it was lost. For a proxy, when the node for which it
     /// stands is lost. Large messages that were not read yet go with it, and are counted as lost.
     pub fn lose(mut self) {
-        if self.writer.fork_guard().is_parents() {
+        if self.writer.fork_guard().is_from_parent() {
             return;
         }
         self.writer.end_as_lost();
@@ -70,11 +70,11 @@ impl Publisher<[u8]> {
 
     /// Shows subscribers what [`Publisher::forward_along`] was given.
     pub fn show(&mut self) {
-        self.writer.show();
+        self.writer.commit_pending();
     }
 
     /// As [`Publisher::publish_gap`], of messages of another host up to the one with the number `next_seq`, which is noted
-    /// where [`Publisher::set_mark`] says.
+    /// where [`Publisher::set_checkpoint`] says.
     pub fn forward_gap(
         &mut self,
         cause: LossCause,
@@ -86,8 +86,8 @@ impl Publisher<[u8]> {
 
     /// Has each message of [`Publisher::forward_along`] noted there as soon as subscribers can see it, by the number
     /// behind its own at its origin.
-    pub fn set_mark(&mut self, mark: Option<Mark>) {
-        self.writer.set_mark(mark);
+    pub fn set_checkpoint(&mut self, checkpoint: Option<Checkpoint>) {
+        self.writer.set_checkpoint(checkpoint);
     }
 
     /// Says how far from the truth the stamps of messages that are forwarded from now on may be, in ns; `None` if that

@@ -33,6 +33,6 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// A handle with which other threads can end this publisher's waits: a send or a loan that
     /// waits for slow subscribers. Nothing was sent then.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter::of_publisher(self.writer.stop())
+        Interrupter::of_publisher(self.writer.interrupt_handle())
     }
 }

@@ -263,7 +263,7 @@ fn next(held: &mut Held) -> Result<Option<Change>> {
 impl Drop for Replica {
     fn drop(&mut self) {
         let thread = self.thread.take();
-        if self.shared.state.node.core().state.fork_guard().is_parents() {
+        if self.shared.state.node.core().state.fork_guard().is_from_parent() {
             std::mem::forget(thread);
             return;
         }

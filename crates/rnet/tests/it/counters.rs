@@ -54,10 +54,10 @@ fn observers_read_along_unseen() {
     let mut bytes = Vec::new();
     for len in [0, 22, 4096, 5000, 1 << 20] {
         publisher.send(&vec![7; len]).unwrap();
-        assert!(matches!(observer.poll(&mut bytes), rnet::inspect::Seen::Message(_)));
+        assert!(matches!(observer.poll(&mut bytes), rnet::inspect::Observation::Message(_)));
         assert_eq!(bytes, vec![7; len]);
     }
-    assert_eq!(observer.poll(&mut bytes), rnet::inspect::Seen::Nothing);
+    assert_eq!(observer.poll(&mut bytes), rnet::inspect::Observation::Nothing);
     assert_eq!((observer.missed().total(), publisher.subscriber_count()), (0, 0));
 }
 

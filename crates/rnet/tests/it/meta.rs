@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::inspect::{Observer, Seen};
+use rnet::inspect::{Observer, Observation};
 use rnet::msgs::Image;
 use rnet::schema::compile_text;
 use rnet::{
@@ -301,11 +301,11 @@ fn observers_see_it_and_pass_over_what_they_do_not_know() {
             } else {
                 publisher.send(&vec![byte; len]).unwrap();
             }
-            assert!(matches!(observer.poll(&mut bytes), Seen::Message(_)));
+            assert!(matches!(observer.poll(&mut bytes), Observation::Message(_)));
             assert_eq!((&bytes, observer.message_meta()), (&vec![byte; len], expected));
         }
     }
-    assert_eq!(observer.poll(&mut bytes), Seen::Nothing);
+    assert_eq!(observer.poll(&mut bytes), Observation::Nothing);
     assert_eq!((observer.message_meta(), observer.missed().total()), (Meta::default(), 0));
     assert_eq!(observer.known_lost(), link(LENGTHS.len() as u64));
 }
@@ -352,10 +352,10 @@ fn words_that_contradict_themselves_are_corrupt_and_unknown_ones_are_passed_over
         let seen = observer.poll(&mut Vec::new());
         if let Some(expected) = expected {
             assert_eq!(result, Ok(expected), "case {case}");
-            assert!(matches!(seen, Seen::Message(_)), "case {case}: {seen:?}");
+            assert!(matches!(seen, Observation::Message(_)), "case {case}: {seen:?}");
         } else {
             assert!(matches!(result, Err(Error::Corrupt { .. })), "case {case}: {result:?}");
-            assert!(matches!(seen, Seen::Corrupt(_)), "case {case}: {seen:?}");
+            assert!(matches!(seen, Observation::Corrupt(_)), "case {case}: {seen:?}");
         }
         // Whatever it was, it is the matter of that one channel.
         other.send(b"sound").unwrap();

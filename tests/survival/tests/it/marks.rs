@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rnet::role::{Mark, Words};
+use rnet::role::{Checkpoint, WordFile};
 use rnet::{Error, LossCause, Meta, Node, Origin, SubscriberOptions};
 
 const LONG: Option<Duration> = Some(Duration::from_secs(30));
@@ -25,13 +25,13 @@ fn node(dir: &Path, name: &str) -> Node {
 fn child_entry() {
     let Ok(dir) = std::env::var("MARKS_DIR") else { return };
     let dir = PathBuf::from(dir);
-    let (words, _) = Words::open(&dir.join("places"), 1).unwrap();
+    let (words, _) = WordFile::open(&dir.join("places"), 1).unwrap();
     assert!(words.back(0, 1));
     words.set(0, 0);
     let node = node(&dir, "link");
     let mut proxy = node.publisher::<[u8]>("/t").unwrap();
     proxy.wait_for_subscribers(1, LONG).unwrap();
-    proxy.set_mark(Some(Mark::new(Arc::new(words), 0)));
+    proxy.set_checkpoint(Some(Checkpoint::new(Arc::new(words), 0)));
     for (seq, len) in (FIRST..).zip(LENS) {
         let meta = Meta::default().with_origin(Origin { host: 2, publisher: 7, seq });
         proxy.forward_along(&vec![1; len], meta, 1).unwrap();

@@ -39,7 +39,7 @@ enum Scene {
 }
 
 fn scene(point: &str) -> Scene {
-    if point == "draft.renamed" {
+    if point == "temp_file.renamed" {
         return Scene::Nothing;
     }
     // Where others are, there is a region already, with room in it, and somebody who writes to disk.
@@ -57,8 +57,8 @@ fn scene(point: &str) -> Scene {
     match point.split('.').next() {
         Some("domain") => Scene::Nothing,
         Some("sweep") => Scene::Corpse,
-        Some("reborn") => Scene::Namesake,
-        Some("bury") => Scene::Partner,
+        Some("name_reuse") => Scene::Namesake,
+        Some("remove_dead") => Scene::Partner,
         _ => Scene::Survivors,
     }
 }
@@ -75,7 +75,7 @@ fn death(point: &str) -> Option<&'static str> {
 /// Points that no node of this test passes: what needs a region that is full, and what needs a directory that
 /// is removed (`crates/rnet/tests/it/wiped.rs`).
 const ELSEWHERE: [&str; 5] =
-    ["state.emptying", "home.directory", "home.name", "home.folder", "home.file"];
+    ["state.emptying", "recovery.directory", "recovery.name", "recovery.folder", "recovery.file"];
 
 /// Runs a victim until the point kills it; `false` if it went its way without passing it.
 fn die(world: &mut World, point: &str, name: &str, flags: &[&str]) -> Outcome<bool> {

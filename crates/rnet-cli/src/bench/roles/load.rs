@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rnet::inspect::Way;
+use rnet::inspect::PriorityChange;
 use rnet::trace::{TraceRecord, trace_topic};
 use rnet::{SubscriberOptions, TopicName};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -46,7 +46,7 @@ pub struct TracerReport {
 
 /// Traces a topic as `rnet trace` does.
 pub fn trace(node: &WorkerNode, topic: &str, link: &Link) -> Outcome {
-    rnet::inspect::give_way(Way::Late);
+    rnet::inspect::lower_priority(PriorityChange::Batch);
     let node = node.open()?;
     let topic = trace_topic(&TopicName::new(topic)?)?;
     let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rnet::role::Held;
+use rnet::role::HeldRole;
 use rnet_net::config::{Config, Listed, Mode};
 use rnet_net::link::{Ended, Link, LinkError, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
@@ -84,7 +84,7 @@ pub enum End {
 }
 
 /// Links again, as another process.
-fn begin_anew(options: &Options, held: Arc<Held>, background: bool) -> Outcome {
+fn begin_anew(options: &Options, held: Arc<HeldRole>, background: bool) -> Outcome {
     if background {
         // Before the role is free: who takes it ends this process. If one stands by already, this one ends soon.
         return detach::spawn(options);
@@ -96,7 +96,7 @@ fn begin_anew(options: &Options, held: Arc<Held>, background: bool) -> Outcome {
 }
 
 /// Waits to be the next; `None` if this process is to end, or, in the background, if there is a next already.
-fn stand_by(domain: &Domain, background: bool) -> Result<Option<Held>, String> {
+fn stand_by(domain: &Domain, background: bool) -> Result<Option<HeldRole>, String> {
     if !background {
         return domain.standby.wait_for_turn(stop::flag()).map_err(told);
     }
@@ -122,7 +122,7 @@ fn link(
     options: &Options,
     config: Config,
     domain: &Domain,
-    held: &Arc<Held>,
+    held: &Arc<HeldRole>,
     background: bool,
 ) -> Result<End, String> {
     let id = domain.location.id();

@@ -18,8 +18,8 @@ pub fn start(options: &Options) -> Outcome {
     }
     let domain = Domain::open(options)?;
     // One that is stopped is there and does nothing. Whoever is started replaces it.
-    let link = domain.link.moving_holder().map_err(told)?;
-    let standby = domain.standby.moving_holder().map_err(told)?;
+    let link = domain.link.responsive_holder().map_err(told)?;
+    let standby = domain.standby.responsive_holder().map_err(told)?;
     if let (Some(link), Some(standby)) = (link, standby) {
         return print_line(format_args!(
             "process {link} is the link of this host, process {standby} is the standby"

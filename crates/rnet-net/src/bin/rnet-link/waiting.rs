@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rnet::msgs::{LinkStatus, timestamp_now};
-use rnet::role::Held;
+use rnet::role::HeldRole;
 use rnet::{Node, Publisher, PublisherOptions};
 use rnet_net::Presence;
 use rnet_net::config::{Config, Listed};
@@ -34,7 +34,7 @@ impl Waiting<'_> {
     /// Waits until the network can be opened, or the link is to end, for the reason that is returned.
     pub fn until_usable(
         &self,
-        held: &Held,
+        held: &HeldRole,
         file: &mut Watched,
         background: bool,
     ) -> Result<Option<End>, String> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rnet_shm::state::{Region, Stored, Write};
+use rnet_shm::state::{Region, StoredValue, Write};
 
 use super::{TestDomain, nothing_is_left};
 
@@ -23,7 +23,7 @@ fn mix(word: u64) -> u64 {
 
 fn write<'a>(key: &'a str, bytes: Option<&'a [u8]>) -> Write<'a> {
     let value =
-        bytes.map(|bytes| Stored { kind: 1, type_id: 0, bytes, will: None, expires_boot_ns: 0 });
+        bytes.map(|bytes| StoredValue { kind: 1, type_id: 0, bytes, will: None, expires_boot_ns: 0 });
     Write { key, value, expect: None, durable: None }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
-use rnet_shm::state::{Follower, Guard, Head, Next, Record, Region, Stored, Write};
+use rnet_shm::state::{Follower, Guard, Head, NextChange, Record, Region, StoredValue, Write};
 
 /// Keys; some of them long, many with a beginning in common.
 const KEYS: u64 = 3000;
@@ -43,7 +43,7 @@ struct Order {
 impl Order {
     fn write<'a>(&'a self, bytes: &'a Option<Vec<u8>>) -> Write<'a> {
         let (seed, _) = self.value.unwrap_or_default();
-        let value = bytes.as_deref().map(|bytes| Stored {
+        let value = bytes.as_deref().map(|bytes| StoredValue {
             kind: seed as u16,
             type_id: seed >> 16,
             bytes,
@@ -363,14 +363,14 @@ impl<'a> Model<'a> {
         let (mut follower, mut copy) = self.followers.swap_remove(which);
         loop {
             match follower.next(FOLLOWED, &mut record) {
-                Next::Nothing => break,
-                Next::Change if record.deleted => {
+                NextChange::Nothing => break,
+                NextChange::Change if record.deleted => {
                     copy.remove(record.key());
                 }
-                Next::Change => {
+                NextChange::Change => {
                     copy.insert(record.key().to_owned(), kept_of(&record));
                 }
-                Next::Behind => {
+                NextChange::Behind => {
                     let (revision, records) = self.regions[1].snapshot(FOLLOWED).unwrap();
                     let kept = records.iter().map(|r| (r.key().to_owned(), kept_of(r)));
                     copy = kept.collect();

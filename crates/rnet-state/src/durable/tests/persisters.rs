@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use rnet_core::Error;
-use rnet_shm::heartbeat::{LOOK, Pulse};
+use rnet_shm::heartbeat::{CHECK_INTERVAL, LeaseCell};
 
 use super::super::store::Commit;
 use super::*;
@@ -20,7 +20,7 @@ thread_local! {
 /// A clock that goes on by one look whenever it is read.
 fn quick_clock() -> u64 {
     NOW_NS.with(|now| {
-        now.set(now.get() + LOOK.as_nanos() as u64);
+        now.set(now.get() + CHECK_INTERVAL.as_nanos() as u64);
         now.get()
     })
 }
@@ -111,7 +111,7 @@ fn drafts_of_the_dead_are_swept_and_those_of_the_living_are_not() {
     let folder = place.folder();
     let (dead, living) = (folder.draft(), folder.draft());
     std::fs::write(&dead, b"half").unwrap();
-    let held = rnet_shm::lease::create_held(&living, 0o600, 9).unwrap();
+    let held = rnet_shm::file_lock::create_locked(&living, 0o600, 9).unwrap();
     std::fs::write(folder.store(1), b"an older store").unwrap();
     drop(kept(&mut taker(&place, 1)));
     assert!(!dead.exists() && living.exists() && !folder.store(1).exists());
@@ -155,7 +155,7 @@ impl Stumbling {
     }
 }
 
-impl Pulse for Stumbling {
+impl LeaseCell for Stumbling {
     fn read(&self) -> u64 {
         let word = self.race.word.read();
         self.stumble();
@@ -163,7 +163,7 @@ impl Pulse for Stumbling {
     }
 
     fn swap(&self, seen: u64, next: u64) -> bool {
-        let swapped = Pulse::swap(&self.race.word, seen, next);
+        let swapped = LeaseCell::swap(&self.race.word, seen, next);
         self.stumble();
         swapped
     }

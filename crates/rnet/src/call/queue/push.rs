@@ -287,7 +287,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     }
 
     fn poll_open(&self, context: &mut Context<'_>, open: usize) -> Poll<()> {
-        if self.client.held().line.is_parents() {
+        if self.client.held().line.is_from_parent() {
             return Poll::Ready(());
         }
         let mut state = lock(&self.shared.state);
@@ -313,7 +313,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// Counters of the jobs so far.
     pub fn stats(&self) -> PushStats {
         // The lock of a forked child may be held by a thread that it does not have.
-        if self.client.held().line.is_parents() {
+        if self.client.held().line.is_from_parent() {
             return PushStats::default();
         }
         lock(&self.shared.state).stats
@@ -323,7 +323,7 @@ impl<J: Message + ?Sized> Pusher<J> {
 impl<J: Message + ?Sized> Drop for Pusher<J> {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        if self.client.held().line.is_parents() {
+        if self.client.held().line.is_from_parent() {
             std::mem::forget(thread);
             return;
         }

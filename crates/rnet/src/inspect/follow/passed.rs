@@ -2,8 +2,8 @@
 
 use rnet_core::{Meta, PublisherQos, TypeDesc};
 use rnet_schema::Schema;
-use rnet_shm::observe::Missed;
-use rnet_shm::taken::Stamp;
+use rnet_shm::observe::MissedMessages;
+use rnet_shm::received::Stamp;
 
 /// A message that passed by.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub enum Passed<'a> {
     /// Messages that the observer did not see.
     Missed {
         /// Which, and why.
-        missed: Missed,
+        missed: MissedMessages,
         /// Their topic.
         topic: &'a str,
         /// Name of the publisher's node.

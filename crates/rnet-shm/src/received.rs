@@ -72,14 +72,14 @@ impl PeerChunk {
     ) -> rustix::io::Result<Option<PeerChunk>> {
         let file = match files::open_read(&chunk_path(publisher, number)) {
             Ok(file) => file,
-            Err(e) => return short(e),
+            Err(e) => return shortage_or_none(e),
         };
         let len = files::len_of(&file).ok().and_then(|len| usize::try_from(len).ok());
         let sound = CHUNK_HEADER_LEN_BYTES..=2 * MAX_MESSAGE_LEN_BYTES;
         let Some(len) = len.filter(|len| sound.contains(len)) else { return Ok(None) };
         let map = match Mapping::new(file.as_fd(), 0, len, Access::Read, false) {
             Ok(map) => map,
-            Err(e) => return short(e),
+            Err(e) => return shortage_or_none(e),
         };
         let chunk = PeerChunk { map };
         let header = chunk.header();
@@ -115,12 +115,12 @@ impl PeerChunk {
 }
 
 /// What this process ran out of says nothing about the chunk; any other error is the chunk's end.
-fn short<T>(errno: Errno) -> rustix::io::Result<Option<T>> {
-    if is_short(errno) { Err(errno) } else { Ok(None) }
+fn shortage_or_none<T>(errno: Errno) -> rustix::io::Result<Option<T>> {
+    if is_shortage(errno) { Err(errno) } else { Ok(None) }
 }
 
 /// Whether this process, or the machine, ran out of something.
-pub(crate) fn is_short(errno: Errno) -> bool {
+pub(crate) fn is_shortage(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
@@ -161,14 +161,14 @@ impl PeerChunks {
 
 /// A message that is read where its publisher wrote it; lets go on drop.
 #[derive(Debug)]
-pub struct Pinned {
+pub struct PinnedMessage {
     pub(crate) chunk: Arc<PeerChunk>,
     pub(crate) slot: Arc<Slot>,
     pub(crate) pin: usize,
     pub(crate) len: usize,
 }
 
-impl Pinned {
+impl PinnedMessage {
     /// The message.
     pub fn bytes(&self) -> &[u8] {
         let at = self.chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, self.len);
@@ -179,9 +179,9 @@ impl Pinned {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedMessage {
     fn drop(&mut self) {
-        self.slot.give_pin(self.pin);
+        self.slot.release_pin(self.pin);
     }
 }
 
@@ -198,7 +198,7 @@ pub enum Payload {
         len: usize,
     },
     /// In the publisher's memory.
-    InPlace(Pinned),
+    InPlace(PinnedMessage),
 }
 
 impl Payload {

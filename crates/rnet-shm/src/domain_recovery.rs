@@ -4,7 +4,7 @@
 //! under living nodes. Their files live on, by descriptors and mappings, but no new node finds them. So each
 //! node holds descriptors of the files in its folder, looks once a second whether all is in its
 //! place, and puts back what is not: the directory and its version, its name with its lock, its folder, and in
-//! that a link to each file (`lent.rs`). Nothing changes for those who have the files open, and whoever comes
+//! that a link to each file (`unlinked_files.rs`). Nothing changes for those who have the files open, and whoever comes
 //! finds the same logs, pages and counters.
 //!
 //! Descriptors are few. Those of endpoints are held only while their numbers are in the lower half of
@@ -25,14 +25,14 @@ use crate::domain::DomainDir;
 use crate::files::{self, io_error};
 use crate::folders::{self, NodeFolder};
 use crate::presence::{self, Presence};
-use crate::{clock, lent};
+use crate::{clock, unlinked_files};
 
 /// How long a folder must have been unchanged before its time of change proves anything.
 const SETTLED_NS: u64 = 50_000_000;
 
 /// A node's place in the directory.
 #[derive(Debug)]
-pub struct Home {
+pub struct NodeFiles {
     dir: DomainDir,
     name: NodeName,
     folder: PathBuf,
@@ -44,36 +44,36 @@ pub struct Home {
 struct Inner {
     /// `None` once the node has left, and what is gone then is to be gone.
     presence: Option<Presence>,
-    held: BTreeMap<OsString, File>,
+    tracked: BTreeMap<OsString, TrackedFile>,
     /// Files of which no descriptor is held.
-    unheld: BTreeSet<OsString>,
+    untracked: BTreeSet<OsString>,
     /// When the folder was last changed, as of the last look that found all in its place.
     seen: Option<(u64, i64, u64)>,
     /// What was put back for a file that was needed at once, and not taken note of since.
-    restored: Option<PutBack>,
+    restored: Option<RecoveryReport>,
 }
 
 /// A file of the folder.
 #[derive(Debug)]
-enum File {
-    Held(OwnedFd),
+enum TrackedFile {
+    Owned(OwnedFd),
     /// Held by another part of the node, for as long as the node is there.
-    Elsewhere(RawFd),
+    Borrowed(RawFd),
 }
 
-impl AsFd for File {
+impl AsFd for TrackedFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            File::Held(fd) => fd.as_fd(),
+            TrackedFile::Owned(fd) => fd.as_fd(),
             // SAFETY: the node that owns the descriptor ends this home before it closes it.
-            File::Elsewhere(fd) => unsafe { BorrowedFd::borrow_raw(*fd) },
+            TrackedFile::Borrowed(fd) => unsafe { BorrowedFd::borrow_raw(*fd) },
         }
     }
 }
 
 /// What was put back.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct PutBack {
+pub struct RecoveryReport {
     /// Files that others find again.
     pub files: usize,
     /// Files that could not be put back.
@@ -87,10 +87,10 @@ fn is_type(name: &OsStr) -> bool {
 }
 
 /// Nodes that live and whose folders are not there, with their processes: as far as we may look.
-pub fn lost(domain: &Path) -> Vec<(u32, String)> {
+pub fn nodes_without_folder(domain: &Path) -> Vec<(u32, String)> {
     let mut found = BTreeSet::new();
     let nodes = domain.join("nodes");
-    lent::each_lost(|pid, path| {
+    unlinked_files::for_each_unlinked(|pid, path| {
         if path.file_name().is_some_and(|name| name == "node")
             && let Some(folder) = path.parent().filter(|folder| folder.parent() == Some(&nodes))
             && rustix::fs::lstat(path).is_err()
@@ -104,7 +104,7 @@ pub fn lost(domain: &Path) -> Vec<(u32, String)> {
     found.into_iter().collect()
 }
 
-impl Home {
+impl NodeFiles {
     /// The home of a node that has its name, and whose folder was just made.
     pub(crate) fn new(
         dir: &DomainDir,
@@ -112,13 +112,13 @@ impl Home {
         folder: &Path,
         incarnation: u64,
         presence: Presence,
-    ) -> Arc<Home> {
+    ) -> Arc<NodeFiles> {
         let inner = Mutex::new(Inner { presence: Some(presence), ..Inner::default() });
         let (dir, name, folder) = (dir.clone(), name.clone(), folder.to_owned());
-        let home = Arc::new(Home { dir, name, folder, incarnation, inner });
-        let folder: Weak<Home> = Arc::downgrade(&home);
-        folders::enter(&home.folder, folder);
-        home
+        let files = Arc::new(NodeFiles { dir, name, folder, incarnation, inner });
+        let folder: Weak<NodeFiles> = Arc::downgrade(&files);
+        folders::register(&files.folder, folder);
+        files
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -126,17 +126,17 @@ impl Home {
     }
 
     /// A file whose descriptor the node itself holds.
-    pub(crate) fn note(&self, name: &str, file: impl AsFd) {
-        let number = File::Elsewhere(file.as_fd().as_raw_fd());
-        self.inner().held.insert(name.into(), number);
+    pub(crate) fn track_fd(&self, name: &str, file: impl AsFd) {
+        let number = TrackedFile::Borrowed(file.as_fd().as_raw_fd());
+        self.inner().tracked.insert(name.into(), number);
     }
 
     /// The node leaves: nothing is put back any more. Its name is given up by dropping what this returns.
     pub(crate) fn leave(&self) -> Option<Presence> {
-        folders::leave(&self.folder);
+        folders::unregister(&self.folder);
         let mut inner = self.inner();
-        inner.held.clear();
-        inner.unheld.clear();
+        inner.tracked.clear();
+        inner.untracked.clear();
         inner.presence.take()
     }
 
@@ -153,11 +153,11 @@ impl Home {
         if inner.seen == Some(now) {
             return true;
         }
-        let in_place = |(name, file): (&OsString, &File)| {
-            is_type(name) || lent::is_at(&self.folder.join(name), file)
+        let in_place = |(name, file): (&OsString, &TrackedFile)| {
+            is_type(name) || unlinked_files::is_at(&self.folder.join(name), file)
         };
         let there = |name: &OsString| rustix::fs::lstat(self.folder.join(name)).is_ok();
-        if !inner.held.iter().all(in_place) || !inner.unheld.iter().all(there) {
+        if !inner.tracked.iter().all(in_place) || !inner.untracked.iter().all(there) {
             return false;
         }
         let changed_ns = (stat.st_ctime as u64) * 1_000_000_000 + stat.st_ctime_nsec;
@@ -166,7 +166,7 @@ impl Home {
     }
 
     /// What was put back before anybody looked, because a file was needed: once.
-    pub fn take_restored(&self) -> Option<PutBack> {
+    pub fn take_restored(&self) -> Option<RecoveryReport> {
         self.inner().restored.take()
     }
 
@@ -174,17 +174,17 @@ impl Home {
     ///
     /// # Errors
     /// Those of joining a domain; `NameTaken` if another node has taken the name meanwhile.
-    pub fn put_back(&self) -> Result<PutBack, Error> {
+    pub fn restore_missing(&self) -> Result<RecoveryReport, Error> {
         let inner = &mut *self.inner();
-        let Some(presence) = &mut inner.presence else { return Ok(PutBack::default()) };
+        let Some(presence) = &mut inner.presence else { return Ok(RecoveryReport::default()) };
         inner.seen = None;
-        self.dir.put_back()?;
-        fail_point!("home.directory");
+        self.dir.recreate()?;
+        fail_point!("recovery.directory");
         if !presence.is_in_place() {
             // The old file's lock goes with it: nobody can ask for that one any more.
             *presence = Presence::take(&self.dir, &self.name, self.incarnation)?;
         }
-        fail_point!("home.name");
+        fail_point!("recovery.name");
         let mode = Mode::from_raw_mode(self.dir.folder_mode());
         match rustix::fs::mkdir(&self.folder, mode) {
             Ok(()) => rustix::fs::chmod(&self.folder, mode)
@@ -192,45 +192,45 @@ impl Home {
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(io_error("cannot restore", &self.folder, errno)),
         }
-        fail_point!("home.folder");
-        let mut done = PutBack::default();
+        fail_point!("recovery.folder");
+        let mut done = RecoveryReport::default();
         // What says that the node is complete comes last.
         let (head, rest): (Vec<_>, Vec<_>) =
-            inner.held.iter().partition(|(name, _)| *name == "node");
+            inner.tracked.iter().partition(|(name, _)| *name == "node");
         for (name, file) in rest.into_iter().chain(head) {
             let path = self.folder.join(name);
-            if !lent::is_at(&path, file) {
-                lent::put_back(&path, file).map_err(|e| io_error("cannot restore", &path, e))?;
+            if !unlinked_files::is_at(&path, file) {
+                unlinked_files::replace_with_link(&path, file).map_err(|e| io_error("cannot restore", &path, e))?;
                 done.files += 1;
-                fail_point!("home.file");
+                fail_point!("recovery.file");
             }
         }
-        let lost = inner.unheld.iter().filter(|n| rustix::fs::lstat(self.folder.join(n)).is_err());
+        let lost = inner.untracked.iter().filter(|n| rustix::fs::lstat(self.folder.join(n)).is_err());
         done.lost = lost.map(|name| name.to_string_lossy().into_owned()).collect();
-        inner.unheld.retain(|name| rustix::fs::lstat(self.folder.join(name)).is_ok());
+        inner.untracked.retain(|name| rustix::fs::lstat(self.folder.join(name)).is_ok());
         Ok(done)
     }
 }
 
-impl NodeFolder for Home {
-    fn hold(&self, name: &OsStr, file: BorrowedFd<'_>) {
+impl NodeFolder for NodeFiles {
+    fn track(&self, name: &OsStr, file: BorrowedFd<'_>) {
         let mut inner = self.inner();
         match rustix::io::fcntl_dupfd_cloexec(file, 0) {
             Ok(fd) if !files::is_scarce(&fd) => {
-                drop(inner.held.insert(name.to_owned(), File::Held(fd)))
+                drop(inner.tracked.insert(name.to_owned(), TrackedFile::Owned(fd)))
             }
-            _ => drop(inner.unheld.insert(name.to_owned())),
+            _ => drop(inner.untracked.insert(name.to_owned())),
         }
     }
 
     fn forget(&self, name: &OsStr) {
         let mut inner = self.inner();
-        inner.held.remove(name);
-        inner.unheld.remove(name);
+        inner.tracked.remove(name);
+        inner.untracked.remove(name);
     }
 
     fn restore(&self) -> bool {
-        let Ok(back) = self.put_back() else { return false };
+        let Ok(back) = self.restore_missing() else { return false };
         let inner = &mut *self.inner();
         let restored = inner.restored.get_or_insert_default();
         restored.files += back.files;
@@ -239,11 +239,11 @@ impl NodeFolder for Home {
     }
 
     fn restore_file(&self, name: &OsStr) -> bool {
-        let held = !is_type(name) && self.inner().held.contains_key(name);
-        held && self.restore()
+        let tracked = !is_type(name) && self.inner().tracked.contains_key(name);
+        tracked && self.restore()
     }
 
-    fn is_of_living(&self, incarnation: u64) -> bool {
+    fn is_live_incarnation(&self, incarnation: u64) -> bool {
         self.incarnation == incarnation && self.inner().presence.is_some()
     }
 }

@@ -11,93 +11,93 @@ use rustix::io::Errno;
 
 use crate::domain::DomainDir;
 use crate::node::{NodeMeta, PeerNode};
-use crate::once::Once;
-use crate::{files, lent, presence};
+use crate::weak_cache::WeakCache;
+use crate::{files, unlinked_files, presence};
 
 /// The pidfds of this process, by process id.
-static PROCESSES: Once<OwnedFd> = Once::new();
+static PIDFDS: WeakCache<OwnedFd> = WeakCache::new();
 
 /// By what the end of a peer is noticed.
 #[derive(Clone, Debug)]
-pub enum Handle {
+pub enum LivenessHandle {
     /// It lives in this very process and cannot end without us.
-    Ours,
+    InProcess,
     /// A pidfd: readable once the process has ended.
-    Process(Arc<OwnedFd>),
+    PidFd(Arc<OwnedFd>),
     /// The write end of its FIFO: in error once nobody reads there any more.
     Fifo(Arc<OwnedFd>),
     /// Its FIFO had no reader when we came: it was ending just then.
-    Ending,
+    Exiting,
     /// No descriptor was to be had; its lock is asked for from time to time.
-    Nothing,
+    LockOnly,
 }
 
-impl Handle {
+impl LivenessHandle {
     /// The best one for a peer whose lock was just held.
-    pub(crate) fn on(dir: &DomainDir, node: &PeerNode) -> Handle {
+    pub(crate) fn open(dir: &DomainDir, node: &PeerNode) -> LivenessHandle {
         if node.is_this_process() {
-            return Handle::Ours;
+            return LivenessHandle::InProcess;
         }
-        let mut end = node.end();
+        let mut end = node.weak_handle();
         // Another node of this process has found it to be the peer's.
-        if let Some(handle) = end.as_ref().and_then(End::handle) {
+        if let Some(handle) = end.as_ref().and_then(WeakLivenessHandle::handle) {
             return handle;
         }
         let handle = match pidfd(node.meta()) {
             // The number could have been given to another process before we opened it; the lock
             // says that the node lives, hence that the number was still its own.
             Some(process) => match presence::is_alive(dir, node.stem(), node.incarnation()) {
-                true => Handle::Process(process),
-                false => Handle::Ending,
+                true => LivenessHandle::PidFd(process),
+                false => LivenessHandle::Exiting,
             },
-            None => match lent::open(&node.folder().join("ctl"), OFlags::WRONLY) {
-                Ok(fifo) => Handle::Fifo(Arc::new(fifo)),
-                Err(Errno::NXIO | Errno::NOENT) => Handle::Ending,
-                Err(_) => Handle::Nothing,
+            None => match unlinked_files::open(&node.folder().join("ctl"), OFlags::WRONLY) {
+                Ok(fifo) => LivenessHandle::Fifo(Arc::new(fifo)),
+                Err(Errno::NXIO | Errno::NOENT) => LivenessHandle::Exiting,
+                Err(_) => LivenessHandle::LockOnly,
             },
         };
         if handle.descriptor().is_some_and(files::is_scarce) {
-            return Handle::Nothing;
+            return LivenessHandle::LockOnly;
         }
-        *end = End::of(&handle);
+        *end = WeakLivenessHandle::of(&handle);
         handle
     }
 
     /// The descriptor that the kernel watches.
     pub(crate) fn descriptor(&self) -> Option<&Arc<OwnedFd>> {
         match self {
-            Handle::Process(fd) | Handle::Fifo(fd) => Some(fd),
-            Handle::Ours | Handle::Ending | Handle::Nothing => None,
+            LivenessHandle::PidFd(fd) | LivenessHandle::Fifo(fd) => Some(fd),
+            LivenessHandle::InProcess | LivenessHandle::Exiting | LivenessHandle::LockOnly => None,
         }
     }
 
     /// Whether the kernel says that it has ended.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self, Handle::Process(process) if process_has_ended(process))
+        matches!(self, LivenessHandle::PidFd(process) if process_has_ended(process))
     }
 
     /// Whether only the lock says for certain.
-    pub(crate) fn asks_lock(&self) -> bool {
-        matches!(self, Handle::Fifo(_) | Handle::Ending | Handle::Nothing)
+    pub(crate) fn must_check_lock(&self) -> bool {
+        matches!(self, LivenessHandle::Fifo(_) | LivenessHandle::Exiting | LivenessHandle::LockOnly)
     }
 }
 
 /// What this process holds to notice the end of a peer, for as long as one of its nodes does.
 #[derive(Debug)]
-pub(crate) struct End {
-    is_process: bool,
+pub(crate) struct WeakLivenessHandle {
+    is_pidfd: bool,
     descriptor: Weak<OwnedFd>,
 }
 
-impl End {
-    fn of(handle: &Handle) -> Option<End> {
+impl WeakLivenessHandle {
+    fn of(handle: &LivenessHandle) -> Option<WeakLivenessHandle> {
         let descriptor = Arc::downgrade(handle.descriptor()?);
-        Some(End { is_process: matches!(handle, Handle::Process(_)), descriptor })
+        Some(WeakLivenessHandle { is_pidfd: matches!(handle, LivenessHandle::PidFd(_)), descriptor })
     }
 
-    fn handle(&self) -> Option<Handle> {
+    fn handle(&self) -> Option<LivenessHandle> {
         let descriptor = self.descriptor.upgrade()?;
-        Some(if self.is_process { Handle::Process(descriptor) } else { Handle::Fifo(descriptor) })
+        Some(if self.is_pidfd { LivenessHandle::PidFd(descriptor) } else { LivenessHandle::Fifo(descriptor) })
     }
 }
 
@@ -107,12 +107,12 @@ fn pidfd(meta: &NodeMeta) -> Option<Arc<OwnedFd>> {
         return None;
     }
     let lives = |process: &OwnedFd| !process_has_ended(process);
-    if let Some(process) = PROCESSES.find(meta.pid.into()).filter(|process| lives(process)) {
+    if let Some(process) = PIDFDS.find(meta.pid.into()).filter(|process| lives(process)) {
         return Some(process);
     }
     let pid = rustix::process::Pid::from_raw(i32::try_from(meta.pid).ok()?)?;
     let new = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
-    Some(PROCESSES.enter(meta.pid.into(), Arc::new(new), lives))
+    Some(PIDFDS.get_or_insert(meta.pid.into(), Arc::new(new), lives))
 }
 
 fn process_has_ended(process: &OwnedFd) -> bool {

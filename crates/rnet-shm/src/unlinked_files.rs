@@ -22,12 +22,12 @@ use crate::random::random_u64;
 pub(crate) fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     match rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty()) {
-        Err(Errno::LOOP) => follow(path, flags),
+        Err(Errno::LOOP) => open_link_target(path, flags),
         opened => opened,
     }
 }
 
-fn follow(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+fn open_link_target(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let target = target(path).ok_or(Errno::LOOP)?;
     let maker = rustix::fs::lstat(path)?.st_uid;
     let file = match rustix::fs::open(&target, flags, Mode::empty()) {
@@ -75,15 +75,15 @@ pub(crate) fn is_at(path: &Path, file: impl AsFd) -> bool {
 }
 
 /// Puts a link to the file in its place, whatever stands there.
-pub(crate) fn put_back(path: &Path, file: impl AsFd) -> rustix::io::Result<()> {
-    // The name of a draft: whoever is killed in between leaves what is swept as one.
-    let draft = path.with_file_name(format!("@{:016x}", random_u64()));
-    rustix::fs::symlink(link_to(file), &draft)?;
-    rustix::fs::rename(&draft, path).inspect_err(|_| rustix::fs::unlink(&draft).unwrap_or(()))
+pub(crate) fn replace_with_link(path: &Path, file: impl AsFd) -> rustix::io::Result<()> {
+    // The name of a temp_file: whoever is killed in between leaves what is swept as one.
+    let temp_file = path.with_file_name(format!("@{:016x}", random_u64()));
+    rustix::fs::symlink(link_to(file), &temp_file)?;
+    rustix::fs::rename(&temp_file, path).inspect_err(|_| rustix::fs::unlink(&temp_file).unwrap_or(()))
 }
 
-/// As [`put_back`], where nothing stands; `false` if something does.
-pub(crate) fn put_back_new(path: &Path, file: impl AsFd) -> rustix::io::Result<bool> {
+/// As [`replace_with_link`], where nothing stands; `false` if something does.
+pub(crate) fn create_link(path: &Path, file: impl AsFd) -> rustix::io::Result<bool> {
     match rustix::fs::symlink(link_to(file), path) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),
@@ -93,9 +93,9 @@ pub(crate) fn put_back_new(path: &Path, file: impl AsFd) -> rustix::io::Result<b
 
 /// A file that once stood at `path` and that some process which we may look at still holds open. Looks at
 /// all processes: for what is done once in the life of a domain.
-pub(crate) fn find(path: &Path, flags: OFlags) -> Option<OwnedFd> {
+pub(crate) fn find_open(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     let mut found = None;
-    each(|_, descriptor, lost| {
+    for_each_deleted_fd(|_, descriptor, lost| {
         if found.is_none()
             && lost == path
             && let Ok(file) = rustix::fs::open(descriptor, flags | OFlags::CLOEXEC, Mode::empty())
@@ -109,11 +109,11 @@ pub(crate) fn find(path: &Path, flags: OFlags) -> Option<OwnedFd> {
 
 /// Shows the files without a name that processes hold open which we may look at: the process, and where the
 /// file once stood. A node holds several descriptors of some.
-pub(crate) fn each_lost(mut see: impl FnMut(u32, &Path)) {
-    each(|pid, _, lost| see(pid, lost));
+pub(crate) fn for_each_unlinked(mut see: impl FnMut(u32, &Path)) {
+    for_each_deleted_fd(|pid, _, lost| see(pid, lost));
 }
 
-fn each(mut see: impl FnMut(u32, &Path, &Path)) {
+fn for_each_deleted_fd(mut see: impl FnMut(u32, &Path, &Path)) {
     let list = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     for process in list(Path::new("/proc")) {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {

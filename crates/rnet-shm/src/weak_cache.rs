@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::fork;
 
 /// Entries below which a table is not searched for those that are gone.
-const FEW: usize = 64;
+const MIN_SWEEP_LEN: usize = 64;
 
 /// Things by number.
-pub(crate) struct Once<T>(Mutex<Table<T>>);
+pub(crate) struct WeakCache<T>(Mutex<Table<T>>);
 
 struct Table<T> {
     entries: BTreeMap<u64, Weak<T>>,
@@ -20,15 +20,15 @@ struct Table<T> {
     full: usize,
 }
 
-impl<T> Once<T> {
-    pub const fn new() -> Once<T> {
-        Once(Mutex::new(Table { entries: BTreeMap::new(), full: FEW }))
+impl<T> WeakCache<T> {
+    pub const fn new() -> WeakCache<T> {
+        WeakCache(Mutex::new(Table { entries: BTreeMap::new(), full: MIN_SWEEP_LEN }))
     }
 
     /// Behind the gate of `fork.rs`, so that no child inherits the lock while it is held. Nothing is dropped
     /// in there, as that may pass the gate, too.
     fn with<R>(&self, act: impl FnOnce(&mut Table<T>) -> R) -> R {
-        fork::gated(|| act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        fork::without_fork(|| act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// The thing of this number.
@@ -45,7 +45,7 @@ impl<T> Once<T> {
     }
 
     /// Enters a thing, or returns the one that another thread has entered meanwhile, if that is `good`.
-    pub fn enter(&self, number: u64, new: Arc<T>, good: impl Fn(&T) -> bool) -> Arc<T> {
+    pub fn get_or_insert(&self, number: u64, new: Arc<T>, good: impl Fn(&T) -> bool) -> Arc<T> {
         let (kept, _dropped) =
             self.with(|table| match table.entries.get(&number).and_then(Weak::upgrade) {
                 Some(old) if good(&old) => (old, Some(new)),
@@ -53,7 +53,7 @@ impl<T> Once<T> {
                     table.entries.insert(number, Arc::downgrade(&new));
                     if table.entries.len() >= table.full {
                         table.entries.retain(|_, thing| thing.strong_count() > 0);
-                        table.full = FEW.max(2 * table.entries.len());
+                        table.full = MIN_SWEEP_LEN.max(2 * table.entries.len());
                     }
                     (new, old)
                 }

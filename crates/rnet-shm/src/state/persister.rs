@@ -16,7 +16,7 @@ use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, Word};
 use rnet_ring::state::{self as ring, Content, LeafMeta, Refused};
 use rustix::thread::futex;
 
-use super::{Clock, Inner, Record, Region, waits};
+use super::{Clock, Inner, Record, Region, blocking_hooks};
 
 /// Word of the persister's line: its bell, rung when somebody asks.
 const PERSISTER_BELL: usize = PERSISTER_AT;
@@ -26,44 +26,44 @@ const DECIDED_BELL: usize = PERSISTER_AT + 1;
 const LEASE: usize = PERSISTER_AT + 2;
 
 /// How long a writer waits before it looks whether there still is a persister.
-const SLICE: Duration = Duration::from_millis(20);
+const PERSISTER_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a writer stays awake for the persister, and the persister for the next writer.
-const AWAKE: Duration = Duration::from_micros(300);
+const SPIN_LIMIT: Duration = Duration::from_micros(300);
 /// How long the persister waits for those it has just answered, so that they are written together again.
-const LINGER: Duration = Duration::from_micros(60);
+const BATCH_DELAY: Duration = Duration::from_micros(60);
 /// How long a persister's lease may stay as it is before nobody counts on him.
-const STALL: Duration = Duration::from_millis(700);
+const LEASE_STALL_LIMIT: Duration = Duration::from_millis(700);
 /// How long a writer waits for a persister that does not take what it asks.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// What those who wait for the persister need of it.
-pub trait Keep: Send + Sync {
+pub trait PersisterControl: Send + Sync {
     /// Sees to it that there is a persister; called again and again.
     ///
     /// # Errors
     /// There is none and can be none: that of the disk.
-    fn keep(&self) -> Result<(), Error>;
+    fn ensure_persister(&self) -> Result<(), Error>;
 
     /// Whether what this node writes may be kept at all.
     ///
     /// # Errors
     /// The node was told another place than the domain's.
-    fn allowed(&self) -> Result<(), Error>;
+    fn check_allowed(&self) -> Result<(), Error>;
 
-    /// What a reason that was given to [`Disk::decide`] means.
-    fn refused(&self, reason: u64) -> Error;
+    /// What a reason that was given to [`PersisterHandle::decide`] means.
+    fn refusal_error(&self, reason: u64) -> Error;
 }
 
 /// The persister's side of a region. It may outlive the [`Region`], whose last wills are written through
 /// it too.
 #[derive(Clone)]
-pub struct Disk {
+pub struct PersisterHandle {
     pub(super) inner: Arc<Inner>,
 }
 
 /// A value that was on disk.
 #[derive(Clone, Copy, Debug)]
-pub struct Restored<'a> {
+pub struct DiskValue<'a> {
     /// The key.
     pub key: &'a str,
     /// See [`Record::kind`].
@@ -84,26 +84,26 @@ pub struct Restored<'a> {
 
 /// A transaction that waits for the persister.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct PersistRequest {
     word: Word,
     /// Its changes.
-    pub changes: Vec<Kept>,
+    pub changes: Vec<DurableChange>,
 }
 
-/// What came of [`Disk::restore`].
+/// What came of [`PersisterHandle::restore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restoring {
+pub enum RestoreOutcome {
     /// It stands in the region, or is no key at all.
     Done,
     /// Something else stands there. If that is not to be on disk itself, the disk keeps what it has.
-    Stands,
+    Occupied,
     /// A transaction is in the way, whose end is not known yet.
-    Waits,
+    Pending,
 }
 
 /// A change of a durable key.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct DurableChange {
     /// The key, its value and all about it.
     pub record: Record,
     /// Whether the disk is to have it; else it is to forget the key.
@@ -112,18 +112,18 @@ pub struct Kept {
 
 impl Region {
     /// Says what is to be done so that there is a persister; without it, who waits for one waits in vain. What
-    /// is given may hold a [`Disk`]: it is let go of with the region, behind the last wills.
-    pub fn set_keep(&self, keep: Arc<dyn Keep>) {
-        *self.inner.keep.lock().unwrap_or_else(PoisonError::into_inner) = Some(keep);
+    /// is given may hold a [`PersisterHandle`]: it is let go of with the region, behind the last wills.
+    pub fn set_persister_control(&self, control: Arc<dyn PersisterControl>) {
+        *self.inner.persister_control.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
     }
 
     /// The persister's side.
-    pub fn disk(&self) -> Disk {
-        Disk { inner: self.inner.clone() }
+    pub fn persister_handle(&self) -> PersisterHandle {
+        PersisterHandle { inner: self.inner.clone() }
     }
 }
 
-impl Disk {
+impl PersisterHandle {
     /// A number below 2^62 that tells the regions apart that are in use on this machine.
     pub fn region(&self) -> u64 {
         // Of two files that are open, not both are the same.
@@ -146,7 +146,7 @@ impl Disk {
 
     /// Revision of the newest change in the domain.
     pub fn revision(&self) -> u64 {
-        self.inner.sound().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
+        self.inner.checked_ring().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
     }
 
     /// The region's clocks.
@@ -159,14 +159,14 @@ impl Disk {
     /// # Errors
     /// `Corrupt`.
     pub fn durable(&self, see: &mut dyn FnMut(&Record)) -> Result<(), Error> {
-        let ring = self.inner.sound()?;
+        let ring = self.inner.checked_ring()?;
         let now = self.inner.clock.boot_ns();
         let mut shown = Record::default();
         let walked = ring.each_durable(self.inner.process_slot, &mut |record| {
             let ends = record.meta.expires_boot_ns;
             if ends == 0 || ends > now {
                 shown.raw.clone_from(record);
-                shown.shown();
+                shown.load_meta();
                 see(&shown);
             }
         });
@@ -176,11 +176,11 @@ impl Disk {
     /// What is to be on disk of a key, as the region has it; `None`: nothing.
     pub fn durable_at(&self, key: &str) -> Option<Record> {
         let inner = &*self.inner;
-        let (ring, ring_key) = (inner.sound().ok()?, inner.key(key).ok()?);
+        let (ring, ring_key) = (inner.checked_ring().ok()?, inner.key(key).ok()?);
         let mut record = Record::default();
         let now = || inner.clock.boot_ns();
         let found = ring.get(inner.process_slot, &ring_key, &now, &mut record.raw);
-        record.shown();
+        record.load_meta();
         (found == Ok(true) && record.durable).then_some(record)
     }
 
@@ -188,10 +188,10 @@ impl Disk {
     ///
     /// # Errors
     /// Those of [`Region::commit`] for one key.
-    pub fn restore(&self, value: &Restored<'_>) -> Result<Restoring, Error> {
+    pub fn restore(&self, value: &DiskValue<'_>) -> Result<RestoreOutcome, Error> {
         let inner = &*self.inner;
         // No key of ours: a store that was tampered with. It is passed over, and the others are loaded.
-        let Ok(key) = inner.key(value.key) else { return Ok(Restoring::Done) };
+        let Ok(key) = inner.key(value.key) else { return Ok(RestoreOutcome::Done) };
         let meta = LeafMeta {
             kind: value.kind,
             type_id: value.type_id,
@@ -207,12 +207,12 @@ impl Disk {
         let now = inner.clock.boot_ns();
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
-                Ok(_) => return Ok(Restoring::Done),
-                Err(Refused::Conflict { .. }) => return Ok(Restoring::Stands),
+                Ok(_) => return Ok(RestoreOutcome::Done),
+                Err(Refused::Conflict { .. }) => return Ok(RestoreOutcome::Occupied),
                 Err(Refused::Again) => std::thread::yield_now(),
-                Err(Refused::Wait(_)) => return Ok(Restoring::Waits),
+                Err(Refused::Wait(_)) => return Ok(RestoreOutcome::Pending),
                 Err(Refused::Check(error)) => return Err(error),
-                Err(Refused::NoRoom(_)) => return Err(inner.no_room(value.bytes.len())),
+                Err(Refused::NoRoom(_)) => return Err(inner.full_error(value.bytes.len())),
                 Err(Refused::Stuck) => {
                     return Err(inner.corrupt("a write does not finish"));
                 }
@@ -221,10 +221,10 @@ impl Disk {
     }
 
     /// For the persister: all transactions that wait. From here on their writers do not withdraw them;
-    /// the same again until [`Disk::decide`].
-    pub fn asks(&self) -> Vec<Ask> {
-        let Ok(ring) = self.inner.sound() else { return Vec::new() };
-        let mut asks = Vec::new();
+    /// the same again until [`PersisterHandle::decide`].
+    pub fn take_requests(&self) -> Vec<PersistRequest> {
+        let Ok(ring) = self.inner.checked_ring() else { return Vec::new() };
+        let mut requests = Vec::new();
         for place in 0..ring.geometry().asks {
             let word = Word(ring.ask(place).load(Ordering::SeqCst));
             if word.is_none() {
@@ -236,17 +236,17 @@ impl Disk {
             if state == Some(WRITING)
                 && let Some(changes) = self.changes(word)
             {
-                asks.push(Ask { word, changes });
+                requests.push(PersistRequest { word, changes });
             } else {
                 // Decided already, by a persister that was killed before it cleared the place.
                 let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
                 let _ = ring.ask(place).compare_exchange(word.0, 0, ok, miss);
             }
         }
-        asks
+        requests
     }
 
-    fn changes(&self, txn: Word) -> Option<Vec<Kept>> {
+    fn changes(&self, txn: Word) -> Option<Vec<DurableChange>> {
         let ring = self.inner.ring();
         let mut changes = Vec::new();
         for (leaf, before) in ring.pairs(txn)? {
@@ -256,21 +256,21 @@ impl Disk {
             }
             let mut record = Record::default();
             ring.copy_leaf(leaf, &mut record.raw)?;
-            record.shown();
+            record.load_meta();
             // Not known before it is decided.
             record.revision = 0;
             let keep = record.raw.meta.has(DURABLE) && !record.raw.meta.has(DELETED);
             let was = ring.meta_of(before).is_some_and(|meta| meta.has(DURABLE));
             if keep || was {
-                changes.push(Kept { record, keep });
+                changes.push(DurableChange { record, keep });
             }
         }
         Some(changes)
     }
 
     /// For the persister: what it asked for is on disk, or is not and never will be, for this reason
-    /// ([`Keep::refused`] says what it means). Whether it has ended so; another persister may have been faster.
-    pub fn decide(&self, ask: &Ask, done: Result<(), u64>) -> bool {
+    /// ([`PersisterControl::refusal_error`] says what it means). Whether it has ended so; another persister may have been faster.
+    pub fn decide(&self, ask: &PersistRequest, done: Result<(), u64>) -> bool {
         let ring = self.inner.ring();
         if let Err(reason) = done {
             ring.set_reason(ask.word, reason);
@@ -279,18 +279,18 @@ impl Disk {
         // Its writer may have seen the end, and have put the place to other use, if it was another's.
         let mine = ring.decide(ask.word, WRITING, to);
         let so = mine || ring.status(ask.word).is_some_and(|status| status.state() == to);
-        self.inner.unask(ask.word);
+        self.inner.withdraw_request(ask.word);
         fail_point!("state.answered");
         self.inner.ring_bell(DECIDED_BELL);
         if mine && done.is_ok() {
-            self.look_at(ask);
+            self.read_first_key(ask);
         }
         so
     }
 
     /// Reads a key of a transaction that holds, which numbers it: followers then see the change also if
     /// its writer does not come to that, because he is stopped, or has lost patience.
-    fn look_at(&self, ask: &Ask) {
+    fn read_first_key(&self, ask: &PersistRequest) {
         let Some(change) = ask.changes.first() else { return };
         let Ok(key) = self.inner.key(change.record.key()) else { return };
         let now = || self.inner.clock.boot_ns();
@@ -298,32 +298,32 @@ impl Disk {
         let _ = self.inner.ring().get(self.inner.process_slot, &key, &now, &mut seen);
     }
 
-    /// What the persister's bell reads now: for [`Disk::wait_for_asks`], before the look at what there is.
+    /// What the persister's bell reads now: for [`PersisterHandle::wait_for_requests`], before the look at what there is.
     pub fn bell(&self) -> u32 {
         self.inner.file.futex(PERSISTER_BELL).load(Ordering::Acquire)
     }
 
     /// For the persister: sleeps until somebody asks, if nobody has since the bell read `before`; no longer
     /// than `limit`.
-    pub fn wait_for_asks(&self, before: u32, limit: Duration) {
+    pub fn wait_for_requests(&self, before: u32, limit: Duration) {
         let bell = self.inner.file.futex(PERSISTER_BELL);
-        if !spin_until(&|| bell.load(Ordering::Acquire) != before, AWAKE) {
+        if !spin_until(&|| bell.load(Ordering::Acquire) != before, SPIN_LIMIT) {
             wait(bell, before, limit);
         }
     }
 
     /// For the persister, behind a commit: waits a moment until as many ask as it has just answered.
-    pub fn linger(&self, answered: usize) {
+    pub fn wait_for_batch(&self, answered: usize) {
         let ring = self.inner.ring();
         let asks = ring.geometry().asks;
         let waiting = || (0..asks).filter(|a| ring.ask(*a).load(Ordering::Relaxed) != 0).count();
         let already = waiting();
         if answered > 1 || already > 0 {
-            spin_until(&|| waiting() >= answered + already, LINGER);
+            spin_until(&|| waiting() >= answered + already, BATCH_DELAY);
         }
     }
 
-    /// Ends [`Disk::wait_for_asks`].
+    /// Ends [`PersisterHandle::wait_for_requests`].
     pub fn wake_persister(&self) {
         self.inner.ring_bell(PERSISTER_BELL);
     }
@@ -359,65 +359,65 @@ impl Inner {
         let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
     }
 
-    fn keeping(&self) -> Option<Arc<dyn Keep>> {
-        self.keep.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn persister_control(&self) -> Option<Arc<dyn PersisterControl>> {
+        self.persister_control.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets go of who keeps, and with that of the cycle from here over its [`Disk`] to here.
-    pub(super) fn let_go(&self) {
-        self.conclude_late();
-        let kept = self.keep.lock().unwrap_or_else(PoisonError::into_inner).take();
+    /// Lets go of who keeps, and with that of the cycle from here over its [`PersisterHandle`] to here.
+    pub(super) fn drop_persister_control(&self) {
+        self.finish_abandoned();
+        let kept = self.persister_control.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(kept);
     }
 
-    fn keep(&self) -> Result<(), Error> {
-        let keep = self.keeping();
-        keep.map_or(Ok(()), |keep| keep.keep())
+    fn ensure_persister(&self) -> Result<(), Error> {
+        let control = self.persister_control();
+        control.map_or(Ok(()), |control| control.ensure_persister())
     }
 
     /// Has the persister write a transaction of ours to disk: its revision once it is there.
     pub(super) fn persist(&self, txn: Word) -> Result<u64, Error> {
-        waits::aside(|| self.persist_now(txn))
+        blocking_hooks::run_blocking(|| self.persist_now(txn))
     }
 
     fn persist_now(&self, txn: Word) -> Result<u64, Error> {
         let ring = self.ring();
-        self.conclude_late();
+        self.finish_abandoned();
         fail_point!("state.asking");
-        let allowed = self.keeping().map_or(Ok(()), |keep| keep.allowed());
+        let allowed = self.persister_control().map_or(Ok(()), |control| control.check_allowed());
         let asked = allowed.and_then(|()| self.ask(txn));
         let waited = asked.and_then(|()| self.wait_until_decided(txn));
         if waited.is_err() && ring.decide(txn, PERSISTING, ABORTED) {
-            self.unask(txn);
+            self.withdraw_request(txn);
         } else {
             // It was decided, or is being written and will be.
-            self.wait_until_decided(txn).inspect_err(|_| self.late().push(txn))?;
+            self.wait_until_decided(txn).inspect_err(|_| self.abandoned().push(txn))?;
         }
         let concluded = ring.conclude(&mut self.local(), self, txn);
         match concluded {
             Ok(Ok(revision)) => Ok(revision),
-            Ok(Err(reason)) => Err(waited.err().unwrap_or_else(|| self.refused(reason))),
+            Ok(Err(reason)) => Err(waited.err().unwrap_or_else(|| self.refusal_error(reason))),
             Err(_) => Err(self.corrupt("a transaction does not finish")),
         }
     }
 
-    fn late(&self) -> MutexGuard<'_, Vec<Word>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    fn abandoned(&self) -> MutexGuard<'_, Vec<Word>> {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a transaction of this node is still being written to disk.
-    pub(super) fn has_late(&self) -> bool {
-        !self.late().is_empty()
+    pub(super) fn has_abandoned(&self) -> bool {
+        !self.abandoned().is_empty()
     }
 
     /// Ends the transactions of ours that were decided behind our patience.
-    fn conclude_late(&self) {
-        let mut late = self.late();
-        if late.is_empty() {
+    fn finish_abandoned(&self) {
+        let mut abandoned = self.abandoned();
+        if abandoned.is_empty() {
             return;
         }
         let ring = self.ring();
-        late.retain(|txn| {
+        abandoned.retain(|txn| {
             let state = ring.status(*txn).map(|status| status.state());
             let decided = matches!(state, Some(COMMITTED | ABORTED));
             if decided {
@@ -428,10 +428,10 @@ impl Inner {
     }
 
     /// Why the persister refused.
-    fn refused(&self, reason: u64) -> Error {
-        self.keeping().map_or_else(
+    fn refusal_error(&self, reason: u64) -> Error {
+        self.persister_control().map_or_else(
             || Error::Storage { path: "state".into(), why: "the persister refused it".to_owned() },
-            |keep| keep.refused(reason),
+            |control| control.refusal_error(reason),
         )
     }
 
@@ -447,18 +447,18 @@ impl Inner {
                 self.ring_bell(PERSISTER_BELL);
                 return Ok(());
             }
-            if !waits::go_on() {
+            if !blocking_hooks::should_continue() {
                 return Err(Error::Interrupted);
             }
             // Whether somebody is the persister is found out once there is room to ask.
-            let _ = self.keep();
+            let _ = self.ensure_persister();
             let bell = self.file.futex(DECIDED_BELL);
-            wait(bell, bell.load(Ordering::Acquire), SLICE);
+            wait(bell, bell.load(Ordering::Acquire), PERSISTER_CHECK_INTERVAL);
         }
-        Err(late())
+        Err(timeout_error())
     }
 
-    fn unask(&self, txn: Word) {
+    fn withdraw_request(&self, txn: Word) {
         let ring = self.ring();
         for ask in 0..ring.geometry().asks {
             let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
@@ -479,13 +479,13 @@ impl Inner {
                 return Ok(());
             }
             if begun.elapsed() >= WAIT_LIMIT {
-                return Err(late());
+                return Err(timeout_error());
             }
-            if !waits::go_on() {
+            if !blocking_hooks::should_continue() {
                 return Err(Error::Interrupted);
             }
             // Before the first sleep too: there may be no persister.
-            match self.keep() {
+            match self.ensure_persister() {
                 Ok(()) => alone = None,
                 // This process cannot be the persister. Another may be, and then its lease changes.
                 Err(error) => {
@@ -495,39 +495,39 @@ impl Inner {
                         _ => Instant::now(),
                     };
                     alone = Some((lease, since));
-                    let nobody = lease == 0 || since.elapsed() >= STALL;
+                    let nobody = lease == 0 || since.elapsed() >= LEASE_STALL_LIMIT;
                     if nobody && state == Some(PERSISTING) {
                         return Err(error);
                     }
                 }
             }
-            if spin_until(&|| bell.load(Ordering::Acquire) != before, self.spins()) {
+            if spin_until(&|| bell.load(Ordering::Acquire) != before, self.spin_limit()) {
                 continue;
             }
-            wait(bell, before, SLICE);
+            wait(bell, before, PERSISTER_CHECK_INTERVAL);
         }
     }
 
     /// How long a writer stays awake: a disk takes little longer than waking an idle core twice. Not where
     /// several wait, who would be in the persister's way.
-    fn spins(&self) -> Duration {
+    fn spin_limit(&self) -> Duration {
         let ring = self.ring();
         let asks = ring.geometry().asks;
         let waiting = (0..asks).filter(|a| ring.ask(*a).load(Ordering::Relaxed) != 0).take(2);
-        if waiting.count() < 2 { AWAKE } else { Duration::ZERO }
+        if waiting.count() < 2 { SPIN_LIMIT } else { Duration::ZERO }
     }
 
     /// Waits for a transaction in the way of a write.
     pub(super) fn wait_for(&self, txn: Word) -> Result<(), Error> {
-        waits::aside(|| {
-            self.ask_for_another(txn);
+        blocking_hooks::run_blocking(|| {
+            self.request_for_writer(txn);
             self.wait_until_decided(txn)
         })
     }
 
     /// Asks for a transaction whose writer has not: he may have been stopped right before. That he, or
     /// others, ask as well does no harm.
-    fn ask_for_another(&self, txn: Word) {
+    fn request_for_writer(&self, txn: Word) {
         let ring = self.ring();
         let asks = || (0..ring.geometry().asks).map(|ask| ring.ask(ask));
         let waits = ring.status(txn).is_some_and(|status| status.state() == PERSISTING);
@@ -541,7 +541,7 @@ impl Inner {
     }
 }
 
-fn late() -> Error {
+fn timeout_error() -> Error {
     Error::Timeout {
         topic: String::new(),
         what:

@@ -4,23 +4,23 @@
 use rnet_core::Error;
 use rnet_ring::state::{self as ring, Content, LeafMeta, Refused};
 
-use super::{Disk, Record};
+use super::{PersisterHandle, Record};
 
 /// The key. No user's key begins like this.
 const KEY: &str = "!disk-folder";
 
-impl Disk {
+impl PersisterHandle {
     /// What the region is bound to; `None`: nothing yet.
     ///
     /// # Errors
     /// `Corrupt`.
-    pub fn bound(&self) -> Result<Option<String>, Error> {
+    pub fn bound_folder(&self) -> Result<Option<String>, Error> {
         let inner = &*self.inner;
-        let (ring, key) = (inner.sound()?, inner.key(KEY)?);
+        let (ring, key) = (inner.checked_ring()?, inner.key(KEY)?);
         let mut record = Record::default();
         let now = || inner.clock.boot_ns();
         let found = ring.get(inner.process_slot, &key, &now, &mut record.raw);
-        let found = found.map_err(|_| inner.unread(&ring, "a read does not finish"));
+        let found = found.map_err(|_| inner.unread_error(&ring, "a read does not finish"));
         Ok(found?.then(|| String::from_utf8_lossy(record.value()).into_owned()))
     }
 
@@ -28,7 +28,7 @@ impl Disk {
     ///
     /// # Errors
     /// `OutOfMemory`, `Corrupt`.
-    pub fn bind(&self, place: &str) -> Result<String, Error> {
+    pub fn bind_folder(&self, place: &str) -> Result<String, Error> {
         let inner = &*self.inner;
         let key = inner.key(KEY)?;
         let now = inner.clock.boot_ns();
@@ -40,11 +40,11 @@ impl Disk {
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
                 Ok(_) | Err(Refused::Conflict { .. }) => {
-                    return Ok(self.bound()?.unwrap_or_else(|| place.to_owned()));
+                    return Ok(self.bound_folder()?.unwrap_or_else(|| place.to_owned()));
                 }
                 Err(Refused::Again | Refused::Wait(_)) => std::thread::yield_now(),
                 Err(Refused::Check(error)) => return Err(error),
-                Err(Refused::NoRoom(_)) => return Err(inner.no_room(place.len())),
+                Err(Refused::NoRoom(_)) => return Err(inner.full_error(place.len())),
                 Err(Refused::Stuck) => {
                     return Err(inner.corrupt("a write does not finish"));
                 }

@@ -13,20 +13,20 @@ use rustix::io::Errno;
 use crate::files::{self, io_error};
 use crate::mapping::{Access, Mapping};
 
-/// The file, mapped. Words that are not [backed](Words::back) must not be touched: they have no memory.
+/// The file, mapped. Those words that are not [backed](WordFile::back) must not be touched: they have no memory.
 #[derive(Debug)]
-pub struct Words {
+pub struct WordFile {
     path: PathBuf,
     map: Mapping,
 }
 
-impl Words {
+impl WordFile {
     /// Opens the file, and makes it if it is not there, and says what its first `count` words are. Those that are
     /// not in the file are 0.
     ///
     /// # Errors
     /// `Io` if the file cannot be opened, made longer or mapped.
-    pub fn open(path: &Path, count: usize) -> Result<(Words, Vec<u64>)> {
+    pub fn open(path: &Path, count: usize) -> Result<(WordFile, Vec<u64>)> {
         let failed = |errno: Errno| io_error("cannot open", path, errno);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
@@ -41,7 +41,7 @@ impl Words {
         let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let map = Mapping::new(rustix::fd::AsFd::as_fd(&file), 0, len, Access::Write, false)
             .map_err(failed)?;
-        Ok((Words { path: path.to_owned(), map }, words))
+        Ok((WordFile { path: path.to_owned(), map }, words))
     }
 
     /// Gives these words memory; `false` if there is none.
@@ -59,17 +59,17 @@ impl Words {
 }
 
 /// Where a publisher says how far it has come with messages of another host: see
-/// [`Writer::set_mark`](crate::publisher::Writer::set_mark).
+/// [`Writer::set_checkpoint`](crate::publisher::Writer::set_checkpoint).
 #[derive(Clone, Debug)]
-pub struct Mark {
-    words: Arc<Words>,
+pub struct Checkpoint {
+    words: Arc<WordFile>,
     at: usize,
 }
 
-impl Mark {
+impl Checkpoint {
     /// This word, which is backed.
-    pub fn new(words: Arc<Words>, at: usize) -> Mark {
-        Mark { words, at }
+    pub fn new(words: Arc<WordFile>, at: usize) -> Checkpoint {
+        Checkpoint { words, at }
     }
 
     /// It has come to this number; `None` to none. The word is one more than the number.
@@ -91,28 +91,28 @@ mod tests {
         // Shorter than a word, and longer than all of them.
         for before in [vec![0xff; 5], vec![0xff; 1 << 16]] {
             std::fs::write(&path, &before).unwrap();
-            let (_, words) = Words::open(&path, 2000).unwrap();
+            let (_, words) = WordFile::open(&path, 2000).unwrap();
             assert_eq!(words[0], if before.len() < 8 { 0xff_ffff_ffff } else { u64::MAX });
         }
         std::fs::remove_file(&path).unwrap();
-        let (words, before) = Words::open(&path, 2000).unwrap();
+        let (words, before) = WordFile::open(&path, 2000).unwrap();
         assert!(before.iter().all(|word| *word == 0) && before.len() == 2000);
         // On the border of two pages, and the last.
         for first in [510, 1997] {
             assert!(words.back(first, 3));
             (first..first + 3).for_each(|at| words.set(at, at as u64));
         }
-        let (_, after) = Words::open(&path, 2000).unwrap();
+        let (_, after) = WordFile::open(&path, 2000).unwrap();
         let told: Vec<u64> = after.into_iter().filter(|word| *word > 0).collect();
         assert_eq!(told, [510, 511, 512, 1997, 1998, 1999]);
         // Cut off under the mapping: nobody is told, and nobody is ended.
         std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
         words.set(510, 7);
-        assert_eq!(Words::open(&path, 2000).unwrap().1, [0; 2000]);
+        assert_eq!(WordFile::open(&path, 2000).unwrap().1, [0; 2000]);
         // What is no file.
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        let error = Words::open(&path, 1).unwrap_err().to_string();
+        let error = WordFile::open(&path, 1).unwrap_err().to_string();
         assert!(error.contains("cannot open") && error.contains("words"), "{error}");
         std::fs::remove_dir_all(&dir).unwrap();
     }

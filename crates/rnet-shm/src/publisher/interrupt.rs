@@ -9,22 +9,22 @@ use super::Writer;
 use crate::bell::Bells;
 use crate::fork::ForkGuard;
 
-/// Ends the waits of one writer; made by [`Writer::stop`].
+/// Ends the waits of one writer; made by [`Writer::interrupt_handle`].
 #[derive(Clone, Debug)]
-pub struct Stop {
-    asked: Arc<AtomicBool>,
+pub struct InterruptHandle {
+    requested: Arc<AtomicBool>,
     bells: Arc<Bells>,
     bell: u64,
     fork_guard: ForkGuard,
 }
 
-impl Stop {
+impl InterruptHandle {
     /// Has the wait for room that goes on end with `Interrupted`, or the next one if none does.
-    pub fn ask(&self) {
-        if self.fork_guard.is_parents() {
+    pub fn interrupt(&self) {
+        if self.fork_guard.is_from_parent() {
             return;
         }
-        self.asked.store(true, Ordering::Release);
+        self.requested.store(true, Ordering::Release);
         // Whoever is about to sleep has read the bell before it looks at `asked` for the last time.
         fence(Ordering::SeqCst);
         self.bells.ring(self.bell);
@@ -33,9 +33,9 @@ impl Stop {
 
 impl Writer {
     /// A handle with which other threads can end this writer's waits.
-    pub fn stop(&self) -> Stop {
-        Stop {
-            asked: self.stop.clone(),
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle {
+            requested: self.interrupted.clone(),
             bells: self.waiter.bells().clone(),
             bell: self.waiter.bell(),
             fork_guard: self.fork_guard,
@@ -43,7 +43,7 @@ impl Writer {
     }
 
     /// Ends a wait that is to end, once.
-    pub(super) fn check_stop(&self) -> Result<(), Error> {
-        if self.stop.swap(false, Ordering::AcqRel) { Err(Error::Interrupted) } else { Ok(()) }
+    pub(super) fn check_interrupted(&self) -> Result<(), Error> {
+        if self.interrupted.swap(false, Ordering::AcqRel) { Err(Error::Interrupted) } else { Ok(()) }
     }
 }

@@ -8,7 +8,7 @@
 ///
 /// `pid` is what the holder of a name wrote down: where it is a number of another pid namespace the
 /// answer is about a stranger, which costs its asker a bounded wait and nothing else.
-pub(crate) fn is_dying(pid: u32) -> bool {
+pub(crate) fn is_exiting(pid: u32) -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
     let Ok(stat) = read("stat") else {
         // Its locks went before its number. Or it is in another pid namespace.
@@ -69,6 +69,6 @@ mod tests {
 
     #[test]
     fn this_process_is_not_dying() {
-        assert!(!is_dying(std::process::id()) && !is_stopped(std::process::id()));
+        assert!(!is_exiting(std::process::id()) && !is_stopped(std::process::id()));
     }
 }

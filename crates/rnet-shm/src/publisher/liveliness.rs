@@ -11,7 +11,7 @@ use crate::reader_table::ReaderTable;
 
 /// The newest message of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Newest {
+pub struct NewestMessage {
     /// Messages sent so far, this one included.
     pub sent: u64,
     /// When it was sent on this host, as its publisher says, CLOCK_MONOTONIC in ns. One of another host was sent
@@ -21,7 +21,7 @@ pub struct Newest {
 
 impl PublisherMap {
     /// The newest message; `None` before the first one, and for a moment while another is being committed.
-    pub fn newest(&self) -> Option<Newest> {
+    pub fn newest(&self) -> Option<NewestMessage> {
         let tail = &self.control().tail;
         let sent = tail.seq.load(Ordering::Acquire);
         // SYNC-COMMIT: see `LogWriter::push`. Both may be those of a message that is not committed yet.
@@ -29,7 +29,7 @@ impl PublisherMap {
         let sent_ns = self.log().sent_at(last, sent.checked_sub(1)?)?;
         // After the look at the log, which has seen the commit.
         let sent_ns = sent_ns.max(self.control().flow.forwarded_ns.load(Ordering::Acquire));
-        Some(Newest { sent, sent_ns })
+        Some(NewestMessage { sent, sent_ns })
     }
 
     /// When the publisher last asserted that it is alive, CLOCK_MONOTONIC in ns; 0 if it never has.
@@ -39,7 +39,7 @@ impl PublisherMap {
 
     /// When the publisher last showed that it is alive, by a message or without, CLOCK_MONOTONIC in ns. A
     /// stamp from the future is a hostile one, and counts as now.
-    pub fn last_sign_ns(&self, now_ns: u64) -> u64 {
+    pub fn last_alive_ns(&self, now_ns: u64) -> u64 {
         let newest_ns = self.newest().map_or(0, |newest| newest.sent_ns);
         self.asserted_ns().max(newest_ns).min(now_ns)
     }

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use super::OwnNode;
 use crate::files::{io_error, word_at};
-use crate::fork::Unshared;
-use crate::lent;
+use crate::fork::UnsharedFd;
+use crate::unlinked_files;
 
 /// A ring at the control FIFO: the incarnation of the node that rings, and above it the length of its name, which
 /// follows, padded to whole words; mostly there is none.
@@ -59,7 +59,7 @@ impl Rings {
 
 impl OwnNode {
     /// Readable when a peer has rung: see [`OwnNode::drain_control`].
-    pub fn control(&self) -> &Unshared {
+    pub fn control(&self) -> &UnsharedFd {
         &self.fifo
     }
 
@@ -69,33 +69,33 @@ impl OwnNode {
     }
 
     /// Tells the node whose folder it is that something has changed here. What cannot be done for
-    /// want of a file descriptor is owed: see [`OwnNode::ring_owed`].
+    /// want of a file descriptor is pending_rings: see [`OwnNode::ring_pending`].
     pub fn ring(&self, folder: &Path) {
-        self.ring_or_owe(folder, ring_control(folder, self.incarnation));
+        self.ring_or_queue(folder, ring_control(folder, self.incarnation));
     }
 
     /// As [`OwnNode::ring`], for a node that may not know this one.
     pub fn greet(&self, folder: &Path) {
-        self.ring_or_owe(folder, ring_with(folder, self.incarnation, &self.name.file_stem()));
+        self.ring_or_queue(folder, ring_with(folder, self.incarnation, &self.name.file_stem()));
     }
 
-    fn ring_or_owe(&self, folder: &Path, rung: bool) {
+    fn ring_or_queue(&self, folder: &Path, rung: bool) {
         if !rung {
-            self.owed().insert(folder.to_owned());
+            self.pending_rings().insert(folder.to_owned());
             // The control thread then tries again once a second.
             self.ring_self();
         }
     }
 
     /// Rings those that could not be rung before; `false` if some still cannot.
-    pub fn ring_owed(&self) -> bool {
-        let mut owed = self.owed();
-        owed.retain(|folder| !ring_control(folder, self.incarnation));
-        owed.is_empty()
+    pub fn ring_pending(&self) -> bool {
+        let mut pending_rings = self.pending_rings();
+        pending_rings.retain(|folder| !ring_control(folder, self.incarnation));
+        pending_rings.is_empty()
     }
 
-    fn owed(&self) -> std::sync::MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.owed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn pending_rings(&self) -> std::sync::MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.pending_rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Takes the pending rings out of the control FIFO. `None` if it cannot be told who has rung,
@@ -123,7 +123,7 @@ impl OwnNode {
     }
 }
 
-pub(super) fn create_fifo(path: &Path, mode: u32) -> Result<Unshared, Error> {
+pub(super) fn create_fifo(path: &Path, mode: u32) -> Result<UnsharedFd, Error> {
     let failed = |e| io_error("cannot create", path, e);
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -138,7 +138,7 @@ pub(super) fn create_fifo(path: &Path, mode: u32) -> Result<Unshared, Error> {
     // Open for both directions: then there is always a reader and a writer, and neither end sees
     // an end of file or a SIGPIPE when peers come and go.
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Unshared::open(|| rustix::fs::open(path, flags, Mode::empty())).map_err(failed)
+    UnsharedFd::open(|| rustix::fs::open(path, flags, Mode::empty())).map_err(failed)
 }
 
 /// Tells a node that something has changed at the node `from`. Its control thread then looks
@@ -151,7 +151,7 @@ fn ring_with(folder: &Path, from: u64, name: &str) -> bool {
     let mut ring = (from | (name.len() as u64) << NAME_LEN_SHIFT).to_le_bytes().to_vec();
     ring.extend(name.as_bytes());
     ring.resize(ring.len().next_multiple_of(8), 0);
-    match lent::open(&folder.join("ctl"), OFlags::RDWR) {
+    match unlinked_files::open(&folder.join("ctl"), OFlags::RDWR) {
         // Short writes to a FIFO are whole or not at all. One that is full has been rung so often
         // that its node will look everywhere.
         Ok(fifo) => {

@@ -9,23 +9,23 @@ use rnet_ring::fail_point;
 use rnet_ring::sync::FullFences;
 
 use super::Writer;
-use crate::bell::{Sleep, Woken};
+use crate::bell::{SleepMode, WakeReason};
 use crate::clock;
 use crate::reader_table::ReaderRef;
 
 /// A writer that waits for room looks up this often, should a ring have been missed. One that signals may end returns to
 /// its caller as often, should a signal have come while it was awake.
-const ROOM_POLL: Duration = Duration::from_secs(1);
+const CAPACITY_POLL: Duration = Duration::from_secs(1);
 /// How long a writer waits for plenty of room, before any will do.
-const ROOM_WAIT: Duration = Duration::from_millis(1);
+const CAPACITY_WAIT: Duration = Duration::from_millis(1);
 /// Plenty of room is this part of the log.
-pub(super) const PLENTY: u64 = 4;
+pub(super) const PLENTY_DIVISOR: u64 = 4;
 /// A writer that would let a reader go looks at all of them so many times in a stall, and no more often than
 /// this: how far a look may be late.
-const LOOKS_PER_STALL: u32 = 8;
-const LOOKS: Duration = Duration::from_millis(1);
+const OBSERVATIONS_PER_STALL: u32 = 8;
+const OBSERVATION_INTERVAL: Duration = Duration::from_millis(1);
 /// How long a writer spins for room before it sleeps: about what a sleep and a wake-up cost.
-const ROOM_SPIN: Duration = Duration::from_micros(50);
+const CAPACITY_SPIN: Duration = Duration::from_micros(50);
 
 impl Writer {
     /// Waits until the reader is past `needed` or has left, for at most `limit`; for a moment, until
@@ -41,23 +41,23 @@ impl Writer {
         let start = Instant::now();
         let left = || limit.saturating_sub(start.elapsed());
         let plenty = needed.saturating_add(plenty);
-        while start.elapsed() < ROOM_SPIN.min(limit) {
+        while start.elapsed() < CAPACITY_SPIN.min(limit) {
             if slowest.needed() >= plenty {
                 return Ok(());
             }
             std::hint::spin_loop();
         }
-        for (wanted, at_most) in [(plenty, ROOM_WAIT), (needed.saturating_add(1), ROOM_POLL)] {
+        for (wanted, at_most) in [(plenty, CAPACITY_WAIT), (needed.saturating_add(1), CAPACITY_POLL)] {
             if slowest.needed() != needed || left().is_zero() {
                 return Ok(());
             }
-            self.sleep_for_room(slowest, wanted, left().min(at_most))?;
+            self.sleep_for_capacity(slowest, wanted, left().min(at_most))?;
         }
         Ok(())
     }
 
     /// Sleeps until the reader needs nothing before `wanted`, there are other readers, or `limit` is over.
-    pub(super) fn sleep_for_room(
+    pub(super) fn sleep_for_capacity(
         &mut self,
         slowest: &Arc<ReaderRef>,
         wanted: u64,
@@ -65,19 +65,19 @@ impl Writer {
     ) -> Result<(), Error> {
         let flow = &self.map.control().flow;
         rnet_ring::room::want(flow, wanted);
-        let (reader_table, seen, stop) = (&self.reader_table, self.seen_epoch, &self.stop);
+        let (reader_table, seen, interrupted) = (&self.reader_table, self.seen_epoch, &self.interrupted);
         let woken = self.waiter.sleep(
-            Sleep::Woken,
+            SleepMode::UntilRung,
             |show| show(&flow.asleep),
             &FullFences,
             limit,
             || {
                 slowest.needed() >= wanted
                     || reader_table.is_newer(seen)
-                    || stop.load(Ordering::Acquire)
+                    || interrupted.load(Ordering::Acquire)
             },
         );
-        if woken == Woken::Signal && self.interruptible {
+        if woken == WakeReason::Signal && self.interruptible {
             return Err(Error::Interrupted);
         }
         Ok(())
@@ -96,7 +96,7 @@ impl Writer {
     /// One step of what the publisher chose to do when a reader holds it back: returns to try
     /// again, or gives up with `Full`. `slowest` is what [`Writer::slowest`] said before the attempt.
     #[cold]
-    pub(super) fn wait_for_room(
+    pub(super) fn wait_for_capacity(
         &mut self,
         stall: &mut Option<StallTimer>,
         plenty: u64,
@@ -104,13 +104,13 @@ impl Writer {
     ) -> Result<(), Error> {
         let stall = stall.get_or_insert_with(|| self.stall_timer());
         let outcome = self.wait_on(stall, plenty, slowest);
-        if let Some(stands) = &mut self.held.stands
-            && stall.looked
+        if let Some(tracker) = &mut self.pending_wait.stall_tracker
+            && stall.observed
         {
-            stands.looked_ns = clock::now_ns();
+            tracker.observed_ns = clock::now_ns();
         }
         if outcome == Err(Error::Interrupted) {
-            self.held.keep(stall, stall.began_ns, self.log.seq());
+            self.pending_wait.save(stall, stall.began_ns, self.log.seq());
         }
         outcome
     }
@@ -121,34 +121,34 @@ impl Writer {
         plenty: u64,
         slowest: Option<(Arc<ReaderRef>, u64)>,
     ) -> Result<(), Error> {
-        self.check_stop()?;
+        self.check_interrupted()?;
         let (now_ns, begins) = (clock::now_ns(), stall.began_ns == 0);
         if begins {
             stall.began_ns = now_ns;
             self.map.control().flow.full.fetch_add(1, Ordering::Relaxed);
-            fail_point!("room.full");
+            fail_point!("backpressure.full");
         }
-        self.look_at_readers(now_ns, begins, !std::mem::replace(&mut stall.looked, true));
+        self.observe_readers(now_ns, begins, !std::mem::replace(&mut stall.observed, true));
         let Some((slowest, needed)) = slowest else { return Ok(()) };
-        match stall.judge(&slowest, now_ns) {
-            Verdict::GiveUp => {
-                self.held.keep(stall, 0, self.log.seq());
+        match stall.decide(&slowest, now_ns) {
+            WaitDecision::GiveUp => {
+                self.pending_wait.save(stall, 0, self.log.seq());
                 self.map.control().flow.refused.fetch_add(1, Ordering::Relaxed);
-                fail_point!("room.refused");
+                fail_point!("backpressure.refused");
                 Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
             }
-            Verdict::Detach => {
-                let stood_ns = self.held.stands.map_or(0, |stands| stands.since_ns);
+            WaitDecision::Detach => {
+                let stood_ns = self.pending_wait.stall_tracker.map_or(0, |tracker| tracker.since_ns);
                 for reader in &self.readers {
-                    reader.stand.outlast(stood_ns);
+                    reader.progress.mark_outlasted(stood_ns);
                 }
                 self.reader_table.detach(slowest.subscription);
                 self.refresh_readers();
                 Ok(())
             }
-            Verdict::Wait(limit) => {
+            WaitDecision::Wait(limit) => {
                 let slice = match self.interruptible {
-                    true => ROOM_POLL.saturating_sub(stall.resumed.elapsed()),
+                    true => CAPACITY_POLL.saturating_sub(stall.resumed.elapsed()),
                     false => limit,
                 };
                 if slice.is_zero() && !limit.is_zero() {
@@ -162,25 +162,25 @@ impl Writer {
     /// Notes where all reliable readers are, for a wait that begins or goes on. Those that stand still before one
     /// message do so for all who wait to send it in turn; the time between two attempts, in which nobody waits, is not
     /// theirs.
-    fn look_at_readers(&mut self, now_ns: u64, begins: bool, of_another_attempt: bool) {
+    fn observe_readers(&mut self, now_ns: u64, begins: bool, of_another_attempt: bool) {
         let (seq, tail) = (self.log.seq(), self.log.tail());
         // One that never waits would have waited all the time between its attempts.
-        let (waits, goes_on) = (!self.held.never_waits, !self.held.never_waits || !begins);
-        let stands = self.held.stands.filter(|stands| stands.seq == seq && goes_on);
-        let gap_ns = match stands {
-            Some(stands) if of_another_attempt && waits => now_ns.saturating_sub(stands.looked_ns),
+        let (waits, goes_on) = (!self.pending_wait.never_waits, !self.pending_wait.never_waits || !begins);
+        let tracker = self.pending_wait.stall_tracker.filter(|tracker| tracker.seq == seq && goes_on);
+        let gap_ns = match tracker {
+            Some(tracker) if of_another_attempt && waits => now_ns.saturating_sub(tracker.observed_ns),
             _ => 0,
         };
-        let since_ns = stands.map_or(now_ns, |stands| stands.since_ns.saturating_add(gap_ns));
+        let since_ns = tracker.map_or(now_ns, |tracker| tracker.since_ns.saturating_add(gap_ns));
         for reader in self.readers.iter().filter(|r| r.reliable) {
-            reader.stand.put_off(gap_ns);
-            reader.stand.look(reader.needed(), tail, now_ns, stands.is_none());
+            reader.progress.extend(gap_ns);
+            reader.progress.observe(reader.needed(), tail, now_ns, tracker.is_none());
         }
-        self.held.stands = Some(Stands { seq, since_ns, looked_ns: now_ns });
+        self.pending_wait.stall_tracker = Some(StallTracker { seq, since_ns, observed_ns: now_ns });
     }
 }
 
-enum Verdict {
+enum WaitDecision {
     Wait(Duration),
     GiveUp,
     Detach,
@@ -194,7 +194,7 @@ pub struct InterruptedWait {
 
 /// What a writer keeps of a wait for readers from one attempt to send to the next, as long as none succeeds.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct PendingWait {
     /// Whether the writer never waits.
     pub(super) never_waits: bool,
     /// When the wait began that the next attempt goes on with: one that was resumed, or that a writer that never waits
@@ -204,22 +204,22 @@ pub(super) struct Held {
     interrupted_ns: u64,
     /// Messages sent until then.
     seq: u64,
-    pub(super) stands: Option<Stands>,
+    pub(super) stall_tracker: Option<StallTracker>,
 }
 
 /// For how long readers are looked at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stands {
+pub(super) struct StallTracker {
     /// Messages sent until then.
     seq: u64,
     /// Since when, had nobody stopped to wait meanwhile.
     pub(super) since_ns: u64,
     /// Until when.
-    pub(super) looked_ns: u64,
+    pub(super) observed_ns: u64,
 }
 
-impl Held {
-    fn keep(&mut self, stall: &StallTimer, interrupted_ns: u64, seq: u64) {
+impl PendingWait {
+    fn save(&mut self, stall: &StallTimer, interrupted_ns: u64, seq: u64) {
         self.since_ns = if self.never_waits { stall.began_ns } else { 0 };
         (self.interrupted_ns, self.seq) = (interrupted_ns, seq);
     }
@@ -229,32 +229,32 @@ impl Writer {
     /// Whether a send or a loan may wait for readers, as the publisher chose. One that may not returns `Full`
     /// at once in place of a wait, and lets readers go as it would have done after one.
     pub fn set_waiting(&mut self, yes: bool) {
-        self.held = Held { never_waits: !yes, ..Held::default() };
+        self.pending_wait = PendingWait { never_waits: !yes, ..PendingWait::default() };
     }
 
     /// The wait of the last attempt, if it ended with `Interrupted` while it waited for readers.
     pub fn interrupted_wait(&self) -> Option<InterruptedWait> {
-        let Held { interrupted_ns: began_ns, seq, .. } = self.held;
+        let PendingWait { interrupted_ns: began_ns, seq, .. } = self.pending_wait;
         (began_ns != 0 && seq == self.log.seq()).then_some(InterruptedWait { began_ns })
     }
 
     /// Has the next message go on with a wait, so that its limit is for all attempts together; `None`: it begins its own.
     pub fn resume_wait(&mut self, wait: Option<InterruptedWait>) {
         let began_ns = wait.map_or(0, |wait| wait.began_ns);
-        (self.held.since_ns, self.held.interrupted_ns) = (began_ns, began_ns);
-        self.held.seq = self.log.seq();
+        (self.pending_wait.since_ns, self.pending_wait.interrupted_ns) = (began_ns, began_ns);
+        self.pending_wait.seq = self.log.seq();
     }
 
     /// For a send or a loan that has found the log full.
     fn stall_timer(&self) -> StallTimer {
-        let Held { never_waits, since_ns, seq, .. } = self.held;
+        let PendingWait { never_waits, since_ns, seq, .. } = self.pending_wait;
         StallTimer {
             on_full: self.qos.on_full,
             never_waits,
             began_ns: if seq == self.log.seq() { since_ns } else { 0 },
             resumed: Instant::now(),
-            looked: false,
-            looked_twice: false,
+            observed: false,
+            observed_twice: false,
         }
     }
 }
@@ -268,33 +268,33 @@ pub(super) struct StallTimer {
     /// When this attempt found the log full.
     resumed: Instant,
     /// Whether it has looked at the readers.
-    looked: bool,
+    observed: bool,
     /// Whether the cursors were looked at a second time: the first look may have been at an old copy.
-    looked_twice: bool,
+    observed_twice: bool,
 }
 
 impl StallTimer {
-    fn judge(&mut self, slowest: &ReaderRef, now_ns: u64) -> Verdict {
+    fn decide(&mut self, slowest: &ReaderRef, now_ns: u64) -> WaitDecision {
         match self.on_full {
             OnFull::Wait(limit) if !self.never_waits => {
                 let waited = Duration::from_nanos(now_ns - self.began_ns);
                 match limit.saturating_sub(waited) {
-                    Duration::ZERO => Verdict::GiveUp,
-                    left => Verdict::Wait(left),
+                    Duration::ZERO => WaitDecision::GiveUp,
+                    left => WaitDecision::Wait(left),
                 }
             }
-            OnFull::Detach { stall } => match slowest.stand.left(stall, now_ns) {
-                Duration::ZERO => Verdict::Detach,
+            OnFull::Detach { stall } => match slowest.progress.remaining(stall, now_ns) {
+                Duration::ZERO => WaitDecision::Detach,
                 _ if self.never_waits => self.refuse(),
                 // Not for longer: the others are to be seen moving as well.
-                left => Verdict::Wait(left.min(LOOKS.max(stall / LOOKS_PER_STALL))),
+                left => WaitDecision::Wait(left.min(OBSERVATION_INTERVAL.max(stall / OBSERVATIONS_PER_STALL))),
             },
             OnFull::Refuse | OnFull::Wait(_) => self.refuse(),
         }
     }
 
-    fn refuse(&mut self) -> Verdict {
-        let twice = std::mem::replace(&mut self.looked_twice, true);
-        if twice { Verdict::GiveUp } else { Verdict::Wait(Duration::ZERO) }
+    fn refuse(&mut self) -> WaitDecision {
+        let twice = std::mem::replace(&mut self.observed_twice, true);
+        if twice { WaitDecision::GiveUp } else { WaitDecision::Wait(Duration::ZERO) }
     }
 }

@@ -13,8 +13,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::files;
-use crate::fork::Unshared;
-use crate::lent;
+use crate::fork::UnsharedFd;
+use crate::unlinked_files;
 use crate::ofd::{self, Span, WHOLE};
 
 /// The largest number that a holder can be known by.
@@ -25,20 +25,20 @@ const TRIES: u32 = 100;
 
 /// A locked file; the lock ends when it is dropped, or with the process.
 #[derive(Debug)]
-pub struct Held {
-    file: Unshared,
+pub struct FileLock {
+    file: UnsharedFd,
 }
 
 /// What came of asking for a lock.
 #[derive(Debug)]
-pub enum Asked {
+pub enum LockAttempt {
     /// It is ours.
-    Held(Held),
+    Acquired(FileLock),
     /// The holder of this number has it.
-    Taken(u64),
+    HeldBy(u64),
 }
 
-impl Held {
+impl FileLock {
     /// Whether the locked file is the one at `path`, and not one that was moved away or removed.
     pub fn is_at(&self, path: &Path) -> bool {
         match (rustix::fs::fstat(&self.file), rustix::fs::lstat(path)) {
@@ -48,7 +48,7 @@ impl Held {
     }
 }
 
-impl AsFd for Held {
+impl AsFd for FileLock {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -62,15 +62,15 @@ fn span_of(holder: u64) -> Span {
 ///
 /// # Errors
 /// Those of the system; `AGAIN` if it is never free and never held when looked at.
-pub fn hold(path: &Path, holder: u64) -> rustix::io::Result<Asked> {
-    let file = Unshared::open(|| lent::open(path, OFlags::RDWR))?;
+pub fn try_lock(path: &Path, holder: u64) -> rustix::io::Result<LockAttempt> {
+    let file = UnsharedFd::open(|| unlinked_files::open(path, OFlags::RDWR))?;
     for _ in 0..TRIES {
         if ofd::take(&file, span_of(holder))? {
-            return Ok(Asked::Held(Held { file }));
+            return Ok(LockAttempt::Acquired(FileLock { file }));
         }
         if let Some((_, len)) = ofd::holder(&file, span_of(holder))? {
             // One of 0 reaches to the end: not one of ours, which are never so long.
-            return Ok(Asked::Taken((len as u64).wrapping_sub(1).min(MAX_HOLDER)));
+            return Ok(LockAttempt::HeldBy((len as u64).wrapping_sub(1).min(MAX_HOLDER)));
         }
     }
     Err(Errno::AGAIN)
@@ -80,23 +80,23 @@ pub fn hold(path: &Path, holder: u64) -> rustix::io::Result<Asked> {
 ///
 /// # Errors
 /// `EXIST` if there is one; `AGAIN` if another was faster to lock it, to sweep it away.
-pub fn create_held(path: &Path, mode: u32, holder: u64) -> rustix::io::Result<Held> {
+pub fn create_locked(path: &Path, mode: u32, holder: u64) -> rustix::io::Result<FileLock> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(mode);
-    let file = Unshared::open(|| rustix::fs::open(path, flags, mode))?;
+    let file = UnsharedFd::open(|| rustix::fs::open(path, flags, mode))?;
     if !ofd::take(&file, span_of(holder))? {
         return Err(Errno::AGAIN);
     }
     // The umask has narrowed the mode; a group needs it as asked.
     rustix::fs::fchmod(&file, mode)?;
-    Ok(Held { file })
+    Ok(FileLock { file })
 }
 
 /// Removes the file at `path` if nobody holds it.
 ///
 /// # Errors
 /// Those of the system.
-pub fn remove_unheld(path: &Path) -> rustix::io::Result<bool> {
+pub fn remove_if_unlocked(path: &Path) -> rustix::io::Result<bool> {
     // Asked without taking part: what was opened to be written cannot be told from its maker's.
     let file: OwnedFd = files::open_read(path)?;
     if ofd::holder(&file, WHOLE)?.is_some() {
@@ -116,21 +116,21 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("rnet-lease-{:x}", random_u64()));
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("file");
-        let first = create_held(&path, 0o600, 7).unwrap();
-        assert_eq!(create_held(&path, 0o600, 7).unwrap_err(), Errno::EXIST);
+        let first = create_locked(&path, 0o600, 7).unwrap();
+        assert_eq!(create_locked(&path, 0o600, 7).unwrap_err(), Errno::EXIST);
         for (asks, has) in [(7, 7), (8, 7), (0, 7), (MAX_HOLDER, 7)] {
-            assert!(matches!(hold(&path, asks), Ok(Asked::Taken(by)) if by == has), "{asks}");
+            assert!(matches!(try_lock(&path, asks), Ok(LockAttempt::HeldBy(by)) if by == has), "{asks}");
         }
-        assert!(!remove_unheld(&path).unwrap());
+        assert!(!remove_if_unlocked(&path).unwrap());
         drop(first);
         // The largest number, and the smallest, are told apart as well.
         for number in [MAX_HOLDER, 0] {
-            let Ok(Asked::Held(held)) = hold(&path, number) else { panic!("it is free") };
-            assert!(matches!(hold(&path, 3), Ok(Asked::Taken(by)) if by == number), "{number}");
+            let Ok(LockAttempt::Acquired(held)) = try_lock(&path, number) else { panic!("it is free") };
+            assert!(matches!(try_lock(&path, 3), Ok(LockAttempt::HeldBy(by)) if by == number), "{number}");
             assert!(held.is_at(&path) && !held.is_at(&folder));
         }
-        assert!(remove_unheld(&path).unwrap());
-        assert!(matches!(hold(&path, 1), Err(Errno::NOENT)));
+        assert!(remove_if_unlocked(&path).unwrap());
+        assert!(matches!(try_lock(&path, 1), Err(Errno::NOENT)));
         std::fs::remove_dir(&folder).unwrap();
     }
 }

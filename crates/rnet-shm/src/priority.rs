@@ -2,7 +2,7 @@
 //!
 //! A thread that gives way and wakes does not take the processor from an ordinary one that runs. It needs no rights to,
 //! and what it starts inherits it, threads as well as processes; nobody without a right undoes all of it. So what others
-//! count on, the threads of a node that takes part above all, is started by a thread that does not ([`Ordinary`]).
+//! count on, the threads of a node that takes part above all, is started by a thread that does not ([`NormalPriority`]).
 //!
 //! A thread for which its user has chosen a policy or a nice value is left alone, and keeps a slice that is longer than
 //! the one here.
@@ -14,17 +14,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use crate::cpu::Attributes;
+use crate::cpu::SchedAttr;
 
 /// How far a thread gives way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum PriorityChange {
     /// `SCHED_BATCH`: it gets as much of the processor as before, and waits for it until others sleep or have had their
     /// share. For what is lost if it comes much too late.
-    Late,
+    Batch,
     /// `SCHED_BATCH` with the highest nice value: beside a thread that computes it gets a hundredth of a core or two. Not
     /// `SCHED_IDLE`, which gets a fifth of that: beside two busy loops on two cores `rnet top` was drawn each 6 s.
-    Rare,
+    Lowest,
 }
 
 /// The highest nice value.
@@ -37,48 +37,48 @@ const SLICE_NS: u64 = 10_000_000;
 
 thread_local! {
     /// This thread has given way.
-    static GAVE: Cell<bool> = const { Cell::new(false) };
+    static LOWERED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Has the calling thread give way. Whether it does now.
-pub fn give_way(way: Way) -> bool {
+pub fn lower_priority(way: PriorityChange) -> bool {
     let nice = match way {
-        Way::Late => 0,
-        Way::Rare => MAX_NICE,
+        PriorityChange::Batch => 0,
+        PriorityChange::Lowest => MAX_NICE,
     };
-    let gave = Attributes::read(None).is_some_and(|now| {
-        let gives =
-            now.with_policy(libc::SCHED_BATCH).with_nice(nice).with_slice_of_at_least(SLICE_NS);
-        now.is_plain() && gives.write_all(None)
+    let lowered = SchedAttr::read(None).is_some_and(|now| {
+        let attributes =
+            now.with_policy(libc::SCHED_BATCH).with_nice(nice).with_min_slice(SLICE_NS);
+        now.is_default_priority() && attributes.write_all(None)
     });
-    GAVE.set(GAVE.get() || gave);
-    gave
+    LOWERED.set(LOWERED.get() || lowered);
+    lowered
 }
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread that does not give way, for threads that do.
 #[derive(Debug)]
-pub struct Ordinary {
+pub struct NormalPriority {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Ordinary {
+impl NormalPriority {
     /// Starts it. Whoever calls this has not given way.
     ///
     /// # Errors
     /// Those of starting a thread.
-    pub fn start(name: &str) -> io::Result<Ordinary> {
+    pub fn start(name: &str) -> io::Result<NormalPriority> {
         let (jobs, given) = channel::<Job>();
         let work = move || given.iter().for_each(|job| job());
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
-        Ok(Ordinary { jobs: Some(jobs), thread: Some(thread) })
+        Ok(NormalPriority { jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Runs `f`, and what it starts does not give way: in the calling thread, if that has not given way, or in this one.
     pub fn run<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
-        let Some(jobs) = self.jobs.as_ref().filter(|_| GAVE.get()) else { return f() };
+        let Some(jobs) = self.jobs.as_ref().filter(|_| LOWERED.get()) else { return f() };
         let (tell, told) = channel::<Result<T, Box<dyn Any + Send>>>();
         let job = move || {
             // Who waits for it is there: it does nothing else meanwhile.
@@ -92,7 +92,7 @@ impl Ordinary {
     }
 }
 
-impl Drop for Ordinary {
+impl Drop for NormalPriority {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
@@ -106,29 +106,29 @@ mod tests {
     use super::*;
 
     fn now() -> (i32, i32) {
-        let now = Attributes::read(None).unwrap();
+        let now = SchedAttr::read(None).unwrap();
         (now.policy.cast_signed(), now.nice)
     }
 
     /// In ns; `None` where the kernel is older than 6.12 and gives all threads the same.
     fn slice() -> Option<u64> {
-        Some(Attributes::read(None).unwrap().slice_ns()).filter(|slice| *slice != 0)
+        Some(SchedAttr::read(None).unwrap().slice_ns()).filter(|slice| *slice != 0)
     }
 
-    const ORDINARY: (i32, i32) = (libc::SCHED_OTHER, 0);
-    const WAYS: [(Way, (i32, i32)); 2] =
-        [(Way::Late, (libc::SCHED_BATCH, 0)), (Way::Rare, (libc::SCHED_BATCH, MAX_NICE))];
+    const NORMAL: (i32, i32) = (libc::SCHED_OTHER, 0);
+    const CHANGES: [(PriorityChange, (i32, i32)); 2] =
+        [(PriorityChange::Batch, (libc::SCHED_BATCH, 0)), (PriorityChange::Lowest, (libc::SCHED_BATCH, MAX_NICE))];
 
     /// Runs `check` in a thread with the default policy and nice value, also if the tests were started with `nice`.
     /// A user who may not lower a nice value gets the check that nothing is changed.
     fn in_plain_thread<T: Send + 'static>(check: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let plain = move || {
-            let now = Attributes::read(None).unwrap();
+            let now = SchedAttr::read(None).unwrap();
             let plain = now.with_policy(libc::SCHED_OTHER).with_nice(0);
-            if now.is_plain() || plain.write_all(None) {
+            if now.is_default_priority() || plain.write_all(None) {
                 return Some(check());
             }
-            assert!(!give_way(Way::Late));
+            assert!(!lower_priority(PriorityChange::Batch));
             None
         };
         std::thread::spawn(plain).join().unwrap()
@@ -140,18 +140,18 @@ mod tests {
     }
 
     fn started_by_an_ordinary_thread() {
-        for (way, gives) in WAYS {
-            let ordinary = Ordinary::start("ordinary").unwrap();
+        for (way, expected) in CHANGES {
+            let ordinary = NormalPriority::start("ordinary").unwrap();
             let looks = move || {
                 let started = || std::thread::spawn(now).join().unwrap();
                 let here = std::thread::current().id();
                 assert_eq!(
                     ordinary.run(move || (now(), std::thread::current().id())),
-                    (ORDINARY, here)
+                    (NORMAL, here)
                 );
-                assert!(give_way(way));
-                assert_eq!((now(), started()), (gives, gives), "threads inherit it");
-                assert_eq!(ordinary.run(move || (now(), started())), (ORDINARY, ORDINARY));
+                assert!(lower_priority(way));
+                assert_eq!((now(), started()), (expected, expected), "threads inherit it");
+                assert_eq!(ordinary.run(move || (now(), started())), (NORMAL, NORMAL));
                 // A panic is that of who asked, and the thread is there for the next.
                 assert!(
                     catch_unwind(AssertUnwindSafe(|| ordinary.run(|| panic!("on purpose"))))
@@ -169,14 +169,14 @@ mod tests {
             move || {
                 let before = slice();
                 if chosen_ns != 0 {
-                    let chosen = Attributes::read(None).unwrap().with_slice_of_at_least(chosen_ns);
+                    let chosen = SchedAttr::read(None).unwrap().with_min_slice(chosen_ns);
                     assert!(chosen.write_all(None));
                 }
-                assert!(give_way(way));
+                assert!(lower_priority(way));
                 (before, slice())
             }
         };
-        for (way, _) in WAYS {
+        for (way, _) in CHANGES {
             let Some((before, after)) = in_plain_thread(looks(way, 0)) else { return };
             assert!(before.is_none_or(|slice| slice < SLICE_NS), "{before:?}");
             assert_eq!(after, before.map(|_| SLICE_NS));
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn what_its_user_has_chosen_stays() {
-        for (way, chosen) in WAYS {
+        for (way, chosen) in CHANGES {
             let looks = move || {
-                assert!(give_way(way));
-                for other in WAYS.map(|(other, _)| other) {
-                    assert!(!give_way(other));
+                assert!(lower_priority(way));
+                for other in CHANGES.map(|(other, _)| other) {
+                    assert!(!lower_priority(other));
                     assert_eq!(now(), chosen);
                 }
             };

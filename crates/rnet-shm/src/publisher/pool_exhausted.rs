@@ -3,14 +3,14 @@
 use rnet_core::{Error, MAX_CHUNKS_PER_CHANNEL};
 
 use super::Writer;
-use crate::pool::{Short, Wall, size_for};
-use crate::subscription::no_room;
+use crate::pool::{PoolExhausted, GrowthLimit, size_for};
+use crate::subscription::create_error;
 
 impl Writer {
     /// The error for a message of `len` bytes: which limit, and what to do.
     #[cold]
-    pub(super) fn no_chunk(&self, len: usize, short: Short) -> Error {
-        let Short { wall, for_history_bytes } = short;
+    pub(super) fn exhausted_error(&self, len: usize, exhausted: PoolExhausted) -> Error {
+        let PoolExhausted { growth_limit, for_history_bytes } = exhausted;
         let needed_bytes = for_history_bytes.unwrap_or(size_for(len));
         let (loaned, chunks) = (self.pool.loaned(), self.pool.len());
         let others = chunks - loaned;
@@ -22,8 +22,8 @@ impl Writer {
                 self.history
             )
         });
-        match (wall, history) {
-            (Wall::Limit, history) => {
+        match (growth_limit, history) {
+            (GrowthLimit::Limit, history) => {
                 let why = match history {
                     Some(history) => {
                         format!("{history}; raise the publisher's pool_limit_bytes, or keep fewer")
@@ -40,7 +40,7 @@ impl Writer {
                 };
                 Error::OutOfMemory { topic: self.topic.clone(), needed_bytes, limit_bytes, why }
             }
-            (Wall::TooMany, history) => Error::LimitReached {
+            (GrowthLimit::TooMany, history) => Error::LimitReached {
                 what: format!("large messages of {} in use at a time", self.topic),
                 limit: MAX_CHUNKS_PER_CHANNEL,
                 hint: match history {
@@ -48,8 +48,8 @@ impl Writer {
                     None => "return loans, or drop samples in the subscribers".to_owned(),
                 },
             },
-            (Wall::System(errno), history) => {
-                let mut error = no_room(&self.topic, &self.pool.next_path(), needed_bytes, errno);
+            (GrowthLimit::System(errno), history) => {
+                let mut error = create_error(&self.topic, &self.pool.next_path(), needed_bytes, errno);
                 let (Error::OutOfMemory { why: text, .. } | Error::LimitReached { hint: text, .. }) =
                     &mut error
                 else {
