@@ -14,7 +14,7 @@ export SOAK_SECONDS ?= 600
 
 # In the order of the run. Each of `check`, `test` and `test-slow` continues after a failure and shows all failures at
 # the end. CI_SLOW is what CI runs of SLOW: between hosts, in a browser, and the corpora of the fuzz targets.
-CHECKS := check-fmt check-clippy check-doc check-api check-deps check-circles check-tidy
+CHECKS := check-fmt check-clippy check-doc check-api check-deps check-cycles check-tidy
 TESTS := test-rust test-doc test-loom test-python test-demo test-examples
 CI_SLOW := test-net check-dashboard test-dashboard test-corpora
 SLOW := $(CI_SLOW) test-instructions test-full test-hostile test-random test-metrics test-foxglove site test-fuzz test-dist test-bench test-bench-python
@@ -172,8 +172,8 @@ check-api:
 check-deps:
 	@$(STEP) check-deps cargo xtask deps
 
-check-circles:
-	@$(STEP) check-circles cargo xtask circles
+check-cycles:
+	@$(STEP) check-cycles cargo xtask cycles
 
 check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy

@@ -56,7 +56,7 @@ for workspace in fuzz bench; do
 done
 if [ $rust = yes ]; then step check-clippy cargo clippy --workspace --all-targets -- -D warnings; fi
 step check-deps cargo xtask deps
-step check-circles cargo xtask circles
+step check-cycles cargo xtask cycles
 step check-tidy cargo xtask tidy
 if [ ${#packages[@]} -gt 0 ]; then
     mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)

@@ -61,7 +61,7 @@ impl<'a> Input<'a> {
 }
 
 /// Replaces a word of a file by one of the fuzzer's. The file keeps its length.
-pub fn spoil(file: &File, at: u64, input: &mut Input<'_>) {
+pub fn corrupt_word(file: &File, at: u64, input: &mut Input<'_>) {
     let mut word = [0; 8];
     if file.read_exact_at(&mut word, at).is_ok() {
         let word = input.word(u64::from_le_bytes(word));

@@ -18,7 +18,7 @@ const ROOT: &str = "/_rnet/call";
 /// Longer than a job that somebody makes up.
 const JOB: &[u8] = &[7; 100];
 
-struct Stage {
+struct Fixture {
     client: Client<[u8], [u8]>,
     /// The hostile ends, and the ids of the clients whose numbers they use.
     hostile: Vec<Publisher<[u8]>>,
@@ -37,13 +37,13 @@ fn client_of(topic: &str) -> Option<u64> {
     u64::from_str_radix(own.rsplit_once("/c")?.1, 16).ok().filter(|id| *id <= u32::MAX.into())
 }
 
-fn stage() -> Stage {
+fn fixture() -> Fixture {
     let base = std::env::var_os("RNET_FUZZ_DIR").expect("scripts/fuzz.sh names a directory");
     let dir = std::path::PathBuf::from(base).join(format!("calls-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let node =
         |name: &str| Node::builder(name).dir(&dir).state_dir(&dir).domain("fuzz").open().unwrap();
-    let (server, evil) = (node("server"), node("evil"));
+    let (server, hostile) = (node("server"), node("evil"));
     let service = server.service::<[u8], [u8]>("/s").at_once(2);
     let service = service.serve_stream(|request, replies| {
         // How many replies a request asks for.
@@ -68,7 +68,7 @@ fn stage() -> Stage {
     let command = server.command::<[u8]>("/c").fallback(b"stop").apply(|_| {}).unwrap();
     let client = server.client::<[u8], [u8]>("/s").unwrap();
     // Clients of the hostile node, to which answers go that were never asked for.
-    let (own, goals) = (evil.client("/s").unwrap(), evil.action_client("/a").unwrap());
+    let (own, goals) = (hostile.client("/s").unwrap(), hostile.action_client("/a").unwrap());
     let own: Client<[u8], [u8]> = own;
     own.call(b"\0", LIMIT).unwrap();
     client.call(b"\0", LIMIT).unwrap();
@@ -76,7 +76,7 @@ fn stage() -> Stage {
     goals.send(b"\0", rnet::CallOptions::new()).unwrap().result(LIMIT).unwrap();
     pusher.push(JOB).unwrap();
     pusher.wait_until_done(LIMIT).unwrap();
-    let driver = evil.drive::<[u8]>("/c").take(LIMIT).unwrap();
+    let driver = hostile.drive::<[u8]>("/c").take(LIMIT).unwrap();
     let mut domain = Domain::open(Some("fuzz"), Some(dir.clone()), None).unwrap();
     let snapshot = domain.snapshot().unwrap();
     let (mut hostile, mut clients) = (Vec::new(), Vec::new());
@@ -92,14 +92,14 @@ fn stage() -> Stage {
         if heard.qos.lane == Some(rnet::Lane::Urgent) || heard.topic == "/c" {
             options = options.urgent();
         }
-        let publisher = evil.publisher_with::<[u8]>(&heard.topic, options).unwrap();
+        let publisher = hostile.publisher_with::<[u8]>(&heard.topic, options).unwrap();
         publisher.wait_for_subscribers(1, LIMIT).unwrap();
         hostile.push(publisher);
     }
     assert!(hostile.len() > 8 && clients.len() > 1, "{} ends, {clients:?}", hostile.len());
     // They stay for good, as the answers that go to them.
     std::mem::forget((own, goals, driver));
-    Stage {
+    Fixture {
         client,
         hostile,
         clients,
@@ -107,18 +107,18 @@ fn stage() -> Stage {
         pusher,
         jobs,
         _served: served,
-        _nodes: [server, evil],
+        _nodes: [server, hostile],
     }
 }
 
-fn play(stage: &mut Stage, input: &mut Input<'_>) {
+fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
     for _ in 0..STEPS {
         let Some(step) = input.step() else { break };
-        let end = usize::from(step) % stage.hostile.len();
+        let end = usize::from(step) % fixture.hostile.len();
         // One that is there, or one that may be nobody.
         let client = match input.byte() {
             0..64 => input.word(1) & u64::from(u32::MAX),
-            at => stage.clients[usize::from(at) % stage.clients.len()],
+            at => fixture.clients[usize::from(at) % fixture.clients.len()],
         };
         let number = input.word(1) & u64::from(u32::MAX);
         let meta = match input.byte() % 8 {
@@ -127,19 +127,19 @@ fn play(stage: &mut Stage, input: &mut Input<'_>) {
         };
         let bytes: Vec<u8> = (0..input.byte() % 64).map(|_| input.byte()).collect();
         // Where there is no room it is lost: who sends too much harms himself.
-        let _ = stage.hostile[end].send_with(&bytes, meta);
+        let _ = fixture.hostile[end].send_with(&bytes, meta);
     }
     // Everybody else is served as before.
-    assert_eq!(&*stage.client.call(b"\0honest", LIMIT).unwrap(), b"\0honest");
-    let before = stage.jobs.load(Ordering::SeqCst);
-    stage.pusher.push(JOB).unwrap();
-    stage.pusher.wait_until_done(LIMIT).unwrap();
-    assert!(stage.jobs.load(Ordering::SeqCst) > before, "{:?}", stage.pusher.stats());
-    let _ = (stage.client.stats(), stage.command.status(), stage.command.stats());
+    assert_eq!(&*fixture.client.call(b"\0honest", LIMIT).unwrap(), b"\0honest");
+    let before = fixture.jobs.load(Ordering::SeqCst);
+    fixture.pusher.push(JOB).unwrap();
+    fixture.pusher.wait_until_done(LIMIT).unwrap();
+    assert!(fixture.jobs.load(Ordering::SeqCst) > before, "{:?}", fixture.pusher.stats());
+    let _ = (fixture.client.stats(), fixture.command.status(), fixture.command.stats());
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    static STAGE: OnceLock<Mutex<Stage>> = OnceLock::new();
-    let stage = STAGE.get_or_init(|| Mutex::new(stage()));
-    play(&mut stage.lock().unwrap_or_else(PoisonError::into_inner), &mut Input::new(bytes));
+    static FIXTURE: OnceLock<Mutex<Fixture>> = OnceLock::new();
+    let fixture = FIXTURE.get_or_init(|| Mutex::new(fixture()));
+    run_input(&mut fixture.lock().unwrap_or_else(PoisonError::into_inner), &mut Input::new(bytes));
 });

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use rnet_core::{KnownGap, LossCause, MIN_LOG_LEN_BYTES, Meta, PublisherQos};
-use rnet_fuzz::{Input, domain, node, open, publisher_meta, spoil, subscription_meta};
+use rnet_fuzz::{Input, domain, node, open, publisher_meta, corrupt_word, subscription_meta};
 use rnet_shm::bell::Bells;
 use rnet_shm::channel::{PublisherLocation, Reader};
 use rnet_shm::node::OwnNode;
@@ -19,22 +19,22 @@ use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile};
 /// Steps of one input: longer ones find nothing more and take longer.
 const STEPS: usize = 200;
 /// Samples held at a time.
-const HELD: usize = 8;
+const MAX_SAMPLES: usize = 8;
 
-struct Stage {
+struct Fixture {
     publisher: Arc<OwnNode>,
     reader: Arc<OwnNode>,
     folder: PathBuf,
 }
 
-static STAGE: OnceLock<Stage> = OnceLock::new();
+static FIXTURE: OnceLock<Fixture> = OnceLock::new();
 
-fn stage() -> &'static Stage {
-    STAGE.get_or_init(|| {
+fn fixture() -> &'static Fixture {
+    FIXTURE.get_or_init(|| {
         let dir = domain();
         let (publisher, reader) = (node(&dir, "p"), node(&dir, "s"));
         let folder = publisher.folder().to_owned();
-        Stage { publisher, reader, folder }
+        Fixture { publisher, reader, folder }
     })
 }
 
@@ -55,27 +55,27 @@ fn cut(file: &File, input: &mut Input<'_>) {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut input = Input::new(bytes);
-    let stage = stage();
+    let fixture = fixture();
     let qos = PublisherQos {
         log_len_bytes: MIN_LOG_LEN_BYTES,
         pool_limit_bytes: 1 << 20,
         ..PublisherQos::default()
     };
-    let path = stage.folder.join("p0");
-    let id = stage.publisher.incarnation() << 24;
+    let path = fixture.folder.join("p0");
+    let id = fixture.publisher.incarnation() << 24;
     let mut writer =
-        Writer::create(&stage.publisher, path.clone(), id, &publisher_meta(qos)).unwrap();
-    let own = stage.reader.folder().join("s0");
-    let own_id = stage.reader.incarnation() << 24;
-    let reader_node = stage.reader.clone();
+        Writer::create(&fixture.publisher, path.clone(), id, &publisher_meta(qos)).unwrap();
+    let own = fixture.reader.folder().join("s0");
+    let own_id = fixture.reader.incarnation() << 24;
+    let reader_node = fixture.reader.clone();
     let own_file =
         SubscriptionFile::create(reader_node, own.clone(), own_id, &subscription_meta()).unwrap();
     let own_file = Arc::new(own_file);
     let peer = PeerPublisher::open(&path, id).unwrap();
-    let bells: Arc<Bells> = stage.publisher.bells().clone();
+    let bells: Arc<Bells> = fixture.publisher.bells().clone();
     let location = PublisherLocation {
         node: "/p".to_owned(),
-        folder: stage.folder.clone(),
+        folder: fixture.folder.clone(),
         path: path.clone(),
         bells: bells.clone(),
     };
@@ -85,7 +85,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut reader = Reader::bind(&own_file, &peer, location, binding, keep_last).unwrap();
     let seen = PeerSubscription::open(&own, own_id).unwrap();
     let found = seen.binding_to(id).unwrap().unwrap();
-    writer.reader_table().admit(own_id, "/s", "/t", found, stage.reader.bells().clone()).unwrap();
+    writer.reader_table().admit(own_id, "/s", "/t", found, fixture.reader.bells().clone()).unwrap();
     let mut observer = Observer::open(path.clone(), id, true).unwrap();
     let file = open(&path);
     let mut held = Vec::new();
@@ -102,12 +102,12 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 let _ = writer.send_with(&vec![step; len], &meta, sent_ns);
                 let _ = writer.publish_gap(KnownGap { cause: LossCause::Restart, size: 1 }, None);
             }
-            2 => spoil(&file, CONTROL_AT as u64 + input.short() % 400 * 8, &mut input),
-            3 => spoil(&file, CONTROL_AT as u64 + u64::from(input.byte() % 48) * 8, &mut input),
-            4 => spoil(&file, 4096 + input.short() % 3000 * 8, &mut input),
+            2 => corrupt_word(&file, CONTROL_AT as u64 + input.short() % 400 * 8, &mut input),
+            3 => corrupt_word(&file, CONTROL_AT as u64 + u64::from(input.byte() % 48) * 8, &mut input),
+            4 => corrupt_word(&file, 4096 + input.short() % 3000 * 8, &mut input),
             5 => {
                 if let Some(chunk) = chunk(&path, u32::from(input.byte() % 4)) {
-                    spoil(&chunk, u64::from(input.byte() % 5) * 8, &mut input);
+                    corrupt_word(&chunk, u64::from(input.byte() % 5) * 8, &mut input);
                 }
             }
             6 if step & 0x80 != 0 => cut(&file, &mut input),
@@ -141,7 +141,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                     std::hint::black_box(sum);
                     if step & 0x40 != 0 {
                         held.push(message.into_payload());
-                        if held.len() > HELD {
+                        if held.len() > MAX_SAMPLES {
                             held.remove(0);
                         }
                     }

@@ -8,20 +8,20 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rnet_core::{Error, NodeName};
-use rnet_fuzz::{Input, domain, node, open, spoil};
+use rnet_fuzz::{Input, domain, node, open, corrupt_word};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::{OwnNode, ring_control};
 use rnet_shm::registry::Registry;
 
 const STEPS: usize = 40;
 
-struct Stage {
+struct Fixture {
     dir: DomainDir,
     own: Arc<OwnNode>,
     config: DomainConfig,
 }
 
-static STAGE: OnceLock<Stage> = OnceLock::new();
+static FIXTURE: OnceLock<Fixture> = OnceLock::new();
 
 /// A file name out of the input: some like a node's, some not.
 fn name(input: &mut Input<'_>) -> Vec<u8> {
@@ -37,7 +37,7 @@ fn name(input: &mut Input<'_>) -> Vec<u8> {
     }
 }
 
-fn litter(folder: &Path, input: &mut Input<'_>) {
+fn create_stray_files(folder: &Path, input: &mut Input<'_>) {
     let path = folder.join(OsStr::from_bytes(&name(input)));
     let content: Vec<u8> = (0..input.byte() % 80).map(|_| input.byte()).collect();
     // A link of an earlier step would be followed: out of the domain, to a file that is made there.
@@ -67,20 +67,20 @@ fn clear(folder: &Path, keep: &dyn Fn(&str) -> bool) {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut input = Input::new(bytes);
-    let stage = STAGE.get_or_init(|| {
+    let fixture = FIXTURE.get_or_init(|| {
         let dir = domain();
         let base = dir.path().parent().unwrap().to_owned();
         let config = DomainConfig { id: dir.id().clone(), base: Some(base), group: None };
-        Stage { own: node(&dir, "own"), dir, config }
+        Fixture { own: node(&dir, "own"), dir, config }
     });
-    let Stage { dir, own, config } = stage;
+    let Fixture { dir, own, config } = fixture;
     let liar = node(dir, "liar");
     let mut registry = Registry::new(dir.clone(), Some(own.incarnation()));
     for _ in 0..STEPS {
         let Some(step) = input.step() else { break };
         match step % 8 {
-            0 => litter(&dir.nodes(), &mut input),
-            1 => litter(&dir.names(), &mut input),
+            0 => create_stray_files(&dir.nodes(), &mut input),
+            1 => create_stray_files(&dir.names(), &mut input),
             // Header, list, and beyond.
             2 | 3 => {
                 let file = open(&liar.folder().join("node"));
@@ -88,8 +88,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                     file.set_len(input.short() * 8).unwrap();
                 }
                 let at = [0, 4096, 8192][input.byte() as usize % 3];
-                spoil(&file, at + u64::from(input.byte()) * 8, &mut input);
-                spoil(&file, 32 + u64::from(step & 0x10) / 2, &mut input);
+                corrupt_word(&file, at + u64::from(input.byte()) * 8, &mut input);
+                corrupt_word(&file, 32 + u64::from(step & 0x10) / 2, &mut input);
             }
             4 => {
                 let bytes: Vec<u8> = (0..input.byte()).map(|_| input.byte()).collect();

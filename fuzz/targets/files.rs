@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rnet_core::PublisherQos;
-use rnet_fuzz::{Input, domain, open, publisher_meta, spoil, subscription_meta};
+use rnet_fuzz::{Input, domain, open, publisher_meta, corrupt_word, subscription_meta};
 use rnet_shm::LAYOUT_VERSION;
 use rnet_shm::observe::Observer;
 use rnet_shm::publisher::PeerPublisher;
@@ -30,7 +30,7 @@ fn read_type(folder: &Path, input: &mut Input<'_>) {
         file.write_all_at(&word.to_le_bytes(), at as u64 * 8).unwrap();
     }
     for _ in 0..input.byte() % 4 {
-        spoil(&file, u64::from(input.byte() % 8) * 8, input);
+        corrupt_word(&file, u64::from(input.byte() % 8) * 8, input);
     }
     if input.byte() & 1 != 0 {
         file.set_len(input.short()).unwrap();
@@ -81,8 +81,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     file.write_all_at(&json, 4096).unwrap();
     for _ in 0..choice >> 5 {
         match input.byte() % 4 {
-            0 => spoil(&file, u64::from(input.byte() % 8) * 8, &mut input),
-            1 => spoil(&file, 256 + input.short() % 480 * 8, &mut input),
+            0 => corrupt_word(&file, u64::from(input.byte() % 8) * 8, &mut input),
+            1 => corrupt_word(&file, 256 + input.short() % 480 * 8, &mut input),
             2 => {
                 let at = 4096 + input.short() % json.len() as u64;
                 file.write_all_at(&[input.byte()], at).unwrap();

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_fuzz::Input;
 use rnet_ring::layout::LogControl;
-use rnet_ring::record::{Head, Kind, Tag};
-use rnet_ring::{Log, LogReader, LogWriter, Pull, Unbounded};
+use rnet_ring::record::{HeaderWord, RecordKind, RecordTag};
+use rnet_ring::{Log, LogReader, LogWriter, Pull, NoReliableReaders};
 
 /// Words of the ring.
 const RING: usize = 64;
@@ -29,7 +29,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             0 => {
                 let payload = vec![step; input.byte() as usize % max];
                 let len = payload.len() as u64;
-                let _ = writer.push(log, Kind::Inline, 1, &payload, len, &mut Unbounded);
+                let _ = writer.push(log, RecordKind::Inline, 1, &payload, len, &mut NoReliableReaders);
             }
             1 => {
                 let word = &words[input.byte() as usize % RING];
@@ -37,10 +37,10 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             }
             // A header that could be one.
             2 => {
-                let kind = [Kind::Inline, Kind::Chunk][input.byte() as usize % 2];
+                let kind = [RecordKind::Inline, RecordKind::Chunk][input.byte() as usize % 2];
                 let len = input.short() as u32;
-                let tag = Tag { kind, extended: input.byte() % 2 == 0 };
-                let head = Head { seq_lo: input.word(0) as u32, len, tag };
+                let tag = RecordTag { kind, extended: input.byte() % 2 == 0 };
+                let head = HeaderWord { seq_lo: input.word(0) as u32, len, tag };
                 words[input.byte() as usize % RING].store(head.to_word(), Ordering::Relaxed);
             }
             3 => {
@@ -58,7 +58,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             6 => {
                 let before = reader.position();
                 let record = match step & 8 {
-                    0 => reader.next_plain(&batch),
+                    0 => reader.next_fast(&batch),
                     _ => reader.next(&batch).unwrap_or(None),
                 };
                 assert!(reader.position() >= before, "the reader went backwards");

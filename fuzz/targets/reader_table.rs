@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rnet_core::{Durability, MIN_LOG_LEN_BYTES, OnFull, PublisherQos, Reliability};
-use rnet_fuzz::{Input, domain, node, open, publisher_meta, spoil, subscription_meta};
+use rnet_fuzz::{Input, domain, node, open, publisher_meta, corrupt_word, subscription_meta};
 use rnet_shm::node::OwnNode;
 use rnet_shm::publisher::Writer;
 use rnet_shm::subscription::{Binding, PeerBinding, PeerSubscription, SubscriptionFile};
@@ -15,18 +15,18 @@ const STEPS: usize = 150;
 /// Readers at a time.
 const READERS: u64 = 3;
 
-struct Stage {
+struct Fixture {
     publisher: Arc<OwnNode>,
     reader: Arc<OwnNode>,
 }
 
-static STAGE: OnceLock<Stage> = OnceLock::new();
+static FIXTURE: OnceLock<Fixture> = OnceLock::new();
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut input = Input::new(bytes);
-    let stage = STAGE.get_or_init(|| {
+    let fixture = FIXTURE.get_or_init(|| {
         let dir = domain();
-        Stage { publisher: node(&dir, "p"), reader: node(&dir, "s") }
+        Fixture { publisher: node(&dir, "p"), reader: node(&dir, "s") }
     });
     let choice = input.byte();
     let qos = PublisherQos {
@@ -44,14 +44,14 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         },
         ..PublisherQos::default()
     };
-    let path = stage.publisher.folder().join("p0");
-    let id = stage.publisher.incarnation() << 24;
-    let mut writer = Writer::create(&stage.publisher, path, id, &publisher_meta(qos)).unwrap();
+    let path = fixture.publisher.folder().join("p0");
+    let id = fixture.publisher.incarnation() << 24;
+    let mut writer = Writer::create(&fixture.publisher, path, id, &publisher_meta(qos)).unwrap();
     let readers: Vec<_> = (0..READERS)
         .map(|number| {
-            let path = stage.reader.folder().join(format!("s{number}"));
-            let sub = stage.reader.incarnation() << 24 | number;
-            let node = stage.reader.clone();
+            let path = fixture.reader.folder().join(format!("s{number}"));
+            let sub = fixture.reader.incarnation() << 24 | number;
+            let node = fixture.reader.clone();
             let own =
                 SubscriptionFile::create(node, path.clone(), sub, &subscription_meta()).unwrap();
             let binding = Binding { publisher: id, reliable: true, history: 3, bell: 0 };
@@ -83,8 +83,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 }
             }
             // The page that is bound, its last one; mostly where the words stand.
-            4 | 5 => spoil(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input),
-            6 => spoil(file, input.short() % (len.max(8) / 8) * 8, &mut input),
+            4 | 5 => corrupt_word(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input),
+            6 => corrupt_word(file, input.short() % (len.max(8) / 8) * 8, &mut input),
             7 => {
                 // What of it nobody has looked at again since, may be anything.
                 if let Ok(Some(mut bound)) = peer.binding_to(id) {
@@ -97,7 +97,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                             link: None,
                         };
                     }
-                    let bells = stage.reader.bells().clone();
+                    let bells = fixture.reader.bells().clone();
                     let _ = writer.reader_table().admit(*sub, "/s", "/t", bound, bells);
                 }
             }
@@ -117,7 +117,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for loan in loans {
         writer.drop_loan(loan);
     }
-    writer.reader_table().remove_dead_node(stage.reader.incarnation());
+    writer.reader_table().remove_dead_node(fixture.reader.incarnation());
     assert!(writer.reader_table().is_empty());
     // Nobody is left to hold the writer back, whatever the pages said.
     writer.send(b"on").expect("a writer without readers sends");

@@ -9,7 +9,7 @@ use rnet_fuzz::domain;
 use rnet_record::read::{ReadError, Recording, Select};
 
 /// A file of at most 1 KiB has room for fewer records than this.
-const MOST: usize = 1 << 10;
+const MAX_RECORDS: usize = 1 << 10;
 
 fn read(recording: Result<Recording, ReadError>) {
     let recording = match recording {
@@ -26,7 +26,7 @@ fn read(recording: Result<Recording, ReadError>) {
             Err(error) => assert!(!error.to_string().is_empty()),
         }
         // A chunk of zeros becomes small, and so do its messages; but they are read one by one.
-        if count >= 64 * MOST {
+        if count >= 64 * MAX_RECORDS {
             break;
         }
     }

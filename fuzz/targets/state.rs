@@ -25,7 +25,7 @@ const KEYS: [&str; 8] =
 const FEED_TOPIC: &str = "/_rnet/state/feed";
 const FEED: u64 = 7;
 
-struct Stage {
+struct Fixture {
     reply: Arc<Mutex<StateReply>>,
     feed: Publisher<StateChange>,
     remote: RemoteState,
@@ -35,7 +35,7 @@ struct Stage {
     round: i64,
     _services: [Service; 2],
     _home: Home,
-    _evil: Node,
+    _hostile: Node,
     _links: [Link; 2],
 }
 
@@ -75,7 +75,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn stage() -> Stage {
+fn fixture() -> Fixture {
     let base = std::env::var_os("RNET_FUZZ_DIR").expect("scripts/fuzz.sh names a directory");
     let base = Path::new(&base).join(format!("state-{}", std::process::id()));
     let node = |host: &str, name: &str| {
@@ -96,26 +96,26 @@ fn stage() -> Stage {
         Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap()
     };
     let links = [link(1, "evil"), link(2, "desk")];
-    let (evil, desk) = (node("evil", "evil").open().unwrap(), node("desk", "desk").open().unwrap());
+    let (hostile, desk) = (node("evil", "evil").open().unwrap(), node("desk", "desk").open().unwrap());
     let reply = Arc::new(Mutex::new(honest(1)));
     let serves = |end: &str| {
         let reply = reply.clone();
-        let service_of = evil.service::<StateAsk, StateReply>(&service("evil", end));
+        let service_of = hostile.service::<StateAsk, StateReply>(&service("evil", end));
         service_of.serve(move |_| Ok::<_, HandlerError>(lock(&reply).clone())).unwrap()
     };
     let services = [serves("read"), serves("write")];
     let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
-    let feed = evil.publisher_with::<StateChange>(FEED_TOPIC, options).unwrap();
+    let feed = hostile.publisher_with::<StateChange>(FEED_TOPIC, options).unwrap();
     let home = serve(&desk, "desk").unwrap();
     let remote = desk.state_of("evil").unwrap().with_timeout(Duration::from_secs(2));
     until("the home is found", || remote.get("/a").is_ok());
     let replica = remote.follow("/a").unwrap();
     feed.wait_for_subscribers(1, Some(LIMIT)).unwrap();
-    let asks = ["read", "write"].map(|end| evil.client(&service("desk", end)).unwrap());
+    let asks = ["read", "write"].map(|end| hostile.client(&service("desk", end)).unwrap());
     for ask in &asks {
         ask.call(&StateAsk::default(), Some(LIMIT)).unwrap();
     }
-    Stage {
+    Fixture {
         reply,
         feed,
         remote,
@@ -125,7 +125,7 @@ fn stage() -> Stage {
         round: 1,
         _services: services,
         _home: home,
-        _evil: evil,
+        _hostile: hostile,
         _links: links,
     }
 }
@@ -206,58 +206,58 @@ fn is_under(entry: &Entry) -> bool {
     entry.key == "/a" || entry.key.starts_with("/a/")
 }
 
-fn play(stage: &mut Stage, input: &mut Input<'_>) {
+fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
     for _ in 0..STEPS {
         let Some(step) = input.step() else { break };
         match step % 4 {
             0 => {
                 let told = reply(input);
-                *lock(&stage.reply) = told;
-                if let Ok(known) = stage.remote.entry("/a") {
+                *lock(&fixture.reply) = told;
+                if let Ok(known) = fixture.remote.entry("/a") {
                     assert!(known.value.is_none_or(|entry| entry.key == "/a"));
                 }
-                if let Ok(entries) = stage.remote.list("/a") {
+                if let Ok(entries) = fixture.remote.list("/a") {
                     assert!(entries.iter().all(is_under));
                 }
-                let _ = stage.remote.params();
-                let _ = (stage.remote.set("/a", 1), stage.remote.delete("/a"));
+                let _ = fixture.remote.params();
+                let _ = (fixture.remote.set("/a", 1), fixture.remote.delete("/a"));
             }
             1 => {
                 let entry = (input.byte() % 4 != 0).then(|| entry(input));
-                let seq = input.word(stage.round as u64);
+                let seq = input.word(fixture.round as u64);
                 let feed = if input.byte() % 4 == 0 { input.word(FEED) } else { FEED };
                 let change = StateChange { feed, seq, entry, skipped: optional(input) };
-                let _ = stage.feed.send(&change);
+                let _ = fixture.feed.send(&change);
             }
             _ => {
-                let client = &stage.asks[usize::from(step / 4 % 2)];
+                let client = &fixture.asks[usize::from(step / 4 % 2)];
                 client.call(&ask(input), Some(LIMIT)).unwrap();
             }
         }
-        assert!(stage.replica.list().value.iter().all(is_under));
-        while let Ok(Some(_)) = stage.replica.try_recv() {}
+        assert!(fixture.replica.list().value.iter().all(is_under));
+        while let Ok(Some(_)) = fixture.replica.try_recv() {}
     }
     // What an honest home tells from here on is heard, and its own keys are its own.
-    stage.round += 1;
-    let round = stage.round;
-    *lock(&stage.reply) = honest(round);
-    let remote = &stage.remote;
+    fixture.round += 1;
+    let round = fixture.round;
+    *lock(&fixture.reply) = honest(round);
+    let remote = &fixture.remote;
     until("the key is read", || {
         remote.get("/a").is_ok_and(|known| known.value == Some(Value::from(round)))
     });
     until("the replica has it", || {
         // A number that is missing makes it ask.
         let seq = round as u64 + 100;
-        let _ = stage.feed.send(&StateChange { feed: FEED, seq, ..StateChange::default() });
-        stage.replica.get("/a").is_ok_and(|known| known.value == Some(Value::from(round)))
+        let _ = fixture.feed.send(&StateChange { feed: FEED, seq, ..StateChange::default() });
+        fixture.replica.get("/a").is_ok_and(|known| known.value == Some(Value::from(round)))
     });
-    let state = stage.desk.state().unwrap();
+    let state = fixture.desk.state().unwrap();
     state.put("/own").change_type().set(round).unwrap();
     assert_eq!(state.get("/own").unwrap(), Some(Value::from(round)));
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    static STAGE: OnceLock<Mutex<Stage>> = OnceLock::new();
-    let stage = STAGE.get_or_init(|| Mutex::new(stage()));
-    play(&mut lock(stage), &mut Input::new(bytes));
+    static FIXTURE: OnceLock<Mutex<Fixture>> = OnceLock::new();
+    let fixture = FIXTURE.get_or_init(|| Mutex::new(fixture()));
+    run_input(&mut lock(fixture), &mut Input::new(bytes));
 });

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString};
-use rnet::schema::{DecodeLimits, Dynamic, Schema, walk};
+use rnet::schema::{DecodeLimits, Dynamic, Schema, validate};
 use rnet::{Error, Faults, MessageType, TypeDesc};
 
 use crate::buffer::Bytes;
@@ -249,7 +249,7 @@ fn decoded<'py>(
     let message = bytes.as_bytes();
     if message.len() > UNWALKED_LEN_BYTES {
         let limits = DecodeLimits::default();
-        if let Err(error) = py.detach(|| walk(schema, message, &limits)) {
+        if let Err(error) = py.detach(|| validate(schema, message, &limits)) {
             return Ok(Err(error.to_string()));
         }
     }

@@ -105,7 +105,7 @@ mod _rnet {
         module.add("Sample", crate::sample::class(py)?)?;
         module.add("BUILTIN_FILES", rnet::schema::builtin_files().collect::<Vec<_>>())?;
         module.add("MAX_SCHEMA_LEN_BYTES", rnet::schema::limits::MAX_SCHEMA_LEN_BYTES)?;
-        module.add("MAX_TRIES", rnet::limits::MAX_TRIES)?;
+        module.add("MAX_UPDATE_TRIES", rnet::limits::MAX_UPDATE_TRIES)?;
         module.add("ERROR_CODES", rnet::Error::CODES)?;
         module.add("LAYOUT_VERSION", rnet::LAYOUT_VERSION)?;
         module.add("VERSION", rnet::VERSION)

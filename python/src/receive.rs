@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use rnet::{
-    Behind, Error, Interrupter, LossCounts, MatchChanges, OwnedSample, PublisherStats,
+    Backlog, Error, Interrupter, LossCounts, MatchChanges, OwnedSample, PublisherStats,
     SampleStream, Subscription,
 };
 
@@ -248,8 +248,8 @@ impl SubscriberCore {
         in_any_mode!(self, inner => inner.stats())
     }
 
-    pub(crate) fn behind(&self) -> rnet::Result<Behind> {
-        let mut sum = Behind::default();
+    pub(crate) fn behind(&self) -> rnet::Result<Backlog> {
+        let mut sum = Backlog::default();
         self.stats()?.iter().for_each(|stats| sum.add(&stats.behind));
         Ok(sum)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use rnet::schema::{Compiled, Place, SchemaError, Sources};
+use rnet::schema::{CompiledProtos, SourceLocation, SchemaError, Sources};
 
 use crate::errors::{build_of, put};
 
@@ -16,7 +16,7 @@ pub(crate) fn raise(py: Python<'_>, error: &SchemaError) -> PyErr {
 
 fn build(py: Python<'_>, error: &SchemaError) -> PyResult<PyErr> {
     let fields = PyDict::new(py);
-    let put_place = |place: &Place| {
+    let put_place = |place: &SourceLocation| {
         put!(fields, file = &place.file);
         if place.line > 0 {
             put!(fields, line = place.line, column = place.column);
@@ -59,7 +59,7 @@ fn build(py: Python<'_>, error: &SchemaError) -> PyResult<PyErr> {
 
 fn bytes_of<'py>(
     py: Python<'py>,
-    compile: impl FnOnce() -> Result<Compiled, SchemaError> + Send,
+    compile: impl FnOnce() -> Result<CompiledProtos, SchemaError> + Send,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let set = py.detach(|| compile().map(|compiled| compiled.descriptor_set()));
     Ok(PyBytes::new(py, &set.map_err(|error| raise(py, &error))?))
@@ -106,5 +106,5 @@ pub(crate) fn read_descriptor_set<'py>(
     py: Python<'py>,
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
-    bytes_of(py, || Compiled::from_descriptor_set(bytes))
+    bytes_of(py, || CompiledProtos::from_descriptor_set(bytes))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rnet::{Behind, LossCounts};
+use rnet::{Backlog, LossCounts};
 
 use crate::callback::Callback;
 use crate::codec::{Codec, Copied};
@@ -55,8 +55,8 @@ fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyD
     Ok(dict)
 }
 
-fn behind_tuple(py: Python<'_>, behind: &Behind) -> PyResult<Py<PyAny>> {
-    make(py, "Behind", (behind.messages, behind.age_ns as f64 * 1e-9))
+fn behind_tuple(py: Python<'_>, behind: &Backlog) -> PyResult<Py<PyAny>> {
+    make(py, "Backlog", (behind.messages, behind.age_ns as f64 * 1e-9))
 }
 
 impl Subscriber {
@@ -424,7 +424,7 @@ impl Subscriber {
         loss_dict(py, &py.detach(|| self.core.lost()).or_raise(py)?)
     }
 
-    /// Unread messages of all publishers, and the age of the oldest: a Behind.
+    /// Unread messages of all publishers, and the age of the oldest: a Backlog.
     #[getter]
     fn behind(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         behind_tuple(py, &py.detach(|| self.core.behind()).or_raise(py)?)

@@ -29,7 +29,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
         if claims.is_empty() {
             findings.push(Finding::new(place.clone(), "the row names no test"));
         }
-        let unheld = claims.into_iter().filter(|claim| !holds(claim, &texts));
+        let unheld = claims.into_iter().filter(|claim| !names_existing_tests(claim, &texts));
         findings.extend(unheld.map(|claim| {
             Finding::new(place.clone(), format!("there is no test `{claim}` (path::name)"))
         }));
@@ -42,7 +42,7 @@ fn is_row(line: &str) -> bool {
     line.starts_with('|') && !line.starts_with("|---") && !line.ends_with("| shown by |")
 }
 
-fn holds(claim: &str, texts: &HashMap<&str, &str>) -> bool {
+fn names_existing_tests(claim: &str, texts: &HashMap<&str, &str>) -> bool {
     let Some((path, name)) = claim.rsplit_once("::") else { return false };
     let Some(text) = texts.get(path) else { return false };
     ["fn ", "def ", "class ", "libfuzzer_sys::"].iter().any(|word| {

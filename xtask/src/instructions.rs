@@ -67,7 +67,7 @@ fn perform(root: &Path, task: &Task) -> Outcome {
         }
         _ => format!("valgrind --version: {error}"),
     })?;
-    let was = kept(root);
+    let was = read_baseline(root);
     if let (Task::Check, Err(error)) = (task, &was) {
         return Err(format!("{BASELINE}: {error}; `cargo xtask instructions --accept` writes it"));
     }
@@ -102,7 +102,7 @@ fn perform(root: &Path, task: &Task) -> Outcome {
 }
 
 /// The kept counts.
-fn kept(root: &Path) -> Result<Baseline, String> {
+fn read_baseline(root: &Path) -> Result<Baseline, String> {
     let text = std::fs::read_to_string(root.join(BASELINE)).map_err(|e| e.to_string())?;
     baseline::parse(&text)
 }

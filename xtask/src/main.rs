@@ -1,7 +1,7 @@
 //! Checks of this repository that a compiler cannot make.
 //!
 //! `cargo xtask deps` holds the crates to the map of the design: who may depend on whom.
-//! `cargo xtask circles` holds the files of a crate to circles of imports of at most three.
+//! `cargo xtask cycles` holds the files of a crate to cycles of imports of at most three.
 //! `cargo xtask tidy` holds the files to the habits of the project: sizes, links, sleeps, safety.
 //! `cargo xtask message-path` prints a hash of the message path's sources, which the report of the comparison contains.
 //! `cargo xtask api` holds the public API of `rnet` to its listing.
@@ -13,7 +13,7 @@
 //! `instructions`, and nowhere else. A check that looked at nothing fails.
 
 mod api;
-mod circles;
+mod cycles;
 mod claims;
 mod constants;
 mod deps;
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
     let outcome = match task {
         "deps" if rest.is_empty() => Some(run_deps(root)),
-        "circles" if rest.is_empty() => Some(source_files(root).and_then(|f| circles::check(&f))),
+        "cycles" if rest.is_empty() => Some(source_files(root).and_then(|f| cycles::check(&f))),
         "tidy" if rest.is_empty() => Some(run_tidy(root)),
         "api" => api::run(root, rest),
         "instructions" => instructions::run(root, rest),
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     };
     let Some(outcome) = outcome else {
         eprintln!(
-            "usage: cargo xtask deps|circles|tidy|lines|message-path|api [--write]|instructions [--accept | --annotate CASE]"
+            "usage: cargo xtask deps|cycles|tidy|lines|message-path|api [--write]|instructions [--accept | --annotate CASE]"
         );
         return ExitCode::from(2);
     };

@@ -1,6 +1,6 @@
 //! Words and names that [LANGUAGE.md] replaces: each may occur as often as `xtask/words.tsv` says, and never more.
 //!
-//! A line of the table is `left<TAB>word<TAB>instead`, and more words that contain it and are good after another tab
+//! A line of the table is `limit<TAB>word<TAB>instead`, and more words that contain it and are good after another tab
 //! each. A limit that is higher than the count is a finding, too: so the table only shrinks.
 
 use crate::{Finding, SourceFile};
@@ -11,7 +11,7 @@ const EXTENSIONS: &[&str] = &["rs", "py", "pyi", "ts", "html", "md", "sh", "toml
 
 /// One line of the table.
 struct Word<'a> {
-    left: usize,
+    limit: usize,
     text: &'a str,
     instead: &'a str,
     good: Vec<&'a str>,
@@ -26,21 +26,21 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
         files.iter().filter(|f| is_checked(&f.path)).filter_map(SourceFile::text).collect();
     let lines = (1..).zip(table.lines()).filter(|(_, line)| !line.starts_with('#'));
     lines
-        .filter_map(|(n, line)| Some(Finding::new(format!("{TABLE}:{n}"), judge(line, &texts)?)))
+        .filter_map(|(n, line)| Some(Finding::new(format!("{TABLE}:{n}"), check_word(line, &texts)?)))
         .collect()
 }
 
-fn judge(line: &str, texts: &[&str]) -> Option<String> {
-    let Some(Word { left, text, instead, good }) = parse(line) else {
-        return Some("is not left<TAB>word<TAB>instead".into());
+fn check_word(line: &str, texts: &[&str]) -> Option<String> {
+    let Some(Word { limit, text, instead, good }) = parse(line) else {
+        return Some("is not limit<TAB>word<TAB>instead".into());
     };
     let all: usize = texts.iter().map(|t| count(t, text)).sum();
     let allowed: usize =
         good.iter().map(|good| texts.iter().map(|t| count(t, good)).sum::<usize>()).sum();
     let found = all - allowed.min(all);
-    let more = || format!("`{text}` occurs {found} times, {left} are left: use {instead}");
-    let fewer = || format!("`{text}` occurs {found} times: lower its limit from {left}");
-    match found.cmp(&left) {
+    let more = || format!("`{text}` occurs {found} times, {limit} are left: use {instead}");
+    let fewer = || format!("`{text}` occurs {found} times: lower its limit from {limit}");
+    match found.cmp(&limit) {
         std::cmp::Ordering::Greater => Some(more()),
         std::cmp::Ordering::Less => Some(fewer()),
         std::cmp::Ordering::Equal => None,
@@ -49,8 +49,8 @@ fn judge(line: &str, texts: &[&str]) -> Option<String> {
 
 fn parse(line: &str) -> Option<Word<'_>> {
     let mut columns = line.split('\t');
-    let (left, text, instead) = (columns.next()?, columns.next()?, columns.next()?);
-    Some(Word { left: left.parse().ok()?, text, instead, good: columns.collect() })
+    let (limit, text, instead) = (columns.next()?, columns.next()?, columns.next()?);
+    Some(Word { limit: limit.parse().ok()?, text, instead, good: columns.collect() })
 }
 
 /// Sources and pages, without results of the comparison and this table's own module.

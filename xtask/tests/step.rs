@@ -8,7 +8,7 @@ use std::process::Command;
 struct Tree(PathBuf);
 
 /// How a step ended, and what it printed.
-struct Ended {
+struct StepOutcome {
     code: Option<i32>,
     text: String,
 }
@@ -30,11 +30,11 @@ impl Tree {
     }
 
     /// Runs a step called `tests`, as CI does or as people do, that prints `output`.
-    fn step(&self, in_ci: bool, output: &str) -> Ended {
+    fn step(&self, in_ci: bool, output: &str) -> StepOutcome {
         self.run(in_ci, &["--tests", "tests", "printf", "%s", output])
     }
 
-    fn run(&self, in_ci: bool, args: &[&str]) -> Ended {
+    fn run(&self, in_ci: bool, args: &[&str]) -> StepOutcome {
         // Not the copy itself: while another test's child has it open for writing, the kernel does not run it.
         let mut command = Command::new("bash");
         command.arg(self.0.join("scripts/step.sh")).args(args).env_remove("NOT_RUN_FAILS");
@@ -43,7 +43,7 @@ impl Tree {
         }
         let output = command.output().expect("bash is there");
         let text = String::from_utf8(output.stdout).expect("it prints text");
-        Ended { code: output.status.code(), text }
+        StepOutcome { code: output.status.code(), text }
     }
 }
 

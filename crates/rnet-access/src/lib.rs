@@ -84,7 +84,7 @@ pub fn check(address: SocketAddr, token: Option<&str>, tls: Option<&Tls>) -> Res
 }
 
 /// Compares in a time that does not depend on where `given` differs, so that nobody finds the token letter by letter.
-pub fn is_same(given: &str, token: &str) -> bool {
+pub fn tokens_match(given: &str, token: &str) -> bool {
     let (given, token) = (given.as_bytes(), token.as_bytes());
     let mut differs = given.len() ^ token.len();
     for (at, byte) in token.iter().enumerate() {
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn tokens_are_compared_as_a_whole() {
-        assert!(is_same("abc", "abc"));
+        assert!(tokens_match("abc", "abc"));
         for given in ["", "ab", "abcd", "abd", "ABC", "abc\0"] {
-            assert!(!is_same(given, "abc"), "{given:?}");
+            assert!(!tokens_match(given, "abc"), "{given:?}");
         }
     }
 }

@@ -17,7 +17,7 @@ const MESSAGE_ONEOF: i32 = 8;
 const ENUM_VALUE: i32 = 2;
 
 /// Gives each element of a file a place, as prost-build demands; rnet-schema keeps those with a comment only.
-pub(crate) fn complete(file: &mut FileDescriptorProto) {
+pub(crate) fn add_locations(file: &mut FileDescriptorProto) {
     let mut paths = BTreeSet::new();
     for (i, message) in (0..).zip(&file.message_type) {
         message_paths(&[FILE_MESSAGE, i], message, &mut paths);
@@ -51,18 +51,18 @@ fn enum_paths(own: &[i32], enumeration: &EnumDescriptorProto, paths: &mut BTreeS
 }
 
 /// Makes all comments of a file safe.
-pub(crate) fn tame(file: &mut FileDescriptorProto) {
+pub(crate) fn sanitize(file: &mut FileDescriptorProto) {
     for location in file.source_code_info.iter_mut().flat_map(|info| &mut info.location) {
         location.leading_detached_comments.clear();
         let comments = [&mut location.leading_comments, &mut location.trailing_comments];
         for text in comments.into_iter().flatten() {
-            *text = tamed(text);
+            *text = sanitized(text);
         }
     }
 }
 
 /// One comment: each line begins with a blank, as `///` likes it.
-fn tamed(comment: &str) -> String {
+fn sanitized(comment: &str) -> String {
     let mut lines = Vec::new();
     let mut open: Option<String> = None;
     for line in comment.trim().lines() {
@@ -123,28 +123,28 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::tamed;
+    use super::sanitized;
 
     #[test]
     fn a_comment_stays_as_it_is() {
-        assert_eq!(tamed(" Angle.\n Unit: rad\n"), " Angle.\n Unit: rad\n");
-        assert_eq!(tamed("*\n * Angle.\n * - a\n "), " \n Angle.\n - a\n");
+        assert_eq!(sanitized(" Angle.\n Unit: rad\n"), " Angle.\n Unit: rad\n");
+        assert_eq!(sanitized("*\n * Angle.\n * - a\n "), " \n Angle.\n - a\n");
     }
 
     #[test]
     fn nothing_becomes_code() {
         let indented = " Use it so:\n\n     let x = panic!();\n\tpanic!()\n -     panic!()\n";
         let text = " Use it so:\n \n let x = panic!();\n panic!()\n - panic!()\n";
-        assert_eq!(tamed(indented), text);
+        assert_eq!(sanitized(indented), text);
     }
 
     #[test]
     fn code_blocks_are_text() {
-        assert_eq!(tamed("```rust\n  panic!()\n```\nEnd"), " ```text\n   panic!()\n ```\n End\n");
-        assert_eq!(tamed("~~~~\n~~~\n"), " ~~~~text\n ~~~\n ~~~~\n");
-        assert_eq!(tamed("```\nopen"), " ```text\n open\n ```\n");
-        assert_eq!(tamed("- ```\n  panic!()\n  ```"), " - \\```\n panic!()\n ```text\n ```\n");
-        assert_eq!(tamed(">```rust\n> panic!()"), " >\\```rust\n > panic!()\n");
-        assert_eq!(tamed("```a``` is b"), " ```a``` is b\n");
+        assert_eq!(sanitized("```rust\n  panic!()\n```\nEnd"), " ```text\n   panic!()\n ```\n End\n");
+        assert_eq!(sanitized("~~~~\n~~~\n"), " ~~~~text\n ~~~\n ~~~~\n");
+        assert_eq!(sanitized("```\nopen"), " ```text\n open\n ```\n");
+        assert_eq!(sanitized("- ```\n  panic!()\n  ```"), " - \\```\n panic!()\n ```text\n ```\n");
+        assert_eq!(sanitized(">```rust\n> panic!()"), " >\\```rust\n > panic!()\n");
+        assert_eq!(sanitized("```a``` is b"), " ```a``` is b\n");
     }
 }

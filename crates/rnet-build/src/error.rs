@@ -27,7 +27,7 @@ pub enum BuildError {
     #[error(
         "{what} is defined by {first} and by {second}; if they are the same file, add the include directory to which all imports are relative"
     )]
-    Twice {
+    Duplicate {
         /// The file or type.
         what: String,
         /// One file.

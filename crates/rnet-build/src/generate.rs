@@ -86,11 +86,11 @@ pub(crate) fn user_code(
     messages: &[MessageCode],
 ) -> Result<String, BuildError> {
     let packages = prost_code(set, &BUILTIN_PACKAGES)?;
-    let mut root = Tree::default();
+    let mut root = PackageTree::default();
     for (module, code) in packages {
         let tree = module
             .parts()
-            .fold(&mut root, |tree, part| tree.inside.entry(part.to_owned()).or_default());
+            .fold(&mut root, |tree, part| tree.children.entry(part.to_owned()).or_default());
         tree.code = code;
         let own = messages
             .iter()
@@ -137,8 +137,8 @@ fn prost_code(
     }
     // All files, also those without code: whether a type is recursive, or may be `Copy`, is seen from what it holds.
     let requests = set.file.iter().cloned().map(|mut file| {
-        comments::tame(&mut file);
-        comments::complete(&mut file);
+        comments::sanitize(&mut file);
+        comments::add_locations(&mut file);
         (Module::from_protobuf_package_name(file.package()), file)
     });
     let packages = config
@@ -163,15 +163,15 @@ fn impl_code(message: &MessageCode) -> String {
 
 /// Packages in each other.
 #[derive(Default)]
-struct Tree {
+struct PackageTree {
     code: String,
-    inside: BTreeMap<String, Tree>,
+    children: BTreeMap<String, PackageTree>,
 }
 
-impl Tree {
+impl PackageTree {
     fn write(&self, out: &mut String) {
         out.push_str(&self.code);
-        for (name, tree) in &self.inside {
+        for (name, tree) in &self.children {
             out.push_str(&format!("pub mod {name} {{\n"));
             tree.write(out);
             out.push_str("}\n");

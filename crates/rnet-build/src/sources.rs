@@ -4,7 +4,7 @@ use crate::error::BuildError;
 use crate::names::BUILTIN_PACKAGES;
 use prost::Message;
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
-use rnet_schema::{Compiled, Schema, SchemaError};
+use rnet_schema::{CompiledProtos, Schema, SchemaError};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub(crate) fn read(files: &[PathBuf], includes: &[PathBuf]) -> Result<Sources, B
             add(&mut set, file, path)?;
         }
     }
-    no_type_twice(&set)?;
+    check_duplicate_types(&set)?;
     Ok(Sources { set, read })
 }
 
@@ -55,7 +55,7 @@ fn folders(files: &[PathBuf], includes: &[PathBuf]) -> Vec<PathBuf> {
     folders
 }
 
-fn decode(compiled: &Compiled) -> Result<FileDescriptorSet, SchemaError> {
+fn decode(compiled: &CompiledProtos) -> Result<FileDescriptorSet, SchemaError> {
     FileDescriptorSet::decode(&*compiled.descriptor_set())
         .map_err(|error| SchemaError::Malformed { offset: 0, why: error.to_string() })
 }
@@ -68,7 +68,7 @@ fn add(
 ) -> Result<(), BuildError> {
     match set.file.iter().find(|known| known.name() == file.name()) {
         Some(known) if *known == file => Ok(()),
-        Some(_) => Err(BuildError::Twice {
+        Some(_) => Err(BuildError::Duplicate {
             what: format!("import {:?}", file.name()),
             first: "an earlier file".into(),
             second: format!("another one, compiled with {}", root.display()),
@@ -163,7 +163,7 @@ pub(crate) fn join(scope: &str, name: &str) -> String {
     if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") }
 }
 
-fn no_type_twice(set: &FileDescriptorSet) -> Result<(), BuildError> {
+fn check_duplicate_types(set: &FileDescriptorSet) -> Result<(), BuildError> {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for file in &set.file {
         let messages = file.message_type.iter().map(DescriptorProto::name);
@@ -172,7 +172,7 @@ fn no_type_twice(set: &FileDescriptorSet) -> Result<(), BuildError> {
             let full = join(file.package(), name);
             if let Some(first) = seen.insert(full.clone(), file.name()) {
                 let (first, second) = (first.to_owned(), file.name().to_owned());
-                return Err(BuildError::Twice { what: full, first, second });
+                return Err(BuildError::Duplicate { what: full, first, second });
             }
         }
     }

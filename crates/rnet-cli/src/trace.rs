@@ -190,7 +190,7 @@ fn take(subscriber: &mut Subscriber<[u8]>, records: &mut Vec<Traced>) -> Outcome
 
 /// A record, if it is a sound one; they come from other processes.
 fn read(sample: &Sample<'_, [u8]>) -> Option<Traced> {
-    let record = TraceRecord::from_bytes(sample).filter(TraceRecord::is_sound)?;
+    let record = TraceRecord::from_bytes(sample).filter(TraceRecord::is_consistent)?;
     let topic = traced_topic(sample.topic())?.to_owned();
     let traced = Traced { topic, node: sample.node().to_owned(), record, clock: Uncertain::NONE };
     Some(match sample.origin() {

@@ -10,7 +10,7 @@ use strsim::osa_distance;
 
 /// Where something stands in a file. Line and column count from 1, the column in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file.
     pub file: Arc<Path>,
     /// The line.
@@ -19,14 +19,14 @@ pub struct Place {
     pub column: usize,
 }
 
-impl Place {
+impl SourceLocation {
     /// Where `span` begins in `text`.
-    pub fn of(file: &Arc<Path>, text: &str, span: &Range<usize>) -> Place {
+    pub fn of(file: &Arc<Path>, text: &str, span: &Range<usize>) -> SourceLocation {
         // The parser may point into a character.
         let start = (0..=span.start.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
         let before = &text[..start.unwrap_or(0)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Place {
+        SourceLocation {
             file: file.clone(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
@@ -34,7 +34,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file.display(), self.line, self.column)
     }
@@ -52,13 +52,13 @@ pub enum ConfigError {
         /// Who named it; `None` for the one in the working directory.
         named_by: Option<&'static str>,
         /// What is wrong.
-        why: FileFault,
+        why: FileError,
     },
     /// The file is no TOML.
     #[error("{place}: {what}")]
     Syntax {
         /// Where.
-        place: Place,
+        place: SourceLocation,
         /// What the parser says.
         what: String,
     },
@@ -66,7 +66,7 @@ pub enum ConfigError {
     #[error("{place}: {key}: unknown key; expected {expected}{}", meant(hint))]
     UnknownKey {
         /// Where.
-        place: Place,
+        place: SourceLocation,
         /// The key, with the tables in which it stands.
         key: String,
         /// The keys that there are.
@@ -78,7 +78,7 @@ pub enum ConfigError {
     #[error("{place}: {key} is missing; expected {expected}")]
     Missing {
         /// Where the table stands that lacks it.
-        place: Place,
+        place: SourceLocation,
         /// The key.
         key: String,
         /// What it would be.
@@ -113,19 +113,19 @@ impl ConfigError {
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FileFault {
+pub enum FileError {
     /// The system says so.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
     /// A directory, a device or a pipe.
     #[error("is not a file")]
-    NoFile,
+    NotAFile,
     /// It is too long.
     #[error("has more than {0} bytes")]
     TooLong(u64),
     /// It is no text.
     #[error("line {line} is not UTF-8")]
-    NoText {
+    NotUtf8 {
         /// The line, from 1.
         line: usize,
     },
@@ -140,7 +140,7 @@ fn meant(hint: &Option<&'static str>) -> String {
 }
 
 /// The word that was meant by one that there is not.
-pub fn near(word: &str, words: &[&'static str]) -> Option<&'static str> {
+pub fn closest(word: &str, words: &[&'static str]) -> Option<&'static str> {
     // Longer than any of ours, and the distance takes time by its length.
     if word.len() > 32 {
         return None;

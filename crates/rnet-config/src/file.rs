@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Result;
-use crate::error::{ConfigError, FileFault};
+use crate::error::{ConfigError, FileError};
 
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "robot.toml";
@@ -43,7 +43,7 @@ pub fn path(
 pub fn find(flag: Option<&Path>, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<File>> {
     let (path, named_by) = path(flag, env);
     match text(&path) {
-        Err(FileFault::Io(error)) if named_by.is_none() && error.kind() == ErrorKind::NotFound => {
+        Err(FileError::Io(error)) if named_by.is_none() && error.kind() == ErrorKind::NotFound => {
             Ok(None)
         }
         Ok(text) => Ok(Some(File { path: Arc::from(path), text })),
@@ -55,19 +55,19 @@ pub fn find(flag: Option<&Path>, env: &dyn Fn(&str) -> Option<OsString>) -> Resu
 ///
 /// # Errors
 /// It is none, cannot be read, has more than a MiB, or is not UTF-8.
-pub fn text(path: &Path) -> std::result::Result<String, FileFault> {
+pub fn text(path: &Path) -> std::result::Result<String, FileError> {
     // Looked at before it is opened: to open a pipe is to wait for its writer.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(FileFault::NoFile);
+        return Err(FileError::NotAFile);
     }
     let mut bytes = Vec::new();
     // The length that a file says may not be what it has.
     std::fs::File::open(path)?.take(MAX_LEN_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_LEN_BYTES {
-        return Err(FileFault::TooLong(MAX_LEN_BYTES));
+        return Err(FileError::TooLong(MAX_LEN_BYTES));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        FileFault::NoText { line: valid.iter().filter(|byte| **byte == b'\n').count() + 1 }
+        FileError::NotUtf8 { line: valid.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })
 }

@@ -9,9 +9,9 @@ mod file;
 mod host;
 mod table;
 
-pub use error::{ConfigError, FileFault, Place, near, one_of};
+pub use error::{ConfigError, FileError, SourceLocation, closest, one_of};
 pub use file::{DEFAULT_FILE, File, find, path, text};
-pub use host::{this_host, why_no_host};
+pub use host::{this_host, invalid_host_reason};
 pub use table::{Entry, FILE_KEYS, Reader, Table};
 
 /// What is wrong, or what was read.

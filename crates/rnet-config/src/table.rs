@@ -9,8 +9,8 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{ConfigError, Place, near, one_of};
-use crate::{Result, why_no_host};
+use crate::error::{ConfigError, SourceLocation, closest, one_of};
+use crate::{Result, invalid_host_reason};
 
 /// The tables that `robot.toml` has, of whoever reads them.
 pub const FILE_KEYS: [&str; 5] = ["network", "include", "var", "node", "blackbox"];
@@ -37,7 +37,7 @@ impl<'t> Reader<'t> {
             let key = text.get(span.clone()).filter(|_| error.message() == DUPLICATE);
             let key = key.map_or_else(String::new, |key| format!(" {}", shown(key)));
             let what = format!("{}{key}", error.message());
-            ConfigError::Syntax { place: Place::of(path, text, &span), what }
+            ConfigError::Syntax { place: SourceLocation::of(path, text, &span), what }
         })?;
         Ok(Reader { text, path, file })
     }
@@ -47,8 +47,8 @@ impl<'t> Reader<'t> {
         Table { reader: self, name: String::new(), at: 0..0, entries: self.file.get_ref() }
     }
 
-    fn place(&self, span: Range<usize>) -> Place {
-        Place::of(self.path, self.text, &span)
+    fn place(&self, span: Range<usize>) -> SourceLocation {
+        SourceLocation::of(self.path, self.text, &span)
     }
 }
 
@@ -76,7 +76,7 @@ impl<'t> Table<'t> {
     }
 
     /// Where it stands.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> SourceLocation {
         self.reader.place(self.at.clone())
     }
 
@@ -92,7 +92,7 @@ impl<'t> Table<'t> {
             place: self.reader.place(key.span()),
             key: self.key(&shown(key.get_ref())),
             expected: one_of(known),
-            hint: near(key.get_ref(), known),
+            hint: closest(key.get_ref(), known),
         })
     }
 
@@ -106,7 +106,7 @@ impl<'t> Table<'t> {
     ///
     /// # Errors
     /// Those of `read`.
-    pub fn opt<T>(
+    pub fn optional<T>(
         &self,
         key: &str,
         read: impl FnOnce(&Entry<'t>) -> Result<T>,
@@ -118,7 +118,7 @@ impl<'t> Table<'t> {
     ///
     /// # Errors
     /// It is missing, and what it would be.
-    pub fn need(&self, key: &str, expected: &str) -> Result<Entry<'t>> {
+    pub fn require(&self, key: &str, expected: &str) -> Result<Entry<'t>> {
         self.get(key).ok_or_else(|| ConfigError::Missing {
             place: self.place(),
             key: self.key(key),
@@ -139,7 +139,7 @@ impl<'t> Table<'t> {
 
 impl<'t> Entry<'t> {
     /// Where it stands.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> SourceLocation {
         self.reader.place(self.value.span())
     }
 
@@ -186,16 +186,16 @@ impl<'t> Entry<'t> {
     ///
     /// # Errors
     /// It is none of them, and which was meant.
-    pub fn word<T: FromStr>(&self, words: &[&'static str]) -> Result<T> {
+    pub fn keyword<T: FromStr>(&self, words: &[&'static str]) -> Result<T> {
         let text = self.text(&one_of(words))?;
-        text.parse().map_err(|_| self.wrong_with(one_of(words), near(text, words)))
+        text.parse().map_err(|_| self.wrong_with(one_of(words), closest(text, words)))
     }
 
     /// `true` or `false`.
     ///
     /// # Errors
     /// It is neither.
-    pub fn truth(&self) -> Result<bool> {
+    pub fn boolean(&self) -> Result<bool> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong("true or false"))
     }
 
@@ -205,14 +205,14 @@ impl<'t> Entry<'t> {
     /// It is none.
     pub fn host(&self) -> Result<String> {
         let text = self.text("a host name")?;
-        match why_no_host(text) {
+        match invalid_host_reason(text) {
             Some(expected) => Err(self.wrong(expected)),
             None => Ok(text.to_owned()),
         }
     }
 
     /// A whole number that is not negative.
-    pub fn whole(&self) -> Option<u64> {
+    pub fn unsigned(&self) -> Option<u64> {
         match self.value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
@@ -241,7 +241,7 @@ impl<'t> Entry<'t> {
     /// # Errors
     /// It is none.
     pub fn count(&self) -> Result<NonZeroU32> {
-        let number = self.whole().and_then(|number| u32::try_from(number).ok());
+        let number = self.unsigned().and_then(|number| u32::try_from(number).ok());
         number
             .and_then(NonZeroU32::new)
             .ok_or_else(|| self.wrong(format!("a whole number, 1 to {}", u32::MAX)))

@@ -93,22 +93,22 @@ impl std::fmt::Display for LossCounts {
 /// Backlog of a reader: messages that were sent and that it has not read yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Behind {
+pub struct Backlog {
     /// Number of unread messages. Messages already dropped from the log count until the reader detects the loss.
     pub messages: u64,
     /// How long ago the oldest of them that is still there was sent, in ns.
     pub age_ns: u64,
 }
 
-impl Behind {
+impl Backlog {
     /// Combines the backlogs of several publishers: the sum, and the age of the oldest.
-    pub fn add(&mut self, other: &Behind) {
+    pub fn add(&mut self, other: &Backlog) {
         self.messages = self.messages.saturating_add(other.messages);
         self.age_ns = self.age_ns.max(other.age_ns);
     }
 }
 
-impl std::fmt::Display for Behind {
+impl std::fmt::Display for Backlog {
     /// `3 messages behind, the oldest 120 ms old`, or `0 messages behind`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.messages {
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn behind_of_several_is_the_sum_and_the_oldest() {
-        let mut a = Behind { messages: 2, age_ns: 3_500_000 };
-        a.add(&Behind { messages: 5, age_ns: 1_000_000 });
-        assert_eq!(a, Behind { messages: 7, age_ns: 3_500_000 });
+        let mut a = Backlog { messages: 2, age_ns: 3_500_000 };
+        a.add(&Backlog { messages: 5, age_ns: 1_000_000 });
+        assert_eq!(a, Backlog { messages: 7, age_ns: 3_500_000 });
         assert_eq!(a.to_string(), "7 messages behind, the oldest 3 ms old");
-        assert_eq!(Behind::default().to_string(), "0 messages behind");
+        assert_eq!(Backlog::default().to_string(), "0 messages behind");
     }
 }

@@ -5,7 +5,7 @@
 //! they are not written in Rust.
 
 mod call;
-mod make;
+mod constructors;
 mod text;
 
 use crate::types::TypeMismatch;
@@ -383,7 +383,7 @@ impl Error {
     /// The topic that the error is about.
     pub fn topic(&self) -> Option<&str> {
         match self {
-            _ if self.is_of_a_file() => None,
+            _ if self.names_a_file() => None,
             Self::MessageTooLarge { topic, .. }
             | Self::IncompatibleType { topic, .. }
             | Self::IncompatibleQos { topic, .. }
@@ -413,7 +413,7 @@ impl Error {
     /// incompatible, or the node whose name is invalid or taken.
     pub fn node(&self) -> Option<&str> {
         match self {
-            _ if self.is_of_a_file() => None,
+            _ if self.names_a_file() => None,
             Self::IncompatibleType { publisher_node: node, .. }
             | Self::IncompatibleQos { publisher_node: node, .. }
             | Self::Full { reader_node: node, .. }
@@ -433,7 +433,7 @@ impl Error {
     }
 
     /// Whether it is `Corrupt` of the state or another file: then it names a path where others name a node.
-    fn is_of_a_file(&self) -> bool {
+    fn names_a_file(&self) -> bool {
         matches!(self, Self::Corrupt { topic, publisher_node, .. }
             if !topic.starts_with('/') || !publisher_node.starts_with('/'))
     }

@@ -10,7 +10,7 @@
 pub const HIST_BUCKETS: usize = 416;
 
 const SUB_BITS: u32 = 3;
-const SUB: usize = 1 << SUB_BITS;
+const SUB_BUCKETS: usize = 1 << SUB_BITS;
 
 /// The bucket of a time in nanoseconds; always below [`HIST_BUCKETS`].
 ///
@@ -21,22 +21,22 @@ const SUB: usize = 1 << SUB_BITS;
 /// ```
 #[inline]
 pub const fn bucket_of(ns: u64) -> usize {
-    if ns < SUB as u64 {
+    if ns < SUB_BUCKETS as u64 {
         return ns as usize;
     }
     let shift = ns.ilog2() - SUB_BITS;
-    let index = (shift as usize + 1) * SUB + ((ns >> shift) as usize & (SUB - 1));
+    let index = (shift as usize + 1) * SUB_BUCKETS + ((ns >> shift) as usize & (SUB_BUCKETS - 1));
     if index < HIST_BUCKETS { index } else { HIST_BUCKETS - 1 }
 }
 
 /// The smallest time of bucket `index`, in nanoseconds. An index past the end reads as the last bucket.
 pub const fn bucket_low(index: usize) -> u64 {
     let index = if index < HIST_BUCKETS { index } else { HIST_BUCKETS - 1 };
-    if index < SUB {
+    if index < SUB_BUCKETS {
         return index as u64;
     }
-    let shift = index / SUB - 1;
-    ((SUB + index % SUB) as u64) << shift
+    let shift = index / SUB_BUCKETS - 1;
+    ((SUB_BUCKETS + index % SUB_BUCKETS) as u64) << shift
 }
 
 /// The largest time of bucket `index`, in nanoseconds, itself included; [`u64::MAX`] for the last one.

@@ -14,7 +14,7 @@ pub const MAX_NODE_NAME_LEN_BYTES: usize = 200;
 pub const MAX_HOST_LEN_BYTES: usize = 64;
 
 /// Endpoints of other hosts that one proxy can represent.
-pub const MAX_ENDS_PER_PROXY: u32 = 1 << 16;
+pub const MAX_ENDPOINTS_PER_PROXY: u32 = 1 << 16;
 
 /// Longest domain id, in bytes.
 pub const MAX_DOMAIN_LEN_BYTES: usize = 32;
@@ -23,7 +23,7 @@ pub const MAX_DOMAIN_LEN_BYTES: usize = 32;
 pub const MAX_NODES_PER_DOMAIN: usize = 1024;
 
 /// Of these places the last, which only nodes of tools get: in a full domain `rnet topic pub` and `rnet state set` work.
-pub const NODES_KEPT_FOR_TOOLS: usize = 16;
+pub const RESERVED_TOOL_NODES: usize = 16;
 
 /// Different topic names in one domain at the same time.
 pub const MAX_TOPICS_PER_DOMAIN: usize = 4096;
@@ -44,7 +44,7 @@ pub const MIN_PERIOD: std::time::Duration = std::time::Duration::from_millis(1);
 pub const MAX_OBSERVERS_PER_DOMAIN: usize = 64;
 
 /// Publishers that one observer may follow.
-pub const MAX_FOLLOWED_PER_OBSERVER: usize = 8192;
+pub const MAX_PUBLISHERS_PER_OBSERVER: usize = 8192;
 
 /// Samples that one reader may hold (pin) at the same time.
 pub const MAX_PINS_PER_READER: usize = 64;
@@ -115,7 +115,7 @@ pub const MAX_TRANSACTION_KEYS: usize = 1024;
 
 /// How often a change that is computed from the present value is tried before it is given up: each time
 /// another writer was faster.
-pub const MAX_TRIES: usize = 10_000;
+pub const MAX_UPDATE_TRIES: usize = 10_000;
 
 /// Deepest nesting of lists and JSON in a value of the state.
 pub const MAX_VALUE_DEPTH: usize = 64;

@@ -25,7 +25,7 @@ pub const fn fnv1a_64(bytes: &[u8]) -> u64 {
     hash
 }
 
-fn bad(what: &'static str, name: &str, why: String) -> Error {
+fn bad_name(what: &'static str, name: &str, why: String) -> Error {
     // A hostile name may be megabytes long; an error message is for people.
     const SHOWN_CHARS: usize = 300;
     let name = match name.char_indices().nth(SHOWN_CHARS) {
@@ -38,7 +38,7 @@ fn bad(what: &'static str, name: &str, why: String) -> Error {
 /// Checks the ROS rules and returns the absolute form.
 pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) -> Result<Box<str>> {
     if name.is_empty() {
-        return Err(bad(what, name, "it is empty".to_owned()));
+        return Err(bad_name(what, name, "it is empty".to_owned()));
     }
     let absolute = name.starts_with('/');
     let len_bytes = name.len() + usize::from(!absolute);
@@ -46,7 +46,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
         let why = format!(
             "it is {len_bytes} bytes long with its leading '/'; at most {max_len_bytes} are allowed"
         );
-        return Err(bad(what, name, why));
+        return Err(bad_name(what, name, why));
     }
     let mut at_token_start = true;
     for (index, c) in name.chars().enumerate() {
@@ -54,7 +54,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
         match c {
             '/' if index == 0 => {}
             '/' if at_token_start => {
-                return Err(bad(
+                return Err(bad_name(
                     what,
                     name,
                     format!("the part before the '/' at character {at} is empty"),
@@ -62,7 +62,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
             }
             '/' => at_token_start = true,
             '0'..='9' if at_token_start => {
-                return Err(bad(
+                return Err(bad_name(
                     what,
                     name,
                     format!(
@@ -72,7 +72,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
             }
             'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => at_token_start = false,
             _ => {
-                return Err(bad(
+                return Err(bad_name(
                     what,
                     name,
                     format!(
@@ -84,7 +84,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
     }
     if at_token_start {
         let why = if name == "/" { "it has no part after the '/'" } else { "it ends with '/'" };
-        return Err(bad(what, name, why.to_owned()));
+        return Err(bad_name(what, name, why.to_owned()));
     }
     Ok(if absolute { name.into() } else { format!("/{name}").into() })
 }
@@ -109,24 +109,24 @@ pub fn key_name(name: &str) -> Result<Cow<'_, str>> {
             let fine = if at == 0 {
                 byte == b'/'
             } else {
-                is_of_key(byte) || (byte == b'/' && before != b'/')
+                is_key_byte(byte) || (byte == b'/' && before != b'/')
             };
             before = byte;
             fine
         });
         all && before != b'/'
     };
-    if plain { Ok(Cow::Borrowed(name)) } else { key_name_slowly(name) }
+    if plain { Ok(Cow::Borrowed(name)) } else { key_name_slow_path(name) }
 }
 
-fn is_of_key(byte: u8) -> bool {
+fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'@')
 }
 
 /// A name without its leading `/`, or one that is wrong.
 #[cold]
-fn key_name_slowly(name: &str) -> Result<Cow<'_, str>> {
-    let refuse = |why: String| Err(bad("key", name, why));
+fn key_name_slow_path(name: &str) -> Result<Cow<'_, str>> {
+    let refuse = |why: String| Err(bad_name("key", name, why));
     if name.is_empty() {
         return refuse("it is empty".to_owned());
     }
@@ -143,7 +143,7 @@ fn key_name_slowly(name: &str) -> Result<Cow<'_, str>> {
         if c == '/' && before == '/' {
             return refuse(format!("the part before the '/' at character {at} is empty"));
         }
-        if c != '/' && !u8::try_from(c).is_ok_and(is_of_key) {
+        if c != '/' && !u8::try_from(c).is_ok_and(is_key_byte) {
             return refuse(format!(
                 "{c:?} at character {at} is not allowed: use letters a-z A-Z, digits, '_', '-', '.', ':', '@' and '/'"
             ));
@@ -285,11 +285,11 @@ impl NodeName {
     /// [`Error::BadName`] if no node has this file stem (a stray file in the domain's directory).
     pub fn from_file_stem(stem: &str) -> Result<Self> {
         if stem.contains('/') {
-            return Err(bad("node", stem, "a file stem holds no '/'".to_owned()));
+            return Err(bad_name("node", stem, "a file stem holds no '/'".to_owned()));
         }
         // The leading '/' is put here so that a stem that starts with '.' fails as an empty part.
         Self::new(&format!("/{}", stem.replace('.', "/"))).map_err(|error| match error {
-            Error::BadName { what, why, .. } => bad(what, stem, why),
+            Error::BadName { what, why, .. } => bad_name(what, stem, why),
             other => other,
         })
     }
@@ -315,7 +315,7 @@ impl DomainId {
     /// [`Error::BadName`] with the reason and the position.
     pub fn new(id: &str) -> Result<Self> {
         if id.is_empty() {
-            return Err(bad("domain", id, "it is empty".to_owned()));
+            return Err(bad_name("domain", id, "it is empty".to_owned()));
         }
         if let Some((index, c)) =
             id.chars().enumerate().find(|(_, c)| !(c.is_ascii_alphanumeric() || *c == '_'))
@@ -324,14 +324,14 @@ impl DomainId {
                 "{c:?} at character {} is not allowed: use letters a-z A-Z, digits and '_'",
                 index + 1
             );
-            return Err(bad("domain", id, why));
+            return Err(bad_name("domain", id, why));
         }
         if id.len() > MAX_DOMAIN_LEN_BYTES {
             let why = format!(
                 "it is {} bytes long; at most {MAX_DOMAIN_LEN_BYTES} are allowed",
                 id.len()
             );
-            return Err(bad("domain", id, why));
+            return Err(bad_name("domain", id, why));
         }
         Ok(Self(id.into()))
     }

@@ -64,7 +64,7 @@ impl NamePattern {
     pub fn matches(&self, name: &str) -> bool {
         let (pattern, name): (Vec<&str>, Vec<&str>) =
             (self.0.split('/').skip(1).collect(), name.split('/').skip(1).collect());
-        is_like(&pattern, &name)
+        matches_parts(&pattern, &name)
     }
 }
 
@@ -79,7 +79,7 @@ fn is_star(part: &str) -> bool {
 }
 
 /// Compares parts of names. Of several `**` only the last one ever has to take more, so this is no search.
-fn is_like(pattern: &[&str], name: &[&str]) -> bool {
+fn matches_parts(pattern: &[&str], name: &[&str]) -> bool {
     let (mut p, mut n) = (0, 0);
     // The last `**`, and how many parts of the name were behind it.
     let mut last: Option<(usize, usize)> = None;

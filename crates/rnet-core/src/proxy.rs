@@ -10,7 +10,7 @@ use crate::name::NodeName;
 
 /// The remote endpoint that a proxy represents: its host, its node and its endpoint id there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "UncheckedProxy")]
 pub struct Proxy {
     host: String,
     node: String,
@@ -19,7 +19,7 @@ pub struct Proxy {
 
 /// As it stands in the description of an endpoint, not checked.
 #[derive(Deserialize)]
-struct Written {
+struct UncheckedProxy {
     host: String,
     node: String,
     endpoint: u64,
@@ -58,10 +58,10 @@ impl Proxy {
     }
 }
 
-impl TryFrom<Written> for Proxy {
+impl TryFrom<UncheckedProxy> for Proxy {
     type Error = Error;
 
-    fn try_from(written: Written) -> Result<Proxy> {
+    fn try_from(written: UncheckedProxy) -> Result<Proxy> {
         Proxy::new(&written.host, &written.node, written.endpoint)
     }
 }

@@ -176,7 +176,7 @@ impl Default for PublisherQos {
     }
 }
 
-fn bad(why: String) -> Error {
+fn bad_qos(why: String) -> Error {
     Error::BadQos { topic: String::new(), why }
 }
 
@@ -184,7 +184,7 @@ fn bad(why: String) -> Error {
 fn check_period(what: &str, period: Option<Duration>) -> Result<()> {
     match period {
         Some(period) if period < MIN_PERIOD => {
-            Err(bad(format!("{what} is {period:?}; it must be {MIN_PERIOD:?} or more")))
+            Err(bad_qos(format!("{what} is {period:?}; it must be {MIN_PERIOD:?} or more")))
         }
         _ => Ok(()),
     }
@@ -222,7 +222,7 @@ impl PublisherQos {
         let kept = self.history().saturating_mul(MAX_INLINE_LEN_BYTES as u64 + 16);
         let needed = kept.saturating_add(kept / 15).saturating_add(2 * MIN_LOG_LEN_BYTES);
         if needed > MAX_LOG_LEN_BYTES {
-            return Err(bad(format!(
+            return Err(bad_qos(format!(
                 "transient_local keeps {} messages, which may need {needed} bytes of log; the limit is {MAX_LOG_LEN_BYTES}: keep \
                  fewer",
                 self.history()
@@ -238,31 +238,31 @@ impl PublisherQos {
     pub fn validate(&self) -> Result<()> {
         let log = self.log_len_bytes;
         if !(MIN_LOG_LEN_BYTES..=MAX_LOG_LEN_BYTES).contains(&log) || !log.is_power_of_two() {
-            return Err(bad(format!(
+            return Err(bad_qos(format!(
                 "log_len_bytes is {log}; it must be a power of two from {MIN_LOG_LEN_BYTES} to {MAX_LOG_LEN_BYTES}"
             )));
         }
         if !(1..=MAX_CHUNKS_PER_CHANNEL as u64).contains(&u64::from(self.large_depth)) {
-            return Err(bad(format!(
+            return Err(bad_qos(format!(
                 "large_depth is {}; it must be 1 to {MAX_CHUNKS_PER_CHANNEL}",
                 self.large_depth
             )));
         }
         if let Durability::TransientLocal { depth: 0 } = self.durability {
-            return Err(bad("transient_local with depth 0 keeps nothing: set a depth of 1 or more, or use volatile".into()));
+            return Err(bad_qos("transient_local with depth 0 keeps nothing: set a depth of 1 or more, or use volatile".into()));
         }
         self.log_len_for_history()?;
         check_period("deadline", self.deadline)?;
         check_period("the liveliness lease", self.liveliness.lease())?;
         if self.lifespan.is_some_and(|lifespan| lifespan.is_zero()) {
-            return Err(bad(
+            return Err(bad_qos(
                 "with a lifespan of 0 nothing is ever delivered: make it longer, or leave it out"
                     .into(),
             ));
         }
         match self.on_full {
             OnFull::Detach { stall } if stall.is_zero() => {
-                Err(bad("on_full detach with a stall of 0 detaches every reader: set how long a reader may make no progress".into()))
+                Err(bad_qos("on_full detach with a stall of 0 detaches every reader: set how long a reader may make no progress".into()))
             }
             _ => Ok(()),
         }
@@ -297,7 +297,7 @@ impl SubscriberQos {
     /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is allowed.
     pub fn validate(&self) -> Result<()> {
         if self.history == History::KeepLast(0) {
-            return Err(bad("with keep_last 0 nothing is ever received: set 1 or more".into()));
+            return Err(bad_qos("with keep_last 0 nothing is ever received: set 1 or more".into()));
         }
         check_period("deadline", self.deadline)?;
         check_period("the liveliness lease", self.liveliness.lease())

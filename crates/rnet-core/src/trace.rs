@@ -153,7 +153,7 @@ impl TraceRecord {
     }
 
     /// Whether its times are in the order in which they must have been; a record may be hostile.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_consistent(&self) -> bool {
         let woken_ns = if self.woken_ns == 0 { self.sent_ns } else { self.woken_ns };
         let times = [self.sent_ns, woken_ns, self.began_ns, self.ended_ns, self.written_ns];
         self.sent_ns > 0
@@ -199,15 +199,15 @@ mod tests {
             written_ns: 6,
             ..TraceRecord::default()
         };
-        assert!(record.is_sound());
-        assert!(TraceRecord { woken_ns: 0, ..record }.is_sound());
+        assert!(record.is_consistent());
+        assert!(TraceRecord { woken_ns: 0, ..record }.is_consistent());
         for wrong in [
             TraceRecord { sent_ns: 9, ..record },
             TraceRecord { taken_ns: 0, ..record },
             TraceRecord { ended_ns: 3, ..record },
             TraceRecord::default(),
         ] {
-            assert!(!wrong.is_sound(), "{wrong:?}");
+            assert!(!wrong.is_consistent(), "{wrong:?}");
         }
     }
 }

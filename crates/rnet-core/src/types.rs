@@ -315,7 +315,7 @@ impl PlainType {
 /// Where in the type, and what is wrong there.
 type Fault = (String, String);
 
-fn place(path: &str) -> String {
+fn location(path: &str) -> String {
     if path.is_empty() { "the type itself".to_owned() } else { format!("field `{path}`") }
 }
 
@@ -338,7 +338,7 @@ fn check_struct(
     depth: usize,
     fields_left: &mut usize,
 ) -> std::result::Result<(), Fault> {
-    let fault = |why: String| Err((place(path), why));
+    let fault = |why: String| Err((location(path), why));
     if let Err(why) = check_name(&plain.name) {
         return fault(format!("type name: {why}"));
     }
@@ -365,9 +365,9 @@ fn check_struct(
     }
     for field in &plain.fields {
         let at = compat::join(path, &field.name);
-        let fault = |why: String| Err((place(&at), why));
+        let fault = |why: String| Err((location(&at), why));
         if let Err(why) = check_name(&field.name) {
-            return Err((place(path), format!("field name: {why}")));
+            return Err((location(path), format!("field name: {why}")));
         }
         if field.name.contains('.') {
             return fault("'.' is not allowed in a field name".to_owned());
@@ -388,16 +388,16 @@ fn check_struct(
             ));
         }
     }
-    check_apart(plain, path)
+    check_overlaps(plain, path)
 }
 
 /// No two fields share a byte or a name.
-fn check_apart(plain: &PlainType, path: &str) -> std::result::Result<(), Fault> {
+fn check_overlaps(plain: &PlainType, path: &str) -> std::result::Result<(), Fault> {
     let mut by_offset: Vec<&Field> = plain.fields.iter().collect();
     by_offset.sort_by_key(|field| field.offset);
     for pair in by_offset.windows(2) {
         if pair[0].offset + pair[0].ty.size() > pair[1].offset {
-            let at = place(&compat::join(path, &pair[1].name));
+            let at = location(&compat::join(path, &pair[1].name));
             return Err((at, format!("it overlaps field `{}`", pair[0].name)));
         }
     }
@@ -405,7 +405,7 @@ fn check_apart(plain: &PlainType, path: &str) -> std::result::Result<(), Fault> 
     by_name.sort_unstable();
     match by_name.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => {
-            Err((place(&compat::join(path, pair[0])), "two fields have this name".to_owned()))
+            Err((location(&compat::join(path, pair[0])), "two fields have this name".to_owned()))
         }
         None => Ok(()),
     }
@@ -419,7 +419,7 @@ fn check_type(
 ) -> std::result::Result<(), Fault> {
     if depth > MAX_TYPE_DEPTH {
         return Err((
-            place(path),
+            location(path),
             format!("structs and arrays are nested more than {MAX_TYPE_DEPTH} deep"),
         ));
     }
@@ -443,8 +443,8 @@ enum Nested {
 
 impl<'de> Deserialize<'de> for FieldType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Form;
-        impl<'de> Visitor<'de> for Form {
+        struct FieldTypeVisitor;
+        impl<'de> Visitor<'de> for FieldTypeVisitor {
             type Value = FieldType;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -469,7 +469,7 @@ impl<'de> Deserialize<'de> for FieldType {
                 })
             }
         }
-        deserializer.deserialize_any(Form)
+        deserializer.deserialize_any(FieldTypeVisitor)
     }
 }
 

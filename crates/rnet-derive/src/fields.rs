@@ -13,11 +13,11 @@ pub(crate) fn name_of(member: &Member) -> String {
 
 /// Refuses types that people try and that can never work, with what to write instead. Everything else is left to the trait
 /// bound on `PlainField`, which decides.
-pub(crate) fn refuse_known_bad(ty: &Type) -> Result<()> {
+pub(crate) fn reject_unsupported_type(ty: &Type) -> Result<()> {
     let why = match ty {
-        Type::Array(array) => return refuse_known_bad(&array.elem),
-        Type::Group(group) => return refuse_known_bad(&group.elem),
-        Type::Paren(paren) => return refuse_known_bad(&paren.elem),
+        Type::Array(array) => return reject_unsupported_type(&array.elem),
+        Type::Group(group) => return reject_unsupported_type(&group.elem),
+        Type::Paren(paren) => return reject_unsupported_type(&paren.elem),
         Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) => {
             "an address is meaningless in another process: store the value itself"
         }

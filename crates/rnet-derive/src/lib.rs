@@ -93,7 +93,7 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let (krate, name) = (&attrs.krate, &attrs.name);
 
     for field in fields {
-        fields::refuse_known_bad(&field.ty)?;
+        fields::reject_unsupported_type(&field.ty)?;
     }
     let types: Vec<&Type> = fields.iter().map(|field| &field.ty).collect();
     let members: Vec<Member> = fields.members().collect();

@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rnet_access::is_same;
+use rnet_access::tokens_match;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
 
@@ -74,7 +74,7 @@ impl Door {
                 text(header::AUTHORIZATION.as_str()).and_then(|said| said.strip_prefix("Bearer "));
             let query = request.uri().query().unwrap_or_default();
             let asked = query.split('&').find_map(|pair| pair.strip_prefix("token="));
-            if ![shown, asked].into_iter().flatten().any(|shown| is_same(shown, token)) {
+            if ![shown, asked].into_iter().flatten().any(|shown| tokens_match(shown, token)) {
                 let why =
                     "the token is missing or wrong: use ws://HOST:PORT/?token=TOKEN".to_owned();
                 return Err((StatusCode::UNAUTHORIZED, why));

@@ -86,7 +86,7 @@ impl Shape {
             encoding: PROTOBUF.into(),
             schema_name: schema.name().to_owned(),
             schema_encoding: PROTOBUF.into(),
-            schema: BASE64.encode(schema.descriptor_set_for_others()),
+            schema: BASE64.encode(schema.descriptor_set_with_json_names()),
             form,
         }
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rnet::NodeName;
-use rnet_config::{ConfigError, Entry, FILE_KEYS, Place, Reader, Table, this_host, why_no_host};
+use rnet_config::{ConfigError, Entry, FILE_KEYS, SourceLocation, Reader, Table, this_host, invalid_host_reason};
 
 use self::blackbox::BlackBox;
 use self::names::Names;
@@ -101,7 +101,7 @@ impl Plan {
 /// A node, and where it stands.
 struct Found {
     node: Node,
-    place: Place,
+    place: SourceLocation,
     after: Vec<(NodeName, String)>,
 }
 
@@ -115,7 +115,7 @@ struct Loading {
     hosts: BTreeSet<String>,
     is_whole: bool,
     /// What `[blackbox]` says, and where it stands.
-    blackbox: Option<(BlackBox, Place)>,
+    blackbox: Option<(BlackBox, SourceLocation)>,
     read: Vec<(PathBuf, String)>,
     way: Vec<PathBuf>,
 }
@@ -132,7 +132,7 @@ pub fn load(path: &Path, choices: &Choices) -> Result<Plan> {
     };
     let file = path.canonicalize().map_err(unread)?;
     let host = choices.host.clone().filter(|host| !host.is_empty());
-    if let Some(expected) = host.as_deref().and_then(why_no_host) {
+    if let Some(expected) = host.as_deref().and_then(invalid_host_reason) {
         let found = format!("{:?}", host.unwrap_or_default());
         return Err(ConfigError::value("--host, RNET_HOST", expected, found).into());
     }
@@ -160,7 +160,7 @@ pub fn load(path: &Path, choices: &Choices) -> Result<Plan> {
 
 /// The node of the black box, unless the file has none or one of its own.
 fn black_box(
-    said: Option<(BlackBox, Place)>,
+    said: Option<(BlackBox, SourceLocation)>,
     nodes: &[Node],
     file: &Path,
     output: &Path,
@@ -233,7 +233,7 @@ impl Loading {
         entry.each(|entry| {
             let include = entry.table("a table [[include]]")?;
             include.check_keys(&INCLUDE_KEYS)?;
-            let file = include.need("file", "the path of a file")?;
+            let file = include.require("file", "the path of a file")?;
             let name = self.vars.filled(&file, file.text("the path of a file")?)?;
             let is_chosen = self.is_chosen(&include)?;
             self.is_whole &= is_chosen;
@@ -285,10 +285,10 @@ impl Loading {
 
     /// Whether `host` and `when` of a table choose it.
     fn is_chosen(&mut self, table: &Table<'_>) -> rnet_config::Result<bool> {
-        let host = table.opt("host", Entry::host)?;
+        let host = table.optional("host", Entry::host)?;
         self.hosts.extend(host.clone());
         let when =
-            table.opt("when", |when| self.vars.hold(&when.table("a table of variables")?))?;
+            table.optional("when", |when| self.vars.hold(&when.table("a table of variables")?))?;
         Ok(host.is_none_or(|host| host == self.host) && when.unwrap_or(true))
     }
 }
@@ -302,7 +302,7 @@ fn mistake(entry: &Entry<'_>) -> impl Fn(String, String) -> ConfigError + use<> 
 /// The name that the file gives this host.
 fn network_host(file: &Table<'_>) -> rnet_config::Result<Option<String>> {
     let network = file.get("network").and_then(|entry| entry.table("").ok());
-    Ok(network.map(|network| network.opt("host", Entry::host)).transpose()?.flatten())
+    Ok(network.map(|network| network.optional("host", Entry::host)).transpose()?.flatten())
 }
 
 /// Who names in `after` what is not started here.

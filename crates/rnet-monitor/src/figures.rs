@@ -9,7 +9,7 @@ use rnet::inspect::{
 };
 use rnet::msgs::link_status::{Cause, Direction, Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, duration_to_ns};
-use rnet::{Behind, Lane, LossCounts, quantile};
+use rnet::{Backlog, Lane, LossCounts, quantile};
 use rnet_launch::{Record, RunFolder};
 use serde::Serialize;
 
@@ -206,7 +206,7 @@ pub struct TopicRow {
     /// Passed over by the subscribers' choice, in the interval.
     pub skipped_in_interval: u64,
     /// Of the subscription that is furthest behind.
-    pub behind: Behind,
+    pub behind: Backlog,
     /// Shared memory of its publishers: logs and pools.
     pub memory_bytes: u64,
 }
@@ -223,7 +223,7 @@ pub struct End {
     /// Messages that it lost, so far; of a publisher, those that it knows to be missing.
     pub lost: LossCounts,
     /// What a subscription has not taken yet, of all publishers.
-    pub behind: Behind,
+    pub behind: Backlog,
 }
 
 /// From the publisher's send to the subscriber's receive.
@@ -341,7 +341,7 @@ impl Between<'_> {
         let subscriptions = || self.now.snapshot.subscriptions.iter().filter(|s| s.topic == topic);
         let mut lost = LossCounts::default();
         let (mut lost_in_interval, mut missed_in_interval, mut skipped_in_interval) = (0, 0, 0);
-        let (mut behind, mut counts) = (Behind::default(), Vec::new());
+        let (mut behind, mut counts) = (Backlog::default(), Vec::new());
         for s in subscriptions() {
             let before = self.subscription_before(s.id);
             let grown = |of: fn(&ChannelInfo) -> u64| {
@@ -389,12 +389,12 @@ impl Between<'_> {
             qos: qos::of_publisher(&p.qos),
             rate_hz: self.sent_hz(p),
             lost: p.known_lost,
-            behind: Behind::default(),
+            behind: Backlog::default(),
         }
     }
 
     fn subscriber(&self, s: &SubscriptionInfo) -> End {
-        let mut behind = Behind::default();
+        let mut behind = Backlog::default();
         s.channels.iter().for_each(|c| behind.add(&c.behind));
         End {
             node: s.node.clone(),

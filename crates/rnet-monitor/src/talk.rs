@@ -6,7 +6,7 @@ mod services;
 use std::collections::BTreeSet;
 
 use rnet::inspect::{ChannelInfo, Pair, Snapshot, is_internal};
-use rnet::{Behind, Lane, Reliability};
+use rnet::{Backlog, Lane, Reliability};
 
 use crate::commands;
 use crate::findings::Findings;
@@ -360,7 +360,7 @@ pub fn two_nodes(
             (0, ..) => {
                 findings.note("match", format!("{heard}, but {b} has not sent anything yet"))
             }
-            (_, 0, Behind { messages: 0, .. }) => findings.note(
+            (_, 0, Backlog { messages: 0, .. }) => findings.note(
                 "match",
                 format!("{heard}; the {} messages of {b} were sent before {a} subscribed", p.sent),
             ),
@@ -449,7 +449,7 @@ pub(crate) mod tests {
             skipped: 0,
             expired: 0,
             deadline_missed: 0,
-            behind: Behind::default(),
+            behind: Backlog::default(),
             pinned: 0,
             asleep: false,
             max_latency_ns: 0,
@@ -530,7 +530,7 @@ pub(crate) mod tests {
             everything(&mut findings, snapshot, None, None);
             findings.0.into_iter().find(|f| f.check == "lag").map(|f| (f.level, f.what))
         };
-        snapshot.subscriptions[0].channels[0].behind = Behind { messages: 9, age_ns: LAG_NS - 1 };
+        snapshot.subscriptions[0].channels[0].behind = Backlog { messages: 9, age_ns: LAG_NS - 1 };
         assert_eq!(lags(&snapshot), None);
         snapshot.subscriptions[0].channels[0].behind.age_ns = 2 * LAG_NS;
         let what = "/ear lags on /t from /mouth: it is 9 messages behind, the oldest 2000 ms old";

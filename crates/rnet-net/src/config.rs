@@ -20,7 +20,7 @@ use rnet::NamePattern;
 
 pub use endpoint::Endpoint;
 pub use given::Given;
-pub use rnet_config::{ConfigError, Place};
+pub use rnet_config::{ConfigError, SourceLocation};
 
 /// Topics that no rule lets cross: each host has its own.
 const STAY: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
@@ -122,7 +122,7 @@ pub enum From {
     /// An option of the command line, a variable of the environment, or that there are endpoints.
     Word(&'static str),
     /// A file.
-    File(Place),
+    File(SourceLocation),
 }
 
 impl fmt::Display for From {
@@ -209,7 +209,7 @@ pub struct Rule {
     /// Whether they may.
     pub allow: bool,
     /// Where it stands; `None` for the rule that keeps reserved topics on their host.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
 }
 
 impl Rule {
@@ -322,7 +322,7 @@ pub struct TopicShaping {
     /// In what shape.
     pub shaping: Shaping,
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 impl Config {

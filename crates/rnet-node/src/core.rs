@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 
 use rnet_core::{
-    Error, Lane, MIN_LOG_LEN_BYTES, Naming, PublisherQos, Result, TopicName, TraceRecord, TypeDesc,
+    Error, Lane, MIN_LOG_LEN_BYTES, NameResolver, PublisherQos, Result, TopicName, TraceRecord, TypeDesc,
 };
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
@@ -46,11 +46,11 @@ pub struct NodeState {
     pub next_task: AtomicU64,
     /// Those of the program's callbacks.
     pub errors: Arc<CallbackErrors>,
-    naming: Naming,
+    naming: NameResolver,
 }
 
 impl NodeState {
-    pub fn new(own: OwnNode, time: NodeTime, naming: Naming) -> Result<Arc<NodeState>> {
+    pub fn new(own: OwnNode, time: NodeTime, naming: NameResolver) -> Result<Arc<NodeState>> {
         let own = Arc::new(own);
         let domain = own.domain().clone();
         let errors = CallbackErrors::new(&own);
@@ -424,7 +424,7 @@ impl NodeCore {
         own: OwnNode,
         is_tool: bool,
         time: NodeTime,
-        naming: Naming,
+        naming: NameResolver,
     ) -> Result<Arc<NodeCore>> {
         let state = NodeState::new(own, time, naming)?;
         // Before the first thread: the kernel does it at once for a process of one thread.

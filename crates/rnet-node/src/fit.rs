@@ -7,7 +7,7 @@ use rnet_core::{
 };
 use rnet_schema::Schema;
 use rnet_shm::publisher::PublisherMeta;
-use rnet_shm::ring::binding::Past;
+use rnet_shm::ring::binding::HistoryRequest;
 use rnet_shm::subscription::{LinkRole, PeerBinding, SubscriptionMeta};
 
 /// What an endpoint says of its protobuf type.
@@ -116,12 +116,12 @@ pub fn allowed(
 ) -> PeerBinding {
     let reliable = |reliability| reliability == Reliability::Reliable;
     let both = reliable(publisher.qos.reliability) && reliable(subscriber.qos.reliability);
-    let history = match Past::from_word(binding.history) {
-        Past::Newest(count) => Past::Newest(count.min(publisher.qos.history())),
-        Past::From(seq) if matches!(subscriber.link, Some(LinkRole::Forwards(_))) => {
-            Past::From(seq)
+    let history = match HistoryRequest::from_word(binding.history) {
+        HistoryRequest::Newest(count) => HistoryRequest::Newest(count.min(publisher.qos.history())),
+        HistoryRequest::From(seq) if matches!(subscriber.link, Some(LinkRole::Forwards(_))) => {
+            HistoryRequest::From(seq)
         }
-        Past::From(_) => Past::Newest(0),
+        HistoryRequest::From(_) => HistoryRequest::Newest(0),
     };
     let reads = !subscriber.is_passive();
     PeerBinding {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rnet_core::{
-    Durability, Error, History, Lane, Liveliness, MAX_ENDS_PER_PROXY, OnFull, Proxy, PublisherQos,
+    Durability, Error, History, Lane, Liveliness, MAX_ENDPOINTS_PER_PROXY, OnFull, Proxy, PublisherQos,
     Reliability, Result, SubscriberQos, Wait,
 };
 use rnet_schema::Schema;
@@ -297,10 +297,10 @@ impl SubscriberOptions {
 
 /// Refuses a number of ends that no peer would believe.
 pub fn check_ends(ends: u32) -> Result<()> {
-    if (1..=MAX_ENDS_PER_PROXY).contains(&ends) {
+    if (1..=MAX_ENDPOINTS_PER_PROXY).contains(&ends) {
         return Ok(());
     }
-    let why = format!("it is {ends}; it must be 1 to {MAX_ENDS_PER_PROXY}");
+    let why = format!("it is {ends}; it must be 1 to {MAX_ENDPOINTS_PER_PROXY}");
     Err(Error::bad_value("endpoints of a proxy", why))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use rnet_core::{Behind, LossCounts};
+use rnet_core::{Backlog, LossCounts};
 use rnet_shm::channel::Reader;
 
 /// Publishers that are gone and still told apart. A subscriber that outlives very many keeps only
@@ -30,7 +30,7 @@ pub struct PublisherStats {
     /// Periods of the subscriber's deadline in which the publisher sent nothing.
     pub deadline_missed: u64,
     /// Messages not taken yet.
-    pub behind: Behind,
+    pub behind: Backlog,
     /// Messages that it sent and that could not be decoded; they are among those received.
     pub malformed: u64,
     /// Whether it is still there.
@@ -69,7 +69,7 @@ impl Past {
         }
         self.apart.push_back(PublisherStats {
             connected: false,
-            behind: Behind::default(),
+            behind: Backlog::default(),
             ..stats
         });
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rnet_core::{
-    Behind, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName,
+    Backlog, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName,
 };
 use rnet_shm::bell::Waiter;
 use rnet_shm::channel::{ChannelError, PIN_LIMIT, Reader};
@@ -517,8 +517,8 @@ impl Receiver {
         known.filter(|c| c.is_admitted()).count()
     }
 
-    pub fn behind(&self) -> Behind {
-        let mut sum = Behind::default();
+    pub fn behind(&self) -> Backlog {
+        let mut sum = Backlog::default();
         self.stats().iter().for_each(|stats| sum.add(&stats.behind));
         sum
     }

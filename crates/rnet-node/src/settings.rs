@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rnet_core::{DomainId, Error, Naming, Result};
+use rnet_core::{DomainId, Error, NameResolver, Result};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
 use rnet_shm::registry::TOOL_LANGUAGE;
@@ -66,9 +66,9 @@ impl NodeSettings {
     }
 
     /// What becomes of names. Those that a tool is given are of the domain already.
-    fn naming(&self) -> Result<Naming> {
+    fn naming(&self) -> Result<NameResolver> {
         if self.language == TOOL_LANGUAGE {
-            return Ok(Naming::default());
+            return Ok(NameResolver::default());
         }
         // An error names the place that has to be changed.
         let of = |variable: &'static str| {
@@ -81,13 +81,13 @@ impl NodeSettings {
             Some(namespace) => (namespace.clone(), "namespace"),
             None => (text_of("RNET_NAMESPACE")?, "RNET_NAMESPACE"),
         };
-        Naming::new(Some(&namespace), &[]).map_err(of(from))?;
-        let by_environment = Naming::rules_of(&text_of("RNET_REMAP")?).and_then(|rules| {
-            Naming::new(Some(&namespace), &rules)?;
+        NameResolver::new(Some(&namespace), &[]).map_err(of(from))?;
+        let by_environment = NameResolver::parse_rules(&text_of("RNET_REMAP")?).and_then(|rules| {
+            NameResolver::new(Some(&namespace), &rules)?;
             Ok(rules)
         });
         let rules = [&self.remap[..], &by_environment.map_err(of("RNET_REMAP"))?].concat();
-        Naming::new(Some(&namespace), &rules)
+        NameResolver::new(Some(&namespace), &rules)
     }
 }
 

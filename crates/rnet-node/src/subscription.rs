@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rnet_core::{Behind, Error, Lane, LossCounts, Result, TopicName};
+use rnet_core::{Backlog, Error, Lane, LossCounts, Result, TopicName};
 use rnet_shm::publisher::PeerPublisher;
-use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_PAST};
+use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_TOTALS};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
 
 use crate::core::NodeCore;
@@ -65,7 +65,7 @@ impl Subscription {
             let expired = count(&page.count.expired);
             let deadline_missed = count(&page.count.deadline_missed);
             let any = received | skipped | expired | deadline_missed | lost.total() > 0;
-            let told = state == SLOT_BOUND || state == SLOT_PAST && any;
+            let told = state == SLOT_BOUND || state == SLOT_TOTALS && any;
             let node = self.core.as_ref().filter(|_| state == SLOT_BOUND);
             let node = node.and_then(|core| core.state.matching().node_of(publisher));
             told.then(|| PublisherStats {
@@ -88,22 +88,22 @@ impl Subscription {
     }
 
     /// The callback's backlog from all publishers together.
-    pub fn behind(&self) -> Behind {
-        let mut sum = Behind::default();
+    pub fn behind(&self) -> Backlog {
+        let mut sum = Backlog::default();
         self.stats().iter().for_each(|stats| sum.add(&stats.behind));
         sum
     }
 
     /// Read from outside: the reader itself is with the dispatch thread, which the callback may
     /// keep busy.
-    fn behind_of(&self, page: &ReaderSlot) -> Behind {
+    fn behind_of(&self, page: &ReaderSlot) -> Backlog {
         let is_bound = page.bind.state.load(Ordering::Acquire) == SLOT_BOUND;
-        let Some(core) = self.core.as_ref().filter(|_| is_bound) else { return Behind::default() };
+        let Some(core) = self.core.as_ref().filter(|_| is_bound) else { return Backlog::default() };
         let publisher = page.bind.publisher.load(Ordering::Relaxed);
         let path = core.state.matching().publisher_path(publisher, self.topic.hash());
         let peer = path.and_then(|path| PeerPublisher::open(&path, publisher).ok());
         let map = peer.and_then(|peer| peer.map().ok());
-        map.map_or_else(Behind::default, |map| map.behind_of(page))
+        map.map_or_else(Backlog::default, |map| map.behind_of(page))
     }
 
     /// As `Subscriber::on_deadline`.

@@ -2,7 +2,7 @@
 //!
 //! An entry is written by its publisher alone, while any reader may look at it. A reader takes an
 //! entry for the answer to its request only if it has read the whole of one answer; which answers
-//! there are, and when, is for [`crate::admissions`] and [`crate::follower`] to say.
+//! there are, and when, is for [`crate::reader_requests`] and [`crate::follower`] to say.
 
 use crate::fail_point;
 use crate::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, LogControl};
@@ -11,24 +11,24 @@ use crate::sync::{AtomicU64, Ordering, fence};
 /// The entries of one publisher, in two pieces: the first stand in its first page, the others behind its log,
 /// where memory is taken for them as they come into use.
 #[derive(Clone, Copy)]
-pub struct Table<'a> {
+pub struct AdmissionTable<'a> {
     first: &'a [Admission],
     more: &'a [Admission],
     /// How many are in use, from the first on; `None`: all.
     used: Option<&'a AtomicU64>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> AdmissionTable<'a> {
     /// The table of a publisher: `more` are the entries that `control` has no room for.
     #[inline]
-    pub fn new(control: &'a LogControl, more: &'a [Admission]) -> Table<'a> {
+    pub fn new(control: &'a LogControl, more: &'a [Admission]) -> AdmissionTable<'a> {
         let used = Some(&control.flow.used_admissions);
-        Table { first: &control.admissions, more, used }
+        AdmissionTable { first: &control.admissions, more, used }
     }
 
     /// A table in one piece, of which all entries are in use.
-    pub fn whole(entries: &'a [Admission]) -> Table<'a> {
-        Table { first: entries, more: &[], used: None }
+    pub fn contiguous(entries: &'a [Admission]) -> AdmissionTable<'a> {
+        AdmissionTable { first: entries, more: &[], used: None }
     }
 
     /// How many entries it has room for.
@@ -43,13 +43,13 @@ impl<'a> Table<'a> {
 
     /// How many entries were ever in use, from the first on. A look at any other might take memory.
     pub fn used(&self) -> usize {
-        // Acquire: pairs with `use_up_to`, behind which the entries have memory.
+        // Acquire: pairs with `set_used`, behind which the entries have memory.
         let used = self.used.map_or(u64::MAX, |used| used.load(Ordering::Acquire));
         usize::try_from(used).unwrap_or(usize::MAX).min(self.len())
     }
 
     /// The publisher's side: the first `count` entries have memory and may be looked at.
-    pub fn use_up_to(&self, count: usize) {
+    pub fn set_used(&self, count: usize) {
         if let Some(used) = self.used
             && self.used() < count
         {
@@ -77,7 +77,7 @@ impl<'a> Table<'a> {
 
 /// One request to read. A subscription numbers its requests, so that no two are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ask {
+pub struct RequestId {
     /// The subscription.
     pub subscription: u64,
     /// Which of its requests.
@@ -88,7 +88,7 @@ pub struct Ask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// What was asked.
-    pub ask: Ask,
+    pub request: RequestId,
     /// First byte position that the reader gets.
     pub start: u64,
     /// Sequence number of the message there.
@@ -97,31 +97,31 @@ pub struct Grant {
 
 /// Whether an answer still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum AdmissionState {
     /// The writer keeps the log for the reader.
-    Served,
+    Active,
     /// The reader stood still for too long. It was promised what follows `start`, but has to
     /// expect gaps until it has asked again.
-    LetGo,
+    Detached,
 }
 
 /// The publisher's side: gives an answer. What stood in the entry is taken back first.
-pub fn answer(entry: &Admission, grant: Grant, standing: Standing) {
+pub fn answer(entry: &Admission, grant: Grant, state: AdmissionState) {
     entry.state.store(ADMISSION_FREE, Ordering::Relaxed);
     // SYNC-ADMIT: whoever sees a word of this answer sees that the one before was taken back.
     fence(Ordering::Release);
     fail_point!("admit.taken_back");
-    entry.subscription.store(grant.ask.subscription, Ordering::Relaxed);
+    entry.subscription.store(grant.request.subscription, Ordering::Relaxed);
     fail_point!("admit.subscription");
-    entry.generation.store(grant.ask.generation, Ordering::Relaxed);
+    entry.generation.store(grant.request.generation, Ordering::Relaxed);
     fail_point!("admit.generation");
     entry.start.store(grant.start, Ordering::Relaxed);
     fail_point!("admit.from");
     entry.start_seq.store(grant.start_seq, Ordering::Relaxed);
     fail_point!("admit.seq");
-    let state = match standing {
-        Standing::Served => ADMISSION_ACTIVE,
-        Standing::LetGo => ADMISSION_DETACHED,
+    let state = match state {
+        AdmissionState::Active => ADMISSION_ACTIVE,
+        AdmissionState::Detached => ADMISSION_DETACHED,
     };
     // SYNC-ADMIT: last, so that whoever sees it sees the whole answer.
     entry.state.store(state, Ordering::Release);
@@ -129,7 +129,7 @@ pub fn answer(entry: &Admission, grant: Grant, standing: Standing) {
 }
 
 /// The publisher's side: the answer no longer holds; it can still be read.
-pub fn let_go(entry: &Admission) {
+pub fn detach(entry: &Admission) {
     entry.state.store(ADMISSION_DETACHED, Ordering::Release);
 }
 
@@ -139,48 +139,48 @@ pub fn free(entry: &Admission) {
 }
 
 /// The reader's side: the answer to its request, and where it stands.
-pub fn find(entries: Table<'_>, ask: Ask) -> Option<(usize, Grant, Standing)> {
+pub fn find(entries: AdmissionTable<'_>, id: RequestId) -> Option<(usize, Grant, AdmissionState)> {
     entries.iter().enumerate().find_map(|(place, entry)| {
-        let (grant, standing) = read(entry, ask)?;
-        Some((place, grant, standing))
+        let (grant, state) = read(entry, id)?;
+        Some((place, grant, state))
     })
 }
 
-/// The reader's side: what the entry answers to `ask`; `None` if it is no answer to that, or just
+/// The reader's side: what the entry answers to `id`; `None` if it is no answer to that, or just
 /// being written.
-pub fn read(entry: &Admission, ask: Ask) -> Option<(Grant, Standing)> {
+pub fn read(entry: &Admission, id: RequestId) -> Option<(Grant, AdmissionState)> {
     // SYNC-ADMIT: pairs with the last store of `answer`.
-    let standing = || match entry.state.load(Ordering::Acquire) {
-        ADMISSION_ACTIVE => Some(Standing::Served),
-        ADMISSION_DETACHED => Some(Standing::LetGo),
+    let state = || match entry.state.load(Ordering::Acquire) {
+        ADMISSION_ACTIVE => Some(AdmissionState::Active),
+        ADMISSION_DETACHED => Some(AdmissionState::Detached),
         _ => None,
     };
     let grant = || Grant {
-        ask: Ask {
+        request: RequestId {
             subscription: entry.subscription.load(Ordering::Relaxed),
             generation: entry.generation.load(Ordering::Relaxed),
         },
         start: entry.start.load(Ordering::Relaxed),
         start_seq: entry.start_seq.load(Ordering::Relaxed),
     };
-    standing()?;
+    state()?;
     let found = grant();
-    if found.ask != ask {
+    if found.request != id {
         return None;
     }
     // SYNC-ADMIT: the entry may have been given to another meanwhile. If a word above was of a
     // later answer, the state below is not older than the moment that one was begun.
     fence(Ordering::Acquire);
-    let standing = standing()?;
-    (grant() == found).then_some((found, standing))
+    let state = state()?;
+    (grant() == found).then_some((found, state))
 }
 
 /// The reader's side, of the entry that answered its request: whether the writer still keeps the
 /// log for it.
-pub fn holds(entry: &Admission, ask: Ask) -> bool {
+pub fn is_active(entry: &Admission, id: RequestId) -> bool {
     entry.state.load(Ordering::Acquire) == ADMISSION_ACTIVE
-        && entry.subscription.load(Ordering::Relaxed) == ask.subscription
-        && entry.generation.load(Ordering::Relaxed) == ask.generation
+        && entry.subscription.load(Ordering::Relaxed) == id.subscription
+        && entry.generation.load(Ordering::Relaxed) == id.generation
 }
 
 #[cfg(all(test, not(loom)))]
@@ -195,10 +195,10 @@ mod tests {
         let control = LogControl::default();
         let more: Vec<Admission> =
             (READERS_IN_CONTROL..READERS_PER_LOG).map(|_| Admission::default()).collect();
-        let table = Table::new(&control, &more);
+        let table = AdmissionTable::new(&control, &more);
         assert_eq!((table.len(), table.iter().count()), (READERS_PER_LOG, 0));
         for (place, used) in [(0, 1), (63, 64), (64, 65), (2, 65), (READERS_PER_LOG - 1, 512)] {
-            table.use_up_to(place + 1);
+            table.set_used(place + 1);
             assert_eq!((table.used(), table.iter().count()), (used, used));
         }
         assert!(std::ptr::eq(table.at(63), &control.admissions[63]));

@@ -11,7 +11,7 @@
 //! - If nobody misses the two oldest, the log has one block less. What is not used for a while is
 //!   given back.
 //!
-//! Missed are messages younger than [`HOLD_NS`], so that a reader may be late by that much; those
+//! Missed are messages younger than [`MIN_RETENTION_NS`], so that a reader may be late by that much; those
 //! that a reader which keeps all has not read; and the newest ones that late joiners or a reader's
 //! keep_last ask for. Where there is no memory or the log has all its blocks, the oldest block is
 //! written over as readers allow: that is what a ring of fixed length does.
@@ -22,17 +22,17 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::writer::Gate;
 
 /// How long a message stays in the log, in ns, while the log may grow.
-pub const HOLD_NS: u64 = 1_000_000_000;
+pub const MIN_RETENTION_NS: u64 = 1_000_000_000;
 /// How long a block must have been of no use, in ns, before its memory is given back.
-pub const IDLE_NS: u64 = 4 * HOLD_NS;
+pub const BLOCK_IDLE_NS: u64 = 4 * MIN_RETENTION_NS;
 /// How long a log does not ask for memory again after it got none, in ns.
-const RETRY_NS: u64 = HOLD_NS;
+const RETRY_NS: u64 = MIN_RETENTION_NS;
 /// Blocks that are given back at a time: each costs its processor microseconds.
-const MOST_GIVEN_BACK: u32 = 8;
+const MAX_BLOCKS_RELEASED: u32 = 8;
 
 /// The last message that reaches into a block.
 #[derive(Clone, Copy, Debug, Default)]
-struct Youngest {
+struct NewestMessage {
     seq: u64,
     time_ns: u64,
 }
@@ -43,21 +43,21 @@ pub(crate) struct Blocks {
     /// Length of a block is 2 to this.
     bits: u32,
     /// Blocks that the log may have, a power of two.
-    most: u64,
+    max_blocks: u64,
     /// Blocks that it has at least.
-    least: u64,
+    min_blocks: u64,
     /// Blocks in use.
     used: u64,
     /// Number of the newest block.
     newest: u64,
-    /// Where blocks stand, by number modulo `most`.
+    /// Where blocks stand, by number modulo `max_blocks`.
     places: [u8; BLOCKS_PER_LOG],
-    /// The last message of each block, by number modulo `most`.
-    youngest: [Youngest; BLOCKS_PER_LOG],
+    /// The last message of each block, by number modulo `max_blocks`.
+    newest_messages: [NewestMessage; BLOCKS_PER_LOG],
     /// Places that have memory, a bit each.
     backed: u64,
     /// Places that a block in use stands at, a bit each.
-    taken: u64,
+    occupied: u64,
     /// When a block was added last, or memory could not be had.
     grown_ns: u64,
     denied_ns: Option<u64>,
@@ -70,14 +70,14 @@ impl Blocks {
         let least = least.clamp(1, most);
         Blocks {
             bits: block_len.ilog2(),
-            most,
-            least,
+            max_blocks: most,
+            min_blocks: least,
             used: 1,
             newest: 0,
             places: [0; BLOCKS_PER_LOG],
-            youngest: [Youngest::default(); BLOCKS_PER_LOG],
+            newest_messages: [NewestMessage::default(); BLOCKS_PER_LOG],
             backed: u64::MAX >> (64 - least),
-            taken: 1,
+            occupied: 1,
             grown_ns: 0,
             denied_ns: None,
         }
@@ -90,7 +90,7 @@ impl Blocks {
 
     /// Whether it may have more blocks than it has.
     pub(crate) fn may_grow(&self) -> bool {
-        self.used < self.most
+        self.used < self.max_blocks
     }
 
     /// Bytes of a block.
@@ -111,14 +111,14 @@ impl Blocks {
     }
 
     fn slot(&self, number: u64) -> usize {
-        (number & (self.most - 1)) as usize
+        (number & (self.max_blocks - 1)) as usize
     }
 
     /// Notes that the message is the first to reach into the newest block.
-    pub(crate) fn note_end(&mut self, now: Now) {
+    pub(crate) fn note_end(&mut self, message: PendingMessage) {
         if let Some(before) = self.newest.checked_sub(1) {
-            let Now { seq, time_ns } = now;
-            self.youngest[self.slot(before)] = Youngest { seq, time_ns };
+            let PendingMessage { seq, time_ns } = message;
+            self.newest_messages[self.slot(before)] = NewestMessage { seq, time_ns };
         }
     }
 
@@ -128,14 +128,14 @@ impl Blocks {
     }
 
     /// Whether a message of the block is younger than `for_ns`, or one of the `newest`.
-    fn is_missed(&self, number: u64, for_ns: u64, now: Now, newest: u64) -> bool {
+    fn is_needed(&self, number: u64, for_ns: u64, message: PendingMessage, newest: u64) -> bool {
         // What is being left has its youngest message yet to come.
         if number >= self.newest {
             return true;
         }
-        let youngest = self.youngest[self.slot(number)];
-        now.time_ns.saturating_sub(youngest.time_ns) < for_ns
-            || youngest.seq.saturating_add(newest) >= now.seq
+        let youngest = self.newest_messages[self.slot(number)];
+        message.time_ns.saturating_sub(youngest.time_ns) < for_ns
+            || youngest.seq.saturating_add(newest) >= message.seq
     }
 
     /// Opens the next block. The log's head must be at most [`Blocks::capacity`] behind
@@ -146,19 +146,19 @@ impl Blocks {
     pub(crate) fn open(
         &mut self,
         table: &[AtomicU64],
-        now: Now,
+        message: PendingMessage,
         gate: &mut impl Gate,
-    ) -> Result<(), NoMemory> {
+    ) -> Result<(), OutOfMemory> {
         let number = self.newest + 1;
-        let place = match self.place_for(now, gate)? {
+        let place = match self.extra_place(message, gate)? {
             Some(place) => {
                 self.used += 1;
-                self.grown_ns = now.time_ns;
+                self.grown_ns = message.time_ns;
                 place
             }
             None => self.places[self.slot(self.oldest())],
         };
-        self.taken |= 1 << place;
+        self.occupied |= 1 << place;
         self.newest = number;
         let slot = self.slot(number);
         self.places[slot] = place;
@@ -170,78 +170,78 @@ impl Blocks {
     }
 
     /// A place of its own for the next block, unless it takes that of the oldest.
-    fn place_for(&mut self, now: Now, gate: &mut impl Gate) -> Result<Option<u8>, NoMemory> {
-        if self.used == self.most {
+    fn extra_place(&mut self, message: PendingMessage, gate: &mut impl Gate) -> Result<Option<u8>, OutOfMemory> {
+        if self.used == self.max_blocks {
             return Ok(None);
         }
         let oldest = self.oldest();
-        let kept = gate.kept();
-        let misses = self.used < self.least
-            || self.is_missed(oldest, HOLD_NS, now, kept.newest.max(kept.history))
+        let retention = gate.retention();
+        let misses = self.used < self.min_blocks
+            || self.is_needed(oldest, MIN_RETENTION_NS, message, retention.newest.max(retention.history))
             || gate.lowest_wanted() < (oldest + 1) << self.bits;
         if !misses {
             return Ok(None);
         }
-        if let Some(place) = self.spare(now, gate) {
+        if let Some(place) = self.backed_free_place(message, gate) {
             return Ok(Some(place));
         }
-        if kept.history != 0 && self.is_missed(oldest, 0, now, kept.history) {
-            return Err(NoMemory);
+        if retention.history != 0 && self.is_needed(oldest, 0, message, retention.history) {
+            return Err(OutOfMemory);
         }
         Ok(None)
     }
 
     /// A place that has memory and no block.
-    fn spare(&mut self, now: Now, gate: &mut impl Gate) -> Option<u8> {
-        if self.backed & !self.taken == 0 {
-            self.back(now, gate);
+    fn backed_free_place(&mut self, message: PendingMessage, gate: &mut impl Gate) -> Option<u8> {
+        if self.backed & !self.occupied == 0 {
+            self.back_with_memory(message, gate);
         }
-        let spare = self.backed & !self.taken;
+        let spare = self.backed & !self.occupied;
         (spare != 0).then(|| spare.trailing_zeros() as u8)
     }
 
     /// Asks for as much memory as the log has, or for one block.
-    fn back(&mut self, now: Now, gate: &mut impl Gate) {
-        if self.denied_ns.is_some_and(|then| now.time_ns.saturating_sub(then) < RETRY_NS) {
+    fn back_with_memory(&mut self, message: PendingMessage, gate: &mut impl Gate) {
+        if self.denied_ns.is_some_and(|then| message.time_ns.saturating_sub(then) < RETRY_NS) {
             return;
         }
         let first = (!self.backed).trailing_zeros();
-        let run = (self.backed >> first).trailing_zeros().min(self.most as u32 - first);
+        let run = (self.backed >> first).trailing_zeros().min(self.max_blocks as u32 - first);
         for count in [run.min(self.used as u32), 1] {
-            if gate.back(first, count) {
+            if gate.back_with_memory(first, count) {
                 self.backed |= mask(first, count);
                 self.denied_ns = None;
                 return;
             }
         }
-        self.denied_ns = Some(now.time_ns);
+        self.denied_ns = Some(message.time_ns);
     }
 
     /// Gives back memory that was of no use for a while.
-    pub(crate) fn give_back(&mut self, now: Now, gate: &mut impl Gate) {
-        let spare = self.backed & !self.taken;
-        let waits = self.used < self.least || now.time_ns.saturating_sub(self.grown_ns) < IDLE_NS;
+    pub(crate) fn release_memory(&mut self, message: PendingMessage, gate: &mut impl Gate) {
+        let spare = self.backed & !self.occupied;
+        let waits = self.used < self.min_blocks || message.time_ns.saturating_sub(self.grown_ns) < BLOCK_IDLE_NS;
         if spare == 0 || waits {
             return;
         }
         let first = spare.trailing_zeros();
-        let run = (!(spare >> first)).trailing_zeros().min(MOST_GIVEN_BACK);
-        if gate.give_back(first, run) {
+        let run = (!(spare >> first)).trailing_zeros().min(MAX_BLOCKS_RELEASED);
+        if gate.release_memory(first, run) {
             self.backed &= !mask(first, run);
         }
     }
 
     /// Where the log would begin if it had a block less, if nobody would miss anything.
-    pub(crate) fn could_begin(&self, now: Now, gate: &mut impl Gate) -> Option<u64> {
-        if self.used <= self.least {
+    pub(crate) fn could_begin(&self, message: PendingMessage, gate: &mut impl Gate) -> Option<u64> {
+        if self.used <= self.min_blocks {
             return None;
         }
         let next = self.oldest() + 1;
-        if self.is_missed(next, IDLE_NS, now, 0) {
+        if self.is_needed(next, BLOCK_IDLE_NS, message, 0) {
             return None;
         }
-        let kept = gate.kept();
-        let missed = self.is_missed(next, IDLE_NS, now, kept.newest.max(kept.history))
+        let retention = gate.retention();
+        let missed = self.is_needed(next, BLOCK_IDLE_NS, message, retention.newest.max(retention.history))
             || gate.lowest_read() < (next + 1) << self.bits;
         (!missed).then_some(next << self.bits)
     }
@@ -249,21 +249,21 @@ impl Blocks {
     /// The head has left the oldest block: its place is free.
     pub(crate) fn drop_oldest(&mut self) {
         let place = self.places[self.slot(self.oldest())];
-        self.taken &= !(1 << place);
+        self.occupied &= !(1 << place);
         self.used -= 1;
     }
 }
 
 /// The message that is about to be written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
+pub(crate) struct PendingMessage {
     pub(crate) seq: u64,
     pub(crate) time_ns: u64,
 }
 
 /// There is no memory for what must be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoMemory;
+pub(crate) struct OutOfMemory;
 
 fn mask(first: u32, count: u32) -> u64 {
     (u64::MAX >> (64 - count)) << first

@@ -39,7 +39,7 @@ pub const SLOT_FREE: u64 = 0;
 /// [`BindLine::state`]: bound to the publisher named in the slot, waiting or reading.
 pub const SLOT_BOUND: u64 = 1;
 /// [`BindLine::state`]: not a reader; sums the counters of publishers that are gone.
-pub const SLOT_PAST: u64 = 2;
+pub const SLOT_TOTALS: u64 = 2;
 
 macro_rules! zeroed {
     ($($(#[$m:meta])* pub struct $name:ident { $($(#[$fm:meta])* pub $f:ident : $t:ty ,)* })*) => {$(
@@ -112,7 +112,7 @@ pub struct FlowLine {
     /// Chunks in the pool now.
     pub pool_chunks: AtomicU64,
     /// While the writer sleeps for room: how far a reader's cursor must be to wake it.
-    pub wanted: AtomicU64,
+    pub wake_position: AtomicU64,
     /// Bytes of the log that have memory now.
     pub log_bytes: AtomicU64,
     /// Entries of the table of readers that were ever in use: those behind them may have no memory.
@@ -191,7 +191,7 @@ pub struct BindLine {
     pub generation: AtomicU64,
     /// 1 if the reader holds the writer back.
     pub reliable: AtomicU64,
-    /// What the reader asks for of what was sent before, see [`crate::binding::Past`].
+    /// What the reader asks for of what was sent before, see [`crate::binding::HistoryRequest`].
     pub history: AtomicU64,
     /// Non-zero while the reader sleeps: the ticket of that sleep (see `wake`).
     pub asleep: AtomicU64,

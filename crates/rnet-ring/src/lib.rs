@@ -13,11 +13,11 @@
 //! | `blocks` | how much of a log is in use, and where it stands |
 //! | [`binding`] | a reader asks a publisher to be admitted, by a page that goes from one to the other |
 //! | [`admission`] | what the publisher answers, as it stands in its page |
-//! | [`admissions`] | the publisher's half of an admission: who has asked, and was answered what |
+//! | [`reader_requests`] | the publisher's half of an admission: who has asked, and was answered what |
 //! | [`follower`] | the reader's half: asks, reads, is let go, asks again |
-//! | [`join`] | a reader joins while the writer publishes |
+//! | [`epoch`] | a reader joins while the writer publishes |
 //! | [`pins`] | chunks that are read in place are not reused under the reader |
-//! | [`room`] | a writer that sleeps for room is woken by readers that make it |
+//! | [`backpressure`] | a writer that sleeps for room is woken by readers that make it |
 //! | [`state`] | state: a key-value tree that all processes write |
 //! | [`failpoint`] | where a test build may be killed |
 //! | [`wake`] | nobody sleeps through a message, nobody rings who need not |
@@ -30,29 +30,29 @@
 compile_error!("robot-net's shared layout is little-endian and 64-bit");
 
 pub mod admission;
-pub mod admissions;
+pub mod reader_requests;
 pub mod binding;
 mod blocks;
 pub mod failpoint;
 pub mod follower;
-pub mod join;
+pub mod epoch;
 pub mod layout;
 pub mod pins;
 pub mod reader;
 pub mod record;
-pub mod room;
+pub mod backpressure;
 pub mod state;
 pub mod sync;
 pub mod wake;
 pub mod writer;
 
-pub use blocks::{HOLD_NS, IDLE_NS};
+pub use blocks::{MIN_RETENTION_NS, BLOCK_IDLE_NS};
 pub use reader::{LogReader, Pull};
-pub use record::{Kind, Record};
-pub use writer::{Gate, Kept, LogWriter, NoRoom, SHOWN_AT_ONCE, Unbounded};
+pub use record::{RecordKind, Record};
+pub use writer::{Gate, Retention, LogWriter, PushError, MAX_COMMIT_RECORDS, NoReliableReaders};
 
 use layout::{BLOCKS_PER_LOG, LogControl, MIN_BLOCK_LEN_BYTES};
-use record::Head;
+use record::HeaderWord;
 use sync::{AtomicU64, Ordering, fence};
 
 /// A borrowed log: its control lines and its ring of words.
@@ -117,7 +117,7 @@ impl<'a> Log<'a> {
             return Some((0, 0));
         }
         // The record that ends at the tail says which number comes next.
-        let head = Head::from_word(self.word(last).load(Ordering::Relaxed))?;
+        let head = HeaderWord::from_word(self.word(last).load(Ordering::Relaxed))?;
         (last < tail && last.checked_add(head.span()) == Some(tail)).then(|| {
             let seq = line.seq.load(Ordering::Relaxed);
             let ahead = (seq as u32).wrapping_sub(head.seq_lo.wrapping_add(1));
@@ -136,7 +136,7 @@ impl<'a> Log<'a> {
             return None;
         }
         while at < tail {
-            let head = Head::from_word(self.word(at).load(Ordering::Relaxed))?;
+            let head = HeaderWord::from_word(self.word(at).load(Ordering::Relaxed))?;
             let time_ns = self.word(at + 8).load(Ordering::Relaxed);
             // SYNC-LAP: as in `LogReader::pull`.
             fence(Ordering::Acquire);

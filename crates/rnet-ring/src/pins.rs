@@ -19,7 +19,7 @@ pub fn pin_word(chunk: u32) -> u64 {
 pub fn try_pin(pin: &AtomicU64, header: &ChunkHeader, message: ChunkRef) -> bool {
     pin.store(pin_word(message.chunk), Ordering::Relaxed);
     fail_point!("pin.set");
-    // SYNC-PIN: pairs with the fence in `end_use`.
+    // SYNC-PIN: pairs with the fence in `invalidate`.
     fence(Ordering::SeqCst);
     if header.generation.load(Ordering::Acquire) == message.generation {
         fail_point!("pin.held");
@@ -33,18 +33,18 @@ pub fn try_pin(pin: &AtomicU64, header: &ChunkHeader, message: ChunkRef) -> bool
 pub fn unpin(pin: &AtomicU64) {
     // SYNC-UNPIN: pairs with the acquire load in `is_pinned`.
     pin.store(0, Ordering::Release);
-    fail_point!("pin.let_go");
+    fail_point!("pin.released");
 }
 
 /// The writer's side: the chunk's message is over; no new pin will succeed.
-pub fn end_use(header: &ChunkHeader, next_generation: u64) {
+pub fn invalidate(header: &ChunkHeader, next_generation: u64) {
     header.generation.store(next_generation, Ordering::Relaxed);
-    fail_point!("pool.end_use");
+    fail_point!("pool.invalidate");
     // SYNC-PIN: see `try_pin`.
     fence(Ordering::SeqCst);
 }
 
-/// The writer's side, after [`end_use`]: whether one of these pins holds the chunk.
+/// The writer's side, after [`invalidate`]: whether one of these pins holds the chunk.
 pub fn is_pinned<'a>(chunk: u32, pins: impl IntoIterator<Item = &'a AtomicU64>) -> bool {
     let word = pin_word(chunk);
     // SYNC-UNPIN: see `unpin`.

@@ -4,7 +4,7 @@
 //! meanwhile begun to reuse what was copied, and only then looks at the copy. So a record is
 //! never torn, and no length or tag is checked in memory that can still change.
 
-use crate::record::{HEADER_LEN_BYTES, Head, Kind, Record, extension_len};
+use crate::record::{HEADER_LEN_BYTES, HeaderWord, RecordKind, Record, extension_len};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::{COPY_STEP, Log};
 
@@ -51,7 +51,7 @@ pub struct LogReader {
     /// Sequence number of the end of the log when the batch was pulled.
     batch_end_seq: u64,
     /// Whether a lap takes it to the oldest record, and not half a log ahead.
-    stays: bool,
+    resyncs_to_oldest: bool,
     /// Number of the last record with extension words, and how many bytes these take. Here and not in each
     /// record, so that those without pay nothing.
     extended: (u64, usize),
@@ -70,14 +70,14 @@ impl LogReader {
             batch_at: 0,
             batch_len: 0,
             batch_end_seq: 0,
-            stays: false,
+            resyncs_to_oldest: false,
             extended: (u64::MAX, 0),
         }
     }
 
     /// Has a lap take it to the oldest record that is there: of a reader whose writer does not pass it again.
-    pub fn stay(&mut self) {
-        self.stays = true;
+    pub fn resync_to_oldest(&mut self) {
+        self.resyncs_to_oldest = true;
     }
 
     /// Everything below this position has been handed out.
@@ -179,11 +179,11 @@ impl LogReader {
     /// [`LogReader::next`] in its common case: a message in the record, the next in number. `None`
     /// says nothing; then ask `next`.
     #[inline]
-    pub fn next_plain(&mut self, buf: &[u64]) -> Option<Record> {
+    pub fn next_fast(&mut self, buf: &[u64]) -> Option<Record> {
         let [word, time_ns, ..] = *buf.get(self.batch_at / 8..self.batch_len / 8)? else {
             return None;
         };
-        let head = Head::from_word_of(Kind::Inline, word)?;
+        let head = HeaderWord::from_word_of(RecordKind::Inline, word)?;
         let span = head.span();
         let after = self.batch_at + span as usize;
         // The copy ends inside the log, so what ends inside the copy does, too.
@@ -196,13 +196,13 @@ impl LogReader {
         self.pos += span;
         self.next_seq = Some(seq.wrapping_add(1));
         self.next_seq_lo = u64::from(head.seq_lo.wrapping_add(1));
-        Some(Record { kind: Kind::Inline, seq, time_ns, offset, len: head.len as usize })
+        Some(Record { kind: RecordKind::Inline, seq, time_ns, offset, len: head.len as usize })
     }
 
-    /// As [`LogReader::next_plain`], of a message with `N` extension words if `fits` says so of them: the first is the
+    /// As [`LogReader::next_fast`], of a message with `N` extension words if `fits` says so of them: the first is the
     /// length of all, which is right, and what the others mean is for `fits` to check.
     #[inline]
-    pub fn next_plain_extended<const N: usize>(
+    pub fn next_fast_extended<const N: usize>(
         &mut self,
         buf: &[u64],
         fits: impl FnOnce(&[u64; N]) -> bool,
@@ -210,7 +210,7 @@ impl LogReader {
         let words = buf.get(self.batch_at / 8..self.batch_len / 8)?;
         let (&[word, time_ns], rest) = words.split_first_chunk()?;
         let extension = rest.first_chunk()?;
-        let head = Head::from_word_of_extended(Kind::Inline, word)?;
+        let head = HeaderWord::from_word_of_extended(RecordKind::Inline, word)?;
         let span = head.span();
         let after = self.batch_at + span as usize;
         let len = (head.len as usize).checked_sub(8 * N)?;
@@ -225,9 +225,9 @@ impl LogReader {
         let offset = self.batch_at + HEADER_LEN_BYTES as usize + 8 * N;
         self.batch_at = after;
         self.pos += span;
-        self.go_on_after(seq);
+        self.advance_past(seq);
         self.extended = (seq, 8 * N);
-        Some(Record { kind: Kind::Inline, seq, time_ns, offset, len })
+        Some(Record { kind: RecordKind::Inline, seq, time_ns, offset, len })
     }
 
     /// The next record of the batch in `buf`, which must be the buffer that was pulled into.
@@ -238,7 +238,7 @@ impl LogReader {
     #[allow(clippy::should_implement_trait)] // borrows a buffer and can fail
     pub fn next(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
         if self.batch_at < self.batch_len {
-            return match Head::from_word_unextended(buf[self.batch_at / 8]) {
+            return match HeaderWord::from_word_unextended(buf[self.batch_at / 8]) {
                 Some(head) => self.walk(head, buf),
                 None => self.next_extended(buf),
             };
@@ -250,10 +250,10 @@ impl LogReader {
     #[inline(never)]
     fn next_extended(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
         // One word of eight bytes, as messages of calls have it: there is no more to be checked than that.
-        if let Some(record) = self.next_plain_extended(buf, |&[_, head, _]| head >> 32 == 8) {
+        if let Some(record) = self.next_fast_extended(buf, |&[_, head, _]| head >> 32 == 8) {
             return Ok(Some(record));
         }
-        let head = Head::from_word(buf[self.batch_at / 8]).ok_or("a record has an unknown kind")?;
+        let head = HeaderWord::from_word(buf[self.batch_at / 8]).ok_or("a record has an unknown kind")?;
         let Some(record) = self.walk(head, buf)? else { return Ok(None) };
         let extension_len = extension_len(&buf[record.offset / 8..], record.len)
             .ok_or("the extension words of a record are inconsistent")?;
@@ -267,7 +267,7 @@ impl LogReader {
 
     /// Goes on behind the record that begins with this head, and hands it out if the copy has all of it.
     #[inline]
-    fn walk(&mut self, head: Head, buf: &[u64]) -> Result<Option<Record>, &'static str> {
+    fn walk(&mut self, head: HeaderWord, buf: &[u64]) -> Result<Option<Record>, &'static str> {
         let at = self.batch_at / 8;
         let span = head.span();
         let left = self.batch_len - self.batch_at;
@@ -300,7 +300,7 @@ impl LogReader {
     fn accept_seq(&mut self, seq_lo: u32) -> Result<u64, &'static str> {
         if let Some(expected) = self.next_seq {
             if expected as u32 == seq_lo && !self.moved {
-                self.go_on_after(expected);
+                self.advance_past(expected);
                 return Ok(expected);
             }
             if !self.moved {
@@ -317,12 +317,12 @@ impl LogReader {
             self.lost += seq - expected;
         }
         self.moved = false;
-        self.go_on_after(seq);
+        self.advance_past(seq);
         Ok(seq)
     }
 
     #[inline]
-    fn go_on_after(&mut self, seq: u64) {
+    fn advance_past(&mut self, seq: u64) {
         self.next_seq = Some(seq.wrapping_add(1));
         self.next_seq_lo = u64::from((seq as u32).wrapping_add(1));
     }
@@ -365,7 +365,7 @@ impl LogReader {
         }
         let mut newest = None;
         while at < tail {
-            let head = Head::from_word(log.word(at).load(Ordering::Relaxed));
+            let head = HeaderWord::from_word(log.word(at).load(Ordering::Relaxed));
             // SYNC-LAP: as in `pull`.
             fence(Ordering::Acquire);
             if log.control.head.head.load(Ordering::Relaxed) > at {
@@ -403,7 +403,7 @@ impl LogReader {
             if at < self.pos {
                 return Pull::Corrupt("the head went backwards");
             }
-            let aim = if self.stays { at } else { tail - (tail - at) / 2 };
+            let aim = if self.resyncs_to_oldest { at } else { tail - (tail - at) / 2 };
             let mut whole = true;
             while at < aim {
                 let word = log.word(at).load(Ordering::Relaxed);
@@ -413,7 +413,7 @@ impl LogReader {
                     whole = false;
                     break;
                 }
-                match Head::from_word(word).map(Head::span) {
+                match HeaderWord::from_word(word).map(HeaderWord::span) {
                     Some(span) if span <= tail - at => at += span,
                     _ => return Pull::Corrupt("a record is longer than the log"),
                 }

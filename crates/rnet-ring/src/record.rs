@@ -20,7 +20,7 @@
 
 /// Bytes in front of each payload.
 pub const HEADER_LEN_BYTES: u64 = 16;
-/// Bytes of the payload of a [`Kind::Chunk`] record.
+/// Bytes of the payload of a [`RecordKind::Chunk`] record.
 pub const CHUNK_REF_LEN_BYTES: usize = 24;
 /// Most bytes of extension words that a record carries.
 pub const MAX_EXTENSION_LEN_BYTES: usize = 1024;
@@ -31,25 +31,25 @@ pub const MAX_RECORD_LEN_BYTES: usize = (1 << 24) - 1;
 
 /// What a record carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// The payload itself.
     Inline,
     /// A [`ChunkRef`] to the payload.
     Chunk,
 }
 
-impl Kind {
+impl RecordKind {
     fn tag(self) -> u64 {
         match self {
-            Kind::Inline => 1,
-            Kind::Chunk => 2,
+            RecordKind::Inline => 1,
+            RecordKind::Chunk => 2,
         }
     }
 
-    fn from_tag(tag: u64) -> Option<Kind> {
+    fn from_tag(tag: u64) -> Option<RecordKind> {
         match tag {
-            1 => Some(Kind::Inline),
-            2 => Some(Kind::Chunk),
+            1 => Some(RecordKind::Inline),
+            2 => Some(RecordKind::Chunk),
             _ => None,
         }
     }
@@ -57,32 +57,32 @@ impl Kind {
 
 /// What a record carries, and whether extension words stand before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tag {
+pub struct RecordTag {
     /// What it carries.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Whether extension words stand before that.
     pub extended: bool,
 }
 
-impl From<Kind> for Tag {
+impl From<RecordKind> for RecordTag {
     #[inline]
-    fn from(kind: Kind) -> Tag {
-        Tag { kind, extended: false }
+    fn from(kind: RecordKind) -> RecordTag {
+        RecordTag { kind, extended: false }
     }
 }
 
 /// A record's first word, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct HeaderWord {
     /// Low half of the sequence number.
     pub seq_lo: u32,
     /// Bytes of the payload, and of the extension words before it.
     pub len: u32,
     /// What the record carries.
-    pub tag: Tag,
+    pub tag: RecordTag,
 }
 
-impl Head {
+impl HeaderWord {
     /// The word that stands in memory.
     #[inline]
     pub fn to_word(self) -> u64 {
@@ -93,33 +93,33 @@ impl Head {
 
     /// Reads a word that nobody vouches for.
     #[inline]
-    pub fn from_word(word: u64) -> Option<Head> {
+    pub fn from_word(word: u64) -> Option<HeaderWord> {
         let (kind, extended) = ((word >> 56) & !EXTENDED, (word >> 56) & EXTENDED != 0);
-        Some(Self::of(word, Tag { kind: Kind::from_tag(kind)?, extended }))
+        Some(Self::of(word, RecordTag { kind: RecordKind::from_tag(kind)?, extended }))
     }
 
-    /// As [`Head::from_word`], of a record without extension words.
+    /// As [`HeaderWord::from_word`], of a record without extension words.
     #[inline]
-    pub fn from_word_unextended(word: u64) -> Option<Head> {
-        Some(Self::of(word, Kind::from_tag(word >> 56)?.into()))
+    pub fn from_word_unextended(word: u64) -> Option<HeaderWord> {
+        Some(Self::of(word, RecordKind::from_tag(word >> 56)?.into()))
     }
 
-    /// As [`Head::from_word_unextended`], of a record that must carry this.
+    /// As [`HeaderWord::from_word_unextended`], of a record that must carry this.
     #[inline]
-    pub fn from_word_of(kind: Kind, word: u64) -> Option<Head> {
+    pub fn from_word_of(kind: RecordKind, word: u64) -> Option<HeaderWord> {
         (word >> 56 == kind.tag()).then_some(Self::of(word, kind.into()))
     }
 
-    /// As [`Head::from_word_of`], of a record with extension words.
+    /// As [`HeaderWord::from_word_of`], of a record with extension words.
     #[inline]
-    pub fn from_word_of_extended(kind: Kind, word: u64) -> Option<Head> {
-        let tag = Tag { kind, extended: true };
+    pub fn from_word_of_extended(kind: RecordKind, word: u64) -> Option<HeaderWord> {
+        let tag = RecordTag { kind, extended: true };
         (word >> 56 == kind.tag() | EXTENDED).then_some(Self::of(word, tag))
     }
 
     #[inline]
-    fn of(word: u64, tag: Tag) -> Head {
-        Head { seq_lo: word as u32, len: (word >> 32) as u32 & 0x00ff_ffff, tag }
+    fn of(word: u64, tag: RecordTag) -> HeaderWord {
+        HeaderWord { seq_lo: word as u32, len: (word >> 32) as u32 & 0x00ff_ffff, tag }
     }
 
     /// Bytes that the record takes in the ring; a multiple of 8.
@@ -139,7 +139,7 @@ pub fn span_of(len: usize) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// What it carries.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Sequence number, counting the publisher's messages from 0.
     pub seq: u64,
     /// When it was sent, CLOCK_MONOTONIC in ns.
@@ -166,7 +166,7 @@ pub fn extension_len(words: &[u64], record_len: usize) -> Option<usize> {
     Some(len)
 }
 
-/// Where a large message stands: the payload of a [`Kind::Chunk`] record.
+/// Where a large message stands: the payload of a [`RecordKind::Chunk`] record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRef {
     /// Number of the chunk in its publisher's pool; never used twice.
@@ -211,17 +211,17 @@ mod tests {
 
     #[test]
     fn words_round_trip() {
-        for kind in [Kind::Inline, Kind::Chunk] {
+        for kind in [RecordKind::Inline, RecordKind::Chunk] {
             for extended in [false, true] {
-                let tag = Tag { kind, extended };
-                let head = Head { seq_lo: u32::MAX, len: 0xff_ffff, tag };
-                assert_eq!(Head::from_word(head.to_word()), Some(head));
-                let plain = Head::from_word_unextended(head.to_word());
+                let tag = RecordTag { kind, extended };
+                let head = HeaderWord { seq_lo: u32::MAX, len: 0xff_ffff, tag };
+                assert_eq!(HeaderWord::from_word(head.to_word()), Some(head));
+                let plain = HeaderWord::from_word_unextended(head.to_word());
                 assert_eq!(plain, (!extended).then_some(head));
             }
         }
-        assert_eq!(Head::from_word(0), None);
-        assert_eq!(Head::from_word(u64::MAX), None);
+        assert_eq!(HeaderWord::from_word(0), None);
+        assert_eq!(HeaderWord::from_word(u64::MAX), None);
     }
 
     #[test]

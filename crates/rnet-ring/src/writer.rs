@@ -8,11 +8,11 @@
 //! reaches into another block takes the slow path, which decides how long the log is from there on
 //! (`blocks.rs`).
 
-use crate::blocks::{Blocks, Now};
+use crate::blocks::{Blocks, PendingMessage};
 use crate::layout::BLOCKS_PER_LOG;
-use crate::record::{HEADER_LEN_BYTES, Head, MAX_RECORD_LEN_BYTES, Tag, span_of};
+use crate::record::{HEADER_LEN_BYTES, HeaderWord, MAX_RECORD_LEN_BYTES, RecordTag, span_of};
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::{COPY_STEP, Kind, Log, fail_point};
+use crate::{COPY_STEP, RecordKind, Log, fail_point};
 
 /// What the writer of a log asks of its surroundings: how long its readers need what is there, and
 /// memory. Asked only when the writer's remembered bounds are used up.
@@ -33,24 +33,24 @@ pub trait Gate {
     }
 
     /// Which of the newest messages stay whatever their age.
-    fn kept(&mut self) -> Kept {
-        Kept::default()
+    fn retention(&mut self) -> Retention {
+        Retention::default()
     }
 
     /// Backs `count` blocks of the ring with memory, from block `first` on; `false` if there is none.
-    fn back(&mut self, _first: u32, _count: u32) -> bool {
+    fn back_with_memory(&mut self, _first: u32, _count: u32) -> bool {
         false
     }
 
     /// Gives the memory of such blocks back, which nobody reads; `false` if the system keeps it.
-    fn give_back(&mut self, _first: u32, _count: u32) -> bool {
+    fn release_memory(&mut self, _first: u32, _count: u32) -> bool {
         false
     }
 }
 
 /// How many of the newest messages a log keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct Retention {
     /// For late joiners: a message that would cost one of them is refused.
     pub history: u64,
     /// For readers that keep only the newest: as far as there is memory.
@@ -59,9 +59,9 @@ pub struct Kept {
 
 /// No reliable reader: the writer never waits.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unbounded;
+pub struct NoReliableReaders;
 
-impl Gate for Unbounded {
+impl Gate for NoReliableReaders {
     fn lowest_needed(&mut self) -> u64 {
         u64::MAX
     }
@@ -69,20 +69,20 @@ impl Gate for Unbounded {
 
 /// Why a message did not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoRoom {
+pub enum PushError {
     /// A reliable reader still needs the oldest message.
-    Held,
+    ReaderBehind,
     /// The log has to grow to keep what late joiners get, and there is no memory.
-    NoMemory,
+    OutOfMemory,
 }
 
 /// Blocks that a log gets shorter by at a time.
-const MOST_DROPPED: u32 = 8;
+const MAX_BLOCKS_DROPPED: u32 = 8;
 /// The head moves by this part of the log.
-const STRIDES: u64 = 16;
+const STRIDES_PER_LOG: u64 = 16;
 
 /// Messages that become visible at once, at most: so far ahead of the tail their number may be for a moment.
-pub const SHOWN_AT_ONCE: u64 = 64;
+pub const MAX_COMMIT_RECORDS: u64 = 64;
 
 /// The writer's private state; one per log.
 #[derive(Debug)]
@@ -179,37 +179,37 @@ impl LogWriter {
     pub fn push(
         &mut self,
         log: Log<'_>,
-        tag: impl Into<Tag>,
+        tag: impl Into<RecordTag>,
         time_ns: u64,
         payload: &[u8],
         counted_len: u64,
         gate: &mut impl Gate,
-    ) -> Result<u64, NoRoom> {
+    ) -> Result<u64, PushError> {
         assert!(payload.len() <= self.max_payload, "payload exceeds the log");
         let span = span_of(payload.len());
         let (start, end) = (self.tail, self.tail + span);
-        let head = Head { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
+        let head = HeaderWord { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
         if end > self.limit {
-            let now = Now { seq: self.seq, time_ns };
-            self.push_across(log, now, head, payload, gate)?;
+            let message = PendingMessage { seq: self.seq, time_ns };
+            self.push_across(log, message, head, payload, gate)?;
         } else {
             self.write_within(log, head, span, time_ns, payload);
         }
         fail_point!("push.body");
         self.count(end, counted_len);
-        self.show(log, start);
+        self.commit(log, start);
         Ok(start)
     }
 
     /// Writes a record that stands in the block that `tail` is in, up to `limit`.
     #[inline(always)]
-    fn write_within(&self, log: Log<'_>, head: Head, span: u64, time_ns: u64, payload: &[u8]) {
+    fn write_within(&self, log: Log<'_>, head: HeaderWord, span: u64, time_ns: u64, payload: &[u8]) {
         store_bytes(self.write_head(log, head, span, time_ns), payload);
     }
 
     /// Writes the header of such a record; returns the words behind it.
     #[inline(always)]
-    fn write_head<'a>(&self, log: Log<'a>, head: Head, span: u64, time_ns: u64) -> &'a [AtomicU64] {
+    fn write_head<'a>(&self, log: Log<'a>, head: HeaderWord, span: u64, time_ns: u64) -> &'a [AtomicU64] {
         let first = self.base + ((self.tail & self.block_mask) >> 3) as usize;
         let (header, body) =
             log.words[first..first + (span / 8) as usize].split_at(HEADER_LEN_BYTES as usize / 8);
@@ -225,25 +225,25 @@ impl LogWriter {
     pub fn push_forwarded(
         &mut self,
         log: Log<'_>,
-        tag: impl Into<Tag>,
+        tag: impl Into<RecordTag>,
         (now_ns, sent_ns): (u64, u64),
         payload: &[u8],
         counted_len: u64,
         gate: &mut impl Gate,
-    ) -> Result<u64, NoRoom> {
+    ) -> Result<u64, PushError> {
         assert!(payload.len() <= self.max_payload, "payload exceeds the log");
         let span = span_of(payload.len());
         let (start, end) = (self.tail, self.tail + span);
-        let head = Head { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
+        let head = HeaderWord { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
         if end > self.limit {
-            let now = Now { seq: self.seq, time_ns: now_ns };
-            self.push_across(log, now, head, payload, gate)?;
+            let message = PendingMessage { seq: self.seq, time_ns: now_ns };
+            self.push_across(log, message, head, payload, gate)?;
             log.words[self.blocks.index(start + 8)].store(sent_ns, Ordering::Relaxed);
         } else {
             self.write_within(log, head, span, sent_ns, payload);
         }
         self.count(end, counted_len);
-        self.show(log, start);
+        self.commit(log, start);
         Ok(start)
     }
 
@@ -276,8 +276,8 @@ impl LogWriter {
         if end > self.limit {
             return None;
         }
-        let tag = Tag { kind: Kind::Inline, extended: true };
-        let head = Head { seq_lo: self.seq as u32, len: len as u32, tag };
+        let tag = RecordTag { kind: RecordKind::Inline, extended: true };
+        let head = HeaderWord { seq_lo: self.seq as u32, len: len as u32, tag };
         let body = self.write_head(log, head, span, sent_ns);
         let (before, after) = body.split_at(words.len());
         before.iter().zip(words).for_each(|(to, word)| to.store(*word, Ordering::Relaxed));
@@ -287,9 +287,9 @@ impl LogWriter {
         Some(start)
     }
 
-    /// Makes visible what was written, [`SHOWN_AT_ONCE`] records at most, of which the last stands at `last`.
+    /// Makes visible what was written, [`MAX_COMMIT_RECORDS`] records at most, of which the last stands at `last`.
     #[inline(always)]
-    pub fn show(&self, log: Log<'_>, last: u64) {
+    pub fn commit(&self, log: Log<'_>, last: u64) {
         let line = &log.control.tail;
         line.last.store(last, Ordering::Relaxed);
         fail_point!("push.last");
@@ -310,14 +310,14 @@ impl LogWriter {
     fn push_across(
         &mut self,
         log: Log<'_>,
-        now: Now,
-        head: Head,
+        message: PendingMessage,
+        head: HeaderWord,
         payload: &[u8],
         gate: &mut impl Gate,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<(), PushError> {
         let (start, end) = (self.tail, self.tail + head.span());
         if end > self.blocks.end() {
-            self.open_block(log, now, gate)?;
+            self.open_block(log, message, gate)?;
         }
         if end > self.free_until {
             self.make_room(log, end, gate)?;
@@ -325,7 +325,7 @@ impl LogWriter {
         let word = |position| &log.words[self.blocks.index(position)];
         word(start).store(head.to_word(), Ordering::Relaxed);
         fail_point!("push.across_head");
-        word(start + 8).store(now.time_ns, Ordering::Relaxed);
+        word(start + 8).store(message.time_ns, Ordering::Relaxed);
         fail_point!("push.across_time");
         let (mut at, mut rest) = (start + HEADER_LEN_BYTES, payload);
         while !rest.is_empty() {
@@ -343,7 +343,7 @@ impl LogWriter {
             self.marks[self.mark_of(block_at)] = mark;
             self.base = self.blocks.index(block_at);
             if start != 0 {
-                self.blocks.note_end(now);
+                self.blocks.note_end(message);
             }
         }
         // One that ends with its block leaves nothing of it.
@@ -356,22 +356,22 @@ impl LogWriter {
     }
 
     /// Opens the next block: with it the log stays as long as it is, grows, or shrinks.
-    fn open_block(&mut self, log: Log<'_>, now: Now, gate: &mut impl Gate) -> Result<(), NoRoom> {
+    fn open_block(&mut self, log: Log<'_>, message: PendingMessage, gate: &mut impl Gate) -> Result<(), PushError> {
         // What is left of the block before it may be written to the last byte.
         let end = self.blocks.end();
         if end > self.free_until {
             self.make_room(log, end, gate)?;
         }
-        self.blocks.give_back(now, gate);
-        for _ in 0..MOST_DROPPED {
-            let Some(begin) = self.blocks.could_begin(now, gate) else { break };
+        self.blocks.release_memory(message, gate);
+        for _ in 0..MAX_BLOCKS_DROPPED {
+            let Some(begin) = self.blocks.could_begin(message, gate) else { break };
             self.move_head(log, begin, begin, gate);
             if self.head < begin {
                 break;
             }
             self.blocks.drop_oldest();
         }
-        self.blocks.open(&log.control.blocks, now, gate).map_err(|_| NoRoom::NoMemory)?;
+        self.blocks.open(&log.control.blocks, message, gate).map_err(|_| PushError::OutOfMemory)?;
         self.free_until = self.head + self.blocks.capacity();
         Ok(())
     }
@@ -379,17 +379,17 @@ impl LogWriter {
     /// Moves `head` so that the log can be written up to `end`, a stride further where readers allow
     /// it.
     #[cold]
-    fn make_room(&mut self, log: Log<'_>, end: u64, gate: &mut impl Gate) -> Result<(), NoRoom> {
+    fn make_room(&mut self, log: Log<'_>, end: u64, gate: &mut impl Gate) -> Result<(), PushError> {
         let capacity = self.blocks.capacity();
         let must = end.saturating_sub(capacity);
-        let mut want = must + capacity / STRIDES;
+        let mut want = must + capacity / STRIDES_PER_LOG;
         if self.blocks.may_grow() {
             // Only of the block that is written over is it known that nobody misses it.
             want = want.min(self.first_in(self.blocks.end() - capacity));
         }
         self.move_head(log, must, want, gate);
         self.free_until = self.head + capacity;
-        if self.head < must { Err(NoRoom::Held) } else { Ok(()) }
+        if self.head < must { Err(PushError::ReaderBehind) } else { Ok(()) }
     }
 
     /// Moves `head` to a record at `must` or behind it, and up to `want` where that is cheap, as far
@@ -436,7 +436,7 @@ impl LogWriter {
             // The writer wrote this word; if it no longer parses, some stray pointer of this very
             // process corrupt it, and forgetting the whole log is the one safe way on.
             let word = log.words[self.blocks.index(self.head)].load(Ordering::Relaxed);
-            match Head::from_word(word).map(Head::span) {
+            match HeaderWord::from_word(word).map(HeaderWord::span) {
                 Some(span) if span <= self.tail - self.head => {
                     if self.head + span > self.gate {
                         break;

@@ -14,7 +14,7 @@
 mod check;
 
 use crate::docs::{self, Docs};
-use crate::error::{Place, SchemaError};
+use crate::error::{SourceLocation, SchemaError};
 use crate::limits::{MAX_SCHEMA_FULL_NAME_LEN_BYTES, MAX_SCHEMA_NAME_LEN_BYTES};
 use crate::name::join;
 use prost::Message;
@@ -63,7 +63,7 @@ pub(crate) fn canonical(set: &FileDescriptorSet, root: &str) -> Result<Canonical
     }
     let reached = reach(&index, root)?;
     check::lookups(&index, &reached)?;
-    let emit = Emit { files: &set.file, index: &index, reached: &reached };
+    let emit = Emitter { files: &set.file, index: &index, reached: &reached };
     Ok(Canonical {
         set: emit.set()?,
         structure: emit.structure(),
@@ -189,7 +189,7 @@ fn cycle(
         if let Some(at) = walked.iter().position(|&i| i == next) {
             walked.push(next);
             let cycle = walked[at..].iter().map(|&i| files[i].name().to_owned()).collect();
-            let place = Place { file: files[last].name().to_owned(), line: 0, column: 0 };
+            let place = SourceLocation { file: files[last].name().to_owned(), line: 0, column: 0 };
             return SchemaError::CyclicImport { place, cycle };
         }
         walked.push(next);
@@ -276,13 +276,13 @@ pub(crate) fn target_of(field: &FieldDescriptorProto) -> Option<&str> {
     field.type_name.as_deref().and_then(|name| name.strip_prefix('.'))
 }
 
-struct Emit<'a> {
+struct Emitter<'a> {
     files: &'a [FileDescriptorProto],
     index: &'a Index<'a>,
     reached: &'a BTreeSet<String>,
 }
 
-impl Emit<'_> {
+impl Emitter<'_> {
     fn set(&self) -> Result<FileDescriptorSet, SchemaError> {
         let mut imports = vec![BTreeSet::new(); self.files.len()];
         for name in self.reached {

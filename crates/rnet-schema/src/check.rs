@@ -108,18 +108,18 @@ impl fmt::Display for Verdict {
 /// # Ok::<(), rnet_schema::SchemaError>(())
 /// ```
 pub fn check(writer: &Schema, reader: &Schema) -> Verdict {
-    check_naming(writer, reader, Names::Reader)
+    check_with_names(writer, reader, PathNames::Reader)
 }
 
 /// Whose field names make the paths of a report.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Names {
+pub(crate) enum PathNames {
     Writer,
     Reader,
 }
 
-pub(crate) fn check_naming(writer: &Schema, reader: &Schema, names: Names) -> Verdict {
-    let mut walk = Walk::new(names);
+pub(crate) fn check_with_names(writer: &Schema, reader: &Schema, names: PathNames) -> Verdict {
+    let mut walk = TypeComparison::new(names);
     if writer != reader {
         walk.run(writer.descriptor(), reader.descriptor());
     }
@@ -137,8 +137,8 @@ pub(crate) fn check_naming(writer: &Schema, reader: &Schema, names: Names) -> Ve
 }
 
 /// The state of one comparison.
-struct Walk {
-    names: Names,
+struct TypeComparison {
+    names: PathNames,
     changes: Vec<Change>,
     uncounted: usize,
     steps: usize,
@@ -147,8 +147,8 @@ struct Walk {
     waiting: VecDeque<(String, MessageDescriptor, MessageDescriptor)>,
 }
 
-impl Walk {
-    fn new(names: Names) -> Self {
+impl TypeComparison {
+    fn new(names: PathNames) -> Self {
         let (seen, waiting) = (HashSet::new(), VecDeque::new());
         Self { names, changes: Vec::new(), uncounted: 0, steps: 0, seen, waiting }
     }
@@ -165,7 +165,7 @@ impl Walk {
             let fields = writer.fields().len() + reader.fields().len() + 1;
             let reserved =
                 [&writer, &reader].map(|m| m.reserved_ranges().len() + m.reserved_names().len());
-            if !self.spend(fields + reserved[0] + reserved[1]) {
+            if !self.consume_steps(fields + reserved[0] + reserved[1]) {
                 return;
             }
             self.messages(&path, &writer, &reader);
@@ -173,7 +173,7 @@ impl Walk {
     }
 
     /// Takes steps from the budget; says `false`, once with a change, when there are none left.
-    fn spend(&mut self, steps: usize) -> bool {
+    fn consume_steps(&mut self, steps: usize) -> bool {
         let within = self.steps <= MAX_CHECK_STEPS;
         self.steps = self.steps.saturating_add(steps);
         if within && self.steps > MAX_CHECK_STEPS {
@@ -203,15 +203,15 @@ impl Walk {
     }
 
     /// Queues two message types that stand at the same place, unless they were met before.
-    fn meet(&mut self, path: String, writer: &MessageDescriptor, reader: &MessageDescriptor) {
+    fn enqueue_pair(&mut self, path: String, writer: &MessageDescriptor, reader: &MessageDescriptor) {
         let pair = (writer.full_name().to_owned(), reader.full_name().to_owned());
-        if self.seen.contains(&pair) || !self.spend(1) {
+        if self.seen.contains(&pair) || !self.consume_steps(1) {
             return;
         }
         if pair.0 != pair.1 {
             let (w, r) = (format!("message {}", pair.0), format!("message {}", pair.1));
             let other_name = short(&pair.0) != short(&pair.1);
-            if other_name && !self.spend(writer.fields().len()) {
+            if other_name && !self.consume_steps(writer.fields().len()) {
                 return;
             }
             if other_name && !same_fields(writer, reader) {
@@ -243,21 +243,21 @@ fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
 pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
-    } else if path.ends_with(CUT) {
+    } else if path.ends_with(ELLIPSIS) {
         path.to_owned()
     } else if path.len() + name.len() > MAX_PATH_LEN_BYTES {
-        format!("{path}{CUT}")
+        format!("{path}{ELLIPSIS}")
     } else {
         format!("{path}.{name}")
     }
 }
 
 /// Stands for the rest of a path; no name has it.
-const CUT: char = '…';
+const ELLIPSIS: char = '…';
 
 /// The path of the elements of a list or map.
 pub(crate) fn elements_of(path: &str) -> String {
-    if path.ends_with(CUT) { path.to_owned() } else { format!("{path}[]") }
+    if path.ends_with(ELLIPSIS) { path.to_owned() } else { format!("{path}[]") }
 }
 
 /// The type of a field in the words of a `.proto` file, without its label.

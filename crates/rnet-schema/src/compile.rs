@@ -4,7 +4,7 @@
 //! closes a circle, is then an error that names the statement and every folder that was looked in.
 
 use crate::builtin;
-use crate::error::{Place, SchemaError};
+use crate::error::{SourceLocation, SchemaError};
 use crate::limits::{MAX_PROTO_LEN_BYTES, MAX_SCHEMA_FILES};
 use crate::{canonical, schema};
 use prost::Message;
@@ -22,7 +22,7 @@ pub struct Sources {
 }
 
 /// The definitions of a `.proto` file or a descriptor set.
-pub struct Compiled {
+pub struct CompiledProtos {
     /// The file itself, the others being what it imports; `None` for a descriptor set, whose files are equals.
     file: Option<String>,
     set: FileDescriptorSet,
@@ -35,7 +35,7 @@ pub struct Compiled {
 pub fn compile_file(
     path: impl AsRef<Path>,
     includes: &[impl AsRef<Path>],
-) -> Result<Compiled, SchemaError> {
+) -> Result<CompiledProtos, SchemaError> {
     let folders = includes.iter().map(|folder| folder.as_ref().to_owned()).collect();
     Sources { folders, texts: Vec::new() }.compile_file(path)
 }
@@ -44,7 +44,7 @@ pub fn compile_file(
 ///
 /// # Errors
 /// As [`compile_file`].
-pub fn compile_text(name: &str, text: &str) -> Result<Compiled, SchemaError> {
+pub fn compile_text(name: &str, text: &str) -> Result<CompiledProtos, SchemaError> {
     Sources::default().compile_text(name, text)
 }
 
@@ -65,7 +65,7 @@ impl Sources {
     ///
     /// # Errors
     /// As [`compile_file`].
-    pub fn compile_file(&self, path: impl AsRef<Path>) -> Result<Compiled, SchemaError> {
+    pub fn compile_file(&self, path: impl AsRef<Path>) -> Result<CompiledProtos, SchemaError> {
         let path = path.as_ref();
         let text = read_file(path)?;
         let inside = self.folders.iter().find_map(|folder| path.strip_prefix(folder).ok());
@@ -73,19 +73,19 @@ impl Sources {
         let name = name.to_string_lossy().into_owned();
         let mut folders = vec![path.parent().map_or_else(PathBuf::new, Path::to_owned)];
         folders.extend(self.folders.iter().cloned());
-        Load::new(folders, &self.texts).root(&name, &text)
+        Loader::new(folders, &self.texts).root(&name, &text)
     }
 
     /// Compiles a text as if it stood in a file of this name.
     ///
     /// # Errors
     /// As [`compile_file`].
-    pub fn compile_text(&self, name: &str, text: &str) -> Result<Compiled, SchemaError> {
-        Load::new(self.folders.clone(), &self.texts).root(name, text)
+    pub fn compile_text(&self, name: &str, text: &str) -> Result<CompiledProtos, SchemaError> {
+        Loader::new(self.folders.clone(), &self.texts).root(name, text)
     }
 }
 
-impl Compiled {
+impl CompiledProtos {
     /// The definitions of a `FileDescriptorSet` from protoc, buf or a recording. The input may be hostile.
     ///
     /// # Errors
@@ -134,29 +134,29 @@ impl Compiled {
 }
 
 /// One run of the compiler.
-struct Load<'a> {
+struct Loader<'a> {
     folders: Vec<PathBuf>,
     texts: &'a [(String, String)],
     pool: DescriptorPool,
     done: HashSet<String>,
     /// Files whose imports are being read, from the root on.
-    open: Vec<String>,
+    import_stack: Vec<String>,
     files: usize,
 }
 
-impl<'a> Load<'a> {
+impl<'a> Loader<'a> {
     fn new(folders: Vec<PathBuf>, texts: &'a [(String, String)]) -> Self {
         let (pool, done) = (DescriptorPool::new(), HashSet::new());
-        Self { folders, texts, pool, done, open: Vec::new(), files: 0 }
+        Self { folders, texts, pool, done, import_stack: Vec::new(), files: 0 }
     }
 
-    fn root(mut self, name: &str, text: &str) -> Result<Compiled, SchemaError> {
+    fn root(mut self, name: &str, text: &str) -> Result<CompiledProtos, SchemaError> {
         self.text(name, text)?;
         let mut file: Vec<_> = self.pool.file_descriptor_protos().cloned().collect();
         file.iter_mut().for_each(strip_uncommented);
         // The same limits as for a set that came from elsewhere: what one side can compile, the other can take.
         let set = schema::read_set(&FileDescriptorSet { file }.encode_to_vec())?;
-        Ok(Compiled { file: Some(name.to_owned()), set })
+        Ok(CompiledProtos { file: Some(name.to_owned()), set })
     }
 
     fn text(&mut self, name: &str, text: &str) -> Result<(), SchemaError> {
@@ -175,7 +175,7 @@ impl<'a> Load<'a> {
                 true => canonical::NO_EDITIONS.to_owned(),
                 false => error.to_string(),
             };
-            SchemaError::Proto { place: place_of(name, text, offset), message }
+            SchemaError::Proto { place: location_of(name, text, offset), message }
         })?;
         self.file(file)
     }
@@ -191,22 +191,22 @@ impl<'a> Load<'a> {
                 found: self.files,
             });
         }
-        self.open.push(file.name().to_owned());
+        self.import_stack.push(file.name().to_owned());
         for (i, import) in file.dependency.iter().enumerate() {
             if !self.done.contains(import) {
-                self.import(import, import_place(&file, i))?;
+                self.import(import, import_location(&file, i))?;
             }
         }
-        self.open.pop();
+        self.import_stack.pop();
         let name = file.name().to_owned();
         self.pool.add_file_descriptor_proto(file).map_err(|error| link_error(&name, &error))?;
         self.done.insert(name);
         Ok(())
     }
 
-    fn import(&mut self, name: &str, place: Place) -> Result<(), SchemaError> {
-        if let Some(at) = self.open.iter().position(|open| open == name) {
-            let mut cycle = self.open[at..].to_vec();
+    fn import(&mut self, name: &str, place: SourceLocation) -> Result<(), SchemaError> {
+        if let Some(at) = self.import_stack.iter().position(|open| open == name) {
+            let mut cycle = self.import_stack[at..].to_vec();
             cycle.push(name.to_owned());
             return Err(SchemaError::CyclicImport { place, cycle });
         }
@@ -270,7 +270,7 @@ fn names_an_edition(at: &str) -> bool {
 }
 
 /// Line and column of a byte offset.
-fn place_of(file: &str, text: &str, offset: usize) -> Place {
+fn location_of(file: &str, text: &str, offset: usize) -> SourceLocation {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
         offset -= 1;
@@ -278,11 +278,11 @@ fn place_of(file: &str, text: &str, offset: usize) -> Place {
     let before = &text[..offset];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    Place { file: file.to_owned(), line, column }
+    SourceLocation { file: file.to_owned(), line, column }
 }
 
 /// The place of the import statement with this index.
-fn import_place(file: &FileDescriptorProto, import: usize) -> Place {
+fn import_location(file: &FileDescriptorProto, import: usize) -> SourceLocation {
     const FILE_DEPENDENCY: i32 = 3;
     let path = [FILE_DEPENDENCY, import as i32];
     let info = file.source_code_info.as_ref();
@@ -291,7 +291,7 @@ fn import_place(file: &FileDescriptorProto, import: usize) -> Place {
         Some([line, column, ..]) => (*line as usize + 1, *column as usize + 1),
         _ => (0, 0),
     };
-    Place { file: file.name().to_owned(), line, column }
+    SourceLocation { file: file.name().to_owned(), line, column }
 }
 
 fn link_error(name: &str, error: &DescriptorError) -> SchemaError {
@@ -300,5 +300,5 @@ fn link_error(name: &str, error: &DescriptorError) -> SchemaError {
         (Some(line), Some(column)) => (line + 1, column + 1),
         _ => (0, 0),
     };
-    SchemaError::Proto { place: Place { file, line, column }, message: error.to_string() }
+    SchemaError::Proto { place: SourceLocation { file, line, column }, message: error.to_string() }
 }

@@ -9,7 +9,7 @@ use crate::limits::{
     DECODE_VALUES_PER_MESSAGE, MAX_DECODE_DEPTH, MAX_DECODE_LEN_BYTES, MAX_DECODE_NUMBERS,
     MAX_DECODE_VALUES,
 };
-use crate::wire::{Fault, Reader, Wire, WireValue, packed};
+use crate::wire::{Fault, Reader, WireKind, WireValue, packed};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 
 /// How much one message may ask of its reader.
@@ -42,7 +42,7 @@ pub(crate) fn decode(
     bytes: &[u8],
     limits: &DecodeLimits,
 ) -> Result<DynamicMessage, DecodeError> {
-    walk(schema, bytes, limits)?;
+    validate(schema, bytes, limits)?;
     DynamicMessage::decode(schema.descriptor().clone(), bytes).map_err(|error| {
         let (type_name, why) = (schema.name().to_owned(), error.to_string());
         DecodeError::Malformed { type_name, offset: 0, field_path: String::new(), why }
@@ -54,15 +54,15 @@ pub(crate) fn decode(
 ///
 /// # Errors
 /// [`DecodeError`] with the byte and the field.
-pub fn walk(schema: &Schema, bytes: &[u8], limits: &DecodeLimits) -> Result<(), DecodeError> {
-    let mut scan = Scan { type_name: schema.name(), limits, values: 0, numbers: 0 };
+pub fn validate(schema: &Schema, bytes: &[u8], limits: &DecodeLimits) -> Result<(), DecodeError> {
+    let mut validator = Validator { type_name: schema.name(), limits, values: 0, numbers: 0 };
     if bytes.len() > limits.max_len_bytes {
-        return Err(scan.over(0, "max_len_bytes", limits.max_len_bytes, bytes.len()));
+        return Err(validator.limit_error(0, "max_len_bytes", limits.max_len_bytes, bytes.len()));
     }
-    scan.message(schema.descriptor(), Reader::new((bytes, 0)), 1)
+    validator.message(schema.descriptor(), Reader::new((bytes, 0)), 1)
 }
 
-struct Scan<'a> {
+struct Validator<'a> {
     type_name: &'a str,
     limits: &'a DecodeLimits,
     values: usize,
@@ -70,15 +70,15 @@ struct Scan<'a> {
 }
 
 /// On the way out each field adds its name to the error's path.
-type Scanned = Result<(), DecodeError>;
+type Validated = Result<(), DecodeError>;
 
-impl Scan<'_> {
+impl Validator<'_> {
     fn malformed(&self, (offset, why): Fault) -> DecodeError {
         let (type_name, field_path) = (self.type_name.to_owned(), String::new());
         DecodeError::Malformed { type_name, offset, field_path, why }
     }
 
-    fn over(
+    fn limit_error(
         &self,
         offset: usize,
         limit_name: &'static str,
@@ -94,9 +94,9 @@ impl Scan<'_> {
         desc: &MessageDescriptor,
         mut reader: Reader<'_>,
         depth: usize,
-    ) -> Scanned {
+    ) -> Validated {
         if depth > self.limits.max_depth {
-            return Err(self.over(reader.offset(), "max_depth", self.limits.max_depth, depth));
+            return Err(self.limit_error(reader.offset(), "max_depth", self.limits.max_depth, depth));
         }
         while let Some(record) = reader.next_record().map_err(|fault| self.malformed(fault))? {
             let offset = reader.record_offset();
@@ -104,7 +104,7 @@ impl Scan<'_> {
             let is_message = field.as_ref().is_some_and(|f| matches!(f.kind(), Kind::Message(_)));
             self.values += if is_message { DECODE_VALUES_PER_MESSAGE } else { 1 };
             if self.values > self.limits.max_values {
-                return Err(self.over(offset, "max_values", self.limits.max_values, self.values));
+                return Err(self.limit_error(offset, "max_values", self.limits.max_values, self.values));
             }
             // A field of a newer type: kept as it is.
             let Some(field) = field else { continue };
@@ -120,7 +120,7 @@ impl Scan<'_> {
         value: WireValue<'_>,
         at: usize,
         depth: usize,
-    ) -> Scanned {
+    ) -> Validated {
         let kind = field.kind();
         match (value, &kind) {
             (WireValue::Group(body), Kind::Message(inner)) if field.is_group() => {
@@ -137,21 +137,21 @@ impl Scan<'_> {
                 }
             },
             (WireValue::Bytes(_), Kind::Bytes) => Ok(()),
-            (WireValue::Bytes(body), _) if field.is_list() && wire(&kind) != Wire::Len => {
+            (WireValue::Bytes(body), _) if field.is_list() && wire(&kind) != WireKind::Len => {
                 let counted = packed(wire(&kind), body, None);
                 let (count, _) = counted.map_err(|fault| self.malformed(fault))?;
                 self.numbers += count;
                 match self.numbers > self.limits.max_numbers {
                     true => {
                         let limit = self.limits.max_numbers;
-                        Err(self.over(body.1, "max_numbers", limit, self.numbers))
+                        Err(self.limit_error(body.1, "max_numbers", limit, self.numbers))
                     }
                     false => Ok(()),
                 }
             }
-            (WireValue::Varint(_), _) if wire(&kind) == Wire::Varint => Ok(()),
-            (WireValue::Fixed32(_), _) if wire(&kind) == Wire::Fixed32 => Ok(()),
-            (WireValue::Fixed64(_), _) if wire(&kind) == Wire::Fixed64 => Ok(()),
+            (WireValue::Varint(_), _) if wire(&kind) == WireKind::Varint => Ok(()),
+            (WireValue::Fixed32(_), _) if wire(&kind) == WireKind::Fixed32 => Ok(()),
+            (WireValue::Fixed64(_), _) if wire(&kind) == WireKind::Fixed64 => Ok(()),
             _ => {
                 let found = value.wire_type();
                 let why = format!(
@@ -165,11 +165,11 @@ impl Scan<'_> {
 }
 
 /// How values of a kind stand on the wire.
-pub(crate) fn wire(kind: &Kind) -> Wire {
+pub(crate) fn wire(kind: &Kind) -> WireKind {
     match kind {
-        Kind::Fixed32 | Kind::Sfixed32 | Kind::Float => Wire::Fixed32,
-        Kind::Fixed64 | Kind::Sfixed64 | Kind::Double => Wire::Fixed64,
-        Kind::String | Kind::Bytes | Kind::Message(_) => Wire::Len,
-        _ => Wire::Varint,
+        Kind::Fixed32 | Kind::Sfixed32 | Kind::Float => WireKind::Fixed32,
+        Kind::Fixed64 | Kind::Sfixed64 | Kind::Double => WireKind::Fixed64,
+        Kind::String | Kind::Bytes | Kind::Message(_) => WireKind::Len,
+        _ => WireKind::Varint,
     }
 }

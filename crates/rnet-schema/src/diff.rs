@@ -4,7 +4,7 @@
 //! is gone was removed, and a number that was reserved must not come back. So this report is stricter, for use in CI.
 
 use crate::Schema;
-use crate::check::{Change, Names, check_naming};
+use crate::check::{Change, PathNames, check_with_names};
 use crate::rules::{Rule, Severity};
 use serde::Serialize;
 use std::fmt;
@@ -89,8 +89,8 @@ impl fmt::Display for Diff {
 /// Compares an old type with a new one, for people and for CI.
 pub fn diff(old: &Schema, new: &Schema) -> Diff {
     // Paths by the new names both times, so that the two halves of one change find each other.
-    let new_reads_old = check_naming(old, new, Names::Reader);
-    let old_reads_new = check_naming(new, old, Names::Writer);
+    let new_reads_old = check_with_names(old, new, PathNames::Reader);
+    let old_reads_new = check_with_names(new, old, PathNames::Writer);
     let omitted = new_reads_old.omitted.max(old_reads_new.omitted);
     let mut lines = Vec::new();
     for (verdict, forward) in [(&new_reads_old, true), (&old_reads_new, false)] {

@@ -3,7 +3,7 @@
 //! Comments are no part of a type: two schemas with different comments are equal. They are kept beside it, by full name, and travel
 //! only where somebody will read them.
 
-use crate::escape::is_steering;
+use crate::escape::is_terminal_control;
 use crate::name::join;
 use prost_reflect::{DescriptorPool, FileDescriptor};
 use prost_types::source_code_info::Location;
@@ -28,14 +28,14 @@ impl Docs {
     }
 
     /// The unit of a field inside of another field whose unit is `holder`: a component of a vector has the unit of the vector
-    /// ([`HOLDERS_UNIT`]). `None` for a plain number (`Unit: 1`) too.
+    /// ([`INHERITED_UNIT`]). `None` for a plain number (`Unit: 1`) too.
     pub(crate) fn unit_within<'a>(
         &'a self,
         full_name: &str,
         holder: Option<&'a str>,
     ) -> Option<&'a str> {
         match self.unit(full_name) {
-            Some(HOLDERS_UNIT | EARLIER_HOLDERS_UNIT) => holder,
+            Some(INHERITED_UNIT | LEGACY_INHERITED_UNIT) => holder,
             unit => unit.filter(|unit| *unit != PLAIN_NUMBER),
         }
     }
@@ -52,9 +52,9 @@ impl Docs {
 }
 
 /// The unit of a field of which only the field around its message knows what it measures, as in `foxglove.Vector3`.
-pub const HOLDERS_UNIT: &str = "as the field that holds it";
+pub const INHERITED_UNIT: &str = "as the field that holds it";
 /// The same in recordings of earlier releases.
-const EARLIER_HOLDERS_UNIT: &str = "the holder's";
+const LEGACY_INHERITED_UNIT: &str = "the holder's";
 /// The unit of a ratio or a count, which people do not want to see behind each of them.
 const PLAIN_NUMBER: &str = "1";
 
@@ -76,7 +76,7 @@ const MAX_UNIT_LEN_BYTES: usize = 48;
 /// ```
 pub fn unit_of(comment: &str) -> Option<&str> {
     // Comments come from peers, and units go to terminals.
-    let is_harmless = |unit: &str| !unit.contains(|c| char::is_control(c) || is_steering(c));
+    let is_harmless = |unit: &str| !unit.contains(|c| char::is_control(c) || is_terminal_control(c));
     // As the built-in messages have it, at the end of the comment.
     if let Some((_, unit)) = comment.rsplit_once("Unit: ") {
         let unit = unit.trim().trim_end_matches('.');

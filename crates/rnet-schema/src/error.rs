@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A place in a `.proto` file; lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file, as it was requested.
     pub file: String,
     /// Line, from 1; 0 when it is not known.
@@ -13,7 +13,7 @@ pub struct Place {
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     /// `robot.proto:12:3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
@@ -32,7 +32,7 @@ pub enum SchemaError {
     #[error("{place}: {message}")]
     Proto {
         /// Where.
-        place: Place,
+        place: SourceLocation,
         /// What is wrong there.
         message: String,
     },
@@ -51,7 +51,7 @@ pub enum SchemaError {
     )]
     MissingImport {
         /// The import statement.
-        place: Place,
+        place: SourceLocation,
         /// What it asks for.
         name: String,
         /// The folders, in the order of the search.
@@ -61,7 +61,7 @@ pub enum SchemaError {
     #[error("{place}: cyclic import: {}; move the shared definitions into a separate file", cycle.join(" -> "))]
     CyclicImport {
         /// The import statement that closes the circle; without a line when it came as a descriptor set.
-        place: Place,
+        place: SourceLocation,
         /// The files, the first again at the end.
         cycle: Vec<String>,
     },

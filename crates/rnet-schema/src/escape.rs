@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 /// JSON is YAML; what JSON lets through and a terminal acts on is escaped as JSON escapes.
 pub(crate) fn quoted_json(json: &serde_json::Value) -> String {
     let text = json.to_string();
-    if !text.contains(is_steering) {
+    if !text.contains(is_terminal_control) {
         return text;
     }
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if is_steering(c) {
+        if is_terminal_control(c) {
             // Writing to a String cannot fail.
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
@@ -20,6 +20,6 @@ pub(crate) fn quoted_json(json: &serde_json::Value) -> String {
 }
 
 /// DEL, the C1 controls, and what changes the direction of writing.
-pub(crate) fn is_steering(c: char) -> bool {
+pub(crate) fn is_terminal_control(c: char) -> bool {
     matches!(c, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

@@ -4,7 +4,7 @@
 //! (`google.protobuf.Timestamp` and its like) are left to prost-reflect; the fields around them are walked here, so that an error
 //! can name the one that is wrong.
 
-mod known;
+mod well_known;
 
 use crate::check::join;
 use crate::error::ValueError;
@@ -42,20 +42,20 @@ pub(crate) fn is_well_known(full_name: &str) -> bool {
 
 /// How many messages of type `Any` are around what is shown.
 #[derive(Clone, Copy)]
-struct Any(usize);
+struct AnyDepth(usize);
 
 pub(crate) fn message(message: &DynamicMessage, options: &JsonOptions) -> Json {
-    message_within(message, options, Any(0))
+    message_within(message, options, AnyDepth(0))
 }
 
 /// A value whose type, or whose elements' type, is `kind`.
 pub(crate) fn value(value: &Value, kind: &Kind, options: &JsonOptions) -> Json {
-    value_within(value, kind, options, Any(0))
+    value_within(value, kind, options, AnyDepth(0))
 }
 
-fn message_within(message: &DynamicMessage, options: &JsonOptions, any: Any) -> Json {
+fn message_within(message: &DynamicMessage, options: &JsonOptions, any: AnyDepth) -> Json {
     if is_well_known(message.descriptor().full_name())
-        && let Some(json) = known::form(message, options, any)
+        && let Some(json) = well_known::well_known_json(message, options, any)
     {
         return json;
     }
@@ -64,7 +64,7 @@ fn message_within(message: &DynamicMessage, options: &JsonOptions, any: Any) -> 
 }
 
 /// The fields of a message.
-fn object(message: &DynamicMessage, options: &JsonOptions, any: Any) -> Map<String, Json> {
+fn object(message: &DynamicMessage, options: &JsonOptions, any: AnyDepth) -> Map<String, Json> {
     let mut object = Map::new();
     for field in message.descriptor().fields() {
         let shown = message.has_field(&field) || (options.defaults && !field.supports_presence());
@@ -77,7 +77,7 @@ fn object(message: &DynamicMessage, options: &JsonOptions, any: Any) -> Map<Stri
     object
 }
 
-fn value_within(value: &Value, kind: &Kind, options: &JsonOptions, any: Any) -> Json {
+fn value_within(value: &Value, kind: &Kind, options: &JsonOptions, any: AnyDepth) -> Json {
     let wide =
         |text: String, json: Json| if options.plain_integers { json } else { Json::String(text) };
     match value {

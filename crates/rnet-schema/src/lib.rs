@@ -1,6 +1,6 @@
 //! Protobuf types of robot-net: compiled at run time, compared where they meet, decoded without their code.
 //!
-//! - [`compile_file`], [`Sources`]: `.proto` files to [`Compiled`], without protoc;
+//! - [`compile_file`], [`Sources`]: `.proto` files to [`CompiledProtos`], without protoc;
 //! - [`Schema`]: one message type and what it needs, in a canonical form that travels with a channel; [`limits`] for sets that come
 //!   from elsewhere;
 //! - [`check`]: whether a reader of one type understands a writer of another, by the rules of [`Rule`]; [`diff`] for who changes a type.
@@ -31,12 +31,12 @@ mod wire;
 
 pub use builtin::builtin_files;
 pub use check::{Change, Verdict, check};
-pub use compile::{Compiled, Sources, compile_file, compile_text};
-pub use decode::{DecodeLimits, walk};
+pub use compile::{CompiledProtos, Sources, compile_file, compile_text};
+pub use decode::{DecodeLimits, validate};
 pub use diff::{Diff, DiffLine, diff};
-pub use docs::{Docs, HOLDERS_UNIT, unit_of};
+pub use docs::{Docs, INHERITED_UNIT, unit_of};
 pub use dynamic::Dynamic;
-pub use error::{DecodeError, Place, SchemaError, ValueError};
+pub use error::{DecodeError, SourceLocation, SchemaError, ValueError};
 pub use json::JsonOptions;
 pub use name::{find_types, is_nested};
 pub use number::NumberReader;

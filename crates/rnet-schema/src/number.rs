@@ -7,7 +7,7 @@ use crate::check::field_text;
 use crate::decode::wire;
 use crate::error::{DecodeError, ValueError};
 use crate::path::{FieldPath, Step};
-use crate::wire::{Fault, Reader, Wire, WireValue, packed};
+use crate::wire::{Fault, Reader, WireKind, WireValue, packed};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, Value};
 
@@ -29,18 +29,18 @@ pub struct NumberReader {
     schema: Schema,
     path: FieldPath,
     /// The way to the number; `None` where it leads through a map or a group, and the message is decoded.
-    hops: Option<Vec<Hop>>,
+    path_steps: Option<Vec<PathStep>>,
 }
 
 /// A field on the way, and which of its elements if it is a list.
 #[derive(Clone, Debug)]
-struct Hop {
+struct PathStep {
     field: FieldDescriptor,
     number: u32,
-    wire: Wire,
+    wire: WireKind,
     index: Option<usize>,
     /// Fields of the same oneof: one that comes later takes the place of this one.
-    rivals: Vec<u32>,
+    oneof_siblings: Vec<u32>,
 }
 
 impl NumberReader {
@@ -65,7 +65,7 @@ impl NumberReader {
                 let what = if *path.kind() == Kind::Bytes { "bytes" } else { "text" };
                 Err(refused(format!("it is {what}, not a number")))
             }
-            _ => Ok(Self { schema: schema.clone(), path: path.clone(), hops: hops(path) }),
+            _ => Ok(Self { schema: schema.clone(), path: path.clone(), path_steps: path_steps(path) }),
         }
     }
 
@@ -81,58 +81,58 @@ impl NumberReader {
     /// # Errors
     /// [`DecodeError`] with the byte and the field.
     pub fn read(&self, bytes: &[u8]) -> Result<Option<u64>, DecodeError> {
-        let Some(hops) = &self.hops else { return self.by_decoding(bytes) };
+        let Some(path_steps) = &self.path_steps else { return self.by_decoding(bytes) };
         let mut found = None;
-        self.walk(hops, Reader::new((bytes, 0)), &mut found).map_err(|(offset, why)| {
+        self.walk(path_steps, Reader::new((bytes, 0)), &mut found).map_err(|(offset, why)| {
             let (type_name, field_path) = (self.schema.name().to_owned(), self.path.to_string());
             DecodeError::Malformed { type_name, offset, field_path, why }
         })?;
         Ok(found)
     }
 
-    /// Walks a message, in which `hops` lead to the number. What was found in an earlier part of the same message stays,
+    /// Walks a message, in which `path_steps` lead to the number. What was found in an earlier part of the same message stays,
     /// as the parts of a message are merged.
     fn walk(
         &self,
-        hops: &[Hop],
+        path_steps: &[PathStep],
         mut reader: Reader<'_>,
         found: &mut Option<u64>,
     ) -> Result<(), Fault> {
-        let Some((hop, rest)) = hops.split_first() else { return Ok(()) };
-        if rest.is_empty() && hop.index.is_none() && !hop.field.supports_presence() {
+        let Some((step, rest)) = path_steps.split_first() else { return Ok(()) };
+        if rest.is_empty() && step.index.is_none() && !step.field.supports_presence() {
             *found = found.or(Some(0));
         }
         let mut elements = 0;
         while let Some(record) = reader.next_record()? {
-            if record.number != hop.number {
-                if hop.rivals.contains(&record.number) {
+            if record.number != step.number {
+                if step.oneof_siblings.contains(&record.number) {
                     *found = None;
                 }
                 continue;
             }
             let at = reader.record_offset();
-            match (record.value, hop.wire) {
-                (WireValue::Bytes(body), Wire::Len) => {
-                    if hop.index.is_none_or(|index| index == elements) {
+            match (record.value, step.wire) {
+                (WireValue::Bytes(body), WireKind::Len) => {
+                    if step.index.is_none_or(|index| index == elements) {
                         self.walk(rest, Reader::new(body), found)?;
                     }
                     elements += 1;
                 }
-                (WireValue::Bytes(body), wire) if hop.index.is_some() => {
-                    let wanted = hop.index.and_then(|index| index.checked_sub(elements));
+                (WireValue::Bytes(body), wire) if step.index.is_some() => {
+                    let wanted = step.index.and_then(|index| index.checked_sub(elements));
                     let (count, value) = packed(wire, body, wanted)?;
                     *found = value.map(|value| self.bits(value)).or(*found);
                     elements += count;
                 }
-                (WireValue::Varint(value), Wire::Varint)
-                | (WireValue::Fixed64(value), Wire::Fixed64) => {
-                    self.take(hop, &mut elements, value, found);
+                (WireValue::Varint(value), WireKind::Varint)
+                | (WireValue::Fixed64(value), WireKind::Fixed64) => {
+                    self.take(step, &mut elements, value, found);
                 }
-                (WireValue::Fixed32(value), Wire::Fixed32) => {
-                    self.take(hop, &mut elements, value.into(), found);
+                (WireValue::Fixed32(value), WireKind::Fixed32) => {
+                    self.take(step, &mut elements, value.into(), found);
                 }
                 (value, _) => {
-                    let (said, there) = (field_text(&hop.field), value.wire_type());
+                    let (said, there) = (field_text(&step.field), value.wire_type());
                     return Err((
                         at,
                         format!("the type declares {said}, but the bytes contain {there}"),
@@ -143,8 +143,8 @@ impl NumberReader {
         Ok(())
     }
 
-    fn take(&self, hop: &Hop, elements: &mut usize, value: u64, found: &mut Option<u64>) {
-        if hop.index.is_none_or(|index| index == *elements) {
+    fn take(&self, step: &PathStep, elements: &mut usize, value: u64, found: &mut Option<u64>) {
+        if step.index.is_none_or(|index| index == *elements) {
             *found = Some(self.bits(value));
         }
         *elements += 1;
@@ -169,24 +169,24 @@ impl NumberReader {
 }
 
 /// The way along a path, unless it leads through a map or a group.
-fn hops(path: &FieldPath) -> Option<Vec<Hop>> {
-    let mut hops: Vec<Hop> = Vec::new();
+fn path_steps(path: &FieldPath) -> Option<Vec<PathStep>> {
+    let mut path_steps: Vec<PathStep> = Vec::new();
     for step in path.steps() {
         match step {
             Step::Field(field) if field.is_group() || field.is_map() => return None,
             Step::Field(field) => {
                 let number = field.number();
                 let oneof = field.containing_oneof();
-                let rivals = oneof.iter().flat_map(|oneof| oneof.fields()).map(|f| f.number());
-                let rivals = rivals.filter(|rival| *rival != number).collect();
+                let oneof_siblings = oneof.iter().flat_map(|oneof| oneof.fields()).map(|f| f.number());
+                let oneof_siblings = oneof_siblings.filter(|sibling| *sibling != number).collect();
                 let wire = wire(&field.kind());
-                hops.push(Hop { field: field.clone(), number, wire, index: None, rivals });
+                path_steps.push(PathStep { field: field.clone(), number, wire, index: None, oneof_siblings });
             }
-            Step::Index(index) => hops.last_mut()?.index = Some(*index),
+            Step::Index(index) => path_steps.last_mut()?.index = Some(*index),
             Step::Key(_) => return None,
         }
     }
-    Some(hops)
+    Some(path_steps)
 }
 
 /// The bits of a number, as [`NumberReader::read`] has them.

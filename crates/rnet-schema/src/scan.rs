@@ -91,11 +91,11 @@ impl Counts {
         if *count <= limit {
             return Ok(());
         }
-        Err(over(&format!("number of {what} of the descriptor set"), limit_name, limit, *count))
+        Err(limit_error(&format!("number of {what} of the descriptor set"), limit_name, limit, *count))
     }
 }
 
-fn over(what: &str, limit_name: &'static str, limit: usize, found: usize) -> SchemaError {
+fn limit_error(what: &str, limit_name: &'static str, limit: usize, found: usize) -> SchemaError {
     SchemaError::Limit { what: what.to_owned(), limit_name, limit, found }
 }
 
@@ -107,7 +107,7 @@ fn fault((offset, why): Fault) -> SchemaError {
 pub(crate) fn filter(bytes: &[u8]) -> Result<Vec<u8>, SchemaError> {
     if bytes.len() > MAX_SCHEMA_LEN_BYTES {
         let what = "length of the descriptor set in bytes";
-        return Err(over(what, "MAX_SCHEMA_LEN_BYTES", MAX_SCHEMA_LEN_BYTES, bytes.len()));
+        return Err(limit_error(what, "MAX_SCHEMA_LEN_BYTES", MAX_SCHEMA_LEN_BYTES, bytes.len()));
     }
     let mut out = Vec::with_capacity(bytes.len());
     copy(Node::Set, Reader::new((bytes, 0)), 0, &mut Counts::default(), &mut out)?;
@@ -130,7 +130,7 @@ fn copy(
                 let depth = depth + usize::from(kind == Node::Message);
                 if depth > MAX_SCHEMA_NESTING {
                     let what = "depth of messages declared in messages";
-                    return Err(over(what, "MAX_SCHEMA_NESTING", MAX_SCHEMA_NESTING, depth));
+                    return Err(limit_error(what, "MAX_SCHEMA_NESTING", MAX_SCHEMA_NESTING, depth));
                 }
                 let mut inner = Vec::new();
                 copy(kind, Reader::new(body), depth, counts, &mut inner)?;

@@ -122,7 +122,7 @@ impl Schema {
 
     /// As protoc writes it, with each field's name in JSON and the comments, for readers that are not ours: some fill in
     /// no name that is missing.
-    pub fn descriptor_set_for_others(&self) -> Vec<u8> {
+    pub fn descriptor_set_with_json_names(&self) -> Vec<u8> {
         // The pool has filled in the names.
         let files = self.inner.descriptor.parent_pool().file_descriptor_protos();
         self.with_docs(FileDescriptorSet { file: files.cloned().collect() })

@@ -28,7 +28,7 @@ impl Default for TextOptions {
 
 /// A line for each field that is set, nested messages indented.
 pub(crate) fn message(message: &DynamicMessage, docs: &Docs, options: &TextOptions) -> String {
-    let mut text = Text { docs, options, out: String::new() };
+    let mut text = TextWriter { docs, options, out: String::new() };
     text.fields(message, None, 0);
     let unknown = message.unknown_fields().count();
     if unknown > 0 {
@@ -46,19 +46,19 @@ pub(crate) fn field(
     docs: &Docs,
     options: &TextOptions,
 ) -> String {
-    let mut text = Text { docs, options, out: String::new() };
+    let mut text = TextWriter { docs, options, out: String::new() };
     text.value(None, value, kind, unit, 0);
     text.out
 }
 
 /// A text that grows.
-struct Text<'a> {
+struct TextWriter<'a> {
     docs: &'a Docs,
     options: &'a TextOptions,
     out: String,
 }
 
-impl Text<'_> {
+impl TextWriter<'_> {
     fn line(&mut self, indent: usize, text: std::fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.out, "{:indent$}{text}", "", indent = 2 * indent);

@@ -13,7 +13,7 @@ const MAX_SKIPPED_GROUP_DEPTH: usize = 64;
 
 /// The wire type of a kind of field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Wire {
+pub(crate) enum WireKind {
     Varint,
     Fixed32,
     Fixed64,
@@ -189,14 +189,14 @@ impl<'a> Reader<'a> {
 
 /// The count of the packed numbers in `body`, and the number at index `wanted`.
 pub(crate) fn packed(
-    wire: Wire,
+    wire: WireKind,
     (body, offset): Body<'_>,
     wanted: Option<usize>,
 ) -> Result<(usize, Option<u64>), Fault> {
     let size = match wire {
-        Wire::Fixed32 => 4,
-        Wire::Fixed64 => 8,
-        Wire::Varint | Wire::Len => {
+        WireKind::Fixed32 => 4,
+        WireKind::Fixed64 => 8,
+        WireKind::Varint | WireKind::Len => {
             let (mut reader, mut count, mut found) = (Reader::new((body, offset)), 0, None);
             while reader.at < body.len() {
                 let value = reader.varint()?;

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_core::{LossCounts, MAX_PINS_PER_READER, TraceRecord};
-use rnet_ring::admission::{Ask, Table};
-use rnet_ring::binding::Past;
+use rnet_ring::admission::{RequestId, AdmissionTable};
+use rnet_ring::binding::HistoryRequest;
 use rnet_ring::fail_point;
-use rnet_ring::follower::{Begun, Follower, Left, LetGo};
+use rnet_ring::follower::{ReadStart, Follower, AfterExit, AfterDetach};
 use rnet_ring::layout::{ADMISSION_FREE, Admission};
 use rnet_ring::record::Record;
-use rnet_ring::{Kind, LogReader};
+use rnet_ring::{RecordKind, LogReader};
 
 use crate::bell::Bells;
 use crate::clock;
@@ -157,7 +157,7 @@ impl Reader {
         let reader_stats = ReaderStats::of(slot.page());
         // The page says what was asked, and nobody else writes it.
         let generation = slot.page().bind.generation.load(Ordering::Relaxed);
-        let ask = Ask { subscription: own.id(), generation };
+        let ask = RequestId { subscription: own.id(), generation };
         Ok(Reader {
             publisher: binding.publisher,
             location,
@@ -166,13 +166,13 @@ impl Reader {
             own: own.clone(),
             slot,
             reliable: binding.reliable,
-            asks_from_seq: matches!(Past::from_word(binding.history), Past::From(_)),
+            asks_from_seq: matches!(HistoryRequest::from_word(binding.history), HistoryRequest::From(_)),
             filter: HistoryFilter::new(keep_last, lifespan),
             follower: Follower::new(ask),
             refusal_reported: false,
             next: NextRecord::Log,
             log: LogReader::new(0),
-            current: Record { kind: Kind::Inline, seq: 0, time_ns: 0, offset: 0, len: 0 },
+            current: Record { kind: RecordKind::Inline, seq: 0, time_ns: 0, offset: 0, len: 0 },
             pinned: None,
             batch: Batch::new(),
             spare: Vec::new(),
@@ -257,7 +257,7 @@ impl Reader {
     /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself. After
     /// `Corrupt` the channel is of no more use.
     pub fn begin(&mut self) -> Result<bool, ChannelError> {
-        if !self.follower.is_asking() {
+        if !self.follower.is_awaiting_admission() {
             return Ok(true);
         }
         self.check_all_truncated()?;
@@ -287,7 +287,7 @@ impl Reader {
 
     /// Whether the publisher has yet to admit us.
     pub fn is_asking(&self) -> bool {
-        self.follower.is_asking()
+        self.follower.is_awaiting_admission()
     }
 
     /// Whether the publisher is gone.
@@ -343,7 +343,7 @@ impl Reader {
         if self.must_pause() {
             return false;
         }
-        let found = if self.follower.is_asking() {
+        let found = if self.follower.is_awaiting_admission() {
             self.follower.is_answered(self.admissions()) || (!self.refusal_reported && self.is_refused())
         } else {
             // If the publisher is gone: something is left to read, or the channel is to be closed.
@@ -362,7 +362,7 @@ impl Reader {
     // As the look of a loop that waits.
     #[inline(always)]
     pub fn has_more(&self) -> bool {
-        !self.follower.is_asking() && self.log.has_more(self.map.log())
+        !self.follower.is_awaiting_admission() && self.log.has_more(self.map.log())
     }
 
     /// Says so if a file of this channel was truncated. A load, unless some file was.
@@ -426,9 +426,9 @@ impl Reader {
     pub fn publisher_left(&mut self, died: bool) {
         let admissions = self.map.admissions();
         match self.follower.publisher_left(admissions, self.log.next_seq()) {
-            Left::GoOn => {}
-            Left::Begin(begun) => self.begin_at(begun),
-            Left::Nothing => {
+            AfterExit::Continue => {}
+            AfterExit::Begin(begun) => self.begin_at(begun),
+            AfterExit::Nothing => {
                 let tail = &self.map.control().tail.tail;
                 self.log = LogReader::new(tail.load(Ordering::Acquire));
             }
@@ -464,7 +464,7 @@ impl Reader {
     /// Whether all that stood before `end` in the log was read. Of a publisher that has not admitted us, nothing
     /// is to be read.
     pub fn has_read_to(&self, end: u64) -> bool {
-        if self.follower.is_asking() {
+        if self.follower.is_awaiting_admission() {
             return !self.follower.is_answered(self.admissions());
         }
         self.next.is_log() && self.log.position() >= end
@@ -473,19 +473,19 @@ impl Reader {
     /// Whether the publisher is gone and everything it had committed was read.
     pub fn is_finished(&self) -> bool {
         self.next.is_log()
-            && self.follower.is_over(self.admissions())
+            && self.follower.is_finished(self.admissions())
             && !self.log.has_more(self.map.log())
             && !self.has_will()
     }
 
     #[inline]
-    fn admissions(&self) -> Table<'_> {
+    fn admissions(&self) -> AdmissionTable<'_> {
         self.map.admissions()
     }
 
     /// Whether the publisher has no room for us.
     fn is_refused(&self) -> bool {
-        let (control, us) = (self.map.control(), self.follower.ask().subscription);
+        let (control, us) = (self.map.control(), self.follower.request().subscription);
         let refused = control.refusals.iter().any(|r| {
             r.subscription.load(Ordering::Acquire) == us
                 && r.reason.load(Ordering::Relaxed) == REFUSED_FULL
@@ -515,7 +515,7 @@ impl Reader {
         Ok(false)
     }
 
-    fn begin_at(&mut self, begun: Begun) {
+    fn begin_at(&mut self, begun: ReadStart) {
         // Counted here, so that no later loss or skip is mistaken for it.
         if begun.missed != 0 {
             bump(&self.slot.page().count.lost_detached, begun.missed);
@@ -525,7 +525,7 @@ impl Reader {
         self.log = LogReader::new(begun.start & !7);
         // A push that had not seen us may have given up where we begin, and none since.
         if self.asks_from_seq && self.reliable {
-            self.log.stay();
+            self.log.resync_to_oldest();
         }
         let is_resuming = std::mem::take(&mut self.is_resuming);
         self.log.expect_from(if is_resuming { 0 } else { begun.start_seq });
@@ -535,13 +535,13 @@ impl Reader {
     }
 
     fn was_evicted(&self) -> bool {
-        self.follower.was_let_go(self.admissions())
+        self.follower.was_detached(self.admissions())
     }
 
     /// Asks to be admitted again after having been let go, if there is somebody to ask.
     fn handle_eviction(&mut self) -> ChannelError {
-        if let LetGo::AskAgain(ask) = self.follower.be_let_go(|| self.own.next_request()) {
-            rnet_ring::binding::ask_again(&self.slot.page().bind, ask.generation);
+        if let AfterDetach::Request(ask) = self.follower.note_detach(|| self.own.next_request()) {
+            rnet_ring::binding::renew_request(&self.slot.page().bind, ask.generation);
             self.next = NextRecord::Log;
             self.slot.cancel_pin_wait();
             self.own.ring(&self.location.folder);

@@ -11,7 +11,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_ENDS_PER_PROXY, NodeName};
+use rnet_core::{Error, MAX_ENDPOINTS_PER_NODE, MAX_ENDPOINTS_PER_PROXY, NodeName};
 use rnet_ring::fail_point;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ pub struct Entry {
     pub topic_hash: u64,
     /// Publisher or subscription.
     pub kind: EndpointKind,
-    /// How many ends it stands for: 1, or, of a proxy's subscription, up to [`MAX_ENDS_PER_PROXY`]. Its state in
+    /// How many ends it stands for: 1, or, of a proxy's subscription, up to [`MAX_ENDPOINTS_PER_PROXY`]. Its state in
     /// the list; 0 is a free place.
     pub ends: u32,
 }
@@ -102,7 +102,7 @@ impl Entry {
 
     /// Whether it may stand for that many.
     fn is_sound(&self) -> bool {
-        let most = if self.kind == EndpointKind::Publisher { 1 } else { MAX_ENDS_PER_PROXY };
+        let most = if self.kind == EndpointKind::Publisher { 1 } else { MAX_ENDPOINTS_PER_PROXY };
         (1..=most).contains(&self.ends)
     }
 

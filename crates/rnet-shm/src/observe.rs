@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use rnet_core::{Error, LossCounts, MAX_MESSAGE_LEN_BYTES, Meta};
 use rnet_ring::record::{ChunkRef, Record};
-use rnet_ring::{Kind, Log, LogReader, Pull};
+use rnet_ring::{RecordKind, Log, LogReader, Pull};
 use rustix::io::Errno;
 
 use crate::clock;
@@ -241,8 +241,8 @@ impl Observer {
             self.current = Some(record);
             let payload = self.batch.bytes(record.offset, record.len);
             match record.kind {
-                Kind::Inline => bytes.extend_from_slice(payload),
-                Kind::Chunk => {
+                RecordKind::Inline => bytes.extend_from_slice(payload),
+                RecordKind::Chunk => {
                     let Some(reference) = ChunkRef::from_bytes(payload) else {
                         return Observation::Corrupt("a chunk reference is malformed");
                     };

@@ -97,7 +97,7 @@ impl LogView<'_> {
     ///
     /// The writer's copy of the readers is brought up to date first. One that was admitted a moment
     /// ago may already have pinned a message of the past: then it saw its admission before the fence
-    /// of its pin, which is before that of [`pins::end_use`], so the epoch that admitted it is seen
+    /// of its pin, which is before that of [`pins::invalidate`], so the epoch that admitted it is seen
     /// here (SYNC-PIN).
     fn pinned(&mut self, chunk: u32) -> bool {
         self.reader_table.update(self.seen_epoch, self.readers);
@@ -332,7 +332,7 @@ impl Pool {
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
             chunk.generation += 1;
             chunk.state = ChunkState::Idle;
-            pins::end_use(chunk.header(), chunk.generation);
+            pins::invalidate(chunk.header(), chunk.generation);
             fail_point!("pool.ended");
         }
     }

@@ -12,9 +12,9 @@ use rnet_ring::fail_point;
 use rnet_ring::layout::{
     Admission, BLOCKS_PER_LOG, PAGE_LEN_BYTES, READERS_IN_CONTROL, READERS_PER_LOG,
 };
-use rnet_ring::record::Tag;
+use rnet_ring::record::RecordTag;
 use rnet_ring::sync::Barrier;
-use rnet_ring::{Kind, LogWriter, NoRoom, wake};
+use rnet_ring::{RecordKind, LogWriter, PushError, wake};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 
@@ -302,7 +302,7 @@ impl Writer {
     pub fn send(&mut self, payload: &[u8]) -> Result<(), Error> {
         self.check_fork()?;
         if payload.len() < self.inline_below {
-            return self.commit(Kind::Inline.into(), payload, payload.len() as u64).map(drop);
+            return self.commit(RecordKind::Inline.into(), payload, payload.len() as u64).map(drop);
         }
         let loan = self.loan_filled(payload)?;
         self.send_loan(loan).map_err(|(loan, error)| {
@@ -324,7 +324,7 @@ impl Writer {
     pub fn try_send(&mut self, payload: &[u8]) -> bool {
         payload.len() < self.inline_below
             && !self.fork_guard.is_from_parent()
-            && self.commit_now(Kind::Inline.into(), payload, payload.len() as u64).is_some()
+            && self.commit_now(RecordKind::Inline.into(), payload, payload.len() as u64).is_some()
     }
 
     /// The bytes of a loan.
@@ -358,18 +358,18 @@ impl Writer {
     fn send_loan_by(
         &mut self,
         loan: WriterLoan,
-        commit: impl Fn(&mut Self, Tag, &[u8], u64) -> Result<u64, Error>,
+        commit: impl Fn(&mut Self, RecordTag, &[u8], u64) -> Result<u64, Error>,
     ) -> Result<(), (WriterLoan, Error)> {
         if let Err(error) = self.check_fork() {
             return Err((loan, error));
         }
         let sent = match &loan.buffer {
             LoanBuffer::Scratch(bytes) => {
-                commit(self, Kind::Inline.into(), &bytes[..loan.len], loan.len as u64).map(drop)
+                commit(self, RecordKind::Inline.into(), &bytes[..loan.len], loan.len as u64).map(drop)
             }
             LoanBuffer::Chunk(number) => match self.pool.reference(*number, loan.len) {
                 Some(reference) => {
-                    commit(self, Kind::Chunk.into(), &reference.to_bytes(), loan.len as u64).map(
+                    commit(self, RecordKind::Chunk.into(), &reference.to_bytes(), loan.len as u64).map(
                         |position| self.pool.sent(*number, loan.len, position, self.log.seq() - 1),
                     )
                 }
@@ -427,7 +427,7 @@ impl Writer {
 
     /// Appends a record and wakes who sleeps; waits for room as the publisher chose.
     #[inline]
-    fn commit(&mut self, tag: Tag, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
+    fn commit(&mut self, tag: RecordTag, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
         match self.commit_now(tag, payload, counted_len) {
             Some(position) => Ok(position),
             None => self.commit_with_wait(tag, payload, counted_len, None),
@@ -436,7 +436,7 @@ impl Writer {
 
     /// Commits if there is room.
     #[inline]
-    fn commit_now(&mut self, tag: Tag, payload: &[u8], counted_len: u64) -> Option<u64> {
+    fn commit_now(&mut self, tag: RecordTag, payload: &[u8], counted_len: u64) -> Option<u64> {
         self.refresh_readers();
         let time_ns = self.stamper.now_ns();
         let pushed = self.push(tag, time_ns, payload, counted_len);
@@ -446,11 +446,11 @@ impl Writer {
     #[inline]
     fn push(
         &mut self,
-        tag: Tag,
+        tag: RecordTag,
         time_ns: u64,
         payload: &[u8],
         counted_len: u64,
-    ) -> Result<u64, NoRoom> {
+    ) -> Result<u64, PushError> {
         let mut gate = LogGate {
             readers: &self.readers,
             reader_table: &self.reader_table,
@@ -465,7 +465,7 @@ impl Writer {
     #[cold]
     fn commit_with_wait(
         &mut self,
-        tag: Tag,
+        tag: RecordTag,
         payload: &[u8],
         counted_len: u64,
         sent_ns: Option<u64>,
@@ -486,8 +486,8 @@ impl Writer {
                     self.notify();
                     return Ok(position);
                 }
-                Err(NoRoom::Held) => self.wait_for_capacity(&mut stall, plenty, slowest)?,
-                Err(NoRoom::NoMemory) => return Err(self.no_history()),
+                Err(PushError::ReaderBehind) => self.wait_for_capacity(&mut stall, plenty, slowest)?,
+                Err(PushError::OutOfMemory) => return Err(self.no_history()),
             }
         }
     }

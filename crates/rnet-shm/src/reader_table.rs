@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rnet_ring::admission::{Ask, Standing, Table};
-use rnet_ring::admissions::Admissions;
+use rnet_ring::admission::{RequestId, AdmissionState, AdmissionTable};
+use rnet_ring::reader_requests::ReaderRequests;
 use rnet_ring::fail_point;
-use rnet_ring::join::Epoch;
+use rnet_ring::epoch::Epoch;
 use rnet_ring::layout::{REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
 
 use crate::barrier::SleeperBarrier;
@@ -128,7 +128,7 @@ pub struct ReaderTable {
     /// Admissions that are looking through the log for where their reader begins.
     scans: AtomicUsize,
     /// What became of their requests. Locked after the list, where both are.
-    requests: Mutex<Admissions>,
+    requests: Mutex<ReaderRequests>,
 }
 
 /// An admission that looks through the log.
@@ -193,7 +193,7 @@ impl ReaderTable {
         self.latest_list.put(list.iter().filter(reads).cloned().collect());
     }
 
-    fn requests(&self) -> std::sync::MutexGuard<'_, Admissions> {
+    fn requests(&self) -> std::sync::MutexGuard<'_, ReaderRequests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -206,8 +206,8 @@ impl ReaderTable {
     /// Whether this very request was granted and its reader let go since, because it stood still:
     /// it has to ask again.
     pub fn was_evicted(&self, subscription: u64, binding: &PeerBinding) -> bool {
-        let ask = Ask { subscription, generation: binding.generation };
-        self.requests().standing(ask) == Some(Standing::LetGo)
+        let ask = RequestId { subscription, generation: binding.generation };
+        self.requests().state(ask) == Some(AdmissionState::Detached)
     }
 
     /// The writer's side: brings its private copy up to date, returns whether it changed. Takes no
@@ -249,7 +249,7 @@ impl ReaderTable {
         self.latest_observers.take()
     }
 
-    fn admissions(&self) -> Table<'_> {
+    fn admissions(&self) -> AdmissionTable<'_> {
         self.map.admissions()
     }
 
@@ -328,7 +328,7 @@ impl ReaderTable {
             return;
         }
         fail_point!("remove_dead.freed");
-        self.epoch.raise();
+        self.epoch.advance();
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
     }
 
@@ -368,13 +368,13 @@ impl ReaderTable {
         // With the list locked: nobody finds it neither served nor let go.
         match (why, &reader) {
             (RemovalReason::Gone, _) => self.requests().forget(self.admissions(), subscription),
-            (RemovalReason::Stalled, Some(_)) => self.requests().let_go(self.admissions(), subscription),
+            (RemovalReason::Stalled, Some(_)) => self.requests().detach(self.admissions(), subscription),
             (RemovalReason::Stalled, None) => {}
         }
         let Some(reader) = reader else { return false };
         drop(list);
         fail_point!("remove.freed");
-        self.epoch.raise();
+        self.epoch.advance();
         reader.ring();
         fail_point!("remove.rung");
         // The writer may sleep until this very reader makes room.
@@ -462,7 +462,7 @@ mod tests {
         assert!(reader_table.remove(readers[1].0));
         assert_eq!(admit(READERS_PER_LOG).unwrap(), AdmitOutcome::New);
         assert!(reader_table.was_evicted(*evicted, &found(0).binding));
-        rnet_ring::binding::ask_again(&slot.page().bind, readers[0].2.next_request());
+        rnet_ring::binding::renew_request(&slot.page().bind, readers[0].2.next_request());
         assert!(!reader_table.was_evicted(*evicted, &found(0).binding));
         assert_eq!(admit(0).unwrap(), AdmitOutcome::New);
         assert!(reader_table.serves(*evicted));

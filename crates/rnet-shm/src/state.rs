@@ -34,8 +34,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
 use rnet_ring::state::layout::{FOLLOWER_BELL, FOLLOWER_OWNER, Geometry, PROCESS_OWNER};
-use rnet_ring::state::leaf::{APART, DELETED};
-use rnet_ring::state::{self as ring, Content, Done, Host, Key, LeafMeta, Local, Refused, Usage};
+use rnet_ring::state::leaf::{MEMORY_ONLY, DELETED};
+use rnet_ring::state::{self as ring, LeafContent, CommitOutcome, Environment, Key, LeafMeta, LocalBlocks, CommitError, Usage};
 
 use crate::clock;
 use crate::files;
@@ -75,7 +75,7 @@ struct Inner {
     own: Arc<OwnNode>,
     process_slot: u16,
     seed: u64,
-    local: Mutex<Local>,
+    local: Mutex<LocalBlocks>,
     clock: Clock,
     /// Conditions that were not met since something was written last: races lost in a row.
     conflicts: AtomicU32,
@@ -88,11 +88,11 @@ struct Inner {
     persister_control: Mutex<Option<Arc<dyn PersisterControl>>>,
     peer_bells: bells::PeerBells,
     /// Transactions that the persister was writing when their writers lost patience.
-    abandoned: Mutex<Vec<ring::word::Word>>,
+    abandoned: Mutex<Vec<ring::word::BlockRef>>,
 }
 
-impl Host for Inner {
-    fn back(&self, first_word: usize, words: usize) -> bool {
+impl Environment for Inner {
+    fn back_with_memory(&self, first_word: usize, words: usize) -> bool {
         files::reserve(&self.file.fd, first_word as u64 * 8, words as u64 * 8).is_ok()
     }
     fn wake(&self, follower: usize) {
@@ -117,7 +117,7 @@ impl Inner {
             .expect("the mapping has the geometry's length")
     }
 
-    fn local(&self) -> MutexGuard<'_, Local> {
+    fn local(&self) -> MutexGuard<'_, LocalBlocks> {
         self.local.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -210,7 +210,7 @@ impl Region {
             own: own.clone(),
             process_slot,
             seed,
-            local: Mutex::new(Local::new(process_slot)),
+            local: Mutex::new(LocalBlocks::new(process_slot)),
             clock,
             conflicts: AtomicU32::new(0),
             wills_left: AtomicBool::new(false),
@@ -256,7 +256,7 @@ impl Region {
     /// # Errors
     /// As there, without `Storage`.
     pub fn commit_in_memory(&self, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<u64, Error> {
-        self.commit_now(writes, guards, &mut |_, _| Ok(()), APART)
+        self.commit_now(writes, guards, &mut |_, _| Ok(()), MEMORY_ONLY)
     }
 
     fn commit_now(
@@ -329,14 +329,14 @@ impl Region {
         Err(contention_error(write.key))
     }
 
-    fn conclude(&self, done: Done) -> Result<u64, Error> {
+    fn conclude(&self, done: CommitOutcome) -> Result<u64, Error> {
         if self.inner.conflicts.load(Ordering::Relaxed) != 0 {
             self.inner.conflicts.store(0, Ordering::Relaxed);
         }
         match done {
-            Done::At(revision) => Ok(revision),
-            Done::Nothing => Ok(0),
-            Done::Persisting(txn) => self.inner.persist(txn),
+            CommitOutcome::Committed(revision) => Ok(revision),
+            CommitOutcome::Unchanged => Ok(0),
+            CommitOutcome::Persisting(txn) => self.inner.persist(txn),
         }
     }
 
@@ -366,18 +366,18 @@ impl Inner {
         guards: &[ring::Guard<'_>],
         now: u64,
         check: ring::commit::Check<'_, Error>,
-    ) -> Result<Done, Refused<Error>> {
-        let ring = self.checked_ring().map_err(Refused::Check)?;
+    ) -> Result<CommitOutcome, CommitError<Error>> {
+        let ring = self.checked_ring().map_err(CommitError::Check)?;
         let mut local = self.local();
         let mut prepared = Vec::with_capacity(writes.len());
         for write in writes {
             match ring.prepare(&mut local, self, write) {
                 Ok(leaf) => prepared.push((*write, leaf)),
-                Err(ring::NoRoom) => {
+                Err(ring::OutOfMemory) => {
                     for (_, leaf) in prepared {
                         ring.discard(&mut local, leaf);
                     }
-                    return Err(Refused::NoRoom(0));
+                    return Err(CommitError::OutOfMemory(0));
                 }
             }
         }
@@ -391,10 +391,10 @@ impl Inner {
         write: &ring::Write<'_>,
         now: u64,
         check: ring::commit::Check<'_, Error>,
-    ) -> Result<Done, Refused<Error>> {
-        let ring = self.checked_ring().map_err(Refused::Check)?;
+    ) -> Result<CommitOutcome, CommitError<Error>> {
+        let ring = self.checked_ring().map_err(CommitError::Check)?;
         let mut local = self.local();
-        let leaf = ring.prepare(&mut local, self, write).map_err(|_| Refused::NoRoom(0))?;
+        let leaf = ring.prepare(&mut local, self, write).map_err(|_| CommitError::OutOfMemory(0))?;
         if write.content.value.len() > SHORT_LEN_BYTES {
             drop(local);
             ring.fill(&leaf, write);
@@ -404,7 +404,7 @@ impl Inner {
         }
         match ring.commit_one(&mut local, self, write, &leaf, now, check) {
             Ok(Some(done)) => {
-                if done == Done::Nothing {
+                if done == CommitOutcome::Unchanged {
                     ring.discard(&mut local, leaf);
                 }
                 Ok(done)
@@ -421,26 +421,26 @@ impl Inner {
     /// What to do about a refused commit: nothing but to try again, or to give up with an error.
     fn refusal<'k>(
         &self,
-        refused: Refused<Error>,
+        refused: CommitError<Error>,
         attempt: usize,
         len: usize,
         named: &dyn Fn(usize) -> &'k str,
     ) -> Result<(), Error> {
         match refused {
-            Refused::Check(error) => Err(error),
-            Refused::Conflict { index, expected, found } => {
+            CommitError::Check(error) => Err(error),
+            CommitError::Conflict { index, expected, found } => {
                 // Who has lost a race looks again at once; see `commit_one` of the ring for why not that soon.
                 let lost = self.conflicts.fetch_add(1, Ordering::Relaxed).min(MAX_BACKOFF_DOUBLINGS);
                 (0..CONFLICT_SPINS << lost).for_each(|_| std::hint::spin_loop());
                 Err(Error::Conflict { key: named(index).to_owned(), expected, found })
             }
-            Refused::Again => {
+            CommitError::Retry => {
                 back_off(attempt);
                 Ok(())
             }
-            Refused::Wait(txn) => self.wait_for(txn),
-            Refused::NoRoom(words) => Err(self.full_error(len.max(words * 8))),
-            Refused::Stuck => {
+            CommitError::Wait(txn) => self.wait_for(txn),
+            CommitError::OutOfMemory(words) => Err(self.full_error(len.max(words * 8))),
+            CommitError::RetriesExhausted => {
                 self.checked_ring()?;
                 Err(self.corrupt("a write does not finish"))
             }
@@ -456,18 +456,18 @@ fn contention_error(key: &str) -> Error {
     }
 }
 
-fn with_flags(mut content: Content<'_>, flags: u16) -> Content<'_> {
+fn with_flags(mut content: LeafContent<'_>, flags: u16) -> LeafContent<'_> {
     content.meta.flags |= flags;
     content
 }
 
-fn content<'a>(write: &Write<'a>, writer: &'a [u8], unix_now: u64) -> Content<'a> {
+fn content<'a>(write: &Write<'a>, writer: &'a [u8], unix_now: u64) -> LeafContent<'a> {
     let meta = LeafMeta { written_unix_ns: unix_now, ..LeafMeta::default() };
     match write.value {
         None => {
-            Content { writer, value: &[], will: None, meta: LeafMeta { flags: DELETED, ..meta } }
+            LeafContent { writer, value: &[], will: None, meta: LeafMeta { flags: DELETED, ..meta } }
         }
-        Some(stored) => Content {
+        Some(stored) => LeafContent {
             writer,
             value: stored.bytes,
             will: stored.will,

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet_core::{Error, MAX_PINS_PER_READER, MAX_PUBLISHERS_PER_SUBSCRIPTION};
 use rnet_core::{Proxy, SubscriberQos, TypeDesc};
-use rnet_ring::binding::{self, Request};
+use rnet_ring::binding::{self, BindRequest};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{BindLine, CountLine, PAGE_LEN_BYTES, ReaderSlot};
-use rnet_ring::layout::{SLOT_BOUND, SLOT_FREE, SLOT_PAST};
+use rnet_ring::layout::{SLOT_BOUND, SLOT_FREE, SLOT_TOTALS};
 use serde::{Deserialize, Serialize};
 
 use crate::LAYOUT_VERSION;
@@ -60,7 +60,7 @@ pub struct Binding {
     pub publisher: u64,
     /// Whether the reader holds the writer back.
     pub reliable: bool,
-    /// What it asks for of what was sent before, a [`Past`](rnet_ring::binding::Past) as its word.
+    /// What it asks for of what was sent before, a [`HistoryRequest`](rnet_ring::binding::HistoryRequest) as its word.
     pub history: u64,
     /// Which of the reader's node's bells wakes it.
     pub bell: u64,
@@ -195,7 +195,7 @@ impl SubscriptionFile {
         written?;
         fail_point!("subscription.header");
         let past = own.grow(&meta.topic, &mut own.lock())?;
-        past.page().bind.state.store(SLOT_PAST, Ordering::Release);
+        past.page().bind.state.store(SLOT_TOTALS, Ordering::Release);
         fail_point!("subscription.past");
         Ok(own)
     }
@@ -318,7 +318,7 @@ impl SubscriptionFile {
         page.bind.bell.store(binding.bell, Ordering::Relaxed);
         fail_point!("bind.bell");
         let Binding { publisher, reliable, history, .. } = binding;
-        let request = Request { publisher, subscription: self.id, reliable, history };
+        let request = BindRequest { publisher, subscription: self.id, reliable, history };
         binding::bind(&page.bind, request, self.next_request());
         Ok(slot)
     }
@@ -435,7 +435,7 @@ pub struct PeerBinding {
     pub generation: u64,
     /// Whether the reader holds the writer back.
     pub reliable: bool,
-    /// What it asks for of what was sent before, a [`Past`](rnet_ring::binding::Past) as its word.
+    /// What it asks for of what was sent before, a [`HistoryRequest`](rnet_ring::binding::HistoryRequest) as its word.
     pub history: u64,
     /// How many of the newest messages it wants; `None`: every one.
     pub keep_last: Option<u32>,
@@ -490,7 +490,7 @@ impl PeerSubscription {
         let Some((request, generation)) = binding::read(&slot.bind, publisher) else {
             return Ok(None);
         };
-        let Request { reliable, history, .. } = request;
+        let BindRequest { reliable, history, .. } = request;
         let keep_last = self.meta.qos.depth();
         let link = self.meta.link;
         let binding = PeerBinding { generation, reliable, history, keep_last, link };

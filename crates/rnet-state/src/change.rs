@@ -4,7 +4,7 @@
 //! anew. So none is lost, whoever else writes. What a key has beside its value stays: its time to live, its
 //! durability, and its last will if it is this node's.
 
-use rnet_core::{Error, MAX_TRIES, MAX_VALUE_ITEMS, Result, key_name};
+use rnet_core::{Error, MAX_UPDATE_TRIES, MAX_VALUE_ITEMS, Result, key_name};
 use rnet_shm::state::{Record, StoredValue, Write};
 
 use super::encode::{self, Packed, kind};
@@ -24,7 +24,7 @@ enum Step<T> {
 
 /// Tries a write until no other writer is in between; lets those go on who were faster.
 pub(super) fn retry<T>(what: &str, mut write: impl FnMut() -> Result<T>) -> Result<T> {
-    for tries in 0..MAX_TRIES {
+    for tries in 0..MAX_UPDATE_TRIES {
         match write() {
             Err(Error::Conflict { .. }) if tries < BUSY_TRIES => std::hint::spin_loop(),
             Err(Error::Conflict { .. }) => std::thread::yield_now(),
@@ -33,7 +33,7 @@ pub(super) fn retry<T>(what: &str, mut write: impl FnMut() -> Result<T>) -> Resu
     }
     let hint = "other writers changed the key on each try; use fewer writers, or write less often"
         .to_owned();
-    Err(Error::limit_reached(what, MAX_TRIES, hint))
+    Err(Error::limit_reached(what, MAX_UPDATE_TRIES, hint))
 }
 
 impl StateShared {
@@ -85,7 +85,7 @@ impl State {
     /// another writer interferes, `change` is called again with the new value.
     ///
     /// # Errors
-    /// `LimitReached` if other writers interfered [`MAX_TRIES`] times; as [`State::set`].
+    /// `LimitReached` if other writers interfered [`MAX_UPDATE_TRIES`] times; as [`State::set`].
     pub fn update(
         &self,
         key: &str,
@@ -114,7 +114,7 @@ impl State {
     /// Adds to an integer, which begins at 0; returns the sum.
     ///
     /// # Errors `StateType` if the key holds no integer; `BadValue` if the sum does not fit into 64 bits: then
-    /// nothing is changed; `LimitReached` if others were faster [`MAX_TRIES`] times.
+    /// nothing is changed; `LimitReached` if others were faster [`MAX_UPDATE_TRIES`] times.
     pub fn add(&self, key: &str, amount: i64) -> Result<i64> {
         self.shared.rework(key, kind::INT, |present| {
             let present = match present {
@@ -131,7 +131,7 @@ impl State {
     /// Adds to a float, which begins at 0; returns the sum.
     ///
     /// # Errors
-    /// `StateType` if the key holds no float; `LimitReached` if others were faster [`MAX_TRIES`] times.
+    /// `StateType` if the key holds no float; `LimitReached` if others were faster [`MAX_UPDATE_TRIES`] times.
     pub fn add_float(&self, key: &str, amount: f64) -> Result<f64> {
         self.shared.rework(key, kind::FLOAT, |present| {
             let present = match present {

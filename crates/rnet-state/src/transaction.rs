@@ -69,7 +69,7 @@ impl State {
     }
 
     /// Runs `body` in a transaction and commits it; again if another writer was in between, at most
-    /// [`rnet_core::MAX_TRIES`] times. `body` may thus run several times.
+    /// [`rnet_core::MAX_UPDATE_TRIES`] times. `body` may thus run several times.
     ///
     /// # Errors
     /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].

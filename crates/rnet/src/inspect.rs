@@ -17,7 +17,7 @@ use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{
-    Behind, Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc,
+    Backlog, Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc,
     limits::MAX_CHUNKS_PER_CHANNEL,
 };
 pub use rnet_shm::barrier::is_supported as membarrier_is_offered;
@@ -32,7 +32,7 @@ pub use rnet_shm::observe::{MissedMessages, MissedCause, MissedCounts, Observer,
 use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
 use rnet_shm::registry::{Changes, Registry};
 use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, READERS_IN_CONTROL, ReaderSlot};
-use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_PAST, TailLine};
+use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_TOTALS, TailLine};
 use rnet_shm::subscription::{LinkRole, PeerSubscription};
 pub use rnet_shm::received::Stamp;
 use serde::{Serialize, Serializer};
@@ -251,7 +251,7 @@ pub struct ChannelInfo {
     /// Periods of the subscriber's deadline in which the publisher sent nothing.
     pub deadline_missed: u64,
     /// Messages sent and not yet taken, and how old the oldest of them is.
-    pub behind: Behind,
+    pub behind: Backlog,
     /// Samples held without a copy.
     pub pinned: u64,
     /// Whether the reader sleeps now.
@@ -533,7 +533,7 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
     let peer = PeerSubscription::open(path, entry.id)?;
     let pages: Vec<Vec<u8>> = peer.slots().map(|(_, page)| page).collect();
     let channels = pages.iter().filter_map(|page| channel_info(page, SLOT_BOUND)).collect();
-    let past = pages.iter().find_map(|page| channel_info(page, SLOT_PAST));
+    let past = pages.iter().find_map(|page| channel_info(page, SLOT_TOTALS));
     Ok(SubscriptionInfo {
         id: entry.id,
         topic: peer.meta.topic.clone(),
@@ -576,7 +576,7 @@ fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
         skipped: count(offset_of!(CountLine, skipped)),
         expired: count(offset_of!(CountLine, expired)),
         deadline_missed: count(offset_of!(CountLine, deadline_missed)),
-        behind: Behind::default(),
+        behind: Backlog::default(),
         cursor: word(page, offset_of!(ReaderSlot, cursor) + offset_of!(CursorLine, cursor)),
         next_seq: count(offset_of!(CountLine, next_seq)),
         pinned: pins.filter(|pin| *pin != 0).count() as u64,

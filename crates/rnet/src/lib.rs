@@ -79,8 +79,8 @@ pub use param::Param;
 pub use publisher::{Loan, OwnedLoan, Publisher};
 pub use rate::Rate;
 pub use rnet_core::{
-    Behind, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
-    History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, Naming,
+    Backlog, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
+    History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, NameResolver,
     NodeName, OnFull, Origin, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, Proxy,
     PublisherQos, Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait,
     bucket_high, bucket_low, float_from_json, float_to_json, key_name, quantile,
@@ -137,7 +137,7 @@ pub mod limits {
 /// records.wait_for_publishers(1, None)?; // the estimator has been told
 /// # imu.send(b"1")?;
 /// let record = TraceRecord::from_bytes(&records.recv(None)?).unwrap_or_default();
-/// assert!(record.is_sound());
+/// assert!(record.is_consistent());
 /// println!("the callback took {} ns", record.ended_ns - record.began_ns);
 /// # drop((imu, records));
 /// # let path = node.domain_path().to_owned();

@@ -54,7 +54,7 @@ fn count_values(
     schema: impl FnOnce() -> Result<Schema>,
 ) -> std::result::Result<(), String> {
     let schema = schema().map_err(|error| error.to_string())?;
-    rnet_schema::walk(&schema, bytes, &DecodeLimits::default()).map_err(|error| error.to_string())
+    rnet_schema::validate(&schema, bytes, &DecodeLimits::default()).map_err(|error| error.to_string())
 }
 
 /// prost says what is wrong, the walk of rnet-schema says where.
@@ -65,7 +65,7 @@ fn explain(
     error: &prost::DecodeError,
 ) -> String {
     let limits = DecodeLimits::default();
-    let placed = schema().ok().and_then(|s| rnet_schema::walk(&s, bytes, &limits).err());
+    let placed = schema().ok().and_then(|s| rnet_schema::validate(&s, bytes, &limits).err());
     placed.map_or_else(|| error.to_string(), |placed| placed.to_string())
 }
 

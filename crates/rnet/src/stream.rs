@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use rnet_core::{Behind, Lane, Result};
+use rnet_core::{Backlog, Lane, Result};
 use rnet_node::wake_stream::WakeStream;
 
 use crate::subscriber::Subscriber;
@@ -74,7 +74,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
     }
 
     /// Its backlog from all publishers together.
-    pub fn behind(&self) -> Behind {
+    pub fn behind(&self) -> Backlog {
         self.0.look(|subscriber| subscriber.behind())
     }
 

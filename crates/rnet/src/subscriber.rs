@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use rnet_core::{Behind, Error, LossCounts, Result, TopicName};
+use rnet_core::{Backlog, Error, LossCounts, Result, TopicName};
 use rnet_node::aligned_bytes::AlignedBytes;
 use rnet_node::core::NodeCore;
 use rnet_node::match_event::MatchCallback;
@@ -308,7 +308,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// Its backlog from all publishers together: unread messages, and the age of the oldest.
-    pub fn behind(&self) -> Behind {
+    pub fn behind(&self) -> Backlog {
         self.receiver.behind()
     }
 

@@ -107,7 +107,7 @@ from .errors import (
 )
 from .events import (
     AnyMessage,
-    Behind,
+    Backlog,
     ClientStats,
     CommandStats,
     DeadlineMissed,
@@ -147,10 +147,10 @@ __all__ = [
     "ActionContext",
     "Aged",
     "AnyMessage",
+    "Backlog",
     "BadName",
     "BadQos",
     "BadValue",
-    "Behind",
     "Call",
     "CallContext",
     "CallFailed",

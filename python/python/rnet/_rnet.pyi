@@ -16,7 +16,7 @@ from ._recorded import RecordedMessages, RecordingReader
 from ._state import Entry, RemoteState, Replica, State, Transaction, Watch
 from .compare import PublishedType
 from .errors import RnetError
-from .events import AnyMessage, Behind, DeadlineMissed, EndpointEvent, KnownGap, Liveliness, LivelinessChange
+from .events import AnyMessage, Backlog, DeadlineMissed, EndpointEvent, KnownGap, Liveliness, LivelinessChange
 from .events import MatchEvent, NodeEvent, Origin, PublisherStats, Tick, Undelivered, WallOffset
 from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
@@ -43,7 +43,7 @@ _Reply = TypeVar("_Reply")
 _Feedback = TypeVar("_Feedback")
 
 __all__ = [
-    "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "MAX_TRIES", "VERSION",
+    "BUILTIN_FILES", "ERROR_CODES", "LAYOUT_VERSION", "MAX_SCHEMA_LEN_BYTES", "MAX_UPDATE_TRIES", "VERSION",
     "ActionClient", "ActionContext", "Call", "CallContext", "CallbackHandle", "Client", "Command",
     "Driver", "Entry", "Goal", "Job", "JobContext",
     "Loan", "Logger", "Next", "Node",
@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 BUILTIN_FILES: list[str]; ERROR_CODES: list[str]
-LAYOUT_VERSION: int; MAX_SCHEMA_LEN_BYTES: int; MAX_TRIES: int; VERSION: str
+LAYOUT_VERSION: int; MAX_SCHEMA_LEN_BYTES: int; MAX_UPDATE_TRIES: int; VERSION: str
 
 def now_ns() -> int: ...
 def wall_offset() -> WallOffset: ...
@@ -450,7 +450,7 @@ class Subscriber(Generic[_T_co]):
     @property
     def lost(self) -> dict[str, int]: ...
     @property
-    def behind(self) -> Behind: ...
+    def behind(self) -> Backlog: ...
     def _wait_set(self) -> WaitSet: ...
     def stats(self) -> list[PublisherStats]: ...
     topic: Final[str]

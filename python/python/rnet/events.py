@@ -121,7 +121,7 @@ class Tick(NamedTuple):
     missed: int
 
 
-class Behind(NamedTuple):
+class Backlog(NamedTuple):
     """Messages that were sent but not yet read by a subscriber."""
 
     #: Number of messages. Includes those that the log no longer holds, until the subscriber reads again
@@ -171,7 +171,7 @@ class PublisherStats(NamedTuple):
     #: that ``latest`` returned.
     skipped: int
     #: Unread messages.
-    behind: Behind
+    behind: Backlog
     #: Messages not delivered because they were older than the publisher's lifespan; neither lost nor skipped.
     expired: int
     #: Periods of the subscriber's deadline in which the publisher sent nothing.

@@ -205,7 +205,7 @@ def hash_(self: State, prefix: str) -> StateHash:
 
 def _retried(what: str, attempt: Callable[[], _R]) -> _R:
     """What an attempt returns that does not end in a conflict."""
-    for _ in range(_rnet.MAX_TRIES):
+    for _ in range(_rnet.MAX_UPDATE_TRIES):
         try:
             return attempt()
         except Conflict:
@@ -219,7 +219,7 @@ def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
     absent key; it may return rnet.DELETE. It is called again if another writer interfered, so that no
     change is lost.
     """
-    for _ in range(_rnet.MAX_TRIES):
+    for _ in range(_rnet.MAX_UPDATE_TRIES):
         # A conflict that the function raises is its caller's.
         if (written := self._rewrite(key, fn)) is not None:
             return written[0]
@@ -258,7 +258,7 @@ def transact(self: State, body: Callable[[Transaction], Any], /) -> Any:
 
 
 async def _transact_async(state: State, body: Callable[[Transaction], Awaitable[_R]], what: str) -> _R:
-    for _ in range(_rnet.MAX_TRIES):
+    for _ in range(_rnet.MAX_UPDATE_TRIES):
         transaction = state.transaction()
         try:
             returned = await body(transaction)

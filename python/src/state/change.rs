@@ -7,7 +7,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 use rnet::Error;
-use rnet::limits::MAX_TRIES;
+use rnet::limits::MAX_UPDATE_TRIES;
 use rnet::state::Value;
 
 use super::core::{StateCore, put};
@@ -21,7 +21,7 @@ pub(crate) fn outrun(py: Python<'_>, what: &str) -> PyErr {
     let hint =
         "other writers won every attempt: use fewer writers, or spread the values over more keys";
     let (what, hint) = (format!("attempts to {what}"), hint.to_owned());
-    raise(py, &Error::LimitReached { what, limit: MAX_TRIES, hint })
+    raise(py, &Error::LimitReached { what, limit: MAX_UPDATE_TRIES, hint })
 }
 
 /// A try of `State.update`: what it has written, or nothing where somebody else was in between.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use rnet::Wait;
 use rnet::limits::{
-    MAX_MESSAGE_LEN_BYTES, MAX_NODES_PER_DOMAIN, MAX_READERS_PER_CHANNEL, NODES_KEPT_FOR_TOOLS,
+    MAX_MESSAGE_LEN_BYTES, MAX_NODES_PER_DOMAIN, MAX_READERS_PER_CHANNEL, RESERVED_TOOL_NODES,
 };
 
 use super::message::MIN_LEN_BYTES;
@@ -21,7 +21,7 @@ const MAX_REPEATS: i64 = 1000;
 /// Most idle nodes, each a process.
 const MAX_IDLE_NODES: i64 = 200;
 /// Most nodes of a large domain: the places that are not kept for tools, less that of the node that joins.
-const MAX_NODES: i64 = (MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS - 1) as i64;
+const MAX_NODES: i64 = (MAX_NODES_PER_DOMAIN - RESERVED_TOOL_NODES - 1) as i64;
 /// Most processes that share them.
 const MAX_PROCESSES: i64 = 1000;
 /// Most processes that one bench kills.

@@ -277,7 +277,7 @@ fn of_node(node: &NodeRow) -> Vec<Line> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use rnet::{Behind, LossCounts};
+    use rnet::{Backlog, LossCounts};
     use rnet_monitor::{Figures, Latency};
 
     use super::*;
@@ -289,7 +289,7 @@ pub(super) mod tests {
             qos: "reliable, bulk".to_owned(),
             rate_hz,
             lost: LossCounts::default(),
-            behind: Behind::default(),
+            behind: Backlog::default(),
         };
         TopicRow {
             topic: name.to_owned(),
@@ -304,7 +304,7 @@ pub(super) mod tests {
             lost_in_interval: 0,
             missed_in_interval: 0,
             skipped_in_interval: 0,
-            behind: Behind::default(),
+            behind: Backlog::default(),
             memory_bytes: 0,
         }
     }

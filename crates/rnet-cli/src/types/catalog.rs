@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rnet::MessageType;
 use rnet::msgs::plain::Described;
-use rnet::schema::{Compiled, Sources, builtin_files};
+use rnet::schema::{CompiledProtos, Sources, builtin_files};
 
 use super::args::ProtoArgs;
 use super::names;
@@ -70,7 +70,7 @@ impl Catalog {
         for path in &files.proto {
             units.extend(read::units(path, &files.include)?);
         }
-        let by_name = |of: fn(&Compiled) -> Vec<String>| -> BTreeMap<String, Defined> {
+        let by_name = |of: fn(&CompiledProtos) -> Vec<String>| -> BTreeMap<String, Defined> {
             // The path that is shown is that of the first file; `get` compares the others with it.
             let all = units.iter().enumerate().rev();
             let named = |(i, unit): (usize, &Unit)| {
@@ -78,7 +78,7 @@ impl Catalog {
             };
             all.flat_map(named).collect()
         };
-        let (own, imported) = (by_name(Compiled::messages), by_name(Compiled::all_messages));
+        let (own, imported) = (by_name(CompiledProtos::messages), by_name(CompiledProtos::all_messages));
         Ok(Catalog { units, own, imported })
     }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rnet::schema::limits::MAX_SCHEMA_LEN_BYTES;
-use rnet::schema::{Compiled, Schema, SchemaError, Sources};
+use rnet::schema::{CompiledProtos, Schema, SchemaError, Sources};
 
 use crate::failure::{Failure, Outcome};
 
@@ -20,7 +20,7 @@ const SET_EXTENSIONS: [&str; 5] = ["bin", "binpb", "pb", "desc", "protoset"];
 pub struct Unit {
     /// As it was named.
     pub path: PathBuf,
-    pub compiled: Compiled,
+    pub compiled: CompiledProtos,
 }
 
 /// Compiles a file, a folder, or reads a descriptor set.
@@ -93,14 +93,14 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
     Ok(())
 }
 
-fn descriptor_set(path: &Path) -> Outcome<Compiled> {
+fn descriptor_set(path: &Path) -> Outcome<CompiledProtos> {
     let failed =
         |e: std::io::Error| Failure::Failed(format!("cannot read {}: {e}", path.display()));
     let mut bytes = Vec::new();
     // One more than may be, so that the limit is what is said of it.
     let file = std::fs::File::open(path).map_err(failed)?;
     file.take(MAX_SCHEMA_LEN_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    Compiled::from_descriptor_set(&bytes).map_err(|e| said(path, e))
+    CompiledProtos::from_descriptor_set(&bytes).map_err(|e| said(path, e))
 }
 
 /// The error with the path as the user wrote it, which terminals and editors can open.

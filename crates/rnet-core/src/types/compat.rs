@@ -155,8 +155,8 @@ pub fn compatible(
 /// All differences between a publisher's and a subscriber's type, incompatible ones first; empty for a raw subscriber.
 /// The alignment, the order of the fields in the description and the names of padding do not count as differences.
 pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeChange> {
-    let mut walk = Walk::default();
-    let whole = |walk: &mut Walk, rule| {
+    let mut walk = Comparison::default();
+    let whole = |walk: &mut Comparison, rule| {
         walk.note(rule, "", publisher.to_string(), subscriber.to_string());
     };
     match (publisher, subscriber) {
@@ -168,7 +168,7 @@ pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeChange> {
             whole(&mut walk, Rule::Tail);
         }
         (TypeDesc::Plain(p), TypeDesc::Plain(s)) => {
-            walk.structs(&Place::default(), p, s, true);
+            walk.compare_structs(&FieldPosition::default(), p, s, true);
             // Else that field has its own note.
             let only_padding = |plain: &PlainType| {
                 let mut fields = plain.fields.iter().filter(|field| !field.is_padding());
@@ -192,7 +192,7 @@ pub(super) fn join(path: &str, name: &str) -> String {
 
 /// Where in the two messages.
 #[derive(Clone, Default)]
-struct Place {
+struct FieldPosition {
     path: String,
     /// Bytes from the start of the message, on each side.
     p_base: usize,
@@ -245,11 +245,11 @@ impl<'a> Layout<'a> {
 }
 
 #[derive(Default)]
-struct Walk {
+struct Comparison {
     notes: Vec<TypeChange>,
 }
 
-impl Walk {
+impl Comparison {
     fn note(&mut self, rule: Rule, path: &str, publisher: String, subscriber: String) {
         let (rule, breaking) = (rule.id(), rule.is_breaking());
         self.notes.push(TypeChange {
@@ -262,12 +262,12 @@ impl Walk {
     }
 
     /// The fields of two structs. Names and sizes of the structs themselves are the caller's.
-    fn structs(&mut self, place: &Place, p: &PlainType, s: &PlainType, outermost: bool) {
+    fn compare_structs(&mut self, position: &FieldPosition, p: &PlainType, s: &PlainType, outermost: bool) {
         let (p_layout, s_layout) = (Layout::of(p), Layout::of(s));
         let mut found = Vec::new();
         for pf in p.fields.iter().filter(|field| !field.is_padding()) {
-            let at = join(&place.path, &pf.name);
-            let p_shown = shown(place.p_base, pf);
+            let at = join(&position.path, &pf.name);
+            let p_shown = describe_field(position.p_base, pf);
             let same_place = || {
                 let there = s_layout.at(pf.offset);
                 there.filter(|sf| !p_layout.by_name.contains_key(sf.name.as_str()))
@@ -283,35 +283,35 @@ impl Walk {
                 continue;
             };
             found.push(sf.name.as_str());
-            let mut s_shown = shown(place.s_base, sf);
+            let mut s_shown = describe_field(position.s_base, sf);
             if named.is_none() {
                 s_shown = format!("`{}`, {s_shown}", sf.name);
             }
-            self.fields(place, at, (pf, p_shown), (sf, s_shown));
+            self.compare_fields(position, at, (pf, p_shown), (sf, s_shown));
         }
         found.sort_unstable();
         let lacks = |field: &&Field| found.binary_search(&field.name.as_str()).is_err();
         for sf in s.fields.iter().filter(|field| !field.is_padding()).filter(lacks) {
-            self.lacking(place, &p_layout, sf, outermost);
+            self.compare_missing(position, &p_layout, sf, outermost);
         }
     }
 
-    /// Two fields that mean the same, by name or by place.
-    fn fields(
+    /// Two fields that mean the same, by name or by position.
+    fn compare_fields(
         &mut self,
-        place: &Place,
+        position: &FieldPosition,
         at: String,
         (pf, p_shown): (&Field, String),
         (sf, s_shown): (&Field, String),
     ) {
-        let within = Place {
+        let within = FieldPosition {
             path: at.clone(),
-            p_base: place.p_base.saturating_add(pf.offset),
-            s_base: place.s_base.saturating_add(sf.offset),
+            p_base: position.p_base.saturating_add(pf.offset),
+            s_base: position.s_base.saturating_add(sf.offset),
         };
         let before = self.notes.len();
         // The inside first: "`pose.x`: f64, f32" says more than "`pose`: 24 bytes, 20 bytes".
-        self.types(&within, &pf.ty, &sf.ty, (&p_shown, &s_shown));
+        self.compare_types(&within, &pf.ty, &sf.ty, (&p_shown, &s_shown));
         if pf.offset != sf.offset {
             self.note(Rule::Moved, &at, p_shown, s_shown);
         } else if pf.name != sf.name && !self.notes[before..].iter().any(|note| note.breaking) {
@@ -320,11 +320,11 @@ impl Walk {
     }
 
     /// A field of the subscriber's that the publisher does not have: what stands in its place?
-    fn lacking(&mut self, place: &Place, p: &Layout<'_>, sf: &Field, outermost: bool) {
+    fn compare_missing(&mut self, position: &FieldPosition, p: &Layout<'_>, sf: &Field, outermost: bool) {
         let (start, stop) = (sf.offset, end(sf));
-        let (at, s_shown) = (join(&place.path, &sf.name), shown(place.s_base, sf));
+        let (at, s_shown) = (join(&position.path, &sf.name), describe_field(position.s_base, sf));
         if let Some(pf) = p.overlapping(start, stop) {
-            let publisher = format!("`{}`, {}", pf.name, shown(place.p_base, pf));
+            let publisher = format!("`{}`, {}", pf.name, describe_field(position.p_base, pf));
             return self.note(Rule::Overlap, &at, publisher, s_shown);
         }
         let beyond = if outermost { stop.saturating_sub(start.max(p.size)) } else { 0 };
@@ -339,15 +339,15 @@ impl Walk {
         self.note(rule, &at, publisher.to_owned(), s_shown);
     }
 
-    fn types(
+    fn compare_types(
         &mut self,
-        place: &Place,
+        position: &FieldPosition,
         p: &FieldType,
         s: &FieldType,
         (p_shown, s_shown): (&str, &str),
     ) {
         let mut differ =
-            |rule| self.note(rule, &place.path, p_shown.to_owned(), s_shown.to_owned());
+            |rule| self.note(rule, &position.path, p_shown.to_owned(), s_shown.to_owned());
         match (p, s) {
             (FieldType::Prim(p), FieldType::Prim(s)) if p == s => {}
             (FieldType::Array { len: p_len, .. }, FieldType::Array { len: s_len, .. })
@@ -356,26 +356,26 @@ impl Walk {
                 differ(Rule::ArrayLen);
             }
             (FieldType::Array { of: p, .. }, FieldType::Array { of: s, .. }) => {
-                let mut elements = place.clone();
+                let mut elements = position.clone();
                 if matches!(**p, FieldType::Struct(_)) {
                     elements.path.push_str("[]");
                 }
-                self.types(&elements, p, s, (p_shown, s_shown));
+                self.compare_types(&elements, p, s, (p_shown, s_shown));
             }
             (FieldType::Struct(p), FieldType::Struct(s)) if p.name != s.name => {
                 differ(Rule::StructName);
             }
             (FieldType::Struct(p), FieldType::Struct(s)) => {
                 if p.size == s.size {
-                    return self.structs(place, p, s, false);
+                    return self.compare_structs(position, p, s, false);
                 }
                 // What the longer one has more is the reason and no difference of its own.
-                let mut inside = Walk::default();
-                inside.structs(place, p, s, false);
-                let told = [Rule::PassedOver.id(), Rule::PaddingFilled.id()];
-                inside.notes.retain(|note| !told.contains(&note.rule));
+                let mut inside = Comparison::default();
+                inside.compare_structs(position, p, s, false);
+                let ignored = [Rule::PassedOver.id(), Rule::PaddingFilled.id()];
+                inside.notes.retain(|note| !ignored.contains(&note.rule));
                 self.notes.append(&mut inside.notes);
-                self.note(Rule::StructSize, &place.path, p_shown.to_owned(), s_shown.to_owned());
+                self.note(Rule::StructSize, &position.path, p_shown.to_owned(), s_shown.to_owned());
             }
             _ => differ(Rule::FieldType),
         }
@@ -383,6 +383,6 @@ impl Walk {
 }
 
 /// `f64 at 8`.
-fn shown(base: usize, field: &Field) -> String {
+fn describe_field(base: usize, field: &Field) -> String {
     format!("{} at {}", field.ty, base.saturating_add(field.offset))
 }

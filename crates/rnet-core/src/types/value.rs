@@ -84,20 +84,20 @@ impl PlainType {
         let data = part(DATA).map(data_bytes).transpose()?;
         let said = part(DATA_LEN).map(|len| {
             len.as_u64()
-                .ok_or_else(|| bad(DATA_LEN, format!("{} is not a number of bytes", shown(len))))
+                .ok_or_else(|| value_error(DATA_LEN, format!("{} is not a number of bytes", brief_value(len))))
         });
         let (said, given) = (said.transpose()?, data.as_ref().map(|data| data.len() as u64));
         if let (Some(said), Some(given)) = (said, given)
             && said != given
         {
-            return Err(bad(DATA_LEN, format!("{said}, but {DATA} has {given} bytes")));
+            return Err(value_error(DATA_LEN, format!("{said}, but {DATA} has {given} bytes")));
         }
         let data_len = given.or(said).unwrap_or(0);
         let len = u64::try_from(self.size).unwrap_or(u64::MAX).saturating_add(data_len);
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         if len > MAX_MESSAGE_LEN_BYTES {
             let why = format!("{len} bytes exceed the limit of {MAX_MESSAGE_LEN_BYTES}");
-            return Err(bad(&self.name, why));
+            return Err(value_error(&self.name, why));
         }
         let mut bytes = vec![0; len];
         if let Some(data) = data {
@@ -111,12 +111,12 @@ impl PlainType {
 /// The bytes behind a header, from an array of numbers.
 fn data_bytes(value: &Value) -> Result<Vec<u8>> {
     let Value::Array(items) = value else {
-        return Err(bad(DATA, format!("{} is not an array of bytes", shown(value))));
+        return Err(value_error(DATA, format!("{} is not an array of bytes", brief_value(value))));
     };
     let byte = |(index, item): (usize, &Value)| {
         let byte = item.as_u64().and_then(|n| u8::try_from(n).ok());
         byte.ok_or_else(|| {
-            bad(&format!("{DATA}[{index}]"), format!("{} is not a byte", shown(item)))
+            value_error(&format!("{DATA}[{index}]"), format!("{} is not a byte", brief_value(item)))
         })
     };
     items.iter().enumerate().map(byte).collect()
@@ -169,7 +169,7 @@ pub fn float_to_json(v: f64) -> Value {
     }
 }
 
-fn bad(path: &str, why: String) -> Error {
+fn value_error(path: &str, why: String) -> Error {
     Error::BadValue {
         what: if path.is_empty() { "message".to_owned() } else { format!("field `{path}`") },
         why,
@@ -177,7 +177,7 @@ fn bad(path: &str, why: String) -> Error {
 }
 
 /// A short form of a value for messages.
-fn shown(value: &Value) -> String {
+fn brief_value(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("an array of {}", items.len()),
         Value::Object(_) => "an object".to_owned(),
@@ -190,18 +190,18 @@ fn shown(value: &Value) -> String {
 
 fn encode_struct(plain: &PlainType, value: &Value, out: &mut [u8], path: &str) -> Result<()> {
     let Value::Object(object) = value else {
-        return Err(bad(
+        return Err(value_error(
             path,
-            format!("{} is not an object; {} has {}", shown(value), plain.name, names(plain)),
+            format!("{} is not an object; {} has {}", brief_value(value), plain.name, names(plain)),
         ));
     };
-    known_only(plain, object, path)?;
+    reject_unknown_fields(plain, object, path)?;
     for field in &plain.fields {
         let Some(value) = object.get(&field.name) else { continue };
         let at = join(path, &field.name);
         let slot = out.get_mut(field.offset..).and_then(|rest| rest.get_mut(..field.ty.size()));
         let slot = slot.ok_or_else(|| {
-            bad(&at, "the type description puts it outside its struct".to_owned())
+            value_error(&at, "the type description puts it outside its struct".to_owned())
         })?;
         encode_type(&field.ty, value, slot, &at)?;
     }
@@ -218,14 +218,14 @@ fn names(plain: &PlainType) -> String {
     }
 }
 
-fn known_only(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Result<()> {
+fn reject_unknown_fields(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Result<()> {
     let known = |key: &str| {
         // Who may rely on reserved bytes relies on their zeros (`plain.reserved_used`), and no other padding says anything either.
         (plain.tail && (key == DATA_LEN || key == DATA))
             || plain.fields.iter().any(|field| field.name == key && !field.is_padding())
     };
     match object.keys().find(|key| !known(key)) {
-        Some(key) => Err(bad(
+        Some(key) => Err(value_error(
             &join(path, key),
             format!("no such field; {} has {}", plain.name, names(plain)),
         )),
@@ -236,20 +236,20 @@ fn known_only(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Res
 fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Result<()> {
     match ty {
         FieldType::Prim(prim) => {
-            let bytes = encode_prim(*prim, value).map_err(|why| bad(path, why))?;
+            let bytes = encode_prim(*prim, value).map_err(|why| value_error(path, why))?;
             // `out` has the size of the prim: it was cut out by `FieldType::size`.
             out.copy_from_slice(&bytes[..out.len()]);
             Ok(())
         }
         FieldType::Array { of, len } => {
             if let (FieldType::Prim(Prim::U8), Value::String(text)) = (&**of, value) {
-                return encode_text(text, out).map_err(|why| bad(path, why));
+                return encode_text(text, out).map_err(|why| value_error(path, why));
             }
             let Value::Array(items) = value else {
-                return Err(bad(path, format!("{} is not an array of {len}", shown(value))));
+                return Err(value_error(path, format!("{} is not an array of {len}", brief_value(value))));
             };
             if items.len() != *len as usize {
-                return Err(bad(path, format!("{} elements, but {ty} has {len}", items.len())));
+                return Err(value_error(path, format!("{} elements, but {ty} has {len}", items.len())));
             }
             let size = of.size().max(1);
             for (index, (item, slot)) in items.iter().zip(out.chunks_exact_mut(size)).enumerate() {
@@ -278,12 +278,12 @@ fn encode_text(text: &str, out: &mut [u8]) -> std::result::Result<(), String> {
 fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String> {
     let unsigned = |max: u64| match value.as_u64() {
         Some(v) if v <= max => Ok(v.to_le_bytes()),
-        _ => Err(format!("{} is not an integer from 0 to {max} ({})", shown(value), prim.name())),
+        _ => Err(format!("{} is not an integer from 0 to {max} ({})", brief_value(value), prim.name())),
     };
     let signed = |min: i64, max: i64| match value.as_i64() {
         Some(v) if (min..=max).contains(&v) => Ok(v.to_le_bytes()),
         _ => {
-            Err(format!("{} is not an integer from {min} to {max} ({})", shown(value), prim.name()))
+            Err(format!("{} is not an integer from {min} to {max} ({})", brief_value(value), prim.name()))
         }
     };
     match prim {
@@ -297,14 +297,14 @@ fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String
         Prim::I64 => signed(i64::MIN, i64::MAX),
         Prim::Bool => match value {
             Value::Bool(v) => Ok(u64::from(*v).to_le_bytes()),
-            _ => Err(format!("{} is neither true nor false", shown(value))),
+            _ => Err(format!("{} is neither true nor false", brief_value(value))),
         },
         Prim::F64 => Ok(float_from_json(value)?.to_le_bytes()),
         Prim::F32 => {
             let wide = float_from_json(value)?;
             let narrow = wide as f32;
             if wide.is_finite() && !narrow.is_finite() {
-                return Err(format!("{} is outside the range of f32", shown(value)));
+                return Err(format!("{} is outside the range of f32", brief_value(value)));
             }
             Ok(u64::from(narrow.to_bits()).to_le_bytes())
         }
@@ -325,5 +325,5 @@ pub fn float_from_json(value: &Value) -> std::result::Result<f64, String> {
     });
     special
         .or_else(|| value.as_f64())
-        .ok_or_else(|| format!("{} is not a number (or \"nan\", \"inf\", \"-inf\")", shown(value)))
+        .ok_or_else(|| format!("{} is not a number (or \"nan\", \"inf\", \"-inf\")", brief_value(value)))
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN};
-use rnet_access::is_same;
+use rnet_access::tokens_match;
 
 use crate::options::Access;
 
@@ -107,14 +107,14 @@ impl Guard {
         let cookies = text(COOKIE).flat_map(|value| value.split(';'));
         let cookies = cookies.filter_map(|pair| pair.trim().split_once('='));
         let sessions = cookies.filter(|(name, _)| *name == self.cookie).map(|(_, value)| value);
-        bearers.chain(sessions).any(|given| is_same(given.trim(), token))
+        bearers.chain(sessions).any(|given| tokens_match(given.trim(), token))
     }
 
     /// The cookie of who knows the token.
     pub fn session(&self, given: &str) -> Option<String> {
         let token = self.token.as_ref()?;
         let secure = if self.scheme == "https" { "; Secure" } else { "" };
-        is_same(given, token)
+        tokens_match(given, token)
             .then(|| format!("{}={token}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie))
     }
 }

@@ -227,7 +227,7 @@ fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
     // Also where the client describes it: nobody would receive its messages. The channel beside it is opened.
     let mut other = channel(4, "protobuf", "foxglove.Pose");
     let pose = <Pose as rnet::Message>::message_type().unwrap();
-    let schema = BASE64.encode(pose.schema().unwrap().descriptor_set_for_others());
+    let schema = BASE64.encode(pose.schema().unwrap().descriptor_set_with_json_names());
     other["channels"][0]["schema"] = schema.into();
     other["channels"][0]["schemaEncoding"] = "protobuf".into();
     let beside = channel(5, "json", "")["channels"][0].clone();

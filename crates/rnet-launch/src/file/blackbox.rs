@@ -66,7 +66,7 @@ impl BlackBox {
         table.check_keys(&KEYS)?;
         let none = BlackBox::default();
         let max_s = MAX_TIME.as_secs_f64();
-        let seconds = |key| table.opt(key, |entry| entry.number("seconds", 0.0..=max_s));
+        let seconds = |key| table.optional(key, |entry| entry.number("seconds", 0.0..=max_s));
         let words = |entry: &Entry<'_>, read: &dyn Fn(&Entry<'_>, &str) -> Result<()>| {
             entry.each(|entry| {
                 let text = vars.filled(entry, entry.text("a string")?)?;
@@ -84,19 +84,19 @@ impl BlackBox {
         };
         let least_mib = MIN_MEMORY_BYTES >> 20;
         Ok(BlackBox {
-            is_enabled: table.opt("enabled", Entry::truth)?.unwrap_or(true),
+            is_enabled: table.optional("enabled", Entry::boolean)?.unwrap_or(true),
             before_s: seconds("before_s")?.unwrap_or(none.before_s),
             after_s: seconds("after_s")?.unwrap_or(none.after_s),
-            memory_mib: table.opt("memory_mib", |entry| whole(entry, least_mib..=MAX_MIB))?,
+            memory_mib: table.optional("memory_mib", |entry| whole(entry, least_mib..=MAX_MIB))?,
             max_disk_mib: table
-                .opt("max_disk_mib", |entry| whole(entry, 1..=MAX_MIB))?
+                .optional("max_disk_mib", |entry| whole(entry, 1..=MAX_MIB))?
                 .unwrap_or(none.max_disk_mib),
             triggers: table
-                .opt("triggers", |entry| words(entry, &trigger))?
+                .optional("triggers", |entry| words(entry, &trigger))?
                 .unwrap_or(none.triggers),
-            exclude: table.opt("exclude", |entry| words(entry, &pattern))?.unwrap_or_default(),
+            exclude: table.optional("exclude", |entry| words(entry, &pattern))?.unwrap_or_default(),
             output: table
-                .opt("output", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
+                .optional("output", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
                 .map(|below| dir.join(below)),
         })
     }

@@ -1,6 +1,6 @@
 //! The namespace of a node and the names that are changed for it.
 
-use rnet::{Naming, NodeName, TopicName};
+use rnet::{NameResolver, NodeName, TopicName};
 use rnet_config::{Entry, Result, Table};
 
 use super::node::name_wrong;
@@ -12,19 +12,19 @@ const REMAP: &str = "remap";
 /// What `namespace` and `remap` of a node say. The node's process gets it by variables.
 pub struct Names {
     /// The namespace alone: for names of nodes in the file, which are those of the domain.
-    nodes: Naming,
-    all: Naming,
+    nodes: NameResolver,
+    all: NameResolver,
     /// Key, variable and its value.
     env: Vec<(&'static str, &'static str, String)>,
 }
 
 impl Names {
     pub fn read(table: &Table<'_>, vars: &Vars) -> Result<Names> {
-        let mut names = Names { nodes: Naming::default(), all: Naming::default(), env: Vec::new() };
+        let mut names = Names { nodes: NameResolver::default(), all: NameResolver::default(), env: Vec::new() };
         let mut namespace = None;
         if let Some(entry) = table.get(NAMESPACE) {
             let given = vars.filled(&entry, entry.text("a namespace, such as \"/left\"")?)?;
-            names.nodes = Naming::new(Some(&given), &[]).map_err(|error| wrong(&entry, error))?;
+            names.nodes = NameResolver::new(Some(&given), &[]).map_err(|error| wrong(&entry, error))?;
             names.all = names.nodes.clone();
             names.env.push((NAMESPACE, "RNET_NAMESPACE", given.clone()));
             namespace = Some(given);
@@ -34,12 +34,12 @@ impl Names {
         for (from, to) in entry.table("a table, such as { \"/scan\" = \"/left/scan\" }")?.entries()
         {
             let rule = (from.to_owned(), vars.filled(&to, to.text("a name")?)?);
-            Naming::new(namespace.as_deref(), std::slice::from_ref(&rule))
+            NameResolver::new(namespace.as_deref(), std::slice::from_ref(&rule))
                 .map_err(|error| wrong(&to, error))?;
             rules.push(rule);
         }
         names.all =
-            Naming::new(namespace.as_deref(), &rules).map_err(|error| wrong(&entry, error))?;
+            NameResolver::new(namespace.as_deref(), &rules).map_err(|error| wrong(&entry, error))?;
         // Names hold no comma and no '=', so the process reads the same rules.
         let text: Vec<String> = rules.iter().map(|(from, to)| format!("{from}={to}")).collect();
         names.env.push((REMAP, "RNET_REMAP", text.join(",")));

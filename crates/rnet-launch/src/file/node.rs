@@ -75,43 +75,43 @@ pub fn read(
     let words = |entry: &Entry<'_>| words(entry, vars);
     let expected = "an array, such as [\"python\", \"arm.py\"]";
     let after = table
-        .opt("after", |entry| entry.each(|entry| node_name(entry, names)))?
+        .optional("after", |entry| entry.each(|entry| node_name(entry, names)))?
         .unwrap_or_default();
     let none = Policy::default();
     let ms = |key: &str, default: u64| {
-        let ms = table.opt(key, |entry| entry.number("seconds", 0.0..=MAX_S))?;
+        let ms = table.optional(key, |entry| entry.number("seconds", 0.0..=MAX_S))?;
         Ok(ms.map_or(default, |s| (s * 1e3).round() as u64))
     };
     let (backoff_ms, backoff_max_ms) = backoff(table, ms, &none)?;
-    let ready = table.opt("ready", |entry| ready(entry, &name, names))?.unwrap_or_default();
+    let ready = table.optional("ready", |entry| ready(entry, &name, names))?.unwrap_or_default();
     let policy = Policy {
-        when: table.opt("restart", |entry| entry.word(&When::NAMES))?.unwrap_or_default(),
+        when: table.optional("restart", |entry| entry.keyword(&When::NAMES))?.unwrap_or_default(),
         backoff_ms,
         backoff_max_ms,
         give_up_after: table
-            .opt("give_up_after", Entry::count)?
+            .optional("give_up_after", Entry::count)?
             .map_or(none.give_up_after, u32::from),
         give_up_within_ms: ms("give_up_within_s", none.give_up_within_ms)?,
     };
     if ready == Ready::Ended && policy.when == When::Always {
-        return Err(table.need("ready", "")?.wrong("another value, because restart = \"always\""));
+        return Err(table.require("ready", "")?.wrong("another value, because restart = \"always\""));
     }
     let process = Process {
-        command: words(&table.need("command", expected)?)?,
+        command: words(&table.require("command", expected)?)?,
         dir: table
-            .opt("dir", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
+            .optional("dir", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
             .map_or_else(|| dir.to_owned(), |below| dir.join(below)),
         env: env(table, names, vars)?,
         params: table
-            .opt("params", |entry| params(&entry.table("a table")?, &name, vars))?
+            .optional("params", |entry| params(&entry.table("a table")?, &name, vars))?
             .unwrap_or_default(),
         limits: limits(table)?,
         interrupt_timeout_ms: ms("interrupt_timeout_s", 5_000)?,
         stop_timeout_ms: ms("stop_timeout_s", 5_000)?,
-        die_with_launcher: table.opt("die_with_launcher", Entry::truth)?.unwrap_or_default(),
+        die_with_launcher: table.optional("die_with_launcher", Entry::boolean)?.unwrap_or_default(),
         log: LogLimits {
-            max_len_bytes: table.opt("log_max_mib", |e| whole(e, 1..=MAX_MIB))?.unwrap_or(10) << 20,
-            files: table.opt("log_files", |e| whole(e, 1..=MAX_LOG_FILES))?.unwrap_or(3) as u32,
+            max_len_bytes: table.optional("log_max_mib", |e| whole(e, 1..=MAX_MIB))?.unwrap_or(10) << 20,
+            files: table.optional("log_files", |e| whole(e, 1..=MAX_LOG_FILES))?.unwrap_or(3) as u32,
         },
     };
     let place = |key| table.get(key).map(|e| (key, format!("{}: {}", e.place(), e.key())));
@@ -120,7 +120,7 @@ pub fn read(
         ready,
         ready_timeout_ms: ms("ready_timeout_s", 10_000)?,
         policy,
-        on_failure: table.opt("on_failure", words)?.unwrap_or_default(),
+        on_failure: table.optional("on_failure", words)?.unwrap_or_default(),
         places,
         ..Node::new(name, process)
     };
@@ -180,7 +180,7 @@ fn env(table: &Table<'_>, names: &Names, vars: &Vars) -> Result<BTreeMap<String,
         }
         Ok((name.to_owned(), vars.filled(&entry, no_zero(&entry)?)?))
     };
-    let given = table.opt("env", |entry| {
+    let given = table.optional("env", |entry| {
         entry.table("a table")?.entries().into_iter().map(variable).collect::<Result<_>>()
     })?;
     let mut env: BTreeMap<String, String> = given.unwrap_or_default();
@@ -251,7 +251,7 @@ fn ready(entry: &Entry<'_>, node: &NodeName, names: &Names) -> Result<Ready> {
 fn limits(table: &Table<'_>) -> Result<Limits> {
     let cpu = |entry: &Entry<'_>| whole(entry, 0..=MAX_CPU).map(|cpu| cpu as usize);
     let scheduler: Option<Scheduler> =
-        table.opt("scheduler", |entry| entry.word(&Scheduler::NAMES))?;
+        table.optional("scheduler", |entry| entry.keyword(&Scheduler::NAMES))?;
     let is_real_time = scheduler.is_some_and(Scheduler::is_real_time);
     let priority = table.get("priority");
     let priority = match (&priority, is_real_time) {
@@ -260,23 +260,23 @@ fn limits(table: &Table<'_>) -> Result<Limits> {
             return Err(priority.wrong("scheduler = \"fifo\" or \"rr\" together with priority"));
         }
         (None, true) => table
-            .need("priority", "a whole number, 1 to 99, for this scheduler")?
-            .whole()
+            .require("priority", "a whole number, 1 to 99, for this scheduler")?
+            .unsigned()
             .unwrap_or(1),
         (None, false) => 0,
     };
     Ok(Limits {
-        cpus: table.opt("cpus", |entry| entry.each(cpu))?.unwrap_or_default(),
+        cpus: table.optional("cpus", |entry| entry.each(cpu))?.unwrap_or_default(),
         scheduler,
         priority: priority as i32,
-        memory_limit_mib: table.opt("memory_limit_mib", |entry| whole(entry, 1..=MAX_MIB))?,
+        memory_limit_mib: table.optional("memory_limit_mib", |entry| whole(entry, 1..=MAX_MIB))?,
     })
 }
 
 /// A whole number of these.
 pub fn whole(entry: &Entry<'_>, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
     entry
-        .whole()
+        .unsigned()
         .filter(|number| range.contains(number))
         .ok_or_else(|| entry.wrong(format!("a whole number, {} to {}", range.start(), range.end())))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rnet_config::{ConfigError, find, near, one_of, this_host, why_no_host};
+use rnet_config::{ConfigError, find, closest, one_of, this_host, invalid_host_reason};
 
 use super::parse::{self, LOST_AFTER_MS, Parsed, why_no_interface};
 use super::{Config, Endpoint, From, LOST_AFTER, Listed, Mode, OfflineLimits, endpoint, stay};
@@ -82,7 +82,7 @@ pub(super) fn merge(
         None => file.insecure.unwrap_or(false),
     };
     let host = match word(&given.host, "--host", "RNET_HOST")? {
-        Some((name, from)) => match why_no_host(&name) {
+        Some((name, from)) => match invalid_host_reason(&name) {
             Some(expected) => return Err(wrong(from, &expected, &name)),
             None => name,
         },
@@ -167,7 +167,7 @@ fn mode(text: &str, from: &'static str) -> Result<Mode, ConfigError> {
         from: from.into(),
         expected: one_of(&Mode::NAMES),
         found: format!("{text:?}"),
-        hint: near(text, &Mode::NAMES),
+        hint: closest(text, &Mode::NAMES),
     })
 }
 

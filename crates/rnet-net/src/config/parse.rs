@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rnet_config::{Entry, FILE_KEYS, Place, Reader, Result, Table};
+use rnet_config::{Entry, FILE_KEYS, SourceLocation, Reader, Result, Table};
 use toml::de::DeValue;
 
 use super::{
@@ -41,7 +41,7 @@ const RATE_HZ: RangeInclusive<f64> = 1e-5..=1e6;
 #[derive(Default)]
 pub(super) struct Parsed {
     pub path: Option<PathBuf>,
-    pub mode: Option<(Mode, Place)>,
+    pub mode: Option<(Mode, SourceLocation)>,
     pub host: Option<String>,
     pub interfaces: Vec<Listed<String>>,
     pub listen: Vec<Listed<Endpoint>>,
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str, path: Arc<Path>) -> Result<Parsed> {
     file.check_keys(&FILE_KEYS)?;
     let Some(entry) = file.get("network") else { return Ok(parsed) };
     if let DeValue::String(_) = entry.value() {
-        parsed.mode = Some((entry.word(&Mode::NAMES)?, entry.place()));
+        parsed.mode = Some((entry.keyword(&Mode::NAMES)?, entry.place()));
         return Ok(parsed);
     }
     network(&entry.table("a table, or \"off\" or \"lan\"")?, &mut parsed)?;
@@ -71,7 +71,7 @@ fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
     if let Some(mode) = table.get("mode") {
         parsed.mode = Some((mode.word(&Mode::NAMES)?, mode.place()));
     }
-    parsed.host = table.opt("host", Entry::host)?;
+    parsed.host = table.optional("host", Entry::host)?;
     if let Some(interfaces) = table.get("interfaces") {
         if parsed.mode.as_ref().is_some_and(|(mode, _)| *mode != Mode::Lan) {
             return Err(interfaces.wrong("mode = \"lan\" with interfaces"));
@@ -84,8 +84,8 @@ fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
     if let Some(connect) = table.get("connect") {
         parsed.connect = connect.each(reached)?;
     }
-    parsed.lost_after = table.opt("lost_after_ms", silence)?;
-    parsed.insecure = table.opt("insecure", Entry::truth)?;
+    parsed.lost_after = table.optional("lost_after_ms", silence)?;
+    parsed.insecure = table.optional("insecure", Entry::boolean)?;
     if let Some(rules) = table.get("rule") {
         let form = "[[network.rule]] in double brackets, one per rule";
         parsed.rules = tables(&rules, form, rule)?;
@@ -116,37 +116,37 @@ fn listed<T>(entry: &Entry<'_>, value: T) -> Result<Listed<T>> {
 
 fn rule(table: &Table<'_>) -> Result<Rule> {
     table.check_keys(&RULE_KEYS)?;
-    let direction = table.opt("direction", |entry| entry.word(&Direction::NAMES))?;
+    let direction = table.optional("direction", |entry| entry.keyword(&Direction::NAMES))?;
     Ok(Rule {
-        topic: topics(&table.need("topic", "a topic pattern")?)?,
+        topic: topics(&table.require("topic", "a topic pattern")?)?,
         direction: direction.unwrap_or_default(),
-        host: table.opt("host", Entry::host)?,
-        allow: table.need("allow", "true or false")?.truth()?,
+        host: table.optional("host", Entry::host)?,
+        allow: table.require("allow", "true or false")?.boolean()?,
         place: Some(table.place()),
     })
 }
 
 fn topic(table: &Table<'_>) -> Result<TopicShaping> {
     table.check_keys(&TOPIC_KEYS)?;
-    let topic = topics(&table.need("topic", "a topic pattern")?)?;
+    let topic = topics(&table.require("topic", "a topic pattern")?)?;
     let none = Shaping::default();
     let rate = |entry: &Entry<'_>| entry.number("messages per second", RATE_HZ);
     let shaping = Shaping {
-        rate_limit_hz: table.opt("rate_limit_hz", rate)?,
-        newest_only: table.opt("newest_only", Entry::truth)?.unwrap_or(none.newest_only),
-        every: table.opt("every", Entry::count)?.unwrap_or(none.every),
+        rate_limit_hz: table.optional("rate_limit_hz", rate)?,
+        newest_only: table.optional("newest_only", Entry::boolean)?.unwrap_or(none.newest_only),
+        every: table.optional("every", Entry::count)?.unwrap_or(none.every),
         compression: table
-            .opt("compression", |entry| entry.word(&Compression::NAMES))?
+            .optional("compression", |entry| entry.keyword(&Compression::NAMES))?
             .unwrap_or(none.compression),
         resend_limit_bytes: table
-            .opt("resend_limit_bytes", resend_limit)?
+            .optional("resend_limit_bytes", resend_limit)?
             .unwrap_or(none.resend_limit_bytes),
     };
     Ok(TopicShaping { topic, shaping, place: table.place() })
 }
 
 fn resend_limit(entry: &Entry<'_>) -> Result<u64> {
-    let bytes = entry.whole().filter(|bytes| *bytes <= MAX_RESEND_LIMIT_BYTES);
+    let bytes = entry.unsigned().filter(|bytes| *bytes <= MAX_RESEND_LIMIT_BYTES);
     bytes.ok_or_else(|| {
         entry.wrong(format!("a whole number of bytes, 0 to {MAX_RESEND_LIMIT_BYTES}"))
     })
@@ -176,7 +176,7 @@ pub(super) fn silence_form() -> String {
 }
 
 fn silence(entry: &Entry<'_>) -> Result<Duration> {
-    let ms = entry.whole().filter(|ms| LOST_AFTER_MS.contains(ms));
+    let ms = entry.unsigned().filter(|ms| LOST_AFTER_MS.contains(ms));
     let ms = ms.ok_or_else(|| entry.wrong(silence_form()))?;
     Ok(Duration::from_millis(ms))
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 
-use rnet_config::why_no_host;
+use rnet_config::invalid_host_reason;
 
 use super::*;
 
@@ -436,7 +436,7 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
 #[test]
 fn a_host_without_a_name_has_that_of_the_system() {
     let host = parsed("").unwrap().host;
-    assert_eq!(why_no_host(&host), None, "{host}");
+    assert_eq!(invalid_host_reason(&host), None, "{host}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn next(tracer: &mut Subscriber<[u8]>) -> Option<Came> {
         Err(error) => panic!("{error}"),
     };
     let record = TraceRecord::from_bytes(&sample).unwrap();
-    assert!(record.is_sound(), "{record:?}");
+    assert!(record.is_consistent(), "{record:?}");
     Some(Came {
         node: sample.node().to_owned(),
         record,

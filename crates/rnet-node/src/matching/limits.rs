@@ -1,6 +1,6 @@
 //! The limits of a domain: how many nodes and topics there may be.
 
-use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, NODES_KEPT_FOR_TOOLS, Result};
+use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, RESERVED_TOOL_NODES, Result};
 use rnet_shm::registry::{Peer, TOOL_LANGUAGE};
 
 use super::Matching;
@@ -14,8 +14,8 @@ impl Matching {
         let others = || peers.len() - peers.values().filter(is_a_tool).count();
         let (limit, hint) = if peers.len() >= MAX_NODES_PER_DOMAIN {
             (MAX_NODES_PER_DOMAIN, "")
-        } else if !is_tool && others() >= MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS {
-            (MAX_NODES_PER_DOMAIN - NODES_KEPT_FOR_TOOLS, " (more are reserved for tools)")
+        } else if !is_tool && others() >= MAX_NODES_PER_DOMAIN - RESERVED_TOOL_NODES {
+            (MAX_NODES_PER_DOMAIN - RESERVED_TOOL_NODES, " (more are reserved for tools)")
         } else {
             return Ok(());
         };

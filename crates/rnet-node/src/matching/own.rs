@@ -8,7 +8,7 @@ use rnet_shm::channel::{PublisherLocation, Reader};
 use rnet_shm::node::incarnation_of;
 use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
 use rnet_shm::reader_table::ReaderTable;
-use rnet_shm::ring::binding::Past;
+use rnet_shm::ring::binding::HistoryRequest;
 use rnet_shm::subscription::{
     Binding, PassivePage, PeerSubscription, SubscriptionFile, SubscriptionMeta, too_many_publishers,
 };
@@ -151,11 +151,11 @@ impl OwnSubscription {
             return Err(too_many_publishers(&self.meta.topic));
         }
         let past = match (self.from, peer.meta.qos.durability) {
-            (Some(seq), _) => Past::From(seq),
+            (Some(seq), _) => HistoryRequest::From(seq),
             (None, Durability::TransientLocal { depth }) if self.meta.qos.transient_local => {
-                Past::Newest(depth.into())
+                HistoryRequest::Newest(depth.into())
             }
-            _ => Past::Newest(0),
+            _ => HistoryRequest::Newest(0),
         };
         let binding = Binding {
             publisher,

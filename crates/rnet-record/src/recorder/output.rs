@@ -214,7 +214,7 @@ impl Output {
             _ if of_ros2.is_some() => (ros2::CDR, of_ros2.map(Counterpart::described)),
             (Some(schema), plain, _) => {
                 said.layout = plain.cloned();
-                let set = schema.descriptor_set_for_others();
+                let set = schema.descriptor_set_with_json_names();
                 (names::PROTOBUF, Some((schema.name().to_owned(), names::PROTOBUF, set)))
             }
             (None, Some(plain), _) => {
@@ -222,7 +222,7 @@ impl Output {
                 (names::PLAIN, Some((plain.name.clone(), names::PLAIN, layout)))
             }
             (None, None, Some(schema)) if source.kind == Kind::Protobuf => {
-                let set = schema.descriptor_set_for_others();
+                let set = schema.descriptor_set_with_json_names();
                 (names::PROTOBUF, Some((schema.name().to_owned(), names::PROTOBUF, set)))
             }
             _ => (names::BYTES, None),

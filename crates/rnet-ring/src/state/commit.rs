@@ -1,14 +1,14 @@
 //! Writing: one key by one compare-and-swap, several by a transaction, all or nothing.
 
-use super::blocks::{Local, NoRoom, Own};
+use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
 use super::key::Key;
 use super::layout::{PROCESS_NEW, PROCESS_WILLS};
-use super::leaf::{self, APART, Content, DELETED, DURABLE, EXPIRED, LOADED, LeafMeta, TXN_WORD};
-use super::region::{Host, Region};
-use super::settle::Settled;
+use super::leaf::{self, MEMORY_ONLY, LeafContent, DELETED, DURABLE, EXPIRED, LOADED, LeafMeta, TXN_WORD};
+use super::region::{Environment, Region};
+use super::resolve::ResolvedLeaf;
 use super::trie::Slot;
-use super::word::{IS_LEAF, LEAF, Word};
-use super::{Broken, MAX_TRIES, Stuck};
+use super::word::{IS_LEAF, LEAF, BlockRef};
+use super::{CorruptRegion, MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
 
@@ -18,7 +18,7 @@ pub struct Write<'a> {
     /// Which key.
     pub key: &'a Key<'a>,
     /// What it becomes. With the flag `DELETED` it goes, and the value is empty.
-    pub content: Content<'a>,
+    pub content: LeafContent<'a>,
     /// The revision at which it must be; 0: it must not be there.
     pub expect: Option<u64>,
     /// Whether it is to be on disk; `None`: if what stands there is.
@@ -42,7 +42,7 @@ pub struct Guard<'a> {
 
 /// Why a commit changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused<E> {
+pub enum CommitError<E> {
     /// The caller's condition.
     Check(E),
     /// A key is at another revision than expected.
@@ -55,51 +55,51 @@ pub enum Refused<E> {
         found: u64,
     },
     /// Another transaction was in the way, or ended this one: try again.
-    Again,
+    Retry,
     /// This transaction is being written to disk and stands in the way: wait for it, then try again.
-    Wait(Word),
+    Wait(BlockRef),
     /// Out of shared memory: words that were asked for.
-    NoRoom(usize),
+    OutOfMemory(usize),
     /// Others were always faster, or the region is corrupt.
-    Stuck,
+    RetriesExhausted,
 }
 
-impl<E> From<Stuck> for Refused<E> {
-    fn from(_: Stuck) -> Self {
-        Refused::Stuck
+impl<E> From<RetriesExhausted> for CommitError<E> {
+    fn from(_: RetriesExhausted) -> Self {
+        CommitError::RetriesExhausted
     }
 }
-impl<E> From<Broken> for Refused<E> {
-    fn from(_: Broken) -> Self {
-        Refused::Stuck
+impl<E> From<CorruptRegion> for CommitError<E> {
+    fn from(_: CorruptRegion) -> Self {
+        CommitError::RetriesExhausted
     }
 }
 
 /// What a commit did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum CommitOutcome {
     /// The changes hold, with this revision.
-    At(u64),
+    Committed(u64),
     /// There was nothing to change.
-    Nothing,
+    Unchanged,
     /// The changes wait for the persister; then [`Region::conclude`].
-    Persisting(Word),
+    Persisting(BlockRef),
 }
 
 /// Decides whether a key may be written, from what stands there.
 pub type Check<'c, E> = &'c mut dyn FnMut(usize, Option<&LeafMeta>) -> Result<(), E>;
 
 /// What stands at a key, for a writer.
-pub(crate) struct Present<'a> {
+pub(crate) struct CurrentLeaf<'a> {
     pub(crate) slot: Slot<'a>,
     /// The leaf that holds; names nothing if there is none.
-    pub(crate) old: Word,
+    pub(crate) old: BlockRef,
     pub(crate) meta: Option<LeafMeta>,
 }
 
-impl Present<'_> {
+impl CurrentLeaf<'_> {
     /// The numbers of what is there, for a reader.
-    pub(crate) fn there(&self, now: u64) -> Option<&LeafMeta> {
+    pub(crate) fn live(&self, now: u64) -> Option<&LeafMeta> {
         self.meta.as_ref().filter(|meta| {
             !meta.has(DELETED) && (meta.expires_boot_ns == 0 || meta.expires_boot_ns > now)
         })
@@ -111,69 +111,69 @@ impl Present<'_> {
     /// Whether what is there is on disk too. What is over is not there, and the persister of the disk, which
     /// has the same clock, sees to its own copy: so neither deleting nor replacing it waits for the disk.
     pub(crate) fn is_durable(&self, now: u64) -> bool {
-        self.there(now).is_some_and(|meta| meta.has(DURABLE))
+        self.live(now).is_some_and(|meta| meta.has(DURABLE))
     }
 }
 
 impl<'a> Region<'a> {
     /// Looks at a key's slot until what stands there is settled; makes room where another key stands.
-    pub(crate) fn present<E>(
+    pub(crate) fn current<E>(
         &self,
-        local: &mut Local,
-        host: &impl Host,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
         key: &Key<'_>,
-    ) -> Result<Present<'a>, Refused<E>> {
+    ) -> Result<CurrentLeaf<'a>, CommitError<E>> {
         for _ in 0..MAX_TRIES {
             let slot = self.find(key)?;
             if slot.word.is_none() {
-                return Ok(Present { slot, old: Word::NONE, meta: None });
+                return Ok(CurrentLeaf { slot, old: BlockRef::NONE, meta: None });
             }
             if slot.word.kind() != LEAF {
-                return Err(Refused::Stuck);
+                return Err(CommitError::RetriesExhausted);
             }
-            let Some(block) = self.named(slot.word) else { continue };
+            let Some(block) = self.current_block(slot.word) else { continue };
             match leaf::is_of(block, slot.word, key) {
                 None => continue,
                 Some(true) => {}
                 Some(false) => {
-                    self.expand(local, host, slot).map_err(|NoRoom| Refused::NoRoom(1))?;
+                    self.expand(local, env, slot).map_err(|OutOfMemory| CommitError::OutOfMemory(1))?;
                     continue;
                 }
             }
-            let old = match self.settle(slot.word, key.root())? {
-                Settled::Holds => slot.word,
-                Settled::Gone => continue,
-                Settled::Before { word, pending: None } => word,
-                Settled::Before { pending: Some(txn), .. } => {
-                    if self.clear_the_way(txn) {
+            let old = match self.resolve(slot.word, key.root())? {
+                ResolvedLeaf::Committed => slot.word,
+                ResolvedLeaf::Reused => continue,
+                ResolvedLeaf::Previous { word, pending: None } => word,
+                ResolvedLeaf::Previous { pending: Some(txn), .. } => {
+                    if self.abort_undecided(txn) {
                         continue;
                     }
-                    return Err(Refused::Wait(txn));
+                    return Err(CommitError::Wait(txn));
                 }
             };
             if old.is_none() {
-                return Ok(Present { slot, old, meta: None });
+                return Ok(CurrentLeaf { slot, old, meta: None });
             }
-            let Some(meta) = self.named(old).and_then(|block| leaf::meta(block, old)) else {
+            let Some(meta) = self.current_block(old).and_then(|block| leaf::meta(block, old)) else {
                 continue;
             };
-            return Ok(Present { slot, old, meta: Some(meta) });
+            return Ok(CurrentLeaf { slot, old, meta: Some(meta) });
         }
-        Err(Refused::Stuck)
+        Err(CommitError::RetriesExhausted)
     }
 
     /// Prepares a leaf: the long part of a write, for which nobody waits.
     pub fn prepare(
         &self,
-        local: &mut Local,
-        host: &impl Host,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
         write: &Write<'_>,
-    ) -> Result<Prepared, NoRoom> {
-        self.keep_reserve(local, host);
+    ) -> Result<Prepared, OutOfMemory> {
+        self.fill_reserve(local, env);
         let words = write.content.words(write.key);
         let own = match write.deletes() {
-            true => self.take_for_deletion(local, host, words)?,
-            false => self.take(local, host, words)?,
+            true => self.allocate_for_deletion(local, env, words)?,
+            false => self.allocate(local, env, words)?,
         };
         if write.content.will.is_some() {
             self.process_slot(usize::from(local.process_slot), PROCESS_WILLS)
@@ -189,7 +189,7 @@ impl<'a> Region<'a> {
     }
 
     /// Gives a prepared leaf back that is not committed after all.
-    pub fn discard(&self, local: &mut Local, prepared: Prepared) {
+    pub fn discard(&self, local: &mut LocalBlocks, prepared: Prepared) {
         self.put_back(local, prepared.0);
     }
 
@@ -197,86 +197,86 @@ impl<'a> Region<'a> {
         &self,
         index: usize,
         write: &Write<'_>,
-        present: &Present<'_>,
+        current: &CurrentLeaf<'_>,
         now: u64,
         check: Check<'_, E>,
-    ) -> Result<(), Refused<E>> {
-        let there = present.there(now);
+    ) -> Result<(), CommitError<E>> {
+        let there = current.live(now);
         if let Some(expected) = write.expect {
             // At its revision, a key whose time is over can be deleted; it is absent all the same.
             let over = write.deletes() && expected != 0;
-            let seen = if over { present.with_expired() } else { there };
+            let seen = if over { current.with_expired() } else { there };
             let found = seen.map_or(0, |meta| meta.revision);
             if found != expected {
-                return Err(Refused::Conflict { index, expected, found });
+                return Err(CommitError::Conflict { index, expected, found });
             }
         }
-        check(index, there).map_err(Refused::Check)
+        check(index, there).map_err(CommitError::Check)
     }
 
     /// Makes a prepared leaf say what it follows, and be a leaf.
     pub(crate) fn link(
         &self,
-        local: &Local,
-        own: Own,
+        local: &LocalBlocks,
+        own: OwnedBlock,
         write: &Write<'_>,
-        present: &Present<'_>,
-        txn: Word,
+        current: &CurrentLeaf<'_>,
+        txn: BlockRef,
         now: u64,
-    ) -> Word {
+    ) -> BlockRef {
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
-        let was_durable = present.is_durable(now);
-        let mut flags = write.content.meta.flags & !(APART | DURABLE | EXPIRED | LOADED);
+        let was_durable = current.is_durable(now);
+        let mut flags = write.content.meta.flags & !(MEMORY_ONLY | DURABLE | EXPIRED | LOADED);
         if write.durable.unwrap_or(was_durable) {
             flags |= DURABLE;
         }
-        if write.deletes() && present.with_expired().is_some() && present.there(now).is_none() {
+        if write.deletes() && current.with_expired().is_some() && current.live(now).is_none() {
             flags |= EXPIRED;
         }
         // Of a deleted key nobody counts on, of one whose time is over its followers do.
         let version = match write.content.meta.has(LOADED) {
             true => write.content.meta.version,
-            false => present.with_expired().map_or(0, |meta| meta.version).wrapping_add(1),
+            false => current.with_expired().map_or(0, |meta| meta.version).wrapping_add(1),
         };
-        leaf::set_before(block, present.old, version, flags);
+        leaf::set_previous(block, current.old, version, flags);
         block[TXN_WORD].store(txn.0, Ordering::Relaxed);
-        self.become_(local.process_slot, own, IS_LEAF);
+        self.set_state(local.process_slot, own, IS_LEAF);
         fail_point!("state.linked");
-        Word::new(LEAF, own.unit, own.tag)
+        BlockRef::new(LEAF, own.unit, own.tag)
     }
 
     /// Writes one key. What goes to disk is for [`Region::commit_all`]: then `Ok(None)`, and the
     /// prepared leaf is still the caller's.
     pub fn commit_one<E>(
         &self,
-        local: &mut Local,
-        host: &impl Host,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
         write: &Write<'_>,
         prepared: &Prepared,
         now: u64,
         check: Check<'_, E>,
-    ) -> Result<Option<Done>, Refused<E>> {
+    ) -> Result<Option<CommitOutcome>, CommitError<E>> {
         let mut lost = 0;
         for _ in 0..MAX_TRIES {
-            let present = self.present(local, host, write.key)?;
-            self.conditions(0, write, &present, now, check)?;
-            if write.deletes() && present.with_expired().is_none() {
-                return Ok(Some(Done::Nothing));
+            let current = self.current(local, env, write.key)?;
+            self.conditions(0, write, &current, now, check)?;
+            if write.deletes() && current.with_expired().is_none() {
+                return Ok(Some(CommitOutcome::Unchanged));
             }
-            let apart = write.content.meta.has(LOADED) || write.content.meta.has(APART);
-            if !apart && (write.durable == Some(true) || present.is_durable(now)) {
+            let apart = write.content.meta.has(LOADED) || write.content.meta.has(MEMORY_ONLY);
+            if !apart && (write.durable == Some(true) || current.is_durable(now)) {
                 return Ok(None);
             }
-            let word = self.link(local, prepared.0, write, &present, Word::NONE, now);
+            let word = self.link(local, prepared.0, write, &current, BlockRef::NONE, now);
             let busy = self.busy(local.process_slot);
             let new = self.process_slot(usize::from(local.process_slot), PROCESS_NEW);
-            busy.store(present.old.0, Ordering::Release);
+            busy.store(current.old.0, Ordering::Release);
             new.store(word.0, Ordering::Release);
             fail_point!("state.busy");
-            let at = present.slot.at;
+            let at = current.slot.at;
             // SYNC-SLOT: see `find`.
             let swapped = at.compare_exchange(
-                present.slot.word.0,
+                current.slot.word.0,
                 word.0,
                 Ordering::AcqRel,
                 Ordering::Relaxed,
@@ -291,31 +291,31 @@ impl<'a> Region<'a> {
                 continue;
             }
             fail_point!("state.visible");
-            let revision = self.number(word, write.key.root())?.ok_or(Refused::Stuck)?;
+            let revision = self.assign_revision(word, write.key.root())?.ok_or(CommitError::RetriesExhausted)?;
             new.store(0, Ordering::Release);
-            if !present.old.is_none() {
-                self.retire(local, present.old, revision);
+            if !current.old.is_none() {
+                self.retire(local, current.old, revision);
             }
             busy.store(0, Ordering::Release);
             if write.deletes() {
-                self.bury(local, write.key, word, revision);
+                self.remove_tombstone(local, write.key, word, revision);
             }
-            self.wake_followers(host, Some(write.key.root()));
+            self.wake_followers(env, Some(write.key.root()));
             self.recycle(local);
-            return Ok(Some(Done::At(revision)));
+            return Ok(Some(CommitOutcome::Committed(revision)));
         }
-        Err(Refused::Stuck)
+        Err(CommitError::RetriesExhausted)
     }
 
     /// Takes a deletion out of its slot, at once if nobody reads as of an older revision.
-    pub(crate) fn bury(&self, local: &mut Local, key: &Key<'_>, word: Word, revision: u64) {
+    pub(crate) fn remove_tombstone(&self, local: &mut LocalBlocks, key: &Key<'_>, word: BlockRef, revision: u64) {
         if self.oldest_lease() < revision {
-            self.queue_tomb(local, word, revision);
+            self.queue_tombstone(local, word, revision);
         } else {
             let busy = self.busy(local.process_slot);
             busy.store(word.0, Ordering::Release);
-            fail_point!("state.burying");
-            if self.swap_out(key, word, Word::NONE) {
+            fail_point!("state.removing_tombstone");
+            if self.replace_in_slot(key, word, BlockRef::NONE) {
                 self.retire(local, word, revision);
             }
             busy.store(0, Ordering::Release);
@@ -325,4 +325,4 @@ impl<'a> Region<'a> {
 
 /// A leaf that is ours alone, before it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prepared(pub(crate) Own);
+pub struct Prepared(pub(crate) OwnedBlock);

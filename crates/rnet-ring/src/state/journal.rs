@@ -7,9 +7,9 @@
 
 use super::layout::{FOLLOWER_FILTER, LEASE_OWNER, LEASE_REVISION, REVOKED, SNAPSHOT_LEASES};
 use super::leaf::{self, DELETED, REVISION};
-use super::region::{Block, Host, Region};
-use super::word::{Entry, Head, IS_LEAF, IS_TXN, LEAF, RETIRED, TXN, Word, is_pending, pending};
-use super::{MAX_TRIES, Stuck};
+use super::region::{Block, Environment, Region};
+use super::word::{JournalEntry, BlockHeader, IS_LEAF, IS_TXN, LEAF, RETIRED, TXN, BlockRef, is_pending, pending};
+use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
 
@@ -23,17 +23,17 @@ impl<'a> Region<'a> {
     }
 
     fn lap(&self, position: u64) -> u64 {
-        Entry::lap_of(&self.geometry, position)
+        JournalEntry::lap_of(&self.geometry, position)
     }
 
     /// Finishes what stands at the tail, if anything does: `true` if the tail has moved.
     pub(crate) fn help(&self, tail: u64) -> bool {
-        let entry = Entry(self.entry(tail).load(Ordering::SeqCst));
+        let entry = JournalEntry(self.entry(tail).load(Ordering::SeqCst));
         if !entry.is_of(self.lap(tail)) {
             return false;
         }
         if let Some(block) = self.block(entry.unit()) {
-            let tag = Head(block[0].load(Ordering::Acquire)).tag();
+            let tag = BlockHeader(block[0].load(Ordering::Acquire)).tag();
             fail_point!("state.helping");
             // A block is used again only once the tail is past its entry. So if the tail still is here, the
             // tag is that of the use which the entry means; if it is not, somebody else has helped.
@@ -50,49 +50,49 @@ impl<'a> Region<'a> {
     }
 
     /// The newest revision that any process may have seen.
-    pub fn newest(&self) -> Result<u64, Stuck> {
+    pub fn newest(&self) -> Result<u64, RetriesExhausted> {
         for _ in 0..MAX_TRIES {
             let tail = self.tail().load(Ordering::SeqCst);
             if !self.help(tail) {
                 return Ok(tail.wrapping_sub(1));
             }
         }
-        Err(Stuck)
+        Err(RetriesExhausted)
     }
 
     /// The revision of a leaf, or of a transaction, that holds: given now if it has none yet. `None` if
     /// the block is used for something else by now.
-    pub(crate) fn number(&self, word: Word, root: u32) -> Result<Option<u64>, Stuck> {
+    pub(crate) fn assign_revision(&self, word: BlockRef, root: u32) -> Result<Option<u64>, RetriesExhausted> {
         for _ in 0..MAX_TRIES {
             // SYNC-TAIL: in this order; the block of an entry below this tail has its revision.
             let tail = self.tail().load(Ordering::SeqCst);
-            let Some(block) = self.named(word) else { return Ok(None) };
+            let Some(block) = self.current_block(word) else { return Ok(None) };
             let revision = block[REVISION].load(Ordering::Acquire);
             if !is_pending(revision) {
-                return Ok(leaf::is_still(block, word).then_some(revision));
+                return Ok(leaf::is_current(block, word).then_some(revision));
             }
             if revision != pending(word.tag()) {
                 return Ok(None);
             }
             fail_point!("state.unnumbered");
-            self.enter(tail, block, word, root);
+            self.append(tail, block, word, root);
             self.help(tail);
         }
-        Err(Stuck)
+        Err(RetriesExhausted)
     }
 
     /// Writes a block without a revision into the journal at the tail, unless there is something.
-    pub(crate) fn enter(&self, tail: u64, block: Block<'_>, word: Word, root: u32) {
+    pub(crate) fn append(&self, tail: u64, block: Block<'_>, word: BlockRef, root: u32) {
         let place = self.entry(tail);
-        let old = Entry(place.load(Ordering::SeqCst));
+        let old = JournalEntry(place.load(Ordering::SeqCst));
         // What was loaded stood there when the tail was here, and not a lap later.
         if old.is_of(self.lap(tail)) || self.tail().load(Ordering::SeqCst) != tail {
             return;
         }
         let deleted =
             word.kind() == LEAF && leaf::meta(block, word).is_some_and(|meta| meta.has(DELETED));
-        let new = Entry::new(word, self.lap(tail), deleted, root);
-        fail_point!("state.entering");
+        let new = JournalEntry::new(word, self.lap(tail), deleted, root);
+        fail_point!("state.appending");
         // SYNC-FOLLOW: sequentially consistent, as are a follower's bit and its last look.
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         if place.compare_exchange(old.0, new.0, ok, miss).is_ok() {
@@ -101,7 +101,7 @@ impl<'a> Region<'a> {
     }
 
     /// Wakes the followers that wait for a change in this root slot (`None`: in any).
-    pub(crate) fn wake_followers(&self, host: &impl Host, root: Option<u32>) {
+    pub(crate) fn wake_followers(&self, env: &impl Environment, root: Option<u32>) {
         for group in 0..self.geometry.followers / 64 {
             // SYNC-FOLLOW: see `number`.
             let mut asleep = self.asleep(group).load(Ordering::SeqCst);
@@ -114,7 +114,7 @@ impl<'a> Region<'a> {
                 // Who takes the bit out rings; nobody else needs to.
                 if meant && self.asleep(group).fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
                     fail_point!("state.ringing");
-                    host.wake(follower);
+                    env.wake(follower);
                 }
             }
         }
@@ -135,7 +135,7 @@ impl<'a> Region<'a> {
 
     /// Takes a lease to read as of the newest revision: until [`Region::end_snapshot`], what it needs is kept.
     /// `None` if all leases are taken, or it was revoked at once.
-    pub(crate) fn take_lease(&self, process_slot: u16) -> Result<Option<SnapshotLease>, Stuck> {
+    pub(crate) fn take_lease(&self, process_slot: u16) -> Result<Option<SnapshotLease>, RetriesExhausted> {
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         let free = (0..SNAPSHOT_LEASES).find(|lease| {
             let owner = self.lease(*lease, LEASE_OWNER);
@@ -171,7 +171,7 @@ impl<'a> Region<'a> {
     }
 
     /// Whether what a lease read is as of its revision: nothing was taken from it meanwhile.
-    pub(crate) fn held(&self, lease: &SnapshotLease) -> bool {
+    pub(crate) fn is_lease_valid(&self, lease: &SnapshotLease) -> bool {
         self.lease(lease.lease, LEASE_REVISION).load(Ordering::SeqCst) != REVOKED
     }
 
@@ -182,25 +182,25 @@ impl<'a> Region<'a> {
     }
 
     /// A change at a position of the journal.
-    pub(crate) fn at_position(&self, position: u64) -> Place {
-        let entry = Entry(self.entry(position).load(Ordering::Acquire));
+    pub(crate) fn at_position(&self, position: u64) -> JournalSlot {
+        let entry = JournalEntry(self.entry(position).load(Ordering::Acquire));
         if !entry.is_of(self.lap(position)) {
-            return Place::Overwritten;
+            return JournalSlot::Overwritten;
         }
         let word = self.block(entry.unit()).and_then(|block| {
-            let head = Head(block[0].load(Ordering::Acquire));
+            let head = BlockHeader(block[0].load(Ordering::Acquire));
             // A block that is being prepared anew has its next tag, and for a moment what it said before:
             // a copy of it would be half old and half new, under one tag.
             let (kind, state) = if entry.is_txn() { (TXN, IS_TXN) } else { (LEAF, IS_LEAF) };
             if head.state() != state && head.state() != RETIRED {
                 return None;
             }
-            let word = Word::new(kind, entry.unit(), head.tag());
+            let word = BlockRef::new(kind, entry.unit(), head.tag());
             // Its revision tells whether the block still is what stood here: no other has this one.
             let revision = block[REVISION].load(Ordering::Acquire);
-            (revision == position && leaf::is_still(block, word)).then_some(word)
+            (revision == position && leaf::is_current(block, word)).then_some(word)
         });
-        Place::Change { entry, word }
+        JournalSlot::Change { entry, word }
     }
 }
 
@@ -213,9 +213,9 @@ pub(crate) struct SnapshotLease {
 }
 
 /// What stands at a position of the journal.
-pub(crate) enum Place {
+pub(crate) enum JournalSlot {
     /// A newer change.
     Overwritten,
     /// The change; its block, unless that is used for something else by now.
-    Change { entry: Entry, word: Option<Word> },
+    Change { entry: JournalEntry, word: Option<BlockRef> },
 }

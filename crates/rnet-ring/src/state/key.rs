@@ -15,12 +15,12 @@ pub const KEY_WORDS: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'k> {
     bytes: &'k [u8],
-    trail: Trail,
+    trie_path: TriePath,
 }
 
 /// Where a key leads, apart from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trail {
+pub struct TriePath {
     root: u32,
     second: u8,
     seed: u64,
@@ -32,7 +32,7 @@ pub struct Trail {
 pub(crate) struct KeyBuf {
     bytes: [u8; KEY_WORDS * 8],
     len: usize,
-    trail: Trail,
+    trie_path: TriePath,
 }
 
 impl KeyBuf {
@@ -42,12 +42,12 @@ impl KeyBuf {
         seed: u64,
         geometry: &Geometry,
     ) -> Option<KeyBuf> {
-        let trail = Key::new(bytes.get(..len)?, seed, geometry)?.trail;
-        Some(KeyBuf { bytes, len, trail })
+        let trie_path = Key::new(bytes.get(..len)?, seed, geometry)?.trie_path;
+        Some(KeyBuf { bytes, len, trie_path })
     }
 
     pub(crate) fn key(&self) -> Key<'_> {
-        Key { bytes: &self.bytes[..self.len], trail: self.trail }
+        Key { bytes: &self.bytes[..self.len], trie_path: self.trie_path }
     }
 }
 
@@ -79,24 +79,24 @@ impl<'k> Key<'k> {
             return None;
         }
         let (first, _, second, _) = components(key);
-        let trail = Trail {
+        let trie_path = TriePath {
             root: root_of(first, seed, geometry),
             second: second_of(second, seed),
             seed,
             hash: xxh3_64_with_seed(key, seed),
         };
-        Some(Key { bytes: key, trail })
+        Some(Key { bytes: key, trie_path })
     }
 
     /// The same key, whose trail was found before.
     #[inline]
-    pub fn with(key: &'k [u8], trail: Trail) -> Key<'k> {
-        Key { bytes: key, trail }
+    pub fn with(key: &'k [u8], trie_path: TriePath) -> Key<'k> {
+        Key { bytes: key, trie_path }
     }
 
     /// Where it leads.
-    pub fn trail(&self) -> Trail {
-        self.trail
+    pub fn trie_path(&self) -> TriePath {
+        self.trie_path
     }
 
     /// The key's bytes.
@@ -114,21 +114,21 @@ impl<'k> Key<'k> {
     /// Its slot in the root.
     #[inline]
     pub fn root(&self) -> u32 {
-        self.trail.root
+        self.trie_path.root
     }
 
     /// Its slot in a node of this level.
     #[inline]
     pub fn nibble(&self, level: usize) -> usize {
-        let trail = &self.trail;
+        let trie_path = &self.trie_path;
         let nibble = match level {
-            0 => u64::from(trail.second >> 4),
-            1 => u64::from(trail.second),
-            2..18 => trail.hash >> (4 * (level - 2)),
+            0 => u64::from(trie_path.second >> 4),
+            1 => u64::from(trie_path.second),
+            2..18 => trie_path.hash >> (4 * (level - 2)),
             _ => {
                 // Two keys of one hash: of a kind that happens once in a lifetime.
                 let round = (level - 2) / 16;
-                let hash = xxh3_64_with_seed(self.bytes, trail.seed.wrapping_add(round as u64));
+                let hash = xxh3_64_with_seed(self.bytes, trie_path.seed.wrapping_add(round as u64));
                 hash >> (4 * ((level - 2) % 16))
             }
         };

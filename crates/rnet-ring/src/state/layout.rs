@@ -9,12 +9,12 @@ pub const UNIT_WORDS: usize = 8;
 pub const SLAB_UNITS: usize = if cfg!(loom) { 16 } else { 1024 };
 /// Words of one slab (64 KiB).
 pub const SLAB_WORDS: usize = SLAB_UNITS * UNIT_WORDS;
-/// Most units a region can have: what a [`super::word::Word`] can name.
+/// Most units a region can have: what a [`super::word::BlockRef`] can name.
 pub const MAX_UNITS: usize = 1 << 28;
 /// Snapshot leases, for those who read as of one revision.
 pub const SNAPSHOT_LEASES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Fan-out of an inner node of the trie.
-pub const FAN: usize = 16;
+pub const FANOUT: usize = 16;
 /// Deepest path: two levels of the second component, four hashes of sixteen levels.
 pub const MAX_LEVEL: usize = 2 + 64;
 /// Keys that one transaction writes and guards, at most.
@@ -88,7 +88,7 @@ pub struct Geometry {
     /// Followers in all; a multiple of 64.
     pub followers: usize,
     /// Places for requests to the persister.
-    pub asks: usize,
+    pub persist_requests: usize,
     /// Slabs of 64 KiB.
     pub slabs: usize,
 }
@@ -100,7 +100,7 @@ impl Geometry {
         journal_bits: 14,
         process_slots: 1024,
         followers: 1024,
-        asks: 256,
+        persist_requests: 256,
         slabs: MAX_UNITS / SLAB_UNITS,
     };
 
@@ -110,7 +110,7 @@ impl Geometry {
         journal_bits: 6,
         process_slots: 8,
         followers: 64,
-        asks: 8,
+        persist_requests: 8,
         slabs: 64,
     };
 
@@ -127,12 +127,12 @@ impl Geometry {
         self.leases_at() + SNAPSHOT_LEASES * LINE_WORDS
     }
     /// First word of the requests to the persister.
-    pub const fn asks_at(&self) -> usize {
+    pub const fn persist_requests_at(&self) -> usize {
         self.followers_at() + self.followers * LINE_WORDS
     }
     /// First word of the journal.
     pub const fn journal_at(&self) -> usize {
-        self.asks_at() + self.asks
+        self.persist_requests_at() + self.persist_requests
     }
     /// First word of the trie's root.
     pub const fn root_at(&self) -> usize {

@@ -3,7 +3,7 @@
 
 use super::key::{KEY_WORDS, Key, KeyBuf, MAX_KEY_LEN_BYTES};
 use super::region::{Block, Region};
-use super::word::{Head, Word};
+use super::word::{BlockHeader, BlockRef};
 use crate::fail_point;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -29,7 +29,7 @@ pub const DELETED: u16 = 1;
 pub const LOADED: u16 = 16;
 /// [`LeafMeta::flags`] of a write: it holds without the disk, which is left as it is until a persister takes
 /// it anew.
-pub const APART: u16 = 32;
+pub const MEMORY_ONLY: u16 = 32;
 /// [`LeafMeta::flags`]: the value is on disk too.
 pub const DURABLE: u16 = 2;
 /// [`LeafMeta::flags`]: the key has a last will.
@@ -78,7 +78,7 @@ const SMALL_WORDS: usize = 16;
 
 /// What a read copies out of a leaf. Its buffer is used again.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
+pub struct LeafBuffer {
     /// The numbers.
     pub meta: LeafMeta,
     small: [u64; SMALL_WORDS],
@@ -91,7 +91,7 @@ pub struct Record {
     will_len: usize,
 }
 
-impl Record {
+impl LeafBuffer {
     fn bytes(&self, word: usize, len: usize) -> &[u8] {
         let words = if self.is_large { &self.large[..] } else { &self.small[..] };
         // The layout is little-endian, as this machine is.
@@ -99,7 +99,7 @@ impl Record {
     }
     /// Memory that a copy of it takes.
     pub(crate) fn len_bytes(&self) -> usize {
-        size_of::<Record>() + if self.is_large { self.large.len() * 8 } else { 0 }
+        size_of::<LeafBuffer>() + if self.is_large { self.large.len() * 8 } else { 0 }
     }
     /// The key's bytes.
     pub fn key(&self) -> &[u8] {
@@ -123,7 +123,7 @@ impl Record {
 
 /// What is to be written into a leaf.
 #[derive(Clone, Copy, Debug)]
-pub struct Content<'a> {
+pub struct LeafContent<'a> {
     /// Name of the node that writes.
     pub writer: &'a [u8],
     /// The value; empty where a key is deleted.
@@ -134,7 +134,7 @@ pub struct Content<'a> {
     pub meta: LeafMeta,
 }
 
-impl Content<'_> {
+impl LeafContent<'_> {
     /// Words of the leaf.
     pub fn words(&self, key: &Key<'_>) -> usize {
         LEAF_HEADER_WORDS
@@ -159,8 +159,8 @@ fn put(block: &[AtomicU64], bytes: &[u8]) -> usize {
 }
 
 /// Writes a leaf into a block that is ours alone; `words` of the content must fit. What stood before
-/// and the version are set later, by [`set_before`].
-pub(crate) fn fill(block: &[AtomicU64], key: &Key<'_>, content: &Content<'_>) {
+/// and the version are set later, by [`set_previous`].
+pub(crate) fn fill(block: &[AtomicU64], key: &Key<'_>, content: &LeafContent<'_>) {
     let store = |at: usize, value: u64| block[at].store(value, Ordering::Relaxed);
     let will_len = content.will.map_or(0, <[u8]>::len);
     let meta = &content.meta;
@@ -195,7 +195,7 @@ pub(crate) fn is_guard(block: Block<'_>) -> bool {
 
 /// Makes a filled leaf that nobody sees yet follow another: which one, at which version, with which
 /// flags (whether it has a last will stays as it is).
-pub(crate) fn set_before(block: &[AtomicU64], before: Word, version: u64, flags: u16) {
+pub(crate) fn set_previous(block: &[AtomicU64], before: BlockRef, version: u64, flags: u16) {
     block[PREV].store(before.0, Ordering::Relaxed);
     block[VERSION].store(version, Ordering::Relaxed);
     let lens = block[LENS].load(Ordering::Relaxed);
@@ -206,14 +206,14 @@ pub(crate) fn set_before(block: &[AtomicU64], before: Word, version: u64, flags:
 
 /// Whether a leaf is of this key; `None` if the block is used for something else by now.
 #[inline]
-pub(crate) fn is_of(block: Block<'_>, word: Word, key: &Key<'_>) -> Option<bool> {
+pub(crate) fn is_of(block: Block<'_>, word: BlockRef, key: &Key<'_>) -> Option<bool> {
     let len = block[LENS].load(Ordering::Relaxed) & 0xffff;
-    let same = len == key.bytes().len() as u64 && says(block, key.bytes());
-    is_still(block, word).then_some(same)
+    let same = len == key.bytes().len() as u64 && has_key(block, key.bytes());
+    is_current(block, word).then_some(same)
 }
 
 #[inline]
-fn says(block: Block<'_>, key: &[u8]) -> bool {
+fn has_key(block: Block<'_>, key: &[u8]) -> bool {
     let Some(words) = block.get(LEAF_HEADER_WORDS..LEAF_HEADER_WORDS + key.len().div_ceil(8))
     else {
         return false;
@@ -233,10 +233,10 @@ fn says(block: Block<'_>, key: &[u8]) -> bool {
 
 /// Whether the block is still the one that the word names; what was read before it then is its own.
 #[inline]
-pub(crate) fn is_still(block: Block<'_>, word: Word) -> bool {
-    // SYNC-BLOCK: see `Region::named`.
+pub(crate) fn is_current(block: Block<'_>, word: BlockRef) -> bool {
+    // SYNC-BLOCK: see `Region::current_block`.
     fence(Ordering::Acquire);
-    Head(block[0].load(Ordering::Relaxed)).tag() == word.tag()
+    BlockHeader(block[0].load(Ordering::Relaxed)).tag() == word.tag()
 }
 
 fn meta_of(block: Block<'_>) -> LeafMeta {
@@ -254,13 +254,13 @@ fn meta_of(block: Block<'_>) -> LeafMeta {
 }
 
 /// The numbers of a leaf; `None` if the block is used for something else by now.
-pub(crate) fn meta(block: Block<'_>, word: Word) -> Option<LeafMeta> {
+pub(crate) fn meta(block: Block<'_>, word: BlockRef) -> Option<LeafMeta> {
     let meta = meta_of(block);
-    is_still(block, word).then_some(meta)
+    is_current(block, word).then_some(meta)
 }
 
 /// Copies a leaf out; `None` if its block is used for something else by now, or says what no leaf says.
-pub(crate) fn copy(block: Block<'_>, word: Word, into: &mut Record) -> Option<()> {
+pub(crate) fn copy(block: Block<'_>, word: BlockRef, into: &mut LeafBuffer) -> Option<()> {
     let lens = block[LENS].load(Ordering::Relaxed);
     let value_lens = block[VALUE_LENS].load(Ordering::Relaxed);
     let meta = meta_of(block);
@@ -288,13 +288,13 @@ pub(crate) fn copy(block: Block<'_>, word: Word, into: &mut Record) -> Option<()
     (into.key_len, into.writer_len, into.value_len, into.will_len) =
         (key_len, writer_len, value_len, will_len);
     into.meta = meta;
-    is_still(block, word).then_some(())
+    is_current(block, word).then_some(())
 }
 
 impl Region<'_> {
     /// The path of the key of a leaf; `None` if its block is used for something else by now.
-    pub(crate) fn key_of(&self, word: Word) -> Option<KeyBuf> {
-        let block = self.named(word)?;
+    pub(crate) fn key_of(&self, word: BlockRef) -> Option<KeyBuf> {
+        let block = self.current_block(word)?;
         let len = (block[LENS].load(Ordering::Relaxed) & 0xffff) as usize;
         if len > MAX_KEY_LEN_BYTES {
             return None;
@@ -305,6 +305,6 @@ impl Region<'_> {
             to.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
         }
         let key = KeyBuf::new(bytes, len, self.seed, &self.geometry)?;
-        is_still(block, word).then_some(key)
+        is_current(block, word).then_some(key)
     }
 }

@@ -9,7 +9,7 @@
 //! | [`blocks`], [`slabs`] | where leaves come from and where they go |
 //! | [`trie`] | from a key to its slot |
 //! | [`journal`] | the order of all changes: revisions, followers, leases |
-//! | [`settle`] | what a leaf in a slot means |
+//! | [`resolve`] | what a leaf in a slot means |
 //! | [`read`], [`commit`], [`transaction`] | reading; writing one key, and several |
 //! | [`sweep`] | cleaning up after the dead |
 //!
@@ -27,22 +27,22 @@ pub mod layout;
 pub mod leaf;
 pub mod read;
 pub mod region;
-pub mod settle;
+pub mod resolve;
 pub mod slabs;
 pub mod sweep;
 pub mod transaction;
 pub mod trie;
 pub mod word;
 
-pub use blocks::{Local, NoRoom};
-pub use commit::{Done, Guard, Prepared, Refused, Write};
+pub use blocks::{LocalBlocks, OutOfMemory};
+pub use commit::{CommitOutcome, Guard, Prepared, CommitError, Write};
 pub use key::{Key, Prefix};
 pub use layout::Geometry;
-pub use leaf::{Content, LeafMeta, Record};
+pub use leaf::{LeafContent, LeafMeta, LeafBuffer};
 pub use read::{Next, Position};
-pub use region::{Host, Region};
+pub use region::{Environment, Region};
 pub use slabs::Usage;
-pub use sweep::Swept;
+pub use sweep::SweepOutcome;
 
 /// Turns of a loop that others can make go round again, each time by getting something done. Only a
 /// hostile peer, or a corrupt region, makes for so many.
@@ -53,11 +53,11 @@ pub(crate) const MAX_TRIES: usize = 1 << 6;
 
 /// Others were faster `MAX_TRIES` times, or what stands in the region is not what robot-net writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stuck;
+pub struct RetriesExhausted;
 
 /// A slot leads nowhere: the region is corrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken;
+pub struct CorruptRegion;
 
 #[cfg(all(test, not(loom)))]
 mod tests;

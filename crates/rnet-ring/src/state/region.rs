@@ -4,7 +4,7 @@ use super::layout::{
     ASLEEP_AT, Geometry, HIGH_AT, LINE_WORDS, PROCESS_BUSY, SLAB_UNITS, SLAB_WORDS, TAIL_AT,
     TAKEN_LEASES_AT, UNIT_WORDS,
 };
-use super::word::{Head, Word};
+use super::word::{BlockHeader, BlockRef};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A borrowed region: the words of the file `state`.
@@ -22,9 +22,9 @@ pub struct Region<'a> {
 pub(crate) type Block<'a> = &'a [AtomicU64];
 
 /// What the region's surroundings do for it.
-pub trait Host {
+pub trait Environment {
     /// Sees to it that these words have memory behind them; `false` if there is none left.
-    fn back(&self, first_word: usize, words: usize) -> bool;
+    fn back_with_memory(&self, first_word: usize, words: usize) -> bool;
     /// Wakes the follower of this number.
     fn wake(&self, follower: usize);
 }
@@ -59,11 +59,11 @@ impl<'a> Region<'a> {
 
     /// The block that a word names, if it still is that block.
     #[inline]
-    pub(crate) fn named(&self, word: Word) -> Option<Block<'a>> {
+    pub(crate) fn current_block(&self, word: BlockRef) -> Option<Block<'a>> {
         let block = self.block(word.unit())?;
         // SYNC-BLOCK: pairs with the fence in `begin`: whoever reads what a later use wrote also finds
         // its tag when looking again.
-        (Head(block[0].load(Ordering::Acquire)).tag() == word.tag()).then_some(block)
+        (BlockHeader(block[0].load(Ordering::Acquire)).tag() == word.tag()).then_some(block)
     }
 
     pub(crate) fn tail(&self) -> &'a AtomicU64 {
@@ -93,8 +93,8 @@ impl<'a> Region<'a> {
         self.at(self.geometry.followers_at() + follower * LINE_WORDS + word)
     }
     /// A place for a request to the persister.
-    pub fn ask(&self, ask: usize) -> &'a AtomicU64 {
-        self.at(self.geometry.asks_at() + ask)
+    pub fn persist_request(&self, number: usize) -> &'a AtomicU64 {
+        self.at(self.geometry.persist_requests_at() + number)
     }
     /// A word of the header page.
     pub fn header(&self, word: usize) -> &'a AtomicU64 {

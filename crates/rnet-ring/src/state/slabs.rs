@@ -2,8 +2,8 @@
 //! is; whoever needs one claims it there.
 
 use super::layout::{CLASS_UNITS, LOW_AT, PROCESS_SLAB, SLAB_UNITS, SLAB_WORDS, SPAN_CLASS};
-use super::region::{Host, Region};
-use super::word::{FREE, Head, IS_LEAF, IS_NODE, IS_TXN, PRIVATE};
+use super::region::{Environment, Region};
+use super::word::{FREE, BlockHeader, IS_LEAF, IS_NODE, IS_TXN, PRIVATE};
 use crate::fail_point;
 use crate::sync::Ordering;
 
@@ -57,7 +57,7 @@ impl Slab {
         self.state() == EMPTYING && self.process_slot() == process_slot
     }
     /// The same slab in another state.
-    const fn turned(self, state: u64, process_slot: u16) -> Slab {
+    const fn with_state(self, state: u64, process_slot: u16) -> Slab {
         Slab(self.0 & !0xffff_ff00 | state << 8 | (process_slot as u64) << 16)
     }
     pub(crate) fn is_span(self) -> bool {
@@ -95,24 +95,24 @@ impl Region<'_> {
     pub(crate) fn claim_slabs(
         &self,
         process_slot: u16,
-        host: &impl Host,
+        env: &impl Environment,
         count: usize,
         class: usize,
     ) -> Option<usize> {
-        let first = self.claim_unused(process_slot, host, count, class);
+        let first = self.claim_unused(process_slot, env, count, class);
         if first.is_some() {
             return first;
         }
         // Who was killed between freeing a slab and saying so left one that nobody looks at.
         self.at(LOW_AT).store(0, Ordering::Release);
         self.empty_slabs(process_slot);
-        self.claim_unused(process_slot, host, count, class)
+        self.claim_unused(process_slot, env, count, class)
     }
 
     fn claim_unused(
         &self,
         process_slot: u16,
-        host: &impl Host,
+        env: &impl Environment,
         count: usize,
         class: usize,
     ) -> Option<usize> {
@@ -127,7 +127,7 @@ impl Region<'_> {
                         self.raise_low(low, first);
                     }
                     self.high().fetch_max((first + count) as u64, Ordering::AcqRel);
-                    if self.back_slabs(host, first, count, class) {
+                    if self.back_slabs(env, first, count, class) {
                         return Some(first);
                     }
                     self.unclaim(first, count);
@@ -189,7 +189,7 @@ impl Region<'_> {
     fn empty_slab(&self, process_slot: u16, slab: usize, known: Slab) {
         let class = known.class();
         let word = self.slab(slab);
-        let emptying = known.turned(EMPTYING, process_slot).0;
+        let emptying = known.with_state(EMPTYING, process_slot).0;
         // SYNC-SLAB: pairs with `claim_blocks`: whoever looks for blocks in here is seen, or sees this.
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         if !known.is_open() || word.compare_exchange(known.0, emptying, ok, miss).is_err() {
@@ -204,8 +204,8 @@ impl Region<'_> {
         let blocks = blocks_per_slab(class);
         let turn = |index: usize, from: u64, to: u64, process_slot: u16| {
             let Some(block) = self.block(unit(index)) else { return false };
-            let head = Head(block[0].load(Ordering::Acquire));
-            let next = Head::new(to, process_slot, head.tag()).0;
+            let head = BlockHeader(block[0].load(Ordering::Acquire));
+            let next = BlockHeader::new(to, process_slot, head.tag()).0;
             head.state() == from
                 && block[0]
                     .compare_exchange(head.0, next, Ordering::AcqRel, Ordering::Relaxed)
@@ -229,7 +229,7 @@ impl Region<'_> {
         let word = self.slab(slab);
         let mut now = word.load(Ordering::Relaxed);
         while Slab(now).state() == EMPTYING {
-            let open = Slab(now).turned(BLOCKS, 0).0;
+            let open = Slab(now).with_state(BLOCKS, 0).0;
             match word.compare_exchange(now, open, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(other) => now = other,
@@ -270,12 +270,12 @@ impl Region<'_> {
     }
 
     /// Backs claimed slabs with memory and writes the heads of their blocks, where others were before.
-    fn back_slabs(&self, host: &impl Host, first: usize, count: usize, class: usize) -> bool {
+    fn back_slabs(&self, env: &impl Environment, first: usize, count: usize, class: usize) -> bool {
         fail_point!("state.slab_claimed");
         let backed = |slab: usize| self.slab(slab).load(Ordering::Relaxed) & BACKED != 0;
         let fresh = (first..first + count).all(|slab| !backed(slab));
         let all = (first..first + count).all(backed);
-        if !all && !host.back(self.slab_start(first), count * SLAB_WORDS) {
+        if !all && !env.back_with_memory(self.slab_start(first), count * SLAB_WORDS) {
             return false;
         }
         // Before anything is written there: what is given up again is not taken for fresh.
@@ -289,15 +289,15 @@ impl Region<'_> {
             for index in 0..blocks as u32 {
                 let unit = (first * SLAB_UNITS) as u32 + index * u32::from(CLASS_UNITS[class]);
                 if let Some(block) = self.block(unit) {
-                    block[0].store(Head::new(FREE, 0, tag).0, Ordering::Release);
+                    block[0].store(BlockHeader::new(FREE, 0, tag).0, Ordering::Release);
                 }
             }
         }
         true
     }
 
-    fn head_of(&self, unit: u32) -> Head {
-        Head(self.block(unit).map_or(0, |block| block[0].load(Ordering::Acquire)))
+    fn head_of(&self, unit: u32) -> BlockHeader {
+        BlockHeader(self.block(unit).map_or(0, |block| block[0].load(Ordering::Acquire)))
     }
 
     /// How much of the region is in use, by looking at every block; for tools and tests.
@@ -328,7 +328,7 @@ pub struct Usage {
     /// Blocks that anybody may take.
     pub free: u64,
     /// Blocks that process slots keep: prepared, at hand, or replaced and still readable.
-    pub kept: u64,
+    pub cached: u64,
     /// Leaves.
     pub leaves: u64,
     /// Inner nodes.
@@ -338,13 +338,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    fn count(&mut self, head: Head) {
+    fn count(&mut self, head: BlockHeader) {
         let count = match head.state() {
             FREE => &mut self.free,
             IS_LEAF => &mut self.leaves,
             IS_NODE => &mut self.nodes,
             IS_TXN => &mut self.transactions,
-            _ => &mut self.kept,
+            _ => &mut self.cached,
         };
         *count += 1;
     }

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::blocks::QUARANTINE;
 use super::commit::Check;
-use super::journal::Place;
+use super::journal::JournalSlot;
 use super::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, PROCESS_OWNER, TAIL_AT};
 use super::region::Block;
-use super::word::{Entry, Head, IS_LEAF, LAP_BITS, LEAF, Word, pending};
+use super::word::{JournalEntry, BlockHeader, IS_LEAF, LAP_BITS, LEAF, BlockRef, pending};
 use super::*;
 
-struct Heap;
-impl Host for Heap {
-    fn back(&self, _: usize, _: usize) -> bool {
+struct AlwaysBacked;
+impl Environment for AlwaysBacked {
+    fn back_with_memory(&self, _: usize, _: usize) -> bool {
         true
     }
     fn wake(&self, _: usize) {}
@@ -35,27 +35,27 @@ fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
     Key::new(text.as_bytes(), region.seed(), region.geometry()).unwrap()
 }
 
-fn content(value: Option<&[u8]>) -> Content<'_> {
+fn content(value: Option<&[u8]>) -> LeafContent<'_> {
     let flags = if value.is_none() { leaf::DELETED } else { 0 };
     let meta = LeafMeta { kind: 7, flags, written_unix_ns: 5, ..LeafMeta::default() };
-    Content { writer: b"/tester", value: value.unwrap_or_default(), will: None, meta }
+    LeafContent { writer: b"/tester", value: value.unwrap_or_default(), will: None, meta }
 }
 
 type Never = std::convert::Infallible;
 
 fn put(
     region: &Region<'_>,
-    local: &mut Local,
+    local: &mut LocalBlocks,
     at: &str,
     value: Option<&[u8]>,
     expect: Option<u64>,
-) -> Result<Done, Refused<Never>> {
+) -> Result<CommitOutcome, CommitError<Never>> {
     let key = key(region, at);
     let write = Write { key: &key, content: content(value), expect, durable: None };
-    let prepared = region.prepare(local, &Heap, &write).map_err(|_| Refused::NoRoom(0))?;
+    let prepared = region.prepare(local, &AlwaysBacked, &write).map_err(|_| CommitError::OutOfMemory(0))?;
     region.fill(&prepared, &write);
-    match region.commit_one(local, &Heap, &write, &prepared, 0, &mut |_, _| Ok(())) {
-        Ok(Some(Done::At(revision))) => Ok(Done::At(revision)),
+    match region.commit_one(local, &AlwaysBacked, &write, &prepared, 0, &mut |_, _| Ok(())) {
+        Ok(Some(CommitOutcome::Committed(revision))) => Ok(CommitOutcome::Committed(revision)),
         other => {
             region.discard(local, prepared);
             other.map(Option::unwrap)
@@ -65,22 +65,22 @@ fn put(
 
 fn put_all(
     region: &Region<'_>,
-    local: &mut Local,
+    local: &mut LocalBlocks,
     changes: &[(&str, Option<&[u8]>)],
-) -> Result<Done, Refused<Never>> {
+) -> Result<CommitOutcome, CommitError<Never>> {
     let keys: Vec<Key<'_>> = changes.iter().map(|(at, _)| key(region, at)).collect();
     let mut writes = Vec::new();
     for ((_, value), key) in changes.iter().zip(&keys) {
         let write = Write { key, content: content(*value), expect: None, durable: None };
-        let prepared = region.prepare(local, &Heap, &write).map_err(|_| Refused::NoRoom(0))?;
+        let prepared = region.prepare(local, &AlwaysBacked, &write).map_err(|_| CommitError::OutOfMemory(0))?;
         region.fill(&prepared, &write);
         writes.push((write, prepared));
     }
-    region.commit_all(local, &Heap, &writes, &[], 0, &mut |_, _| Ok(()))
+    region.commit_all(local, &AlwaysBacked, &writes, &[], 0, &mut |_, _| Ok(()))
 }
 
 fn get(region: &Region<'_>, at: &str) -> Option<Vec<u8>> {
-    let mut record = Record::default();
+    let mut record = LeafBuffer::default();
     let found = region.get(0, &key(region, at), &|| 0, &mut record).unwrap();
     found.then(|| record.value().to_vec())
 }
@@ -111,17 +111,17 @@ impl Dice {
 fn a_value_is_set_replaced_and_deleted() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
-    let mut local = Local::new(0);
+    let mut local = LocalBlocks::new(0);
     assert_eq!(get(&region, "/a"), None);
-    assert_eq!(put(&region, &mut local, "/a", Some(b"one"), Some(0)), Ok(Done::At(1)));
+    assert_eq!(put(&region, &mut local, "/a", Some(b"one"), Some(0)), Ok(CommitOutcome::Committed(1)));
     assert_eq!(get(&region, "/a").unwrap(), b"one");
     let refused = put(&region, &mut local, "/a", Some(b"two"), Some(0));
-    assert_eq!(refused, Err(Refused::Conflict { index: 0, expected: 0, found: 1 }));
-    assert_eq!(put(&region, &mut local, "/a", Some(b"two"), Some(1)), Ok(Done::At(2)));
+    assert_eq!(refused, Err(CommitError::Conflict { index: 0, expected: 0, found: 1 }));
+    assert_eq!(put(&region, &mut local, "/a", Some(b"two"), Some(1)), Ok(CommitOutcome::Committed(2)));
     assert_eq!(get(&region, "/a").unwrap(), b"two");
-    assert_eq!(put(&region, &mut local, "/a", None, None), Ok(Done::At(3)));
+    assert_eq!(put(&region, &mut local, "/a", None, None), Ok(CommitOutcome::Committed(3)));
     assert_eq!(get(&region, "/a"), None);
-    assert_eq!(put(&region, &mut local, "/a", None, None), Ok(Done::Nothing));
+    assert_eq!(put(&region, &mut local, "/a", None, None), Ok(CommitOutcome::Unchanged));
     assert_eq!(all(&region, "/"), (3, BTreeMap::new()));
 }
 
@@ -129,7 +129,7 @@ fn a_value_is_set_replaced_and_deleted() {
 fn random_operations_match_a_model_and_leave_no_garbage() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
-    let mut local = Local::new(0);
+    let mut local = LocalBlocks::new(0);
     let mut model: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let mut dice = Dice(0x1234_5678);
     for step in 0..60_000 {
@@ -181,7 +181,7 @@ fn random_operations_match_a_model_and_leave_no_garbage() {
     }
     assert!(region.leave(&mut local));
     let usage = region.usage();
-    assert_eq!((usage.leaves, usage.kept, usage.transactions), (0, 0, 0), "{usage:?}");
+    assert_eq!((usage.leaves, usage.cached, usage.transactions), (0, 0, 0), "{usage:?}");
 }
 
 #[test]
@@ -190,13 +190,13 @@ fn threads_count_every_increment_and_snapshots_are_of_one_moment() {
     let region = region(&words);
     let stop = AtomicBool::new(false);
     // Two accounts: what one gains the other loses.
-    put(&region, &mut Local::new(6), "/bank/a", Some(&1000i64.to_le_bytes()), None).unwrap();
-    put(&region, &mut Local::new(7), "/bank/b", Some(&1000i64.to_le_bytes()), None).unwrap();
+    put(&region, &mut LocalBlocks::new(6), "/bank/a", Some(&1000i64.to_le_bytes()), None).unwrap();
+    put(&region, &mut LocalBlocks::new(7), "/bank/b", Some(&1000i64.to_le_bytes()), None).unwrap();
     std::thread::scope(|scope| {
         let adders: Vec<_> = (1..4)
             .map(|process_slot| {
                 scope.spawn(move || {
-                    let mut local = Local::new(process_slot);
+                    let mut local = LocalBlocks::new(process_slot);
                     let mut done = 0u64;
                     while done < 3000 {
                         let (value, revision) = counter(&region, process_slot);
@@ -204,7 +204,7 @@ fn threads_count_every_increment_and_snapshots_are_of_one_moment() {
                         let set = put(&region, &mut local, "/n", Some(&next), Some(revision));
                         match set {
                             Ok(_) => done += 1,
-                            Err(Refused::Conflict { .. }) => {}
+                            Err(CommitError::Conflict { .. }) => {}
                             Err(other) => panic!("{other:?}"),
                         }
                     }
@@ -213,12 +213,12 @@ fn threads_count_every_increment_and_snapshots_are_of_one_moment() {
             })
             .collect();
         let mover = scope.spawn(|| {
-            let mut local = Local::new(4);
+            let mut local = LocalBlocks::new(4);
             for step in 0..4000i64 {
                 let (a, b) = ((1000 + step).to_le_bytes(), (1000 - step).to_le_bytes());
                 let changes = [("/bank/a", Some(&a[..])), ("/bank/b", Some(&b[..]))];
                 match put_all(&region, &mut local, &changes) {
-                    Ok(_) | Err(Refused::Again) => {}
+                    Ok(_) | Err(CommitError::Retry) => {}
                     Err(other) => panic!("{other:?}"),
                 }
             }
@@ -247,7 +247,7 @@ fn threads_count_every_increment_and_snapshots_are_of_one_moment() {
 }
 
 fn counter(region: &Region<'_>, process_slot: u16) -> (u64, u64) {
-    let mut record = Record::default();
+    let mut record = LeafBuffer::default();
     match region.get(process_slot, &key(region, "/n"), &|| 0, &mut record).unwrap() {
         true => (u64::from_le_bytes(record.value().try_into().unwrap()), record.meta.revision),
         false => (0, 0),
@@ -258,10 +258,10 @@ fn counter(region: &Region<'_>, process_slot: u16) -> (u64, u64) {
 fn a_follower_sees_each_change_in_order_and_knows_when_it_does_not() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
-    let mut local = Local::new(0);
+    let mut local = LocalBlocks::new(0);
     let prefix = Prefix::new(b"/a", region.seed(), region.geometry());
     let mut at = Position { revision: 1, within: 0 };
-    let mut record = Record::default();
+    let mut record = LeafBuffer::default();
     assert_eq!(region.next_change(&mut at, &prefix, &mut record), Next::Nothing);
     put(&region, &mut local, "/a/x", Some(b"1"), None).unwrap();
     put(&region, &mut local, "/b", Some(b"2"), None).unwrap();
@@ -277,14 +277,14 @@ fn a_follower_sees_each_change_in_order_and_knows_when_it_does_not() {
     for _ in 0..100 {
         put(&region, &mut local, "/b", Some(b"2"), None).unwrap();
     }
-    assert_eq!(region.next_change(&mut at, &prefix, &mut record), Next::Behind);
+    assert_eq!(region.next_change(&mut at, &prefix, &mut record), Next::Overrun);
 }
 
 #[test]
 fn a_lease_keeps_what_it_reads() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
-    let mut local = Local::new(0);
+    let mut local = LocalBlocks::new(0);
     for at in ["/x/0", "/x/1", "/x/2"] {
         put(&region, &mut local, at, Some(b"old"), None).unwrap();
     }
@@ -301,8 +301,8 @@ fn a_lease_keeps_what_it_reads() {
     region
         .walk(&prefix, &mut |word, root| {
             let word = region.as_of(word, root, lease.revision)?.unwrap();
-            if let Some(block) = region.named(word).filter(|_| !word.is_none()) {
-                let mut record = Record::default();
+            if let Some(block) = region.current_block(word).filter(|_| !word.is_none()) {
+                let mut record = LeafBuffer::default();
                 leaf::copy(block, word, &mut record).unwrap();
                 found.push(record.value().to_vec());
             }
@@ -315,7 +315,7 @@ fn a_lease_keeps_what_it_reads() {
     put(&region, &mut local, "/x/1", None, None).unwrap();
     put(&region, &mut local, "/x/3", None, None).unwrap();
     assert!(region.leave(&mut local));
-    assert_eq!(region.usage().leaves + region.usage().kept, 0, "{:?}", region.usage());
+    assert_eq!(region.usage().leaves + region.usage().cached, 0, "{:?}", region.usage());
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn what_the_dead_held_is_free_again() {
     let region = region(&words);
     for round in 0..50u16 {
         // A process slot that dies with everything in its hands.
-        let mut dead = Local::new(1);
+        let mut dead = LocalBlocks::new(1);
         region.process_slot(1, PROCESS_OWNER).store(9, Ordering::Relaxed);
         for i in 0..200 {
             put(&region, &mut dead, &format!("/k/{}", i % 7), Some(&[1; 100]), None).unwrap();
@@ -333,11 +333,11 @@ fn what_the_dead_held_is_free_again() {
         put(&region, &mut dead, "/large", Some(&vec![round as u8; 100_000]), None).unwrap();
         let _lease = region.take_lease(1).unwrap().unwrap();
         drop(dead);
-        let mut local = Local::new(2);
-        assert_eq!(region.sweep(&mut local, &Heap, 1), Ok(Swept::Clean));
+        let mut local = LocalBlocks::new(2);
+        assert_eq!(region.sweep(&mut local, &AlwaysBacked, 1), Ok(SweepOutcome::Complete));
         assert!(region.leave(&mut local));
         let usage = region.usage();
-        assert_eq!((usage.kept, usage.transactions, usage.leaves), (0, 0, 7), "{usage:?}");
+        assert_eq!((usage.cached, usage.transactions, usage.leaves), (0, 0, 7), "{usage:?}");
     }
     assert_eq!(get(&region, "/k/1").unwrap(), b"x");
     assert_eq!(get(&region, "/large").unwrap().len(), 100_000);
@@ -348,14 +348,14 @@ fn slabs_change_their_class_when_nothing_else_is_left() {
     let geometry = Geometry { slabs: 40, ..Geometry::SMALL };
     let words = words(geometry);
     let region = Region::new(&words, geometry, 1).unwrap();
-    let mut local = Local::new(0);
+    let mut local = LocalBlocks::new(0);
     for round in 0..6 {
         let len = [20, 300, 2000, 30_000, 90_000, 6000][round];
         let mut made = 0;
         loop {
             match put(&region, &mut local, &format!("/f/{made}"), Some(&vec![7; len]), None) {
                 Ok(_) => made += 1,
-                Err(Refused::NoRoom(_)) => break,
+                Err(CommitError::OutOfMemory(_)) => break,
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -378,7 +378,7 @@ fn what_a_transaction_has_read_is_so_when_it_holds() {
         for (process_slot, mine, others) in [(1, "/lock/a", "/lock/b"), (2, "/lock/b", "/lock/a")] {
             let (both, barrier) = (&both, &barrier);
             scope.spawn(move || {
-                let mut local = Local::new(process_slot);
+                let mut local = LocalBlocks::new(process_slot);
                 for _ in 0..2000 {
                     barrier.wait();
                     let taken = take_if_absent(&region, &mut local, mine, others);
@@ -396,69 +396,69 @@ fn what_a_transaction_has_read_is_so_when_it_holds() {
             });
         }
     });
-    assert_eq!(region.usage().leaves + region.usage().kept, 0, "{:?}", region.usage());
+    assert_eq!(region.usage().leaves + region.usage().cached, 0, "{:?}", region.usage());
 }
 
-fn take_if_absent(region: &Region<'_>, local: &mut Local, mine: &str, others: &str) -> bool {
+fn take_if_absent(region: &Region<'_>, local: &mut LocalBlocks, mine: &str, others: &str) -> bool {
     let (mine, others) = (key(region, mine), key(region, others));
     let write = Write { key: &mine, content: content(Some(b"me")), expect: None, durable: None };
-    let prepared = region.prepare(local, &Heap, &write).unwrap();
+    let prepared = region.prepare(local, &AlwaysBacked, &write).unwrap();
     region.fill(&prepared, &write);
     let guard = Guard { key: &others, revision: 0 };
     let check: Check<'_, Never> = &mut |_, _| Ok(());
-    match region.commit_all(local, &Heap, &[(write, prepared)], &[guard], 0, check) {
-        Ok(Done::At(_)) => true,
-        Err(Refused::Again | Refused::Conflict { .. }) => false,
+    match region.commit_all(local, &AlwaysBacked, &[(write, prepared)], &[guard], 0, check) {
+        Ok(CommitOutcome::Committed(_)) => true,
+        Err(CommitError::Retry | CommitError::Conflict { .. }) => false,
         other => panic!("{other:?}"),
     }
 }
 
 /// A leaf that is filled, and neither in a slot nor in the journal.
-fn pending_leaf<'a>(region: &Region<'a>, local: &mut Local, at: &str) -> (Block<'a>, Word, u32) {
+fn pending_leaf<'a>(region: &Region<'a>, local: &mut LocalBlocks, at: &str) -> (Block<'a>, BlockRef, u32) {
     let key = key(region, at);
     let write = Write { key: &key, content: content(Some(b"v")), expect: None, durable: None };
-    let prepared = region.prepare(local, &Heap, &write).unwrap();
+    let prepared = region.prepare(local, &AlwaysBacked, &write).unwrap();
     region.fill(&prepared, &write);
     let own = prepared.0;
-    (region.block(own.unit).unwrap(), Word::new(LEAF, own.unit, own.tag), key.root())
+    (region.block(own.unit).unwrap(), BlockRef::new(LEAF, own.unit, own.tag), key.root())
 }
 
 #[test]
 fn a_helper_that_was_stopped_gives_no_revision_to_a_later_use_of_a_block() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
-    let mut local = Local::new(0);
+    let mut local = LocalBlocks::new(0);
     let (block, word, root) = pending_leaf(&region, &mut local, "/a");
-    region.enter(1, block, word, root);
+    region.append(1, block, word, root);
     assert!(region.help(1));
     assert_eq!(block[leaf::REVISION].load(Ordering::Relaxed), 1);
     // Used again as often as 16 bits count, and pending once more, when a helper of then goes on.
     let tag = word.tag() + (1 << 16);
-    block[0].store(Head::new(IS_LEAF, 0, tag).0, Ordering::Relaxed);
+    block[0].store(BlockHeader::new(IS_LEAF, 0, tag).0, Ordering::Relaxed);
     block[leaf::REVISION].store(pending(tag), Ordering::Relaxed);
     region.help(1);
     assert_eq!(block[leaf::REVISION].load(Ordering::Relaxed), pending(tag));
     // Nor does a follower that is as late take it for what stood there.
     block[leaf::REVISION].store(9, Ordering::Relaxed);
-    assert!(matches!(region.at_position(1), Place::Change { word: None, .. }));
+    assert!(matches!(region.at_position(1), JournalSlot::Change { word: None, .. }));
 }
 
 #[test]
 fn a_writer_that_was_stopped_for_a_lap_does_not_write_over_an_entry() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
-    let mut local = Local::new(0);
+    let mut local = LocalBlocks::new(0);
     let lap = 1 << Geometry::SMALL.journal_bits;
     for _ in 0..lap {
         put(&region, &mut local, "/a", Some(b"x"), None).unwrap();
     }
     // Somebody has entered a leaf and is stopped before the tail is moved.
     let (block, word, root) = pending_leaf(&region, &mut local, "/b");
-    region.enter(1 + lap, block, word, root);
+    region.append(1 + lap, block, word, root);
     let entered = region.entry(1 + lap).load(Ordering::Relaxed);
     // Somebody else looked at the tail a lap ago.
     let (late, other, root) = pending_leaf(&region, &mut local, "/c");
-    region.enter(1, late, other, root);
+    region.append(1, late, other, root);
     assert_eq!(region.entry(1 + lap).load(Ordering::Relaxed), entered);
     assert_eq!(region.newest(), Ok(1 + lap));
     assert_eq!(block[leaf::REVISION].load(Ordering::Relaxed), 1 + lap);
@@ -468,14 +468,14 @@ fn a_writer_that_was_stopped_for_a_lap_does_not_write_over_an_entry() {
 fn an_entry_is_of_one_lap_only() {
     let geometry = Geometry::DOMAIN;
     let journal = 1u64 << geometry.journal_bits;
-    let word = Word::new(LEAF, 77, 5);
+    let word = BlockRef::new(LEAF, 77, 5);
     for position in [0, 1, journal - 1, 5 * journal + 3] {
-        let entry = Entry::new(word, Entry::lap_of(&geometry, position), false, 3);
-        assert!(entry.is_of(Entry::lap_of(&geometry, position)));
-        assert!(!Entry(0).is_of(Entry::lap_of(&geometry, position)), "never written");
+        let entry = JournalEntry::new(word, JournalEntry::lap_of(&geometry, position), false, 3);
+        assert!(entry.is_of(JournalEntry::lap_of(&geometry, position)));
+        assert!(!JournalEntry(0).is_of(JournalEntry::lap_of(&geometry, position)), "never written");
         for shift in 0..LAP_BITS {
             let later = position + (journal << shift);
-            assert!(!entry.is_of(Entry::lap_of(&geometry, later)), "{position} {later}");
+            assert!(!entry.is_of(JournalEntry::lap_of(&geometry, later)), "{position} {later}");
         }
         assert_eq!((entry.unit(), entry.is_txn(), entry.is_deleted()), (77, false, false));
         assert!(entry.fits_root(3) && !entry.fits_root(4));
@@ -487,23 +487,23 @@ fn a_change_whose_block_is_being_written_anew_is_not_read() {
     let geometry = Geometry { journal_bits: 10, ..Geometry::SMALL };
     let words = words(geometry);
     let region = Region::new(&words, geometry, 42).unwrap();
-    let mut local = Local::new(0);
+    let mut local = LocalBlocks::new(0);
     put(&region, &mut local, "/a", Some(b"one"), None).unwrap();
-    let Place::Change { word: Some(first), .. } = region.at_position(1) else { panic!() };
+    let JournalSlot::Change { word: Some(first), .. } = region.at_position(1) else { panic!() };
     let key = key(&region, "/a");
     let write = Write { key: &key, content: content(Some(b"two")), expect: None, durable: None };
     for _ in 0..4 * QUARANTINE {
-        let prepared = region.prepare(&mut local, &Heap, &write).unwrap();
+        let prepared = region.prepare(&mut local, &AlwaysBacked, &write).unwrap();
         if prepared.0.unit == first.unit() {
             // Taken, and not written yet: its new tag would vouch for whatever is written from here on.
-            let Place::Change { word, .. } = region.at_position(1) else { panic!() };
+            let JournalSlot::Change { word, .. } = region.at_position(1) else { panic!() };
             assert_eq!(word, None);
             return;
         }
         region.fill(&prepared, &write);
         let check: Check<'_, Never> = &mut |_, _| Ok(());
-        let done = region.commit_one(&mut local, &Heap, &write, &prepared, 0, check);
-        assert!(matches!(done, Ok(Some(Done::At(_)))), "{done:?}");
+        let done = region.commit_one(&mut local, &AlwaysBacked, &write, &prepared, 0, check);
+        assert!(matches!(done, Ok(Some(CommitOutcome::Committed(_)))), "{done:?}");
     }
     panic!("the block was never used again");
 }

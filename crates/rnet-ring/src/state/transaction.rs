@@ -4,14 +4,14 @@
 //! Keys that were only read carry its mark, so that nothing comes between what was read and what is
 //! written. Whoever dies half-way leaves something that others can decide.
 
-use super::blocks::{Local, NoRoom, Own};
-use super::commit::{Check, Done, Guard, Prepared, Present, Refused, Write};
+use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
+use super::commit::{Check, CommitOutcome, Guard, Prepared, CurrentLeaf, CommitError, Write};
 use super::journal::SnapshotLease;
-use super::leaf::{self, APART, Content, DELETED, GUARD, LeafMeta};
-use super::region::{Block, Host, Region};
-use super::settle::{COUNT, PAIRS, REASON, STATUS};
-use super::word::{ABORTED, COMMITTED, IS_TXN, PERSISTING, Status, TXN, UNDECIDED, Word};
-use super::{MAX_TRIES, Stuck};
+use super::leaf::{self, MEMORY_ONLY, LeafContent, DELETED, GUARD, LeafMeta};
+use super::region::{Block, Environment, Region};
+use super::resolve::{COUNT, PAIRS, REASON, STATUS};
+use super::word::{ABORTED, COMMITTED, IS_TXN, PERSISTING, TxnStatus, TXN, UNDECIDED, BlockRef};
+use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
 
@@ -20,105 +20,105 @@ impl Region<'_> {
     /// back, whatever comes out.
     pub fn commit_all<E>(
         &self,
-        local: &mut Local,
-        host: &impl Host,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
         writes: &[(Write<'_>, Prepared)],
         guards: &[Guard<'_>],
         now: u64,
         check: Check<'_, E>,
-    ) -> Result<Done, Refused<E>> {
+    ) -> Result<CommitOutcome, CommitError<E>> {
         if writes.is_empty() {
-            return self.only_guards(local, guards, 0, now);
+            return self.check_guards(local, guards, 0, now);
         }
-        let txn = match self.begin_txn(local, host, writes.len() + guards.len()) {
+        let txn = match self.begin_txn(local, env, writes.len() + guards.len()) {
             Ok(begun) => begun,
-            Err(NoRoom) => {
+            Err(OutOfMemory) => {
                 self.discard_all(local, writes, 0);
-                return Err(Refused::NoRoom(PAIRS + 2 * (writes.len() + guards.len())));
+                return Err(CommitError::OutOfMemory(PAIRS + 2 * (writes.len() + guards.len())));
             }
         };
         let mut used = 0;
-        let installed = self.install(local, host, txn, writes, now, check, &mut used);
-        if let Ok(Installed { changes: 0, .. }) = installed {
-            self.give_up(local, txn, writes);
-            return self.nothing_to_change(local, writes, guards, now);
+        let installed = self.install(local, env, txn, writes, now, check, &mut used);
+        if let Ok(InstalledLeaves { changes: 0, .. }) = installed {
+            self.abort_txn(local, txn, writes);
+            return self.check_unchanged(local, writes, guards, now);
         }
-        let decided = installed.and_then(|Installed { disk, .. }| {
-            self.install_guards(local, host, txn, guards, writes.len(), now, &mut used)?;
+        let decided = installed.and_then(|InstalledLeaves { disk, .. }| {
+            self.install_guards(local, env, txn, guards, writes.len(), now, &mut used)?;
             fail_point!("state.deciding");
             let to = if disk { PERSISTING } else { COMMITTED };
-            if self.decide(txn, UNDECIDED, to) { Ok(disk) } else { Err(Refused::Again) }
+            if self.decide(txn, UNDECIDED, to) { Ok(disk) } else { Err(CommitError::Retry) }
         });
         match decided {
             Err(refused) => {
-                self.give_up(local, txn, writes);
+                self.abort_txn(local, txn, writes);
                 Err(refused)
             }
             Ok(true) => {
                 self.discard_skipped(local, writes, txn);
-                Ok(Done::Persisting(txn))
+                Ok(CommitOutcome::Persisting(txn))
             }
             Ok(false) => {
                 self.discard_skipped(local, writes, txn);
-                let revision = self.conclude_committed(local, host, txn)?;
-                Ok(Done::At(revision))
+                let revision = self.conclude_committed(local, env, txn)?;
+                Ok(CommitOutcome::Committed(revision))
             }
         }
     }
 
     /// Aborts a transaction of ours, and gives back what it did not use.
-    fn give_up(&self, local: &mut Local, txn: Word, writes: &[(Write<'_>, Prepared)]) {
+    fn abort_txn(&self, local: &mut LocalBlocks, txn: BlockRef, writes: &[(Write<'_>, Prepared)]) {
         self.decide(txn, UNDECIDED, ABORTED);
         self.undo(local, txn);
         self.discard_skipped(local, writes, txn);
     }
 
     /// Of a transaction that only deletes what is not there: whether that, and its guards, hold.
-    fn nothing_to_change<E>(
+    fn check_unchanged<E>(
         &self,
-        local: &Local,
+        local: &LocalBlocks,
         writes: &[(Write<'_>, Prepared)],
         guards: &[Guard<'_>],
         now: u64,
-    ) -> Result<Done, Refused<E>> {
+    ) -> Result<CommitOutcome, CommitError<E>> {
         let absent = writes.iter().map(|(write, _)| Guard { key: write.key, revision: 0 });
         let all: Vec<Guard<'_>> = absent.chain(guards.iter().copied()).collect();
-        match self.only_guards(local, &all, 0, now) {
+        match self.check_guards(local, &all, 0, now) {
             // It came since: it is to be deleted, then.
-            Err(Refused::Conflict { index, .. }) if index < writes.len() => Err(Refused::Again),
+            Err(CommitError::Conflict { index, .. }) if index < writes.len() => Err(CommitError::Retry),
             other => other,
         }
     }
 
     /// `first` is the number of the first guard, for the caller.
-    fn only_guards<E>(
+    fn check_guards<E>(
         &self,
-        local: &Local,
+        local: &LocalBlocks,
         guards: &[Guard<'_>],
         first: usize,
         now: u64,
-    ) -> Result<Done, Refused<E>> {
-        let Some(lease) = self.take_lease(local.process_slot)? else { return Err(Refused::Again) };
-        let checked = self.all_at(&lease, guards, now);
-        let held = self.held(&lease);
+    ) -> Result<CommitOutcome, CommitError<E>> {
+        let Some(lease) = self.take_lease(local.process_slot)? else { return Err(CommitError::Retry) };
+        let checked = self.failed_guard(&lease, guards, now);
+        let held = self.is_lease_valid(&lease);
         self.end_snapshot(lease);
         match checked {
-            Ok(None) if held => Ok(Done::Nothing),
+            Ok(None) if held => Ok(CommitOutcome::Unchanged),
             Ok(Some((index, expected, found))) if held => {
-                Err(Refused::Conflict { index: first + index, expected, found })
+                Err(CommitError::Conflict { index: first + index, expected, found })
             }
-            _ => Err(Refused::Again),
+            _ => Err(CommitError::Retry),
         }
     }
 
-    fn all_at(
+    fn failed_guard(
         &self,
         lease: &SnapshotLease,
         guards: &[Guard<'_>],
         now: u64,
-    ) -> Result<Option<(usize, u64, u64)>, Stuck> {
+    ) -> Result<Option<(usize, u64, u64)>, RetriesExhausted> {
         for (index, guard) in guards.iter().enumerate() {
-            if let Some(found) = self.is_at(lease, guard.key, guard.revision, now)? {
+            if let Some(found) = self.differing_revision(lease, guard.key, guard.revision, now)? {
                 return Ok(Some((index, guard.revision, found)));
             }
         }
@@ -127,58 +127,58 @@ impl Region<'_> {
 
     fn begin_txn(
         &self,
-        local: &mut Local,
-        host: &impl Host,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
         writes: usize,
-    ) -> Result<Word, NoRoom> {
-        let own = self.take(local, host, PAIRS + 2 * writes)?;
+    ) -> Result<BlockRef, OutOfMemory> {
+        let own = self.allocate(local, env, PAIRS + 2 * writes)?;
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
-        block[STATUS].store(Status::new(UNDECIDED, own.tag).0, Ordering::Relaxed);
+        block[STATUS].store(TxnStatus::new(UNDECIDED, own.tag).0, Ordering::Relaxed);
         block[COUNT].store(0, Ordering::Relaxed);
         block[REASON].store(0, Ordering::Relaxed);
         fail_point!("state.txn");
-        self.become_(local.process_slot, own, IS_TXN);
-        Ok(Word::new(TXN, own.unit, own.tag))
+        self.set_state(local.process_slot, own, IS_TXN);
+        Ok(BlockRef::new(TXN, own.unit, own.tag))
     }
 
     /// Puts the leaves of a transaction into their slots.
     #[allow(clippy::too_many_arguments)]
     fn install<E>(
         &self,
-        local: &mut Local,
-        host: &impl Host,
-        txn: Word,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        txn: BlockRef,
         writes: &[(Write<'_>, Prepared)],
         now: u64,
         check: Check<'_, E>,
         used: &mut usize,
-    ) -> Result<Installed, Refused<E>> {
-        let block = self.block(txn.unit()).ok_or(Refused::Stuck)?;
-        let mut done = Installed { changes: 0, disk: false };
+    ) -> Result<InstalledLeaves, CommitError<E>> {
+        let block = self.block(txn.unit()).ok_or(CommitError::RetriesExhausted)?;
+        let mut done = InstalledLeaves { changes: 0, disk: false };
         for (index, (write, prepared)) in writes.iter().enumerate() {
             let mut tries = 0;
             loop {
                 tries += 1;
                 if tries > MAX_TRIES {
-                    return Err(Refused::Stuck);
+                    return Err(CommitError::RetriesExhausted);
                 }
                 if self.status(txn).is_none_or(|status| status.state() != UNDECIDED) {
-                    return Err(Refused::Again);
+                    return Err(CommitError::Retry);
                 }
-                let present = self.present(local, host, write.key)?;
-                self.conditions(index, write, &present, now, check)?;
+                let current = self.current(local, env, write.key)?;
+                self.conditions(index, write, &current, now, check)?;
                 let mut write = *write;
-                let changes = !write.deletes() || present.with_expired().is_some();
+                let changes = !write.deletes() || current.with_expired().is_some();
                 if !changes {
                     // That it is not there is what is to be so when this holds.
                     write.content.meta.flags = GUARD;
                     write.durable = Some(false);
                 }
-                let word = self.link(local, prepared.0, &write, &present, txn, now);
-                if self.put_in(block, &present, word, used) {
+                let word = self.link(local, prepared.0, &write, &current, txn, now);
+                if self.install_leaf(block, &current, word, used) {
                     done.changes += usize::from(changes);
-                    let apart = write.content.meta.has(APART);
-                    let durable = write.durable == Some(true) || present.is_durable(now);
+                    let apart = write.content.meta.has(MEMORY_ONLY);
+                    let durable = write.durable == Some(true) || current.is_durable(now);
                     done.disk |= changes && durable && !apart;
                     break;
                 }
@@ -192,29 +192,29 @@ impl Region<'_> {
     #[allow(clippy::too_many_arguments)]
     fn install_guards<E>(
         &self,
-        local: &mut Local,
-        host: &impl Host,
-        txn: Word,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        txn: BlockRef,
         guards: &[Guard<'_>],
         first: usize,
         now: u64,
         used: &mut usize,
-    ) -> Result<(), Refused<E>> {
+    ) -> Result<(), CommitError<E>> {
         for (index, guard) in guards.iter().enumerate() {
             let meta = LeafMeta { flags: GUARD, ..LeafMeta::default() };
-            let content = Content { writer: &[], value: &[], will: None, meta };
+            let content = LeafContent { writer: &[], value: &[], will: None, meta };
             let write = Write { key: guard.key, content, expect: None, durable: Some(false) };
             let words = content.words(guard.key);
-            let own = self.take(local, host, words).map_err(|NoRoom| Refused::NoRoom(words))?;
+            let own = self.allocate(local, env, words).map_err(|OutOfMemory| CommitError::OutOfMemory(words))?;
             let prepared = Prepared(own);
             self.fill(&prepared, &write);
-            let installed = self.install_guard(local, host, txn, &write, guard, own, now, used);
+            let installed = self.install_guard(local, env, txn, &write, guard, own, now, used);
             match installed {
                 Ok(None) => {}
                 Ok(Some(found)) => {
                     self.put_back(local, own);
                     let index = first + index;
-                    return Err(Refused::Conflict { index, expected: guard.revision, found });
+                    return Err(CommitError::Conflict { index, expected: guard.revision, found });
                 }
                 Err(refused) => {
                     self.put_back(local, own);
@@ -229,43 +229,43 @@ impl Region<'_> {
     #[allow(clippy::too_many_arguments)]
     fn install_guard<E>(
         &self,
-        local: &mut Local,
-        host: &impl Host,
-        txn: Word,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        txn: BlockRef,
         write: &Write<'_>,
         guard: &Guard<'_>,
-        own: Own,
+        own: OwnedBlock,
         now: u64,
         used: &mut usize,
-    ) -> Result<Option<u64>, Refused<E>> {
-        let block = self.block(txn.unit()).ok_or(Refused::Stuck)?;
+    ) -> Result<Option<u64>, CommitError<E>> {
+        let block = self.block(txn.unit()).ok_or(CommitError::RetriesExhausted)?;
         for _ in 0..MAX_TRIES {
             if self.status(txn).is_none_or(|status| status.state() != UNDECIDED) {
-                return Err(Refused::Again);
+                return Err(CommitError::Retry);
             }
-            let present = self.present(local, host, guard.key)?;
-            let found = present.there(now).map_or(0, |meta| meta.revision);
+            let current = self.current(local, env, guard.key)?;
+            let found = current.live(now).map_or(0, |meta| meta.revision);
             if found != guard.revision {
                 return Ok(Some(found));
             }
-            let word = self.link(local, own, write, &present, txn, now);
-            if self.put_in(block, &present, word, used) {
+            let word = self.link(local, own, write, &current, txn, now);
+            if self.install_leaf(block, &current, word, used) {
                 return Ok(None);
             }
         }
-        Err(Refused::Stuck)
+        Err(CommitError::RetriesExhausted)
     }
 
     /// Lists a leaf of a transaction and puts it into its slot; `false` if the slot has changed.
-    fn put_in(&self, txn: Block<'_>, present: &Present<'_>, word: Word, used: &mut usize) -> bool {
+    fn install_leaf(&self, txn: Block<'_>, current: &CurrentLeaf<'_>, word: BlockRef, used: &mut usize) -> bool {
         // Named before it is seen, so that whoever ends this transaction finds it.
         txn[PAIRS + 2 * *used].store(word.0, Ordering::Relaxed);
-        txn[PAIRS + 2 * *used + 1].store(present.old.0, Ordering::Relaxed);
+        txn[PAIRS + 2 * *used + 1].store(current.old.0, Ordering::Relaxed);
         txn[COUNT].store(*used as u64 + 1, Ordering::Release);
         fail_point!("state.listed");
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
-        let at = present.slot.at;
-        if at.compare_exchange(present.slot.word.0, word.0, ok, miss).is_ok() {
+        let at = current.slot.at;
+        if at.compare_exchange(current.slot.word.0, word.0, ok, miss).is_ok() {
             fail_point!("state.installed");
             *used += 1;
             return true;
@@ -275,14 +275,14 @@ impl Region<'_> {
     }
 
     /// Gives back all prepared leaves from one on.
-    fn discard_all(&self, local: &mut Local, writes: &[(Write<'_>, Prepared)], from: usize) {
+    fn discard_all(&self, local: &mut LocalBlocks, writes: &[(Write<'_>, Prepared)], from: usize) {
         for (_, prepared) in &writes[from..] {
             self.put_back(local, prepared.0);
         }
     }
 
     /// Gives back the prepared leaves that a transaction did not use.
-    fn discard_skipped(&self, local: &mut Local, writes: &[(Write<'_>, Prepared)], txn: Word) {
+    fn discard_skipped(&self, local: &mut LocalBlocks, writes: &[(Write<'_>, Prepared)], txn: BlockRef) {
         let Some(pairs) = self.pairs(txn) else { return };
         for (_, prepared) in writes {
             let own = prepared.0;
@@ -296,38 +296,38 @@ impl Region<'_> {
     /// refused, with the persister's reason.
     pub fn conclude(
         &self,
-        local: &mut Local,
-        host: &impl Host,
-        txn: Word,
-    ) -> Result<Result<u64, u64>, Stuck> {
-        match self.status(txn).map(Status::state) {
-            Some(COMMITTED) => self.conclude_committed(local, host, txn).map(Ok),
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        txn: BlockRef,
+    ) -> Result<Result<u64, u64>, RetriesExhausted> {
+        match self.status(txn).map(TxnStatus::state) {
+            Some(COMMITTED) => self.conclude_committed(local, env, txn).map(Ok),
             Some(ABORTED) => {
                 let reason =
                     self.block(txn.unit()).map_or(0, |b| b[REASON].load(Ordering::Acquire));
                 self.undo(local, txn);
                 Ok(Err(reason))
             }
-            _ => Err(Stuck),
+            _ => Err(RetriesExhausted),
         }
     }
 
     /// Ends a transaction that holds: numbers its leaves, and retires what was before them.
     pub(crate) fn conclude_committed(
         &self,
-        local: &mut Local,
-        host: &impl Host,
-        txn: Word,
-    ) -> Result<u64, Stuck> {
-        let revision = self.number(txn, 0)?.ok_or(Stuck)?;
-        let pairs = self.pairs(txn).ok_or(Stuck)?;
-        let guard = |leaf: Word| self.is_guard(leaf) == Some(true);
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        txn: BlockRef,
+    ) -> Result<u64, RetriesExhausted> {
+        let revision = self.assign_revision(txn, 0)?.ok_or(RetriesExhausted)?;
+        let pairs = self.pairs(txn).ok_or(RetriesExhausted)?;
+        let guard = |leaf: BlockRef| self.is_guard(leaf) == Some(true);
         for (leaf, _) in pairs.iter().filter(|(leaf, _)| !guard(*leaf)) {
-            self.number_of_txn(*leaf, revision);
+            self.assign_txn_revision(*leaf, revision);
         }
         for (leaf, before) in &pairs {
             if guard(*leaf) {
-                self.put_back_before(local, *leaf, *before, revision);
+                self.restore_previous(local, *leaf, *before, revision);
                 self.retire(local, *leaf, revision);
                 continue;
             }
@@ -335,23 +335,23 @@ impl Region<'_> {
                 self.retire(local, *before, revision);
             }
             let key = self.key_of(*leaf);
-            let meta = self.named(*leaf).and_then(|block| leaf::meta(block, *leaf));
+            let meta = self.current_block(*leaf).and_then(|block| leaf::meta(block, *leaf));
             if let (Some(key), Some(meta)) = (key, meta)
                 && meta.has(DELETED)
             {
-                self.bury(local, &key.key(), *leaf, revision);
+                self.remove_tombstone(local, &key.key(), *leaf, revision);
             }
         }
         fail_point!("state.concluding");
         self.retire(local, txn, revision);
-        self.wake_followers(host, None);
+        self.wake_followers(env, None);
         self.recycle(local);
         Ok(revision)
     }
 }
 
 /// What a transaction has put into its slots.
-struct Installed {
+struct InstalledLeaves {
     /// Leaves that change something; the others are marks.
     changes: usize,
     /// Whether any of it goes to disk.

@@ -1,12 +1,12 @@
 //! The trie: from a key to its slot. A slot names a leaf or, once two keys met there, an inner node;
 //! nodes are added by one compare-and-swap and stay, so that a slot is never looked for in vain.
 
-use super::blocks::{Local, NoRoom};
+use super::blocks::{LocalBlocks, OutOfMemory};
 use super::key::{Key, Prefix};
-use super::layout::{FAN, MAX_LEVEL, SLAB_UNITS};
-use super::region::{Host, Region};
-use super::word::{EMPTY, Head, IS_NODE, LEAF, NODE, Word};
-use super::{Broken, Stuck};
+use super::layout::{FANOUT, MAX_LEVEL, SLAB_UNITS};
+use super::region::{Environment, Region};
+use super::word::{EMPTY, BlockHeader, IS_NODE, LEAF, NODE, BlockRef};
+use super::{CorruptRegion, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -14,15 +14,15 @@ use crate::sync::{AtomicU64, Ordering};
 const LEVEL: usize = 1;
 /// First slot of a node.
 const SLOTS: usize = 2;
-const NODE_WORDS: usize = SLOTS + FAN;
+const NODE_WORDS: usize = SLOTS + FANOUT;
 /// The process slot of what no process slot is responsible for.
-pub(crate) const NOBODY: u16 = u16::MAX;
+pub(crate) const NO_PROCESS_SLOT: u16 = u16::MAX;
 
 /// A slot as it was read.
 #[derive(Clone, Copy)]
 pub(crate) struct Slot<'a> {
     pub(crate) at: &'a AtomicU64,
-    pub(crate) word: Word,
+    pub(crate) word: BlockRef,
     /// Nodes above it.
     pub(crate) level: usize,
 }
@@ -34,33 +34,33 @@ impl<'a> Region<'a> {
 
     /// The slot in which a key stands or would stand.
     #[inline]
-    pub(crate) fn find(&self, key: &Key<'_>) -> Result<Slot<'a>, Broken> {
+    pub(crate) fn find(&self, key: &Key<'_>) -> Result<Slot<'a>, CorruptRegion> {
         let mut at = self.root_slot(key.root());
         for level in 0..MAX_LEVEL {
             // SYNC-SLOT: whoever finds the leaf's word finds the leaf.
-            let word = Word(at.load(Ordering::Acquire));
+            let word = BlockRef(at.load(Ordering::Acquire));
             if word.kind() != NODE {
                 return Ok(Slot { at, word, level });
             }
-            let block = self.block(word.unit()).ok_or(Broken)?;
-            at = block.get(SLOTS + key.nibble(level)).ok_or(Broken)?;
+            let block = self.block(word.unit()).ok_or(CorruptRegion)?;
+            at = block.get(SLOTS + key.nibble(level)).ok_or(CorruptRegion)?;
         }
-        Err(Broken)
+        Err(CorruptRegion)
     }
 
     /// Puts an inner node where a leaf of another key stands. Whether it or another did so, the slot has
     /// changed afterwards; look again.
     pub(crate) fn expand(
         &self,
-        local: &mut Local,
-        host: &impl Host,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
         slot: Slot<'a>,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<(), OutOfMemory> {
         let Some(other) = self.key_of(slot.word) else { return Ok(()) };
         if slot.level + 1 >= MAX_LEVEL {
-            return Err(NoRoom);
+            return Err(OutOfMemory);
         }
-        let own = self.take(local, host, NODE_WORDS)?;
+        let own = self.allocate(local, env, NODE_WORDS)?;
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
         block[LEVEL].store(slot.level as u64, Ordering::Relaxed);
         for at in block[SLOTS..NODE_WORDS].iter() {
@@ -68,8 +68,8 @@ impl<'a> Region<'a> {
         }
         block[SLOTS + other.key().nibble(slot.level)].store(slot.word.0, Ordering::Relaxed);
         fail_point!("state.node");
-        self.become_(local.process_slot, own, IS_NODE);
-        let node = Word::new(NODE, own.unit, own.tag);
+        self.set_state(local.process_slot, own, IS_NODE);
+        let node = BlockRef::new(NODE, own.unit, own.tag);
         fail_point!("state.node_ready");
         // SYNC-SLOT: see `find`.
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -79,7 +79,7 @@ impl<'a> Region<'a> {
         }
         fail_point!("state.expanded");
         // Nobody's from now on, so that a sweep needs not look whether it is in use.
-        self.become_(NOBODY, own, IS_NODE);
+        self.set_state(NO_PROCESS_SLOT, own, IS_NODE);
         Ok(())
     }
 
@@ -88,8 +88,8 @@ impl<'a> Region<'a> {
     pub(crate) fn walk(
         &self,
         prefix: &Prefix,
-        see: &mut impl FnMut(Word, u32) -> Result<(), Stuck>,
-    ) -> Result<(), Stuck> {
+        see: &mut impl FnMut(BlockRef, u32) -> Result<(), RetriesExhausted>,
+    ) -> Result<(), RetriesExhausted> {
         // More nodes than there are blocks is what only a circle has.
         let mut budget = self.slabs_in_use() * SLAB_UNITS / 2 + 1;
         let roots = match prefix.root() {
@@ -97,7 +97,7 @@ impl<'a> Region<'a> {
             None => 0..1 << self.geometry.root_bits,
         };
         for root in roots {
-            let word = Word(self.root_slot(root).load(Ordering::Acquire));
+            let word = BlockRef(self.root_slot(root).load(Ordering::Acquire));
             self.walk_slot(prefix, root, word, 0, &mut budget, see)?;
         }
         Ok(())
@@ -107,45 +107,45 @@ impl<'a> Region<'a> {
         &self,
         prefix: &Prefix,
         root: u32,
-        word: Word,
+        word: BlockRef,
         level: usize,
         budget: &mut usize,
-        see: &mut impl FnMut(Word, u32) -> Result<(), Stuck>,
-    ) -> Result<(), Stuck> {
+        see: &mut impl FnMut(BlockRef, u32) -> Result<(), RetriesExhausted>,
+    ) -> Result<(), RetriesExhausted> {
         match word.kind() {
             EMPTY => return Ok(()),
             LEAF => return see(word, root),
             NODE => {}
-            _ => return Err(Stuck),
+            _ => return Err(RetriesExhausted),
         }
-        *budget = budget.checked_sub(1).ok_or(Stuck)?;
-        let Some(block) = self.named(word) else { return Err(Stuck) };
-        let head = Head(block[0].load(Ordering::Acquire));
+        *budget = budget.checked_sub(1).ok_or(RetriesExhausted)?;
+        let Some(block) = self.current_block(word) else { return Err(RetriesExhausted) };
+        let head = BlockHeader(block[0].load(Ordering::Acquire));
         let is_node = head.state() == IS_NODE;
         if !is_node || block[LEVEL].load(Ordering::Relaxed) != level as u64 || level >= MAX_LEVEL {
-            return Err(Stuck);
+            return Err(RetriesExhausted);
         }
-        let slots = block.get(SLOTS..NODE_WORDS).ok_or(Stuck)?;
+        let slots = block.get(SLOTS..NODE_WORDS).ok_or(RetriesExhausted)?;
         let only = prefix.nibble(level);
         for (_, at) in slots.iter().enumerate().filter(|(i, _)| only.is_none_or(|o| o == *i)) {
-            let word = Word(at.load(Ordering::Acquire));
+            let word = BlockRef(at.load(Ordering::Acquire));
             self.walk_slot(prefix, root, word, level + 1, budget, see)?;
         }
         Ok(())
     }
 
     /// Whether an inner node is part of the trie. Looks everywhere.
-    pub(crate) fn has_node(&self, word: Word) -> bool {
+    pub(crate) fn has_node(&self, word: BlockRef) -> bool {
         let mut budget = self.slabs_in_use() * SLAB_UNITS / 2 + 1;
         let found = (0..1u32 << self.geometry.root_bits).any(|root| {
-            let at = Word(self.root_slot(root).load(Ordering::Acquire));
+            let at = BlockRef(self.root_slot(root).load(Ordering::Acquire));
             self.leads_to(at, word, 0, &mut budget)
         });
         // Where it could not be told, it is left alone.
         found || budget == 0
     }
 
-    fn leads_to(&self, at: Word, word: Word, level: usize, budget: &mut usize) -> bool {
+    fn leads_to(&self, at: BlockRef, word: BlockRef, level: usize, budget: &mut usize) -> bool {
         if at == word {
             return true;
         }
@@ -153,13 +153,13 @@ impl<'a> Region<'a> {
             return false;
         }
         *budget -= 1;
-        let Some(block) = self.named(at) else { return false };
+        let Some(block) = self.current_block(at) else { return false };
         if block[LEVEL].load(Ordering::Relaxed) != level as u64 {
             return false;
         }
         let Some(slots) = block.get(SLOTS..NODE_WORDS) else { return false };
         slots
             .iter()
-            .any(|slot| self.leads_to(Word(slot.load(Ordering::Acquire)), word, level + 1, budget))
+            .any(|slot| self.leads_to(BlockRef(slot.load(Ordering::Acquire)), word, level + 1, budget))
     }
 }

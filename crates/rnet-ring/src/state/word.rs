@@ -2,13 +2,13 @@
 
 use super::layout::{Geometry, MAX_UNITS};
 
-/// [`Word::kind`]: names nothing.
+/// [`BlockRef::kind`]: names nothing.
 pub const EMPTY: u64 = 0;
-/// [`Word::kind`]: names a leaf.
+/// [`BlockRef::kind`]: names a leaf.
 pub const LEAF: u64 = 1;
-/// [`Word::kind`]: names an inner node.
+/// [`BlockRef::kind`]: names an inner node.
 pub const NODE: u64 = 2;
-/// [`Word::kind`]: names a transaction.
+/// [`BlockRef::kind`]: names a transaction.
 pub const TXN: u64 = 3;
 
 /// Names a block as it is now: its place and its tag, which changes when the block is used again.
@@ -16,15 +16,15 @@ pub const TXN: u64 = 3;
 /// So a word that reads the same twice means the same, and a compare-and-swap of a slot cannot
 /// mistake a new block for the old one at the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Word(pub u64);
+pub struct BlockRef(pub u64);
 
-impl Word {
+impl BlockRef {
     /// Names nothing.
-    pub const NONE: Word = Word(0);
+    pub const NONE: BlockRef = BlockRef(0);
 
     /// Names the block at `unit` that has this tag.
-    pub const fn new(kind: u64, unit: u32, tag: u32) -> Word {
-        Word(kind | (unit as u64) << 2 | (tag as u64) << 32)
+    pub const fn new(kind: u64, unit: u32, tag: u32) -> BlockRef {
+        BlockRef(kind | (unit as u64) << 2 | (tag as u64) << 32)
     }
     /// What it names.
     #[inline]
@@ -48,27 +48,27 @@ impl Word {
     }
 }
 
-/// [`Head::state`]: anybody may take the block.
+/// [`BlockHeader::state`]: anybody may take the block.
 pub const FREE: u64 = 0;
-/// [`Head::state`]: its process slot prepares it, or keeps it for later.
+/// [`BlockHeader::state`]: its process slot prepares it, or keeps it for later.
 pub const PRIVATE: u64 = 1;
-/// [`Head::state`]: a leaf, in a slot or about to be.
+/// [`BlockHeader::state`]: a leaf, in a slot or about to be.
 pub const IS_LEAF: u64 = 2;
-/// [`Head::state`]: an inner node.
+/// [`BlockHeader::state`]: an inner node.
 pub const IS_NODE: u64 = 3;
-/// [`Head::state`]: a transaction.
+/// [`BlockHeader::state`]: a transaction.
 pub const IS_TXN: u64 = 4;
-/// [`Head::state`]: taken out of its slot; its process slot keeps it for those who still read it.
+/// [`BlockHeader::state`]: taken out of its slot; its process slot keeps it for those who still read it.
 pub const RETIRED: u64 = 5;
 
 /// The first word of each block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head(pub u64);
+pub struct BlockHeader(pub u64);
 
-impl Head {
+impl BlockHeader {
     /// A head.
-    pub const fn new(state: u64, process_slot: u16, tag: u32) -> Head {
-        Head(state | (process_slot as u64) << 8 | (tag as u64) << 32)
+    pub const fn new(state: u64, process_slot: u16, tag: u32) -> BlockHeader {
+        BlockHeader(state | (process_slot as u64) << 8 | (tag as u64) << 32)
     }
     /// One of the states.
     #[inline]
@@ -100,25 +100,25 @@ pub const fn is_pending(revision: u64) -> bool {
     revision >> 63 != 0
 }
 
-/// [`Status::state`]: conditions are looked at; anybody may end it by aborting it.
+/// [`TxnStatus::state`]: conditions are looked at; anybody may end it by aborting it.
 pub const UNDECIDED: u64 = 1;
-/// [`Status::state`]: to be written to disk; its writer may still withdraw it.
+/// [`TxnStatus::state`]: to be written to disk; its writer may still withdraw it.
 pub const PERSISTING: u64 = 2;
-/// [`Status::state`]: being written to disk; the persister decides.
+/// [`TxnStatus::state`]: being written to disk; the persister decides.
 pub const WRITING: u64 = 5;
-/// [`Status::state`]: its changes hold.
+/// [`TxnStatus::state`]: its changes hold.
 pub const COMMITTED: u64 = 3;
-/// [`Status::state`]: its changes never were.
+/// [`TxnStatus::state`]: its changes never were.
 pub const ABORTED: u64 = 4;
 
 /// The word that decides over a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status(pub u64);
+pub struct TxnStatus(pub u64);
 
-impl Status {
+impl TxnStatus {
     /// A status of the transaction with this tag.
-    pub const fn new(state: u64, tag: u32) -> Status {
-        Status(state | (tag as u64) << 32)
+    pub const fn new(state: u64, tag: u32) -> TxnStatus {
+        TxnStatus(state | (tag as u64) << 32)
     }
     /// One of the states.
     pub const fn state(self) -> u64 {
@@ -136,7 +136,7 @@ impl Status {
 /// 2^[`LAP_BITS`] laps of the journal, which no thread is stopped for between a load and its
 /// compare-and-swap (docs/design/state-layout.md has the figures).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry(pub u64);
+pub struct JournalEntry(pub u64);
 
 /// Bits of an entry that say in which lap of the journal it was written.
 pub const LAP_BITS: u32 = 30;
@@ -150,10 +150,10 @@ const ROOT_MASK: u32 = (1 << ROOT_BITS) - 1;
 
 const _: () = assert!(LAP_AT + LAP_BITS == u64::BITS);
 
-impl Entry {
+impl JournalEntry {
     /// The entry for a block at a position.
-    pub const fn new(word: Word, lap: u64, deleted: bool, root: u32) -> Entry {
-        Entry(
+    pub const fn new(word: BlockRef, lap: u64, deleted: bool, root: u32) -> JournalEntry {
+        JournalEntry(
             (word.kind() == TXN) as u64
                 | (deleted as u64) << 1
                 | ((root & ROOT_MASK) as u64) << ROOT_AT

@@ -1,7 +1,7 @@
 //! Every order of the steps by which a publisher and a reader meet, part, and meet again.
 //!
 //! The steps are those of docs/design/admission.md, made by the functions that `rnet-shm` calls
-//! ([`Admissions`] for the publisher, [`Follower`] for the reader); the log is reduced to numbers. All
+//! ([`ReaderRequests`] for the publisher, [`Follower`] for the reader); the log is reduced to numbers. All
 //! states that any order of steps leads to are visited. From each of them both sides go on until
 //! nothing is left to do, once with the publisher there and once with it gone, and it is asked
 //! whether the reader hears again, and whether each message was received or counted, once, for the
@@ -9,9 +9,9 @@
 
 use std::collections::HashSet;
 
-use rnet_ring::admission::{Ask, Grant, Standing, Table};
-use rnet_ring::admissions::Admissions;
-use rnet_ring::follower::{Begun, Follower, Gap, Left, LetGo};
+use rnet_ring::admission::{RequestId, Grant, AdmissionState, AdmissionTable};
+use rnet_ring::reader_requests::ReaderRequests;
+use rnet_ring::follower::{ReadStart, Follower, Gap, AfterExit, AfterDetach};
 use rnet_ring::layout::Admission;
 use rnet_ring::sync::Ordering;
 
@@ -24,10 +24,10 @@ const MAX_DETACHED: u32 = 2;
 
 /// What the reader found when it looked last, and has yet to act upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Saw {
+enum Observation {
     Nothing,
-    TheEnd,
-    ALap,
+    PublisherExit,
+    Lap,
 }
 
 /// A reader in the writer's list.
@@ -39,7 +39,7 @@ struct Listed {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct World {
+struct Model {
     places: usize,
     // What both sides see.
     entries: Vec<[u64; 5]>,
@@ -50,14 +50,14 @@ struct World {
     tail: u64,
     // The publisher.
     there: bool,
-    admissions: Admissions,
+    admissions: ReaderRequests,
     listed: Option<Listed>,
     rung: bool,
     other: u8,
     // The reader.
     follower: Follower,
     knows: bool,
-    saw: Saw,
+    saw: Observation,
     position: u64,
     next_seq: Option<u64>,
     rebound: bool,
@@ -66,18 +66,18 @@ struct World {
     received: u64,
     detached: u64,
     overrun: u64,
-    told: u32,
+    detached_seen: u32,
     // What is true.
     promised: Option<u64>,
-    let_go: u32,
-    let_go_unanswered: u32,
-    times_let_go: u32,
+    detached_owed: u32,
+    detached_unanswered: u32,
+    times_detached: u32,
 }
 
-impl World {
-    fn new(places: usize) -> World {
-        let ask = Ask { subscription: US, generation: 1 };
-        World {
+impl Model {
+    fn new(places: usize) -> Model {
+        let ask = RequestId { subscription: US, generation: 1 };
+        Model {
             places,
             entries: vec![[0; 5]; places],
             bound: true,
@@ -86,13 +86,13 @@ impl World {
             head: 0,
             tail: 0,
             there: true,
-            admissions: Admissions::default(),
+            admissions: ReaderRequests::default(),
             listed: None,
             rung: true,
             other: 0,
             follower: Follower::new(ask),
             knows: true,
-            saw: Saw::Nothing,
+            saw: Observation::Nothing,
             position: 0,
             next_seq: None,
             rebound: false,
@@ -100,24 +100,24 @@ impl World {
             received: 0,
             detached: 0,
             overrun: 0,
-            told: 0,
+            detached_seen: 0,
             promised: None,
-            let_go: 0,
-            let_go_unanswered: 0,
-            times_let_go: 0,
+            detached_owed: 0,
+            detached_unanswered: 0,
+            times_detached: 0,
         }
     }
 
     /// Lets `act` work on the entries as memory.
-    fn with<T>(&mut self, act: impl FnOnce(&mut World, Table<'_>) -> T) -> T {
+    fn with<T>(&mut self, act: impl FnOnce(&mut Model, AdmissionTable<'_>) -> T) -> T {
         let memory: Vec<Admission> = self.entries.iter().map(to_memory).collect();
-        let result = act(self, Table::whole(&memory));
+        let result = act(self, AdmissionTable::contiguous(&memory));
         self.entries = memory.iter().map(from_memory).collect();
         result
     }
 
-    fn ask(&self) -> Ask {
-        Ask { subscription: US, generation: self.generation }
+    fn ask(&self) -> RequestId {
+        RequestId { subscription: US, generation: self.generation }
     }
 
     /// From where on the writer keeps the log; `None` if the reader does not hold it back.
@@ -140,10 +140,10 @@ impl World {
         self.rung = false;
         let ask = self.ask();
         let served = self.listed.is_some_and(|listed| listed.generation == ask.generation);
-        if !self.bound || served || self.admissions.standing(ask).is_some() {
+        if !self.bound || served || self.admissions.state(ask).is_some() {
             return;
         }
-        let Some(place) = self.admissions.place_for(ask.subscription, self.places) else {
+        let Some(place) = self.admissions.entry_for(ask.subscription, self.places) else {
             // It is looked at again when a place is free.
             self.rung = true;
             return;
@@ -156,77 +156,77 @@ impl World {
     /// The second half of `ReaderTable::admit`.
     fn answer(&mut self, generation: u64) {
         let start = self.tail;
-        let ask = Ask { subscription: US, generation };
+        let ask = RequestId { subscription: US, generation };
         // Positions are multiples of eight; any number that grows will do.
-        let grant = Grant { ask, start, start_seq: start };
+        let grant = Grant { request: ask, start, start_seq: start };
         let standing = self.with(|w, memory| w.admissions.answer(memory, grant)).unwrap();
         if let Some(listed) = self.listed.as_mut().filter(|l| l.generation == generation) {
             (listed.start, listed.answered) = (start, true);
         }
         self.promised.get_or_insert(start);
-        if standing == Standing::LetGo {
+        if standing == AdmissionState::Detached {
             // It was let go before its answer, which says so.
-            self.let_go_unanswered -= 1;
-            self.let_go += 1;
+            self.detached_unanswered -= 1;
+            self.detached_owed += 1;
         }
     }
 
     /// `ReaderTable::detach`, by the thread that sends.
     fn detach(&mut self) {
-        self.times_let_go += 1;
+        self.times_detached += 1;
         match self.listed.take() {
-            Some(listed) if !listed.answered => self.let_go_unanswered += 1,
-            _ => self.let_go += 1,
+            Some(listed) if !listed.answered => self.detached_unanswered += 1,
+            _ => self.detached_owed += 1,
         }
-        self.with(|w, memory| w.admissions.let_go(memory, US));
+        self.with(|w, memory| w.admissions.detach(memory, US));
     }
 
     fn forget(&mut self, subscription: u64) {
         self.with(|w, memory| w.admissions.forget(memory, subscription));
     }
 
-    fn begin_at(&mut self, begun: Begun) {
+    fn begin_at(&mut self, begun: ReadStart) {
         self.detached += begun.missed;
         (self.position, self.next_seq) = (begun.start, Some(begun.start_seq));
         self.cursor = self.position;
     }
 
     /// One step of `Reader::take`; `false` if there was nothing to do.
-    fn look(&mut self) -> bool {
-        if self.follower.is_asking() {
+    fn take_step(&mut self) -> bool {
+        if self.follower.is_awaiting_admission() {
             let begun = self.with(|w, memory| w.follower.begin(memory, w.next_seq));
             return begun.map(|begun| self.begin_at(begun)).is_some();
         }
-        let saw = std::mem::replace(&mut self.saw, Saw::Nothing);
-        let let_go = self.with(|w, memory| w.follower.was_let_go(memory));
-        if saw != Saw::Nothing && let_go {
-            self.told += 1;
+        let saw = std::mem::replace(&mut self.saw, Observation::Nothing);
+        let was_detached = self.with(|w, memory| w.follower.was_detached(memory));
+        if saw != Observation::Nothing && was_detached {
+            self.detached_seen += 1;
             let next = self.generation + 1;
-            if let LetGo::AskAgain(ask) = self.follower.be_let_go(|| next) {
+            if let AfterDetach::Request(ask) = self.follower.note_detach(|| next) {
                 self.generation = ask.generation;
                 self.rung = true;
             }
             return true;
         }
-        if saw == Saw::ALap {
+        if saw == Observation::Lap {
             self.position = self.head;
             return true;
         }
-        if saw == Saw::TheEnd {
+        if saw == Observation::PublisherExit {
             return true;
         }
         if self.head > self.position {
-            self.saw = Saw::ALap;
+            self.saw = Observation::Lap;
             return true;
         }
         if self.tail == self.position {
-            let over = self.with(|w, memory| w.follower.is_over(memory));
-            if !over && let_go {
-                self.saw = Saw::TheEnd;
+            let over = self.with(|w, memory| w.follower.is_finished(memory));
+            if !over && was_detached {
+                self.saw = Observation::PublisherExit;
             }
             let changed = over && !self.over;
             self.over |= over;
-            return changed || self.saw == Saw::TheEnd;
+            return changed || self.saw == Observation::PublisherExit;
         }
         let lost = self.position - self.next_seq.unwrap();
         if lost != 0 {
@@ -243,12 +243,12 @@ impl World {
     }
 
     /// `Reader::publisher_left`.
-    fn hear_of_the_end(&mut self) {
+    fn handle_publisher_exit(&mut self) {
         self.knows = true;
         match self.with(|w, memory| w.follower.publisher_left(memory, w.next_seq)) {
-            Left::GoOn => {}
-            Left::Begin(begun) => self.begin_at(begun),
-            Left::Nothing => {
+            AfterExit::Continue => {}
+            AfterExit::Begin(begun) => self.begin_at(begun),
+            AfterExit::Nothing => {
                 (self.position, self.next_seq) = (self.tail, Some(self.tail));
             }
         }
@@ -257,32 +257,32 @@ impl World {
     /// The subscription gives its page up and binds itself anew, as one that nothing was promised.
     fn rebind(&mut self) {
         let generation = self.generation + 1;
-        let (follower, rung) = (Follower::new(Ask { subscription: US, generation }), true);
-        *self = World {
+        let (follower, rung) = (Follower::new(RequestId { subscription: US, generation }), true);
+        *self = Model {
             generation,
             follower,
             rung,
             rebound: true,
-            saw: Saw::Nothing,
+            saw: Observation::Nothing,
             cursor: 0,
             position: 0,
             next_seq: None,
             received: 0,
             detached: 0,
             overrun: 0,
-            told: 0,
+            detached_seen: 0,
             promised: None,
-            let_go: 0,
-            let_go_unanswered: 0,
+            detached_owed: 0,
+            detached_unanswered: 0,
             ..self.clone()
         };
         // What is still answered to the request before is none of the new one's.
     }
 
     /// All steps that may come next.
-    fn next(&self) -> Vec<(&'static str, World)> {
+    fn next(&self) -> Vec<(&'static str, Model)> {
         let mut steps = Vec::new();
-        let mut step = |name, act: &dyn Fn(&mut World)| {
+        let mut step = |name, act: &dyn Fn(&mut Model)| {
             let mut world = self.clone();
             act(&mut world);
             steps.push((name, world));
@@ -294,15 +294,15 @@ impl World {
             if let Some(generation) = owes {
                 step("answer", &|w| w.answer(generation));
             } else if self.rung {
-                step("list", &World::list);
+                step("list", &Model::list);
             }
             if owes.is_none() && self.other == 0 {
                 step("other comes", &|w| {
-                    let ask = Ask { subscription: OTHER, generation: 1 };
+                    let ask = RequestId { subscription: OTHER, generation: 1 };
                     w.other = 1;
-                    if let Some(place) = w.admissions.place_for(OTHER, w.places) {
+                    if let Some(place) = w.admissions.entry_for(OTHER, w.places) {
                         w.admissions.reserve(ask, place);
-                        let grant = Grant { ask, start: w.tail, start_seq: w.tail };
+                        let grant = Grant { request: ask, start: w.tail, start_seq: w.tail };
                         w.with(|w, memory| w.admissions.answer(memory, grant));
                     }
                 });
@@ -314,24 +314,24 @@ impl World {
                 });
             }
             if self.is_full() {
-                if self.times_let_go < MAX_DETACHED {
-                    step("detach", &World::detach);
+                if self.times_detached < MAX_DETACHED {
+                    step("detach", &Model::detach);
                 }
             } else if self.tail < MAX_SENT {
-                step("send", &World::send);
+                step("send", &Model::send);
             }
             step("leave", &|w| {
                 w.there = false;
                 w.knows = false;
             });
         } else if !self.knows {
-            step("hear", &World::hear_of_the_end);
+            step("hear", &Model::handle_publisher_exit);
         }
         if self.there && !self.rebound && unanswered.is_none() && owes.is_none() {
-            step("rebind", &World::rebind);
+            step("rebind", &Model::rebind);
         }
         step("look", &|w| {
-            w.look();
+            w.take_step();
         });
         steps
     }
@@ -340,7 +340,7 @@ impl World {
     fn owes(&self) -> Option<u64> {
         match self.listed {
             Some(listed) if !listed.answered => Some(listed.generation),
-            None if self.let_go_unanswered > 0 => Some(self.generation),
+            None if self.detached_unanswered > 0 => Some(self.generation),
             _ => None,
         }
     }
@@ -355,13 +355,13 @@ impl World {
             self.tail - promised,
             "{path}: received or counted: {self:#?}"
         );
-        assert_eq!(self.told, self.let_go, "{path}: told as often as let go: {self:#?}");
+        assert_eq!(self.detached_seen, self.detached_owed, "{path}: told as often as let go: {self:#?}");
     }
 
     /// Both sides go on until nothing is left to do.
     fn settle(&mut self) {
         for _ in 0..100 {
-            let mut changed = self.look();
+            let mut changed = self.take_step();
             if self.there {
                 if let Some(generation) = self.owes() {
                     self.answer(generation);
@@ -395,7 +395,7 @@ fn from_memory(entry: &Admission) -> [u64; 5] {
 }
 
 /// The reader hears again, whatever came before.
-fn goes_on(world: &World, path: &str) {
+fn goes_on(world: &Model, path: &str) {
     let mut world = world.clone();
     if world.other == 1 {
         world.forget(OTHER);
@@ -410,13 +410,13 @@ fn goes_on(world: &World, path: &str) {
 }
 
 /// The publisher leaves: what it had promised is received or counted, and the channel ends.
-fn ends(world: &World, path: &str) {
+fn ends(world: &Model, path: &str) {
     let mut world = world.clone();
     if world.there {
         (world.there, world.knows) = (false, false);
     }
     if !world.knows {
-        world.hear_of_the_end();
+        world.handle_publisher_exit();
     }
     world.settle();
     assert!(world.over, "{path}: it never ends: {world:#?}");
@@ -425,7 +425,7 @@ fn ends(world: &World, path: &str) {
 
 fn walk(places: usize) {
     let mut seen = HashSet::new();
-    let mut todo = vec![(World::new(places), String::new())];
+    let mut todo = vec![(Model::new(places), String::new())];
     while let Some((world, path)) = todo.pop() {
         if !seen.insert(world.clone()) {
             continue;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rnet_ring::layout::LogControl;
 use rnet_ring::sync::{AtomicU64, Ordering};
 use rnet_ring::{
-    Gate, HOLD_NS, IDLE_NS, Kept, Kind, Log, LogReader, LogWriter, NoRoom, Pull, Unbounded,
+    Gate, MIN_RETENTION_NS, BLOCK_IDLE_NS, Retention, RecordKind, Log, LogReader, LogWriter, PushError, Pull, NoReliableReaders,
 };
 
 const BLOCK_WORDS: usize = 16;
@@ -28,7 +28,7 @@ impl Memory {
 }
 
 /// What the writer is told, and memory: what is not backed is made unreadable.
-struct Land<'a> {
+struct TestGate<'a> {
     memory: &'a Memory,
     backed: BTreeSet<u32>,
     /// Whether there is memory.
@@ -36,22 +36,22 @@ struct Land<'a> {
     denied: bool,
     needed: u64,
     read: u64,
-    kept: Kept,
+    kept: Retention,
 }
 
-impl<'a> Land<'a> {
+impl<'a> TestGate<'a> {
     fn new(memory: &'a Memory, least: u32) -> Self {
-        let land = Land {
+        let gate = TestGate {
             memory,
             backed: (0..least).collect(),
             gives: true,
             denied: false,
             needed: u64::MAX,
             read: u64::MAX,
-            kept: Kept::default(),
+            kept: Retention::default(),
         };
-        (least..memory.log().blocks() as u32).for_each(|block| land.spoil(block));
-        land
+        (least..memory.log().blocks() as u32).for_each(|block| gate.spoil(block));
+        gate
     }
 
     fn spoil(&self, block: u32) {
@@ -61,22 +61,22 @@ impl<'a> Land<'a> {
     }
 }
 
-impl Gate for Land<'_> {
+impl Gate for TestGate<'_> {
     fn lowest_needed(&mut self) -> u64 {
         self.needed
     }
     fn lowest_read(&mut self) -> u64 {
         self.read
     }
-    fn kept(&mut self) -> Kept {
+    fn retention(&mut self) -> Retention {
         self.kept
     }
-    fn back(&mut self, first: u32, count: u32) -> bool {
+    fn back_with_memory(&mut self, first: u32, count: u32) -> bool {
         assert!(first + count <= self.memory.log().blocks() as u32 && count > 0);
         self.denied |= !self.gives;
         self.gives && (first..first + count).all(|block| self.backed.insert(block))
     }
-    fn give_back(&mut self, first: u32, count: u32) -> bool {
+    fn release_memory(&mut self, first: u32, count: u32) -> bool {
         for block in first..first + count {
             assert!(self.backed.remove(&block), "{block} had no memory");
             self.spoil(block);
@@ -126,8 +126,8 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => (0..100usize).prop_map(|len| Op::Send { len }),
-        3 => (0..HOLD_NS / 2).prop_map(|ns| Op::Pass { ns }),
-        1 => (0..3 * IDLE_NS).prop_map(|ns| Op::Pass { ns }),
+        3 => (0..MIN_RETENTION_NS / 2).prop_map(|ns| Op::Pass { ns }),
+        1 => (0..3 * BLOCK_IDLE_NS).prop_map(|ns| Op::Pass { ns }),
         4 => (0..2usize, 0..20usize).prop_map(|(reader, most)| Op::Receive { reader, most }),
         1 => any::<bool>().prop_map(|gives| Op::Memory { gives }),
     ]
@@ -144,8 +144,8 @@ proptest! {
     ) {
         let memory = Memory::new(1 << bits);
         let log = memory.log();
-        let mut land = Land::new(&memory, 2);
-        land.kept = Kept { history, newest };
+        let mut gate = TestGate::new(&memory, 2);
+        gate.kept = Retention { history, newest };
         let mut writer = LogWriter::growing(log, 2);
         let mut readers: Vec<_> = (0..2).map(|_| {
             let mut reader = LogReader::new(0);
@@ -157,21 +157,21 @@ proptest! {
             match op {
                 Op::Send { len } => {
                     let payload = vec![sent.len() as u8; len];
-                    land.needed = readers[0].0.position();
-                    land.read = readers[0].0.position().min(readers[1].0.position());
+                    gate.needed = readers[0].0.position();
+                    gate.read = readers[0].0.position().min(readers[1].0.position());
                     let before = writer.capacity_bytes();
-                    match writer.push(log, Kind::Inline, now, &payload, len as u64, &mut land) {
+                    match writer.push(log, RecordKind::Inline, now, &payload, len as u64, &mut gate) {
                         Ok(at) => sent.push(Sent { at, time_ns: now, len }),
-                        Err(NoRoom::Held) => prop_assert!(
-                            before == log.capacity_bytes() || land.denied,
+                        Err(PushError::ReaderBehind) => prop_assert!(
+                            before == log.capacity_bytes() || gate.denied,
                             "refused, though the log could have grown"
                         ),
-                        Err(NoRoom::NoMemory) => prop_assert!(land.denied && history > 0),
+                        Err(PushError::OutOfMemory) => prop_assert!(gate.denied && history > 0),
                     }
-                    let kept = if land.denied { 0 } else { newest };
+                    let kept = if gate.denied { 0 } else { newest };
                     let whole = writer.capacity_bytes() == log.capacity_bytes();
                     for (age, message) in sent.iter().rev().enumerate() {
-                        let young = !land.denied && now - message.time_ns < HOLD_NS;
+                        let young = !gate.denied && now - message.time_ns < MIN_RETENTION_NS;
                         let promised = (age as u64) < kept.max(history) || young;
                         prop_assert!(whole || !promised || message.at >= writer.head(), "{message:?}");
                     }
@@ -181,16 +181,16 @@ proptest! {
                     let (r, buf, got) = &mut readers[reader];
                     *got += drain(r, buf, log, &sent, most);
                 }
-                Op::Memory { gives } => land.gives = gives,
+                Op::Memory { gives } => gate.gives = gives,
             }
         }
         for (reader, buf, got) in &mut readers {
             *got += drain(reader, buf, log, &sent, usize::MAX);
         }
         // A gap shows with the message behind it.
-        (land.gives, land.needed) = (true, u64::MAX);
-        now += 10 * HOLD_NS;
-        let at = writer.push(log, Kind::Inline, now, &[], 0, &mut land).unwrap();
+        (gate.gives, gate.needed) = (true, u64::MAX);
+        now += 10 * MIN_RETENTION_NS;
+        let at = writer.push(log, RecordKind::Inline, now, &[], 0, &mut gate).unwrap();
         sent.push(Sent { at, time_ns: now, len: 0 });
         for (reader, buf, got) in &mut readers {
             *got += drain(reader, buf, log, &sent, usize::MAX);
@@ -203,84 +203,84 @@ proptest! {
 }
 
 /// Sends `count` messages of 40 bytes, `every_ns`.
-fn send(writer: &mut LogWriter, land: &mut Land<'_>, now: &mut u64, every_ns: u64, count: usize) {
+fn send(writer: &mut LogWriter, gate: &mut TestGate<'_>, now: &mut u64, every_ns: u64, count: usize) {
     for _ in 0..count {
         *now += every_ns;
-        writer.push(land.memory.log(), Kind::Inline, *now, &[0; 24], 24, land).unwrap();
+        writer.push(gate.memory.log(), RecordKind::Inline, *now, &[0; 24], 24, gate).unwrap();
     }
 }
 
 #[test]
 fn memory_follows_the_traffic() {
     let memory = Memory::new(64);
-    let mut land = Land::new(&memory, 2);
+    let mut gate = TestGate::new(&memory, 2);
     let mut writer = LogWriter::growing(memory.log(), 2);
     let mut now = 1;
     // Slow: as many bytes in two blocks as in a second and more.
-    send(&mut writer, &mut land, &mut now, HOLD_NS, 10_000);
-    assert_eq!((writer.capacity_bytes(), land.backed.len()), (2 * BLOCK_LEN, 2));
+    send(&mut writer, &mut gate, &mut now, MIN_RETENTION_NS, 10_000);
+    assert_eq!((writer.capacity_bytes(), gate.backed.len()), (2 * BLOCK_LEN, 2));
     // A burst takes all that the log may have, and keeps it while it lasts.
-    send(&mut writer, &mut land, &mut now, 1000, 10_000);
-    assert_eq!((writer.capacity_bytes(), land.backed.len()), (64 * BLOCK_LEN, 64));
+    send(&mut writer, &mut gate, &mut now, 1000, 10_000);
+    assert_eq!((writer.capacity_bytes(), gate.backed.len()), (64 * BLOCK_LEN, 64));
     // What is sent within a second, and no more than that and what is kept in hand.
-    send(&mut writer, &mut land, &mut now, HOLD_NS / 16, 10_000);
+    send(&mut writer, &mut gate, &mut now, MIN_RETENTION_NS / 16, 10_000);
     let needed = 16 * 40 / BLOCK_LEN;
-    assert!((needed..=5 * needed + 2).contains(&(land.backed.len() as u64)), "{:?}", land.backed);
-    send(&mut writer, &mut land, &mut now, HOLD_NS, 1000);
-    assert_eq!((writer.capacity_bytes(), land.backed.len()), (2 * BLOCK_LEN, 2));
+    assert!((needed..=5 * needed + 2).contains(&(gate.backed.len() as u64)), "{:?}", gate.backed);
+    send(&mut writer, &mut gate, &mut now, MIN_RETENTION_NS, 1000);
+    assert_eq!((writer.capacity_bytes(), gate.backed.len()), (2 * BLOCK_LEN, 2));
 }
 
 #[test]
 fn a_reader_that_falls_behind_has_room() {
     let memory = Memory::new(64);
-    let mut land = Land::new(&memory, 2);
+    let mut gate = TestGate::new(&memory, 2);
     let mut writer = LogWriter::growing(memory.log(), 2);
     let mut now = 1;
     // Slow traffic, and a reader that needs all of it.
-    land.needed = 0;
-    land.read = 0;
+    gate.needed = 0;
+    gate.read = 0;
     let most = (64 * BLOCK_LEN / 40) as usize;
-    send(&mut writer, &mut land, &mut now, HOLD_NS, most);
+    send(&mut writer, &mut gate, &mut now, MIN_RETENTION_NS, most);
     assert_eq!(writer.capacity_bytes(), 64 * BLOCK_LEN);
-    let refused = writer.push(memory.log(), Kind::Inline, now, &[0; 100], 0, &mut land);
-    assert_eq!(refused, Err(NoRoom::Held));
+    let refused = writer.push(memory.log(), RecordKind::Inline, now, &[0; 100], 0, &mut gate);
+    assert_eq!(refused, Err(PushError::ReaderBehind));
     // It has gone on: its memory comes back.
-    (land.needed, land.read) = (u64::MAX, u64::MAX);
+    (gate.needed, gate.read) = (u64::MAX, u64::MAX);
     writer.readers_changed();
-    send(&mut writer, &mut land, &mut now, HOLD_NS, 1000);
-    assert_eq!((writer.capacity_bytes(), land.backed.len()), (2 * BLOCK_LEN, 2));
+    send(&mut writer, &mut gate, &mut now, MIN_RETENTION_NS, 1000);
+    assert_eq!((writer.capacity_bytes(), gate.backed.len()), (2 * BLOCK_LEN, 2));
 }
 
 #[test]
 fn a_reader_that_stands_still_keeps_its_memory() {
     let memory = Memory::new(8);
-    let mut land = Land::new(&memory, 2);
+    let mut gate = TestGate::new(&memory, 2);
     let mut writer = LogWriter::growing(memory.log(), 2);
     let mut now = 1;
-    send(&mut writer, &mut land, &mut now, 1000, 100);
+    send(&mut writer, &mut gate, &mut now, 1000, 100);
     assert_eq!(writer.capacity_bytes(), 8 * BLOCK_LEN);
     // It is overrun, and may be in the middle of a copy: nothing is taken away under it.
-    land.read = 0;
-    land.needed = u64::MAX;
-    struct Stands<'a, 'b>(&'a mut Land<'b>);
-    impl Gate for Stands<'_, '_> {
+    gate.read = 0;
+    gate.needed = u64::MAX;
+    struct StalledReader<'a, 'b>(&'a mut TestGate<'b>);
+    impl Gate for StalledReader<'_, '_> {
         fn lowest_needed(&mut self) -> u64 {
             u64::MAX
         }
         fn lowest_read(&mut self) -> u64 {
             0
         }
-        fn back(&mut self, first: u32, count: u32) -> bool {
-            self.0.back(first, count)
+        fn back_with_memory(&mut self, first: u32, count: u32) -> bool {
+            self.0.back_with_memory(first, count)
         }
-        fn give_back(&mut self, _first: u32, _count: u32) -> bool {
+        fn release_memory(&mut self, _first: u32, _count: u32) -> bool {
             panic!("a reader may still look there");
         }
     }
     for _ in 0..100 {
-        now += 2 * IDLE_NS;
-        let mut gate = Stands(&mut land);
-        writer.push(memory.log(), Kind::Inline, now, &[0; 24], 24, &mut gate).unwrap();
+        now += 2 * BLOCK_IDLE_NS;
+        let mut gate = StalledReader(&mut gate);
+        writer.push(memory.log(), RecordKind::Inline, now, &[0; 24], 24, &mut gate).unwrap();
     }
     assert_eq!(writer.capacity_bytes(), 8 * BLOCK_LEN);
 }
@@ -288,25 +288,25 @@ fn a_reader_that_stands_still_keeps_its_memory() {
 #[test]
 fn without_memory_the_log_stays_as_it_is() {
     let memory = Memory::new(64);
-    let mut land = Land::new(&memory, 2);
-    land.gives = false;
+    let mut gate = TestGate::new(&memory, 2);
+    gate.gives = false;
     let mut writer = LogWriter::growing(memory.log(), 2);
     let mut now = 1;
-    send(&mut writer, &mut land, &mut now, 1000, 1000);
+    send(&mut writer, &mut gate, &mut now, 1000, 1000);
     assert_eq!(writer.capacity_bytes(), 2 * BLOCK_LEN);
     // What late joiners get is not given up for want of memory.
-    land.kept.history = 7;
-    now += 2 * HOLD_NS;
+    gate.kept.history = 7;
+    now += 2 * MIN_RETENTION_NS;
     let log = memory.log();
-    let push = |writer: &mut LogWriter, land: &mut Land<'_>, now| {
-        writer.push(log, Kind::Inline, now, &[0; 24], 24, land)
+    let push = |writer: &mut LogWriter, gate: &mut TestGate<'_>, now| {
+        writer.push(log, RecordKind::Inline, now, &[0; 24], 24, gate)
     };
-    let refused = (0..10).find_map(|_| push(&mut writer, &mut land, now).err());
-    assert_eq!(refused, Some(NoRoom::NoMemory));
+    let refused = (0..10).find_map(|_| push(&mut writer, &mut gate, now).err());
+    assert_eq!(refused, Some(PushError::OutOfMemory));
     // There is memory again: it is asked for after a while.
-    land.gives = true;
-    now += 2 * HOLD_NS;
-    assert!((0..100).all(|_| push(&mut writer, &mut land, now).is_ok()));
+    gate.gives = true;
+    now += 2 * MIN_RETENTION_NS;
+    assert!((0..100).all(|_| push(&mut writer, &mut gate, now).is_ok()));
 }
 
 /// A log of fixed length never asks.
@@ -316,7 +316,7 @@ fn a_log_of_fixed_length_is_one_ring() {
     let log = memory.log();
     let mut writer = LogWriter::new(log);
     for turn in 0..10_000 {
-        writer.push(log, Kind::Inline, turn, &[0; 24], 24, &mut Unbounded).unwrap();
+        writer.push(log, RecordKind::Inline, turn, &[0; 24], 24, &mut NoReliableReaders).unwrap();
     }
     assert_eq!(writer.capacity_bytes(), 64 * BLOCK_LEN);
 }

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::layout::LogControl;
-use rnet_ring::record::{Head, Kind, Tag};
+use rnet_ring::record::{HeaderWord, RecordKind, RecordTag};
 use rnet_ring::{Log, LogReader, Pull};
 
 /// Puts a record of 8 bytes at the begin of the ring, as the last of the log.
 fn place(control: &LogControl, words: &[AtomicU64], at: u64, extended: bool) {
-    let tag = Tag { kind: Kind::Inline, extended };
-    let head = Head { seq_lo: u32::MAX, len: 8, tag };
+    let tag = RecordTag { kind: RecordKind::Inline, extended };
+    let head = HeaderWord { seq_lo: u32::MAX, len: 8, tag };
     let bytes = [head.to_word(), 1, 8];
     words.iter().zip(bytes).for_each(|(word, bits)| word.store(bits, Ordering::Relaxed));
     control.tail.seq.store(u64::MAX, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rnet_ring::layout::LogControl;
 use rnet_ring::sync::AtomicU64;
-use rnet_ring::{Gate, Kind, Log, LogReader, LogWriter, Pull, Unbounded};
+use rnet_ring::{Gate, RecordKind, Log, LogReader, LogWriter, Pull, NoReliableReaders};
 
 struct Memory {
     control: Box<LogControl>,
@@ -83,7 +83,7 @@ proptest! {
             match op {
                 Op::Send(bytes) => {
                     let seq = sent.len() as u64;
-                    writer.push(log, Kind::Inline, seq * 3, &bytes, bytes.len() as u64, &mut Unbounded).unwrap();
+                    writer.push(log, RecordKind::Inline, seq * 3, &bytes, bytes.len() as u64, &mut NoReliableReaders).unwrap();
                     sent.push(bytes);
                 }
                 Op::Receive { reader, most } => {
@@ -130,7 +130,7 @@ proptest! {
             let bytes = vec![i as u8; *len];
             sent.push(bytes.clone());
             let mut gate = Cursor(reader.position());
-            while writer.push(log, Kind::Inline, i as u64 * 3, &bytes, 0, &mut gate).is_err() {
+            while writer.push(log, RecordKind::Inline, i as u64 * 3, &bytes, 0, &mut gate).is_err() {
                 prop_assert!(drain(&mut reader, &mut buf, log, &sent, batch) > 0, "full, yet nothing to read");
                 gate = Cursor(reader.position());
             }

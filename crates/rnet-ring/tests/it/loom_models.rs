@@ -4,15 +4,15 @@
 
 use loom::sync::{Arc, Mutex, Notify};
 use loom::thread;
-use rnet_ring::admission::{Ask, Grant, Standing};
-use rnet_ring::binding::Request;
-use rnet_ring::join::Epoch;
+use rnet_ring::admission::{RequestId, Grant, AdmissionState};
+use rnet_ring::binding::BindRequest;
+use rnet_ring::epoch::Epoch;
 use rnet_ring::layout::{Admission, BindLine, ChunkHeader, FlowLine, LogControl};
 use rnet_ring::record::ChunkRef;
 use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
 use rnet_ring::wake::Tickets;
 use rnet_ring::{
-    Gate, IDLE_NS, Kind, Log, LogReader, LogWriter, Pull, Unbounded, admission, binding, pins,
+    Gate, BLOCK_IDLE_NS, RecordKind, Log, LogReader, LogWriter, Pull, NoReliableReaders, admission, binding, pins,
     room, wake,
 };
 
@@ -42,7 +42,7 @@ fn model(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
 
 /// One message of 8 bytes: 24 bytes of a 64-byte ring, so that the third laps.
 fn push(writer: &mut LogWriter, log: Log<'_>, value: u64, gate: &mut impl Gate) -> bool {
-    writer.push(log, Kind::Inline, value, &value.to_le_bytes(), 8, gate).is_ok()
+    writer.push(log, RecordKind::Inline, value, &value.to_le_bytes(), 8, gate).is_ok()
 }
 
 /// Takes what is there; each record's content must be its sequence number.
@@ -88,7 +88,7 @@ fn a_read_message_is_whole() {
         });
         let mut writer = LogWriter::new(memory.log());
         for value in 0..2 {
-            assert!(push(&mut writer, memory.log(), value, &mut Unbounded));
+            assert!(push(&mut writer, memory.log(), value, &mut NoReliableReaders));
         }
         let (mut reader, got) = reader.join().unwrap();
         assert_eq!(got + take(&mut reader, memory.log()), 2);
@@ -108,7 +108,7 @@ fn an_overrun_is_seen_and_counted() {
         });
         let mut writer = LogWriter::new(memory.log());
         for value in 0..4 {
-            assert!(push(&mut writer, memory.log(), value, &mut Unbounded));
+            assert!(push(&mut writer, memory.log(), value, &mut NoReliableReaders));
         }
         let (mut reader, mut got) = reader.join().unwrap();
         // A lap ends one `take`; the log is quiet now, so a second one reaches the end.
@@ -119,15 +119,15 @@ fn an_overrun_is_seen_and_counted() {
 }
 
 /// The land that a growing log asks for: all that it may have, and time that passes as it is told.
-struct Land;
-impl Gate for Land {
+struct TestGate;
+impl Gate for TestGate {
     fn lowest_needed(&mut self) -> u64 {
         u64::MAX
     }
-    fn back(&mut self, _first: u32, _count: u32) -> bool {
+    fn back_with_memory(&mut self, _first: u32, _count: u32) -> bool {
         true
     }
-    fn give_back(&mut self, _first: u32, _count: u32) -> bool {
+    fn release_memory(&mut self, _first: u32, _count: u32) -> bool {
         true
     }
 }
@@ -140,8 +140,8 @@ fn a_read_message_is_whole_while_the_log_grows_and_shrinks() {
     }
     // One message of 8 bytes is 24 of the 64 of a block; the last come seconds later.
     fn push(writer: &mut LogWriter, log: Log<'_>, value: u64) {
-        let time_ns = if value < 8 { value } else { value * 10 * IDLE_NS };
-        let sent = writer.push(log, Kind::Inline, time_ns, &value.to_le_bytes(), 8, &mut Land);
+        let time_ns = if value < 8 { value } else { value * 10 * BLOCK_IDLE_NS };
+        let sent = writer.push(log, RecordKind::Inline, time_ns, &value.to_le_bytes(), 8, &mut TestGate);
         assert!(sent.is_ok());
     }
     fn take(reader: &mut LogReader, log: Log<'_>) -> u64 {
@@ -267,7 +267,7 @@ fn a_leaving_reader_no_longer_holds_the_writer() {
         let list = readers.clone();
         let leave = thread::spawn(move || {
             list.starts.lock().unwrap().clear();
-            list.epoch.raise();
+            list.epoch.advance();
         });
         let mut gate = Cursors(vec![stays_at_zero]);
         let mut seen = 0;
@@ -329,7 +329,7 @@ fn nobody_sleeps_through_a_message() {
         let mut writer = LogWriter::new(memory.log());
         let mut last_rung = 0;
         for value in 0..2 {
-            assert!(push(&mut writer, memory.log(), value, &mut Unbounded));
+            assert!(push(&mut writer, memory.log(), value, &mut NoReliableReaders));
             FullFences.light();
             if wake::must_ring(&sleeper.asleep, &mut last_rung) {
                 wake::ring(&sleeper.bell);
@@ -381,7 +381,7 @@ fn a_second_waiter_is_rung_too() {
         let mut writer = LogWriter::new(memory.log());
         let mut last_rung = 0;
         for value in 0..2 {
-            assert!(push(&mut writer, memory.log(), value, &mut Unbounded));
+            assert!(push(&mut writer, memory.log(), value, &mut NoReliableReaders));
             FullFences.light();
             if wake::must_ring(&sleeper.asleep, &mut last_rung) {
                 wake::ring(&sleeper.bell);
@@ -407,7 +407,7 @@ fn a_writer_does_not_sleep_through_room() {
         let reader = thread::spawn(move || {
             let mut rung = 0;
             for position in [8, 16] {
-                if room::show(&theirs.cursor, position, &theirs.flow, &mut rung) {
+                if backpressure::publish_cursor(&theirs.cursor, position, &theirs.flow, &mut rung) {
                     wake::ring(&rings.0);
                     rings.1.notify();
                 }
@@ -417,7 +417,7 @@ fn a_writer_does_not_sleep_through_room() {
         for wanted in [8, 16] {
             while shared.cursor.load(Ordering::Acquire) < wanted {
                 let before = bell.0.load(Ordering::Acquire);
-                room::want(&shared.flow, wanted);
+                backpressure::set_wake_position(&shared.flow, wanted);
                 wake::announce(|at| at(&shared.flow.asleep), tickets.next_ticket(), &FullFences);
                 if shared.cursor.load(Ordering::Acquire) < wanted {
                     while bell.0.load(Ordering::Acquire) == before {
@@ -446,7 +446,7 @@ fn a_pinned_chunk_is_not_reused() {
                 pins::unpin(&p);
             }
         });
-        pins::end_use(&header, 1);
+        pins::invalidate(&header, 1);
         if !pins::is_pinned(0, [&*pin]) {
             content.store(2, Ordering::Relaxed);
         }
@@ -474,7 +474,7 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
         let listed = pin.clone();
         let control = thread::spawn(move || {
             control.list.lock().unwrap().push(listed);
-            control.epoch.raise();
+            control.epoch.advance();
             control.admitted.store(1, Ordering::Release);
         });
         let reader = thread::spawn(move || {
@@ -487,7 +487,7 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
             }
         });
         let (mut seen, mut copy) = (0, Vec::new());
-        pins::end_use(&world.header, 1);
+        pins::invalidate(&world.header, 1);
         if world.epoch.changed(&mut seen) {
             copy.clone_from(&world.list.lock().unwrap());
         }
@@ -504,7 +504,7 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
 #[test]
 fn an_answer_is_read_whole() {
     let grant = |subscription, generation| Grant {
-        ask: Ask { subscription, generation },
+        request: RequestId { subscription, generation },
         start: subscription * 80 + generation * 8,
         start_seq: subscription * 10 + generation,
     };
@@ -513,18 +513,18 @@ fn an_answer_is_read_whole() {
         for wanted in [before, after] {
             model(3, move || {
                 let entry = Arc::new(Admission::default());
-                admission::answer(&entry, before, Standing::LetGo);
+                admission::answer(&entry, before, AdmissionState::Detached);
                 let written = entry.clone();
                 let publisher = thread::spawn(move || {
-                    admission::answer(&written, after, Standing::Served);
-                    admission::let_go(&written);
+                    admission::answer(&written, after, AdmissionState::Active);
+                    admission::detach(&written);
                 });
-                if let Some((found, _)) = admission::read(&entry, wanted.ask) {
+                if let Some((found, _)) = admission::read(&entry, wanted.request) {
                     assert_eq!(found, wanted);
                 }
                 publisher.join().unwrap();
-                assert_eq!(admission::read(&entry, after.ask), Some((after, Standing::LetGo)));
-                assert_eq!(admission::read(&entry, before.ask), None);
+                assert_eq!(admission::read(&entry, after.request), Some((after, AdmissionState::Detached)));
+                assert_eq!(admission::read(&entry, before.request), None);
             });
         }
     }
@@ -540,17 +540,17 @@ fn a_lap_shows_that_one_was_let_go() {
         }
     }
     model(3, || {
-        let ask = Ask { subscription: 1, generation: 1 };
+        let ask = RequestId { subscription: 1, generation: 1 };
         let memory = Memory::new();
         let entry = Arc::new(Admission::default());
-        admission::answer(&entry, Grant { ask, start: 0, start_seq: 0 }, Standing::Served);
+        admission::answer(&entry, Grant { request: ask, start: 0, start_seq: 0 }, AdmissionState::Active);
         let (theirs, answer) = (memory.clone(), entry.clone());
         let reader = thread::spawn(move || {
             let mut reader = LogReader::new(0);
             reader.expect_from(0);
             let mut buf = [0u64; 8];
             if reader.pull(theirs.log(), &mut buf) == Pull::Lapped {
-                assert!(!admission::holds(&answer, ask), "lapped while it was served");
+                assert!(!admission::is_active(&answer, ask), "lapped while it was served");
             }
         });
         let mut writer = LogWriter::new(memory.log());
@@ -558,9 +558,9 @@ fn a_lap_shows_that_one_was_let_go() {
         while push(&mut writer, memory.log(), sent, &mut Cursor(0)) {
             sent += 1;
         }
-        admission::let_go(&entry);
+        admission::detach(&entry);
         writer.readers_changed();
-        assert!(push(&mut writer, memory.log(), sent, &mut Unbounded));
+        assert!(push(&mut writer, memory.log(), sent, &mut NoReliableReaders));
         reader.join().unwrap();
     });
 }
@@ -568,7 +568,7 @@ fn a_lap_shows_that_one_was_let_go() {
 /// A page goes from one publisher to another and back: each finds the whole of a binding of its own, or none.
 #[test]
 fn a_binding_is_read_whole() {
-    let request = |publisher, turn| Request {
+    let request = |publisher, turn| BindRequest {
         publisher,
         subscription: 7,
         reliable: publisher == 1,

@@ -9,16 +9,16 @@ use loom::sync::Arc;
 use loom::thread;
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, TAIL_AT};
 use rnet_ring::state::{
-    Content, Done, Guard, Host, Key, LeafMeta, Local, Prefix, Prepared, Record, Refused, Region,
+    LeafContent, CommitOutcome, Guard, Environment, Key, LeafMeta, LocalBlocks, Prefix, Prepared, LeafBuffer, CommitError, Region,
     Write, journal,
 };
 use rnet_ring::sync::{AtomicU64, Ordering};
 
 const GEOMETRY: Geometry =
-    Geometry { root_bits: 1, journal_bits: 4, process_slots: 3, followers: 0, asks: 1, slabs: 14 };
-struct Heap;
-impl Host for Heap {
-    fn back(&self, _: usize, _: usize) -> bool {
+    Geometry { root_bits: 1, journal_bits: 4, process_slots: 3, followers: 0, persist_requests: 1, slabs: 14 };
+struct AlwaysBacked;
+impl Environment for AlwaysBacked {
+    fn back_with_memory(&self, _: usize, _: usize) -> bool {
         true
     }
     fn wake(&self, _: usize) {}
@@ -52,36 +52,36 @@ fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
 }
 
 fn write<'a>(key: &'a Key<'a>, value: &'a [u8], expect: Option<u64>) -> Write<'a> {
-    let content = Content { writer: b"w", value, will: None, meta: LeafMeta::default() };
+    let content = LeafContent { writer: b"w", value, will: None, meta: LeafMeta::default() };
     Write { key, content, expect, durable: None }
 }
 
-type Answer = Result<Done, Refused<Infallible>>;
+type Answer = Result<CommitOutcome, CommitError<Infallible>>;
 
 fn set(
     region: Region<'_>,
-    local: &mut Local,
+    local: &mut LocalBlocks,
     at: &str,
     value: &[u8],
     expect: Option<u64>,
 ) -> Answer {
     let key = key(&region, at);
     let write = write(&key, value, expect);
-    let own = region.prepare(local, &Heap, &write).expect("there is room");
+    let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
     region.fill(&own, &write);
-    let done = region.commit_one(local, &Heap, &write, &own, 0, &mut |_, _| Ok(()));
-    if !matches!(done, Ok(Some(Done::At(_)))) {
+    let done = region.commit_one(local, &AlwaysBacked, &write, &own, 0, &mut |_, _| Ok(()));
+    if !matches!(done, Ok(Some(CommitOutcome::Committed(_)))) {
         region.discard(local, own);
     }
     done.map(|done| done.expect("nothing goes to disk"))
 }
 
-fn set_both(region: Region<'_>, local: &mut Local, value: &[u8], guards: &[(&str, u64)]) -> Answer {
+fn set_both(region: Region<'_>, local: &mut LocalBlocks, value: &[u8], guards: &[(&str, u64)]) -> Answer {
     let keys = ["/a", "/b"].map(|at| key(&region, at));
     let mut writes: Vec<(Write<'_>, Prepared)> = Vec::new();
     for key in &keys {
         let write = write(key, value, None);
-        let own = region.prepare(local, &Heap, &write).expect("there is room");
+        let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
         region.fill(&own, &write);
         writes.push((write, own));
     }
@@ -89,12 +89,12 @@ fn set_both(region: Region<'_>, local: &mut Local, value: &[u8], guards: &[(&str
     let pairs = guarded.iter().zip(guards);
     let guards: Vec<Guard<'_>> =
         pairs.map(|(key, (_, revision))| Guard { key, revision: *revision }).collect();
-    region.commit_all(local, &Heap, &writes, &guards, 0, &mut |_, _| Ok(()))
+    region.commit_all(local, &AlwaysBacked, &writes, &guards, 0, &mut |_, _| Ok(()))
 }
 
 /// First byte and revision of what stands at a key, which must be of one write.
 fn get(region: Region<'_>, process_slot: u16, at: &str) -> Option<(u8, u64)> {
-    let mut record = Record::default();
+    let mut record = LeafBuffer::default();
     let found = region.get(process_slot, &key(&region, at), &|| 0, &mut record);
     found.expect("a read comes to an end").then(|| {
         let value = record.value();
@@ -104,15 +104,15 @@ fn get(region: Region<'_>, process_slot: u16, at: &str) -> Option<(u8, u64)> {
 }
 
 /// A process slot that has written, so that it has what it needs at hand.
-fn process_slot(region: Region<'_>, process_slot: u16, at: &str, value: &[u8]) -> Local {
-    let mut local = Local::new(process_slot);
+fn process_slot(region: Region<'_>, process_slot: u16, at: &str, value: &[u8]) -> LocalBlocks {
+    let mut local = LocalBlocks::new(process_slot);
     set(region, &mut local, at, value, None).expect("nobody else is there");
     local
 }
 
 fn at(answer: &Answer) -> u64 {
     match answer {
-        Ok(Done::At(revision)) => *revision,
+        Ok(CommitOutcome::Committed(revision)) => *revision,
         other => panic!("{other:?}"),
     }
 }
@@ -201,12 +201,12 @@ fn a_transaction_and_a_write_of_one_of_its_keys() {
         let other = other.join().unwrap();
         let (a, b) = (get(memory.region(), 2, "/a"), get(memory.region(), 2, "/b"));
         match both {
-            Ok(Done::At(both)) => {
+            Ok(CommitOutcome::Committed(both)) => {
                 assert_eq!((both.min(other), both.max(other)), (3, 4));
                 assert_eq!(a, Some((9, both)));
                 assert_eq!(b, Some(if both > other { (9, both) } else { (20, other) }));
             }
-            Err(Refused::Again) => assert_eq!((a, b), (Some((1, 1)), Some((20, other)))),
+            Err(CommitError::Retry) => assert_eq!((a, b), (Some((1, 1)), Some((20, other)))),
             answer => panic!("{answer:?}"),
         }
     });
@@ -224,8 +224,8 @@ fn a_guard_holds_at_the_commit() {
         let both = set_both(memory.region(), &mut one, &[9], &[("/c", 2)]);
         let other = other.join().unwrap();
         match both {
-            Ok(Done::At(both)) => assert!(both < other, "{both} was to be before {other}"),
-            Err(Refused::Again | Refused::Conflict { .. }) => {
+            Ok(CommitOutcome::Committed(both)) => assert!(both < other, "{both} was to be before {other}"),
+            Err(CommitError::Retry | CommitError::Conflict { .. }) => {
                 assert_eq!(get(memory.region(), 2, "/a"), Some((1, 1)));
             }
             answer => panic!("{answer:?}"),

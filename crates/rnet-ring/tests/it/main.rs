@@ -3,7 +3,7 @@
 #[cfg(not(loom))]
 mod admission_model;
 #[cfg(not(loom))]
-mod cut_short;
+mod interrupted_commit;
 #[cfg(not(loom))]
 mod growth_model;
 #[cfg(not(loom))]

@@ -1,7 +1,7 @@
 //! Two enums, value by value.
 
 use super::reserved::Reserved;
-use super::{Walk, is_closed, short};
+use super::{TypeComparison, is_closed, short};
 use crate::rules::Rule;
 use prost_reflect::{EnumDescriptor, EnumValueDescriptor};
 
@@ -9,12 +9,12 @@ fn text(value: &EnumValueDescriptor) -> String {
     format!("{} = {}", value.name(), value.number())
 }
 
-impl Walk {
+impl TypeComparison {
     pub(super) fn enums(&mut self, at: &str, writer: &EnumDescriptor, reader: &EnumDescriptor) {
         let pair = (writer.full_name().to_owned(), reader.full_name().to_owned());
         let reserved = reader.reserved_ranges().len() + reader.reserved_names().len();
         let steps = writer.values().len() + reader.values().len() + reserved + 1;
-        if self.seen.contains(&pair) || !self.spend(steps) {
+        if self.seen.contains(&pair) || !self.consume_steps(steps) {
             return;
         }
         if pair.0 != pair.1 {

@@ -1,12 +1,12 @@
 //! Two message types, field by field.
 
 use super::reserved::Reserved;
-use super::{Names, Walk, elements_of, field_text, is_closed, join};
+use super::{PathNames, TypeComparison, elements_of, field_text, is_closed, join};
 use crate::rules::Rule;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
 use std::collections::HashMap;
 
-impl Walk {
+impl TypeComparison {
     pub(super) fn messages(
         &mut self,
         path: &str,
@@ -26,7 +26,7 @@ impl Walk {
             if writer.get_field(rf.number()).is_none() {
                 self.reader_only(path, &rf, writer, (&by_writer, &extensible));
             }
-            // Names are unique on both sides, so each pair of numbers is met once.
+            // PathNames are unique on both sides, so each pair of numbers is met once.
             let twin = writer.get_field_by_name(rf.name());
             if let Some(wf) = twin.filter(|wf| wf.number() != rf.number()) {
                 let (w, r) = (field_text(&wf), field_text(&rf));
@@ -76,7 +76,7 @@ impl Walk {
     }
 
     fn same_number(&mut self, path: &str, wf: &FieldDescriptor, rf: &FieldDescriptor) {
-        let named = if self.names == Names::Writer { wf } else { rf };
+        let named = if self.names == PathNames::Writer { wf } else { rf };
         let at = join(path, named.name());
         let texts = || (field_text(wf), field_text(rf));
         if wf.name() != rf.name() {
@@ -118,7 +118,7 @@ impl Walk {
         };
         match (&wk, &rk) {
             (Kind::Message(w), Kind::Message(r)) if wf.is_group() == rf.is_group() => {
-                self.meet(inside(), w, r);
+                self.enqueue_pair(inside(), w, r);
             }
             (Kind::Enum(w), Kind::Enum(r)) => self.enums(at, w, r),
             (Kind::Message(_), _)
@@ -180,7 +180,7 @@ impl Walk {
         for wf in writer.fields() {
             let Some(rf) = reader.get_field(wf.number()) else { continue };
             let (w, r) = (real_oneof(&wf), real_oneof(&rf));
-            let at = join(path, if self.names == Names::Writer { wf.name() } else { rf.name() });
+            let at = join(path, if self.names == PathNames::Writer { wf.name() } else { rf.name() });
             if let Some(r) = &r {
                 let first = merged.entry(r.name().to_owned());
                 let (first_oneof, first) = first.or_insert_with(|| (w.clone(), wf.clone()));

@@ -2,7 +2,7 @@
 //!
 //! Random types, random edits of them, random messages of the writer. Compatible: every message decodes, and every field that both
 //! know, by number and by name, has the same value. Incompatible: some message does not decode or reads as something else,
-//! unless the rule refuses it on purpose (`ON_PURPOSE`).
+//! unless the rule refuses it on purpose (`ACCEPTED_DISAGREEMENTS`).
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use rnet_schema::{Dynamic, Rule, Schema, Severity, check};
 use std::collections::BTreeMap;
 
 /// Refused though this decoder yields the same values; docs/design/types.md says why for each.
-const ON_PURPOSE: &[Rule] = &[
+const ACCEPTED_DISAGREEMENTS: &[Rule] = &[
     Rule::FieldTypeLossless,
     Rule::TypeReplaced,
     Rule::EnumValueRemoved,
@@ -307,25 +307,25 @@ fn arrives(writer: &Schema, reader: &Schema, random: &mut Random) -> Result<(), 
 
 fn holds(writer: &Schema, reader: &Schema, seed: u64) -> Result<(), String> {
     /// Messages that must all arrive.
-    const SOUND: usize = 24;
+    const ACCEPTED_SAMPLES: usize = 24;
     /// Messages of which one must not.
-    const SHARP: usize = 600;
+    const REFUSED_SAMPLES: usize = 600;
     let verdict = check(writer, reader);
     let mut random = Random { seed: seed | 1, undeclared: false };
     if verdict.compatible {
-        return (0..SOUND).try_for_each(|_| arrives(writer, reader, &mut random));
+        return (0..ACCEPTED_SAMPLES).try_for_each(|_| arrives(writer, reader, &mut random));
     }
     let breaking = verdict.changes.iter().filter(|c| c.severity == Severity::Breaking);
-    let on_purpose = breaking.clone().any(|change| ON_PURPOSE.contains(&change.rule));
-    if on_purpose && breaking.clone().all(|change| ON_PURPOSE.contains(&change.rule)) {
+    let on_purpose = breaking.clone().any(|change| ACCEPTED_DISAGREEMENTS.contains(&change.rule));
+    if on_purpose && breaking.clone().all(|change| ACCEPTED_DISAGREEMENTS.contains(&change.rule)) {
         return Ok(());
     }
     random.undeclared = true;
-    let one_fails = (0..SHARP).any(|_| arrives(writer, reader, &mut random).is_err());
+    let one_fails = (0..REFUSED_SAMPLES).any(|_| arrives(writer, reader, &mut random).is_err());
     if one_fails {
         Ok(())
     } else {
-        Err(format!("refused, and {SHARP} messages arrive:\n{verdict}"))
+        Err(format!("refused, and {REFUSED_SAMPLES} messages arrive:\n{verdict}"))
     }
 }
 

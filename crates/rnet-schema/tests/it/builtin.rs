@@ -16,7 +16,7 @@ mod table;
 const VECTORS: &[&str] = &["foxglove.Vector2", "foxglove.Vector3", "foxglove.Point2"];
 
 /// What the components of those vectors say instead of a unit.
-const UNIT_OF_HOLDER: &str = "as the field that holds it";
+const INHERITED_UNIT: &str = "as the field that holds it";
 
 /// Messages of ours without a stamp of their own: parts of others, the time itself, and what is said of a call or
 /// of the state, which is about no moment but that at which it is sent.
@@ -58,10 +58,10 @@ fn repository() -> PathBuf {
 struct Item<'a> {
     name: String,
     comment: String,
-    what: What<'a>,
+    what: ItemKind<'a>,
 }
 
-enum What<'a> {
+enum ItemKind<'a> {
     Message,
     Enum(&'a EnumDescriptorProto),
     Value,
@@ -73,24 +73,24 @@ fn items(file: &FileDescriptorProto) -> Vec<Item<'_>> {
     fn enumeration<'a>(
         of: &'a EnumDescriptorProto,
         (name, path): (String, Vec<i32>),
-        into: &mut Vec<(String, Vec<i32>, What<'a>)>,
+        into: &mut Vec<(String, Vec<i32>, ItemKind<'a>)>,
     ) {
         for (i, value) in (0..).zip(&of.value) {
             let path = [&path[..], &[2, i]].concat();
-            into.push((format!("{name}.{}", value.name()), path, What::Value));
+            into.push((format!("{name}.{}", value.name()), path, ItemKind::Value));
         }
-        into.push((name, path, What::Enum(of)));
+        into.push((name, path, ItemKind::Enum(of)));
     }
     fn message<'a>(
         of: &'a DescriptorProto,
         (name, path): (String, Vec<i32>),
-        into: &mut Vec<(String, Vec<i32>, What<'a>)>,
+        into: &mut Vec<(String, Vec<i32>, ItemKind<'a>)>,
     ) {
         let inner =
             |kind: i32, i: i32, n: &str| (format!("{name}.{n}"), [&path[..], &[kind, i]].concat());
         for (i, field) in (0..).zip(&of.field) {
             let (name, path) = inner(2, i, field.name());
-            into.push((name, path, What::Field(field)));
+            into.push((name, path, ItemKind::Field(field)));
         }
         for (i, nested) in (0..).zip(&of.nested_type) {
             message(nested, inner(3, i, nested.name()), into);
@@ -98,7 +98,7 @@ fn items(file: &FileDescriptorProto) -> Vec<Item<'_>> {
         for (i, nested) in (0..).zip(&of.enum_type) {
             enumeration(nested, inner(4, i, nested.name()), into);
         }
-        into.push((name, path, What::Message));
+        into.push((name, path, ItemKind::Message));
     }
 
     let mut found = Vec::new();
@@ -152,12 +152,12 @@ fn complaint(item: &Item<'_>) -> Option<String> {
         return Some("has no comment".into());
     }
     let unit = unit_of(&item.comment);
-    let wanted = matches!(item.what, What::Field(field) if needs_unit(field));
+    let wanted = matches!(item.what, ItemKind::Field(field) if needs_unit(field));
     let of_vector = VECTORS.iter().any(|v| item.name.starts_with(&format!("{v}.")));
     match unit {
         None if wanted => Some("is a quantity without `Unit: …` at the end of its comment".into()),
         Some(unit) if !wanted => Some(format!("is no quantity, but has the unit `{unit}`")),
-        Some(UNIT_OF_HOLDER) if of_vector => None,
+        Some(INHERITED_UNIT) if of_vector => None,
         Some(unit) if !is_unit(unit) => Some(format!("has the unknown unit `{unit}`")),
         _ => None,
     }
@@ -246,11 +246,11 @@ fn our_own_messages_begin_alike_and_can_grow() {
         }
         for item in items(file) {
             match item.what {
-                What::Enum(of) => unspecified_is_zero(&item.name, of),
-                What::Field(field) => {
+                ItemKind::Enum(of) => unspecified_is_zero(&item.name, of),
+                ItemKind::Field(field) => {
                     assert_ne!(field.label(), Label::Required, "{}", item.name);
                 }
-                What::Message | What::Value => {}
+                ItemKind::Message | ItemKind::Value => {}
             }
         }
     }

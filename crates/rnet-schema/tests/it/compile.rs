@@ -2,7 +2,7 @@
 
 use prost::Message;
 use rnet_schema::{
-    Compiled, Place, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text,
+    CompiledProtos, SourceLocation, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text,
     limits,
 };
 use std::fs;
@@ -37,15 +37,15 @@ fn none() -> &'static [PathBuf] {
     &[]
 }
 
-fn place(error: SchemaError) -> (Place, String) {
+fn place(error: SchemaError) -> (SourceLocation, String) {
     match error {
         SchemaError::Proto { place, message } => (place, message),
         other => panic!("expected a place in a file, found {other}"),
     }
 }
 
-fn at(line: usize, column: usize) -> Place {
-    Place { file: "m.proto".into(), line, column }
+fn at(line: usize, column: usize) -> SourceLocation {
+    SourceLocation { file: "m.proto".into(), line, column }
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn others_are_told_each_fields_name_in_json() {
                 double x_y = 3 [json_name = \"z\"]; map<string, N> by_name = 4; \
                 message N { oneof one_of { bool is_it = 1; } } }";
     let m = compile_text("m.proto", text).and_then(|c| c.schema("M")).expect("it compiles");
-    let bytes = m.descriptor_set_for_others();
+    let bytes = m.descriptor_set_with_json_names();
     let set = prost_types::FileDescriptorSet::decode(&*bytes).expect("a set");
     let names = |fields: &[prost_types::FieldDescriptorProto]| {
         fields.iter().map(|field| field.json_name().to_owned()).collect::<Vec<_>>()
@@ -261,7 +261,7 @@ fn editions_are_refused_by_name() {
     assert!(why.starts_with("editions are not supported; write syntax = \"proto3\""), "{why}");
     // As protoc writes it: syntax is 12, edition 14.
     let compiled = b"\x0a\x1b\x0a\x07m.proto\x22\x03\x0a\x01M\x62\x08editions\x70\xe8\x07";
-    let error = Compiled::from_descriptor_set(compiled).err().expect("an edition").to_string();
+    let error = CompiledProtos::from_descriptor_set(compiled).err().expect("an edition").to_string();
     assert!(error.contains("m.proto") && error.contains("editions are not supported"), "{error}");
     assert_eq!(Schema::from_descriptor_set(compiled, "M").expect_err("too").to_string(), error);
     // It is a name as any other elsewhere.

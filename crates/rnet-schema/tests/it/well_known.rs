@@ -39,7 +39,7 @@ fn schema() -> Schema {
     Sources::default().compile_text("m.proto", &text).unwrap().schema("M").unwrap()
 }
 
-fn unhex(hex: &str) -> Vec<u8> {
+fn decode_hex(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
 }
 
@@ -65,7 +65,7 @@ fn well_known_types_are_written_as_pythons_runtime_writes_them() {
     assert!(rows.len() > 150);
     for row in rows {
         let name = row["type"].as_str().unwrap();
-        let (bytes, field) = within(name, &unhex(row["bytes"].as_str().unwrap()));
+        let (bytes, field) = within(name, &decode_hex(row["bytes"].as_str().unwrap()));
         let message = Dynamic::decode(&schema, &bytes).unwrap();
         let json = message.to_json(&JsonOptions::default());
         match row.get("json") {
@@ -92,7 +92,7 @@ fn well_known_types_are_written_as_pythons_runtime_writes_them() {
 #[test]
 fn what_has_no_form_is_shown_by_its_fields() {
     let shown = |name: &str, hex: &str| {
-        let (bytes, field) = within(name, &unhex(hex));
+        let (bytes, field) = within(name, &decode_hex(hex));
         let message = Dynamic::decode(&schema(), &bytes).unwrap();
         message.to_json(&JsonOptions::default())[field].clone()
     };

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use rnet_ring::{Kind, fail_point, room};
+use rnet_ring::{RecordKind, backpressure, fail_point};
 
 use super::Reader;
 
@@ -20,7 +20,7 @@ impl Reader {
     #[inline]
     pub(super) fn publish_cursor(&mut self) {
         let position = self.log.position();
-        if position == self.published.position || self.follower.is_asking() {
+        if position == self.published.position || self.follower.is_awaiting_admission() {
             return;
         }
         self.published.position = position;
@@ -28,7 +28,7 @@ impl Reader {
         if !self.reliable {
             cursor.store(position, Ordering::Release);
             fail_point!("take.shown");
-        } else if room::show(cursor, position, flow, &mut self.published.rung) {
+        } else if backpressure::publish_cursor(cursor, position, flow, &mut self.published.rung) {
             fail_point!("take.wakes");
             self.location.bells.ring(flow.bell.load(Ordering::Relaxed));
         }
@@ -38,13 +38,13 @@ impl Reader {
     /// reader that goes on, however slowly, must not look as if it stood still. After a large
     /// message always, because its memory may be needed long before the batch is used up.
     #[inline]
-    pub(super) fn publish_cursor_if_awaited(&mut self, kind: Kind) {
+    pub(super) fn publish_cursor_if_awaited(&mut self, kind: RecordKind) {
         let flow = &self.map.control().flow;
         let full = flow.full.load(Ordering::Relaxed);
         let asleep = flow.asleep.load(Ordering::Relaxed) != 0;
         let position = self.log.position();
-        let enough = asleep && position >= flow.wanted.load(Ordering::Relaxed);
-        if enough || full != self.published.full || kind == Kind::Chunk {
+        let enough = asleep && position >= flow.wake_position.load(Ordering::Relaxed);
+        if enough || full != self.published.full || kind == RecordKind::Chunk {
             self.published.full = full;
             self.publish_cursor();
         } else if asleep {

@@ -11,11 +11,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rnet_core::Behind;
+use rnet_core::Backlog;
 use rnet_ring::admission;
 use rnet_ring::follower::Gap;
 use rnet_ring::record::Record;
-use rnet_ring::{Kind, SHOWN_AT_ONCE};
+use rnet_ring::{RecordKind, MAX_COMMIT_RECORDS};
 
 use super::duplicates::DuplicateCheck;
 use super::{ChannelError, NextRecord, Reader};
@@ -85,7 +85,7 @@ impl Reader {
         let newer = end.saturating_sub(seq);
         // Of a reader that keeps all, never.
         newer > self.filter.keep_last
-            && (newer - self.filter.keep_last > SHOWN_AT_ONCE || self.is_superseded_by_committed(seq))
+            && (newer - self.filter.keep_last > MAX_COMMIT_RECORDS || self.is_superseded_by_committed(seq))
     }
 
     /// The number at the end of the log is stored before the message is committed. A writer that
@@ -221,7 +221,7 @@ impl Reader {
         self.finish_skip(record.kind);
     }
 
-    pub(super) fn finish_skip(&mut self, kind: Kind) {
+    pub(super) fn finish_skip(&mut self, kind: RecordKind) {
         if self.reliable {
             self.publish_cursor_if_awaited(kind);
         }
@@ -253,20 +253,20 @@ impl Reader {
     }
 
     /// How far it is behind its publisher.
-    pub fn behind(&self) -> Behind {
+    pub fn behind(&self) -> Backlog {
         if self.is_asking()
-            && let Some((_, grant, _)) = admission::find(self.admissions(), self.follower.ask())
+            && let Some((_, grant, _)) = admission::find(self.admissions(), self.follower.request())
         {
             return self.map.behind(grant.start, grant.start_seq);
         }
         let position = self.log.position();
         match (&self.next, self.log.next_seq()) {
-            (NextRecord::Withheld(record) | NextRecord::RetryAt { record, .. }, _) => Behind {
+            (NextRecord::Withheld(record) | NextRecord::RetryAt { record, .. }, _) => Backlog {
                 age_ns: clock::now_ns().saturating_sub(record.time_ns),
                 ..self.map.behind(position, record.seq)
             },
             (NextRecord::Log, Some(next)) => self.map.behind(position, next),
-            (NextRecord::Log, None) => Behind::default(),
+            (NextRecord::Log, None) => Backlog::default(),
         }
     }
 }

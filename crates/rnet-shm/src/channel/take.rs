@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use rnet_core::bucket_of;
 use rnet_ring::layout::LATENCY_BUCKETS;
 use rnet_ring::record::Record;
-use rnet_ring::{Kind, Pull, fail_point};
+use rnet_ring::{RecordKind, Pull, fail_point};
 
 use super::duplicates::DuplicateCheck;
 use super::{ChannelError, Reader};
@@ -33,10 +33,10 @@ impl Reader {
     /// `false` says nothing; then ask `take`.
     #[inline]
     pub fn take_plain(&mut self) -> bool {
-        if self.follower.is_asking() || !self.next.is_log() || self.pinned.is_some() {
+        if self.follower.is_awaiting_admission() || !self.next.is_log() || self.pinned.is_some() {
             return false;
         }
-        let Some(record) = self.log.next_plain(&self.batch.0) else {
+        let Some(record) = self.log.next_fast(&self.batch.0) else {
             return self.last_origin.is_some() && self.take_forwarded();
         };
         if self.should_skip(&record) {
@@ -55,7 +55,7 @@ impl Reader {
         let Some(seq) = last_origin.seq.checked_add(1) else { return false };
         let next = rnet_core::Origin { seq, ..*last_origin };
         let fits = |words: &[u64; ORIGIN_WORDS]| Extension::origin_alone(words) == Some(next);
-        let Some(record) = self.log.next_plain_extended(&self.batch.0, fits) else { return false };
+        let Some(record) = self.log.next_fast_extended(&self.batch.0, fits) else { return false };
         *last_origin = next;
         if self.should_skip(&record) {
             self.skip(record.seq, record.time_ns);
@@ -131,11 +131,11 @@ impl Reader {
                 continue;
             }
             let len = match record.kind {
-                Kind::Inline => {
+                RecordKind::Inline => {
                     self.pinned = None;
                     record.len
                 }
-                Kind::Chunk => match self.pin(&record)? {
+                RecordKind::Chunk => match self.pin(&record)? {
                     Some(pinned) => {
                         let len = pinned.len;
                         self.pinned = Some(pinned);
@@ -162,7 +162,7 @@ impl Reader {
         self.check_all_truncated()?;
         // Here and not when the next message is there: until then the publisher would miss it.
         self.pinned = None;
-        if self.follower.is_asking() && !self.try_begin()? {
+        if self.follower.is_awaiting_admission() && !self.try_begin()? {
             return Ok(false);
         }
         Ok(!self.must_pause())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rnet_core::Meta;
-use rnet_ring::Kind;
+use rnet_ring::RecordKind;
 use rnet_ring::record::Record;
 
 use super::Reader;
@@ -56,7 +56,7 @@ impl Reader {
         let seq = self.log.next_seq().unwrap_or_else(|| sent.load(Ordering::Acquire));
         self.log.note_extended(seq, words);
         Some(Record {
-            kind: Kind::Inline,
+            kind: RecordKind::Inline,
             seq,
             time_ns: self.taken_ns,
             offset: words,

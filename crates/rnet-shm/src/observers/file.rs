@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rnet_core::limits::{MAX_FOLLOWED_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
+use rnet_core::limits::{MAX_PUBLISHERS_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
 use rnet_core::{Error, Result};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
@@ -160,10 +160,10 @@ impl ObserverFile {
 
     fn grow(&mut self) -> Result<usize> {
         let first = self.slots.len();
-        if first + OBSERVER_SLOTS_PER_PAGE > MAX_FOLLOWED_PER_OBSERVER {
+        if first + OBSERVER_SLOTS_PER_PAGE > MAX_PUBLISHERS_PER_OBSERVER {
             return Err(Error::LimitReached {
                 what: "publishers that one observer follows".to_owned(),
-                limit: MAX_FOLLOWED_PER_OBSERVER,
+                limit: MAX_PUBLISHERS_PER_OBSERVER,
                 hint: "observe fewer topics".to_owned(),
             });
         }

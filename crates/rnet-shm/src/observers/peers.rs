@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use rnet_core::limits::{MAX_FOLLOWED_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
+use rnet_core::limits::{MAX_PUBLISHERS_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
 use rnet_ring::wake;
 
@@ -205,7 +205,7 @@ impl MappedObserver {
     }
 
     fn map_pages(&mut self) {
-        let most = MAX_FOLLOWED_PER_OBSERVER / OBSERVER_SLOTS_PER_PAGE;
+        let most = MAX_PUBLISHERS_PER_OBSERVER / OBSERVER_SLOTS_PER_PAGE;
         let len = files::len_of(&self.file).unwrap_or(0);
         let pages = (len / PAGE).saturating_sub(1).min(most as u64) as usize;
         for page in self.pages.len()..pages {

@@ -64,7 +64,7 @@ impl Writer {
         limit: Duration,
     ) -> Result<(), Error> {
         let flow = &self.map.control().flow;
-        rnet_ring::room::want(flow, wanted);
+        rnet_ring::backpressure::set_wake_position(flow, wanted);
         let (reader_table, seen, interrupted) = (&self.reader_table, self.seen_epoch, &self.interrupted);
         let woken = self.waiter.sleep(
             SleepMode::UntilRung,

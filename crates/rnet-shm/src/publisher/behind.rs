@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rnet_core::Behind;
+use rnet_core::Backlog;
 use rnet_ring::layout::{ADMISSION_ACTIVE, Admission, ReaderSlot};
 
 use super::PublisherMap;
@@ -11,18 +11,18 @@ use crate::clock;
 impl PublisherMap {
     /// How far a reader is behind that has done with everything below the position `from`, and with
     /// every message whose number is below `next_seq`.
-    pub fn behind(&self, from: u64, next_seq: u64) -> Behind {
+    pub fn behind(&self, from: u64, next_seq: u64) -> Backlog {
         let log = self.log();
         let messages = log.control.tail.seq.load(Ordering::Acquire).saturating_sub(next_seq);
         let sent_ns = if messages == 0 { None } else { log.sent_at(from, next_seq) };
         // A stamp from the future is a hostile one.
         let age = |sent_ns: u64| clock::now_ns().saturating_sub(sent_ns);
-        Behind { messages, age_ns: sent_ns.map_or(0, age) }
+        Backlog { messages, age_ns: sent_ns.map_or(0, age) }
     }
 
     /// As [`PublisherMap::behind`], of another thread's reader, by what its page says. One that has not
     /// looked yet gets what was sent since it was admitted.
-    pub fn behind_of(&self, page: &ReaderSlot) -> Behind {
+    pub fn behind_of(&self, page: &ReaderSlot) -> Backlog {
         let word = |word: &AtomicU64| word.load(Ordering::Acquire);
         let us = word(&page.bind.subscription);
         let is_ours =
@@ -31,7 +31,7 @@ impl PublisherMap {
         let next = word(&page.count.next_seq);
         match admission.map(|a| word(&a.start_seq)).max((next > 0).then_some(next)) {
             Some(next) => self.behind(word(&page.cursor.cursor), next),
-            None => Behind::default(),
+            None => Backlog::default(),
         }
     }
 }

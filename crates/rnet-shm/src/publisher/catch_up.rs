@@ -110,7 +110,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use rnet_core::{PublisherQos, Reliability};
-    use rnet_ring::room;
+    use rnet_ring::backpressure;
 
     use super::super::PublisherMap;
     use super::super::tests::TestDomain;
@@ -165,11 +165,11 @@ mod tests {
                 while !over.load(Ordering::Acquire) {
                     for (cursor, rung) in cursors.iter().zip(&mut rung) {
                         std::thread::yield_now();
-                        let wanted = flow.wanted.load(Ordering::Acquire);
+                        let wanted = flow.wake_position.load(Ordering::Acquire);
                         let sleeps = flow.asleep.load(Ordering::Acquire) != 0;
                         if sleeps
                             && cursor.load(Ordering::Relaxed) < wanted
-                            && room::show(cursor, wanted, flow, rung)
+                            && backpressure::publish_cursor(cursor, wanted, flow, rung)
                         {
                             bells.ring(flow.bell.load(Ordering::Relaxed));
                             times += 1;

@@ -6,8 +6,8 @@
 use std::sync::atomic::Ordering;
 
 use rnet_core::{Error, KnownGap, Meta};
-use rnet_ring::record::{MAX_EXTENSION_LEN_BYTES, Tag};
-use rnet_ring::{Kind, NoRoom};
+use rnet_ring::record::{MAX_EXTENSION_LEN_BYTES, RecordTag};
+use rnet_ring::{RecordKind, PushError};
 
 use super::{WriterLoan, LogGate, Writer};
 use crate::extension::{Extension, only_correlation, words_of_correlation};
@@ -37,7 +37,7 @@ impl Writer {
                 return Ok(());
             }
             return self
-                .commit_extended(Kind::Inline.into(), payload, len, (meta, sent_ns))
+                .commit_extended(RecordKind::Inline.into(), payload, len, (meta, sent_ns))
                 .map(drop);
         }
         let loan = self.loan_filled(payload)?;
@@ -70,14 +70,14 @@ impl Writer {
         let Some(at) = self.log.write_extended(self.map.log(), now_ns, &words, payload) else {
             return false;
         };
-        self.log.show(self.map.log(), at);
+        self.log.commit(self.map.log(), at);
         self.notify();
         true
     }
 
     fn commit_extended(
         &mut self,
-        tag: Tag,
+        tag: RecordTag,
         payload: &[u8],
         counted_len: u64,
         (meta, sent_ns): (&Meta, Option<u64>),
@@ -86,7 +86,7 @@ impl Writer {
         let mut bytes = std::mem::take(&mut self.extended);
         Extension { meta: *meta, known_lost }.write_to(&mut bytes);
         bytes.extend_from_slice(payload);
-        let tag = Tag { extended: true, ..tag };
+        let tag = RecordTag { extended: true, ..tag };
         let committed = match sent_ns {
             None => self.commit(tag, &bytes, counted_len),
             Some(sent_ns) => self.commit_forwarded(tag, sent_ns, &bytes, counted_len),
@@ -103,7 +103,7 @@ impl Writer {
     /// As [`Writer::commit`], of a message that was sent elsewhere at `sent_ns`.
     fn commit_forwarded(
         &mut self,
-        tag: Tag,
+        tag: RecordTag,
         sent_ns: u64,
         payload: &[u8],
         counted_len: u64,
@@ -122,11 +122,11 @@ impl Writer {
     /// Appends a record of a message that was sent on another host.
     pub(super) fn push_forwarded(
         &mut self,
-        tag: Tag,
+        tag: RecordTag,
         (now_ns, sent_ns): (u64, u64),
         payload: &[u8],
         counted_len: u64,
-    ) -> Result<u64, NoRoom> {
+    ) -> Result<u64, PushError> {
         // Before the commit: who sees the message sees that it has come now.
         self.map.control().flow.forwarded_ns.store(now_ns, Ordering::Relaxed);
         let stamps = (now_ns, sent_ns.min(now_ns));

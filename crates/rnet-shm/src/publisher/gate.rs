@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rnet_ring::{Gate, Kept, fail_point};
+use rnet_ring::{Gate, Retention, fail_point};
 
 use super::PublisherMap;
 use crate::reader_table::{ReaderRef, ReaderTable};
@@ -43,12 +43,12 @@ impl Gate for LogGate<'_> {
         self.lowest(|_| true)
     }
 
-    fn kept(&mut self) -> Kept {
+    fn retention(&mut self) -> Retention {
         let newest = self.readers.iter().filter_map(|r| r.keep_last).max().unwrap_or(0);
-        Kept { history: self.history, newest: u64::from(newest) }
+        Retention { history: self.history, newest: u64::from(newest) }
     }
 
-    fn back(&mut self, first: u32, count: u32) -> bool {
+    fn back_with_memory(&mut self, first: u32, count: u32) -> bool {
         let (offset, len) = self.range(first, count);
         fail_point!("log.grows");
         let backed = self.map.map.back(self.path, offset, len).is_ok();
@@ -60,7 +60,7 @@ impl Gate for LogGate<'_> {
         backed
     }
 
-    fn give_back(&mut self, first: u32, count: u32) -> bool {
+    fn release_memory(&mut self, first: u32, count: u32) -> bool {
         if self.reader_table.is_scanned() {
             return false;
         }

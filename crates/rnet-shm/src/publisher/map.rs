@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::MAX_INLINE_LEN_BYTES;
 use rnet_ring::Log;
-use rnet_ring::admission::Table;
+use rnet_ring::admission::AdmissionTable;
 use rnet_ring::layout::{
     Admission, LogControl, MORE_ADMISSIONS_LEN_BYTES, PAGE_LEN_BYTES, READERS_IN_CONTROL,
     READERS_PER_LOG,
@@ -93,9 +93,9 @@ impl PublisherMap {
 
     /// The entries of its readers.
     #[inline]
-    pub fn admissions(&self) -> Table<'_> {
+    pub fn admissions(&self) -> AdmissionTable<'_> {
         let more = self.map.slice(self.more_at(), READERS_PER_LOG - READERS_IN_CONTROL);
-        Table::new(self.control(), more)
+        AdmissionTable::new(self.control(), more)
     }
 
     #[inline]
@@ -118,7 +118,7 @@ impl PublisherMap {
         if end > first {
             self.map.back(path, self.more_at() + first, end - first)?;
         }
-        table.use_up_to(place + 1);
+        table.set_used(place + 1);
         Ok(())
     }
 

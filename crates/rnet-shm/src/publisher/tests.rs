@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rnet_core::{Durability, NodeName, OnFull, PublisherQos, Reliability, SubscriberQos, TypeDesc};
-use rnet_ring::admission::Ask;
-use rnet_ring::binding::Past;
+use rnet_ring::admission::RequestId;
+use rnet_ring::binding::HistoryRequest;
 
 use super::*;
 use crate::domain::{DomainConfig, DomainDir};
@@ -222,15 +222,15 @@ fn no_memory_is_given_back_under_an_admission() {
         path: &writer.path,
         history: 0,
     };
-    assert!(gate.back(first, 2));
+    assert!(gate.back_with_memory(first, 2));
     let grown = log_bytes();
     let (one, two) = (writer.reader_table.scan(), writer.reader_table.scan());
-    assert!(!gate.give_back(first, 2));
+    assert!(!gate.release_memory(first, 2));
     drop(one);
-    assert!(!gate.give_back(first, 2));
+    assert!(!gate.release_memory(first, 2));
     assert_eq!(log_bytes(), grown);
     drop(two);
-    assert!(gate.give_back(first, 2));
+    assert!(gate.release_memory(first, 2));
     assert_eq!(log_bytes(), least);
 }
 
@@ -258,14 +258,14 @@ fn the_past_is_held_while_a_reader_is_admitted() {
             send().unwrap();
         }
         let (file, _slot, bound) = domain.bind(true, HISTORY);
-        let ask = Ask { subscription: file.id(), generation: bound.binding.generation };
-        let (lowest, lowest_seq) = reader_table.starting_point(0, Past::Newest(HISTORY));
+        let ask = RequestId { subscription: file.id(), generation: bound.binding.generation };
+        let (lowest, lowest_seq) = reader_table.starting_point(0, HistoryRequest::Newest(HISTORY));
         assert_eq!(lowest_seq, 10 - HISTORY);
         // What is sent before the writer has seen it is no more of the past that it gets.
         send().unwrap();
         let bells = domain.node.bells().clone();
         let reader = reader_table.enlist("/both", "/t", bound, bells, (ask, lowest)).unwrap();
-        let (start, start_seq) = reader_table.starting_point(lowest, Past::Newest(HISTORY));
+        let (start, start_seq) = reader_table.starting_point(lowest, HistoryRequest::Newest(HISTORY));
         assert_eq!(start_seq, 11 - HISTORY);
         let full = (0..100_000).find_map(|_| send().err());
         assert!(matches!(full, Some(Error::Full { .. })), "{len}: {full:?}");

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use rnet_core::{Error, Meta, Origin};
-use rnet_ring::SHOWN_AT_ONCE;
+use rnet_ring::MAX_COMMIT_RECORDS;
 
 use super::{WriterLoan, Writer};
 use crate::barrier::RATE_WINDOW_MESSAGES;
@@ -99,7 +99,7 @@ impl Writer {
         };
         (uncommitted.last, uncommitted.end, uncommitted.next_seq) = (last, self.log.tail(), next_seq);
         if uncommitted.end - uncommitted.committed_end >= COMMIT_BATCH_LEN_BYTES
-            || self.log.seq() - uncommitted.committed_seq == SHOWN_AT_ONCE
+            || self.log.seq() - uncommitted.committed_seq == MAX_COMMIT_RECORDS
         {
             self.commit_pending();
         }
@@ -166,7 +166,7 @@ impl Writer {
         let flow = &self.map.control().flow;
         // Before: who sees the messages sees that they have come now.
         flow.forwarded_ns.store(uncommitted.now_ns, Ordering::Relaxed);
-        self.log.show(self.map.log(), uncommitted.last);
+        self.log.commit(self.map.log(), uncommitted.last);
         self.checkpoint(uncommitted.next_seq);
         if self.log.seq() / RATE_WINDOW_MESSAGES != uncommitted.committed_seq / RATE_WINDOW_MESSAGES {
             self.update_send_rate();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rnet_core::Error;
-use rnet_ring::admission::{Ask, Grant};
-use rnet_ring::binding::Past;
+use rnet_ring::admission::{RequestId, Grant};
+use rnet_ring::binding::HistoryRequest;
 use rnet_ring::fail_point;
 use rnet_ring::layout::{PAGE_LEN_BYTES, READERS_PER_LOG, ReaderSlot};
 use rnet_ring::{LogReader, Pull};
@@ -49,11 +49,11 @@ impl ReaderTable {
         bound: BoundPage,
         bells: Arc<Bells>,
     ) -> Result<AdmitOutcome, Error> {
-        let ask = Ask { subscription, generation: bound.binding.generation };
+        let ask = RequestId { subscription, generation: bound.binding.generation };
         if self.grants(ask) {
             return Ok(AdmitOutcome::AlreadyAdmitted);
         }
-        let past = Past::from_word(bound.binding.history);
+        let past = HistoryRequest::from_word(bound.binding.history);
         let (lowest, _) = self.starting_point(0, past);
         let reader = self.enlist(node, topic, bound, bells, (ask, lowest))?;
         self.answer(ask, &reader, self.starting_point(lowest, past));
@@ -61,7 +61,7 @@ impl ReaderTable {
     }
 
     /// Whether the reader of this very request is in the list. Only the control thread adds to it.
-    fn grants(&self, ask: Ask) -> bool {
+    fn grants(&self, ask: RequestId) -> bool {
         let granted = |r: &Arc<ReaderRef>| {
             r.subscription == ask.subscription && r.generation == ask.generation && !r.has_left()
         };
@@ -76,7 +76,7 @@ impl ReaderTable {
         topic: &str,
         bound: BoundPage,
         bells: Arc<Bells>,
-        (ask, lowest): (Ask, u64),
+        (ask, lowest): (RequestId, u64),
     ) -> Result<Arc<ReaderRef>, Error> {
         let BoundPage { binding, page } = bound;
         let subscription = ask.subscription;
@@ -84,7 +84,7 @@ impl ReaderTable {
         list.retain(|r| !r.has_left() || r.holds_pins());
         // Those that linger for their pins have no request any more, but not without end.
         let linger = list.len() >= 2 * READERS_PER_LOG;
-        let place = self.requests().place_for(subscription, READERS_PER_LOG).filter(|_| !linger);
+        let place = self.requests().entry_for(subscription, READERS_PER_LOG).filter(|_| !linger);
         let Some(place) = place else {
             self.refuse(subscription);
             let slot: &ReaderSlot = page.get(0);
@@ -130,13 +130,13 @@ impl ReaderTable {
     }
 
     /// The last step: the reader reads from `start` on, which is message `start_seq`, and is told so.
-    pub(crate) fn answer(&self, ask: Ask, reader: &ReaderRef, (start, start_seq): (u64, u64)) {
+    pub(crate) fn answer(&self, ask: RequestId, reader: &ReaderRef, (start, start_seq): (u64, u64)) {
         reader.start.store(start, Ordering::Release);
         // The writer may sleep until the reader needs no more than this.
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
         fail_point!("admit.start");
         // The writer may have let it go meanwhile, or somebody dismissed it.
-        let standing = self.requests().answer(self.admissions(), Grant { ask, start, start_seq });
+        let standing = self.requests().answer(self.admissions(), Grant { request: ask, start, start_seq });
         reader.admitted.store(standing.is_some(), Ordering::Release);
         self.forget_refusal(ask.subscription);
         reader.ring();
@@ -151,7 +151,7 @@ impl ReaderTable {
     /// found after the epoch was raised is exact: a push in flight that has not seen the reader yet
     /// gives up nothing of the newest messages that late joiners get, because no push does. Of older ones it may:
     /// a reader that asked for those finds itself lapped, and begins with the oldest record.
-    pub(crate) fn starting_point(&self, lowest: u64, past: Past) -> (u64, u64) {
+    pub(crate) fn starting_point(&self, lowest: u64, past: HistoryRequest) -> (u64, u64) {
         let log = self.map.log();
         let line = &log.control.tail;
         let mut tries = 0;
@@ -171,16 +171,16 @@ impl ReaderTable {
             std::hint::spin_loop();
         };
         let from_seq = match past {
-            Past::Newest(count) => end_seq.saturating_sub(count),
-            Past::From(seq) => seq,
+            HistoryRequest::Newest(count) => end_seq.saturating_sub(count),
+            HistoryRequest::From(seq) => seq,
         };
         if from_seq >= end_seq {
             return (end, end_seq);
         }
         let _scan = self.scan();
         let mut reader = LogReader::new(lowest.max(log.control.head.head.load(Ordering::Acquire)));
-        if matches!(past, Past::From(_)) {
-            reader.stay();
+        if matches!(past, HistoryRequest::From(_)) {
+            reader.resync_to_oldest();
         }
         let mut buf = vec![0u64; 2048];
         loop {

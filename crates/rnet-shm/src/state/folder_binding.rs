@@ -2,7 +2,7 @@
 //! written to. It stands in the region as a key of our own, which the first to write it decides.
 
 use rnet_core::Error;
-use rnet_ring::state::{self as ring, Content, LeafMeta, Refused};
+use rnet_ring::state::{self as ring, LeafContent, LeafMeta, CommitError};
 
 use super::{PersisterHandle, Record};
 
@@ -35,17 +35,17 @@ impl PersisterHandle {
         let meta =
             LeafMeta { version: 1, written_unix_ns: inner.clock.unix_ns(), ..LeafMeta::default() };
         let writer = inner.own.name().as_str().as_bytes();
-        let content = Content { writer, value: place.as_bytes(), will: None, meta };
+        let content = LeafContent { writer, value: place.as_bytes(), will: None, meta };
         let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(false) };
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
-                Ok(_) | Err(Refused::Conflict { .. }) => {
+                Ok(_) | Err(CommitError::Conflict { .. }) => {
                     return Ok(self.bound_folder()?.unwrap_or_else(|| place.to_owned()));
                 }
-                Err(Refused::Again | Refused::Wait(_)) => std::thread::yield_now(),
-                Err(Refused::Check(error)) => return Err(error),
-                Err(Refused::NoRoom(_)) => return Err(inner.full_error(place.len())),
-                Err(Refused::Stuck) => {
+                Err(CommitError::Retry | CommitError::Wait(_)) => std::thread::yield_now(),
+                Err(CommitError::Check(error)) => return Err(error),
+                Err(CommitError::OutOfMemory(_)) => return Err(inner.full_error(place.len())),
+                Err(CommitError::RetriesExhausted) => {
                     return Err(inner.corrupt("a write does not finish"));
                 }
             }

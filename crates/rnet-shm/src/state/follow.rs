@@ -18,7 +18,7 @@ pub enum NextChange {
     /// Nothing more at the moment.
     Nothing,
     /// Something was missed: take a snapshot, and follow anew from its revision.
-    Behind,
+    Overrun,
 }
 
 /// Follows the changes of the domain.
@@ -71,23 +71,23 @@ impl Follower {
     /// The next change of a key that `prefix` means; see [`Region::snapshot`].
     pub fn next(&mut self, prefix: &str, into: &mut Record) -> NextChange {
         self.set_prefix(prefix);
-        let Ok(ring) = self.inner.checked_ring() else { return NextChange::Behind };
+        let Ok(ring) = self.inner.checked_ring() else { return NextChange::Backlog };
         match ring.next_change(&mut self.at, &self.prefix.1, &mut into.raw) {
             ring::Next::Change => {
                 into.load_meta();
                 NextChange::Change
             }
             ring::Next::Nothing => NextChange::Nothing,
-            ring::Next::Behind => NextChange::Behind,
+            ring::Next::Overrun => NextChange::Backlog,
         }
     }
 
-    /// Goes on with the changes after a revision, as one that was [`NextChange::Behind`] has to.
+    /// Goes on with the changes after a revision, as one that was [`NextChange::Backlog`] has to.
     pub fn resume_after(&mut self, after_revision: u64) {
         self.at = Position { revision: after_revision.wrapping_add(1), within: 0 };
     }
 
-    /// The revision up to which no deletion was missed, also when it is [`NextChange::Behind`].
+    /// The revision up to which no deletion was missed, also when it is [`NextChange::Backlog`].
     pub fn known(&self) -> u64 {
         self.at.revision.saturating_sub(1)
     }

@@ -12,8 +12,8 @@ use rnet_core::Error;
 use rnet_ring::fail_point;
 use rnet_ring::state::layout::{LOADED_AT, PERSISTER_AT};
 use rnet_ring::state::leaf::{DELETED, DURABLE, GUARD, LOADED};
-use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, Word};
-use rnet_ring::state::{self as ring, Content, LeafMeta, Refused};
+use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, BlockRef};
+use rnet_ring::state::{self as ring, LeafContent, LeafMeta, CommitError};
 use rustix::thread::futex;
 
 use super::{Clock, Inner, Record, Region, blocking_hooks};
@@ -85,7 +85,7 @@ pub struct DiskValue<'a> {
 /// A transaction that waits for the persister.
 #[derive(Clone, Debug)]
 pub struct PersistRequest {
-    word: Word,
+    word: BlockRef,
     /// Its changes.
     pub changes: Vec<DurableChange>,
 }
@@ -202,18 +202,18 @@ impl PersisterHandle {
             ..LeafMeta::default()
         };
         let content =
-            Content { writer: value.writer.as_bytes(), value: value.bytes, will: None, meta };
+            LeafContent { writer: value.writer.as_bytes(), value: value.bytes, will: None, meta };
         let write = ring::Write { key: &key, content, expect: Some(0), durable: Some(true) };
         let now = inner.clock.boot_ns();
         loop {
             match inner.attempt_one(&write, now, &mut |_, _| Ok(())) {
                 Ok(_) => return Ok(RestoreOutcome::Done),
-                Err(Refused::Conflict { .. }) => return Ok(RestoreOutcome::Occupied),
-                Err(Refused::Again) => std::thread::yield_now(),
-                Err(Refused::Wait(_)) => return Ok(RestoreOutcome::Pending),
-                Err(Refused::Check(error)) => return Err(error),
-                Err(Refused::NoRoom(_)) => return Err(inner.full_error(value.bytes.len())),
-                Err(Refused::Stuck) => {
+                Err(CommitError::Conflict { .. }) => return Ok(RestoreOutcome::Occupied),
+                Err(CommitError::Retry) => std::thread::yield_now(),
+                Err(CommitError::Wait(_)) => return Ok(RestoreOutcome::Pending),
+                Err(CommitError::Check(error)) => return Err(error),
+                Err(CommitError::OutOfMemory(_)) => return Err(inner.full_error(value.bytes.len())),
+                Err(CommitError::RetriesExhausted) => {
                     return Err(inner.corrupt("a write does not finish"));
                 }
             }
@@ -225,8 +225,8 @@ impl PersisterHandle {
     pub fn take_requests(&self) -> Vec<PersistRequest> {
         let Ok(ring) = self.inner.checked_ring() else { return Vec::new() };
         let mut requests = Vec::new();
-        for place in 0..ring.geometry().asks {
-            let word = Word(ring.ask(place).load(Ordering::SeqCst));
+        for place in 0..ring.geometry().persist_requests {
+            let word = BlockRef(ring.persist_request(place).load(Ordering::SeqCst));
             if word.is_none() {
                 continue;
             }
@@ -240,13 +240,13 @@ impl PersisterHandle {
             } else {
                 // Decided already, by a persister that was killed before it cleared the place.
                 let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
-                let _ = ring.ask(place).compare_exchange(word.0, 0, ok, miss);
+                let _ = ring.persist_request(place).compare_exchange(word.0, 0, ok, miss);
             }
         }
         requests
     }
 
-    fn changes(&self, txn: Word) -> Option<Vec<DurableChange>> {
+    fn changes(&self, txn: BlockRef) -> Option<Vec<DurableChange>> {
         let ring = self.inner.ring();
         let mut changes = Vec::new();
         for (leaf, before) in ring.pairs(txn)? {
@@ -294,7 +294,7 @@ impl PersisterHandle {
         let Some(change) = ask.changes.first() else { return };
         let Ok(key) = self.inner.key(change.record.key()) else { return };
         let now = || self.inner.clock.boot_ns();
-        let mut seen = ring::Record::default();
+        let mut seen = ring::LeafBuffer::default();
         let _ = self.inner.ring().get(self.inner.process_slot, &key, &now, &mut seen);
     }
 
@@ -315,8 +315,8 @@ impl PersisterHandle {
     /// For the persister, behind a commit: waits a moment until as many ask as it has just answered.
     pub fn wait_for_batch(&self, answered: usize) {
         let ring = self.inner.ring();
-        let asks = ring.geometry().asks;
-        let waiting = || (0..asks).filter(|a| ring.ask(*a).load(Ordering::Relaxed) != 0).count();
+        let asks = ring.geometry().persist_requests;
+        let waiting = || (0..asks).filter(|a| ring.persist_request(*a).load(Ordering::Relaxed) != 0).count();
         let already = waiting();
         if answered > 1 || already > 0 {
             spin_until(&|| waiting() >= answered + already, BATCH_DELAY);
@@ -376,11 +376,11 @@ impl Inner {
     }
 
     /// Has the persister write a transaction of ours to disk: its revision once it is there.
-    pub(super) fn persist(&self, txn: Word) -> Result<u64, Error> {
+    pub(super) fn persist(&self, txn: BlockRef) -> Result<u64, Error> {
         blocking_hooks::run_blocking(|| self.persist_now(txn))
     }
 
-    fn persist_now(&self, txn: Word) -> Result<u64, Error> {
+    fn persist_now(&self, txn: BlockRef) -> Result<u64, Error> {
         let ring = self.ring();
         self.finish_abandoned();
         fail_point!("state.asking");
@@ -401,7 +401,7 @@ impl Inner {
         }
     }
 
-    fn abandoned(&self) -> MutexGuard<'_, Vec<Word>> {
+    fn abandoned(&self) -> MutexGuard<'_, Vec<BlockRef>> {
         self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -435,13 +435,13 @@ impl Inner {
         )
     }
 
-    fn ask(&self, txn: Word) -> Result<(), Error> {
+    fn ask(&self, txn: BlockRef) -> Result<(), Error> {
         let ring = self.ring();
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         let begun = Instant::now();
         while begun.elapsed() < WAIT_LIMIT {
-            let placed = (0..ring.geometry().asks)
-                .any(|ask| ring.ask(ask).compare_exchange(0, txn.0, ok, miss).is_ok());
+            let placed = (0..ring.geometry().persist_requests)
+                .any(|ask| ring.persist_request(ask).compare_exchange(0, txn.0, ok, miss).is_ok());
             if placed {
                 fail_point!("state.asked");
                 self.ring_bell(PERSISTER_BELL);
@@ -458,16 +458,16 @@ impl Inner {
         Err(timeout_error())
     }
 
-    fn withdraw_request(&self, txn: Word) {
+    fn withdraw_request(&self, txn: BlockRef) {
         let ring = self.ring();
-        for ask in 0..ring.geometry().asks {
+        for ask in 0..ring.geometry().persist_requests {
             let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
-            let _ = ring.ask(ask).compare_exchange(txn.0, 0, ok, miss);
+            let _ = ring.persist_request(ask).compare_exchange(txn.0, 0, ok, miss);
         }
     }
 
     /// Waits until a transaction, of anybody, is decided.
-    fn wait_until_decided(&self, txn: Word) -> Result<(), Error> {
+    fn wait_until_decided(&self, txn: BlockRef) -> Result<(), Error> {
         let ring = self.ring();
         let bell = self.file.futex(DECIDED_BELL);
         let begun = Instant::now();
@@ -512,13 +512,13 @@ impl Inner {
     /// several wait, who would be in the persister's way.
     fn spin_limit(&self) -> Duration {
         let ring = self.ring();
-        let asks = ring.geometry().asks;
-        let waiting = (0..asks).filter(|a| ring.ask(*a).load(Ordering::Relaxed) != 0).take(2);
+        let asks = ring.geometry().persist_requests;
+        let waiting = (0..asks).filter(|a| ring.persist_request(*a).load(Ordering::Relaxed) != 0).take(2);
         if waiting.count() < 2 { SPIN_LIMIT } else { Duration::ZERO }
     }
 
     /// Waits for a transaction in the way of a write.
-    pub(super) fn wait_for(&self, txn: Word) -> Result<(), Error> {
+    pub(super) fn wait_for(&self, txn: BlockRef) -> Result<(), Error> {
         blocking_hooks::run_blocking(|| {
             self.request_for_writer(txn);
             self.wait_until_decided(txn)
@@ -527,9 +527,9 @@ impl Inner {
 
     /// Asks for a transaction whose writer has not: he may have been stopped right before. That he, or
     /// others, ask as well does no harm.
-    fn request_for_writer(&self, txn: Word) {
+    fn request_for_writer(&self, txn: BlockRef) {
         let ring = self.ring();
-        let asks = || (0..ring.geometry().asks).map(|ask| ring.ask(ask));
+        let asks = || (0..ring.geometry().persist_requests).map(|ask| ring.persist_request(ask));
         let waits = ring.status(txn).is_some_and(|status| status.state() == PERSISTING);
         if !waits || asks().any(|ask| ask.load(Ordering::SeqCst) == txn.0) {
             return;

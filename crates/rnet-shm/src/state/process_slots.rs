@@ -14,7 +14,7 @@ use rnet_ring::state::layout::{
     PROCESS_BUSY, PROCESS_CLAIMS, PROCESS_NEW, PROCESS_OWNER, PROCESS_SLAB, PROCESS_SWEEPER,
     PROCESS_WILLS,
 };
-use rnet_ring::state::{self as ring, Swept};
+use rnet_ring::state::{self as ring, SweepOutcome};
 
 use super::file::StateFile;
 use super::{Inner, Region, StoredValue, Will, Write};
@@ -79,7 +79,7 @@ fn take_clean(
         file.unlock_process_slot(process_slot);
         return false;
     }
-    ring.free_places(process_slot as u16);
+    ring.free_leases_and_followers(process_slot as u16);
     true
 }
 
@@ -142,7 +142,7 @@ impl Region {
         fail_point!("state.sweeper");
         // SYNC-SWEEP: asked again; it may have been swept, or taken by another, since.
         let mut clean = ring.process_slot(at, PROCESS_OWNER).load(Ordering::SeqCst) != owner;
-        if !clean && ring.sweep(&mut inner.local(), inner, process_slot) == Ok(Swept::Clean) {
+        if !clean && ring.sweep(&mut inner.local(), inner, process_slot) == Ok(SweepOutcome::Complete) {
             // A transaction of the dead that was being written to disk may hold only now.
             clean = self.execute_wills(process_slot, owner).is_ok();
             if clean {
@@ -160,7 +160,7 @@ impl Region {
         let inner = &*self.inner;
         let ring = inner.checked_ring()?;
         let mut due = Vec::new();
-        let walked = ring.wills(inner.process_slot, process_slot, &mut |record| {
+        let walked = ring.due_wills(inner.process_slot, process_slot, &mut |record| {
             due.push((
                 String::from_utf8_lossy(record.key()).into_owned(),
                 record.will().unwrap_or_default().to_vec(),

@@ -24,7 +24,7 @@ impl Region {
     /// # Errors
     /// `BadName`.
     pub fn path(&self, key: &str) -> Result<KeyPath, Error> {
-        Ok(KeyPath { trail: self.inner.key(key)?.trail(), key: key.into() })
+        Ok(KeyPath { trie_path: self.inner.key(key)?.trie_path(), key: key.into() })
     }
 
     /// As [`Region::get`].
@@ -33,7 +33,7 @@ impl Region {
     /// `Corrupt`.
     #[inline]
     pub fn get_at(&self, path: &KeyPath, into: &mut Record) -> Result<bool, Error> {
-        self.read(&Key::with(path.key.as_bytes(), path.trail), into)
+        self.read(&Key::with(path.key.as_bytes(), path.trie_path), into)
     }
 
     /// As [`Region::get`], and what is over as well, as long as nobody has deleted it.
@@ -115,7 +115,7 @@ impl Region {
 #[derive(Clone, Debug)]
 pub struct KeyPath {
     key: Box<str>,
-    trail: ring::key::Trail,
+    trie_path: ring::key::TriePath,
 }
 
 impl KeyPath {

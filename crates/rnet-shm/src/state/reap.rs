@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::PoisonError;
 
 use rnet_core::Error;
-use rnet_ring::state::{self as ring, LeafMeta, Refused};
+use rnet_ring::state::{self as ring, LeafMeta, CommitError};
 
 use super::{Inner, MAX_ATTEMPTS, Region, Write, back_off, content};
 
@@ -93,8 +93,8 @@ impl Region {
         };
         for attempt in 0..MAX_ATTEMPTS {
             match inner.attempt_one(&write, inner.clock.boot_ns(), &mut over) {
-                Ok(_) | Err(Refused::Conflict { .. }) => return true,
-                Err(Refused::Again) => back_off(attempt),
+                Ok(_) | Err(CommitError::Conflict { .. }) => return true,
+                Err(CommitError::Retry) => back_off(attempt),
                 Err(_) => return false,
             }
         }

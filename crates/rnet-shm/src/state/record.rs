@@ -24,7 +24,7 @@ pub struct Record {
     pub written_unix_ns: u64,
     /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
     pub expires_boot_ns: u64,
-    pub(super) raw: ring::Record,
+    pub(super) raw: ring::LeafBuffer,
 }
 
 impl Record {

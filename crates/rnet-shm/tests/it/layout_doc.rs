@@ -109,7 +109,7 @@ fn structs_are_as_drawn() {
             detached,
             pool_bytes,
             pool_chunks,
-            wanted,
+            wake_position,
             log_bytes,
             used_admissions,
             asserted_ns,
@@ -188,7 +188,7 @@ fn constants_are_as_written() {
         ("REFUSED_FULL", rnet_shm::reader_table::REFUSED_FULL),
         ("SLOT_FREE", layout::SLOT_FREE),
         ("SLOT_BOUND", layout::SLOT_BOUND),
-        ("SLOT_PAST", layout::SLOT_PAST),
+        ("SLOT_TOTALS", layout::SLOT_TOTALS),
         ("HEADER_LEN_BYTES", record::HEADER_LEN_BYTES),
         ("CHUNK_REF_LEN_BYTES", record::CHUNK_REF_LEN_BYTES as u64),
         ("MAX_RECORD_LEN_BYTES", record::MAX_RECORD_LEN_BYTES as u64),
@@ -430,7 +430,7 @@ fn subscription_file_is_as_drawn() {
     assert_eq!([drawn.word("id"), drawn.word("slots_at"), drawn.word("slots")], [id, 8192, 1]);
     assert_eq!(drawn.json()["topic"], "/t");
     let state = 8192 + offset_of!(ReaderSlot, bind) + offset_of!(BindLine, state);
-    assert_eq!(drawn.word_at(state as u64), rnet_ring::layout::SLOT_PAST);
+    assert_eq!(drawn.word_at(state as u64), rnet_ring::layout::SLOT_TOTALS);
 }
 
 #[test]
@@ -456,7 +456,7 @@ fn observer_file_is_as_drawn() {
     assert_eq!(drawn.file.metadata().unwrap().len(), pages + 2 * 4096);
     let words = [0, 8, 128, 32 * 128].map(|at| drawn.word_at(pages + at));
     assert_eq!(words, [70, 0, 71, 102]);
-    let most = rnet_core::limits::MAX_FOLLOWED_PER_OBSERVER / 32;
+    let most = rnet_core::limits::MAX_PUBLISHERS_PER_OBSERVER / 32;
     assert!(page.contains(&format!("{most} pages at most; the length")));
 }
 

@@ -1,6 +1,6 @@
 //! How a node says what a parameter is, and which value it then has.
 
-use rnet_core::{Error, MAX_TRIES, Result};
+use rnet_core::{Error, MAX_UPDATE_TRIES, Result};
 use rnet_shm::node::OwnNode;
 use rnet_shm::state::{Guard, Record, Region, Write};
 
@@ -27,7 +27,7 @@ pub(crate) fn declare(
     wanted.check_itself().map_err(bad)?;
     let (mut value, mut about) = (Record::default(), Record::default());
     let mut conflict = None;
-    for _ in 0..MAX_TRIES {
+    for _ in 0..MAX_UPDATE_TRIES {
         let value = region.get(&place.key, &mut value)?.then_some(&value);
         let about = region.get(&place.about, &mut about)?.then_some(&about);
         let plan = plan(own, wanted, value, about).map_err(bad)?;
@@ -224,7 +224,7 @@ pub(crate) fn reset(region: &Region, own: &OwnNode, place: &Place) -> Result<()>
     let bad = |why: &str| Error::bad_value(place.words(), why);
     let (mut value, mut about) = (Record::default(), Record::default());
     let mut conflict = None;
-    for _ in 0..MAX_TRIES {
+    for _ in 0..MAX_UPDATE_TRIES {
         let value = region.get(&place.key, &mut value)?.then_some(&value);
         if !region.get(&place.about, &mut about)? {
             return Err(bad("no node has declared it: start its node first"));

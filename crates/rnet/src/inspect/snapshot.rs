@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rnet_core::Behind;
+use rnet_core::Backlog;
 use rnet_node::remote_nodes::NODES_TOPIC;
 use rnet_shm::publisher::PeerPublisher;
 
@@ -92,7 +92,7 @@ impl Snapshot {
         for subscription in self.subscriptions.iter_mut().chain(&mut self.forwarders) {
             for channel in &mut subscription.channels {
                 let from = self.publishers.iter().find(|p| p.id == channel.publisher);
-                channel.behind = from.map_or_else(Behind::default, |p| {
+                channel.behind = from.map_or_else(Backlog::default, |p| {
                     behind_of(p, subscription.id, channel.cursor, channel.next_seq)
                 });
             }
@@ -112,14 +112,14 @@ impl Snapshot {
 
 /// How far a subscription is behind a publisher: one that has not looked yet gets what was sent since
 /// it was admitted.
-fn behind_of(p: &PublisherInfo, subscription: u64, cursor: u64, next_seq: u64) -> Behind {
+fn behind_of(p: &PublisherInfo, subscription: u64, cursor: u64, next_seq: u64) -> Backlog {
     let start = p.admitted.iter().find(|a| a.subscription == subscription).map(|a| a.start_seq);
     let Some(next) = start.max((next_seq > 0).then_some(next_seq)) else {
-        return Behind::default();
+        return Backlog::default();
     };
     let messages = p.sent.saturating_sub(next);
     let age_ns = if messages == 0 { 0 } else { age_of(p, cursor, next).unwrap_or(0) };
-    Behind { messages, age_ns }
+    Backlog { messages, age_ns }
 }
 
 /// How long ago the first message was sent that is still in the log, of those numbered `next` or

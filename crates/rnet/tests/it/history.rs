@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use common::{LONG, Net};
 use rnet::limits::DEFAULT_KEEP_LAST;
-use rnet::{Behind, SubscriberOptions};
+use rnet::{Backlog, SubscriberOptions};
 use rnet_shm::publisher::CONTROL_AT;
-use rnet_shm::ring::SHOWN_AT_ONCE;
+use rnet_shm::ring::MAX_COMMIT_RECORDS;
 use rnet_shm::ring::layout::{LogControl, TailLine};
 
 /// The topic of the issue: 1 kHz, read at 10 Hz with default options.
@@ -45,7 +45,7 @@ fn a_slow_default_subscriber_has_the_newest_in_hand() {
     });
     while subscriber.try_recv().unwrap().is_some() {}
     let stats = subscriber.stats().remove(0);
-    assert_eq!((stats.lost.total(), stats.behind), (0, Behind::default()));
+    assert_eq!((stats.lost.total(), stats.behind), (0, Backlog::default()));
     assert_eq!(stats.received + stats.skipped, sent.into_inner());
     assert!(stats.skipped >= (ROUNDS - 1) * (PER_ROUND - u64::from(DEFAULT_KEEP_LAST)) / 2);
 }
@@ -57,7 +57,7 @@ fn a_commit_that_was_never_finished_costs_no_message() {
     let net = Net::new("unfinished");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    for (keep, ahead) in [(1, 1), (3, 1), (1, SHOWN_AT_ONCE), (3, SHOWN_AT_ONCE)] {
+    for (keep, ahead) in [(1, 1), (3, 1), (1, MAX_COMMIT_RECORDS), (3, MAX_COMMIT_RECORDS)] {
         let options = SubscriberOptions::new().keep_last(keep);
         let mut subscriber = b.subscriber_with::<[u8]>("/t", options).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();

@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// Processes of the full domain, this one included.
 const PROCESSES: usize = 4;
 /// Nodes that are not tools.
-const MOST: usize = limits::MAX_NODES_PER_DOMAIN - limits::NODES_KEPT_FOR_TOOLS;
+const MOST: usize = limits::MAX_NODES_PER_DOMAIN - limits::RESERVED_TOOL_NODES;
 const EACH: usize = MOST / PROCESSES;
 /// Nodes of the process that comes and is killed, where descriptors are counted.
 const OTHERS: usize = 20;
@@ -156,7 +156,7 @@ fn a_full_domain() {
     }
     is_limit(&net.builder("one_more").open().unwrap_err(), MOST);
     let tools: Vec<Node> =
-        (1..limits::NODES_KEPT_FOR_TOOLS).map(|i| tool(i).unwrap()).chain([first]).collect();
+        (1..limits::RESERVED_TOOL_NODES).map(|i| tool(i).unwrap()).chain([first]).collect();
     // The 1,025th.
     is_limit(&tool(99).unwrap_err(), limits::MAX_NODES_PER_DOMAIN);
 

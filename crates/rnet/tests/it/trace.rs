@@ -17,7 +17,7 @@ fn tracer(node: &Node, topic: &str) -> Subscriber<[u8]> {
 
 fn next(tracer: &mut Subscriber<[u8]>) -> TraceRecord {
     let record = TraceRecord::from_bytes(&tracer.recv(LONG).unwrap()).unwrap();
-    assert!(record.is_sound(), "{record:?}");
+    assert!(record.is_consistent(), "{record:?}");
     record
 }
 

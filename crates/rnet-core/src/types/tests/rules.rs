@@ -258,7 +258,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-fn told(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<String> {
+fn changes_between(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<String> {
     let notes = compare(publisher, subscriber);
     let breaking = notes.iter().find(|note| note.breaking);
     match (compatible(publisher, subscriber), breaking) {
@@ -281,11 +281,11 @@ fn each_rule_applies_where_the_table_says() {
     let mut seen = Vec::new();
     for case in CASES {
         let (p, s) = (TypeDesc::from(ty(case.publisher)), TypeDesc::from(ty(case.subscriber)));
-        assert_eq!(told(&p, &s), case.forward, "{}, forward", case.what);
-        assert_eq!(told(&s, &p), case.backward, "{}, backward", case.what);
-        assert_eq!(told(&p, &p), [""; 0], "{}, with itself", case.what);
-        assert_eq!(told(&p, &TypeDesc::Raw), [""; 0], "{}, raw", case.what);
-        assert_eq!(told(&TypeDesc::Raw, &p), ["kind "], "{}, from raw", case.what);
+        assert_eq!(changes_between(&p, &s), case.forward, "{}, forward", case.what);
+        assert_eq!(changes_between(&s, &p), case.backward, "{}, backward", case.what);
+        assert_eq!(changes_between(&p, &p), [""; 0], "{}, with itself", case.what);
+        assert_eq!(changes_between(&p, &TypeDesc::Raw), [""; 0], "{}, raw", case.what);
+        assert_eq!(changes_between(&TypeDesc::Raw, &p), ["kind "], "{}, from raw", case.what);
         seen.extend(case.forward.iter().chain(case.backward).map(|t| t.split(' ').next().unwrap()));
     }
     seen.push("kind");
@@ -309,7 +309,7 @@ fn each_rule_is_in_the_document_with_its_verdict() {
 }
 
 /// Refused though the bytes could be read; the document says why for each.
-const ON_PURPOSE: &[Rule] =
+const ACCEPTED_DISAGREEMENTS: &[Rule] =
     &[Rule::TypeName, Rule::Tail, Rule::ArrayLen, Rule::StructName, Rule::StructSize];
 
 /// A struct in a message: where it starts, how deep it is, and its type.
@@ -505,7 +505,7 @@ fn agree(writer: &PlainType, reader: &PlainType) -> std::result::Result<(), Test
     let as_a_whole = [Rule::PaddingFilled, Rule::Overlap, Rule::FieldType];
     let is_one_of = |rules: &[Rule], note: &TypeChange| rules.iter().any(|r| r.id() == note.rule);
     let on_purpose = |note: &TypeChange| {
-        is_one_of(ON_PURPOSE, note)
+        is_one_of(ACCEPTED_DISAGREEMENTS, note)
             || (is_one_of(&as_a_whole, note)
                 && [&note.publisher, &note.subscriber].iter().any(|text| text.contains("struct ")))
     };

@@ -5,7 +5,7 @@
 //! process slot's operation stands between any two steps of the first. What both are told and what is there
 //! afterwards must be what comes out when one follows the other. And nothing may be left of the dead.
 
-mod world;
+mod harness;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,10 +13,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use rnet_ring::failpoint;
 use rnet_ring::state::layout::Geometry;
-use rnet_ring::state::{Local, Region};
+use rnet_ring::state::{LocalBlocks, Region};
 
-use world::{Act, OTHER, Picture, SWEEPER, Told, VICTIM, Words};
-use world::{fill_and_empty, nothing_is_left_over, perform, picture, sweep};
+use harness::{Operation, OTHER, StateView, SWEEPER, Outcome, VICTIM, Words};
+use harness::{fill_and_empty, nothing_is_left_over, perform, picture, sweep};
 
 /// Passes of one fail point in one operation that are tried.
 const PASSES: usize = 12;
@@ -86,8 +86,8 @@ fn set(key: &'static str, byte: u8) -> (&'static str, Option<(u8, usize)>) {
 
 /// Operations of a victim; their values begin at `byte`. The keys /a/1, /a/2, /b are there, at the
 /// revisions 141, 142, 143.
-fn acts(byte: u8) -> Vec<Act> {
-    let all = |writes: &[(&'static str, Option<(u8, usize)>)]| Act::Commit(writes.to_vec(), vec![]);
+fn acts(byte: u8) -> Vec<Operation> {
+    let all = |writes: &[(&'static str, Option<(u8, usize)>)]| Operation::Commit(writes.to_vec(), vec![]);
     vec![
         all(&[set("/a/1", byte)]),
         all(&[set("/a/new", byte)]),
@@ -96,58 +96,58 @@ fn acts(byte: u8) -> Vec<Act> {
         all(&[set("/none", byte)]),
         all(&[("/a/2", Some((byte, 700)))]),
         all(&[("/large", Some((byte, 100_000)))]),
-        Act::If("/a/1", Some((byte, 40)), 141),
-        Act::If("/a/1", None, 141),
-        Act::If("/a/new", Some((byte, 40)), 0),
+        Operation::If("/a/1", Some((byte, 40)), 141),
+        Operation::If("/a/1", None, 141),
+        Operation::If("/a/new", Some((byte, 40)), 0),
         all(&[set("/a/1", byte), set("/a/2", byte), set("/b", byte)]),
         all(&[set("/b", byte), ("/a/1", None), set("/a/new", byte)]),
         all(&[("/a/1", None), ("/a/2", None)]),
         // So many that some of them meet in a slot.
         all(&["/a/k0", "/a/k1", "/a/k2", "/a/k3", "/a/k4", "/a/k5", "/a/k6", "/a/k7"]
             .map(|key| set(key, byte))),
-        Act::Commit(vec![set("/b", byte)], vec![("/a/1", 141)]),
-        Act::Commit(vec![set("/a/1", byte), set("/b", byte)], vec![("/none", 0)]),
-        Act::Commit(vec![set("/a/1", byte)], vec![("/b", 7)]),
-        Act::Commit(vec![], vec![("/a/1", 141), ("/b", 143)]),
-        Act::Get("/a/1"),
-        Act::Snapshot,
-        Act::Burst("/a/2", 3),
+        Operation::Commit(vec![set("/b", byte)], vec![("/a/1", 141)]),
+        Operation::Commit(vec![set("/a/1", byte), set("/b", byte)], vec![("/none", 0)]),
+        Operation::Commit(vec![set("/a/1", byte)], vec![("/b", 7)]),
+        Operation::Commit(vec![], vec![("/a/1", 141), ("/b", 143)]),
+        Operation::Get("/a/1"),
+        Operation::Snapshot,
+        Operation::Burst("/a/2", 3),
     ]
 }
 
 /// What both were told, and what is there afterwards.
-type Outcome = (Told, Told, Picture);
+type OutcomePair = (Outcome, Outcome, StateView);
 
 /// One after the other.
-fn in_order(first: &Act, second: &Act) -> (Told, Told, Picture) {
+fn in_order(first: &Operation, second: &Operation) -> (Outcome, Outcome, StateView) {
     let words = Words::new();
     let (region, mut victim) = words.begin();
-    let mut other = Local::new(OTHER);
+    let mut other = LocalBlocks::new(OTHER);
     let told = (perform(&region, &mut victim, first), perform(&region, &mut other, second));
     (told.0, told.1, picture(&region, SWEEPER).1)
 }
 
 /// The other way round: who is first is the other.
-fn in_reverse(first: &Act, second: &Act) -> Outcome {
+fn in_reverse(first: &Operation, second: &Operation) -> OutcomePair {
     let words = Words::new();
     let (region, mut victim) = words.begin();
-    let mut other = Local::new(OTHER);
+    let mut other = LocalBlocks::new(OTHER);
     let second = perform(&region, &mut other, second);
     let first = perform(&region, &mut victim, first);
     (first, second, picture(&region, SWEEPER).1)
 }
 
 /// `first`, and in the middle of it, at a fail point, all of `second`.
-fn in_between(first: &Act, second: &Act, point: &'static str, at: usize) -> Outcome {
+fn in_between(first: &Operation, second: &Operation, point: &'static str, at: usize) -> OutcomePair {
     let words = std::rc::Rc::new(Words::new());
     let (region, mut victim) = words.begin();
     let shared = words.clone();
-    let told: std::rc::Rc<RefCell<Option<(Told, Local)>>> = Default::default();
+    let told: std::rc::Rc<RefCell<Option<(Outcome, LocalBlocks)>>> = Default::default();
     let (tell, then, mut passed) = (told.clone(), second.clone(), 0);
     let hook: Hook = Box::new(move |name| {
         passed += usize::from(name == point);
         if name == point && passed == at {
-            let mut other = Local::new(OTHER);
+            let mut other = LocalBlocks::new(OTHER);
             let done = perform(&shared.region(), &mut other, &then);
             *tell.borrow_mut() = Some((done, other));
         }
@@ -194,7 +194,7 @@ fn another_operation_between_any_two_steps_of_one() {
 /// loaded, neither spoils what stands there by then nor changes the order.
 #[test]
 fn several_laps_of_the_journal_between_any_two_steps_of_one() {
-    let laps = Act::Burst("/b", 5 << Geometry::SMALL.journal_bits);
+    let laps = Operation::Burst("/b", 5 << Geometry::SMALL.journal_bits);
     let mut count = 0;
     for first in acts(10) {
         let words = Words::new();
@@ -211,7 +211,7 @@ fn several_laps_of_the_journal_between_any_two_steps_of_one() {
 }
 
 /// What may be there after a death in the middle of an act: what was before it, or what comes after it.
-fn either(act: &Act) -> [Picture; 2] {
+fn either(act: &Operation) -> [StateView; 2] {
     let words = Words::new();
     let (region, mut victim) = words.begin();
     let (_, before) = picture(&region, SWEEPER);
@@ -220,19 +220,19 @@ fn either(act: &Act) -> [Picture; 2] {
 }
 
 /// A burst shows each of its values.
-fn is_burst(act: &Act) -> bool {
-    matches!(act, Act::Burst(..))
+fn is_burst(act: &Operation) -> bool {
+    matches!(act, Operation::Burst(..))
 }
 
 /// What was there stays, or what the dead had begun has come after it, once.
-fn same_or_later(first: &Picture, second: &Picture, may: &[Picture; 2], what: &str) {
+fn same_or_later(first: &StateView, second: &StateView, may: &[StateView; 2], what: &str) {
     let [before, after] = may;
     let later = first == before && second == after;
     let burst = second.get("/a/2").is_some_and(|seen| seen.2 == 200);
     assert!(first == second || later || burst, "{what}: {first:?}, and then {second:?}");
 }
 
-fn die(region: &Region<'_>, victim: &mut Local, act: &Act, point: &'static str, at: usize) {
+fn die(region: &Region<'_>, victim: &mut LocalBlocks, act: &Operation, point: &'static str, at: usize) {
     let done = hooked(kill_at(point, at), || perform(region, victim, act));
     assert!(done.is_none(), "{point}@{at} was not passed");
 }
@@ -254,11 +254,11 @@ fn a_death_at_any_step_leaves_the_old_or_the_new_and_nothing_else() {
             die(&region, &mut victim, &act, point, at);
             let (_, first) = picture(&region, OTHER);
             assert!(may.contains(&first) || is_burst(&act), "{what}: {first:?}");
-            let mut sweeper = Local::new(SWEEPER);
+            let mut sweeper = LocalBlocks::new(SWEEPER);
             sweep(&region, &mut sweeper, VICTIM);
             same_or_later(&first, &picture(&region, OTHER).1, &may, &what);
             // The keys can be written, by others, as if nothing had been.
-            let mut other = Local::new(OTHER);
+            let mut other = LocalBlocks::new(OTHER);
             for next in acts(20) {
                 perform(&region, &mut other, &next);
             }
@@ -289,19 +289,19 @@ fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
             };
             let (words, first) = dead();
             let region = words.region();
-            let mut sweeper = Local::new(SWEEPER);
+            let mut sweeper = LocalBlocks::new(SWEEPER);
             let steps = passes(|| sweep(&region, &mut sweeper, VICTIM));
             for (step, nth) in steps.into_iter().filter(|(_, nth)| *nth <= 3) {
                 count += 1;
                 let what = format!("{act:?} killed at {point}@{at}, its sweep at {step}@{nth}");
                 let (words, _) = dead();
                 let region = words.region();
-                let mut sweeper = Local::new(SWEEPER);
+                let mut sweeper = LocalBlocks::new(SWEEPER);
                 let done = hooked(kill_at(step, nth), || sweep(&region, &mut sweeper, VICTIM));
                 assert!(done.is_none(), "{what}: not passed");
                 let (_, second) = picture(&region, OTHER);
                 same_or_later(&first, &second, &may, &what);
-                let mut other = Local::new(OTHER);
+                let mut other = LocalBlocks::new(OTHER);
                 sweep(&region, &mut other, SWEEPER);
                 sweep(&region, &mut other, VICTIM);
                 same_or_later(&second, &picture(&region, OTHER).1, &may, &what);
@@ -315,7 +315,7 @@ fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
 
 #[test]
 fn a_death_while_a_full_region_makes_room_leaves_nothing_over() {
-    let act = Act::Commit(vec![("/other", Some((10, 300)))], vec![]);
+    let act = Operation::Commit(vec![("/other", Some((10, 300)))], vec![]);
     let full = || {
         let words = Words::new();
         let (region, mut first) = words.begin();
@@ -323,19 +323,19 @@ fn a_death_while_a_full_region_makes_room_leaves_nothing_over() {
         words
     };
     let words = full();
-    let points = passes(|| drop(perform(&words.region(), &mut Local::new(VICTIM), &act)));
+    let points = passes(|| drop(perform(&words.region(), &mut LocalBlocks::new(VICTIM), &act)));
     let empties = points.iter().any(|(point, _)| *point == "state.emptying");
     assert!(empties, "no slab had to be emptied: {points:?}");
     for (point, at) in points {
         let words = full();
         let region = words.region();
-        let mut victim = Local::new(VICTIM);
+        let mut victim = LocalBlocks::new(VICTIM);
         die(&region, &mut victim, &act, point, at);
-        let (mut sweeper, mut other) = (Local::new(SWEEPER), Local::new(OTHER));
+        let (mut sweeper, mut other) = (LocalBlocks::new(SWEEPER), LocalBlocks::new(OTHER));
         sweep(&region, &mut sweeper, VICTIM);
-        let large = Act::Commit(vec![("/large", Some((10, 100_000)))], vec![]);
-        assert!(matches!(perform(&region, &mut other, &large), Told::At(1..)), "{point}@{at}");
-        assert!(matches!(perform(&region, &mut other, &act), Told::At(1..)), "{point}@{at}");
+        let large = Operation::Commit(vec![("/large", Some((10, 100_000)))], vec![]);
+        assert!(matches!(perform(&region, &mut other, &large), Outcome::At(1..)), "{point}@{at}");
+        assert!(matches!(perform(&region, &mut other, &act), Outcome::At(1..)), "{point}@{at}");
         nothing_is_left_over(&region, &mut [other, sweeper], point);
     }
 }

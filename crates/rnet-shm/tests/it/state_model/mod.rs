@@ -101,5 +101,5 @@ fn nothing_is_left(domain: &TestDomain) {
     let usage = domain.region("/last").usage();
     println!("{usage:?}");
     assert_eq!((usage.leaves, usage.transactions), (0, 0), "{usage:?}");
-    assert!(usage.kept <= KEPT, "{usage:?}");
+    assert!(usage.cached <= KEPT, "{usage:?}");
 }

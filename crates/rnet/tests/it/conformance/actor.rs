@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rnet::{
-    Behind, Error, LossCounts, MatchEvent, Meta, Node, OwnedSample, Publisher, PublisherOptions,
+    Backlog, Error, LossCounts, MatchEvent, Meta, Node, OwnedSample, Publisher, PublisherOptions,
     PublisherQos, Result, SampleStream, Subscriber, SubscriberOptions, SubscriberQos, Subscription,
 };
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub enum Step {
         form: Form,
         count: usize,
     },
-    Behind,
+    Backlog,
     /// Turns the subscriber into a callback or a stream, which is watched.
     Become {
         form: Form,
@@ -117,12 +117,12 @@ pub enum Outcome {
         got: Vec<Got>,
         skipped: u64,
         lost: LossCounts,
-        behind: Behind,
+        behind: Backlog,
     },
     /// As the subscriber says itself, and as tools see it a moment later.
-    Behind {
-        own: Behind,
-        seen: Behind,
+    Backlog {
+        own: Backlog,
+        seen: Backlog,
     },
     Digests(Vec<u64>),
     /// In words.
@@ -219,7 +219,7 @@ impl Actor {
             Step::Tally { accounted, pause_us } => self.tally(accounted, pause_us),
             Step::Events { at_least } => self.wait_for_events(at_least),
             Step::ReceiveBy { form, count } => self.receive_by(form, count),
-            Step::Behind => self.behind(),
+            Step::Backlog => self.behind(),
             other => outcome(self.simple(other)),
         }
     }
@@ -391,7 +391,7 @@ impl Actor {
         let node = self.node.as_ref().expect("the node is open");
         let subscriber = self.subscriber.take().expect("a subscriber was opened");
         let Received { samples, stats } = forms::receive(node, subscriber, form, count);
-        let (mut lost, mut behind) = (LossCounts::default(), Behind::default());
+        let (mut lost, mut behind) = (LossCounts::default(), Backlog::default());
         stats.iter().for_each(|s| {
             lost.add(&s.lost);
             behind.add(&s.behind);
@@ -405,10 +405,10 @@ impl Actor {
         let of_stats: u64 = self.subscriber().stats().iter().map(|s| s.behind.messages).sum();
         assert_eq!(own.messages, of_stats);
         let topic = self.subscriber().topic().to_owned();
-        let mut seen = Behind::default();
+        let mut seen = Backlog::default();
         let ours = self.net.inspect().subscriptions.into_iter().filter(|s| s.topic == topic);
         ours.flat_map(|s| s.channels).for_each(|c| seen.add(&c.behind));
-        Outcome::Behind { own, seen }
+        Outcome::Backlog { own, seen }
     }
 
     fn watch(&mut self) {

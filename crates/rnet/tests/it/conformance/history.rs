@@ -1,7 +1,7 @@
 //! Which unread messages a subscriber still wants, in every form of receiving.
 
 use rnet::limits::DEFAULT_KEEP_LAST;
-use rnet::{Behind, History, OnFull, PublisherQos, SubscriberQos};
+use rnet::{Backlog, History, OnFull, PublisherQos, SubscriberQos};
 
 use super::actor::{Form, Outcome, Step};
 use super::delivery::{asks_reliable, is_message, keeps_all, reliable};
@@ -51,7 +51,7 @@ fn keeps_the_last(net: &mut impl Transport, offer: PublisherQos, ask: Subscriber
         let passed_over = UNREAD + 5 - 1 - count;
         assert_eq!(
             (skipped, lost.total(), behind),
-            (passed_over, 0, Behind::default()),
+            (passed_over, 0, Backlog::default()),
             "{form:?}"
         );
     }
@@ -144,8 +144,8 @@ pub fn a_subscriber_knows_how_far_it_is_behind(net: &mut impl Transport) {
         writer.publish(&topic, PublisherQos::default());
         reader.subscribe(&topic, SubscriberQos::default());
         writer.wait_for_subscribers(1);
-        let behind = |reader: &mut Handle| match reader.act(Step::Behind) {
-            Outcome::Behind { own, seen } => {
+        let behind = |reader: &mut Handle| match reader.act(Step::Backlog) {
+            Outcome::Backlog { own, seen } => {
                 assert_eq!(own.messages, seen.messages, "as seen by the tools");
                 assert_eq!(own.age_ns > 0, own.messages > 0);
                 assert_eq!(seen.age_ns > 0, seen.messages > 0);
@@ -155,7 +155,7 @@ pub fn a_subscriber_knows_how_far_it_is_behind(net: &mut impl Transport) {
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(behind(&mut reader), Behind::default());
+        assert_eq!(behind(&mut reader), Backlog::default());
         writer.send(TAG, 0, 4, len);
         net.settle();
         let first = behind(&mut reader);
@@ -170,6 +170,6 @@ pub fn a_subscriber_knows_how_far_it_is_behind(net: &mut impl Transport) {
         is_message(&reader.receive(1)[0], TAG, 14, len);
         assert_eq!(behind(&mut reader).messages, 9);
         is_message(&reader.got(Step::Latest { timeout_ms: 0 })[0], TAG, 23, len);
-        assert_eq!(behind(&mut reader), Behind::default());
+        assert_eq!(behind(&mut reader), Backlog::default());
     }
 }

@@ -8,29 +8,29 @@ use crate::error::{Error, Result};
 use crate::name::{NodeName, TopicName};
 
 /// Names that are those of robot-net on every node: no rule touches them.
-const FIXED: [&str; 2] = ["/log", "/clock"];
+const FIXED_TOPICS: [&str; 2] = ["/log", "/clock"];
 /// Names below it are those of robot-net itself.
-const RESERVED: &str = "/_rnet/";
+const RESERVED_PREFIX: &str = "/_rnet/";
 /// What a rule for the name of a node begins with.
-const OF_NODE: &str = "node:";
+const NODE_RULE_PREFIX: &str = "node:";
 /// What a rule ends with, on both sides, that moves all names below another.
-const BELOW: &str = "/**";
+const SUBTREE_SUFFIX: &str = "/**";
 /// In a rule for nodes: any.
-const ANY: &str = "*";
+const WILDCARD: &str = "*";
 /// Rules of one node. They are looked through when something is opened.
 const MAX_RULES: usize = 1024;
 
 /// Whether a topic is one of robot-net itself: of calls, commands, the link. Tools show these on request only.
 pub fn is_internal(topic: &str) -> bool {
-    topic.starts_with(RESERVED)
+    topic.starts_with(RESERVED_PREFIX)
 }
 
 /// The namespace and the rules of a node.
 ///
 /// ```
-/// use rnet_core::Naming;
-/// let rules = Naming::rules_of("/scan=/left/scan, node:lidar=eye")?;
-/// let naming = Naming::new(Some("/left"), &rules)?;
+/// use rnet_core::NameResolver;
+/// let rules = NameResolver::parse_rules("/scan=/left/scan, node:lidar=eye")?;
+/// let naming = NameResolver::new(Some("/left"), &rules)?;
 /// let node = naming.node("lidar")?;
 /// assert_eq!(node.as_str(), "/left/eye");
 /// assert_eq!(naming.topic(&node, "/scan")?.as_str(), "/left/scan");
@@ -39,19 +39,19 @@ pub fn is_internal(topic: &str) -> bool {
 /// # Ok::<(), rnet_core::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Naming {
+pub struct NameResolver {
     /// With its leading `/`; empty for none.
     namespace: String,
-    of_nodes: Vec<(String, String)>,
-    of_topics: Vec<(String, String)>,
+    node_rules: Vec<(String, String)>,
+    topic_rules: Vec<(String, String)>,
 }
 
-impl Naming {
-    /// Rules are pairs of an old and a new name, as returned by [`Naming::rules_of`]. The first matching rule applies.
+impl NameResolver {
+    /// Rules are pairs of an old and a new name, as returned by [`NameResolver::parse_rules`]. The first matching rule applies.
     ///
     /// # Errors
     /// `BadValue` for an invalid namespace or rule.
-    pub fn new(namespace: Option<&str>, rules: &[(String, String)]) -> Result<Naming> {
+    pub fn new(namespace: Option<&str>, rules: &[(String, String)]) -> Result<NameResolver> {
         let namespace = match namespace {
             // As ROS 2 writes that there is none.
             None | Some("" | "/") => String::new(),
@@ -63,13 +63,13 @@ impl Naming {
                 }
             },
         };
-        let mut naming = Naming { namespace, ..Naming::default() };
+        let mut naming = NameResolver { namespace, ..NameResolver::default() };
         if rules.len() > MAX_RULES {
             let why = format!("{} rules exceed the limit of {MAX_RULES}", rules.len());
             return Err(Error::BadValue { what: "remap".to_owned(), why });
         }
         for (from, to) in rules {
-            naming.add(from, to).map_err(|why| Error::BadValue {
+            naming.add_rule(from, to).map_err(|why| Error::BadValue {
                 what: "remap".to_owned(),
                 why: format!("the rule {:?}: {why}", format!("{from}={to}")),
             })?;
@@ -81,7 +81,7 @@ impl Naming {
     ///
     /// # Errors
     /// `BadValue` for a part that is not a rule.
-    pub fn rules_of(text: &str) -> Result<Vec<(String, String)>> {
+    pub fn parse_rules(text: &str) -> Result<Vec<(String, String)>> {
         let parts = text.split(',').map(str::trim).enumerate().filter(|(_, part)| !part.is_empty());
         let rule = |(at, part): (usize, &str)| match part.split_once('=') {
             Some((from, to)) => Ok((from.trim().to_owned(), to.trim().to_owned())),
@@ -96,26 +96,26 @@ impl Naming {
         parts.map(rule).collect()
     }
 
-    fn add(&mut self, from: &str, to: &str) -> std::result::Result<(), String> {
+    fn add_rule(&mut self, from: &str, to: &str) -> std::result::Result<(), String> {
         let why = |error: Error| match error {
             Error::BadName { name, why, .. } => format!("invalid name {name:?}: {why}"),
             other => other.to_string(),
         };
-        if let Some(node) = from.strip_prefix(OF_NODE) {
+        if let Some(node) = from.strip_prefix(NODE_RULE_PREFIX) {
             let from = match node {
-                ANY => ANY.to_owned(),
+                WILDCARD => WILDCARD.to_owned(),
                 node => self.absolute::<NodeName>(None, node).map_err(why)?.into(),
             };
-            let to = to.strip_prefix(OF_NODE).unwrap_or(to);
+            let to = to.strip_prefix(NODE_RULE_PREFIX).unwrap_or(to);
             let to = self.absolute::<NodeName>(None, to).map_err(why)?;
-            self.of_nodes.push((from, to.into()));
+            self.node_rules.push((from, to.into()));
             return Ok(());
         }
-        let sides = (from.strip_suffix(BELOW), to.strip_suffix(BELOW));
+        let sides = (from.strip_suffix(SUBTREE_SUFFIX), to.strip_suffix(SUBTREE_SUFFIX));
         let [from_name, to_name] = match sides {
             (Some(from), Some(to)) => [from, to],
             (None, None) => [from, to],
-            _ => return Err(format!("{BELOW} must be at the end of both names or of neither")),
+            _ => return Err(format!("{SUBTREE_SUFFIX} must be at the end of both names or of neither")),
         };
         // All names there are: `/**=/left/**`.
         let is_root = |side: Option<&str>| side == Some("");
@@ -126,11 +126,11 @@ impl Naming {
             } else if let Some(rest) = name.strip_prefix("~/") {
                 TopicName::new(rest).map_err(why)?;
             }
-            if format!("{name}/").starts_with(RESERVED) || FIXED.contains(&name) {
+            if format!("{name}/").starts_with(RESERVED_PREFIX) || FIXED_TOPICS.contains(&name) {
                 return Err(format!("{name} is a name of robot-net itself and cannot be remapped"));
             }
         }
-        self.of_topics.push((from.to_owned(), to.to_owned()));
+        self.topic_rules.push((from.to_owned(), to.to_owned()));
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl Naming {
     /// `BadName`.
     pub fn node(&self, name: &str) -> Result<NodeName> {
         let node: NodeName = self.absolute(None, name)?;
-        let rule = self.of_nodes.iter().find(|(from, _)| from == ANY || from == node.as_str());
+        let rule = self.node_rules.iter().find(|(from, _)| from == WILDCARD || from == node.as_str());
         rule.map_or(Ok(node), |(_, to)| NodeName::new(to))
     }
 
@@ -150,14 +150,14 @@ impl Naming {
     /// `BadName`.
     pub fn topic(&self, node: &NodeName, name: &str) -> Result<TopicName> {
         let topic: TopicName = self.absolute(Some(node), name)?;
-        if self.of_topics.is_empty()
+        if self.topic_rules.is_empty()
             || is_internal(topic.as_str())
-            || FIXED.contains(&topic.as_str())
+            || FIXED_TOPICS.contains(&topic.as_str())
         {
             return Ok(topic);
         }
-        for (from, to) in &self.of_topics {
-            let Some((from, to)) = from.strip_suffix(BELOW).zip(to.strip_suffix(BELOW)) else {
+        for (from, to) in &self.topic_rules {
+            let Some((from, to)) = from.strip_suffix(SUBTREE_SUFFIX).zip(to.strip_suffix(SUBTREE_SUFFIX)) else {
                 if self.absolute::<TopicName>(Some(node), from)? == topic {
                     return self.absolute(Some(node), to);
                 }
@@ -203,17 +203,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn naming(namespace: &str, rules: &str) -> Naming {
-        Naming::new(Some(namespace), &Naming::rules_of(rules).unwrap()).unwrap()
+    fn naming(namespace: &str, rules: &str) -> NameResolver {
+        NameResolver::new(Some(namespace), &NameResolver::parse_rules(rules).unwrap()).unwrap()
     }
 
-    fn topic(naming: &Naming, name: &str) -> String {
+    fn topic(naming: &NameResolver, name: &str) -> String {
         naming.topic(&NodeName::new("/arm").unwrap(), name).unwrap().into()
     }
 
     #[test]
     fn without_a_namespace_and_rules_names_are_as_before() {
-        let plain = Naming::default();
+        let plain = NameResolver::default();
         assert_eq!(plain.node("lidar").unwrap().as_str(), "/lidar");
         for (given, kept) in [("scan", "/scan"), ("/a/b", "/a/b"), ("~/dirty", "/arm/dirty")] {
             assert_eq!(topic(&plain, given), kept);
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn what_is_no_rule_is_named_with_the_reason() {
         let why = |rules: &str| {
-            let made = Naming::rules_of(rules).and_then(|rules| Naming::new(None, &rules));
+            let made = NameResolver::parse_rules(rules).and_then(|rules| NameResolver::new(None, &rules));
             made.unwrap_err().to_string()
         };
         assert!(why("/a=/b,/c").contains("rule 2 is \"/c\""), "{}", why("/a=/b,/c"));
@@ -285,13 +285,13 @@ mod tests {
         assert!(why("~/=/b").contains("empty"), "{}", why("~/=/b"));
         assert!(why("node:~/a=/b").contains("'~'"), "{}", why("node:~/a=/b"));
         for name in ["/clock", "/log", "/_rnet/call/a", "/_rnet/**"] {
-            let to = if name.ends_with(BELOW) { "/b/**" } else { "/b" };
+            let to = if name.ends_with(SUBTREE_SUFFIX) { "/b/**" } else { "/b" };
             assert!(why(&format!("{name}={to}")).contains("of robot-net itself"), "{name}");
             assert!(why(&format!("{to}={name}")).contains("of robot-net itself"), "{name}");
         }
         let many = "/a=/b,".repeat(MAX_RULES + 1);
         assert!(why(&many).contains("1025 rules"), "{}", why(&many));
-        assert!(Naming::new(Some("/a b"), &[]).unwrap_err().to_string().contains("character 3"));
+        assert!(NameResolver::new(Some("/a b"), &[]).unwrap_err().to_string().contains("character 3"));
         let long = naming(&"n".repeat(200), "");
         assert!(long.topic(&NodeName::new("a").unwrap(), &"x".repeat(80)).is_err());
     }
@@ -299,7 +299,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_gives_rules_or_an_error(text in "\\PC{0,30}|[a/~*=,:node]{0,24}", name in "[a/~]{0,6}") {
-            if let Ok(naming) = Naming::rules_of(&text).and_then(|rules| Naming::new(Some("/ns"), &rules)) {
+            if let Ok(naming) = NameResolver::parse_rules(&text).and_then(|rules| NameResolver::new(Some("/ns"), &rules)) {
                 let node = NodeName::new("/arm").unwrap();
                 // Whatever comes out is a name.
                 if let Ok(topic) = naming.topic(&node, &name) {

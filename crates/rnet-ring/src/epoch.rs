@@ -23,21 +23,21 @@ impl Epoch {
     /// date.
     #[inline]
     pub fn changed(&self, seen: &mut u64) -> bool {
-        // SYNC-JOIN: pairs with `raise`; the light barrier of the push before stands between
+        // SYNC-JOIN: pairs with `advance`; the light barrier of the push before stands between
         // that push's tail and this load.
         let now = self.0.load(Ordering::Acquire);
         core::mem::replace(seen, now) != now
     }
 
     /// Says that the readers have changed; call after the list is changed.
-    pub fn raise(&self) {
+    pub fn advance(&self) {
         self.0.fetch_add(1, Ordering::Release);
     }
 
     /// The admitting side: after the reader is in the list, returns the byte position from which
     /// the writer keeps everything for it.
     pub fn admit(&self, log: Log<'_>, barrier: &impl Barrier) -> u64 {
-        self.raise();
+        self.advance();
         // SYNC-JOIN: see `changed`.
         barrier.heavy();
         log.control.tail.tail.load(Ordering::Acquire)

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::layout::LogControl;
-use rnet_ring::{Kind, Log, LogReader, LogWriter, Pull, Unbounded};
+use rnet_ring::{RecordKind, Log, LogReader, LogWriter, Pull, NoReliableReaders};
 
 /// The newest message is the newest that was committed, though the writer had already named the next.
 #[test]
@@ -16,7 +16,7 @@ fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
         let mut reader = LogReader::new(writer.tail());
         for time in 0..3 {
             let pushed =
-                writer.push(log, Kind::Inline, round * 3 + time, &[7; 12], 12, &mut Unbounded);
+                writer.push(log, RecordKind::Inline, round * 3 + time, &[7; 12], 12, &mut NoReliableReaders);
             pushed.expect("nobody holds it back");
         }
         // What a push stores first, and then no more.
@@ -38,7 +38,7 @@ fn a_tail_without_end_is_not_walked_to() {
     let log = Log::new(&control, &words).expect("a power of two");
     let mut writer = LogWriter::new(log);
     for _ in 0..16 {
-        let pushed = writer.push(log, Kind::Inline, 0, &[7; 16], 16, &mut Unbounded);
+        let pushed = writer.push(log, RecordKind::Inline, 0, &[7; 16], 16, &mut NoReliableReaders);
         pushed.expect("nobody holds it back");
     }
     for tail in [u64::MAX, !7, writer.tail() + 4] {
@@ -59,7 +59,7 @@ fn a_reader_that_stays_misses_no_more_than_what_is_gone() {
     let log = Log::new(&control, &words).expect("a power of two");
     let mut writer = LogWriter::new(log);
     for time in 0..100 {
-        let pushed = writer.push(log, Kind::Inline, time, &[7; 16], 16, &mut Unbounded);
+        let pushed = writer.push(log, RecordKind::Inline, time, &[7; 16], 16, &mut NoReliableReaders);
         pushed.expect("nobody holds it back");
     }
     let first = |mut reader: LogReader| {
@@ -69,7 +69,7 @@ fn a_reader_that_stays_misses_no_more_than_what_is_gone() {
         reader.next(&buf).expect("sound").expect("there is one").seq
     };
     let mut stays = LogReader::new(0);
-    stays.stay();
+    stays.resync_to_oldest();
     // Records of 32 bytes.
     assert_eq!(first(stays), writer.head() / 32);
     assert!(first(LogReader::new(0)) > writer.head() / 32);

@@ -11,21 +11,21 @@ use crate::wake;
 
 /// The writer's side, before it sleeps: readers from `wanted` on are to wake it. What announces
 /// its sleep after this passes a full fence.
-pub fn want(flow: &FlowLine, wanted: u64) {
+pub fn set_wake_position(flow: &FlowLine, wanted: u64) {
     // SYNC-ROOM: before the ticket, whose release store shows it too.
-    flow.wanted.store(wanted, Ordering::Relaxed);
-    fail_point!("room.wanted");
+    flow.wake_position.store(wanted, Ordering::Relaxed);
+    fail_point!("backpressure.position");
 }
 
 /// The reader's side: shows that everything below `position` is done with. Returns whether to ring
 /// the writer.
 #[inline]
-pub fn show(cursor: &AtomicU64, position: u64, flow: &FlowLine, rung: &mut u64) -> bool {
+pub fn publish_cursor(cursor: &AtomicU64, position: u64, flow: &FlowLine, rung: &mut u64) -> bool {
     // SYNC-CURSOR: release, because our copies out of the log are over; pairs with
     // `ReaderRef::needed`.
     cursor.store(position, Ordering::Release);
     fail_point!("take.cursor");
     // SYNC-ROOM: pairs with the barrier of `wake::announce`.
     FullFences.light();
-    position >= flow.wanted.load(Ordering::Relaxed) && wake::must_ring(&flow.asleep, rung)
+    position >= flow.wake_position.load(Ordering::Relaxed) && wake::must_ring(&flow.asleep, rung)
 }

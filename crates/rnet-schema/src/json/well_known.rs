@@ -3,17 +3,17 @@
 //! A value without such a form has none here either: a time out of range, a NaN in a `Value`, an `Any` of a type that is
 //! not known.
 
-use super::{Any, JsonOptions, is_well_known, object, value_within};
+use super::{AnyDepth, JsonOptions, is_well_known, object, value_within};
 use crate::limits::MAX_DECODE_DEPTH;
 use prost_reflect::{DynamicMessage, ReflectMessage, SerializeOptions};
 use serde_json::value::Serializer;
 use serde_json::{Map, Value as Json};
 
 /// The form of a message of a well-known type; `None` if its value has none.
-pub(super) fn form(message: &DynamicMessage, options: &JsonOptions, any: Any) -> Option<Json> {
+pub(super) fn well_known_json(message: &DynamicMessage, options: &JsonOptions, any: AnyDepth) -> Option<Json> {
     let descriptor = message.descriptor();
     match descriptor.name() {
-        "Any" => any_form(message, options, any),
+        "Any" => any_json(message, options, any),
         // prost-reflect would make another time of it.
         "Timestamp" | "Duration" if !is_normal(message) => None,
         "FieldMask" => field_mask(message).map(Json::String),
@@ -58,12 +58,12 @@ fn camel_case(path: &str) -> Option<String> {
     Some(out)
 }
 
-fn any_form(message: &DynamicMessage, options: &JsonOptions, any: Any) -> Option<Json> {
+fn any_json(message: &DynamicMessage, options: &JsonOptions, any: AnyDepth) -> Option<Json> {
     if message.fields().next().is_none() {
         return Some(Json::Object(Map::new()));
     }
     // Its bytes are not walked by the decoder, so what is packed in what is packed is counted here.
-    let inside = Any(any.0 + 1);
+    let inside = AnyDepth(any.0 + 1);
     if inside.0 > MAX_DECODE_DEPTH {
         return None;
     }
@@ -76,7 +76,7 @@ fn any_form(message: &DynamicMessage, options: &JsonOptions, any: Any) -> Option
     let mut fields = Map::from_iter([("@type".to_owned(), Json::from(url))]);
     // Empty has the form of any message without fields.
     if is_well_known(name) && name != "google.protobuf.Empty" {
-        fields.insert("value".to_owned(), form(&inner, options, inside)?);
+        fields.insert("value".to_owned(), well_known_json(&inner, options, inside)?);
     } else {
         fields.append(&mut object(&inner, options, inside));
     }

@@ -1,7 +1,7 @@
 //! Circles of imports: files of a crate that need each other to be understood.
 //!
-//! A circle is a strongly connected component of the graph of a crate's files. Two files that name
-//! each other are common (a type and its parts), three happen; from four on, the circle is a module
+//! A cycle is a strongly connected component of the graph of a crate's files. Two files that name
+//! each other are common (a type and its parts), three happen; from four on, the cycle is a module
 //! that nobody has drawn. What counts as an import is in `imports.rs`.
 
 mod imports;
@@ -10,7 +10,7 @@ mod modules;
 use crate::{Finding, SourceFile};
 use imports::Edge;
 
-/// A circle of more files than this is a finding.
+/// A cycle of more files than this is a finding.
 const MAX_FILES: usize = 3;
 
 /// Checks the sources of all crates; the text says what was looked at.
@@ -21,17 +21,17 @@ pub fn check(files: &[SourceFile]) -> Result<(String, Vec<Finding>), String> {
     let mut crates = roots.clone();
     crates.dedup();
     for name in &crates {
-        let mut circles = Vec::new();
+        let mut cycles = Vec::new();
         for root in files.iter().filter(|f| is_root(&f.path) == Some(*name)) {
             let tree = modules::Tree::read(&root.path, files)?;
             let edges = imports::edges(&tree);
             (sources, edge_count) = (sources + tree.files.len(), edge_count + edges.len());
-            circles.extend(
-                circles_of(tree.files.len(), &edges).iter().map(|c| describe(&tree, c, &edges)),
+            cycles.extend(
+                cycles_of(tree.files.len(), &edges).iter().map(|c| describe(&tree, c, &edges)),
             );
         }
-        circles.sort_by_key(|circle: &(usize, String)| std::cmp::Reverse(circle.0));
-        findings.extend(circles.into_iter().map(|(_, text)| Finding::new(*name, text)));
+        cycles.sort_by_key(|cycle: &(usize, String)| std::cmp::Reverse(cycle.0));
+        findings.extend(cycles.into_iter().map(|(_, text)| Finding::new(*name, text)));
     }
     if edge_count == 0 {
         return Err("found no import between files, so nothing was checked".into());
@@ -49,13 +49,13 @@ fn is_root(path: &str) -> Option<&str> {
 }
 
 /// The strongly connected components of more than [`MAX_FILES`] files.
-fn circles_of(files: usize, edges: &[Edge]) -> Vec<Vec<usize>> {
+fn cycles_of(files: usize, edges: &[Edge]) -> Vec<Vec<usize>> {
     let reached: Vec<Vec<bool>> = (0..files).map(|from| reachable(from, files, edges)).collect();
     let circle_of = |file: usize| {
         let both = |other: &usize| reached[file][*other] && reached[*other][file];
         (0..files).filter(both).collect::<Vec<usize>>()
     };
-    // Once for each circle: by its first file.
+    // Once for each cycle: by its first file.
     let large = |file| Some(circle_of(file)).filter(|c| c.len() > MAX_FILES && c[0] == file);
     (0..files).filter_map(large).collect()
 }
@@ -74,16 +74,16 @@ fn reachable(from: usize, files: usize, edges: &[Edge]) -> Vec<bool> {
     reached
 }
 
-/// The size of a circle, and its files with one import for each edge.
-fn describe(tree: &modules::Tree, circle: &[usize], edges: &[Edge]) -> (usize, String) {
+/// The size of a cycle, and its files with one import for each edge.
+fn describe(tree: &modules::Tree, cycle: &[usize], edges: &[Edge]) -> (usize, String) {
     let mut text =
-        format!("a circle of {} files, more than {MAX_FILES}; its imports:", circle.len());
-    let inside = |edge: &&Edge| circle.contains(&edge.from) && circle.contains(&edge.to);
+        format!("a cycle of {} files, more than {MAX_FILES}; its imports:", cycle.len());
+    let inside = |edge: &&Edge| cycle.contains(&edge.from) && cycle.contains(&edge.to);
     for edge in edges.iter().filter(inside) {
         let (from, to) = (&tree.files[edge.from].path, &tree.files[edge.to].path);
         text += &format!("\n  {from}:{} -> {to}: {}", edge.line, edge.import);
     }
-    (circle.len(), text)
+    (cycle.len(), text)
 }
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn four_files_are_a_finding_with_an_import_for_each_edge() {
-        let text = "crates/a: a circle of 4 files, more than 3; its imports:\
+        let text = "crates/a: a cycle of 4 files, more than 3; its imports:\
             \n  crates/a/src/a.rs:1 -> crates/a/src/b.rs: crate::b::B\
             \n  crates/a/src/b.rs:1 -> crates/a/src/c.rs: crate::c::C\
             \n  crates/a/src/c.rs:1 -> crates/a/src/d.rs: crate::d::D\

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, PROCESS_OWNER, TAIL_AT};
 use rnet_ring::state::{
-    Content, Done, Guard, Host, Key, LeafMeta, Local, Prefix, Prepared, Record, Refused, Region,
-    Swept, Write, journal, leaf,
+    LeafContent, CommitOutcome, Guard, Environment, Key, LeafMeta, LocalBlocks, Prefix, Prepared, LeafBuffer, CommitError, Region,
+    SweepOutcome, Write, journal, leaf,
 };
 
 /// Process slot of whoever dies or stands still.
@@ -21,9 +21,9 @@ pub const SWEEPER: u16 = 3;
 const TRIES: usize = 100;
 const SEED: u64 = 42;
 
-struct Heap;
-impl Host for Heap {
-    fn back(&self, _: usize, _: usize) -> bool {
+struct AlwaysBacked;
+impl Environment for AlwaysBacked {
+    fn back_with_memory(&self, _: usize, _: usize) -> bool {
         true
     }
     fn wake(&self, _: usize) {}
@@ -31,7 +31,7 @@ impl Host for Heap {
 
 /// What a process slot does.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Act {
+pub enum Operation {
     /// Sets (key, first byte and length of the value) and deletes (`None`), all or nothing.
     Commit(Vec<(&'static str, Option<(u8, usize)>)>, Vec<(&'static str, u64)>),
     /// Sets or deletes a key that is at this revision.
@@ -45,21 +45,21 @@ pub enum Act {
 }
 
 /// Revision, version, first byte and length of a value.
-pub type Seen = (u64, u64, u8, usize);
+pub type ValueView = (u64, u64, u8, usize);
 /// All keys.
-pub type Picture = BTreeMap<String, Seen>;
+pub type StateView = BTreeMap<String, ValueView>;
 
 /// What came of an act.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum Outcome {
     /// Its revision; 0 if there was nothing to change.
     At(u64),
     /// What was expected, and what was found.
     Conflict(u64, u64),
     /// What a read found.
-    Got(Option<Seen>),
+    Got(Option<ValueView>),
     /// What a snapshot found.
-    Picture(u64, Picture),
+    StateView(u64, StateView),
 }
 
 /// The words of a region.
@@ -82,19 +82,19 @@ impl Words {
     }
 
     /// The region, and what the victim knows of its blocks after a life in which it has set some keys.
-    pub fn begin(&self) -> (Region<'_>, Local) {
+    pub fn begin(&self) -> (Region<'_>, LocalBlocks) {
         let region = self.region();
-        let mut victim = Local::new(VICTIM);
+        let mut victim = LocalBlocks::new(VICTIM);
         for process_slot in [VICTIM, OTHER, SWEEPER] {
             region
                 .process_slot(usize::from(process_slot), PROCESS_OWNER)
                 .store(u64::from(process_slot), Ordering::Relaxed);
         }
-        let first = Act::Commit(vec![("/a/1", Some((1, 40)))], vec![]);
-        let second = Act::Commit(vec![("/a/2", Some((2, 40)))], vec![]);
-        let third = Act::Commit(vec![("/b", Some((3, 40)))], vec![]);
+        let first = Operation::Commit(vec![("/a/1", Some((1, 40)))], vec![]);
+        let second = Operation::Commit(vec![("/a/2", Some((2, 40)))], vec![]);
+        let third = Operation::Commit(vec![("/b", Some((3, 40)))], vec![]);
         // More than what is kept for late readers, so that blocks are used again.
-        for act in [&Act::Burst("/a/1", 140), &first, &second, &third] {
+        for act in [&Operation::Burst("/a/1", 140), &first, &second, &third] {
             perform(&region, &mut victim, act);
         }
         (region, victim)
@@ -105,13 +105,13 @@ fn key<'k>(region: &Region<'_>, text: &'k str) -> Key<'k> {
     Key::new(text.as_bytes(), region.seed(), region.geometry()).expect("a short key")
 }
 
-fn content(value: &Option<Vec<u8>>) -> Content<'_> {
+fn content(value: &Option<Vec<u8>>) -> LeafContent<'_> {
     let flags = if value.is_none() { leaf::DELETED } else { 0 };
     let meta = LeafMeta { kind: 7, flags, ..LeafMeta::default() };
-    Content { writer: b"/w", value: value.as_deref().unwrap_or_default(), will: None, meta }
+    LeafContent { writer: b"/w", value: value.as_deref().unwrap_or_default(), will: None, meta }
 }
 
-fn seen(record: &Record) -> Seen {
+fn seen(record: &LeafBuffer) -> ValueView {
     let value = record.value();
     let first = value.first().copied().unwrap_or_default();
     assert!(value.iter().all(|byte| *byte == first), "a value of several writes");
@@ -119,9 +119,9 @@ fn seen(record: &Record) -> Seen {
 }
 
 /// All keys as of one revision.
-pub fn picture(region: &Region<'_>, process_slot: u16) -> (u64, Picture) {
+pub fn picture(region: &Region<'_>, process_slot: u16) -> (u64, StateView) {
     let prefix = Prefix::new(b"/", region.seed(), region.geometry());
-    let mut found = Picture::new();
+    let mut found = StateView::new();
     let revision = region
         .snapshot(process_slot, &prefix, 0, &mut |record| {
             let key = String::from_utf8(record.key().to_vec()).expect("a key of ours");
@@ -132,34 +132,34 @@ pub fn picture(region: &Region<'_>, process_slot: u16) -> (u64, Picture) {
 }
 
 /// Does an act, again if another was in the way.
-pub fn perform(region: &Region<'_>, local: &mut Local, act: &Act) -> Told {
+pub fn perform(region: &Region<'_>, local: &mut LocalBlocks, act: &Operation) -> Outcome {
     match act {
-        Act::Get(at) => {
-            let mut record = Record::default();
+        Operation::Get(at) => {
+            let mut record = LeafBuffer::default();
             let found = region.get(local.process_slot, &key(region, at), &|| 0, &mut record);
-            Told::Got(found.expect("a read comes to an end").then(|| seen(&record)))
+            Outcome::Got(found.expect("a read comes to an end").then(|| seen(&record)))
         }
-        Act::Snapshot => {
+        Operation::Snapshot => {
             let (revision, found) = picture(region, local.process_slot);
-            Told::Picture(revision, found)
+            Outcome::StateView(revision, found)
         }
-        Act::Burst(at, count) => {
-            let set = Act::Commit(vec![(*at, Some((200, 40)))], vec![]);
-            let all: Vec<Told> = (0..*count).map(|_| perform(region, local, &set)).collect();
+        Operation::Burst(at, count) => {
+            let set = Operation::Commit(vec![(*at, Some((200, 40)))], vec![]);
+            let all: Vec<Outcome> = (0..*count).map(|_| perform(region, local, &set)).collect();
             all.into_iter().next_back().expect("at least one")
         }
-        Act::If(at, value, expect) => commit(region, local, &[(*at, *value)], &[], Some(*expect)),
-        Act::Commit(writes, guards) => commit(region, local, writes, guards, None),
+        Operation::If(at, value, expect) => commit(region, local, &[(*at, *value)], &[], Some(*expect)),
+        Operation::Commit(writes, guards) => commit(region, local, writes, guards, None),
     }
 }
 
 fn commit(
     region: &Region<'_>,
-    local: &mut Local,
+    local: &mut LocalBlocks,
     writes: &[(&'static str, Option<(u8, usize)>)],
     guards: &[(&'static str, u64)],
     expect: Option<u64>,
-) -> Told {
+) -> Outcome {
     let keys: Vec<Key<'_>> = writes.iter().map(|(at, _)| key(region, at)).collect();
     let values: Vec<Option<Vec<u8>>> =
         writes.iter().map(|(_, value)| value.map(|(byte, len)| vec![byte; len])).collect();
@@ -177,22 +177,22 @@ fn commit(
         let orders: Vec<(Write<'_>, ())> = keys.iter().zip(&values).map(prepare).collect();
         let mut prepared: Vec<(Write<'_>, Prepared)> = Vec::new();
         for (write, ()) in orders {
-            let own = region.prepare(local, &Heap, &write).expect("there is room");
+            let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
             region.fill(&own, &write);
             prepared.push((write, own));
         }
         let done = if let ([(write, own)], true) = (prepared.as_slice(), guards.is_empty()) {
             one(region, local, write, *own)
         } else {
-            region.commit_all::<Infallible>(local, &Heap, &prepared, &guards, 0, &mut |_, _| Ok(()))
+            region.commit_all::<Infallible>(local, &AlwaysBacked, &prepared, &guards, 0, &mut |_, _| Ok(()))
         };
         match done {
-            Ok(Done::At(revision)) => return Told::At(revision),
-            Ok(Done::Nothing) => return Told::At(0),
-            Err(Refused::Conflict { expected, found, .. }) => {
-                return Told::Conflict(expected, found);
+            Ok(CommitOutcome::Committed(revision)) => return Outcome::At(revision),
+            Ok(CommitOutcome::Unchanged) => return Outcome::At(0),
+            Err(CommitError::Conflict { expected, found, .. }) => {
+                return Outcome::Conflict(expected, found);
             }
-            Err(Refused::Again) => {}
+            Err(CommitError::Retry) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -201,12 +201,12 @@ fn commit(
 
 fn one(
     region: &Region<'_>,
-    local: &mut Local,
+    local: &mut LocalBlocks,
     write: &Write<'_>,
     own: Prepared,
-) -> Result<Done, Refused<Infallible>> {
-    let done = region.commit_one(local, &Heap, write, &own, 0, &mut |_, _| Ok(()));
-    if !matches!(done, Ok(Some(Done::At(_)))) {
+) -> Result<CommitOutcome, CommitError<Infallible>> {
+    let done = region.commit_one(local, &AlwaysBacked, write, &own, 0, &mut |_, _| Ok(()));
+    if !matches!(done, Ok(Some(CommitOutcome::Committed(_)))) {
         region.discard(local, own);
     }
     done.map(|done| done.expect("nothing here goes to disk"))
@@ -214,13 +214,13 @@ fn one(
 
 /// Fills the region with values of one size until there is no room left, and deletes them: what is free
 /// then is of that size.
-pub fn fill_and_empty(region: &Region<'_>, local: &mut Local) {
+pub fn fill_and_empty(region: &Region<'_>, local: &mut LocalBlocks) {
     let mut made = 0;
     loop {
         let (at, value) = (format!("/full/{made}"), Some(vec![9; 6000]));
         let key = key(region, &at);
         let write = Write { key: &key, content: content(&value), expect: None, durable: None };
-        let Ok(own) = region.prepare(local, &Heap, &write) else { break };
+        let Ok(own) = region.prepare(local, &AlwaysBacked, &write) else { break };
         region.fill(&own, &write);
         one(region, local, &write, own).expect("nobody else is there");
         made += 1;
@@ -230,7 +230,7 @@ pub fn fill_and_empty(region: &Region<'_>, local: &mut Local) {
         let at = format!("/full/{number}");
         let key = key(region, &at);
         let write = Write { key: &key, content: content(&None), expect: None, durable: None };
-        let own = region.prepare(local, &Heap, &write).expect("there is always room for this");
+        let own = region.prepare(local, &AlwaysBacked, &write).expect("there is always room for this");
         region.fill(&own, &write);
         one(region, local, &write, own).expect("nobody else is there");
     }
@@ -238,18 +238,18 @@ pub fn fill_and_empty(region: &Region<'_>, local: &mut Local) {
 }
 
 /// Cleans up after a dead process slot.
-pub fn sweep(region: &Region<'_>, local: &mut Local, dead: u16) {
-    assert_eq!(region.sweep(local, &Heap, dead), Ok(Swept::Clean));
+pub fn sweep(region: &Region<'_>, local: &mut LocalBlocks, dead: u16) {
+    assert_eq!(region.sweep(local, &AlwaysBacked, dead), Ok(SweepOutcome::Complete));
     region.process_slot(usize::from(dead), PROCESS_OWNER).store(0, Ordering::Relaxed);
 }
 
 /// Once all process slots have left, there is nothing but the keys.
-pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [Local], what: &str) {
+pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [LocalBlocks], what: &str) {
     for local in locals.iter_mut() {
         assert!(region.leave(local), "{what}: process_slot {} cannot leave", local.process_slot);
     }
     let (_, keys) = picture(region, SWEEPER);
     let usage = region.usage();
-    let counts = (usage.leaves, usage.kept, usage.transactions);
+    let counts = (usage.leaves, usage.cached, usage.transactions);
     assert_eq!(counts, (keys.len() as u64, 0, 0), "{what}: {usage:?}");
 }

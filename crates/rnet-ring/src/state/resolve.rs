@@ -1,15 +1,15 @@
 //! What a leaf in a slot means: that its change holds, or that what was before it still does.
 
-use super::blocks::Local;
+use super::blocks::LocalBlocks;
 use super::key::Key;
 use super::layout::MAX_TXN_WRITES;
-use super::leaf::{self, DELETED, LeafMeta, PREV, REVISION, Record, TXN_WORD};
+use super::leaf::{self, DELETED, LeafMeta, PREV, REVISION, LeafBuffer, TXN_WORD};
 use super::region::{Block, Region};
 use super::word::{
-    ABORTED, COMMITTED, Head, IS_LEAF, LEAF, PERSISTING, Status, TXN, UNDECIDED, WRITING, Word,
+    ABORTED, COMMITTED, BlockHeader, IS_LEAF, LEAF, PERSISTING, TxnStatus, TXN, UNDECIDED, WRITING, BlockRef,
     is_pending, pending,
 };
-use super::{MAX_TRIES, Stuck};
+use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
 
@@ -24,56 +24,56 @@ pub(crate) const PAIRS: usize = 5;
 
 /// What a leaf's word means now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum ResolvedLeaf {
     /// Its change holds, and has a revision.
-    Holds,
+    Committed,
     /// It does not hold, or not yet: this does (nothing, if it names nothing).
-    Before { word: Word, pending: Option<Word> },
+    Previous { word: BlockRef, pending: Option<BlockRef> },
     /// The block is used for something else by now: look at the slot again.
-    Gone,
+    Reused,
 }
 
 impl<'a> Region<'a> {
     /// Settles a leaf's word. Gives the change a revision if it holds and has none.
-    pub(crate) fn settle(&self, word: Word, root: u32) -> Result<Settled, Stuck> {
-        let Some(block) = self.named(word) else { return Ok(Settled::Gone) };
+    pub(crate) fn resolve(&self, word: BlockRef, root: u32) -> Result<ResolvedLeaf, RetriesExhausted> {
+        let Some(block) = self.current_block(word) else { return Ok(ResolvedLeaf::Reused) };
         let revision = block[REVISION].load(Ordering::Acquire);
         if !is_pending(revision) {
-            return Ok(Settled::Holds);
+            return Ok(ResolvedLeaf::Committed);
         }
-        let txn = Word(block[TXN_WORD].load(Ordering::Relaxed));
-        let before = Word(block[PREV].load(Ordering::Relaxed));
+        let txn = BlockRef(block[TXN_WORD].load(Ordering::Relaxed));
+        let before = BlockRef(block[PREV].load(Ordering::Relaxed));
         let guard = leaf::is_guard(block);
-        if !leaf::is_still(block, word) {
-            return Ok(Settled::Gone);
+        if !leaf::is_current(block, word) {
+            return Ok(ResolvedLeaf::Reused);
         }
         if txn.is_none() {
-            return Ok(self.number(word, root)?.map_or(Settled::Gone, |_| Settled::Holds));
+            return Ok(self.assign_revision(word, root)?.map_or(ResolvedLeaf::Reused, |_| ResolvedLeaf::Committed));
         }
         let Some(status) = self.status(txn) else {
             // It is over, then, and said how first.
             return Ok(match is_pending(block[REVISION].load(Ordering::Acquire)) {
-                true => Settled::Gone,
-                false => Settled::Holds,
+                true => ResolvedLeaf::Reused,
+                false => ResolvedLeaf::Committed,
             });
         };
         match status.state() {
             COMMITTED => {
                 // Numbered first also where nothing changed: what comes next here comes after it.
-                let Some(revision) = self.number(txn, 0)? else { return Ok(Settled::Gone) };
+                let Some(revision) = self.assign_revision(txn, 0)? else { return Ok(ResolvedLeaf::Reused) };
                 if guard {
-                    return Ok(Settled::Before { word: before, pending: None });
+                    return Ok(ResolvedLeaf::Previous { word: before, pending: None });
                 }
-                self.number_of_txn(word, revision);
-                Ok(Settled::Holds)
+                self.assign_txn_revision(word, revision);
+                Ok(ResolvedLeaf::Committed)
             }
-            ABORTED => Ok(Settled::Before { word: before, pending: None }),
-            _ => Ok(Settled::Before { word: before, pending: Some(txn) }),
+            ABORTED => Ok(ResolvedLeaf::Previous { word: before, pending: None }),
+            _ => Ok(ResolvedLeaf::Previous { word: before, pending: Some(txn) }),
         }
     }
 
     /// Gives a leaf the revision of its transaction.
-    pub(crate) fn number_of_txn(&self, leaf: Word, revision: u64) {
+    pub(crate) fn assign_txn_revision(&self, leaf: BlockRef, revision: u64) {
         if let Some(block) = self.block(leaf.unit()) {
             let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
             let _ = block[REVISION].compare_exchange(pending(leaf.tag()), revision, ok, miss);
@@ -82,18 +82,18 @@ impl<'a> Region<'a> {
     }
 
     /// The status of a transaction; `None` if its block is used for something else by now.
-    pub fn status(&self, txn: Word) -> Option<Status> {
+    pub fn status(&self, txn: BlockRef) -> Option<TxnStatus> {
         if txn.kind() != TXN {
             return None;
         }
-        let status = Status(self.named(txn)?[STATUS].load(Ordering::SeqCst));
+        let status = TxnStatus(self.current_block(txn)?[STATUS].load(Ordering::SeqCst));
         (status.tag() == txn.tag()).then_some(status)
     }
 
     /// Decides over a transaction, if it is in this state.
-    pub fn decide(&self, txn: Word, from: u64, to: u64) -> bool {
+    pub fn decide(&self, txn: BlockRef, from: u64, to: u64) -> bool {
         let Some(block) = self.block(txn.unit()) else { return false };
-        let (from, to) = (Status::new(from, txn.tag()).0, Status::new(to, txn.tag()).0);
+        let (from, to) = (TxnStatus::new(from, txn.tag()).0, TxnStatus::new(to, txn.tag()).0);
         let decided =
             block[STATUS].compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         fail_point!("state.decided");
@@ -102,42 +102,42 @@ impl<'a> Region<'a> {
 
     /// What is in the way of a writer: ends a transaction that is not decided, after leaving it some
     /// time. `false` if it is with the persister and must be waited for.
-    pub(crate) fn clear_the_way(&self, txn: Word) -> bool {
+    pub(crate) fn abort_undecided(&self, txn: BlockRef) -> bool {
         for _ in 0..WAIT_LIMIT {
-            match self.status(txn).map(Status::state) {
+            match self.status(txn).map(TxnStatus::state) {
                 Some(UNDECIDED) => crate::sync::spin(),
                 Some(PERSISTING | WRITING) => return false,
                 _ => return true,
             }
         }
         self.decide(txn, UNDECIDED, ABORTED);
-        !matches!(self.status(txn).map(Status::state), Some(PERSISTING | WRITING))
+        !matches!(self.status(txn).map(TxnStatus::state), Some(PERSISTING | WRITING))
     }
 
     /// The word that holds for a key as of a revision, from what stands in its slot; the empty word if
     /// the key was not there.
     pub(crate) fn as_of(
         &self,
-        word: Word,
+        word: BlockRef,
         root: u32,
         revision: u64,
-    ) -> Result<Option<Word>, Stuck> {
+    ) -> Result<Option<BlockRef>, RetriesExhausted> {
         let mut word = word;
         for _ in 0..MAX_TRIES {
             if word.is_none() {
                 return Ok(Some(word));
             }
             if word.kind() != LEAF {
-                return Err(Stuck);
+                return Err(RetriesExhausted);
             }
-            match self.settle(word, root)? {
-                Settled::Gone => return Ok(None),
-                Settled::Before { word: before, .. } => word = before,
-                Settled::Holds => {
-                    let Some(block) = self.named(word) else { return Ok(None) };
+            match self.resolve(word, root)? {
+                ResolvedLeaf::Reused => return Ok(None),
+                ResolvedLeaf::Previous { word: before, .. } => word = before,
+                ResolvedLeaf::Committed => {
+                    let Some(block) = self.current_block(word) else { return Ok(None) };
                     let at = block[REVISION].load(Ordering::Acquire);
-                    let before = Word(block[PREV].load(Ordering::Relaxed));
-                    if !leaf::is_still(block, word) {
+                    let before = BlockRef(block[PREV].load(Ordering::Relaxed));
+                    if !leaf::is_current(block, word) {
                         return Ok(None);
                     }
                     if at <= revision {
@@ -147,17 +147,17 @@ impl<'a> Region<'a> {
                 }
             }
         }
-        Err(Stuck)
+        Err(RetriesExhausted)
     }
 
     /// Takes a deletion out of its slot, so that the slot is empty; whether this did it.
-    pub(crate) fn clear_tomb(&self, word: Word) -> bool {
+    pub(crate) fn clear_tombstone(&self, word: BlockRef) -> bool {
         let Some(key) = self.key_of(word) else { return false };
-        self.swap_out(&key.key(), word, Word::NONE)
+        self.replace_in_slot(&key.key(), word, BlockRef::NONE)
     }
 
     /// Puts `next` where `word` stands, wherever that is by now.
-    pub(crate) fn swap_out(&self, key: &Key<'_>, word: Word, next: Word) -> bool {
+    pub(crate) fn replace_in_slot(&self, key: &Key<'_>, word: BlockRef, next: BlockRef) -> bool {
         for _ in 0..MAX_TRIES {
             let Ok(slot) = self.find(key) else { return false };
             if slot.word != word {
@@ -173,45 +173,45 @@ impl<'a> Region<'a> {
     }
 
     /// The leaves of a transaction, each with what stood before it.
-    pub fn pairs(&self, txn: Word) -> Option<Vec<(Word, Word)>> {
-        let block = self.named(txn)?;
+    pub fn pairs(&self, txn: BlockRef) -> Option<Vec<(BlockRef, BlockRef)>> {
+        let block = self.current_block(txn)?;
         let count = block[COUNT].load(Ordering::Acquire) as usize;
         if count > MAX_TXN_WRITES {
             return None;
         }
         let words: Block<'_> = block.get(PAIRS..PAIRS + 2 * count)?;
-        let load = |at: usize| Word(words[at].load(Ordering::Relaxed));
+        let load = |at: usize| BlockRef(words[at].load(Ordering::Relaxed));
         let pairs = (0..count).map(|i| (load(2 * i), load(2 * i + 1))).collect();
-        leaf::is_still(block, txn).then_some(pairs)
+        leaf::is_current(block, txn).then_some(pairs)
     }
 
     /// Copies a leaf that is named; `None` if its block is used for something else by now.
-    pub fn copy_leaf(&self, word: Word, into: &mut Record) -> Option<()> {
-        leaf::copy(self.named(word)?, word, into)
+    pub fn copy_leaf(&self, word: BlockRef, into: &mut LeafBuffer) -> Option<()> {
+        leaf::copy(self.current_block(word)?, word, into)
     }
 
     /// The numbers of a leaf that is named.
-    pub fn meta_of(&self, word: Word) -> Option<LeafMeta> {
+    pub fn meta_of(&self, word: BlockRef) -> Option<LeafMeta> {
         if word.is_none() {
             return None;
         }
-        leaf::meta(self.named(word)?, word)
+        leaf::meta(self.current_block(word)?, word)
     }
 
     /// Why the persister refuses a transaction; to be said before it is aborted.
-    pub fn set_reason(&self, txn: Word, reason: u64) {
-        if let Some(block) = self.named(txn) {
+    pub fn set_reason(&self, txn: BlockRef, reason: u64) {
+        if let Some(block) = self.current_block(txn) {
             block[REASON].store(reason, Ordering::Release);
         }
     }
 
     /// Ends a transaction of ours that does not hold: its leaves leave their slots, and are kept for
     /// those who read them.
-    pub(crate) fn undo(&self, local: &mut Local, txn: Word) {
+    pub(crate) fn undo(&self, local: &mut LocalBlocks, txn: BlockRef) {
         let pairs = self.pairs(txn).unwrap_or_default();
         let newest = || self.newest().unwrap_or(u64::MAX - 1).saturating_add(1);
         for (leaf, before) in &pairs {
-            self.put_back_before(local, *leaf, *before, newest());
+            self.restore_previous(local, *leaf, *before, newest());
         }
         // Asked when they are out of their slots: who reads as of an earlier revision may have met one.
         let after = newest();
@@ -222,33 +222,33 @@ impl<'a> Region<'a> {
     }
 
     /// Puts what was before a leaf that does not hold into its slot again, if the leaf stands there.
-    pub(crate) fn put_back_before(&self, local: &mut Local, leaf: Word, before: Word, after: u64) {
+    pub(crate) fn restore_previous(&self, local: &mut LocalBlocks, leaf: BlockRef, before: BlockRef, after: u64) {
         let Some(key) = self.key_of(leaf) else { return };
-        let swapped = self.swap_out(&key.key(), leaf, before);
+        let swapped = self.replace_in_slot(&key.key(), leaf, before);
         let deleted = self.meta_of(before).is_some_and(|meta| meta.has(DELETED));
         if swapped && deleted {
             // Who wanted to take the deletion out of its slot meanwhile did not find it there.
             self.adopt(local.process_slot, before);
-            self.queue_tomb(local, before, after);
+            self.queue_tombstone(local, before, after);
         }
     }
 
     /// Makes a process slot responsible for a leaf of another.
-    pub(crate) fn adopt(&self, process_slot: u16, leaf: Word) {
-        let Some(block) = self.named(leaf) else { return };
-        let head = Head(block[0].load(Ordering::Acquire));
+    pub(crate) fn adopt(&self, process_slot: u16, leaf: BlockRef) {
+        let Some(block) = self.current_block(leaf) else { return };
+        let head = BlockHeader(block[0].load(Ordering::Acquire));
         if head.state() == IS_LEAF && head.tag() == leaf.tag() {
-            let ours = Head::new(IS_LEAF, process_slot, leaf.tag()).0;
+            let ours = BlockHeader::new(IS_LEAF, process_slot, leaf.tag()).0;
             let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
             let _ = block[0].compare_exchange(head.0, ours, ok, miss);
         }
     }
 
     /// Whether a leaf of a transaction is a guard's mark; `None` if its block is used for something else.
-    pub(crate) fn is_guard(&self, leaf: Word) -> Option<bool> {
-        let block = self.named(leaf)?;
+    pub(crate) fn is_guard(&self, leaf: BlockRef) -> Option<bool> {
+        let block = self.current_block(leaf)?;
         let guard = leaf::is_guard(block);
-        leaf::is_still(block, leaf).then_some(guard)
+        leaf::is_current(block, leaf).then_some(guard)
     }
 }
 
