@@ -16,7 +16,7 @@ fn read(recording: Result<Recording, ReadError>) {
         Ok(recording) => recording,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    let found = recording.found();
+    let found = recording.info();
     // A lie of the index is told with the place that it names.
     assert!(found.problems.iter().all(|problem| !problem.to_string().is_empty()));
     let all = Select { with_reserved: true, ..Select::default() };

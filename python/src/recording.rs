@@ -53,27 +53,27 @@ impl RecordingReader {
     /// The first and last log time, in ns since 1970 UTC; None of a file without messages.
     #[getter]
     fn times(&self) -> Option<(u64, u64)> {
-        self.recording.found().times
+        self.recording.info().times
     }
 
     /// Metadata records in the order of the file: name, and what it says.
     #[getter]
     fn metadata(&self) -> Vec<(String, BTreeMap<String, String>)> {
-        let records = self.recording.found().metadata.iter();
+        let records = self.recording.info().metadata.iter();
         records.map(|record| (record.name.clone(), record.metadata.clone())).collect()
     }
 
     /// What opening the file has found to be wrong with it.
     #[getter]
     fn problems(&self) -> Vec<String> {
-        let found = self.recording.found();
+        let found = self.recording.info();
         let more = (found.more_problems > 0).then(|| format!("and {} more", found.more_problems));
         found.problems.iter().map(ToString::to_string).chain(more).collect()
     }
 
     /// Of each channel: id, topic, message encoding, name, encoding and data of the schema, metadata, number of messages.
     fn channels<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let counts = &self.recording.found().counts;
+        let counts = &self.recording.info().counts;
         let described = |channel: &Arc<Channel>| {
             let schema = channel.schema.as_ref();
             let schema = schema.map(|s| (&s.name, &s.encoding, PyBytes::new(py, &s.data)));

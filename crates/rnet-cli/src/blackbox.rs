@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use rnet_launch::Record;
 use rnet_monitor::link::own_host;
 use rnet_record::blackbox::{
-    BlackBox, BlackBoxOptions, Expected, STATUS_SERVICE, TRIGGER_SERVICE, Trigger, default_memory,
-    files_of, recover,
+    BlackBox, BlackBoxOptions, ExpectedExits, STATUS_SERVICE, TRIGGER_SERVICE, Trigger, default_memory,
+    list_files, recover,
 };
 use rnet_record::read::Recording;
 use rnet_record::{RecordError, names};
@@ -120,7 +120,7 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     options.max_disk = args.max_disk;
     options.host = Some(own_host(&context.domain()?.snapshot()?));
     options.location = Some(context.location()?);
-    options.said = record::command_line();
+    options.command_line = record::command_line();
     if let Ok(launches) = launch::folder(context) {
         // What a person has ordered surprises nobody: the end of a launch, `rnet node stop` and `kill`.
         let is_told = move |session: &i32| {
@@ -133,7 +133,7 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
             Record::all(&launches).iter().any(ends)
         };
         options.expected =
-            Some(Expected::new(rnet_launch::session, move |session| is_told(&session)));
+            Some(ExpectedExits::new(rnet_launch::session, move |session| is_told(&session)));
     }
     let blackbox = BlackBox::start(options)?;
     let begun = blackbox.status();
@@ -144,7 +144,7 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
         begun.ring.display()
     ));
     let mut is_stopped = false;
-    while !blackbox.is_over() && !is_stopped {
+    while !blackbox.is_finished() && !is_stopped {
         std::thread::sleep(STEP);
         is_stopped = signal::stopped();
         record::tell_notes(context, blackbox.take_notes());
@@ -296,7 +296,7 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
 
 /// The files, the oldest first. What is wrong with one is told, and costs no other its row.
 fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
-    let files = match files_of(folder, &context.location()?) {
+    let files = match list_files(folder, &context.location()?) {
         // Where boxes put their files if nobody says otherwise, no box has been yet.
         Err(RecordError::File { source, .. })
             if !is_named && source.kind() == std::io::ErrorKind::NotFound =>
@@ -311,7 +311,7 @@ fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
         match Recording::open(&path) {
             Ok(recording) => {
                 file::tell_found(context, &recording);
-                damaged += usize::from(!recording.found().problems.is_empty());
+                damaged += usize::from(!recording.info().problems.is_empty());
                 let document = listed(&recording, len_bytes);
                 if let Some(why) = document["incomplete"].as_str() {
                     let text = format!("{} is incomplete: {why}", path.display());
@@ -343,7 +343,7 @@ fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
 }
 
 fn listed(recording: &Recording, len_bytes: u64) -> Value {
-    let found = recording.found();
+    let found = recording.info();
     let fired = found.metadata.iter().filter(|one| one.name == names::TRIGGER);
     let fired: Vec<Value> = fired.map(|one| json!(one.metadata)).collect();
     json!({

@@ -11,7 +11,7 @@ use rnet::NamePattern;
 use rnet::inspect::Domain;
 use rnet_record::names;
 use rnet_record::play::{
-    Conductor, Control, Lives, OWN_TOPICS, Options, Played, Position, QosOverride, play,
+    PlaybackController, PlaybackCommand, ExistingEndpoints, INTERNAL_TOPICS, PlayOptions, PlaybackReport, Position, QosOverride, play,
 };
 use rnet_record::read::{Recording, Select};
 use serde_json::json;
@@ -30,7 +30,7 @@ use crate::topic::publish::drain;
 pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let remap = file::remap(&recording, &args.remap)?;
-    let options = Options {
+    let options = PlayOptions {
         select: select(&recording, &args.select)?,
         rate: args.rate.0,
         looped: args.r#loop,
@@ -39,11 +39,11 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
         qos: qos(&recording, &args.qos)?,
         force: args.force,
         paused: args.paused,
-        ..Options::default()
+        ..PlayOptions::default()
     };
     let node = context.node("play", &args.me)?;
     let mut domain = context.domain()?;
-    let lives = Lives::of(&domain.snapshot()?);
+    let existing = ExistingEndpoints::of(&domain.snapshot()?);
     let keyboard = match args.no_keys || !std::io::stdin().is_terminal() {
         true => None,
         false => Keyboard::open().unwrap_or_else(|failure| {
@@ -57,17 +57,17 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
              slower, l: toggle looping, q: quit"
         ));
     }
-    let start_ns = recording.found().times.map_or(0, |times| times.0);
+    let start_ns = recording.info().times.map_or(0, |times| times.0);
     let services = Services::open(&node, start_ns)?;
     let mut desk = Desk { context, domain, keyboard, services, start_ns };
-    let played = play(&recording, &node, &lives, &options, &mut desk);
+    let played = play(&recording, &node, &existing, &options, &mut desk);
     drop(desk);
     let played = played.map_err(|error| Failure::Failed(error.to_string()))?;
     tell(context, &played)?;
     signal::check()?;
     let failed =
         (played.failed > 0).then(|| format!("{} messages could not be published", played.failed));
-    let is_damaged = recording.found().is_damaged() || played.damaged > 0;
+    let is_damaged = recording.info().is_damaged() || played.damaged > 0;
     let damaged = is_damaged.then(|| "unreadable data was not played".to_owned());
     let wrong: Vec<String> = failed.into_iter().chain(damaged).collect();
     match wrong.is_empty() {
@@ -81,7 +81,7 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
 fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let mut select = file::select(recording, args)?;
     let plays = |pattern: &NamePattern, topic: &str| {
-        let is_named = !topic.starts_with(OWN_TOPICS) || pattern.as_str().starts_with(OWN_TOPICS);
+        let is_named = !topic.starts_with(INTERNAL_TOPICS) || pattern.as_str().starts_with(INTERNAL_TOPICS);
         is_named && !topic.starts_with(names::RESERVED_TOPICS) && file::is_like(pattern, topic)
     };
     for pattern in &args.topic {
@@ -91,7 +91,7 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
             let why = if found.starts_with(names::RESERVED_TOPICS) {
                 format!("{found} was written by the recorder itself, not published by a node")
             } else {
-                let own = OWN_TOPICS.trim_end_matches('/');
+                let own = INTERNAL_TOPICS.trim_end_matches('/');
                 format!(
                     "{found} is internal to robot-net: to play it, use a pattern that starts with {own}"
                 )
@@ -126,46 +126,46 @@ struct Desk<'a> {
     start_ns: u64,
 }
 
-impl Conductor for Desk<'_> {
-    fn ask(&mut self, position: &Position) -> Option<Control> {
+impl PlaybackController for Desk<'_> {
+    fn next_command(&mut self, position: &Position) -> Option<PlaybackCommand> {
         if signal::stopped() {
-            return Some(Control::Quit);
+            return Some(PlaybackCommand::Quit);
         }
         let pressed = self.keyboard.as_mut().and_then(Keyboard::control);
         let control = pressed.or_else(|| self.services.control(position))?;
-        if control != Control::Quit {
+        if control != PlaybackCommand::Quit {
             let at = position.now_ns.saturating_sub(self.start_ns) as f64 / 1e9;
             let what = match control {
-                Control::Pause if position.paused => "resumed".to_owned(),
-                Control::Pause => "paused".to_owned(),
-                Control::Step => "one message".to_owned(),
-                Control::Seek(by) => format!("seek {:+} s", by as f64 / 1e9),
-                Control::Faster(times) => position.rate.map_or_else(
+                PlaybackCommand::TogglePause if position.paused => "resumed".to_owned(),
+                PlaybackCommand::TogglePause => "paused".to_owned(),
+                PlaybackCommand::Step => "one message".to_owned(),
+                PlaybackCommand::Seek(by) => format!("seek {:+} s", by as f64 / 1e9),
+                PlaybackCommand::ScaleRate(times) => position.rate.map_or_else(
                     || "rate max".to_owned(),
                     |rate| format!("rate {:.2}", rate * times),
                 ),
-                Control::Loop if position.looped => "looping off".to_owned(),
-                Control::Loop => "looping on".to_owned(),
-                Control::Quit => String::new(),
+                PlaybackCommand::ToggleLoop if position.looped => "looping off".to_owned(),
+                PlaybackCommand::ToggleLoop => "looping on".to_owned(),
+                PlaybackCommand::Quit => String::new(),
             };
             self.context.say(format_args!("at {at:.3} s: {what}"));
         }
         Some(control)
     }
 
-    fn problem(&mut self, problem: &dyn Display) {
+    fn on_problem(&mut self, problem: &dyn Display) {
         let text = problem.to_string();
         self.context.note(&text);
     }
 
-    fn published(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
+    fn on_finished(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
         for (topic, id) in publishers {
             drain(self.context, &mut self.domain, topic, id);
         }
     }
 }
 
-fn tell(context: &mut Context, played: &Played) -> Outcome {
+fn tell(context: &mut Context, played: &PlaybackReport) -> Outcome {
     let late = &played.late_ns;
     let is_timed = !late.is_empty();
     let at = |quantile| late.value_at_quantile(quantile);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use rnet::TopicName;
 use rnet_monitor::link::own_host;
-use rnet_record::{Compress, Progress, RecordError, RecordOptions, Recorder, Selection};
+use rnet_record::{ChunkCompression, Progress, RecordError, RecordOptions, Recorder, Selection};
 use rustix::process::{Pid, getppid};
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ pub enum Compression {
     None,
 }
 
-impl From<Compression> for Compress {
+impl From<Compression> for ChunkCompression {
     fn from(how: Compression) -> Self {
         match how {
             Compression::Zstd => Self::Zstd,
@@ -122,7 +122,7 @@ pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     let recorder = Recorder::start(&args.output, options)?;
     let mut told = Told::new(context.json());
     let mut interrupted = false;
-    while !recorder.is_over() && !args.parent.is_some_and(has_another_parent) {
+    while !recorder.is_finished() && !args.parent.is_some_and(has_another_parent) {
         told.tell(context, &recorder, begun.elapsed())?;
         if let Err(failure) = signal::sleep(STEP) {
             interrupted = matches!(failure, Failure::Interrupted);
@@ -178,7 +178,7 @@ fn options(context: &Context, args: &RecordArgs) -> Outcome<RecordOptions> {
     options.state = !args.no_state;
     options.host = Some(own_host(&context.domain()?.snapshot()?));
     options.location = Some(context.location_that_exists()?);
-    options.said = command_line();
+    options.command_line = command_line();
     Ok(options)
 }
 

@@ -17,7 +17,7 @@ use rnet::inspect::Location;
 use rnet::{NodeName, TopicName};
 use rnet_record::read::Recording;
 use rnet_record::rerun::{
-    Difference, Rerun, RerunError, RerunOptions, Tolerance, Tolerances, TopicResult, Trace, rerun,
+    Difference, RerunReport, RerunError, RerunOptions, Tolerance, Tolerances, TopicResult, Trace, rerun,
 };
 use rnet_record::tools::NewFile;
 use serde_json::json;
@@ -116,7 +116,7 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let done = rerun(&recording, &location, &mut command, &options);
     signal::check()?;
     if let Some(path) = &args.junit {
-        let start_ns = recording.found().times.map_or(0, |times| times.0);
+        let start_ns = recording.info().times.map_or(0, |times| times.0);
         write(path, junit::document(&args.file, start_ns, &done).as_bytes())?;
     }
     let done = done.map_err(|error| failure(&error))?;
@@ -144,7 +144,7 @@ fn options(recording: &Recording, args: &RerunArgs) -> RerunOptions {
     for field in &args.ignore {
         tolerances.set(field, Tolerance::Ignored);
     }
-    let from = recording.found().times.map_or(0, |times| times.0);
+    let from = recording.info().times.map_or(0, |times| times.0);
     let at = |time: std::time::Duration| {
         from.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     };
@@ -235,7 +235,7 @@ fn write(path: &Path, bytes: &[u8]) -> Outcome {
         true => fs::write(path, bytes),
         false => NewFile::create(path).and_then(|new| {
             new.file()?.write_all(bytes)?;
-            new.put()
+            new.commit()
         }),
     };
     written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
@@ -245,7 +245,7 @@ fn write(path: &Path, bytes: &[u8]) -> Outcome {
 const PLOT_SIZE: (u32, u32) = (960, 420);
 
 fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<String> {
-    let start = recording.found().times.map_or(0, |times| times.0);
+    let start = recording.info().times.map_or(0, |times| times.0);
     let line = |name: &str, value: fn(&(u64, f64, f64)) -> f64| Line {
         name: name.to_owned(),
         unit: unit_of(recording, &trace.topic, &trace.field),
@@ -260,7 +260,7 @@ fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<String> {
     picture(path, &title, &lines, PLOT_SIZE)
 }
 
-fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {
+fn tell(context: &mut Context, recording: &Recording, done: &RerunReport) -> Outcome {
     if context.json() {
         let topics: Vec<_> = done.outputs.iter().map(document).collect();
         return context.document(&json!({
@@ -286,7 +286,7 @@ fn tell(context: &mut Context, recording: &Recording, done: &Rerun) -> Outcome {
         let line = format!("not compared: {}", done.calls);
         context.line(format_args!("{}", tame(&line)))?;
     }
-    let start = recording.found().times.map_or(0, |times| times.0);
+    let start = recording.info().times.map_or(0, |times| times.0);
     for topic in &done.outputs {
         context.line(format_args!("{}", tame(&said(topic))))?;
         let (first, worst) = (topic.first.as_ref(), topic.worst.as_ref());

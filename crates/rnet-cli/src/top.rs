@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rnet::inspect::Domain;
 use rnet_monitor::{Figures, Finding, Look, problems};
-use rnet_record::blackbox::{Memory, NODE};
+use rnet_record::blackbox::{RingMemory, NODE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
@@ -94,9 +94,9 @@ impl Looks {
 }
 
 /// The memory of the domain's black box, if its node is there.
-fn black_box(domain: &Domain, figures: &Figures) -> Option<Memory> {
+fn black_box(domain: &Domain, figures: &Figures) -> Option<RingMemory> {
     let is_there = figures.nodes.iter().any(|node| node.node == NODE);
-    is_there.then(|| Memory::of(domain.path())).flatten()
+    is_there.then(|| RingMemory::of(domain.path())).flatten()
 }
 
 fn print(

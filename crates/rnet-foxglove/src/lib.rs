@@ -14,17 +14,17 @@
 //! ```
 
 mod backend;
-mod door;
+mod acceptor;
 mod error;
 mod hub;
 mod live;
-mod played;
+mod playback;
 mod queue;
-mod say;
+mod outgoing;
 mod server;
 mod session;
-mod shape;
-mod wire;
+mod channel_format;
+mod incoming;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -38,18 +38,18 @@ use tokio::runtime::Runtime;
 
 pub use error::{FoxgloveError, Result};
 pub use rnet_access::Tls;
-pub use server::{MAX_CLIENTS, Tell};
+pub use server::{MAX_CLIENTS, EventCallback};
 
 use backend::Backend;
 use hub::Hub;
-use live::{Live, LiveOptions};
-use played::Played;
+use live::{LiveBackend, LiveOptions};
+use playback::PlaybackBackend;
 use server::Server;
 
 /// The port that clients of the protocol look for.
 pub const DEFAULT_PORT: u16 = 8765;
 /// Threads that send and read; messages are copied by one of their own.
-const WORKERS: usize = 2;
+const WORKER_THREADS: usize = 2;
 
 /// What a server shows, and to whom.
 #[derive(Clone)]
@@ -72,9 +72,9 @@ pub struct Options {
     /// Clients may neither publish nor call nor set.
     pub read_only: bool,
     /// Show topics of robot-net itself, too.
-    pub all: bool,
+    pub include_internal: bool,
     /// Told in words: who comes and goes, who was refused.
-    pub tell: Tell,
+    pub on_event: EventCallback,
 }
 
 impl Options {
@@ -89,8 +89,8 @@ impl Options {
             token: None,
             tls: None,
             read_only: false,
-            all: false,
-            tell: Arc::new(|_| {}),
+            include_internal: false,
+            on_event: Arc::new(|_| {}),
         }
     }
 }
@@ -109,7 +109,7 @@ pub struct Stats {
 
 /// A server that runs. It ends when this is dropped.
 #[must_use = "the server ends when this is dropped"]
-pub struct Handle {
+pub struct ServerHandle {
     addr: SocketAddr,
     hub: Arc<Hub>,
     server: Arc<Server>,
@@ -121,7 +121,7 @@ pub struct Handle {
 ///
 /// # Errors
 /// [`FoxgloveError`]: the port, the certificate, the recording, or an address beyond this machine without a token and TLS.
-pub fn serve(options: Options) -> Result<Handle> {
+pub fn serve(options: Options) -> Result<ServerHandle> {
     let Options { listen, .. } = options;
     rnet_access::check(listen, options.token.as_deref(), options.tls.as_ref())
         .map_err(FoxgloveError::Access)?;
@@ -131,7 +131,7 @@ pub fn serve(options: Options) -> Result<Handle> {
     }
     let tls = options.tls.as_ref().map(Tls::acceptor).transpose().map_err(FoxgloveError::Tls)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+        .worker_threads(WORKER_THREADS)
         .thread_name("rnet-foxglove-io")
         .enable_all()
         .build()
@@ -140,46 +140,46 @@ pub fn serve(options: Options) -> Result<Handle> {
     let listener = runtime.block_on(tokio::net::TcpListener::bind(listen)).map_err(bind)?;
     let addr = listener.local_addr().map_err(bind)?;
     let hub = Arc::new(Hub::default());
-    let (backend, thread) = begin(&options, &hub)?;
+    let (backend, thread) = start_backend(&options, &hub)?;
     let server = Arc::new(Server {
         hub: hub.clone(),
         backend,
-        door: door::Door { listen: addr, origins: options.origins, token: options.token },
+        acceptor: acceptor::Acceptor { listen: addr, origins: options.origins, token: options.token },
         tls,
-        tell: options.tell,
+        on_event: options.on_event,
         refused: AtomicU64::new(0),
         next_client: AtomicU64::new(1),
     });
     runtime.spawn(server.clone().accept(listener));
-    Ok(Handle { addr, hub, server, runtime: Some(runtime), thread: Some(thread) })
+    Ok(ServerHandle { addr, hub, server, runtime: Some(runtime), thread: Some(thread) })
 }
 
 /// What is shown, and the thread that follows it.
-fn begin(options: &Options, hub: &Arc<Hub>) -> Result<(Arc<dyn Backend>, JoinHandle<()>)> {
+fn start_backend(options: &Options, hub: &Arc<Hub>) -> Result<(Arc<dyn Backend>, JoinHandle<()>)> {
     let builder = std::thread::Builder::new().name("rnet-foxglove".to_owned());
     // Clients tell by it whether they have come back to the same server.
     let session = format!("{}-{}", std::process::id(), rnet::boot_ns());
     if let Some(path) = &options.recording {
         let wrong = |source| FoxgloveError::Recording { path: path.clone(), source };
         let recording = Recording::open(path).map_err(wrong)?;
-        let played = Arc::new(Played::new(recording, hub.clone(), options.paused));
-        let plays = played.clone();
+        let playback = Arc::new(PlaybackBackend::new(recording, hub.clone(), options.paused));
+        let plays = playback.clone();
         let thread = builder.spawn(move || plays.run(&session)).map_err(FoxgloveError::Thread)?;
-        return Ok((played, thread));
+        return Ok((playback, thread));
     }
     let shown = LiveOptions {
         location: options.location.clone(),
         read_only: options.read_only,
-        all: options.all,
+        include_internal: options.include_internal,
     };
-    let live = Arc::new(Live::new(shown, hub.clone()).map_err(FoxgloveError::Thread)?);
-    let (follows, tell) = (live.clone(), options.tell.clone());
-    let follow = move || follows.run(&session, &tell);
+    let live = Arc::new(LiveBackend::new(shown, hub.clone()).map_err(FoxgloveError::Thread)?);
+    let (follows, on_event) = (live.clone(), options.on_event.clone());
+    let follow = move || follows.run(&session, &on_event);
     let thread = builder.spawn(follow).map_err(FoxgloveError::Thread)?;
     Ok((live, thread))
 }
 
-impl Handle {
+impl ServerHandle {
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
@@ -188,21 +188,21 @@ impl Handle {
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         Stats {
-            clients: self.hub.clients(),
+            clients: self.hub.client_count(),
             refused: self.server.refused.load(Ordering::Relaxed),
             dropped: self.hub.dropped(),
         }
     }
 
     /// Whether it shows nothing new any more: its thread has panicked. A domain that cannot be read does not end it.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
 
-impl Drop for Handle {
+impl Drop for ServerHandle {
     fn drop(&mut self) {
-        self.hub.end();
+        self.hub.shut_down();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -22,24 +22,24 @@ use rnet::{MessageType, Node, Subscription, TypeDesc};
 use serde_json::{Value, json};
 
 use crate::backend::Backend;
-use crate::hub::{Hub, Passed};
-use crate::say;
-use crate::server::Tell;
-use crate::shape::{Shape, describe_call};
-use crate::wire::{ClientChannel, Parameter};
-use calls::Calls;
+use crate::hub::{Hub, TopicMessage};
+use crate::outgoing;
+use crate::server::EventCallback;
+use crate::channel_format::{ChannelFormat, describe_call_type};
+use crate::incoming::{ClientChannel, Parameter};
+use calls::ServiceClients;
 use follow::Follower;
-use params::Params;
-use publish::Publishers;
+use params::ParamWatch;
+use publish::ClientPublishers;
 
 /// Between two looks at the domain.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 /// After a look that failed, since descriptors have run out, say: to open the domain anew costs more than to look.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two looks at the publishers that are followed; a log holds far more than is sent meanwhile.
-const PAUSE: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The same while messages are large: the memory of one is used anew for the next.
-const SHORT_PAUSE: Duration = Duration::from_micros(500);
+const LARGE_POLL_INTERVAL: Duration = Duration::from_micros(500);
 /// Between two times of `/clock` that clients are told.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(20);
 /// What topics of robot-net itself begin with.
@@ -52,37 +52,37 @@ pub struct LiveOptions {
     pub location: Location,
     pub read_only: bool,
     /// Topics of robot-net itself, too.
-    pub all: bool,
+    pub include_internal: bool,
 }
 
-pub struct Live {
+pub struct LiveBackend {
     options: LiveOptions,
     hub: Arc<Hub>,
     node: Mutex<Option<Arc<Node>>>,
     /// Opens it for the thread that follows and gives way: viewers take part by this node.
-    ordinary: NormalPriority,
-    publishers: Publishers,
-    calls: Calls,
-    params: Params,
+    normal_priority: NormalPriority,
+    publishers: ClientPublishers,
+    calls: ServiceClients,
+    params: ParamWatch,
     /// Subscriptions that have the link carry topics of other hosts here.
-    interest: Mutex<BTreeMap<String, Subscription>>,
+    remote_subscriptions: Mutex<BTreeMap<String, Subscription>>,
 }
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Live {
-    pub fn new(options: LiveOptions, hub: Arc<Hub>) -> io::Result<Live> {
-        Ok(Live {
+impl LiveBackend {
+    pub fn new(options: LiveOptions, hub: Arc<Hub>) -> io::Result<LiveBackend> {
+        Ok(LiveBackend {
             options,
             hub,
             node: Mutex::default(),
-            ordinary: NormalPriority::start("rnet-foxglove-n")?,
-            publishers: Publishers::default(),
-            calls: Calls::default(),
-            params: Params::default(),
-            interest: Mutex::default(),
+            normal_priority: NormalPriority::start("rnet-foxglove-n")?,
+            publishers: ClientPublishers::default(),
+            calls: ServiceClients::default(),
+            params: ParamWatch::default(),
+            remote_subscriptions: Mutex::default(),
         })
     }
 
@@ -100,13 +100,13 @@ impl Live {
             builder = builder.group(group);
         }
         let opened =
-            self.ordinary.run(move || builder.open()).map_err(|error| error.to_string())?;
+            self.normal_priority.run(move || builder.open()).map_err(|error| error.to_string())?;
         let opened = Arc::new(opened);
         *node = Some(opened.clone());
         Ok(opened)
     }
 
-    fn may_change(&self) -> Result<(), String> {
+    fn check_writable(&self) -> Result<(), String> {
         match self.options.read_only {
             true => Err("the server was started with --read-only".to_owned()),
             false => Ok(()),
@@ -115,7 +115,7 @@ impl Live {
 
     /// What the server says of itself. `time` is a capability while there is a simulated time: a viewer that sees it waits
     /// for that time.
-    fn tell_info(&self, session: &str, has_clock: bool) {
+    fn update_server_info(&self, session: &str, has_clock: bool) {
         let mut capabilities = vec!["connectionGraph", "parameters", "parametersSubscribe"];
         if !self.options.read_only {
             capabilities.extend(["clientPublish", "services"]);
@@ -124,7 +124,7 @@ impl Live {
             capabilities.push("time");
         }
         let domain = self.options.location.id().as_str();
-        self.hub.set_info(json!({
+        self.hub.set_server_info(json!({
             "op": "serverInfo",
             "name": format!("robot-net, domain {domain}"),
             "capabilities": capabilities,
@@ -135,87 +135,87 @@ impl Live {
     }
 
     /// Follows the domain until the hub ends. While the domain cannot be read, what was known before is followed.
-    pub fn run(&self, session: &str, tell: &Tell) {
+    pub fn run(&self, session: &str, on_event: &EventCallback) {
         lower_priority(PriorityChange::Batch);
-        let mut look = Look {
+        let mut view = DomainView {
             live: self,
             domain: None,
             follower: Follower::default(),
             channels: BTreeMap::new(),
-            clock_told: None,
+            clock_sent_at: None,
             session,
         };
         let mut next = Instant::now();
-        let mut fails = false;
+        let mut is_failing = false;
         let (mut pause, mut bytes) = (Duration::ZERO, Vec::new());
-        while !self.hub.is_over() {
-            let is_woken = self.hub.wait(pause);
-            if Instant::now() >= next || is_woken && !fails {
-                let looked = look.look();
-                if fails != looked.is_err() {
-                    fails = !fails;
-                    self.tell_look(&looked, tell);
+        while !self.hub.is_shut_down() {
+            let is_woken = self.hub.wait_for_change(pause);
+            if Instant::now() >= next || is_woken && !is_failing {
+                let refreshed = view.refresh();
+                if is_failing != refreshed.is_err() {
+                    is_failing = !is_failing;
+                    self.report_refresh(&refreshed, on_event);
                 }
-                next = Instant::now() + if fails { AGAIN_AFTER } else { LOOK_INTERVAL };
+                next = Instant::now() + if is_failing { RETRY_INTERVAL } else { REFRESH_INTERVAL };
             }
-            pause = look.pass(&mut bytes).min(next.saturating_duration_since(Instant::now()));
+            pause = view.forward_messages(&mut bytes).min(next.saturating_duration_since(Instant::now()));
         }
     }
 
     /// Says that the domain cannot be read any more, or that it can again: to viewers and to who runs the server.
-    fn tell_look(&self, looked: &rnet::Result<()>, tell: &Tell) {
-        let (level, text) = match looked {
-            Ok(()) => (say::Level::Info, "the domain can be read again".to_owned()),
+    fn report_refresh(&self, refreshed: &rnet::Result<()>, on_event: &EventCallback) {
+        let (level, text) = match refreshed {
+            Ok(()) => (outgoing::Level::Info, "the domain can be read again".to_owned()),
             Err(error) => {
                 let what = "topics, services and the graph are not updated until then";
-                (say::Level::Warning, format!("the domain cannot be read: {error}; {what}"))
+                (outgoing::Level::Warning, format!("the domain cannot be read: {error}; {what}"))
             }
         };
-        self.hub.broadcast(&say::status(level, &text));
-        tell(&text);
+        self.hub.broadcast(&outgoing::status(level, &text));
+        on_event(&text);
     }
 
     /// Has messages of other hosts come here: they cross the network only while somebody subscribes.
-    fn show_interest(&self, topics: &BTreeSet<&str>) {
-        let mut held = lock(&self.interest);
-        held.retain(|topic, _| topics.contains(topic.as_str()));
+    fn subscribe_remote(&self, topics: &BTreeSet<&str>) {
+        let mut subscriptions = lock(&self.remote_subscriptions);
+        subscriptions.retain(|topic, _| topics.contains(topic.as_str()));
         for topic in topics {
-            if !held.contains_key(*topic)
+            if !subscriptions.contains_key(*topic)
                 && let Ok(node) = self.node()
                 && let Ok(subscriber) = node.subscriber::<[u8]>(topic)
             {
                 // The node's thread for callbacks may begin with it.
-                let subscription = self.ordinary.run(move || subscriber.on(|_| {}));
-                held.insert((*topic).to_owned(), subscription);
+                let subscription = self.normal_priority.run(move || subscriber.on(|_| {}));
+                subscriptions.insert((*topic).to_owned(), subscription);
             }
         }
     }
 }
 
 /// What is known of a publisher: its channel, and how its messages get there.
-struct Known {
+struct PublisherChannel {
     channel: u32,
-    shape: Shape,
+    format: ChannelFormat,
     is_clock: bool,
-    keeps: usize,
+    latch_depth: usize,
     /// Somebody was told that a message is none of its type.
-    was_told: bool,
+    is_error_reported: bool,
 }
 
-struct Look<'a> {
-    live: &'a Live,
+struct DomainView<'a> {
+    live: &'a LiveBackend,
     /// It is opened by the next look if it is not there: another layout, say, or rights that somebody gives back.
     domain: Option<Domain>,
     follower: Follower,
     /// By publisher.
-    channels: BTreeMap<u64, Known>,
-    clock_told: Option<Instant>,
+    channels: BTreeMap<u64, PublisherChannel>,
+    clock_sent_at: Option<Instant>,
     session: &'a str,
 }
 
-impl Look<'_> {
+impl DomainView<'_> {
     /// Looks at the domain.
-    fn look(&mut self) -> rnet::Result<()> {
+    fn refresh(&mut self) -> rnet::Result<()> {
         let live = self.live;
         let mut domain = match self.domain.take() {
             Some(domain) => domain,
@@ -224,17 +224,17 @@ impl Look<'_> {
         let snapshot = domain.snapshot()?;
         self.domain = Some(domain);
         let has_clock = snapshot.publishers.iter().any(|publisher| publisher.topic == CLOCK);
-        live.tell_info(self.session, has_clock);
+        live.update_server_info(self.session, has_clock);
         self.find_channels(&snapshot);
         live.hub.set_services(&services(&snapshot, live.options.read_only));
-        live.hub.set_graph(graph::of(&snapshot, live.options.all));
+        live.hub.set_graph(graph::from_snapshot(&snapshot, live.options.include_internal));
         let clocks = self.channels.values().filter(|known| known.is_clock);
-        let wanted = live.hub.wanted(&clocks.map(|known| known.channel).collect());
+        let wanted = live.hub.channels_to_follow(&clocks.map(|known| known.channel).collect());
         let takes =
             |id: u64| self.channels.get(&id).is_some_and(|known| wanted.contains(&known.channel));
         let followed: Vec<_> = snapshot.publishers.iter().filter(|p| takes(p.id)).collect();
         let remote = followed.iter().filter(|p| p.via.is_some()).map(|p| p.topic.as_str());
-        live.show_interest(&remote.collect());
+        live.subscribe_remote(&remote.collect());
         self.follower.set(&followed);
         Ok(())
     }
@@ -242,7 +242,7 @@ impl Look<'_> {
     /// Makes channels of publishers that are new, and lets those go that have no publisher any more.
     fn find_channels(&mut self, snapshot: &Snapshot) {
         let live = self.live;
-        let shown = |topic: &str| live.options.all || !topic.starts_with(RESERVED);
+        let shown = |topic: &str| live.options.include_internal || !topic.starts_with(RESERVED);
         let here: BTreeSet<u64> = snapshot.publishers.iter().map(|p| p.id).collect();
         self.channels.retain(|id, _| here.contains(id));
         for publisher in snapshot.publishers.iter().filter(|p| shown(&p.topic)) {
@@ -256,54 +256,54 @@ impl Look<'_> {
                 (TypeDesc::Protobuf(_), None) => MessageType::Raw,
                 (desc, None) => MessageType::try_from(desc.clone()).unwrap_or(MessageType::Raw),
             };
-            let shape = Shape::of(&ty);
-            let keeps = match publisher.qos.durability {
+            let format = ChannelFormat::of(&ty);
+            let latch_depth = match publisher.qos.durability {
                 rnet::Durability::TransientLocal { depth } => depth as usize,
                 _ => 0,
             };
-            let channel = live.hub.channel(&publisher.topic, &shape);
-            let is_clock = publisher.topic == CLOCK && shape.schema_name == "rnet.msgs.Clock";
-            let known = Known { channel, shape, is_clock, keeps, was_told: false };
+            let channel = live.hub.get_or_create_channel(&publisher.topic, &format);
+            let is_clock = publisher.topic == CLOCK && format.schema_name == "rnet.msgs.Clock";
+            let known = PublisherChannel { channel, format, is_clock, latch_depth, is_error_reported: false };
             self.channels.insert(publisher.id, known);
         }
-        live.hub.retain(&self.channels.iter().map(|(id, known)| (*id, known.channel)).collect());
+        live.hub.retain_publishers(&self.channels.iter().map(|(id, known)| (*id, known.channel)).collect());
     }
 
     /// Passes on what has been sent, and says how long to wait then.
-    fn pass(&mut self, bytes: &mut Vec<u8>) -> Duration {
+    fn forward_messages(&mut self, bytes: &mut Vec<u8>) -> Duration {
         let hub = &self.live.hub;
-        let (channels, clock_told) = (&mut self.channels, &mut self.clock_told);
-        let passed = self.follower.poll(bytes, |publisher, time_ns, bytes| {
+        let (channels, clock_sent_at) = (&mut self.channels, &mut self.clock_sent_at);
+        let polled = self.follower.poll(bytes, |publisher, time_ns, bytes| {
             let Some(known) = channels.get_mut(&publisher) else { return };
-            if known.is_clock && clock_told.is_none_or(|at| at.elapsed() >= CLOCK_INTERVAL) {
-                *clock_told = Some(Instant::now());
+            if known.is_clock && clock_sent_at.is_none_or(|at| at.elapsed() >= CLOCK_INTERVAL) {
+                *clock_sent_at = Some(Instant::now());
                 let said = Clock::decode(bytes).ok().map(|clock| clock.time_ns);
                 if let Some(now_ns) = said.and_then(|ns| u64::try_from(ns).ok()) {
-                    hub.time(now_ns);
+                    hub.broadcast_time(now_ns);
                 }
             }
-            match known.shape.payload(bytes) {
+            match known.format.payload(bytes) {
                 Ok(payload) => {
-                    let keeps = known.keeps;
-                    let passed = Passed { publisher, time_ns, payload: &payload, keeps };
-                    hub.message(known.channel, &passed);
+                    let latch_depth = known.latch_depth;
+                    let message = TopicMessage { publisher, time_ns, payload: &payload, latch_depth };
+                    hub.send_message(known.channel, &message);
                 }
-                Err(why) if !known.was_told => {
-                    known.was_told = true;
-                    hub.broadcast(&say::status(say::Level::Warning, &why));
+                Err(why) if !known.is_error_reported => {
+                    known.is_error_reported = true;
+                    hub.broadcast(&outgoing::status(outgoing::Level::Warning, &why));
                 }
                 Err(_) => {}
             }
         });
-        if let Some(missed) = passed.newly_missed {
+        if let Some(missed) = polled.newly_missed {
             let why = format!("the server was too slow and skipped {missed} messages");
-            hub.broadcast(&say::status(say::Level::Warning, &why));
+            hub.broadcast(&outgoing::status(outgoing::Level::Warning, &why));
         }
-        match (passed.any, self.follower.is_empty(), passed.large) {
+        match (polled.has_messages, self.follower.is_empty(), polled.has_large) {
             (true, ..) => Duration::ZERO,
-            (false, true, _) => LOOK_INTERVAL,
-            (false, false, false) => PAUSE,
-            (false, false, true) => SHORT_PAUSE,
+            (false, true, _) => REFRESH_INTERVAL,
+            (false, false, false) => POLL_INTERVAL,
+            (false, false, true) => LARGE_POLL_INTERVAL,
         }
     }
 }
@@ -324,21 +324,21 @@ fn services(snapshot: &Snapshot, read_only: bool) -> BTreeMap<String, Value> {
         services.entry(server.service.to_owned()).or_insert_with(|| {
             json!({
                 "type": name(&request),
-                "request": describe_call(&request),
-                "response": describe_call(&reply),
+                "request": describe_call_type(&request),
+                "response": describe_call_type(&reply),
             })
         });
     }
     services
 }
 
-impl Backend for Live {
-    fn open(&self, client: u64, channel: &ClientChannel) -> Result<(), String> {
-        self.may_change()?;
+impl Backend for LiveBackend {
+    fn open_channel(&self, client: u64, channel: &ClientChannel) -> Result<(), String> {
+        self.check_writable()?;
         self.publishers.open(self, client, channel)
     }
 
-    fn close(&self, client: u64, channel: u32) {
+    fn close_channel(&self, client: u64, channel: u32) {
         self.publishers.close(client, channel);
     }
 
@@ -346,17 +346,17 @@ impl Backend for Live {
         self.publishers.publish(client, channel, data)
     }
 
-    fn call(&self, service: &str, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
-        self.may_change()?;
+    fn call_service(&self, service: &str, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
+        self.check_writable()?;
         self.calls.call(self, service, encoding, data)
     }
 
-    fn parameters(&self, names: &[String]) -> Result<Vec<Parameter>, String> {
+    fn get_parameters(&self, names: &[String]) -> Result<Vec<Parameter>, String> {
         params::get(self, names)
     }
 
-    fn set(&self, parameter: &Parameter) -> Result<(), String> {
-        self.may_change()?;
+    fn set_parameter(&self, parameter: &Parameter) -> Result<(), String> {
+        self.check_writable()?;
         params::set(self, parameter)
     }
 

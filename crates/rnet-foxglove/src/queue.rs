@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
-use crate::say;
+use crate::outgoing;
 
 /// Messages of topics that wait for a client, and their bytes. One that is larger waits alone.
 pub const MAX_DATA: usize = 1024;
@@ -20,97 +20,97 @@ pub const MAX_CONTROL_LEN_BYTES: usize = 128 << 20;
 
 #[derive(Debug, Default)]
 pub struct Queue {
-    waiting: Mutex<Waiting>,
+    state: Mutex<QueueState>,
     wake: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     data: VecDeque<Bytes>,
     data_len: usize,
     control: VecDeque<Message>,
     control_len: usize,
     dropped: u64,
     /// Why the client is cut off.
-    closed: Option<&'static str>,
+    close_reason: Option<&'static str>,
 }
 
 /// What comes next of a queue.
-pub enum Next {
+pub enum QueueItem {
     Message(Message),
     /// Nothing more; why.
     Closed(&'static str),
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A message of a topic. Older ones give way.
-    pub fn data(&self, frame: Bytes) {
-        let mut waiting = self.lock();
-        while !waiting.data.is_empty()
-            && (waiting.data.len() >= MAX_DATA
-                || waiting.data_len + frame.len() > MAX_DATA_LEN_BYTES)
+    pub fn push_data(&self, frame: Bytes) {
+        let mut state = self.lock();
+        while !state.data.is_empty()
+            && (state.data.len() >= MAX_DATA
+                || state.data_len + frame.len() > MAX_DATA_LEN_BYTES)
         {
-            let oldest = waiting.data.pop_front().map_or(0, |oldest| oldest.len());
-            waiting.data_len -= oldest;
-            waiting.dropped += 1;
+            let oldest = state.data.pop_front().map_or(0, |oldest| oldest.len());
+            state.data_len -= oldest;
+            state.dropped += 1;
         }
-        waiting.data_len += frame.len();
-        waiting.data.push_back(frame);
-        drop(waiting);
+        state.data_len += frame.len();
+        state.data.push_back(frame);
+        drop(state);
         self.wake.notify_one();
     }
 
     /// Anything else, which goes first.
-    pub fn control(&self, message: Message) {
-        let mut waiting = self.lock();
-        if waiting.control.len() >= MAX_CONTROL
-            || waiting.control_len + message.len() > MAX_CONTROL_LEN_BYTES
+    pub fn push_control(&self, message: Message) {
+        let mut state = self.lock();
+        if state.control.len() >= MAX_CONTROL
+            || state.control_len + message.len() > MAX_CONTROL_LEN_BYTES
         {
-            waiting.closed = Some("too slow: the queue for this client is full");
-        } else if waiting.closed.is_none() {
-            waiting.control_len += message.len();
-            waiting.control.push_back(message);
+            state.close_reason = Some("too slow: the queue for this client is full");
+        } else if state.close_reason.is_none() {
+            state.control_len += message.len();
+            state.control.push_back(message);
         }
-        drop(waiting);
+        drop(state);
         self.wake.notify_one();
     }
 
     /// What time it is, in place of the time that still waits: to a client that reads slowly an old one is of no use.
-    pub fn time(&self, message: Message) {
-        let mut waiting = self.lock();
-        let old = waiting.control.iter().rposition(say::is_time);
-        if let Some(old) = old.and_then(|at| waiting.control.remove(at)) {
-            waiting.control_len -= old.len();
+    pub fn push_time(&self, message: Message) {
+        let mut state = self.lock();
+        let old = state.control.iter().rposition(outgoing::is_time);
+        if let Some(old) = old.and_then(|at| state.control.remove(at)) {
+            state.control_len -= old.len();
         }
-        drop(waiting);
-        self.control(message);
+        drop(state);
+        self.push_control(message);
     }
 
     /// Cuts the client off.
     pub fn close(&self, why: &'static str) {
-        self.lock().closed.get_or_insert(why);
+        self.lock().close_reason.get_or_insert(why);
         self.wake.notify_one();
     }
 
     /// What is next, when there is something.
-    pub async fn next(&self) -> Next {
+    pub async fn next(&self) -> QueueItem {
         loop {
             {
-                let mut waiting = self.lock();
-                if let Some(why) = waiting.closed {
-                    return Next::Closed(why);
+                let mut state = self.lock();
+                if let Some(why) = state.close_reason {
+                    return QueueItem::Closed(why);
                 }
-                if let Some(message) = waiting.control.pop_front() {
-                    waiting.control_len -= message.len();
-                    return Next::Message(message);
+                if let Some(message) = state.control.pop_front() {
+                    state.control_len -= message.len();
+                    return QueueItem::Message(message);
                 }
-                if let Some(frame) = waiting.data.pop_front() {
-                    waiting.data_len -= frame.len();
-                    return Next::Message(Message::Binary(frame));
+                if let Some(frame) = state.data.pop_front() {
+                    state.data_len -= frame.len();
+                    return QueueItem::Message(Message::Binary(frame));
                 }
             }
             self.wake.notified().await;
@@ -131,7 +131,7 @@ mod tests {
         let next = std::pin::pin!(queue.next());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match std::future::Future::poll(next, &mut context) {
-            std::task::Poll::Ready(Next::Message(message)) => Some(message),
+            std::task::Poll::Ready(QueueItem::Message(message)) => Some(message),
             _ => None,
         }
     }
@@ -140,14 +140,14 @@ mod tests {
     fn the_oldest_messages_give_way_and_are_counted() {
         let queue = Queue::default();
         for number in 0..MAX_DATA as u32 + 3 {
-            queue.data(number.to_le_bytes().to_vec().into());
+            queue.push_data(number.to_le_bytes().to_vec().into());
         }
-        queue.control(Message::text("first"));
+        queue.push_control(Message::text("first"));
         assert_eq!(queue.dropped(), 3);
         assert_eq!(take(&queue), Some(Message::text("first")));
         assert_eq!(take(&queue), Some(Message::binary(3u32.to_le_bytes().to_vec())));
         // A large one takes the place of all, and stands alone.
-        queue.data(vec![0; MAX_DATA_LEN_BYTES + 1].into());
+        queue.push_data(vec![0; MAX_DATA_LEN_BYTES + 1].into());
         assert_eq!(queue.dropped(), 3 + MAX_DATA as u64 - 1);
         assert_eq!(take(&queue).unwrap().len(), MAX_DATA_LEN_BYTES + 1);
         assert_eq!(take(&queue), None);
@@ -157,12 +157,12 @@ mod tests {
     fn only_the_newest_time_waits() {
         let queue = Queue::default();
         let limit = MAX_CONTROL as u64;
-        queue.time(say::time(0));
-        queue.control(Message::text("reply"));
-        (1..=limit).for_each(|now_ns| queue.time(say::time(now_ns)));
-        assert_eq!(queue.lock().control_len, "reply".len() + say::time(0).len());
+        queue.push_time(outgoing::time(0));
+        queue.push_control(Message::text("reply"));
+        (1..=limit).for_each(|now_ns| queue.push_time(outgoing::time(now_ns)));
+        assert_eq!(queue.lock().control_len, "reply".len() + outgoing::time(0).len());
         assert_eq!(take(&queue), Some(Message::text("reply")));
-        assert_eq!(take(&queue), Some(say::time(limit)));
+        assert_eq!(take(&queue), Some(outgoing::time(limit)));
         assert_eq!(take(&queue), None);
     }
 
@@ -170,10 +170,10 @@ mod tests {
     fn who_does_not_take_what_matters_is_cut_off() {
         let queue = Queue::default();
         for _ in 0..=MAX_CONTROL {
-            queue.control(Message::text("x"));
+            queue.push_control(Message::text("x"));
         }
         assert_eq!(take(&queue), None);
-        let closed = queue.lock().closed;
-        assert!(closed.unwrap().contains("too slow"));
+        let close_reason = queue.lock().close_reason;
+        assert!(close_reason.unwrap().contains("too slow"));
     }
 }

@@ -1,4 +1,4 @@
-//! The door and the connections: who listens, lets in, sends and reads.
+//! The acceptor and the connections: who listens, lets in, sends and reads.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
 use crate::backend::Backend;
-use crate::door::Door;
+use crate::acceptor::Acceptor;
 use crate::hub::{Client, Hub};
-use crate::queue::{Next, Queue};
-use crate::say::{self, Level};
+use crate::queue::{QueueItem, Queue};
+use crate::outgoing::{self, Level};
 use crate::session::Session;
 
 /// Connections at a time, those that have not come in yet included.
@@ -28,26 +28,26 @@ pub const MAX_CLIENTS: usize = 32;
 /// Longest frame and message of a client, in bytes.
 const MAX_FRAME_LEN_BYTES: usize = 16 << 20;
 /// How long a client may take to say what it wants, TLS included.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a client is asked whether it is there, and how long it may say nothing, not even that it is.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
-const SILENCE_LIMIT: Duration = Duration::from_secs(30);
+const PONG_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may not take what it is sent.
-const STALL_LIMIT: Duration = Duration::from_secs(30);
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two words to a client that it is too slow.
-const SLOW_INTERVAL: Duration = Duration::from_secs(1);
+const DROP_REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// After an error of the listener: descriptors have run out, say.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Says something to who runs the server.
-pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+pub type EventCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 pub struct Server {
     pub hub: Arc<Hub>,
     pub backend: Arc<dyn Backend>,
-    pub door: Door,
+    pub acceptor: Acceptor,
     pub tls: Option<TlsAcceptor>,
-    pub tell: Tell,
+    pub on_event: EventCallback,
     pub refused: AtomicU64,
     pub next_client: AtomicU64,
 }
@@ -55,24 +55,24 @@ pub struct Server {
 impl Server {
     /// Lets clients in.
     pub async fn accept(self: Arc<Self>, listener: TcpListener) {
-        let places = Arc::new(Semaphore::new(MAX_CLIENTS));
+        let permits = Arc::new(Semaphore::new(MAX_CLIENTS));
         loop {
             let (stream, addr) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    (self.tell)(&format!("cannot accept a connection: {error}"));
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    (self.on_event)(&format!("cannot accept a connection: {error}"));
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 }
             };
-            let Ok(place) = places.clone().try_acquire_owned() else {
+            let Ok(permit) = permits.clone().try_acquire_owned() else {
                 self.refuse(addr, &format!("{MAX_CLIENTS} clients are connected, the limit"));
                 continue;
             };
             let server = self.clone();
             tokio::spawn(async move {
-                server.receive(stream, addr).await;
-                drop(place);
+                server.handle_connection(stream, addr).await;
+                drop(permit);
             });
         }
     }
@@ -81,25 +81,25 @@ impl Server {
     fn refuse(&self, addr: SocketAddr, why: &str) {
         let refused = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         if refused.is_power_of_two() {
-            (self.tell)(&format!("refused {addr}: {why} ({refused} refused so far)"));
+            (self.on_event)(&format!("refused {addr}: {why} ({refused} refused so far)"));
         }
     }
 
-    async fn receive(&self, stream: TcpStream, addr: SocketAddr) {
+    async fn handle_connection(&self, stream: TcpStream, addr: SocketAddr) {
         // Messages are sent as they come.
         let _ = stream.set_nodelay(true);
-        let Some(tls) = &self.tls else { return self.shake(stream, addr, HANDSHAKE_LIMIT).await };
+        let Some(tls) = &self.tls else { return self.handshake(stream, addr, HANDSHAKE_TIMEOUT).await };
         let begun = Instant::now();
-        match timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await {
+        match timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
-                self.shake(stream, addr, HANDSHAKE_LIMIT.saturating_sub(begun.elapsed())).await;
+                self.handshake(stream, addr, HANDSHAKE_TIMEOUT.saturating_sub(begun.elapsed())).await;
             }
             Ok(Err(error)) => self.refuse(addr, &format!("TLS: {error}")),
             Err(_) => self.refuse(addr, "the TLS handshake took too long"),
         }
     }
 
-    async fn shake<S: AsyncRead + AsyncWrite + Unpin>(
+    async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
         addr: SocketAddr,
@@ -111,7 +111,7 @@ impl Server {
         let mut counted = false;
         #[allow(clippy::result_large_err, reason = "the type is tungstenite's")]
         let answer = |request: &_, response| {
-            let answered = self.door.answer(request, response);
+            let answered = self.acceptor.answer(request, response);
             // Counted before it is sent, so that whoever has read the refusal finds it counted.
             if let Err(refusal) = &answered {
                 self.refuse(addr, refusal.body().as_deref().unwrap_or("access denied"));
@@ -119,8 +119,8 @@ impl Server {
             }
             answered
         };
-        let shaken = timeout(limit, accept_hdr_async_with_config(stream, answer, Some(config)));
-        match shaken.await {
+        let handshake = timeout(limit, accept_hdr_async_with_config(stream, answer, Some(config)));
+        match handshake.await {
             Ok(Ok(socket)) => self.serve(socket, addr).await,
             _ if counted => {}
             Ok(Err(error)) => self.refuse(addr, &error.to_string()),
@@ -135,35 +135,35 @@ impl Server {
     ) {
         let id = self.next_client.fetch_add(1, Ordering::Relaxed);
         let client = Arc::new(Client { id, queue: Queue::default() });
-        (self.tell)(&format!("{addr} connected"));
+        (self.on_event)(&format!("{addr} connected"));
         let mut session = Session::new(self.hub.clone(), self.backend.clone(), client.clone());
-        let why = converse(socket, &client, &mut session).await;
+        let why = run_connection(socket, &client, &mut session).await;
         drop(session);
         let dropped = client.queue.dropped();
         let dropped = match dropped {
             0 => String::new(),
             count => format!("; {count} messages were dropped because it was too slow"),
         };
-        (self.tell)(&format!("{addr} disconnected: {why}{dropped}"));
+        (self.on_event)(&format!("{addr} disconnected: {why}{dropped}"));
     }
 }
 
 /// Sends and reads until one of both ends it, and says why it has ended.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
+async fn run_connection<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
     client: &Client,
     session: &mut Session,
 ) -> String {
     let (mut sink, mut stream) = socket.split();
-    let heard = std::sync::Mutex::new(Instant::now());
+    let last_received = std::sync::Mutex::new(Instant::now());
     let reads = async {
         while let Some(message) = stream.next().await {
             let message = match message {
                 Ok(message) => message,
                 Err(error) => return (CloseCode::Protocol, error.to_string()),
             };
-            *heard.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
-            if let Err(why) = session.take(&message) {
+            *last_received.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
+            if let Err(why) = session.handle_frame(&message) {
                 return (CloseCode::Policy, why.to_owned());
             }
         }
@@ -171,34 +171,34 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let sends = async {
         let mut ping = interval(PING_INTERVAL);
-        let mut look = interval(SLOW_INTERVAL);
+        let mut drop_report = interval(DROP_REPORT_INTERVAL);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut told = 0;
+        drop_report.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reported = 0;
         loop {
             let message = tokio::select! {
                 next = client.queue.next() => match next {
-                    Next::Message(message) => message,
-                    Next::Closed(why) => return (CloseCode::Policy, why.to_owned()),
+                    QueueItem::Message(message) => message,
+                    QueueItem::Closed(why) => return (CloseCode::Policy, why.to_owned()),
                 },
                 _ = ping.tick() => {
-                    let heard = *heard.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    if heard.elapsed() > SILENCE_LIMIT {
+                    let last_received = *last_received.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    if last_received.elapsed() > PONG_TIMEOUT {
                         return (CloseCode::Policy, "the client does not answer pings".to_owned());
                     }
                     Message::Ping(Vec::new().into())
                 }
-                _ = look.tick() => {
+                _ = drop_report.tick() => {
                     let dropped = client.queue.dropped();
-                    if dropped == told {
+                    if dropped == reported {
                         continue;
                     }
-                    let newly = dropped - std::mem::replace(&mut told, dropped);
+                    let newly = dropped - std::mem::replace(&mut reported, dropped);
                     let why = format!("{newly} messages were dropped because this client was too slow");
-                    say::status(Level::Warning, &why)
+                    outgoing::status(Level::Warning, &why)
                 }
             };
-            match timeout(STALL_LIMIT, sink.send(message)).await {
+            match timeout(SEND_TIMEOUT, sink.send(message)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return (CloseCode::Abnormal, error.to_string()),
                 Err(_) => return (CloseCode::Abnormal, "the client does not read".to_owned()),

@@ -9,14 +9,14 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::backend::Backend;
 use crate::hub::{Client, Hub};
-use crate::say::{self, Level};
-use crate::wire::{self, ClientChannel, Frame, Said};
+use crate::outgoing::{self, Level};
+use crate::incoming::{self, ClientChannel, BinaryFrame, ClientRequest};
 
 /// Longest frame of text, in bytes.
 const MAX_TEXT_LEN_BYTES: usize = 1 << 20;
 /// Frames that mean nothing before a client is cut off. A request that is understood and refused is none of them: who moves
 /// a slider too far, or leaves a topic that has just gone, is no enemy.
-const MAX_FAULTS: u32 = 64;
+const MAX_INVALID_FRAMES: u32 = 64;
 /// Channels on which a client publishes.
 const MAX_CHANNELS: usize = 256;
 /// Calls of a client that wait for their reply.
@@ -24,7 +24,7 @@ const MAX_CALLS: usize = 16;
 /// Names in one request for parameters.
 const MAX_NAMES: usize = 4096;
 /// Of what went wrong in one request, so much is told in words.
-const MAX_TOLD: usize = 8;
+const MAX_REPORTED_ERRORS: usize = 8;
 
 /// A client that has come in. It leaves when this is dropped, so also where a request panics.
 pub struct Session {
@@ -33,7 +33,7 @@ pub struct Session {
     client: Arc<Client>,
     /// Those on which it publishes.
     channels: BTreeSet<u32>,
-    faults: u32,
+    invalid_frames: u32,
     calls: Arc<Semaphore>,
 }
 
@@ -41,14 +41,14 @@ impl Session {
     pub fn new(hub: Arc<Hub>, backend: Arc<dyn Backend>, client: Arc<Client>) -> Session {
         let calls = Arc::new(Semaphore::new(MAX_CALLS));
         hub.join(client.clone());
-        Session { hub, backend, client, channels: BTreeSet::new(), faults: 0, calls }
+        Session { hub, backend, client, channels: BTreeSet::new(), invalid_frames: 0, calls }
     }
 
     /// Does what a frame asks for. What cannot be done the client is told.
     ///
     /// # Errors
     /// Why the client is cut off.
-    pub fn take(&mut self, message: &Message) -> Result<(), &'static str> {
+    pub fn handle_frame(&mut self, message: &Message) -> Result<(), &'static str> {
         let understood = match message {
             Message::Text(text) if text.len() > MAX_TEXT_LEN_BYTES => {
                 let len = text.len();
@@ -56,97 +56,97 @@ impl Session {
                     "a text frame has {len} bytes, at most {MAX_TEXT_LEN_BYTES} are allowed"
                 ))
             }
-            Message::Text(text) => wire::said(text).map(|said| self.said(said)),
-            Message::Binary(bytes) => wire::frame(bytes).map(|frame| self.frame(frame)),
+            Message::Text(text) => incoming::parse_text(text).map(|request| self.handle_request(request)),
+            Message::Binary(bytes) => incoming::parse_binary(bytes).map(|frame| self.handle_binary(frame)),
             _ => Ok(Ok(())),
         };
-        self.faults += u32::from(understood.is_err());
+        self.invalid_frames += u32::from(understood.is_err());
         if let Err(why) = understood.flatten() {
-            self.client.queue.control(say::status(Level::Error, &why));
+            self.client.queue.push_control(outgoing::status(Level::Error, &why));
         }
-        match self.faults {
-            MAX_FAULTS.. => Err("too many invalid frames"),
+        match self.invalid_frames {
+            MAX_INVALID_FRAMES.. => Err("too many invalid frames"),
             _ => Ok(()),
         }
     }
 
-    fn said(&mut self, said: Said) -> Result<(), String> {
+    fn handle_request(&mut self, request: ClientRequest) -> Result<(), String> {
         let (hub, client) = (&self.hub, &self.client);
-        match said {
-            Said::Subscribe { subscriptions } => {
-                all(hub.subscribe(client, subscriptions).into_iter())
+        match request {
+            ClientRequest::Subscribe { subscriptions } => {
+                combine_errors(hub.subscribe(client, subscriptions).into_iter())
             }
-            Said::Unsubscribe { subscription_ids } => {
-                all(subscription_ids.into_iter().map(|id| hub.unsubscribe(client, id)))
+            ClientRequest::Unsubscribe { subscription_ids } => {
+                combine_errors(subscription_ids.into_iter().map(|id| hub.unsubscribe(client, id)))
             }
-            Said::Advertise { channels } => {
-                bounded(channels.len(), "channels")?;
-                all(channels.into_iter().map(|channel| self.open(&channel)))
+            ClientRequest::Advertise { channels } => {
+                check_count(channels.len(), "channels")?;
+                combine_errors(channels.into_iter().map(|channel| self.open(&channel)))
             }
-            Said::Unadvertise { channel_ids } => {
-                bounded(channel_ids.len(), "channels")?;
-                all(channel_ids.into_iter().map(|channel| self.close(channel)))
+            ClientRequest::Unadvertise { channel_ids } => {
+                check_count(channel_ids.len(), "channels")?;
+                combine_errors(channel_ids.into_iter().map(|channel| self.close(channel)))
             }
-            Said::GetParameters { parameter_names, id } => {
-                bounded(parameter_names.len(), "parameters")?;
-                let found = block_in_place(|| self.backend.parameters(&parameter_names))?;
-                client.queue.control(say::parameter_values(&found, id.as_deref()));
+            ClientRequest::GetParameters { parameter_names, id } => {
+                check_count(parameter_names.len(), "parameters")?;
+                let found = block_in_place(|| self.backend.get_parameters(&parameter_names))?;
+                client.queue.push_control(outgoing::parameter_values(&found, id.as_deref()));
                 Ok(())
             }
-            Said::SetParameters { parameters, id } => {
-                bounded(parameters.len(), "parameters")?;
+            ClientRequest::SetParameters { parameters, id } => {
+                check_count(parameters.len(), "parameters")?;
                 let done =
-                    all(parameters.iter().map(|one| block_in_place(|| self.backend.set(one))));
+                    combine_errors(parameters.iter().map(|one| block_in_place(|| self.backend.set_parameter(one))));
                 let Some(id) = id else { return done };
                 // What they are now, also where one could not be set.
                 let names: Vec<String> = parameters.into_iter().map(|one| one.name).collect();
-                let found = block_in_place(|| self.backend.parameters(&names));
+                let found = block_in_place(|| self.backend.get_parameters(&names));
                 let read =
                     found.map_err(|why| format!("the parameter values cannot be read: {why}"));
                 let told = read.map(|found| {
-                    client.queue.control(say::parameter_values(&found, Some(&id)));
+                    client.queue.push_control(outgoing::parameter_values(&found, Some(&id)));
                 });
-                all([done, told].into_iter())
+                combine_errors([done, told].into_iter())
             }
-            Said::SubscribeParameterUpdates { parameter_names } => {
+            ClientRequest::SubscribeParameterUpdates { parameter_names } => {
                 block_in_place(|| self.backend.follow_parameters())?;
                 hub.follow_parameters(client, parameter_names, true)
             }
-            Said::UnsubscribeParameterUpdates { parameter_names } => {
+            ClientRequest::UnsubscribeParameterUpdates { parameter_names } => {
                 hub.follow_parameters(client, parameter_names, false)
             }
-            Said::SubscribeConnectionGraph => {
+            ClientRequest::SubscribeConnectionGraph => {
                 hub.follow_graph(client, true);
                 Ok(())
             }
-            Said::UnsubscribeConnectionGraph => {
+            ClientRequest::UnsubscribeConnectionGraph => {
                 hub.follow_graph(client, false);
                 Ok(())
             }
-            Said::FetchAsset { uri, request_id } => {
+            ClientRequest::FetchAsset { uri, request_id } => {
                 let why = format!("robot-net does not serve assets: {uri:.200}");
-                client.queue.control(say::no_asset(request_id, &why));
+                client.queue.push_control(outgoing::fetch_asset_error(request_id, &why));
                 Ok(())
             }
         }
     }
 
-    fn frame(&mut self, frame: Frame<'_>) -> Result<(), String> {
+    fn handle_binary(&mut self, frame: BinaryFrame<'_>) -> Result<(), String> {
         match frame {
-            Frame::Message { channel, data } => {
+            BinaryFrame::Message { channel, data } => {
                 if !self.channels.contains(&channel) {
                     return Err(format!("the channel {channel} was not advertised by this client"));
                 }
                 block_in_place(|| self.backend.publish(self.client.id, channel, data))
             }
-            Frame::Call { service, call, encoding, data } => {
+            BinaryFrame::Call { service, call, encoding, data } => {
                 self.call((service, call), encoding, data);
                 Ok(())
             }
-            Frame::Control(control) => {
-                let mut state = self.backend.control(&control)?;
+            BinaryFrame::PlaybackControl(control) => {
+                let mut state = self.backend.control_playback(&control)?;
                 state.request = Some(control.request);
-                self.hub.broadcast(&say::playback(&state));
+                self.hub.broadcast(&outgoing::playback(&state));
                 Ok(())
             }
         }
@@ -159,7 +159,7 @@ impl Session {
         if self.channels.len() >= MAX_CHANNELS {
             return Err(format!("a client can publish on at most {MAX_CHANNELS} channels"));
         }
-        block_in_place(|| self.backend.open(self.client.id, channel))
+        block_in_place(|| self.backend.open_channel(self.client.id, channel))
             .map_err(|why| format!("{:.255} cannot be published: {why}", channel.topic))?;
         self.channels.insert(channel.id);
         Ok(())
@@ -169,18 +169,18 @@ impl Session {
         if !self.channels.remove(&channel) {
             return Err(format!("the channel {channel} was not advertised by this client"));
         }
-        block_in_place(|| self.backend.close(self.client.id, channel));
+        block_in_place(|| self.backend.close_channel(self.client.id, channel));
         Ok(())
     }
 
     /// Calls a service in the background: a client may have several calls under way.
     fn call(&self, (service, call): (u32, u32), encoding: &str, data: &[u8]) {
         let client = self.client.clone();
-        let fail = |why: &str| client.queue.control(say::call_failure(service, call, why));
-        let Some(name) = self.hub.service(service) else {
+        let fail = |why: &str| client.queue.push_control(outgoing::call_failure(service, call, why));
+        let Some(name) = self.hub.service_name(service) else {
             return fail(&format!("service {service} does not exist"));
         };
-        let Ok(place) = self.calls.clone().try_acquire_owned() else {
+        let Ok(permit) = self.calls.clone().try_acquire_owned() else {
             return fail(&format!(
                 "{MAX_CALLS} calls of this client are waiting for replies, the limit"
             ));
@@ -188,12 +188,12 @@ impl Session {
         let (backend, encoding, data) = (self.backend.clone(), encoding.to_owned(), data.to_vec());
         let client = self.client.clone();
         spawn_blocking(move || {
-            let said = match backend.call(&name, &encoding, &data) {
-                Ok(reply) => say::call_response(service, call, &encoding, &reply),
-                Err(why) => say::call_failure(service, call, &why),
+            let reply = match backend.call_service(&name, &encoding, &data) {
+                Ok(reply) => outgoing::call_response(service, call, &encoding, &reply),
+                Err(why) => outgoing::call_failure(service, call, &why),
             };
-            client.queue.control(said);
-            drop(place);
+            client.queue.push_control(reply);
+            drop(permit);
         });
     }
 }
@@ -202,24 +202,24 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.hub.leave(self.client.id);
         for channel in std::mem::take(&mut self.channels) {
-            self.backend.close(self.client.id, channel);
+            self.backend.close_channel(self.client.id, channel);
         }
     }
 }
 
 /// Does all, and tells what went wrong: the first of it in words, and how much more there is.
-fn all(done: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {
+fn combine_errors(done: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {
     let wrong: Vec<String> = done.filter_map(Result::err).collect();
-    let mut told = wrong.iter().take(MAX_TOLD).cloned().collect::<Vec<_>>().join("; ");
+    let mut told = wrong.iter().take(MAX_REPORTED_ERRORS).cloned().collect::<Vec<_>>().join("; ");
     match wrong.len() {
         0 => return Ok(()),
-        n if n > MAX_TOLD => told += &format!("; and {} more", n - MAX_TOLD),
+        n if n > MAX_REPORTED_ERRORS => told += &format!("; and {} more", n - MAX_REPORTED_ERRORS),
         _ => {}
     }
     Err(told)
 }
 
-fn bounded(names: usize, what: &str) -> Result<(), String> {
+fn check_count(names: usize, what: &str) -> Result<(), String> {
     match names {
         0..=MAX_NAMES => Ok(()),
         _ => Err(format!("{names} {what} in one request, at most {MAX_NAMES} are allowed")),
@@ -229,27 +229,27 @@ fn bounded(names: usize, what: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Next, Queue};
-    use crate::say::PlaybackState;
-    use crate::wire::{Control, Parameter};
+    use crate::queue::{QueueItem, Queue};
+    use crate::outgoing::PlaybackState;
+    use crate::incoming::{PlaybackControl, Parameter};
 
-    struct Panics;
+    struct PanickingBackend;
 
-    impl Backend for Panics {
-        fn control(&self, _control: &Control) -> Result<PlaybackState, String> {
+    impl Backend for PanickingBackend {
+        fn control_playback(&self, _control: &PlaybackControl) -> Result<PlaybackState, String> {
             panic!("a defect of the server")
         }
     }
 
     /// The domain is lost while parameters are set.
-    struct Lost;
+    struct UnreadableBackend;
 
-    impl Backend for Lost {
-        fn parameters(&self, _names: &[String]) -> Result<Vec<Parameter>, String> {
+    impl Backend for UnreadableBackend {
+        fn get_parameters(&self, _names: &[String]) -> Result<Vec<Parameter>, String> {
             Err("the domain cannot be read".to_owned())
         }
 
-        fn set(&self, parameter: &Parameter) -> Result<(), String> {
+        fn set_parameter(&self, parameter: &Parameter) -> Result<(), String> {
             Err(format!("{} is read-only", parameter.name))
         }
     }
@@ -257,32 +257,32 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn what_was_refused_is_told_also_where_the_values_cannot_be_read() {
         let client = Arc::new(Client { id: 1, queue: Queue::default() });
-        let mut session = Session::new(Arc::new(Hub::default()), Arc::new(Lost), client.clone());
+        let mut session = Session::new(Arc::new(Hub::default()), Arc::new(UnreadableBackend), client.clone());
         let asked =
             r#"{"op": "setParameters", "id": "x", "parameters": [{"name": "/a", "value": 1}]}"#;
-        tokio::spawn(async move { session.take(&Message::text(asked)) }).await.unwrap().unwrap();
+        tokio::spawn(async move { session.handle_frame(&Message::text(asked)) }).await.unwrap().unwrap();
         // Who the server is comes first.
-        let said = loop {
-            let Next::Message(said) = client.queue.next().await else { panic!("an answer") };
-            let said = said.into_text().unwrap();
-            if said.contains(r#""op":"status""#) {
-                break said;
+        let reply = loop {
+            let QueueItem::Message(reply) = client.queue.next().await else { panic!("an answer") };
+            let reply = reply.into_text().unwrap();
+            if reply.contains(r#""op":"status""#) {
+                break reply;
             }
         };
         let both =
             "/a is read-only; the parameter values cannot be read: the domain cannot be read";
-        assert!(said.contains(both), "{said}");
+        assert!(reply.contains(both), "{reply}");
     }
 
     #[test]
     fn a_request_that_panics_leaves_no_client_behind() {
         let hub = Arc::new(Hub::default());
         let client = Arc::new(Client { id: 1, queue: Queue::default() });
-        let mut session = Session::new(hub.clone(), Arc::new(Panics), client);
-        assert_eq!(hub.clients(), 1);
+        let mut session = Session::new(hub.clone(), Arc::new(PanickingBackend), client);
+        assert_eq!(hub.client_count(), 1);
         let control = [3, 0, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let ended = std::thread::spawn(move || session.take(&Message::binary(control.to_vec())));
+        let ended = std::thread::spawn(move || session.handle_frame(&Message::binary(control.to_vec())));
         assert!(ended.join().is_err());
-        assert_eq!(hub.clients(), 0);
+        assert_eq!(hub.client_count(), 0);
     }
 }

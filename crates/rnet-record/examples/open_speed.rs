@@ -57,7 +57,7 @@ fn measure(path: &Path, len: u64) -> Result<(u64, Vec<Duration>), Failure> {
         let begun = Instant::now();
         let recording = Recording::open(path)?;
         times.push(begun.elapsed());
-        let found = recording.found();
+        let found = recording.info();
         if !found.problems.is_empty() || found.messages() == 0 {
             return Err(format!("the index was not used: {:?}", found.problems).into());
         }

@@ -19,7 +19,7 @@ use rnet::inspect::Location;
 use rnet_record::mcap::records::MessageHeader;
 use rnet_record::mcap::{Compression, WriteOptions, Writer};
 use rnet_record::read::{Message, Recording, Select};
-use rnet_record::{Compress, Progress, RecordOptions, Recorder};
+use rnet_record::{ChunkCompression, Progress, RecordOptions, Recorder};
 use serde_json::{Value, json};
 
 const CAMERA: &str = "/bench/camera";
@@ -27,8 +27,8 @@ const CAMERA: &str = "/bench/camera";
 const FRAME_LEN_BYTES: usize = 16_666_667;
 const FRAMES_HZ: u32 = 60;
 /// What the recorder says of what it missed (docs/design/recording.md).
-const MISSED: &str = "/_rnet/recording/missed";
-const SOON: Duration = Duration::from_secs(60);
+const MISSED_TOPIC: &str = "/_rnet/recording/missed";
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
 /// Messages of the recording that `mcap` alone writes again are read into this much memory, at most.
 const AGAIN_LEN_BYTES: usize = 1 << 30;
@@ -151,7 +151,7 @@ fn measure(
     demo.args(["demo", "--model", "embedded", "--seconds", &seconds]);
     demo.args(["--domain", location.id().as_str()]);
     let demo = Process(demo.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
-    runs(location)?;
+    wait_until_running(location)?;
     let mut camera = with_camera.then(|| Camera::start(location)).transpose()?;
     let mut options = RecordOptions::default();
     options.location = Some(location.clone());
@@ -194,9 +194,9 @@ fn measure(
 }
 
 /// Waits until the robot is at work.
-fn runs(location: &Location) -> Result<(), Failure> {
+fn wait_until_running(location: &Location) -> Result<(), Failure> {
     let mut domain = location.domain()?;
-    let end = Instant::now() + SOON;
+    let end = Instant::now() + START_TIMEOUT;
     while Instant::now() < end {
         let of = domain.topic_snapshot("/camera/image")?;
         if of.publishers.iter().any(|publisher| publisher.sent > 30) {
@@ -222,7 +222,7 @@ struct Account {
 
 /// What the file has of a publisher.
 #[derive(Default)]
-struct Of {
+struct PublisherAccount {
     topic: String,
     first: Option<u64>,
     /// Behind the last number that was recorded or counted.
@@ -230,7 +230,7 @@ struct Of {
     messages: u64,
 }
 
-impl Of {
+impl PublisherAccount {
     fn add(&mut self, first: u64, count: u64) {
         self.first.get_or_insert(first);
         self.end = self.end.max(first + count);
@@ -245,10 +245,10 @@ fn account(
     frames: Option<u64>,
 ) -> Result<(Account, Vec<Message>), Failure> {
     let recording = Recording::open(file)?;
-    let (mut of, mut again, mut len) = (HashMap::<u64, Of>::new(), Vec::new(), 0);
+    let (mut of, mut again, mut len) = (HashMap::<u64, PublisherAccount>::new(), Vec::new(), 0);
     for message in recording.messages(Select { with_reserved: true, ..Select::default() }) {
         let message = message?;
-        if message.channel.topic == MISSED {
+        if message.channel.topic == MISSED_TOPIC {
             let said: Value = serde_json::from_slice(message.data())?;
             let publisher = said["publisher"].as_str().ok_or("no publisher")?.parse()?;
             let number = |key: &str| said[key].as_u64().ok_or("no number");
@@ -285,7 +285,7 @@ fn account(
 /// Writes messages with the crate `mcap` alone, compressed in the same way; what that costs.
 fn alone(path: &Path, messages: &[Message]) -> Result<Duration, Failure> {
     let cpu = cpu_time();
-    let zstd = (RecordOptions::default().compress == Compress::Zstd).then_some(Compression::Zstd);
+    let zstd = (RecordOptions::default().compress == ChunkCompression::Zstd).then_some(Compression::Zstd);
     let options = WriteOptions::new()
         .compression(zstd)
         .compression_level(1)

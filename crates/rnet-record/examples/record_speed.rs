@@ -14,7 +14,7 @@ use rnet::Node;
 use rnet::inspect::Location;
 use rnet_record::mcap::records::MessageHeader;
 use rnet_record::mcap::{Compression, WriteOptions, Writer};
-use rnet_record::{Compress, RecordOptions, Recorder};
+use rnet_record::{ChunkCompression, RecordOptions, Recorder};
 
 const DOMAIN: &str = "record_speed";
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
@@ -25,8 +25,8 @@ fn main() -> Result<(), Failure> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     let as_json = args.pop_if(|arg| arg == "json").is_some();
     let compress = match args.pop_if(|arg| ["zstd", "none"].contains(&arg.as_str())).as_deref() {
-        Some("none") => Compress::None,
-        _ => Compress::Zstd,
+        Some("none") => ChunkCompression::None,
+        _ => ChunkCompression::Zstd,
     };
     let publishes = args.first().is_some_and(|arg| arg == "publish");
     let numbers = args.iter().skip(usize::from(publishes)).map(|arg| arg.parse());
@@ -111,7 +111,7 @@ impl Figures {
     }
 }
 
-fn measure(load: Load, time: Duration, compress: Compress) -> Result<Figures, Failure> {
+fn measure(load: Load, time: Duration, compress: ChunkCompression) -> Result<Figures, Failure> {
     let dir = std::env::temp_dir().join(format!("record-speed-{}", std::process::id()));
     std::fs::create_dir(&dir)?;
     let location = Location::new(Some(DOMAIN), None, None)?;
@@ -126,7 +126,7 @@ fn measure_in(
     location: Location,
     (streams, hz, len): Load,
     time: Duration,
-    compress: Compress,
+    compress: ChunkCompression,
 ) -> Result<Figures, Failure> {
     let args = [streams, hz, len, 0].map(|number| number.to_string());
     let publisher = Command::new(std::env::current_exe()?).arg("publish").args(&args).spawn()?;
@@ -155,8 +155,8 @@ fn measure_in(
 }
 
 /// Writes messages with the crate `mcap` alone.
-fn alone(path: &Path, messages: u64, message: &[u8], compress: Compress) -> Result<(), Failure> {
-    let zstd = (compress == Compress::Zstd).then_some(Compression::Zstd);
+fn alone(path: &Path, messages: u64, message: &[u8], compress: ChunkCompression) -> Result<(), Failure> {
+    let zstd = (compress == ChunkCompression::Zstd).then_some(Compression::Zstd);
     let options = WriteOptions::new().compression(zstd).chunk_size(Some(CHUNK_LEN_BYTES));
     let file = std::io::BufWriter::new(std::fs::File::create_new(path)?);
     let mut writer = Writer::with_options(file, options)?;

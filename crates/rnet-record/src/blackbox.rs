@@ -6,7 +6,7 @@
 //! the parts that it needs to the disk; when it is over, a thread writes its file ([`mod@write`]). docs/design/blackbox.md
 //! says what stands where, and what is lost when something dies.
 
-mod bell;
+mod trigger_queue;
 mod counters;
 mod folder;
 mod limit;
@@ -31,31 +31,31 @@ use rnet::{HandlerError, Node, Service};
 use serde_json::json;
 
 use crate::error::{RecordError, Result};
-use crate::part::Compress;
-use crate::recorder::{Progress, RecordOptions, Recorder, RingPart, located};
-pub use bell::Fired;
-use bell::{Bell, Rung};
-use counters::Counters;
-pub use counters::Expected;
-pub use folder::files_of;
-use folder::{Folder, prefix, trim};
-use limit::{Limit, Verdict};
-use messages::Messages;
+use crate::part::ChunkCompression;
+use crate::recorder::{Progress, RecordOptions, Recorder, RingPart, resolve_location};
+pub use trigger_queue::FiredTrigger;
+use trigger_queue::{TriggerQueue, PendingTrigger};
+use counters::CounterTriggers;
+pub use counters::ExpectedExits;
+pub use folder::list_files;
+use folder::{Folder, prefix, remove_oldest};
+use limit::{RateLimit, Verdict};
+use messages::MessageTriggers;
 pub use options::BlackBoxOptions;
 pub use recover::recover;
-use recover::take_over;
-pub use ring::Memory;
+use recover::resume_windows;
+pub use ring::RingMemory;
 use ring::Ring;
-pub use status::Status;
-use status::{SharedStatus, change, problem};
+pub use status::BlackBoxStatus;
+use status::{SharedStatus, set_problem, with_status};
 pub use trigger::Trigger;
-use window::{Over, Window};
+use window::{FinishedWindow, Window};
 
 /// Name of the box's node, and what the names of its services begin with.
 pub const NODE: &str = "/blackbox";
-/// Service: writes a file. The request is the reason as text, the reply [`Status`] as JSON.
+/// Service: writes a file. The request is the reason as text, the reply [`BlackBoxStatus`] as JSON.
 pub const TRIGGER_SERVICE: &str = "/blackbox/trigger";
-/// Service: [`Status`] as JSON. The request is empty.
+/// Service: [`BlackBoxStatus`] as JSON. The request is empty.
 pub const STATUS_SERVICE: &str = "/blackbox/status";
 
 /// The least memory that a box can do with.
@@ -71,11 +71,11 @@ pub const MAX_TIME: Duration = Duration::from_secs(600);
 /// Length of the ring's parts, in time.
 const PART_TIME: Duration = Duration::from_secs(2);
 /// Between two looks at what has fired.
-const STEP: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Between two looks at whether a file could be made.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const FOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two tries to write a file.
-const RETRY: Duration = Duration::from_secs(5);
+const WRITE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The trigger of a file that somebody asks for.
 const CALL: &str = "call";
 /// Longest reason of a call, in bytes.
@@ -104,7 +104,7 @@ const MAX_REASON_BYTES: usize = 1000;
 /// # Ok(()) }
 /// ```
 pub struct BlackBox {
-    bell: Arc<Bell>,
+    trigger_queue: Arc<TriggerQueue>,
     status: SharedStatus,
     thread: Option<JoinHandle<Result<()>>>,
     _services: Vec<Service>,
@@ -137,71 +137,71 @@ impl BlackBox {
             );
             return Err(RecordError::Options(wrong));
         }
-        let location = located(&options.location)?;
-        let ring = Ring::take(&location, options.memory_len_bytes)?;
-        has_room(&Ring::path_of(location.path()), options.memory_len_bytes)?;
+        let location = resolve_location(&options.location)?;
+        let ring = Ring::acquire(&location, options.memory_len_bytes)?;
+        check_memory(&Ring::path_of(location.path()), options.memory_len_bytes)?;
         let folder = Folder::open(&options.folder)?;
-        let (bell, prefix) = (Arc::new(Bell::default()), prefix(&location));
-        let left = ring.left_of_this_boot();
-        let waiting = window::waiting(&options.folder, &prefix)?;
-        let (waiting, taken) = take_over(waiting, &left, &bell);
+        let (trigger_queue, prefix) = (Arc::new(TriggerQueue::default()), prefix(&location));
+        let left = ring.parts_of_this_boot();
+        let waiting = window::pending_windows(&options.folder, &prefix)?;
+        let (waiting, taken) = resume_windows(waiting, &left, &trigger_queue);
         if let Err(error) = taken {
-            bell.note(format!("a file of an earlier black box will be incomplete: {error}"));
+            trigger_queue.note(format!("a file of an earlier black box will be incomplete: {error}"));
         }
-        let status = Status {
+        let status = BlackBoxStatus {
             domain: location.id().as_str().to_owned(),
             ring: Ring::path_of(location.path()),
             memory_bytes: options.memory_len_bytes,
             triggers: options.triggers.iter().map(ToString::to_string).collect(),
             folder: std::path::absolute(&options.folder).unwrap_or_else(|_| options.folder.clone()),
-            ..Status::default()
+            ..BlackBoxStatus::default()
         };
         let status = Arc::new(Mutex::new(status));
-        let watch = Messages::new(&options.triggers, bell.clone());
-        let counters = Counters::new(&location, &options.triggers, options.expected.clone())?;
+        let message_hook = MessageTriggers::new(&options.triggers, trigger_queue.clone());
+        let counters = CounterTriggers::new(&location, &options.triggers, options.expected.clone())?;
         let state_dir = options.state_dir.clone();
-        let recorder = Recorder::start(&ring.file(), recording(&options, &location, left, watch))?;
+        let recorder = Recorder::start(&ring.file(), record_options(&options, &location, left, message_hook))?;
         let node = open_node(&location, state_dir.as_deref())?;
-        let services = serve(&node, &bell, &status)?;
-        let box_ = Box_ {
+        let services = serve(&node, &trigger_queue, &status)?;
+        let worker = BlackBoxWorker {
             options,
             folder,
             prefix,
-            bell: bell.clone(),
+            trigger_queue: trigger_queue.clone(),
             status: status.clone(),
             counters,
-            limit: Limit::default(),
+            limit: RateLimit::default(),
             began: Instant::now(),
             node: node.clone(),
-            looked: None,
+            folder_checked_at: None,
             window: None,
-            told: BTreeMap::new(),
+            reported_problems: BTreeMap::new(),
             _ring: ring,
         };
-        let run = move || box_.run(recorder, waiting);
+        let run = move || worker.run(recorder, waiting);
         let thread = std::thread::Builder::new().name("rnet-blackbox".to_owned()).spawn(run);
         let thread =
             thread.map_err(|e| RecordError::file("start a thread for", Path::new(NODE), e))?;
-        Ok(BlackBox { bell, status, thread: Some(thread), _services: services, _node: node })
+        Ok(BlackBox { trigger_queue, status, thread: Some(thread), _services: services, _node: node })
     }
 
     /// Asks for a file, for this reason.
     pub fn trigger(&self, why: &str) {
-        self.bell.ring(called(why), None);
+        self.trigger_queue.push(call_trigger(why), None);
     }
 
     /// How it is.
-    pub fn status(&self) -> Status {
-        change(&self.status, |status| status.clone())
+    pub fn status(&self) -> BlackBoxStatus {
+        with_status(&self.status, |status| status.clone())
     }
 
     /// What happened since the last call, in words.
     pub fn take_notes(&self) -> Vec<String> {
-        self.bell.take_notes()
+        self.trigger_queue.take_notes()
     }
 
     /// Whether it has ended: it failed, which [`BlackBox::stop`] tells.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
@@ -209,13 +209,13 @@ impl BlackBox {
     ///
     /// # Errors
     /// Why it ended before, if it did.
-    pub fn stop(mut self) -> Result<Status> {
+    pub fn stop(mut self) -> Result<BlackBoxStatus> {
         self.join()?;
         Ok(self.status())
     }
 
     fn join(&mut self) -> Result<()> {
-        self.bell.stop();
+        self.trigger_queue.stop();
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(_)) => Err(RecordError::Panicked("black box")),
             Some(Ok(ended)) => ended,
@@ -241,7 +241,7 @@ pub fn default_memory(location: &Location) -> u64 {
 }
 
 /// That the ring leaves the nodes their memory: they share the file system.
-fn has_room(ring: &Path, memory_bytes: u64) -> Result<()> {
+fn check_memory(ring: &Path, memory_bytes: u64) -> Result<()> {
     let Ok(stat) = rustix::fs::statvfs(ring) else { return Ok(()) };
     let all = stat.f_blocks.saturating_mul(stat.f_frsize);
     // A tmpfs without a bound says 0.
@@ -256,38 +256,38 @@ fn has_room(ring: &Path, memory_bytes: u64) -> Result<()> {
     )))
 }
 
-fn called(why: &str) -> Fired {
-    Fired { name: CALL.to_owned(), why: why.to_owned(), at_ns: rnet::now_ns() }
+fn call_trigger(why: &str) -> FiredTrigger {
+    FiredTrigger { name: CALL.to_owned(), why: why.to_owned(), at_ns: rnet::now_ns() }
 }
 
 /// Of the memory, one of so many shares each is for what waits to be written, and for what each part says once more.
-const SHARES: u64 = 8;
+const MEMORY_SHARES: u64 = 8;
 
 /// What the ring may have of the memory.
 fn ring_bytes(options: &BlackBoxOptions) -> u64 {
-    options.memory_len_bytes - 2 * (options.memory_len_bytes / SHARES) - RESERVE_BYTES
+    options.memory_len_bytes - 2 * (options.memory_len_bytes / MEMORY_SHARES) - RESERVE_BYTES
 }
 
-fn recording(
+fn record_options(
     options: &BlackBoxOptions,
     location: &Location,
     left: Vec<RingPart>,
-    watch: Messages,
+    message_hook: MessageTriggers,
 ) -> RecordOptions {
-    let share = options.memory_len_bytes / SHARES;
+    let share = options.memory_len_bytes / MEMORY_SHARES;
     RecordOptions {
         selection: options.selection.clone(),
-        compress: Compress::Lz4,
+        compress: ChunkCompression::Lz4,
         split_time: Some(PART_TIME),
         keep_time: Some(options.before + PART_TIME),
         max_disk: Some(ring_bytes(options)),
         buffer_len_bytes: share,
         host: options.host.clone(),
-        said: options.said.clone(),
+        command_line: options.command_line.clone(),
         location: Some(location.clone()),
         state_dir: options.state_dir.clone(),
-        past: left,
-        watch: Some(Arc::new(watch)),
+        earlier_parts: left,
+        message_hook: Some(Arc::new(message_hook)),
         ..RecordOptions::default()
     }
 }
@@ -303,19 +303,19 @@ fn open_node(location: &Location, state_dir: Option<&Path>) -> Result<Node> {
     Ok(builder.open()?)
 }
 
-fn serve(node: &Node, bell: &Arc<Bell>, status: &SharedStatus) -> Result<Vec<Service>> {
+fn serve(node: &Node, trigger_queue: &Arc<TriggerQueue>, status: &SharedStatus) -> Result<Vec<Service>> {
     let say = |status: &SharedStatus| {
-        let text = change(status, |status| serde_json::to_vec(status));
+        let text = with_status(status, |status| serde_json::to_vec(status));
         text.map_err(|error| HandlerError::new("Format", error.to_string()))
     };
-    let (bell, of_trigger, of_status) = (bell.clone(), status.clone(), status.clone());
+    let (trigger_queue, of_trigger, of_status) = (trigger_queue.clone(), status.clone(), status.clone());
     let trigger = node.service::<[u8], [u8]>(TRIGGER_SERVICE).serve(move |request| {
         let why = std::str::from_utf8(request).ok().filter(|why| why.len() <= MAX_REASON_BYTES);
         let why = why.ok_or_else(|| {
             let wrong = format!("a reason must be text of at most {MAX_REASON_BYTES} bytes");
             HandlerError::new("BadValue", wrong)
         })?;
-        bell.ring(called(why), None);
+        trigger_queue.push(call_trigger(why), None);
         say(&of_trigger)
     })?;
     let status = node.service::<[u8], [u8]>(STATUS_SERVICE);
@@ -323,45 +323,45 @@ fn serve(node: &Node, bell: &Arc<Bell>, status: &SharedStatus) -> Result<Vec<Ser
 }
 
 /// What the thread of a box has.
-struct Box_ {
+struct BlackBoxWorker {
     options: BlackBoxOptions,
     folder: Folder,
     prefix: String,
-    bell: Arc<Bell>,
+    trigger_queue: Arc<TriggerQueue>,
     status: SharedStatus,
-    counters: Counters,
-    limit: Limit,
+    counters: CounterTriggers,
+    limit: RateLimit,
     began: Instant,
     /// Says in the log of the domain what keeps the box from writing.
     node: Node,
     /// When the folder was looked at last.
-    looked: Option<Instant>,
+    folder_checked_at: Option<Instant>,
     window: Option<Window>,
-    /// What was told of `Status::problems`.
-    told: BTreeMap<&'static str, String>,
+    /// What was told of `BlackBoxStatus::problems`.
+    reported_problems: BTreeMap<&'static str, String>,
     _ring: Ring,
 }
 
-impl Box_ {
-    fn run(mut self, recorder: Recorder, waiting: Vec<Over>) -> Result<()> {
+impl BlackBoxWorker {
+    fn run(mut self, recorder: Recorder, waiting: Vec<FinishedWindow>) -> Result<()> {
         let (windows, given) = channel();
         let writer = self.start_writer(given, waiting)?;
-        while !self.bell.is_stopped() && !recorder.is_over() {
+        while !self.trigger_queue.is_stopped() && !recorder.is_finished() {
             self.step(&recorder, &windows);
         }
         // The last that fired, and the part that holds it.
         self.step(&recorder, &windows);
-        recorder.take_notes().into_iter().for_each(|note| self.bell.note(note));
+        recorder.take_notes().into_iter().for_each(|note| self.trigger_queue.note(note));
         let stopped = recorder.stop();
         if let Ok(progress) = &stopped {
-            progress.notes.iter().for_each(|note| self.bell.note(note.clone()));
-            self.tell(progress);
+            progress.notes.iter().for_each(|note| self.trigger_queue.note(note.clone()));
+            self.update_status(progress);
         }
         let parts = stopped.as_ref().map_or(Vec::new(), |progress| progress.parts.clone());
         let mut has_all = true;
         if let Some(mut window) = self.window.take() {
-            has_all = window.take_last(&parts, &self.bell);
-            problem(&self.status, "window", window.problem().map(str::to_owned));
+            has_all = window.copy_last(&parts, &self.trigger_queue);
+            set_problem(&self.status, "window", window.problem().map(str::to_owned));
             self.end_window(window, &windows);
         }
         drop(windows);
@@ -375,10 +375,10 @@ impl Box_ {
         written.and(stopped.map(drop))
     }
 
-    fn step(&mut self, recorder: &Recorder, windows: &Sender<Over>) {
-        let (fired, more) = self.bell.wait(STEP);
-        recorder.take_notes().into_iter().for_each(|note| self.bell.note(note));
-        for Rung { fired, by } in fired {
+    fn step(&mut self, recorder: &Recorder, windows: &Sender<FinishedWindow>) {
+        let (fired, more) = self.trigger_queue.wait(POLL_INTERVAL);
+        recorder.take_notes().into_iter().for_each(|note| self.trigger_queue.note(note));
+        for PendingTrigger { fired, by } in fired {
             // Whoever stops a driver knows that its command falls back.
             if !by.is_some_and(|node| self.counters.is_expected(&node)) {
                 self.fire(fired);
@@ -387,85 +387,85 @@ impl Box_ {
         if let Some(window) = self.window.as_mut().filter(|_| more > 0) {
             window.extend_by(more);
         }
-        change(&self.status, |status| status.fired += more);
-        self.counters.look(&self.bell);
-        self.look_at_folder();
+        with_status(&self.status, |status| status.fired += more);
+        self.counters.poll(&self.trigger_queue);
+        self.check_folder();
         let progress = recorder.progress();
         if let Some(window) = &mut self.window {
-            window.take(&progress.parts, self.options.max_disk / 2, &self.bell);
+            window.copy_from(&progress.parts, self.options.max_disk / 2, &self.trigger_queue);
         }
-        if let Some(window) = self.window.take_if(|window| window.is_over(&progress.parts)) {
+        if let Some(window) = self.window.take_if(|window| window.is_complete(&progress.parts)) {
             self.end_window(window, windows);
             // What kept it is told as over with it, and not as something that works again.
-            self.told.remove("window");
+            self.reported_problems.remove("window");
             recorder.set_problem("window", None);
         }
         let why = self.window.as_ref().and_then(Window::problem);
-        problem(&self.status, "window", why.map(str::to_owned));
-        self.tell(&progress);
-        self.tell_problems(recorder);
+        set_problem(&self.status, "window", why.map(str::to_owned));
+        self.update_status(&progress);
+        self.report_problems(recorder);
     }
 
     /// Hands a window over to the thread that writes its file, and tells what it lacks.
-    fn end_window(&self, window: Window, windows: &Sender<Over>) {
+    fn end_window(&self, window: Window, windows: &Sender<FinishedWindow>) {
         let file = window.pending().file.clone();
         let over = window.end();
         if let Some(why) = &over.incomplete {
             let text =
                 format!("{file} is incomplete: not all of it could be written in time: {why}");
             self.node.log().error(text.clone());
-            self.bell.note(text);
-            change(&self.status, |status| status.incomplete_files += 1);
+            self.trigger_queue.note(text);
+            with_status(&self.status, |status| status.incomplete_files += 1);
         }
         // It only ends when nobody can give it anything.
         let _ = windows.send(over);
     }
 
     /// Whether a file could be made now: who learns of it when something fires learns of it too late.
-    fn look_at_folder(&mut self) {
-        if self.looked.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {
+    fn check_folder(&mut self) {
+        if self.folder_checked_at.is_some_and(|at| at.elapsed() < FOLDER_CHECK_INTERVAL) {
             return;
         }
-        self.looked = Some(Instant::now());
-        problem(&self.status, "folder", self.folder.why_not(self.options.memory_len_bytes));
+        self.folder_checked_at = Some(Instant::now());
+        set_problem(&self.status, "folder", self.folder.write_problem(self.options.memory_len_bytes));
     }
 
     /// Says what keeps the box from writing since this moment, and what does no more: in the log of the domain, which is on
     /// stderr too, and to those who look at recorders.
-    fn tell_problems(&mut self, recorder: &Recorder) {
-        let now = change(&self.status, |status| status.problems.clone());
-        if now == self.told {
+    fn report_problems(&mut self, recorder: &Recorder) {
+        let now = with_status(&self.status, |status| status.problems.clone());
+        if now == self.reported_problems {
             return;
         }
-        for (of, why) in now.iter().filter(|(of, why)| self.told.get(*of) != Some(*why)) {
+        for (of, why) in now.iter().filter(|(of, why)| self.reported_problems.get(*of) != Some(*why)) {
             let text = format!("the black box cannot write its {of}: {why}");
             self.node.log().error(text);
         }
-        for of in self.told.keys().filter(|of| !now.contains_key(*of)) {
+        for of in self.reported_problems.keys().filter(|of| !now.contains_key(*of)) {
             let text = format!("the black box can write its {of} again");
             self.node.log().info(text);
         }
         for of in ["folder", "window", "file"] {
             recorder.set_problem(of, now.get(of).cloned());
         }
-        self.told = now;
+        self.reported_problems = now;
     }
 
-    fn fire(&mut self, fired: Fired) {
-        self.bell.note(format!("{}: {}", fired.name, fired.why));
-        change(&self.status, |status| {
+    fn fire(&mut self, fired: FiredTrigger) {
+        self.trigger_queue.note(format!("{}: {}", fired.name, fired.why));
+        with_status(&self.status, |status| {
             status.fired += 1;
             status.last = Some(fired.clone());
         });
         let (is_open, is_call) = (self.window.is_some(), fired.name == CALL);
-        let verdict = self.limit.judge(&fired, is_open, is_call, Instant::now());
-        if verdict != Verdict::Counts {
-            change(&self.status, |status| status.merged += 1);
+        let verdict = self.limit.check(&fired, is_open, is_call, Instant::now());
+        if verdict != Verdict::Accepted {
+            with_status(&self.status, |status| status.merged += 1);
             return match &mut self.window {
                 Some(window) => window.extend_by(1),
                 None if verdict == Verdict::TooMany => {
                     let text = "no file is written: the limit of files per minute is reached";
-                    self.bell.note(text.to_owned());
+                    self.trigger_queue.note(text.to_owned());
                 }
                 None => {}
             };
@@ -494,14 +494,14 @@ impl Box_ {
         serde_json::to_vec(&json!({"nodes": nodes.collect::<Vec<_>>()})).ok()
     }
 
-    fn tell(&self, progress: &Progress) {
+    fn update_status(&self, progress: &Progress) {
         let mut why = progress.problems.get("recording").cloned();
         if progress.disk_is_full {
             why = Some("the disk is full".to_owned());
         }
-        problem(&self.status, "ring", why);
+        set_problem(&self.status, "ring", why);
         let first_ns = progress.parts.first().map_or(rnet::now_ns(), |part| part.from_ns);
-        change(&self.status, |status| {
+        with_status(&self.status, |status| {
             status.ring_bytes = progress.file_bytes;
             status.messages = progress.messages;
             status.missing = progress.losses.total();
@@ -529,43 +529,43 @@ impl Box_ {
     }
 
     /// The thread that writes files, so that a slow disk keeps nobody from the ring.
-    fn start_writer(&self, given: Receiver<Over>, mut todo: Vec<Over>) -> Result<JoinHandle<()>> {
-        let (bell, status) = (self.bell.clone(), self.status.clone());
+    fn start_writer(&self, given: Receiver<FinishedWindow>, mut todo: Vec<FinishedWindow>) -> Result<JoinHandle<()>> {
+        let (trigger_queue, status) = (self.trigger_queue.clone(), self.status.clone());
         let (folder, prefix, max) =
             (self.folder.clone(), self.prefix.clone(), self.options.max_disk);
         let write = move || {
             let mut is_last = false;
             while !is_last || !todo.is_empty() {
                 let mut failed = None;
-                todo.retain(|over| match window::finish(over, &bell) {
+                todo.retain(|over| match window::write_file(over, &trigger_queue) {
                     Ok(None) => false,
-                    Err(why) if folder.has_disk() && window::is_gone(&over.dir) => {
+                    Err(why) if folder.is_on_same_disk() && window::is_removed(&over.dir) => {
                         let dir = over.dir.display();
-                        bell.note(format!("{dir} was removed, so its file is lost: {why}"));
-                        change(&status, |status| status.lost_files += 1);
+                        trigger_queue.note(format!("{dir} was removed, so its file is lost: {why}"));
+                        with_status(&status, |status| status.lost_files += 1);
                         false
                     }
                     Ok(Some(file)) => {
-                        bell.note(format!("{} is written", file.display()));
-                        change(&status, |status| {
+                        trigger_queue.note(format!("{} is written", file.display()));
+                        with_status(&status, |status| {
                             status.files += 1;
                             status.last_file = Some(file);
                         });
-                        trim(folder.path(), &prefix, max, &bell);
+                        remove_oldest(folder.path(), &prefix, max, &trigger_queue);
                         false
                     }
                     Err(why) => {
-                        bell.note(format!("{why}; its data stays in {}", over.dir.display()));
+                        trigger_queue.note(format!("{why}; its data stays in {}", over.dir.display()));
                         failed = Some(why);
                         true
                     }
                 });
-                problem(&status, "file", failed);
+                set_problem(&status, "file", failed);
                 if is_last {
                     // What cannot be written now, the next box writes.
                     return;
                 }
-                match given.recv_timeout(RETRY) {
+                match given.recv_timeout(WRITE_RETRY_INTERVAL) {
                     Ok(over) => todo.push(over),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => is_last = true,

@@ -6,7 +6,7 @@
 pub mod blackbox;
 mod error;
 pub mod names;
-mod numbers;
+mod sequence_set;
 mod part;
 pub mod play;
 pub mod read;
@@ -17,9 +17,9 @@ mod source;
 pub mod tools;
 
 pub use error::{RecordError, Result};
-pub use part::Compress;
-pub use recorder::{Cause, Counts, Losses, Progress, RecordOptions, Recorder, Selection, Unheard};
-pub use source::{Kind, Source, SourceError};
+pub use part::ChunkCompression;
+pub use recorder::{RecordLossCause, CauseCounts, LossCounts, Progress, RecordOptions, Recorder, Selection, UnheardCounts};
+pub use source::{TypeKind, Source, SourceError};
 
 /// The MCAP library that recordings are written and read with.
 pub use mcap;

@@ -2,7 +2,7 @@
 //!
 //! Chunks are made in memory and go to the file as a whole ([`sink`]), so the file ends with a whole chunk whatever
 //! happens to the writer. Room on the disk is reserved ahead: what is taken in has its place there, and so has the end
-//! of the file with its index. A full disk is therefore met before a message is taken in ([`Part::admit`]), and the file
+//! of the file with its index. A full disk is therefore met before a message is taken in ([`Part::reserve_space`]), and the file
 //! can be ended as any other.
 
 mod sink;
@@ -39,7 +39,7 @@ const CHANNEL_END_BYTES: u64 = 1 << 10;
 
 /// How the chunks of a recording are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compress {
+pub enum ChunkCompression {
     /// Small files.
     #[default]
     Zstd,
@@ -63,7 +63,7 @@ pub struct Part {
 
 /// What others did with a file while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Away {
+pub enum FileChange {
     /// It has no name any more: what was written is gone with the end of the recorder.
     Removed,
     /// It is no longer where it was begun.
@@ -72,7 +72,7 @@ pub enum Away {
 
 /// A file that is whole.
 #[derive(Debug)]
-pub struct Ended {
+pub struct FinishedPart {
     /// Where it is.
     pub path: PathBuf,
     /// Its length, in bytes.
@@ -84,7 +84,7 @@ impl Part {
     ///
     /// # Errors
     /// `Exists`, `Full`, `File`.
-    pub fn create(path: &Path, compress: Compress, profile: &str) -> Result<Part> {
+    pub fn create(path: &Path, compress: ChunkCompression, profile: &str) -> Result<Part> {
         let sink = Sink::create(path)?;
         let options = WriteOptions::new()
             .profile(profile)
@@ -94,14 +94,14 @@ impl Part {
             .compression_threads(0)
             .compression_level(1)
             .compression(match compress {
-                Compress::Zstd => Some(Compression::Zstd),
-                Compress::Lz4 => Some(Compression::Lz4),
-                Compress::None => None,
+                ChunkCompression::Zstd => Some(Compression::Zstd),
+                ChunkCompression::Lz4 => Some(Compression::Lz4),
+                ChunkCompression::None => None,
             });
-        let writer = options.create(sink.clone()).map_err(|e| failed(path, e))?;
+        let writer = options.create(sink.clone()).map_err(|e| write_error(path, e))?;
         let (path, end_len) = (path.to_owned(), END_BYTES);
         let mut part = Part { path, sink, writer, chunk: None, end_len, channels: 0 };
-        match part.admit(0) {
+        match part.reserve_space(0) {
             Ok(()) => Ok(part),
             Err(error) => {
                 // It is ours, and empty; that there is no room is told by the error.
@@ -127,13 +127,13 @@ impl Part {
     }
 
     /// Whether the file is no longer where it was begun. If the system does not say so, it is there.
-    pub fn away(&self) -> Option<Away> {
+    pub fn file_change(&self) -> Option<FileChange> {
         let open = self.sink.file().and_then(|file| file.metadata()).ok()?;
         match std::fs::metadata(&self.path) {
             Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => None,
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => None,
-            _ if open.nlink() == 0 => Some(Away::Removed),
-            _ => Some(Away::Moved),
+            _ if open.nlink() == 0 => Some(FileChange::Removed),
+            _ => Some(FileChange::Moved),
         }
     }
 
@@ -141,7 +141,7 @@ impl Part {
     ///
     /// # Errors
     /// `Full`: the part is as before, and can be ended in the room that it has. `File`.
-    pub fn admit(&mut self, len: u64) -> Result<()> {
+    pub fn reserve_space(&mut self, len: u64) -> Result<()> {
         let chunk = self.chunk.map_or(0, |(len, _)| len) + len + MESSAGE_OVERHEAD_BYTES;
         let indexes = (self.channels + 1) * CHANNEL_INDEX_BYTES;
         let chunk = chunk + chunk / 64 + CHUNK_OVERHEAD_BYTES + 2 * indexes + CHUNK_INDEX_BYTES;
@@ -163,27 +163,27 @@ impl Part {
         let schema_len = schema.map_or(0, |(name, _, data)| name.len() + data.len());
         let len = (said + schema_len + 2 * topic.len()) as u64 + CHANNEL_END_BYTES;
         // Once in the chunk, and once more at the end.
-        self.admit(2 * len)?;
+        self.reserve_space(2 * len)?;
         let schema = match schema {
             None => 0,
             Some((name, encoding, data)) => {
-                self.writer.add_schema(name, encoding, data).map_err(|e| failed(&self.path, e))?
+                self.writer.add_schema(name, encoding, data).map_err(|e| write_error(&self.path, e))?
             }
         };
         let id = self.writer.add_channel(schema, topic, encoding, metadata);
-        let id = id.map_err(|e| failed(&self.path, e))?;
+        let id = id.map_err(|e| write_error(&self.path, e))?;
         self.end_len += len;
         self.channels += 1;
         self.grow_chunk(len);
         Ok(id)
     }
 
-    /// Adds a message, for which there is room: see [`Part::admit`].
+    /// Adds a message, for which there is room: see [`Part::reserve_space`].
     ///
     /// # Errors
     /// As [`Part::flush`].
     pub fn add(&mut self, header: &MessageHeader, data: &[u8]) -> Result<()> {
-        self.writer.write_to_known_channel(header, data).map_err(|e| failed(&self.path, e))?;
+        self.writer.write_to_known_channel(header, data).map_err(|e| write_error(&self.path, e))?;
         self.grow_chunk(data.len() as u64 + MESSAGE_OVERHEAD_BYTES);
         if self.chunk.is_some_and(|(len, _)| len >= CHUNK_LEN_BYTES) {
             self.flush()
@@ -202,7 +202,7 @@ impl Part {
     /// As [`Part::flush`].
     pub fn add_metadata(&mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<()> {
         let record = Metadata { name: name.to_owned(), metadata };
-        self.writer.write_metadata(&record).map_err(|e| failed(&self.path, e))?;
+        self.writer.write_metadata(&record).map_err(|e| write_error(&self.path, e))?;
         self.flush()
     }
 
@@ -212,7 +212,7 @@ impl Part {
     }
 
     /// How long from now the open chunk goes to the file.
-    pub fn flush_in(&self) -> Option<Duration> {
+    pub fn time_until_flush(&self) -> Option<Duration> {
         self.chunk.map(|(_, since)| CHUNK_AGE.saturating_sub(since.elapsed()))
     }
 
@@ -222,7 +222,7 @@ impl Part {
     /// `Full` where the file system keeps no reserve, `File`. The file is then cut behind its last whole chunk, and
     /// the part takes nothing more.
     pub fn flush(&mut self) -> Result<()> {
-        self.writer.flush().map_err(|e| failed(&self.path, e))?;
+        self.writer.flush().map_err(|e| write_error(&self.path, e))?;
         if self.chunk.take().is_some() {
             self.end_len += CHUNK_INDEX_BYTES + self.channels * CHANNEL_INDEX_BYTES;
         }
@@ -233,17 +233,17 @@ impl Part {
     ///
     /// # Errors
     /// As [`Part::flush`].
-    pub fn end(mut self) -> Result<Ended> {
-        self.writer.finish().map_err(|e| failed(&self.path, e))?;
+    pub fn end(mut self) -> Result<FinishedPart> {
+        self.writer.finish().map_err(|e| write_error(&self.path, e))?;
         self.sink.commit()?;
         let file = self.file()?;
         let len_bytes = self.sink.written();
         file.set_len(len_bytes).map_err(|e| RecordError::file("cut", &self.path, e))?;
-        Ok(Ended { path: self.path, len_bytes })
+        Ok(FinishedPart { path: self.path, len_bytes })
     }
 }
 
-fn failed(path: &Path, error: mcap::McapError) -> RecordError {
+fn write_error(path: &Path, error: mcap::McapError) -> RecordError {
     let (path, why) = (path.to_owned(), error.to_string());
     match error {
         mcap::McapError::Io(source) => RecordError::file("write", &path, source),

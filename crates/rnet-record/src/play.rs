@@ -9,11 +9,11 @@
 //! which is the id of none: that it is played says also the node. It carries when it was first sent, too
 //! (`source_ns`).
 
-mod ahead;
-mod carried;
+mod read_ahead;
+mod recorded_meta;
 mod clock;
 mod order;
-mod pace;
+mod playback_clock;
 mod publishers;
 
 use std::time::Duration;
@@ -22,20 +22,20 @@ use hdrhistogram::Histogram;
 use rnet::{Durability, Node, Reliability};
 
 use crate::read::{ReadError, Recording};
-use ahead::Ahead;
-pub(crate) use clock::Clock;
-pub(crate) use order::{Due, InOrder};
-use pace::{Pace, Waited};
+use read_ahead::ReadAhead;
+pub(crate) use clock::ClockPublisher;
+pub(crate) use order::{DueMessage, OrderedMessages};
+use playback_clock::{PlaybackClock, WaitOutcome};
 pub(crate) use publishers::Publishers;
 
-pub use publishers::{Lives, OWN_TOPICS, PlayError};
+pub use publishers::{ExistingEndpoints, INTERNAL_TOPICS, PlayError};
 
 /// Longest time that is told as such of a message that was late: an hour, in ns.
 const MAX_LATE_NS: u64 = 3_600_000_000_000;
 
 /// How to play.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct PlayOptions {
     /// What is played.
     pub select: crate::read::Select,
     /// How many times as fast as it was; `None` for as fast as those can who receive reliably.
@@ -56,7 +56,7 @@ pub struct Options {
     pub wait: Duration,
 }
 
-impl Default for Options {
+impl Default for PlayOptions {
     fn default() -> Self {
         Self {
             select: crate::read::Select::default(),
@@ -83,17 +83,17 @@ pub struct QosOverride {
 
 /// What is asked of a player while it plays.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Control {
+pub enum PlaybackCommand {
     /// Stop, or go on.
-    Pause,
+    TogglePause,
     /// Publish one message and stay stopped.
     Step,
     /// Go on at a place so many ns later, or earlier.
     Seek(i64),
     /// Play so many times as fast.
-    Faster(f64),
+    ScaleRate(f64),
     /// Begin again when the end is reached, or do not any more.
-    Loop,
+    ToggleLoop,
     /// End.
     Quit,
 }
@@ -112,19 +112,19 @@ pub struct Position {
 }
 
 /// What a player asks while it plays, some fifty times a second.
-pub trait Conductor {
+pub trait PlaybackController {
     /// What to do now. `None` is to go on.
-    fn ask(&mut self, position: &Position) -> Option<Control>;
+    fn next_command(&mut self, position: &Position) -> Option<PlaybackCommand>;
     /// Something that could not be read or published, and is left out.
-    fn problem(&mut self, problem: &dyn std::fmt::Display);
+    fn on_problem(&mut self, problem: &dyn std::fmt::Display);
     /// All has been published. The publishers, by topic and id, go when this returns, and with them what their
     /// subscribers have not read.
-    fn published(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>);
+    fn on_finished(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>);
 }
 
 /// What was played.
 #[derive(Debug)]
-pub struct Played {
+pub struct PlaybackReport {
     /// Messages that were published.
     pub messages: u64,
     /// Their bytes.
@@ -145,43 +145,43 @@ pub struct Played {
 ///
 /// # Errors
 /// [`PlayError`]: somebody publishes one of the topics, or a publisher cannot be made. What is wrong with single
-/// messages is told to the conductor.
+/// messages is told to the controller.
 pub fn play(
     recording: &Recording,
     node: &Node,
-    lives: &Lives,
-    options: &Options,
-    conductor: &mut dyn Conductor,
-) -> Result<Played, PlayError> {
-    let publishers = Publishers::open(recording, node, lives, options)?;
-    for why in &publishers.left_out {
-        conductor.problem(&format!("{why}; it is not played"));
+    existing: &ExistingEndpoints,
+    options: &PlayOptions,
+    controller: &mut dyn PlaybackController,
+) -> Result<PlaybackReport, PlayError> {
+    let publishers = Publishers::open(recording, node, existing, options)?;
+    for why in &publishers.skipped {
+        controller.on_problem(&format!("{why}; it is not played"));
     }
     let clock = match options.clock_hz {
-        Some(hz) => Some(Clock::open(node, hz)?),
+        Some(hz) => Some(ClockPublisher::open(node, hz)?),
         None => None,
     };
-    for topic in publishers.wait(clock.as_ref(), lives, options.wait) {
+    for topic in publishers.wait(clock.as_ref(), existing, options.wait) {
         let after = options.wait;
-        conductor.problem(&format!(
+        controller.on_problem(&format!(
             "{topic} has subscribers that are not connected after {after:?}; they miss messages that are \
              played"
         ));
     }
-    let times = recording.found().times.unwrap_or_default();
+    let times = recording.info().times.unwrap_or_default();
     let start_ns = options.select.start_ns.unwrap_or(times.0).max(times.0);
-    let ahead = Ahead::start(recording, &options.select).map_err(PlayError::Thread)?;
+    let read_ahead = ReadAhead::start(recording, &options.select).map_err(PlayError::Thread)?;
     let player = Player {
         path: recording.path(),
         looped: options.looped,
         publishers,
         clock,
-        pace: Pace::new(start_ns, options.rate, options.paused),
+        playback_clock: PlaybackClock::new(start_ns, options.rate, options.paused),
         start_ns,
         end_ns: options.select.end_ns.unwrap_or(u64::MAX).min(times.1),
-        ahead,
-        conductor,
-        played: Played {
+        read_ahead,
+        controller,
+        played: PlaybackReport {
             messages: 0,
             bytes: 0,
             failed: 0,
@@ -200,106 +200,106 @@ struct Player<'a> {
     path: &'a std::path::Path,
     looped: bool,
     publishers: Publishers,
-    clock: Option<Clock>,
-    pace: Pace,
+    clock: Option<ClockPublisher>,
+    playback_clock: PlaybackClock,
     start_ns: u64,
     end_ns: u64,
-    ahead: Ahead,
-    conductor: &'a mut dyn Conductor,
-    played: Played,
+    read_ahead: ReadAhead,
+    controller: &'a mut dyn PlaybackController,
+    played: PlaybackReport,
 }
 
 /// What comes of waiting for a message.
-enum Next {
+enum NextAction {
     Publish,
     Reread,
     Quit,
 }
 
 impl Player<'_> {
-    fn run(mut self) -> Played {
+    fn run(mut self) -> PlaybackReport {
         let begun = std::time::Instant::now();
         loop {
-            match self.ahead.next() {
+            match self.read_ahead.next() {
                 // Nothing is published of it, so nobody waits for it, and it is no step.
                 Some(Ok(due)) if self.publishers.of(due.message.channel.id).is_none() => {}
                 Some(Ok(due)) => match self.wait_for(&due) {
-                    Next::Publish => self.publish(&due),
-                    Next::Reread => {}
-                    Next::Quit => break,
+                    NextAction::Publish => self.publish(&due),
+                    NextAction::Reread => {}
+                    NextAction::Quit => break,
                 },
-                Some(Err(problem)) => self.tell(&problem),
+                Some(Err(problem)) => self.report_problem(&problem),
                 None => {
                     self.played.rounds += 1;
                     // An empty recording would go round without an end.
                     if !self.looped || self.played.messages == 0 {
                         break;
                     }
-                    self.go_to(self.start_ns);
+                    self.seek(self.start_ns);
                 }
             }
         }
         self.played.took = begun.elapsed();
-        let clock = self.clock.as_ref().map(Clock::publisher);
+        let clock = self.clock.as_ref().map(ClockPublisher::publisher);
         let clock = clock.map(|publisher| (publisher.topic(), publisher.id()));
-        self.conductor.published(&mut self.publishers.iter().chain(clock));
+        self.controller.on_finished(&mut self.publishers.iter().chain(clock));
         self.played
     }
 
-    fn tell(&mut self, problem: &ReadError) {
+    fn report_problem(&mut self, problem: &ReadError) {
         self.played.damaged += 1;
-        self.conductor.problem(&format!("{}: {problem}", self.path.display()));
+        self.controller.on_problem(&format!("{}: {problem}", self.path.display()));
     }
 
     /// Waits until a message is due, with the time of `/clock` before it.
-    fn wait_for(&mut self, due: &Due) -> Next {
+    fn wait_for(&mut self, due: &DueMessage) -> NextAction {
         // Those that were sent before the start were kept for late joiners, and are due at once.
         let at_ns = due.at_ns.max(self.start_ns);
         loop {
             let tick = self.clock.as_ref().and_then(|clock| clock.due(at_ns));
-            match self.pace.wait(tick.unwrap_or(at_ns)) {
-                Waited::Due => match (tick, &mut self.clock) {
+            match self.playback_clock.wait(tick.unwrap_or(at_ns)) {
+                WaitOutcome::Due => match (tick, &mut self.clock) {
                     (Some(tick), Some(clock)) => {
                         if let Err(error) = clock.tick(tick) {
-                            self.conductor.problem(&error);
+                            self.controller.on_problem(&error);
                         }
                     }
-                    _ => return Next::Publish,
+                    _ => return NextAction::Publish,
                 },
-                Waited::Ask => {}
+                WaitOutcome::PollController => {}
             }
-            let position = Position { looped: self.looped, ..self.pace.position() };
-            match self.conductor.ask(&position) {
+            let position = Position { looped: self.looped, ..self.playback_clock.position() };
+            match self.controller.next_command(&position) {
                 None => {}
-                Some(Control::Loop) => self.looped = !self.looped,
-                Some(Control::Pause) => self.pace.pause(),
-                Some(Control::Faster(times)) => self.pace.faster(times),
-                Some(Control::Step) => {
-                    self.pace.step_to(at_ns);
-                    return Next::Publish;
+                Some(PlaybackCommand::ToggleLoop) => self.looped = !self.looped,
+                Some(PlaybackCommand::TogglePause) => self.playback_clock.toggle_pause(),
+                Some(PlaybackCommand::ScaleRate(times)) => self.playback_clock.scale_rate(times),
+                Some(PlaybackCommand::Step) => {
+                    self.playback_clock.step_to(at_ns);
+                    return NextAction::Publish;
                 }
-                Some(Control::Seek(by)) => {
-                    let now = self.pace.position().now_ns;
-                    self.go_to(now.saturating_add_signed(by).clamp(self.start_ns, self.end_ns));
-                    return Next::Reread;
+                Some(PlaybackCommand::Seek(by)) => {
+                    let now = self.playback_clock.position().now_ns;
+                    self.seek(now.saturating_add_signed(by).clamp(self.start_ns, self.end_ns));
+                    return NextAction::Reread;
                 }
-                Some(Control::Quit) => return Next::Quit,
+                Some(PlaybackCommand::Quit) => return NextAction::Quit,
             }
         }
     }
 
-    fn go_to(&mut self, ns: u64) {
-        self.ahead.restart(ns);
-        self.pace.go_to(ns);
+    fn seek(&mut self, ns: u64) {
+        self.read_ahead.restart(ns);
+        self.playback_clock.seek(ns);
         if let Some(clock) = &mut self.clock {
-            clock.go_to(ns);
+            clock.seek(ns);
         }
     }
 
-    fn publish(&mut self, due: &Due) {
+    fn publish(&mut self, due: &DueMessage) {
         let message = &due.message;
         let Some(publisher) = self.publishers.of(message.channel.id) else { return };
-        let late = self.pace.late_ns(due.at_ns.max(self.start_ns));
+        let late = self.playback_clock.late_ns(due.at_ns.max(self.start_ns));
         let sent = match message.content() {
             Ok(content) => {
                 publisher.send_with(&content, due.meta).map_err(|error| error.to_string())
@@ -321,7 +321,7 @@ impl Player<'_> {
                 // A flood of messages that fail must not be one of words.
                 if self.played.failed.is_power_of_two() {
                     let failed = self.played.failed;
-                    self.conductor.problem(&format!("{error} ({failed} so far)"));
+                    self.controller.on_problem(&format!("{error} ({failed} so far)"));
                 }
             }
         }

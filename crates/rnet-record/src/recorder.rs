@@ -1,24 +1,24 @@
 //! The recorder: follows what publishers send as an observer, and writes it to MCAP files.
 //!
 //! Three threads. One looks at the logs of the publishers and does nothing that could take long ([`follower`]); a queue
-//! of bounded bytes ([`queue`]); one compresses and writes ([`writer`], [`output`]); and one waits for the disk
+//! of bounded bytes ([`queue`]); one compresses and writes ([`writer`], [`part_writer`]); and one waits for the disk
 //! ([`sync`]). What is too much for any of them is counted by topic, node and cause ([`loss`]), in the file and for people.
 
 mod follower;
-mod interest;
+mod remote_subscriptions;
 mod item;
 mod json;
-mod keys;
+mod state_follower;
 mod latched;
 mod loss;
 mod options;
-mod output;
+mod part_writer;
 mod progress;
 mod queue;
 mod selection;
 mod sync;
-mod told;
-mod watch;
+mod status_report;
+mod message_hook;
 mod writer;
 
 use std::path::Path;
@@ -30,15 +30,15 @@ use rnet::inspect::{PriorityChange, lower_priority};
 use crate::error::{RecordError, Result};
 use follower::Follower;
 pub(crate) use item::Publisher;
-pub use loss::{Cause, Counts, Losses, Unheard};
+pub use loss::{RecordLossCause, CauseCounts, LossCounts, UnheardCounts};
 pub use options::RecordOptions;
-pub(crate) use options::{located, part_path};
+pub(crate) use options::{resolve_location, part_path};
 pub use progress::Progress;
 pub(crate) use progress::RingPart;
 use progress::Shared;
 use queue::Queue;
 pub use selection::Selection;
-pub(crate) use watch::Watch;
+pub(crate) use message_hook::MessageHook;
 use writer::Writer;
 
 /// Records a domain until it is stopped or dropped.
@@ -82,7 +82,7 @@ impl Recorder {
     /// # Errors
     /// [`RecordError`]: the file cannot be made, or the domain not be followed.
     pub fn start(file: &Path, options: RecordOptions) -> Result<Recorder> {
-        let options = options.checked()?;
+        let options = options.validate()?;
         let shared = Arc::new(Shared::default());
         let limit = usize::try_from(options.buffer_len_bytes).unwrap_or(usize::MAX);
         let queue = Arc::new(Queue::new(limit));
@@ -90,7 +90,7 @@ impl Recorder {
             let (path, options) = (file.to_owned(), options.clone());
             let (queue, shared) = (queue.clone(), shared.clone());
             let begin = move || Writer::new(&path, options, queue, shared);
-            begun(file, "rnet-rec-write", "writer", begin, |writer| {
+            start_thread(file, "rnet-rec-write", "writer", begin, |writer| {
                 writer.run();
                 Ok(())
             })?
@@ -101,7 +101,7 @@ impl Recorder {
                 let mut follower = Follower::new(options, queue, shared)?;
                 follower.begin().map(|()| follower)
             };
-            begun(file, "rnet-rec-follow", "follower", begin, Follower::run)
+            start_thread(file, "rnet-rec-follow", "follower", begin, Follower::run)
         };
         let (follower, failed) = match follower {
             Ok(follower) => (Some(follower), None),
@@ -130,7 +130,7 @@ impl Recorder {
     }
 
     /// Whether it has ended: its time is over, or it failed, which [`Recorder::stop`] tells.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.follower.as_ref().is_none_or(JoinHandle::is_finished)
             || self.writer.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -163,7 +163,7 @@ impl Recorder {
 ///
 /// # Errors
 /// The thread cannot be started, or `begin` failed or panicked.
-fn begun<T>(
+fn start_thread<T>(
     file: &Path,
     thread: &str,
     name: &'static str,

@@ -7,14 +7,14 @@
 //!
 //! What counts as an input or an output, and what this cannot see, is docs/design/rerun.md.
 
-mod callers;
+mod simulated_clients;
 mod calls;
 mod compare;
 mod error;
 mod feed;
 mod node;
-mod rest;
-mod servers;
+mod quiescence;
+mod simulated_servers;
 mod state;
 mod trace;
 
@@ -24,14 +24,14 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::Location;
 
-use crate::play::InOrder;
+use crate::play::OrderedMessages;
 use crate::read::{Recording, Select};
 pub use calls::Calls;
 use compare::Comparison;
 pub use compare::{Difference, Tolerance, Tolerances, TopicResult};
 pub use error::RerunError;
-use feed::Feed;
-use node::Tested;
+use feed::InputFeeder;
+use node::TestedNode;
 pub use trace::Trace;
 
 /// How to run a node again.
@@ -92,7 +92,7 @@ impl Default for RerunOptions {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Rerun {
+pub struct RerunReport {
     /// Name of the node.
     pub node: String,
     /// Messages that it got, by topic.
@@ -109,7 +109,7 @@ pub struct Rerun {
     pub worst: Option<Trace>,
 }
 
-impl Rerun {
+impl RerunReport {
     /// Whether everything was published that was recorded, within the tolerances, and nothing else.
     pub fn is_same(&self) -> bool {
         self.outputs.iter().all(TopicResult::is_same)
@@ -130,10 +130,10 @@ pub fn rerun(
     location: &Location,
     command: &mut Command,
     options: &RerunOptions,
-) -> Result<Rerun, RerunError> {
+) -> Result<RerunReport, RerunError> {
     let begun = Instant::now();
     node::check_inputs(recording, options, &BTreeSet::new())?;
-    let tested = Tested::join(recording, location, command, options)?;
+    let tested = TestedNode::join(recording, location, command, options)?;
     let calls = match options.without_calls {
         true => Calls::of(recording, &tested.recorded),
         false => Calls::default(),
@@ -141,24 +141,24 @@ pub fn rerun(
     let recorded = (tested.recorded.clone(), tested.calls.clone());
     let authorities = tested.servers.authorities();
     let mut comparison = Comparison::new(recording, recorded, authorities, options);
-    let mut feed = Feed::open(tested, recording, options)?;
+    let mut feed = InputFeeder::open(tested, recording, options)?;
     let select = Select {
         topics: feed.topics(),
-        without_channels: feed.own_channels(),
+        excluded_channels: feed.own_channels(),
         start_ns: options.start_ns,
         end_ns: options.end_ns,
         with_latched: true,
         ..Select::default()
     };
-    for due in InOrder::new(recording, select) {
+    for due in OrderedMessages::new(recording, select) {
         let mut due = due?;
         // What was kept for late joiners is there at the start.
         due.at_ns = due.at_ns.max(options.start_ns.unwrap_or(0));
         feed.step(&due, &mut comparison)?;
     }
-    feed.check_fed(recording, options)?;
+    feed.check_has_input(recording, options)?;
     feed.end(&mut comparison, options)?;
-    let (node, inputs, keys) = feed.told();
+    let (node, inputs, keys) = feed.summary();
     let (outputs, worst) = comparison.end()?;
-    Ok(Rerun { node, inputs, keys, outputs, calls, took: begun.elapsed(), worst })
+    Ok(RerunReport { node, inputs, keys, outputs, calls, took: begun.elapsed(), worst })
 }

@@ -9,9 +9,9 @@ mod encode;
 pub(crate) mod qos;
 mod standard;
 
-pub use convert::{LeftOut, to_ros2};
+pub use convert::{OmittedTopic, to_ros2};
 pub(crate) use counterpart::Counterpart;
-pub(crate) use decode::Cdr;
+pub(crate) use decode::CdrType;
 
 /// Profile of a file that ROS 2 reads.
 pub const PROFILE: &str = "ros2";

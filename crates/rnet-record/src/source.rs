@@ -12,7 +12,7 @@ use crate::names::{
     DEADLINE_KEY, DEPTH_KEY, DURABILITY_KEY, HOST_KEY, KIND_KEY, LANE_KEY, LAYOUT_KEY,
     LIFESPAN_KEY, NODE_KEY, PUBLISHER_KEY, RELIABILITY_KEY, TYPE_KEY,
 };
-use crate::ros2::qos::{OFFERED_QOS_KEY, offered};
+use crate::ros2::qos::{OFFERED_QOS_KEY, parse_offered_qos};
 
 /// The publisher of a channel, as the channel's metadata has it.
 ///
@@ -34,7 +34,7 @@ pub struct Source {
     /// Its id, by which messages of the recorder itself name it.
     pub publisher: u64,
     /// The kind of its messages' type: `bytes`, `plain` or `protobuf`.
-    pub kind: Kind,
+    pub kind: TypeKind,
     /// Full name of the type of its messages; empty for bytes.
     pub type_name: String,
     /// What its messages were, if they were plain and were recorded as protobuf.
@@ -54,7 +54,7 @@ pub struct Source {
 /// The kind of a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
-pub enum Kind {
+pub enum TypeKind {
     /// Bytes without a description, or of a kind that this version does not know.
     #[default]
     Bytes,
@@ -64,7 +64,7 @@ pub enum Kind {
     Protobuf,
 }
 
-impl Kind {
+impl TypeKind {
     /// Its name in a recording.
     pub fn name(self) -> &'static str {
         self.into()
@@ -93,9 +93,9 @@ impl Source {
         qos: &PublisherQos,
     ) -> Self {
         let (kind, type_name) = match desc {
-            TypeDesc::Plain(plain) => (Kind::Plain, plain.name.clone()),
-            TypeDesc::Protobuf(protobuf) => (Kind::Protobuf, protobuf.name.clone()),
-            _ => (Kind::Bytes, String::new()),
+            TypeDesc::Plain(plain) => (TypeKind::Plain, plain.name.clone()),
+            TypeDesc::Protobuf(protobuf) => (TypeKind::Protobuf, protobuf.name.clone()),
+            _ => (TypeKind::Bytes, String::new()),
         };
         Self {
             node: node.to_owned(),
@@ -127,8 +127,8 @@ impl Source {
             (KIND_KEY, Some(self.kind.name().to_owned())),
             (TYPE_KEY, Some(self.type_name.clone())),
             (LAYOUT_KEY, layout),
-            (LANE_KEY, word_of(self.lane)),
-            (RELIABILITY_KEY, word_of(self.reliability)),
+            (LANE_KEY, qos_name(self.lane)),
+            (RELIABILITY_KEY, qos_name(self.reliability)),
             (DURABILITY_KEY, Some(durability.to_owned())),
             (DEPTH_KEY, depth.map(|depth| depth.to_string())),
             (DEADLINE_KEY, ns(self.deadline)),
@@ -145,8 +145,8 @@ impl Source {
     /// [`SourceError`] for a value that means nothing.
     pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Self, SourceError> {
         let text = |key| metadata.get(key).cloned().unwrap_or_default();
-        let of = Said(metadata);
-        let offered = metadata.get(OFFERED_QOS_KEY).and_then(|text| offered(text));
+        let of = MetadataReader(metadata);
+        let offered = metadata.get(OFFERED_QOS_KEY).and_then(|text| parse_offered_qos(text));
         let offered = offered.unwrap_or_default();
         let depth = u32::try_from(of.number(DEPTH_KEY)?.unwrap_or(1)).unwrap_or(u32::MAX);
         let kind = of.read(KIND_KEY, "`bytes`, `plain` or `protobuf`", |text| text.parse().ok());
@@ -159,7 +159,7 @@ impl Source {
         let layout = of.read(LAYOUT_KEY, "the layout of a plain type", |text| {
             TypeDesc::from_json(text).ok()?.as_plain().cloned()
         });
-        let reliability = of.read(RELIABILITY_KEY, "`best_effort` or `reliable`", word);
+        let reliability = of.read(RELIABILITY_KEY, "`best_effort` or `reliable`", parse_qos_name);
         let time = |key| Ok(of.number(key)?.map(Duration::from_nanos));
         Ok(Self {
             node: text(NODE_KEY),
@@ -168,7 +168,7 @@ impl Source {
             kind: kind?.unwrap_or_default(),
             type_name: text(TYPE_KEY),
             layout: layout?,
-            lane: of.read(LANE_KEY, "`bulk` or `urgent`", word)?.unwrap_or_default(),
+            lane: of.read(LANE_KEY, "`bulk` or `urgent`", parse_qos_name)?.unwrap_or_default(),
             reliability: reliability?.unwrap_or(offered.reliability),
             durability: durability?.unwrap_or(offered.durability),
             deadline: time(DEADLINE_KEY)?.or(offered.deadline),
@@ -178,9 +178,9 @@ impl Source {
 }
 
 /// Metadata of a channel.
-struct Said<'a>(&'a BTreeMap<String, String>);
+struct MetadataReader<'a>(&'a BTreeMap<String, String>);
 
-impl Said<'_> {
+impl MetadataReader<'_> {
     /// The value of a key, if it is there.
     fn read<T>(
         &self,
@@ -199,11 +199,11 @@ impl Said<'_> {
 }
 
 /// The name of a quality-of-service value.
-fn word_of(value: impl Serialize) -> Option<String> {
+fn qos_name(value: impl Serialize) -> Option<String> {
     Some(serde_json::to_value(value).ok()?.as_str()?.to_owned())
 }
 
-fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
+fn parse_qos_name<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_value(text.into()).ok()
 }
 
@@ -219,7 +219,7 @@ mod tests {
             node: "/arm".into(),
             host: "robot1".into(),
             publisher: u64::MAX,
-            kind: Kind::Plain,
+            kind: TypeKind::Plain,
             type_name: "Pose".into(),
             layout: Some(layout),
             lane: Lane::Urgent,

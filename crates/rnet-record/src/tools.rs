@@ -10,8 +10,8 @@ mod new_file;
 mod output;
 mod recover;
 
-pub use copy::{Cut, Stop, Tell, Written, filter, merge, split};
-pub(crate) use copy::{Met, goes_on, offset_ns, whole};
+pub use copy::{SplitAt, ShouldStop, OnProblem, WrittenFile, filter, merge, split};
+pub(crate) use copy::{WrittenMessages, check_stop, offset_ns, next_readable};
 pub use new_file::NewFile;
-pub use output::{Output, ToolError};
+pub use output::{OutputFile, ToolError};
 pub use recover::recover;

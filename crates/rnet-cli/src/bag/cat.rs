@@ -18,10 +18,10 @@ use crate::value::{Limits, Message, tame};
 pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let select = file::select(&recording, &args.select)?;
-    let start_ns = recording.found().times.map_or(0, |times| times.0);
+    let start_ns = recording.info().times.map_or(0, |times| times.0);
     let limits = Limits::of(args.limits.truncate_length, args.limits.full_length);
     let mut cat = Cat { start_ns, limits, types: Types::default() };
-    let mut broken = recording.found().is_damaged();
+    let mut broken = recording.info().is_damaged();
     let mut left = args.count.unwrap_or(u64::MAX);
     for message in recording.messages(select) {
         if left == 0 {

@@ -6,7 +6,7 @@ use std::path::Path;
 use rnet_monitor::value::FieldPath;
 use rnet_record::names;
 use rnet_record::read::{self, Message};
-use rnet_record::ros2::{LeftOut, to_ros2};
+use rnet_record::ros2::{OmittedTopic, to_ros2};
 use rnet_record::tools::NewFile;
 use serde_json::{Map, Value, json};
 
@@ -51,7 +51,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     if let Some(table) = &table {
         writeln!(out, "{}", table.header()).map_err(failed)?;
     }
-    let (mut rows, mut malformed, mut broken) = (0_u64, 0_u64, recording.found().is_damaged());
+    let (mut rows, mut malformed, mut broken) = (0_u64, 0_u64, recording.info().is_damaged());
     for message in recording.messages(select) {
         signal::check()?;
         let message = match message {
@@ -86,7 +86,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     }
     out.flush().map_err(failed)?;
     drop(out);
-    new.put().map_err(failed)?;
+    new.commit().map_err(failed)?;
     tell_written(context, args, rows, &[])?;
     match broken || malformed > 0 {
         false => Ok(()),
@@ -127,14 +127,14 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
     }
     let recording = file::open(context, &args.file)?;
     let select = file::select(&recording, &args.select)?;
-    let mut broken = recording.found().is_damaged();
+    let mut broken = recording.info().is_damaged();
     let mut tell = |path: &Path, problem: &read::ReadError| {
         broken = true;
         file::tell(context, path, problem);
     };
     let (written, left_out) =
         to_ros2(&recording, &args.output, select, &mut tell, signal::stopped)?;
-    for LeftOut { topic, type_name, messages } in &left_out {
+    for OmittedTopic { topic, type_name, messages } in &left_out {
         let why = format!("{messages} messages of {topic} were omitted: ROS 2 has no {type_name}");
         context.note(&why);
     }
@@ -150,13 +150,13 @@ fn tell_written(
     context: &mut Context,
     args: &ConvertArgs,
     messages: u64,
-    left_out: &[LeftOut],
+    left_out: &[OmittedTopic],
 ) -> Outcome {
     if !context.json() {
         return context.line(format_args!("{}: {messages} messages", args.output.display()));
     }
-    let one = |one: &LeftOut| {
-        let LeftOut { topic, type_name, messages } = one;
+    let one = |one: &OmittedTopic| {
+        let OmittedTopic { topic, type_name, messages } = one;
         json!({ "topic": topic, "type": type_name, "messages": messages })
     };
     let left_out: Vec<Value> = left_out.iter().map(one).collect();

@@ -26,8 +26,8 @@ pub fn open(context: &Context, path: &Path) -> Outcome<Recording> {
 
 /// Tells that a file has no index, and what is wrong with it.
 pub fn tell_found(context: &Context, recording: &Recording) {
-    let (found, path) = (recording.found(), recording.path());
-    if let Some(why) = found.scanned {
+    let (found, path) = (recording.info(), recording.path());
+    if let Some(why) = found.scan_reason {
         let file = path.display();
         context.note(&format!("{file} was read completely: {why}"));
     }
@@ -67,14 +67,14 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
             return Err(no_topic(recording, pattern.as_str()));
         }
     }
-    let from = recording.found().times.map_or(0, |times| times.0);
+    let from = recording.info().times.map_or(0, |times| times.0);
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let at = |time: Option<Duration>| time.map(|time| from.saturating_add(ns(time)));
     let (start_ns, end_ns) = (at(args.span.start), at(args.span.end));
     let is_excluded = |topic: &str| args.exclude.iter().any(|pattern| is_like(pattern, topic));
     let excluded = recording.channels().filter(|channel| is_excluded(&channel.topic));
-    let without_channels = excluded.map(|channel| channel.id).collect();
-    Ok(Select { topics, start_ns, end_ns, without_channels, ..Select::default() })
+    let excluded_channels = excluded.map(|channel| channel.id).collect();
+    Ok(Select { topics, start_ns, end_ns, excluded_channels, ..Select::default() })
 }
 
 /// Whether a topic of a file is like this; of other recorders some have no leading `/`.

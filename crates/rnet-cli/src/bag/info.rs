@@ -63,7 +63,7 @@ fn topics(recording: &Recording) -> BTreeMap<&str, Topic<'_>> {
         topic.types.insert(channel.type_name());
         topic.encodings.insert(&channel.message_encoding);
         topic.nodes.extend(channel.metadata.get(names::NODE_KEY).map(String::as_str));
-        topic.messages += recording.found().counts.get(&channel.id).copied().unwrap_or(0);
+        topic.messages += recording.info().counts.get(&channel.id).copied().unwrap_or(0);
     }
     topics
 }
@@ -72,7 +72,7 @@ fn topics(recording: &Recording) -> BTreeMap<&str, Topic<'_>> {
 fn counted(recording: &Recording) -> (u64, BTreeMap<&str, u64>) {
     let (mut sent, mut own) = (0, BTreeMap::new());
     for channel in recording.channels() {
-        let count = recording.found().counts.get(&channel.id).copied().unwrap_or(0);
+        let count = recording.info().counts.get(&channel.id).copied().unwrap_or(0);
         match channel.is_reserved() {
             false => sent += count,
             true if count > 0 => *own.entry(channel.topic.as_str()).or_default() += count,
@@ -84,7 +84,7 @@ fn counted(recording: &Recording) -> (u64, BTreeMap<&str, u64>) {
 
 /// From the first message to the last.
 fn seconds(recording: &Recording) -> f64 {
-    let times = recording.found().times.unwrap_or_default();
+    let times = recording.info().times.unwrap_or_default();
     times.1.saturating_sub(times.0) as f64 / 1e9
 }
 
@@ -101,7 +101,7 @@ fn time(ns: u64) -> String {
 }
 
 fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
-    let found = recording.found();
+    let found = recording.info();
     let mut facts = vec![
         ("File:", recording.path().display().to_string()),
         ("Size:", table::bytes(recording.len_bytes() as f64)),
@@ -185,7 +185,7 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
 
 /// What made a black box write the file, and what the file lacks of the time that it is to cover.
 fn triggers(recording: &Recording) -> Vec<(&'static str, String)> {
-    let records = recording.found().metadata.iter().filter(|one| one.name == names::TRIGGER);
+    let records = recording.info().metadata.iter().filter(|one| one.name == names::TRIGGER);
     let fired: Vec<_> = records.map(|one| &one.metadata).collect();
     let mut facts = Vec::new();
     for (number, one) in fired.iter().take(MAX_TRIGGERS).enumerate() {
@@ -206,7 +206,7 @@ fn triggers(recording: &Recording) -> Vec<(&'static str, String)> {
 
 /// What the records of this name count, all of them together: a file that was made of several has several.
 fn counts<'a>(recording: &'a Recording, name: &str) -> Option<BTreeMap<&'a str, u64>> {
-    let records = recording.found().metadata.iter().filter(|record| record.name == name);
+    let records = recording.info().metadata.iter().filter(|record| record.name == name);
     let mut sums = None;
     for record in records {
         let sums: &mut BTreeMap<&str, u64> = sums.get_or_insert_default();
@@ -224,7 +224,7 @@ fn counts<'a>(recording: &'a Recording, name: &str) -> Option<BTreeMap<&'a str, 
 }
 
 fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value {
-    let found = recording.found();
+    let found = recording.info();
     let seconds = seconds(recording);
     let (sent, own) = counted(recording);
     let topics: Vec<Value> = topics
@@ -246,7 +246,7 @@ fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value 
         "len_bytes": recording.len_bytes(),
         "profile": recording.profile(),
         "library": recording.library(),
-        "by_index": found.scanned.is_none(),
+        "by_index": found.scan_reason.is_none(),
         "start_ns": found.times.map(|times| times.0),
         "end_ns": found.times.map(|times| times.1),
         "duration_s": seconds,
@@ -275,7 +275,7 @@ struct Read {
 pub fn ls(context: &mut Context, args: &FileArg) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let mut all: BTreeMap<u16, Read> = BTreeMap::new();
-    let mut broken = recording.found().is_damaged();
+    let mut broken = recording.info().is_damaged();
     for message in recording.messages(Select::default()) {
         let message = match message {
             Ok(message) => message,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rnet_record::read::{ReadError, Recording};
-use rnet_record::tools::{Cut, ToolError, Written, filter, merge, split};
+use rnet_record::tools::{SplitAt, ToolError, WrittenFile, filter, merge, split};
 use serde_json::{Value, json};
 
 use super::args::{FilterArgs, MergeArgs, SplitArgs};
@@ -36,8 +36,8 @@ pub fn merged(context: &mut Context, args: &MergeArgs) -> Outcome {
 pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let cut = match (args.time, args.size) {
-        (Some(time), _) if time > Duration::ZERO => Cut::Time(time),
-        (None, Some(bytes)) if bytes > 0 => Cut::Bytes(bytes),
+        (Some(time), _) if time > Duration::ZERO => SplitAt::Time(time),
+        (None, Some(bytes)) if bytes > 0 => SplitAt::Bytes(bytes),
         _ => {
             return Err(Failure::Usage(
                 "give --time S or --size BYTES, above 0, to set where the file is split".into(),
@@ -51,31 +51,31 @@ pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
 fn make(
     context: &mut Context,
     from: &[&Recording],
-    run: impl FnOnce(&mut dyn FnMut(&Path, &ReadError)) -> Result<Vec<Written>, ToolError>,
+    run: impl FnOnce(&mut dyn FnMut(&Path, &ReadError)) -> Result<Vec<WrittenFile>, ToolError>,
 ) -> Outcome {
-    let mut damaged = from.iter().any(|recording| recording.found().is_damaged());
+    let mut damaged = from.iter().any(|recording| recording.info().is_damaged());
     let written = run(&mut |path, problem| {
         damaged = true;
         file::tell(context, path, problem);
     });
     let written = written?;
     if context.json() {
-        let document = |file: &Written| {
+        let document = |file: &WrittenFile| {
             json!({
-                "file": file.path, "messages": file.messages, "len_bytes": file.len_bytes, "doubles": file.doubles,
+                "file": file.path, "messages": file.messages, "len_bytes": file.len_bytes, "duplicates": file.duplicates,
             })
         };
         context
             .document(&json!({ "files": written.iter().map(document).collect::<Vec<Value>>() }))?;
     } else {
-        for Written { path, messages, len_bytes, doubles } in &written {
+        for WrittenFile { path, messages, len_bytes, duplicates } in &written {
             let len = table::bytes(*len_bytes as f64);
-            let doubles = match doubles {
+            let duplicates = match duplicates {
                 0 => String::new(),
                 n => format!("; {n} duplicates were removed"),
             };
             context
-                .line(format_args!("{}: {messages} messages, {len}{doubles}", path.display()))?;
+                .line(format_args!("{}: {messages} messages, {len}{duplicates}", path.display()))?;
         }
     }
     match damaged {

@@ -25,7 +25,7 @@ const MAX_TOLD: usize = 10;
 pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let mut lines = Vec::new();
-    let mut broken = recording.found().is_damaged();
+    let mut broken = recording.info().is_damaged();
     for field in &args.fields {
         broken |= !read(context, &recording, args, field, &mut lines)?;
         if lines.len() > MAX_LINES {
@@ -41,7 +41,7 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
             let svg = picture(path, &title, &lines, (args.width, args.height))?;
             let written = NewFile::create(path).and_then(|new| {
                 new.file()?.write_all(svg.as_bytes())?;
-                new.put()
+                new.commit()
             });
             written.map_err(|error| {
                 Failure::Failed(format!("cannot write {}: {error}", path.display()))
@@ -82,12 +82,12 @@ fn read(
     let series = read.map_err(|error: SeriesError| {
         Failure::Failed(tame(&format!("{}: {error}", recording.path().display())).into_owned())
     })?;
-    let already = recording.found().problems.len();
+    let already = recording.info().problems.len();
     for problem in series.problems.iter().skip(already).take(MAX_TOLD) {
         let text = format!("{}: {problem}", recording.path().display());
         context.note(&text);
     }
-    let start_ns = recording.found().times.map_or(0, |times| times.0);
+    let start_ns = recording.info().times.map_or(0, |times| times.0);
     let at = |ns: &u64| ns.saturating_sub(start_ns) as f64 / 1e9;
     let column = &series.columns[0];
     let values = column.to_f64();

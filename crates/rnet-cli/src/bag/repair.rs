@@ -63,7 +63,7 @@ pub fn recover(context: &mut Context, args: &RecoverArgs) -> Outcome {
     let opened = signal::reading(|| Recording::open_without_index(&args.file))?;
     let recording = opened.map_err(|error| file::unreadable(&args.file, &error))?;
     let recovered = tools::recover(&recording, &to, signal::stopped)?;
-    let found = recording.found();
+    let found = recording.info();
     for problem in &found.problems {
         file::tell(context, &args.file, problem);
     }

@@ -10,7 +10,7 @@ use rustix::fs::Access;
 use crate::{domain, table};
 use rnet_monitor::Findings;
 use rnet_monitor::talk::Elsewhere;
-use rnet_record::blackbox::{Memory, NODE};
+use rnet_record::blackbox::{NODE, RingMemory};
 
 /// `statfs` type of tmpfs.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -141,7 +141,7 @@ pub fn black_box(findings: &mut Findings, path: &Path, snapshot: &Snapshot) {
     if snapshot.node(NODE).is_none() {
         return;
     }
-    let Some(memory) = Memory::of(path) else { return };
+    let Some(memory) = RingMemory::of(path) else { return };
     let most = memory
         .most_bytes
         .map_or_else(String::new, |most| format!(" of at most {}", table::bytes(most as f64)));

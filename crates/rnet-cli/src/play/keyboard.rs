@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::stdin;
 
-use rnet_record::play::Control;
+use rnet_record::play::PlaybackCommand;
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, tcgetpgrp, tcsetattr};
 
@@ -38,7 +38,7 @@ impl Keyboard {
     }
 
     /// What the next key that was pressed means, if one means anything.
-    pub fn control(&mut self) -> Option<Control> {
+    pub fn control(&mut self) -> Option<PlaybackCommand> {
         self.pressed.extend(self.keys.take().unwrap_or_default());
         while let Some(key) = self.pressed.pop_front() {
             if let control @ Some(_) = control_of(key) {
@@ -55,16 +55,16 @@ impl Drop for Keyboard {
     }
 }
 
-fn control_of(key: Key) -> Option<Control> {
+fn control_of(key: Key) -> Option<PlaybackCommand> {
     Some(match key {
-        Key::Char(' ' | 'p') => Control::Pause,
-        Key::Char('s' | '.') => Control::Step,
-        Key::Char('l') => Control::Loop,
-        Key::Char('q') => Control::Quit,
-        Key::Up => Control::Faster(FASTER),
-        Key::Down => Control::Faster(1.0 / FASTER),
-        Key::Right => Control::Seek(SEEK_NS),
-        Key::Left => Control::Seek(-SEEK_NS),
+        Key::Char(' ' | 'p') => PlaybackCommand::TogglePause,
+        Key::Char('s' | '.') => PlaybackCommand::Step,
+        Key::Char('l') => PlaybackCommand::ToggleLoop,
+        Key::Char('q') => PlaybackCommand::Quit,
+        Key::Up => PlaybackCommand::ScaleRate(FASTER),
+        Key::Down => PlaybackCommand::ScaleRate(1.0 / FASTER),
+        Key::Right => PlaybackCommand::Seek(SEEK_NS),
+        Key::Left => PlaybackCommand::Seek(-SEEK_NS),
         _ => return None,
     })
 }

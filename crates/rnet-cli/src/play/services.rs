@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use rnet::{HandlerError, Node, Service};
-use rnet_record::play::{Control, Position};
+use rnet_record::play::{PlaybackCommand, Position};
 
 use crate::failure::Outcome;
 
@@ -75,7 +75,7 @@ impl Services {
     }
 
     /// What is asked of the player now. Answers who asked before.
-    pub fn control(&mut self, position: &Position) -> Option<Control> {
+    pub fn control(&mut self, position: &Position) -> Option<PlaybackCommand> {
         let at_ns = position.now_ns as i64 - self.start_ns as i64;
         let now = PlayerPosition {
             seconds: at_ns as f64 / 1e9,
@@ -89,12 +89,12 @@ impl Services {
         let call = self.calls.try_recv().ok()?;
         self.doing.push_back(call.done);
         match call.wish {
-            Wish::Pause => (!position.paused).then_some(Control::Pause),
-            Wish::Resume => position.paused.then_some(Control::Pause),
-            Wish::Step => Some(Control::Step),
+            Wish::Pause => (!position.paused).then_some(PlaybackCommand::TogglePause),
+            Wish::Resume => position.paused.then_some(PlaybackCommand::TogglePause),
+            Wish::Step => Some(PlaybackCommand::Step),
             // Out of range, the player goes as far as it can.
             Wish::Seek(seconds) => {
-                Some(Control::Seek(((seconds * 1e9).round() as i64).saturating_sub(at_ns)))
+                Some(PlaybackCommand::Seek(((seconds * 1e9).round() as i64).saturating_sub(at_ns)))
             }
         }
     }

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use rnet_record::rerun::{Rerun, RerunError};
+use rnet_record::rerun::{RerunReport, RerunError};
 
 use super::{difference, said};
 use crate::xml::escaped;
 
 /// Of a recording that begins at `start_ns`.
-pub fn document(file: &Path, start_ns: u64, done: &Result<Rerun, RerunError>) -> String {
+pub fn document(file: &Path, start_ns: u64, done: &Result<RerunReport, RerunError>) -> String {
     let name = escaped(&format!("rnet rerun {}", file.display()));
     let (mut cases, mut failures, mut errors) = (String::new(), 0, 0);
     // Writing into a text does not fail.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 use rnet_monitor::{Figures, Finding, NodeRow, TopicRow};
-use rnet_record::blackbox::Memory;
+use rnet_record::blackbox::RingMemory;
 
 use crate::keys::Key;
 
@@ -68,7 +68,7 @@ pub struct Model {
     pub figures: Option<Figures>,
     pub problems: Vec<Finding>,
     /// Of the black box, if there is one.
-    pub blackbox: Option<Memory>,
+    pub blackbox: Option<RingMemory>,
     pub tab: Tab,
     pub sort: Sort,
     pub filter: String,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rnet_monitor::{HostRow, NodeRow, TopicRow};
-use rnet_record::blackbox::Memory;
+use rnet_record::blackbox::RingMemory;
 
 use crate::table;
 use crate::value::tame;
@@ -31,7 +31,7 @@ pub fn node(node: &NodeRow) -> Vec<String> {
 }
 
 /// What the black box takes, and may take.
-pub fn black_box(memory: &Memory) -> String {
+pub fn black_box(memory: &RingMemory) -> String {
     let most = memory.most_bytes.map_or_else(String::new, |most| format!(" of {}", most >> 20));
     format!("box {}{most} MiB", memory.ring_bytes >> 20)
 }

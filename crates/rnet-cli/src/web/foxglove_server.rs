@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rnet::inspect::Location;
-use rnet_foxglove::{FoxgloveError, Handle, Options, serve};
+use rnet_foxglove::{FoxgloveError, ServerHandle, Options, serve};
 use serde_json::json;
 
 use super::foxglove_args::{DEFAULT_PORT, FoxgloveArgs};
@@ -25,7 +25,7 @@ const _: () = assert!(DEFAULT_PORT == rnet_foxglove::DEFAULT_PORT);
 
 /// A server that runs, and what it says.
 pub struct Viewers {
-    server: Handle,
+    server: ServerHandle,
     said: Receiver<String>,
     scheme: &'static str,
 }
@@ -36,7 +36,7 @@ pub fn run(context: &mut Context, args: &FoxgloveArgs) -> Outcome {
     options.paused = args.paused;
     options.origins.clone_from(&args.origins);
     options.read_only = args.read_only;
-    options.all = args.all;
+    options.include_internal = args.all;
     let viewers = Viewers::let_in(options)?;
     let url = viewers.url();
     match context.json() {
@@ -60,7 +60,7 @@ impl Viewers {
     pub fn let_in(mut options: Options) -> Outcome<Viewers> {
         let (sender, said) = sync_channel::<String>(MAX_TOLD);
         // What does not fit is left out: a flood of clients must not hold the server up.
-        options.tell = Arc::new(move |text| drop(sender.try_send(text.to_owned())));
+        options.on_event = Arc::new(move |text| drop(sender.try_send(text.to_owned())));
         let scheme = if options.tls.is_some() { "wss" } else { "ws" };
         let server = serve(options).map_err(|error| match error {
             FoxgloveError::Access(_) | FoxgloveError::Origin(_) => {
@@ -81,7 +81,7 @@ impl Viewers {
         while !signal::stopped() {
             match self.said.recv_timeout(STEP) {
                 Ok(text) => context.say(format_args!("{}", tame(&text))),
-                Err(RecvTimeoutError::Timeout) if self.server.is_over() => {
+                Err(RecvTimeoutError::Timeout) if self.server.is_finished() => {
                     let why = "the viewer server no longer updates: its thread has exited";
                     return Err(Failure::Failed(why.to_owned()));
                 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rnet::Node;
 use rnet::inspect::Domain;
-use rnet_record::play::{Conductor, Control, Lives, Options, PlayError, Played, Position, play};
+use rnet_record::play::{PlaybackController, PlaybackCommand, ExistingEndpoints, PlayOptions, PlayError, PlaybackReport, Position, play};
 use rnet_record::read::Recording;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -107,10 +107,10 @@ impl Playing {
         let recording =
             Recording::open(&path).map_err(|error| Refusal::failed(error.to_string()))?;
         let (node, domain) = (seat.node()?, seat.world.options.location.domain()?);
-        let (start_ns, end_ns) = recording.found().times.unwrap_or_default();
+        let (start_ns, end_ns) = recording.info().times.unwrap_or_default();
         let progress = Arc::new(Progress::default());
         progress.now_ns.store(start_ns, Ordering::Relaxed);
-        let options = Options { rate: Some(rate), looped, ..Options::default() };
+        let options = PlayOptions { rate: Some(rate), looped, ..PlayOptions::default() };
         let (tell, started) = sync_channel(1);
         let control = PlaybackControl { progress: progress.clone(), domain, started: Some(tell) };
         let thread = std::thread::Builder::new().name(THREAD.to_owned());
@@ -177,13 +177,13 @@ struct PlaybackControl {
 }
 
 impl PlaybackControl {
-    fn play(mut self, recording: &Recording, node: &Node, options: &Options) {
-        let lives = self.domain.snapshot().map(|snapshot| Lives::of(&snapshot));
-        let played = lives
+    fn play(mut self, recording: &Recording, node: &Node, options: &PlayOptions) {
+        let existing = self.domain.snapshot().map(|snapshot| ExistingEndpoints::of(&snapshot));
+        let played = existing
             .map_err(PlayError::from)
-            .and_then(|lives| play(recording, node, &lives, options, &mut self));
+            .and_then(|existing| play(recording, node, &existing, options, &mut self));
         let result = match &played {
-            Ok(Played { messages, .. }) => {
+            Ok(PlaybackReport { messages, .. }) => {
                 *lock(&self.progress.played) = Some(*messages);
                 Ok(())
             }
@@ -220,22 +220,22 @@ impl Drop for PlaybackControl {
     }
 }
 
-impl Conductor for PlaybackControl {
-    fn ask(&mut self, position: &Position) -> Option<Control> {
+impl PlaybackController for PlaybackControl {
+    fn next_command(&mut self, position: &Position) -> Option<PlaybackCommand> {
         self.report_start(Ok(()));
         self.progress.now_ns.store(position.now_ns, Ordering::Relaxed);
         self.progress.is_paused.store(position.paused, Ordering::Relaxed);
         if self.progress.quit.load(Ordering::Relaxed) {
-            return Some(Control::Quit);
+            return Some(PlaybackCommand::Quit);
         }
-        self.progress.pause.swap(false, Ordering::Relaxed).then_some(Control::Pause)
+        self.progress.pause.swap(false, Ordering::Relaxed).then_some(PlaybackCommand::TogglePause)
     }
 
-    fn problem(&mut self, problem: &dyn Display) {
+    fn on_problem(&mut self, problem: &dyn Display) {
         *lock(&self.progress.problem) = Some(problem.to_string());
     }
 
-    fn published(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
+    fn on_finished(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
         let deadline = Instant::now() + DRAIN;
         for (topic, publisher) in publishers {
             while self.has_unread(topic, publisher)

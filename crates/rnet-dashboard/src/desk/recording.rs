@@ -157,7 +157,7 @@ impl Recording {
         options.selection = selection;
         options.host = Some(own_host(&snapshot));
         options.location = Some(seat.world.options.location.clone());
-        options.said = "rnet dashboard".to_owned();
+        options.command_line = "rnet dashboard".to_owned();
         let recorder = Recorder::start(&file, options)?;
         let since = Instant::now();
         *lock(&self.running) = Some(Running { recorder, since, file: file.clone(), problem: None });

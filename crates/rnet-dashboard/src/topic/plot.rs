@@ -42,7 +42,7 @@ impl PlotSink {
         }
         let ty = type_of(heard);
         self.buckets.unit = ty.as_ref().ok().and_then(|ty| unit(ty, &self.field));
-        let reader = ty.and_then(|ty| FieldReader::number_of(&ty, &self.field));
+        let reader = ty.and_then(|ty| FieldReader::single_number(&ty, &self.field));
         self.readers.push((publisher, reader));
         self.readers.len() - 1
     }

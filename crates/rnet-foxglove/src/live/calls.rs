@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use rnet::{Client, MessageType};
 
-use super::{Live, lock};
-use crate::shape;
+use super::{LiveBackend, lock};
+use crate::channel_format;
 
 /// How long a call may take, and how long a server may need to show itself.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
-struct Called {
+struct ServiceClient {
     client: Client<[u8], [u8]>,
     request: MessageType,
     reply: MessageType,
@@ -21,25 +21,25 @@ struct Called {
 
 /// By service.
 #[derive(Default)]
-pub struct Calls(Mutex<BTreeMap<String, Called>>);
+pub struct ServiceClients(Mutex<BTreeMap<String, ServiceClient>>);
 
-impl Calls {
+impl ServiceClients {
     pub fn call(
         &self,
-        live: &Live,
+        live: &LiveBackend,
         service: &str,
         encoding: &str,
         data: &[u8],
     ) -> Result<Vec<u8>, String> {
-        let Called { client, request, reply } = self.client(live, service)?;
-        let bytes = shape::decoded(&request, encoding, data)
+        let ServiceClient { client, request, reply } = self.client(live, service)?;
+        let bytes = channel_format::decode_from_client(&request, encoding, data)
             .map_err(|why| format!("the request for {service}: {why}"))?;
         let replied = client.call(&bytes[..], Some(TIMEOUT)).map_err(|error| error.to_string())?;
-        shape::encoded(&reply, encoding, &replied)
+        channel_format::encode_for_client(&reply, encoding, &replied)
     }
 
     /// The client of a service, whose types may have changed with its servers.
-    fn client(&self, live: &Live, service: &str) -> Result<Called, String> {
+    fn client(&self, live: &LiveBackend, service: &str) -> Result<ServiceClient, String> {
         let text = |error: rnet::Error| error.to_string();
         let snapshot = live
             .options
@@ -59,7 +59,7 @@ impl Calls {
             return Ok(called.clone());
         }
         let client = live.node()?.client_of::<[u8], [u8]>(service, request.clone(), reply.clone());
-        let called = Called { client: client.map_err(text)?, request, reply };
+        let called = ServiceClient { client: client.map_err(text)?, request, reply };
         clients.insert(service.to_owned(), called.clone());
         Ok(called)
     }

@@ -6,7 +6,7 @@ use rnet::Durability;
 use rnet::inspect::{Observer, PublisherInfo, Observation};
 
 /// Messages that one publisher gives before the next has its turn.
-const TURN_MESSAGES: usize = 64;
+const MAX_MESSAGES_PER_TURN: usize = 64;
 /// From here on a message is large: its memory is used anew soon.
 const LARGE_LEN_BYTES: usize = 4096;
 
@@ -16,17 +16,17 @@ pub struct Follower {
     /// Topics that were followed at the last look: who is new on one was not there then.
     topics: BTreeSet<String>,
     /// Publishers of the last look.
-    seen: BTreeSet<u64>,
+    known_publishers: BTreeSet<u64>,
     /// Messages that could not be read, of publishers that are gone, and how much of all was told.
-    missed_before: u64,
-    missed_told: u64,
+    missed_by_closed: u64,
+    missed_reported: u64,
 }
 
 /// What a round of polling has found.
 #[derive(Debug, Default)]
-pub struct Polled {
-    pub any: bool,
-    pub large: bool,
+pub struct PollResult {
+    pub has_messages: bool,
+    pub has_large: bool,
     /// Messages that were sent and used anew before they could be read, since this was told last.
     pub newly_missed: Option<u64>,
 }
@@ -39,7 +39,7 @@ impl Follower {
     /// Follows these publishers and no others.
     pub fn set(&mut self, wanted: &[&PublisherInfo]) {
         let ids: BTreeSet<u64> = wanted.iter().map(|publisher| publisher.id).collect();
-        let missed = &mut self.missed_before;
+        let missed = &mut self.missed_by_closed;
         self.observers.retain(|id, observer| {
             let stays = ids.contains(id);
             if !stays {
@@ -53,7 +53,7 @@ impl Follower {
             }
             // Of one that has come since the last look to a topic that was followed, all is news.
             let is_new =
-                self.topics.contains(&publisher.topic) && !self.seen.contains(&publisher.id);
+                self.topics.contains(&publisher.topic) && !self.known_publishers.contains(&publisher.id);
             let kept = match publisher.qos.durability {
                 Durability::TransientLocal { depth } => u64::from(depth),
                 _ => 0,
@@ -68,22 +68,22 @@ impl Follower {
             self.observers.insert(publisher.id, observer);
         }
         self.topics = wanted.iter().map(|publisher| publisher.topic.clone()).collect();
-        self.seen = ids;
+        self.known_publishers = ids;
     }
 
     /// Gives each publisher its turn. `take` gets the publisher, when the message was sent in ns since 1970, and its bytes.
-    pub fn poll(&mut self, bytes: &mut Vec<u8>, mut take: impl FnMut(u64, u64, &[u8])) -> Polled {
-        let mut polled = Polled::default();
+    pub fn poll(&mut self, bytes: &mut Vec<u8>, mut take: impl FnMut(u64, u64, &[u8])) -> PollResult {
+        let mut polled = PollResult::default();
         if self.observers.is_empty() {
             return polled;
         }
         let offset_ns = rnet::wall_offset().offset_ns;
         for (id, observer) in &mut self.observers {
-            for _ in 0..TURN_MESSAGES {
+            for _ in 0..MAX_MESSAGES_PER_TURN {
                 match observer.poll(bytes) {
                     Observation::Message(stamp) => {
-                        polled.any = true;
-                        polled.large |= bytes.len() > LARGE_LEN_BYTES;
+                        polled.has_messages = true;
+                        polled.has_large |= bytes.len() > LARGE_LEN_BYTES;
                         take(*id, stamp.sent_ns.saturating_add_signed(offset_ns), bytes);
                     }
                     Observation::Missed(_) => {}
@@ -92,9 +92,9 @@ impl Follower {
             }
         }
         let missed = self.observers.values().map(|observer| observer.missed().total());
-        let missed = self.missed_before + missed.sum::<u64>();
-        polled.newly_missed = Some(missed - self.missed_told).filter(|count| *count > 0);
-        self.missed_told = missed;
+        let missed = self.missed_by_closed + missed.sum::<u64>();
+        polled.newly_missed = Some(missed - self.missed_reported).filter(|count| *count > 0);
+        self.missed_reported = missed;
         polled
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rnet::inspect::Snapshot;
 
 use super::RESERVED;
-use crate::say::Graph;
+use crate::outgoing::ConnectionGraph;
 
-pub fn of(snapshot: &Snapshot, all: bool) -> Graph {
-    let shown = |topic: &str| all || !topic.starts_with(RESERVED);
-    let mut graph = Graph::default();
+pub fn from_snapshot(snapshot: &Snapshot, include_internal: bool) -> ConnectionGraph {
+    let shown = |topic: &str| include_internal || !topic.starts_with(RESERVED);
+    let mut graph = ConnectionGraph::default();
     for publisher in snapshot.publishers.iter().filter(|p| shown(&p.topic)) {
         add(&mut graph.published, &publisher.topic, &publisher.node);
     }

@@ -8,42 +8,42 @@ use rnet::param::{ParamInfo, ParamKind};
 use rnet::state::{Change, State, Value, WatchHandle};
 use serde_json::Value as Json;
 
-use super::{Live, lock};
+use super::{LiveBackend, lock};
 use crate::hub::Hub;
-use crate::wire::Parameter;
+use crate::incoming::Parameter;
 
 /// Where parameters stand in the state.
-const PLACE: &str = "/params";
+const PARAMS_PREFIX: &str = "/params";
 
 /// The watch of parameters, once somebody follows one.
 #[derive(Default)]
-pub struct Params(Mutex<Option<WatchHandle>>);
+pub struct ParamWatch(Mutex<Option<WatchHandle>>);
 
-impl Params {
+impl ParamWatch {
     /// Has the hub told of each change from now on.
-    pub fn follow(&self, live: &Live) -> Result<(), String> {
+    pub fn follow(&self, live: &LiveBackend) -> Result<(), String> {
         let mut watch = lock(&self.0);
         if watch.is_some() {
             return Ok(());
         }
         // Where there is no state yet it is made: who follows a parameter waits for one.
         let state = live.node()?.state().map_err(|error| error.to_string())?;
-        let changes = state.watch(PLACE).map_err(|error| error.to_string())?;
+        let changes = state.watch(PARAMS_PREFIX).map_err(|error| error.to_string())?;
         let hub: Arc<Hub> = live.hub.clone();
         *watch = Some(changes.on(move |change: Change| {
             if change.initial {
                 return;
             }
-            let Some(name) = change.key.strip_prefix(PLACE) else { return };
+            let Some(name) = change.key.strip_prefix(PARAMS_PREFIX) else { return };
             let value = change.entry.as_ref().map(|entry| &entry.value);
-            hub.parameter(&parameter(name, value));
+            hub.notify_parameter(&parameter(name, value));
         }));
         Ok(())
     }
 }
 
 /// The state, if there is some.
-fn state(live: &Live) -> Result<Option<State>, String> {
+fn state(live: &LiveBackend) -> Result<Option<State>, String> {
     let text = |error: rnet::Error| error.to_string();
     match live.options.location.domain().and_then(|domain| domain.has_state()).map_err(text)? {
         true => live.node()?.state().map(Some).map_err(text),
@@ -52,11 +52,11 @@ fn state(live: &Live) -> Result<Option<State>, String> {
 }
 
 fn name(info: &ParamInfo) -> &str {
-    info.key.strip_prefix(PLACE).unwrap_or(&info.key)
+    info.key.strip_prefix(PARAMS_PREFIX).unwrap_or(&info.key)
 }
 
 /// The parameters of these names, or all. What there is not is left out.
-pub fn get(live: &Live, names: &[String]) -> Result<Vec<Parameter>, String> {
+pub fn get(live: &LiveBackend, names: &[String]) -> Result<Vec<Parameter>, String> {
     let Some(state) = state(live)? else { return Ok(Vec::new()) };
     let params = state.params().map_err(|error| error.to_string())?;
     let asked = params
@@ -66,7 +66,7 @@ pub fn get(live: &Live, names: &[String]) -> Result<Vec<Parameter>, String> {
 }
 
 /// Sets a parameter; one without a value becomes its default.
-pub fn set(live: &Live, parameter: &Parameter) -> Result<(), String> {
+pub fn set(live: &LiveBackend, parameter: &Parameter) -> Result<(), String> {
     let wrong = |why: String| format!("the parameter {:.255} was not set: {why}", parameter.name);
     let text = |error: rnet::Error| wrong(error.to_string());
     let unknown = || wrong("it is not declared by any node".to_owned());
@@ -108,11 +108,11 @@ fn json(value: &Value) -> Option<Json> {
 }
 
 /// The value that a client has sent, for a parameter of this kind.
-fn value_of(value: &Json, said: Option<&str>, kind: ParamKind) -> Result<Value, String> {
+fn value_of(value: &Json, type_name: Option<&str>, kind: ParamKind) -> Result<Value, String> {
     let item = kind.item().unwrap_or(kind);
     Ok(match value {
         Json::Bool(value) => Value::Bool(*value),
-        Json::String(text) if said == Some("byte_array") => {
+        Json::String(text) if type_name == Some("byte_array") => {
             Value::Bytes(BASE64.decode(text).map_err(|error| format!("it is not base64: {error}"))?)
         }
         Json::String(text) => Value::Str(text.clone()),

@@ -7,27 +7,27 @@ use std::time::Duration;
 use rnet::inspect::Snapshot;
 use rnet::{Lane, MessageType, OnFull, Publisher, PublisherOptions};
 
-use super::{Live, RESERVED, lock};
-use crate::shape::{self, JSON, PROTOBUF};
-use crate::wire::ClientChannel;
+use super::{LiveBackend, RESERVED, lock};
+use crate::channel_format::{self, JSON, PROTOBUF};
+use crate::incoming::ClientChannel;
 
 /// How long a subscriber may stand still before the messages go on without it.
-const STALL: Duration = Duration::from_millis(100);
+const STALL_TIMEOUT: Duration = Duration::from_millis(100);
 
-type ByChannel = BTreeMap<(u64, u32), Arc<Mutex<Opened>>>;
+type ByChannel = BTreeMap<(u64, u32), Arc<Mutex<ClientPublisher>>>;
 
 /// By client and its channel.
 #[derive(Default)]
-pub struct Publishers(Mutex<ByChannel>);
+pub struct ClientPublishers(Mutex<ByChannel>);
 
-struct Opened {
+struct ClientPublisher {
     publisher: Publisher<[u8]>,
     ty: MessageType,
     encoding: String,
 }
 
-impl Publishers {
-    pub fn open(&self, live: &Live, client: u64, channel: &ClientChannel) -> Result<(), String> {
+impl ClientPublishers {
+    pub fn open(&self, live: &LiveBackend, client: u64, channel: &ClientChannel) -> Result<(), String> {
         let ClientChannel { topic, encoding, .. } = channel;
         if ![PROTOBUF, JSON].contains(&encoding.as_str()) {
             return Err(format!("unknown encoding {encoding:.40?}; use protobuf or json"));
@@ -40,12 +40,12 @@ impl Publishers {
         let ty = type_of(&snapshot, channel)?;
         let lanes = snapshot.publishers.iter().map(|p| p.qos.lane);
         let lane = lanes.chain(snapshot.subscriptions.iter().filter_map(|s| s.qos.lane)).next();
-        let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
+        let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL_TIMEOUT });
         let options = options.transient_local(1).message_type(ty.clone());
         let options = if lane == Some(Lane::Urgent) { options.urgent() } else { options };
         let publisher = live.node()?.publisher_with::<[u8]>(topic, options);
         let publisher = publisher.map_err(|error| error.to_string())?;
-        let opened = Opened { publisher, ty, encoding: encoding.clone() };
+        let opened = ClientPublisher { publisher, ty, encoding: encoding.clone() };
         lock(&self.0).insert((client, channel.id), Arc::new(Mutex::new(opened)));
         Ok(())
     }
@@ -62,7 +62,7 @@ impl Publishers {
         let mut opened = lock(&found);
         let wrong =
             |why: String, topic: &str| format!("the message for {topic} was not sent: {why}");
-        let bytes = shape::decoded(&opened.ty, &opened.encoding, data)
+        let bytes = channel_format::decode_from_client(&opened.ty, &opened.encoding, data)
             .map_err(|why| wrong(why, opened.publisher.topic()))?;
         opened.publisher.send(&bytes).map(drop).map_err(|error| error.to_string())
     }
@@ -72,7 +72,7 @@ impl Publishers {
 fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, String> {
     let ClientChannel { schema_name, schema, schema_encoding, encoding, topic, .. } = channel;
     let described = match (schema_encoding, schema) {
-        (Some(encoding), Some(schema)) => shape::described(schema_name, encoding, schema)?,
+        (Some(encoding), Some(schema)) => channel_format::parse_client_schema(schema_name, encoding, schema)?,
         _ => None,
     };
     let known = |desc: &rnet::TypeDesc, schema: &Option<rnet::schema::Schema>| match schema {
@@ -81,8 +81,8 @@ fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, 
     };
     let publishers = snapshot.publishers.iter().filter_map(|p| known(&p.type_desc, &p.schema));
     let subscribers = snapshot.subscriptions.iter().filter_map(|s| known(&s.type_desc, &s.schema));
-    let ends: Vec<MessageType> = publishers.chain(subscribers).collect();
-    let typed = ends.iter().find(|ty| !matches!(ty, MessageType::Raw));
+    let endpoint_types: Vec<MessageType> = publishers.chain(subscribers).collect();
+    let typed = endpoint_types.iter().find(|ty| !matches!(ty, MessageType::Raw));
     if let Some(ty) = typed {
         let desc = ty.desc();
         let name = desc.name().unwrap_or_default();
@@ -93,10 +93,10 @@ fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, 
             "messages of {topic} have the type {name}, but the client sends {schema_name:.80}"
         ));
     }
-    if let Some(ty) = described.or_else(|| shape::built_in(schema_name)) {
+    if let Some(ty) = described.or_else(|| channel_format::built_in_type(schema_name)) {
         return Ok(ty);
     }
-    if encoding == JSON && (!ends.is_empty() || ["", "bytes"].contains(&schema_name.as_str())) {
+    if encoding == JSON && (!endpoint_types.is_empty() || ["", "bytes"].contains(&schema_name.as_str())) {
         return Ok(MessageType::Raw);
     }
     Err(format!(

@@ -13,7 +13,7 @@ const LIMIT_MS = 60_000; // what never takes this long hangs
 const [, , what, url] = process.argv;
 
 /** Everything that the client has told, by its event, and who waits for what of it. */
-class Heard {
+class EventLog {
   #events = [];
   #waiting = [];
 
@@ -39,7 +39,7 @@ class Heard {
 }
 
 const ws = new WebSocket(url, [FoxgloveClient.SUPPORTED_SUBPROTOCOL]);
-const heard = new Heard();
+const heard = new EventLog();
 ws.on("message", (data, isBinary) => {
   // The playing of a recording is younger than this client.
   if (isBinary && new Uint8Array(data)[0] === 5) heard.add("playback", Buffer.from(data));

@@ -7,24 +7,24 @@ use std::net::TcpStream;
 
 use serde_json::json;
 use tungstenite::{Error, Message};
-use util::{LONG, Place, Viewer, connect, wait};
+use util::{LONG, TestDomain, Viewer, connect, wait};
 
 /// A server with one topic, and what has to hold after a test: a client of good will is served as ever.
-fn with_server(test: impl FnOnce(&Place, &rnet_foxglove::Handle)) {
-    let place = Place::new();
-    let node = place.node("talker");
+fn with_server(test: impl FnOnce(&TestDomain, &rnet_foxglove::ServerHandle)) {
+    let test_domain = TestDomain::new();
+    let node = test_domain.node("talker");
     let options = rnet::PublisherOptions::new().transient_local(1);
     let mut publisher = node.publisher_with::<[u8]>("/note", options).unwrap();
     publisher.send(b"hello").unwrap();
-    let server = place.server();
-    test(&place, &server);
+    let server = test_domain.server();
+    test(&test_domain, &server);
     let mut viewer = Viewer::of(&server);
     let channel = viewer.channel("/note");
     viewer.subscribe(7, &channel);
     assert_eq!(viewer.message().0, 7);
 }
 
-fn refused(server: &rnet_foxglove::Handle, headers: &[(&'static str, &str)]) -> u16 {
+fn refused(server: &rnet_foxglove::ServerHandle, headers: &[(&'static str, &str)]) -> u16 {
     match connect(server.addr(), headers).map(drop) {
         Err(Error::Http(response)) => response.status().as_u16(),
         other => panic!("{other:?}"),
@@ -45,8 +45,8 @@ fn other_origins_names_and_protocols_do_not_come_in() {
 
 #[test]
 fn an_allowed_origin_and_the_token_come_in() {
-    let place = Place::new();
-    let mut options = place.options();
+    let test_domain = TestDomain::new();
+    let mut options = test_domain.options();
     options.origins = vec!["https://app.foxglove.dev".to_owned()];
     options.token = Some("0123456789abcdef".to_owned());
     let server = rnet_foxglove::serve(options).unwrap();
@@ -56,13 +56,13 @@ fn an_allowed_origin_and_the_token_come_in() {
     assert_eq!(refused(&server, &[origin, ("authorization", "Bearer 0123456789abcdeg")]), 401);
     assert_eq!(refused(&server, &[shown, ("origin", "https://foxglove.dev")]), 403);
     let mut viewer = connect(server.addr(), &[origin, shown]).unwrap();
-    viewer.said("serverInfo", |_| true);
+    viewer.recv_text("serverInfo", |_| true);
 }
 
 #[test]
 fn with_tls_nothing_else_is_spoken() {
-    let place = Place::new();
-    let mut options = place.options();
+    let test_domain = TestDomain::new();
+    let mut options = test_domain.options();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     options.tls = Some(rnet_foxglove::Tls {
         cert_pem: made.cert.pem().into_bytes(),
@@ -78,7 +78,7 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
     with_server(|_, server| {
         let mut viewer = Viewer::of(server);
         let told = |viewer: &mut Viewer, why: &str| {
-            let said = viewer.said("status", |_| true);
+            let said = viewer.recv_text("status", |_| true);
             let text = said["message"].as_str().unwrap();
             assert!(said["level"] == 2 && text.contains(why), "{text} instead of {why}");
         };
@@ -119,7 +119,7 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
             told(&mut viewer, "/x was not set");
         }
         let _ = (0..64).try_for_each(|_| viewer.0.send(Message::binary(vec![0x77])));
-        assert!(viewer.closed().contains("too many invalid frames"));
+        assert!(viewer.close_reason().contains("too many invalid frames"));
     });
 }
 
@@ -133,7 +133,7 @@ fn a_frame_that_is_too_long_ends_it() {
         head.extend((1u64 << 30).to_be_bytes());
         head.extend([0; 4]);
         stream.write_all(&head).unwrap();
-        let why = viewer.closed();
+        let why = viewer.close_reason();
         assert!(
             why.contains("too long") || why.contains("too big") || why.contains("1002"),
             "{why}"
@@ -149,7 +149,7 @@ fn malformed_frames_end_it() {
             let mut viewer = Viewer::of(server);
             viewer.0.get_mut().write_all(&head).unwrap();
             viewer.0.get_mut().write_all(&[0; 16]).unwrap();
-            let why = viewer.closed();
+            let why = viewer.close_reason();
             assert!(!why.is_empty());
         }
     });
@@ -184,7 +184,7 @@ fn one_that_is_too_many_is_refused_and_may_come_later() {
         let mut viewers: Vec<Viewer> =
             (0..rnet_foxglove::MAX_CLIENTS).map(|_| Viewer::of(server)).collect();
         for viewer in &mut viewers {
-            viewer.said("serverInfo", |_| true);
+            viewer.recv_text("serverInfo", |_| true);
         }
         assert!(connect(server.addr(), &[]).is_err());
         drop(viewers);
@@ -199,16 +199,16 @@ fn requests_that_are_many_or_twice_are_bounded() {
         let channel = viewer.channel("/note");
         viewer.subscribe(1, &channel);
         viewer.subscribe(1, &channel);
-        viewer.said("status", |said| said["message"].as_str().unwrap().contains("already exists"));
+        viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("already exists"));
         viewer.subscribe(2, &channel);
-        viewer.said("status", |said| {
+        viewer.recv_text("status", |said| {
             said["message"].as_str().unwrap().contains("already subscribed")
         });
         let channels: Vec<_> = (0..300)
             .map(|id| json!({"id": id, "topic": format!("/t{id}"), "encoding": "json", "schemaName": ""}))
             .collect();
         viewer.send(&json!({"op": "advertise", "channels": channels}));
-        viewer.said("status", |said| {
+        viewer.recv_text("status", |said| {
             said["message"].as_str().unwrap().contains("at most 256 channels")
         });
         for (topic, encoding, why) in [
@@ -219,20 +219,20 @@ fn requests_that_are_many_or_twice_are_bounded() {
             let mut viewer = Viewer::of(server);
             let channel = json!({"id": 1, "topic": topic, "encoding": encoding, "schemaName": ""});
             viewer.send(&json!({"op": "advertise", "channels": [channel]}));
-            viewer.said("status", |said| said["message"].as_str().unwrap().contains(why));
+            viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains(why));
         }
     });
 }
 
 #[test]
 fn a_client_that_does_not_read_loses_messages_that_are_counted_and_nobody_else_does() {
-    let place = Place::new();
-    let node = place.node("talker");
+    let test_domain = TestDomain::new();
+    let node = test_domain.node("talker");
     // Its newest message is there for who comes: when that has arrived, the publisher is followed.
     let options = rnet::PublisherOptions::new().transient_local(1);
     let mut publisher = node.publisher_with::<[u8]>("/big", options).unwrap();
     publisher.send(b"first").unwrap();
-    let server = place.server();
+    let server = test_domain.server();
     let (mut slow, mut good) = (Viewer::of(&server), Viewer::of(&server));
     for viewer in [&mut slow, &mut good] {
         let channel = viewer.channel("/big");
@@ -253,5 +253,5 @@ fn a_client_that_does_not_read_loses_messages_that_are_counted_and_nobody_else_d
     // The publisher has no reader, and waited for nobody.
     assert_eq!(publisher.subscriber_count(), 0);
     assert!(sent >= 16, "{sent}");
-    slow.said("status", |said| said["message"].as_str().unwrap().contains("too slow"));
+    slow.recv_text("status", |said| said["message"].as_str().unwrap().contains("too slow"));
 }

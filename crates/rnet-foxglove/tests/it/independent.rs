@@ -9,13 +9,13 @@ use std::time::Duration;
 use rnet::PublisherOptions;
 use rnet::msgs::{FrameTransform, Vector3};
 use rnet_record::{RecordOptions, Recorder};
-use util::{LONG, Place};
+use util::{LONG, TestDomain};
 
 const NEEDED: &str =
     "needs node and its packages, which `make test-foxglove` installs and runs this with";
 
 /// Runs the client, and ends with what it says if it fails.
-fn client(what: &str, server: &rnet_foxglove::Handle) {
+fn client(what: &str, server: &rnet_foxglove::ServerHandle) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client");
     assert!(folder.join("node_modules").is_dir(), "{NEEDED}");
     let mut command = Command::new("node");
@@ -35,8 +35,8 @@ struct Leg {
 #[test]
 #[ignore = "needs node and its packages, which `make test-foxglove` installs and runs this with"]
 fn foxglove_s_own_client_looks_at_a_robot_and_changes_it() {
-    let place = Place::new();
-    let robot = place.node("robot");
+    let test_domain = TestDomain::new();
+    let robot = test_domain.node("robot");
     let kept = || PublisherOptions::new().transient_local(1);
     let mut force = robot.publisher_with::<Vector3>("/force", kept()).unwrap();
     force.send(&Vector3 { x: 1.5, y: 2.5, z: 3.5 }).unwrap();
@@ -50,7 +50,7 @@ fn foxglove_s_own_client_looks_at_a_robot_and_changes_it() {
     let speed = robot.param::<f64>("speed").default(1.0).declare().unwrap();
     let goal = robot.param::<f64>("goal").default(0.0).declare().unwrap();
     let mut goals = robot.subscriber::<Vector3>("/goal").unwrap();
-    let server = place.server();
+    let server = test_domain.server();
     let says = std::thread::spawn(move || goal.set(goals.recv(LONG).unwrap().x).unwrap());
     client("live", &server);
     says.join().unwrap();
@@ -60,12 +60,12 @@ fn foxglove_s_own_client_looks_at_a_robot_and_changes_it() {
 #[test]
 #[ignore = "needs node and its packages, which `make test-foxglove` installs and runs this with"]
 fn foxglove_s_own_client_plays_a_recording() {
-    let place = Place::new();
-    let robot = place.node("robot");
+    let test_domain = TestDomain::new();
+    let robot = test_domain.node("robot");
     let mut force = robot.publisher::<Vector3>("/force").unwrap();
-    let file = place.0.join("run.mcap");
+    let file = test_domain.0.join("run.mcap");
     let mut options = RecordOptions::default();
-    options.location = Some(place.location());
+    options.location = Some(test_domain.location());
     options.state = false;
     let recorder = Recorder::start(&file, options).unwrap();
     for number in 0..10 {
@@ -73,7 +73,7 @@ fn foxglove_s_own_client_plays_a_recording() {
         std::thread::sleep(Duration::from_millis(10)); // sleep: the recording is to have a length.
     }
     assert_eq!(recorder.stop().unwrap().messages, 10);
-    let mut options = place.options();
+    let mut options = test_domain.options();
     options.recording = Some(file);
     let server = rnet_foxglove::serve(options).unwrap();
     client("played", &server);

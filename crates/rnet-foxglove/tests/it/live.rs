@@ -12,7 +12,7 @@ use rnet::msgs::plain::Image;
 use rnet::msgs::{Clock, Vector3, foxglove::Pose};
 use rnet::state::Value as StateValue;
 use serde_json::{Value, json};
-use util::{LONG, Place, Viewer, wait};
+use util::{LONG, TestDomain, Viewer, wait};
 
 #[derive(Clone, Copy, Debug, rnet::Plain)]
 #[repr(C)]
@@ -23,8 +23,8 @@ struct Leg {
 
 #[test]
 fn topics_are_advertised_with_their_types_and_messages_come() {
-    let place = Place::new();
-    let node = place.node("robot");
+    let test_domain = TestDomain::new();
+    let node = test_domain.node("robot");
     let kept = || PublisherOptions::new().transient_local(3);
     let mut force = node.publisher_with::<Vector3>("/force", kept()).unwrap();
     let mut leg = node.publisher_with::<Leg>("/leg", kept()).unwrap();
@@ -36,9 +36,9 @@ fn topics_are_advertised_with_their_types_and_messages_come() {
     let header = Image::new(1, 1, "mono8").unwrap();
     image.send_data(&header, &[9]).unwrap();
     note.send(b"hello").unwrap();
-    let server = place.server();
+    let server = test_domain.server();
     let mut viewer = Viewer::of(&server);
-    let info = viewer.said("serverInfo", |_| true);
+    let info = viewer.recv_text("serverInfo", |_| true);
     let capabilities = info["capabilities"].as_array().unwrap();
     for wanted in ["clientPublish", "services", "parameters", "connectionGraph"] {
         assert!(capabilities.contains(&wanted.into()), "{info}");
@@ -70,16 +70,16 @@ fn topics_are_advertised_with_their_types_and_messages_come() {
 
 #[test]
 fn what_comes_later_is_advertised_and_what_goes_is_not_any_more() {
-    let place = Place::new();
-    let server = place.server();
+    let test_domain = TestDomain::new();
+    let server = test_domain.server();
     let mut viewer = Viewer::of(&server);
-    viewer.said("serverInfo", |_| true);
+    viewer.recv_text("serverInfo", |_| true);
     viewer.send(&json!({"op": "subscribeConnectionGraph"}));
-    viewer.said("connectionGraphUpdate", |graph| graph["publishedTopics"] == json!([]));
-    let node = place.node("late");
+    viewer.recv_text("connectionGraphUpdate", |graph| graph["publishedTopics"] == json!([]));
+    let node = test_domain.node("late");
     let mut publisher = node.publisher::<[u8]>("/late").unwrap();
     let channel = viewer.channel("/late");
-    viewer.said("connectionGraphUpdate", |graph| {
+    viewer.recv_text("connectionGraphUpdate", |graph| {
         graph["publishedTopics"] == json!([{"name": "/late", "publisherIds": ["/late"]}])
     });
     viewer.subscribe(1, &channel);
@@ -99,9 +99,9 @@ fn what_comes_later_is_advertised_and_what_goes_is_not_any_more() {
     });
     assert_eq!((viewer.message().0, other.message().0), (1, 1));
     drop(sender.join().unwrap());
-    let gone = viewer.said("unadvertise", |_| true);
+    let gone = viewer.recv_text("unadvertise", |_| true);
     assert_eq!(gone["channelIds"], json!([channel["id"]]));
-    viewer.said("connectionGraphUpdate", |graph| graph["removedTopics"] == json!(["/late"]));
+    viewer.recv_text("connectionGraphUpdate", |graph| graph["removedTopics"] == json!(["/late"]));
     // A viewer that is told so ends its subscription as well, which is no mistake: once, and of its own.
     let mut is_refused = |subscription: u32| {
         viewer.send(&json!({"op": "unsubscribe", "subscriptionIds": [subscription]}));
@@ -122,37 +122,37 @@ fn what_comes_later_is_advertised_and_what_goes_is_not_any_more() {
 
 #[test]
 fn a_domain_that_cannot_be_read_is_followed_again_once_it_can() {
-    let place = Place::new();
-    let mut options = place.options();
+    let test_domain = TestDomain::new();
+    let mut options = test_domain.options();
     let (tell, told) = std::sync::mpsc::channel();
-    options.tell = std::sync::Arc::new(move |text| drop(tell.send(text.to_owned())));
+    options.on_event = std::sync::Arc::new(move |text| drop(tell.send(text.to_owned())));
     let told = |what: &str| {
         while !told.recv_timeout(util::HANG).expect("it is told").contains(what) {}
     };
-    let node = place.node("early");
+    let node = test_domain.node("early");
     let early = node.publisher::<[u8]>("/early").unwrap();
     let server = rnet_foxglove::serve(options).unwrap();
     let mut viewer = Viewer::of(&server);
     viewer.channel("/early");
     drop((early, node));
-    viewer.said("unadvertise", |_| true);
+    viewer.recv_text("unadvertise", |_| true);
     // What no look gets past: a file where the directory was.
-    let (domain, aside) = (place.location().path().to_owned(), place.0.join("aside"));
+    let (domain, aside) = (test_domain.location().path().to_owned(), test_domain.0.join("aside"));
     std::fs::rename(&domain, &aside).unwrap();
     std::fs::write(&domain, b"").unwrap();
     let says =
         |what: &'static str| move |said: &Value| said["message"].as_str().unwrap().contains(what);
     told("the domain cannot be read");
-    viewer.said("status", says("the domain cannot be read"));
+    viewer.recv_text("status", says("the domain cannot be read"));
     // Who comes meanwhile is let in, and the server stays.
     let mut other = Viewer::of(&server);
-    other.said("serverInfo", |_| true);
-    assert!(!server.is_over());
+    other.recv_text("serverInfo", |_| true);
+    assert!(!server.is_finished());
     std::fs::remove_file(&domain).unwrap();
     std::fs::rename(&aside, &domain).unwrap();
     told("the domain can be read again");
-    viewer.said("status", says("the domain can be read again"));
-    let node = place.node("late");
+    viewer.recv_text("status", says("the domain can be read again"));
+    let node = test_domain.node("late");
     let _late = node.publisher::<[u8]>("/late").unwrap();
     viewer.channel("/late");
     other.channel("/late");
@@ -160,14 +160,14 @@ fn a_domain_that_cannot_be_read_is_followed_again_once_it_can() {
 
 #[test]
 fn what_publishers_kept_is_shown_neither_once_it_is_old_nor_once_they_are_gone() {
-    let place = Place::new();
+    let test_domain = TestDomain::new();
     let kept = || PublisherOptions::new().transient_local(1);
-    let (first, second) = (place.node("first"), place.node("second"));
+    let (first, second) = (test_domain.node("first"), test_domain.node("second"));
     let mut publisher = first.publisher_with::<[u8]>("/mode", kept()).unwrap();
     let text = |payload: Vec<u8>| {
         serde_json::from_slice::<Value>(&payload).unwrap()["text"].as_str().unwrap().to_owned()
     };
-    let server = place.server();
+    let server = test_domain.server();
     let comes = || {
         let mut viewer = Viewer::of(&server);
         let channel = viewer.channel("/mode");
@@ -188,7 +188,7 @@ fn what_publishers_kept_is_shown_neither_once_it_is_old_nor_once_they_are_gone()
     assert_eq!(text(viewer.message().1), "other");
     drop((publisher, first));
     viewer.send(&json!({"op": "subscribeConnectionGraph"}));
-    viewer.said("connectionGraphUpdate", |graph| {
+    viewer.recv_text("connectionGraphUpdate", |graph| {
         graph["publishedTopics"] == json!([{"name": "/mode", "publisherIds": ["/second"]}])
     });
     assert_eq!(text(comes().message().1), "other");
@@ -196,12 +196,12 @@ fn what_publishers_kept_is_shown_neither_once_it_is_old_nor_once_they_are_gone()
 
 #[test]
 fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
-    let place = Place::new();
-    let node = place.node("base");
+    let test_domain = TestDomain::new();
+    let node = test_domain.node("base");
     let mut goals = node.subscriber::<Vector3>("/goal").unwrap();
-    let server = place.server();
+    let server = test_domain.server();
     let mut viewer = Viewer::of(&server);
-    viewer.said("serverInfo", |_| true);
+    viewer.recv_text("serverInfo", |_| true);
     let channel = |id: u32, encoding: &str, name: &str| {
         json!({"op": "advertise", "channels": [
             {"id": id, "topic": "/goal", "encoding": encoding, "schemaName": name}]})
@@ -216,11 +216,11 @@ fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
     assert_eq!(goals.recv(LONG).unwrap().y, 2.5);
     // What is no message of the type is not sent.
     viewer.binary(&[&[1], &1u32.to_le_bytes(), br#"{"w": 1}"#]);
-    viewer.said("status", |said| said["message"].as_str().unwrap().contains("was not sent"));
+    viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("was not sent"));
     viewer.binary(&[&[1], &2u32.to_le_bytes(), &[0xff; 9]]);
-    viewer.said("status", |said| said["message"].as_str().unwrap().contains("was not sent"));
+    viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("was not sent"));
     viewer.send(&channel(3, "json", "foxglove.Pose"));
-    viewer.said("status", |said| {
+    viewer.recv_text("status", |said| {
         let text = said["message"].as_str().unwrap();
         text.contains("foxglove.Vector3") && text.contains("foxglove.Pose")
     });
@@ -233,7 +233,7 @@ fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
     let beside = channel(5, "json", "")["channels"][0].clone();
     other["channels"].as_array_mut().unwrap().push(beside);
     viewer.send(&other);
-    viewer.said("status", |said| {
+    viewer.recv_text("status", |said| {
         let text = said["message"].as_str().unwrap();
         text.contains("foxglove.Vector3") && text.contains("foxglove.Pose")
     });
@@ -247,8 +247,8 @@ fn a_viewer_publishes_in_both_encodings_and_learns_what_is_wrong() {
 
 #[test]
 fn services_are_called_and_their_failures_told() {
-    let place = Place::new();
-    let node = place.node("planner");
+    let test_domain = TestDomain::new();
+    let node = test_domain.node("planner");
     let _plan = node
         .service::<Vector3, Vector3>("/plan")
         .serve(|request| match request.x {
@@ -256,9 +256,9 @@ fn services_are_called_and_their_failures_told() {
             x => Ok(Vector3 { x: 2.0 * x, ..Vector3::default() }),
         })
         .unwrap();
-    let server = place.server();
+    let server = test_domain.server();
     let mut viewer = Viewer::of(&server);
-    let services = viewer.said("advertiseServices", |_| true);
+    let services = viewer.recv_text("advertiseServices", |_| true);
     let service = &services["services"][0];
     assert_eq!((&service["name"], &service["type"]), (&"/plan".into(), &"foxglove.Vector3".into()));
     assert_eq!(service["request"]["schemaEncoding"], "protobuf");
@@ -280,24 +280,24 @@ fn services_are_called_and_their_failures_told() {
         [(2, "protobuf", &negative, "below zero"), (3, "json", b"[", "not valid JSON")];
     for (number, encoding, data, why) in wrong {
         call(&mut viewer, number, encoding, data);
-        let said = viewer.said("serviceCallFailure", |said| said["callId"] == number);
+        let said = viewer.recv_text("serviceCallFailure", |said| said["callId"] == number);
         assert!(said["message"].as_str().unwrap().contains(why), "{said}");
     }
     viewer.binary(&[&[2], &[9; 4], &[4, 0, 0, 0], &[4, 0, 0, 0], b"json{}"]);
-    let said = viewer.said("serviceCallFailure", |said| said["callId"] == 4);
+    let said = viewer.recv_text("serviceCallFailure", |said| said["callId"] == 4);
     assert!(said["message"].as_str().unwrap().contains("does not exist"), "{said}");
 }
 
 #[test]
 fn parameters_are_read_set_followed_and_reset() {
-    let place = Place::new();
-    let node = place.node("arm");
+    let test_domain = TestDomain::new();
+    let node = test_domain.node("arm");
     let speed = node.param::<f64>("speed").default(1.0).max(2.0).declare().unwrap();
     let joints = node.param::<i64>("joints").default(6).declare().unwrap();
-    let server = place.server();
+    let server = test_domain.server();
     let (mut viewer, mut other) = (Viewer::of(&server), Viewer::of(&server));
     viewer.send(&json!({"op": "getParameters", "parameterNames": [], "id": "all"}));
-    let said = viewer.said("parameterValues", |said| said["id"] == "all");
+    let said = viewer.recv_text("parameterValues", |said| said["id"] == "all");
     let params = json!([
         {"name": "/arm/joints", "value": 6},
         {"name": "/arm/speed", "value": 1.0, "type": "float64"},
@@ -306,41 +306,41 @@ fn parameters_are_read_set_followed_and_reset() {
     other.send(&json!({"op": "subscribeParameterUpdates", "parameterNames": ["/arm/speed"]}));
     // An answer says that the request before it has been done.
     other.send(&json!({"op": "getParameters", "parameterNames": ["/arm/joints"], "id": "done"}));
-    other.said("parameterValues", |said| said["id"] == "done");
+    other.recv_text("parameterValues", |said| said["id"] == "done");
     let mut set = |name: &str, value: Value, id: &str| {
         let parameters = json!([{"name": name, "value": value}]);
         viewer.send(&json!({"op": "setParameters", "parameters": parameters, "id": id}));
-        viewer.said("parameterValues", |said| said["id"] == id)["parameters"][0]["value"].clone()
+        viewer.recv_text("parameterValues", |said| said["id"] == id)["parameters"][0]["value"].clone()
     };
     assert_eq!(set("/arm/speed", json!(2), "1"), json!(2.0));
     assert_eq!(set("/arm/joints", json!(7.0), "2"), json!(7));
     assert_eq!((speed.get().unwrap(), joints.get().unwrap()), (2.0, 7));
-    other.said("parameterValues", |said| said["parameters"][0]["value"] == 2.0);
+    other.recv_text("parameterValues", |said| said["parameters"][0]["value"] == 2.0);
     // Above its maximum it stays, and the viewer is told why.
     assert_eq!(set("/arm/speed", json!(3), "3"), json!(2.0));
-    viewer.said("status", |said| said["message"].as_str().unwrap().contains("maximum"));
+    viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("maximum"));
     viewer.send(&json!({"op": "setParameters", "parameters": [{"name": "/arm/none", "value": 1}]}));
-    viewer.said("status", |said| said["message"].as_str().unwrap().contains("/arm/none"));
+    viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("/arm/none"));
     // Of several, each that could not be set is told.
     let several = json!([{"name": "/arm/one", "value": 1}, {"name": "/arm/two", "value": 2}]);
     viewer.send(&json!({"op": "setParameters", "parameters": several}));
     let told = |said: &Value, name: &str| said["message"].as_str().unwrap().contains(name);
-    viewer.said("status", |said| told(said, "/arm/one") && told(said, "/arm/two"));
+    viewer.recv_text("status", |said| told(said, "/arm/one") && told(said, "/arm/two"));
     // Without a value it is its default again.
     viewer.send(&json!({"op": "setParameters", "parameters": [{"name": "/arm/speed"}]}));
-    other.said("parameterValues", |said| said["parameters"][0]["value"] == 1.0);
+    other.recv_text("parameterValues", |said| said["parameters"][0]["value"] == 1.0);
     assert_eq!(node.state().unwrap().get("/params/arm/joints").unwrap(), Some(StateValue::Int(7)));
 }
 
 #[test]
 fn a_simulated_time_is_told() {
-    let place = Place::new();
-    let node = place.node("simulator");
-    let server = place.server();
+    let test_domain = TestDomain::new();
+    let node = test_domain.node("simulator");
+    let server = test_domain.server();
     let mut viewer = Viewer::of(&server);
     let mut clock = node.publisher::<Clock>("/clock").unwrap();
     let has_time = |info: &Value| info["capabilities"].as_array().unwrap().contains(&"time".into());
-    viewer.said("serverInfo", has_time);
+    viewer.recv_text("serverInfo", has_time);
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let ticks = std::thread::spawn(move || {
         let mut now_ns = 0;
@@ -357,20 +357,20 @@ fn a_simulated_time_is_told() {
     assert!(first.is_multiple_of(1_000_000_000) && time(viewer.frame(2)) > first);
     drop(stop);
     ticks.join().unwrap();
-    viewer.said("serverInfo", |info| !has_time(info));
+    viewer.recv_text("serverInfo", |info| !has_time(info));
 }
 
 #[test]
 fn who_may_only_look_changes_nothing() {
-    let place = Place::new();
-    let node = place.node("arm");
+    let test_domain = TestDomain::new();
+    let node = test_domain.node("arm");
     let speed = node.param::<f64>("speed").default(1.0).declare().unwrap();
     let _plan = node.service::<[u8], [u8]>("/plan").serve(|_| Ok(Vec::new())).unwrap();
-    let mut options = place.options();
+    let mut options = test_domain.options();
     options.read_only = true;
     let server = rnet_foxglove::serve(options).unwrap();
     let mut viewer = Viewer::of(&server);
-    let info = viewer.said("serverInfo", |_| true);
+    let info = viewer.recv_text("serverInfo", |_| true);
     let capabilities = info["capabilities"].as_array().unwrap();
     assert!(!capabilities.contains(&"clientPublish".into()), "{info}");
     for request in [
@@ -379,7 +379,7 @@ fn who_may_only_look_changes_nothing() {
             {"id": 1, "topic": "/x", "encoding": "json", "schemaName": ""}]}),
     ] {
         viewer.send(&request);
-        viewer.said("status", |said| said["message"].as_str().unwrap().contains("--read-only"));
+        viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("--read-only"));
     }
     assert_eq!(speed.get().unwrap(), 1.0);
 }

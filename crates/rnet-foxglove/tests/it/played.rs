@@ -7,19 +7,19 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use rnet_foxglove::Handle;
+use rnet_foxglove::ServerHandle;
 use rnet_record::mcap::records::MessageHeader;
 use rnet_record::mcap::{WriteOptions, Writer};
 use serde_json::Value;
 use tungstenite::Message;
-use util::{Place, Viewer};
+use util::{TestDomain, Viewer};
 
 const START_NS: u64 = 1_790_000_000_000_000_000;
 /// Stands in no other place of a file.
 const PAYLOAD: [u8; 16] = *b"here is a robot!";
 
 /// A recording of `/t` with so many messages, so far apart in ns, in chunks of a few each.
-fn recording(place: &Place, messages: u32, apart_ns: u64, damaged: bool) -> PathBuf {
+fn recording(test_domain: &TestDomain, messages: u32, apart_ns: u64, damaged: bool) -> PathBuf {
     let options = WriteOptions::new().chunk_size(Some(200)).compression(None);
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
     let channel_id = writer.add_channel(0, "/t", "", &Default::default()).unwrap();
@@ -37,28 +37,28 @@ fn recording(place: &Place, messages: u32, apart_ns: u64, damaged: bool) -> Path
             bytes[at] ^= 1;
         }
     }
-    let path = place.0.join("run.mcap");
+    let path = test_domain.0.join("run.mcap");
     std::fs::write(&path, bytes).unwrap();
     path
 }
 
-fn played(place: &Place, file: PathBuf) -> Handle {
-    let mut options = place.options();
+fn played(test_domain: &TestDomain, file: PathBuf) -> ServerHandle {
+    let mut options = test_domain.options();
     options.recording = Some(file);
     rnet_foxglove::serve(options).unwrap()
 }
 
 /// What is heard until the playing has ended.
 #[derive(Default)]
-struct Heard {
+struct PlaybackLog {
     /// Times that were told, in ns.
     times: Vec<u64>,
     warnings: Vec<String>,
 }
 
-fn until_the_end(viewer: &mut Viewer) -> Heard {
+fn until_the_end(viewer: &mut Viewer) -> PlaybackLog {
     const ENDED: u8 = 3;
-    let mut heard = Heard::default();
+    let mut heard = PlaybackLog::default();
     viewer.until(|message| {
         match message {
             Message::Text(text) => {
@@ -80,10 +80,10 @@ fn until_the_end(viewer: &mut Viewer) -> Heard {
 
 #[test]
 fn the_time_is_told_with_messages_and_no_more_than_60_times_a_second() {
-    let place = Place::new();
+    let test_domain = TestDomain::new();
     // 2,000 in a second, and as many at one time, of which none is waited for.
     for apart_ns in [500_000, 0] {
-        let server = played(&place, recording(&place, 2000, apart_ns, false));
+        let server = played(&test_domain, recording(&test_domain, 2000, apart_ns, false));
         let mut viewer = Viewer::of(&server);
         let channel = viewer.channel("/t");
         let begun = Instant::now();
@@ -99,8 +99,8 @@ fn the_time_is_told_with_messages_and_no_more_than_60_times_a_second() {
 
 #[test]
 fn of_many_damages_of_a_kind_clients_are_told_the_first() {
-    let place = Place::new();
-    let server = played(&place, recording(&place, 400, 0, true));
+    let test_domain = TestDomain::new();
+    let server = played(&test_domain, recording(&test_domain, 400, 0, true));
     let mut viewer = Viewer::of(&server);
     let channel = viewer.channel("/t");
     viewer.subscribe(1, &channel);
@@ -135,7 +135,7 @@ fn messages(viewer: &mut Viewer, count: usize) -> Vec<(u32, Vec<u8>)> {
 #[test]
 fn all_channels_of_one_request_get_the_start() {
     const CHANNELS: u32 = 25;
-    let place = Place::new();
+    let test_domain = TestDomain::new();
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), WriteOptions::new()).unwrap();
     for n in 0..CHANNELS {
         let topic = format!("/t{n}");
@@ -145,10 +145,10 @@ fn all_channels_of_one_request_get_the_start() {
         writer.write_to_known_channel(&header, topic.as_bytes()).unwrap();
     }
     writer.finish().unwrap();
-    let path = place.0.join("run.mcap");
+    let path = test_domain.0.join("run.mcap");
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
     for _ in 0..20 {
-        let server = played(&place, path.clone());
+        let server = played(&test_domain, path.clone());
         let mut viewer = Viewer::of(&server);
         let channels = channels(&mut viewer, CHANNELS as usize);
         let id = |n: u32| &channels[&format!("/t{n}")]["id"];
@@ -163,7 +163,7 @@ fn all_channels_of_one_request_get_the_start() {
 
 #[test]
 fn a_panel_that_is_opened_late_gets_what_was_kept() {
-    let place = Place::new();
+    let test_domain = TestDomain::new();
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), WriteOptions::new()).unwrap();
     let latched = [("rnet.durability", "transient_local"), ("rnet.depth", "1")];
     let latched = latched.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
@@ -181,9 +181,9 @@ fn a_panel_that_is_opened_late_gets_what_was_kept() {
         writer.write_to_known_channel(&header, data.as_bytes()).unwrap();
     }
     writer.finish().unwrap();
-    let path = place.0.join("run.mcap");
+    let path = test_domain.0.join("run.mcap");
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
-    let server = played(&place, path);
+    let server = played(&test_domain, path);
     let mut viewer = Viewer::of(&server);
     let channels = channels(&mut viewer, 2);
     viewer.subscribe(1, &channels["/tick"]);

@@ -8,80 +8,80 @@ use std::time::{Duration, Instant};
 use rnet::NodeEvent;
 use rnet::inspect::{Domain, Location, Snapshot, SubscriptionInfo};
 
-use super::bell::{Bell, Fired};
-use super::trigger::{Trigger, What, is_meant};
+use super::trigger_queue::{TriggerQueue, FiredTrigger};
+use super::trigger::{Trigger, TriggerKind, pattern_matches};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// What goes on and on fires once, and again when it has rested for so long.
-pub const REST: Duration = Duration::from_secs(1);
+pub const QUIET_PERIOD: Duration = Duration::from_secs(1);
 
 /// What was counted at an endpoint by the last look: lost messages and missed deadlines.
-type Counts = BTreeMap<u64, (u64, u64)>;
+type EndpointCounts = BTreeMap<u64, (u64, u64)>;
 
 /// Says which nodes are meant to end: whoever has begun their session stops its processes.
 #[derive(Clone)]
-pub struct Expected {
+pub struct ExpectedExits {
     session: fn(i32) -> Option<i32>,
     is_meant: Arc<dyn Fn(i32) -> bool + Send + Sync>,
 }
 
-impl Expected {
+impl ExpectedExits {
     /// Asks `session` for the number of the session of a process that runs, and `is_meant`, when a process has died,
     /// whether those of its session are meant to end.
     pub fn new(
         session: fn(i32) -> Option<i32>,
         is_meant: impl Fn(i32) -> bool + Send + Sync + 'static,
-    ) -> Expected {
-        Expected { session, is_meant: Arc::new(is_meant) }
+    ) -> ExpectedExits {
+        ExpectedExits { session, is_meant: Arc::new(is_meant) }
     }
 }
 
-impl fmt::Debug for Expected {
+impl fmt::Debug for ExpectedExits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Expected").finish_non_exhaustive()
+        f.debug_struct("ExpectedExits").finish_non_exhaustive()
     }
 }
 
-pub struct Counters {
+pub struct CounterTriggers {
     /// For deaths; a snapshot would take what has happened as seen.
     domain: Domain,
-    figures: Domain,
+    snapshot_domain: Domain,
     triggers: Vec<Trigger>,
-    expected: Option<Expected>,
+    expected: Option<ExpectedExits>,
     /// The sessions of the nodes' processes: nobody says them of a process that has ended.
     sessions: BTreeMap<String, i32>,
     /// Those that were known before them: a node may have ended since it was looked at whether one has died.
     sessions_before: BTreeMap<String, i32>,
-    looked: Option<Instant>,
-    counts: Counts,
+    polled_at: Option<Instant>,
+    counts: EndpointCounts,
     /// When an endpoint has lost messages last (`false`) or missed a deadline (`true`).
-    grew: BTreeMap<(u64, bool), Instant>,
+    last_growth: BTreeMap<(u64, bool), Instant>,
 }
 
-impl Counters {
+impl CounterTriggers {
     /// Looks at the domain, so that what was before fires nothing.
     pub fn new(
         location: &Location,
         triggers: &[Trigger],
-        expected: Option<Expected>,
-    ) -> rnet::Result<Counters> {
+        expected: Option<ExpectedExits>,
+    ) -> rnet::Result<CounterTriggers> {
         let of_counters = |trigger: &&Trigger| {
-            matches!(trigger.what, What::Death(_) | What::Loss(_) | What::Deadline(_))
+            matches!(trigger.kind, TriggerKind::Death(_) | TriggerKind::Loss(_) | TriggerKind::Deadline(_))
         };
         let triggers = triggers.iter().filter(of_counters).cloned().collect();
-        let (domain, figures) = (location.domain()?, location.domain()?);
-        let mut counters = Counters {
+        let (domain, snapshot_domain) = (location.domain()?, location.domain()?);
+        let mut counters = CounterTriggers {
             domain,
-            figures,
+            snapshot_domain,
             triggers,
             expected,
             sessions: BTreeMap::new(),
             sessions_before: BTreeMap::new(),
-            looked: None,
-            counts: Counts::new(),
-            grew: BTreeMap::new(),
+            polled_at: None,
+            counts: EndpointCounts::new(),
+            last_growth: BTreeMap::new(),
         };
         counters.domain.node_events()?;
         counters.learn_sessions();
@@ -91,22 +91,22 @@ impl Counters {
 
     /// Everything that there is now.
     pub fn snapshot(&mut self) -> rnet::Result<Snapshot> {
-        self.figures.snapshot()
+        self.snapshot_domain.snapshot()
     }
 
     /// Looks, if it is time for that.
-    pub fn look(&mut self, bell: &Bell) {
-        if self.triggers.is_empty() || self.looked.is_some_and(|at| at.elapsed() < INTERVAL) {
+    pub fn poll(&mut self, trigger_queue: &TriggerQueue) {
+        if self.triggers.is_empty() || self.polled_at.is_some_and(|at| at.elapsed() < INTERVAL) {
             return;
         }
-        self.looked = Some(Instant::now());
-        let looked = self.domain.node_events().map(|events| {
+        self.polled_at = Some(Instant::now());
+        let polled_at = self.domain.node_events().map(|events| {
             for event in &events {
                 match event {
                     NodeEvent::Died(node) if !self.is_expected(node) => {
                         let is_it =
-                            |what: &What| matches!(what, What::Death(p) if is_meant(p, node));
-                        self.fire(bell, || format!("{node} has died"), is_it);
+                            |what: &TriggerKind| matches!(what, TriggerKind::Death(p) if pattern_matches(p, node));
+                        self.fire(trigger_queue, || format!("{node} has died"), is_it);
                     }
                     _ => {}
                 }
@@ -115,8 +115,8 @@ impl Counters {
                 self.learn_sessions();
             }
         });
-        if let Err(error) = looked.and_then(|()| self.count(Some(bell))) {
-            bell.note(format!("deaths, losses and missed deadlines cannot be monitored: {error}"));
+        if let Err(error) = polled_at.and_then(|()| self.count(Some(trigger_queue))) {
+            trigger_queue.note(format!("deaths, losses and missed deadlines cannot be monitored: {error}"));
         }
     }
 
@@ -128,7 +128,7 @@ impl Counters {
 
     fn learn_sessions(&mut self) {
         let Some(expected) = &self.expected else { return };
-        let Ok(snapshot) = self.figures.snapshot() else { return };
+        let Ok(snapshot) = self.snapshot_domain.snapshot() else { return };
         let own = snapshot.nodes.iter().filter(|node| node.meta.is_in_our_pid_namespace());
         let known = own.filter_map(|node| {
             let session = (expected.session)(i32::try_from(node.meta.pid).ok()?)?;
@@ -137,56 +137,56 @@ impl Counters {
         self.sessions_before = std::mem::replace(&mut self.sessions, known.collect());
     }
 
-    fn count(&mut self, bell: Option<&Bell>) -> rnet::Result<()> {
-        let is_counted = |t: &Trigger| matches!(t.what, What::Loss(_) | What::Deadline(_));
+    fn count(&mut self, trigger_queue: Option<&TriggerQueue>) -> rnet::Result<()> {
+        let is_counted = |t: &Trigger| matches!(t.kind, TriggerKind::Loss(_) | TriggerKind::Deadline(_));
         if !self.triggers.iter().any(is_counted) {
             return Ok(());
         }
-        let snapshot = self.figures.snapshot()?;
-        let mut counts = Counts::new();
+        let snapshot = self.snapshot_domain.snapshot()?;
+        let mut counts = EndpointCounts::new();
         for of in &snapshot.publishers {
             counts.insert(of.id, (0, of.deadline_missed));
-            self.compare(bell, of.id, &counts, &of.topic, &of.node);
+            self.compare(trigger_queue, of.id, &counts, &of.topic, &of.node);
         }
         for of in &snapshot.subscriptions {
-            counts.insert(of.id, in_all(of));
-            self.compare(bell, of.id, &counts, &of.topic, &of.node);
+            counts.insert(of.id, total_counts(of));
+            self.compare(trigger_queue, of.id, &counts, &of.topic, &of.node);
         }
         self.counts = counts;
-        self.grew.retain(|_, at| at.elapsed() < REST);
+        self.last_growth.retain(|_, at| at.elapsed() < QUIET_PERIOD);
         Ok(())
     }
 
-    fn compare(&mut self, bell: Option<&Bell>, id: u64, counts: &Counts, topic: &str, node: &str) {
-        let Some(bell) = bell else { return };
+    fn compare(&mut self, trigger_queue: Option<&TriggerQueue>, id: u64, counts: &EndpointCounts, topic: &str, node: &str) {
+        let Some(trigger_queue) = trigger_queue else { return };
         let (lost, missed) = counts.get(&id).copied().unwrap_or_default();
         let (lost_before, missed_before) = self.counts.get(&id).copied().unwrap_or_default();
-        if lost > lost_before && self.begins(id, false) {
+        if lost > lost_before && self.is_new_growth(id, false) {
             let why = || format!("{node} has lost {} messages of {topic}", lost - lost_before);
-            self.fire(bell, why, |what| matches!(what, What::Loss(p) if is_meant(p, topic)));
+            self.fire(trigger_queue, why, |what| matches!(what, TriggerKind::Loss(p) if pattern_matches(p, topic)));
         }
-        if missed > missed_before && self.begins(id, true) {
+        if missed > missed_before && self.is_new_growth(id, true) {
             let why = || format!("{topic} has missed its deadline in {node}");
-            self.fire(bell, why, |what| matches!(what, What::Deadline(p) if is_meant(p, topic)));
+            self.fire(trigger_queue, why, |what| matches!(what, TriggerKind::Deadline(p) if pattern_matches(p, topic)));
         }
     }
 
     /// Whether what has grown had rested before.
-    fn begins(&mut self, id: u64, is_deadline: bool) -> bool {
-        let before = self.grew.insert((id, is_deadline), Instant::now());
-        before.is_none_or(|at| at.elapsed() >= REST)
+    fn is_new_growth(&mut self, id: u64, is_deadline: bool) -> bool {
+        let before = self.last_growth.insert((id, is_deadline), Instant::now());
+        before.is_none_or(|at| at.elapsed() >= QUIET_PERIOD)
     }
 
-    fn fire(&self, bell: &Bell, why: impl Fn() -> String, is_it: impl Fn(&What) -> bool) {
-        for trigger in self.triggers.iter().filter(|trigger| is_it(&trigger.what)) {
+    fn fire(&self, trigger_queue: &TriggerQueue, why: impl Fn() -> String, is_it: impl Fn(&TriggerKind) -> bool) {
+        for trigger in self.triggers.iter().filter(|trigger| is_it(&trigger.kind)) {
             let (name, at_ns) = (trigger.to_string(), rnet::now_ns());
-            bell.ring(Fired { name, why: why(), at_ns }, None);
+            trigger_queue.push(FiredTrigger { name, why: why(), at_ns }, None);
         }
     }
 }
 
 /// Of all publishers together: those of one that is gone move, and are no new ones.
-fn in_all(of: &SubscriptionInfo) -> (u64, u64) {
+fn total_counts(of: &SubscriptionInfo) -> (u64, u64) {
     of.channels.iter().chain(&of.past).fold((0, 0), |(lost, missed), channel| {
         (lost + channel.lost.total(), missed + channel.deadline_missed)
     })
@@ -202,8 +202,8 @@ mod tests {
         std::fs::create_dir(&dir).unwrap();
         let node = rnet::Node::builder("/n").dir(&dir).domain("counters").open().unwrap();
         let location = Location::new(Some("counters"), Some(dir.clone()), None).unwrap();
-        let expected = Expected::new(|_| Some(7), |session| session == 7);
-        let mut counters = Counters::new(&location, &[], Some(expected)).unwrap();
+        let expected = ExpectedExits::new(|_| Some(7), |session| session == 7);
+        let mut counters = CounterTriggers::new(&location, &[], Some(expected)).unwrap();
         drop(node);
         counters.learn_sessions();
         assert!(counters.sessions.is_empty() && counters.is_expected("/n"));

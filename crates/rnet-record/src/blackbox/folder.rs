@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use rnet::inspect::Location;
 use rustix::fs::{Access, access};
 
-use super::bell::Bell;
+use super::trigger_queue::TriggerQueue;
 use crate::error::{RecordError, Result};
 
 /// Removes the oldest files of a domain if all are too long; the newest stays.
-pub(super) fn trim(folder: &Path, prefix: &str, max: u64, bell: &Bell) {
+pub(super) fn remove_oldest(folder: &Path, prefix: &str, max: u64, trigger_queue: &TriggerQueue) {
     let mut files = match files(folder, prefix) {
         Ok(files) => files,
-        Err(error) => return bell.note(format!("cannot remove old files: {error}")),
+        Err(error) => return trigger_queue.note(format!("cannot remove old files: {error}")),
     };
     let mut len: u64 = files.iter().map(|(_, len)| len).sum();
     files.pop();
@@ -25,13 +25,13 @@ pub(super) fn trim(folder: &Path, prefix: &str, max: u64, bell: &Bell) {
         }
         match std::fs::remove_file(&path) {
             Ok(()) => len -= bytes,
-            Err(error) => bell.note(format!("cannot remove {}: {error}", path.display())),
+            Err(error) => trigger_queue.note(format!("cannot remove {}: {error}", path.display())),
         }
     }
 }
 
 /// Whether a name has this prefix and the time behind it: a domain whose name begins with that of another is another.
-pub(super) fn is_of(name: &str, prefix: &str) -> bool {
+pub(super) fn is_of_domain(name: &str, prefix: &str) -> bool {
     let time = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
     time.is_some_and(|(ms, _)| ms.len() >= 13 && ms.bytes().all(|digit| digit.is_ascii_digit()))
 }
@@ -40,13 +40,13 @@ pub(super) fn is_of(name: &str, prefix: &str) -> bool {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn files_of(folder: &Path, location: &Location) -> Result<Vec<(PathBuf, u64)>> {
+pub fn list_files(folder: &Path, location: &Location) -> Result<Vec<(PathBuf, u64)>> {
     files(folder, &prefix(location))
 }
 
 fn files(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)>> {
-    let is_one = |name: &str| is_of(name, prefix) && name.ends_with(".mcap");
-    let mut files: Vec<(PathBuf, u64)> = named(folder, is_one)
+    let is_one = |name: &str| is_of_domain(name, prefix) && name.ends_with(".mcap");
+    let mut files: Vec<(PathBuf, u64)> = list_named(folder, is_one)
         .map_err(|error| RecordError::file("read", folder, error))?
         .into_iter()
         .map(|path| {
@@ -62,7 +62,7 @@ fn files(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)>> {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub(super) fn named(folder: &Path, is_one: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+pub(super) fn list_named(folder: &Path, is_one: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let entries: io::Result<Vec<fs::DirEntry>> = fs::read_dir(folder)?.collect();
     let wanted = entries?.into_iter().filter(|entry| is_one(&entry.file_name().to_string_lossy()));
     Ok(wanted.map(|entry| entry.path()).collect())
@@ -92,7 +92,7 @@ impl Folder {
     /// It cannot be made, or not be written to.
     pub fn open(path: &Path) -> Result<Folder> {
         let folder = Folder::at(path);
-        folder.make()?;
+        folder.ensure()?;
         Ok(folder)
     }
 
@@ -101,7 +101,7 @@ impl Folder {
     }
 
     /// Whether it can be on the disk on which it was.
-    pub fn has_disk(&self) -> bool {
+    pub fn is_on_same_disk(&self) -> bool {
         device(&self.path) == self.device
     }
 
@@ -111,7 +111,7 @@ impl Folder {
     /// # Errors
     /// It cannot be made, or its disk is gone.
     pub fn create(&self, dir: &Path) -> io::Result<()> {
-        if !self.has_disk() {
+        if !self.is_on_same_disk() {
             return Err(io::Error::other(
                 "the folder is not on the same disk as at the start: mount that disk again; to write to the \
                  present disk, restart the black box",
@@ -124,7 +124,7 @@ impl Folder {
     ///
     /// # Errors
     /// It cannot be made, or not be written to.
-    pub fn make(&self) -> Result<()> {
+    pub fn ensure(&self) -> Result<()> {
         let path = &self.path;
         self.create(path).map_err(|error| RecordError::file("create", path, error))?;
         access(path, Access::WRITE_OK | Access::EXEC_OK)
@@ -132,8 +132,8 @@ impl Folder {
     }
 
     /// Why no file can be made in it now: it cannot be written to, or has less room than the ring may need.
-    pub fn why_not(&self, ring_bytes: u64) -> Option<String> {
-        if let Err(error) = self.make() {
+    pub fn write_problem(&self, ring_bytes: u64) -> Option<String> {
+        if let Err(error) = self.ensure() {
             return Some(error.to_string());
         }
         let room = rustix::fs::statvfs(&self.path).ok()?;
@@ -166,13 +166,13 @@ mod tests {
         let path = base.join("a/b");
         let mut folder = Folder::open(&path).unwrap();
         fs::remove_dir_all(&base).unwrap();
-        folder.make().unwrap();
+        folder.ensure().unwrap();
         fs::remove_dir_all(&base).unwrap();
         // As if the disk of this path had been another, which is unplugged.
         folder.device = Path::new("/proc").metadata().ok().map(|proc| proc.dev());
-        let error = folder.make().unwrap_err().to_string();
+        let error = folder.ensure().unwrap_err().to_string();
         assert!(error.contains("a/b") && error.contains("mount that disk again"), "{error}");
         assert!(folder.create(&path.join("window")).is_err() && !base.exists());
-        assert_eq!(folder.why_not(0), Some(error));
+        assert_eq!(folder.write_problem(0), Some(error));
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::bell::Fired;
+use super::trigger_queue::FiredTrigger;
 
 /// Files that are begun within [`MINUTE`], those that somebody asks for apart.
 const MAX_PER_MINUTE: usize = 3;
@@ -18,7 +18,7 @@ const MAX_CAUSES: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It makes a file, or is a part of the one that is in the making.
-    Counts,
+    Accepted,
     /// Its cause has had a file, and has not rested since.
     Repeated,
     /// There were as many files within a minute as there may be.
@@ -27,23 +27,23 @@ pub enum Verdict {
 
 /// What has fired lately.
 #[derive(Debug, Default)]
-pub struct Limit {
+pub struct RateLimit {
     /// When files were begun.
     begun: VecDeque<Instant>,
     /// When each cause has fired last.
     causes: BTreeMap<String, Instant>,
 }
 
-impl Limit {
+impl RateLimit {
     /// Judges a trigger that fires at `now`; `is_open`: a file is in the making.
-    pub fn judge(&mut self, fired: &Fired, is_open: bool, is_call: bool, now: Instant) -> Verdict {
+    pub fn check(&mut self, fired: &FiredTrigger, is_open: bool, is_call: bool, now: Instant) -> Verdict {
         self.causes.retain(|_, last| now.duration_since(*last) < MINUTE);
         while self.begun.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
             self.begun.pop_front();
         }
         // Somebody who asks for a file gets one.
         if is_call {
-            return Verdict::Counts;
+            return Verdict::Accepted;
         }
         let cause = cause(fired);
         if let Some(last) = self.causes.get_mut(&cause) {
@@ -59,12 +59,12 @@ impl Limit {
         if self.causes.len() < MAX_CAUSES {
             self.causes.insert(cause, now);
         }
-        Verdict::Counts
+        Verdict::Accepted
     }
 }
 
 /// The trigger and its reason without numbers, which change from time to time. Those within names stay.
-fn cause(fired: &Fired) -> String {
+fn cause(fired: &FiredTrigger) -> String {
     let mut cause = format!("{}: ", fired.name);
     let (mut in_number, mut in_name) = (false, false);
     for c in fired.why.chars() {
@@ -87,22 +87,22 @@ fn cause(fired: &Fired) -> String {
 mod tests {
     use super::*;
 
-    fn fired(name: &str, why: &str) -> Fired {
-        Fired { name: name.into(), why: why.into(), at_ns: 0 }
+    fn fired(name: &str, why: &str) -> FiredTrigger {
+        FiredTrigger { name: name.into(), why: why.into(), at_ns: 0 }
     }
 
     #[test]
     fn a_cause_counts_again_when_it_has_rested_for_a_minute() {
-        let (mut limit, start) = (Limit::default(), Instant::now());
+        let (mut limit, start) = (RateLimit::default(), Instant::now());
         let mut at = |s, why: &str| {
             let now = start + Duration::from_secs(s);
-            limit.judge(&fired("log error", why), false, false, now)
+            limit.check(&fired("log error", why), false, false, now)
         };
-        assert_eq!(at(0, "over current: 17.2 A"), Verdict::Counts);
+        assert_eq!(at(0, "over current: 17.2 A"), Verdict::Accepted);
         assert_eq!(at(30, "over current: 18 A"), Verdict::Repeated);
         assert_eq!(at(85, "over current: 9.1 A"), Verdict::Repeated, "it has not rested");
-        assert_eq!(at(86, "no answer"), Verdict::Counts);
-        assert_eq!(at(145, "over current: 9.1 A"), Verdict::Counts);
+        assert_eq!(at(86, "no answer"), Verdict::Accepted);
+        assert_eq!(at(145, "over current: 9.1 A"), Verdict::Accepted);
     }
 
     #[test]
@@ -117,18 +117,18 @@ mod tests {
 
     #[test]
     fn a_minute_has_few_files_beside_those_that_are_asked_for() {
-        let (mut limit, start) = (Limit::default(), Instant::now());
+        let (mut limit, start) = (RateLimit::default(), Instant::now());
         let mut at = |s, n: u8, is_open, is_call| {
             let name = char::from(b'a' + n).to_string();
-            limit.judge(&fired(&name, ""), is_open, is_call, start + Duration::from_secs(s))
+            limit.check(&fired(&name, ""), is_open, is_call, start + Duration::from_secs(s))
         };
         for n in 0..3 {
-            assert_eq!(at(u64::from(n), n, false, false), Verdict::Counts);
+            assert_eq!(at(u64::from(n), n, false, false), Verdict::Accepted);
         }
-        assert_eq!(at(3, 3, true, false), Verdict::Counts, "it is a part of the third");
+        assert_eq!(at(3, 3, true, false), Verdict::Accepted, "it is a part of the third");
         assert_eq!(at(30, 4, false, false), Verdict::TooMany);
-        assert_eq!(at(30, 5, false, true), Verdict::Counts);
-        assert_eq!(at(60, 4, false, false), Verdict::Counts, "the first was a minute ago");
+        assert_eq!(at(30, 5, false, true), Verdict::Accepted);
+        assert_eq!(at(60, 4, false, false), Verdict::Accepted, "the first was a minute ago");
         assert_eq!(at(60, 6, false, false), Verdict::TooMany);
     }
 }

@@ -12,67 +12,67 @@ use rnet::schema::prost_reflect::prost::Message as _;
 use rnet::{LOG_TOPIC, LogLevel, MessageType};
 
 use super::NODE;
-use super::bell::{Bell, Fired};
-use super::counters::REST;
-use super::trigger::{Op, Trigger, What, is_meant};
+use super::trigger_queue::{TriggerQueue, FiredTrigger};
+use super::counters::QUIET_PERIOD;
+use super::trigger::{CompareOp, Trigger, TriggerKind, pattern_matches};
 use crate::read::FieldReader;
-use crate::recorder::{Publisher, Watch};
+use crate::recorder::{Publisher, MessageHook};
 
 /// Before and behind the name of a command in the topic of its audit trail.
 const COMMAND_LOG: (&str, &str) = ("/_rnet/command", "/log");
 /// Characters of a log line that stand in the reason.
 const MAX_LINE_CHARS: usize = 200;
 
-pub struct Messages {
+pub struct MessageTriggers {
     triggers: Vec<Trigger>,
-    bell: Arc<Bell>,
+    trigger_queue: Arc<TriggerQueue>,
     /// What was sent before is the past: it fires nothing.
     since_ns: u64,
-    armed: Mutex<HashMap<u64, Vec<Armed>>>,
+    by_publisher: Mutex<HashMap<u64, Vec<PublisherTrigger>>>,
 }
 
-impl std::fmt::Debug for Messages {
+impl std::fmt::Debug for MessageTriggers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Messages").field("triggers", &self.triggers).finish_non_exhaustive()
+        f.debug_struct("MessageTriggers").field("triggers", &self.triggers).finish_non_exhaustive()
     }
 }
 
 /// A trigger that the messages of a publisher may fire.
-struct Armed {
+struct PublisherTrigger {
     name: String,
-    on: On,
+    condition: Condition,
     /// The bytes of the field.
     bytes: Vec<u8>,
 }
 
-enum On {
-    Field { reader: FieldReader, op: Op, limit: f64, holds: bool },
+enum Condition {
+    Field { reader: FieldReader, op: CompareOp, limit: f64, holds: bool },
     Log { level: LogLevel, text: String, last_ns: Option<u64> },
     Fallback { command: String, is_in_force: bool, driver: String },
 }
 
-impl Messages {
-    pub fn new(triggers: &[Trigger], bell: Arc<Bell>) -> Messages {
+impl MessageTriggers {
+    pub fn new(triggers: &[Trigger], trigger_queue: Arc<TriggerQueue>) -> MessageTriggers {
         let (triggers, since_ns) = (triggers.to_vec(), rnet::now_ns());
-        Messages { triggers, bell, since_ns, armed: Mutex::default() }
+        MessageTriggers { triggers, trigger_queue, since_ns, by_publisher: Mutex::default() }
     }
 
-    fn arm(&self, publisher: &Publisher) -> Vec<Armed> {
-        let armed = |trigger: &Trigger| {
-            let on = self.on(trigger, publisher)?;
-            Some(Armed { name: trigger.to_string(), on, bytes: Vec::new() })
+    fn publisher_triggers(&self, publisher: &Publisher) -> Vec<PublisherTrigger> {
+        let publisher_trigger = |trigger: &Trigger| {
+            let condition = self.condition_for(trigger, publisher)?;
+            Some(PublisherTrigger { name: trigger.to_string(), condition, bytes: Vec::new() })
         };
-        self.triggers.iter().filter_map(armed).collect()
+        self.triggers.iter().filter_map(publisher_trigger).collect()
     }
 
-    fn on(&self, trigger: &Trigger, publisher: &Publisher) -> Option<On> {
-        match &trigger.what {
-            What::Field { topic, field, op, limit } if *topic == publisher.topic => {
+    fn condition_for(&self, trigger: &Trigger, publisher: &Publisher) -> Option<Condition> {
+        match &trigger.kind {
+            TriggerKind::Field { topic, field, op, limit } if *topic == publisher.topic => {
                 match reader(publisher, field) {
-                    Ok(reader) => Some(On::Field { reader, op: *op, limit: *limit, holds: false }),
+                    Ok(reader) => Some(Condition::Field { reader, op: *op, limit: *limit, holds: false }),
                     Err(why) => {
                         let node = &publisher.source.node;
-                        self.bell.note(format!(
+                        self.trigger_queue.note(format!(
                             "trigger {trigger} cannot fire on {topic} of {node}: {why}"
                         ));
                         None
@@ -80,75 +80,75 @@ impl Messages {
                 }
             }
             // What the box itself says would make files of the box.
-            What::Log { level, text }
+            TriggerKind::Log { level, text }
                 if publisher.topic == LOG_TOPIC && publisher.source.node != NODE =>
             {
-                Some(On::Log { level: *level, text: text.clone(), last_ns: None })
+                Some(Condition::Log { level: *level, text: text.clone(), last_ns: None })
             }
-            What::Fallback(pattern) => {
+            TriggerKind::Fallback(pattern) => {
                 let name = publisher.topic.strip_prefix(COMMAND_LOG.0)?;
                 let command =
-                    name.strip_suffix(COMMAND_LOG.1).filter(|name| is_meant(pattern, name))?;
+                    name.strip_suffix(COMMAND_LOG.1).filter(|name| pattern_matches(pattern, name))?;
                 let (command, driver) = (command.to_owned(), String::new());
-                Some(On::Fallback { command, is_in_force: false, driver })
+                Some(Condition::Fallback { command, is_in_force: false, driver })
             }
             _ => None,
         }
     }
 }
 
-impl Watch for Messages {
-    fn message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]) {
-        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = armed.entry(publisher.source.publisher).or_insert_with(|| self.arm(publisher));
+impl MessageHook for MessageTriggers {
+    fn on_message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]) {
+        let mut by_publisher = self.by_publisher.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = by_publisher.entry(publisher.source.publisher).or_insert_with(|| self.publisher_triggers(publisher));
         if of.is_empty() {
             return;
         }
         // A publisher may say any time: one that is still to come would hold the file back until then.
         let sent_ns = sent_ns.min(rnet::now_ns());
-        for armed in of {
-            if let Some(why) = armed.why(sent_ns, bytes)
+        for trigger in of {
+            if let Some(why) = trigger.check(sent_ns, bytes)
                 && sent_ns >= self.since_ns
             {
-                let by = match &armed.on {
-                    On::Fallback { driver, .. } => Some(driver.clone()),
+                let by = match &trigger.condition {
+                    Condition::Fallback { driver, .. } => Some(driver.clone()),
                     _ => None,
                 };
-                self.bell.ring(Fired { name: armed.name.clone(), why, at_ns: sent_ns }, by);
+                self.trigger_queue.push(FiredTrigger { name: trigger.name.clone(), why, at_ns: sent_ns }, by);
             }
         }
     }
 
-    fn gone(&self, publisher: u64) {
-        self.armed.lock().unwrap_or_else(PoisonError::into_inner).remove(&publisher);
+    fn on_publisher_gone(&self, publisher: u64) {
+        self.by_publisher.lock().unwrap_or_else(PoisonError::into_inner).remove(&publisher);
     }
 }
 
-impl Armed {
+impl PublisherTrigger {
     /// Whether this message fires it, and why. One that is malformed fires nothing.
-    fn why(&mut self, sent_ns: u64, message: &[u8]) -> Option<String> {
-        match &mut self.on {
-            On::Field { reader, op, limit, holds } => {
+    fn check(&mut self, sent_ns: u64, message: &[u8]) -> Option<String> {
+        match &mut self.condition {
+            Condition::Field { reader, op, limit, holds } => {
                 // Without the field there is nothing to compare.
                 let value = reader.read_f64(message, &mut self.bytes).ok().flatten();
                 let now = value.is_some_and(|value| op.holds(value, *limit));
                 let begins = !std::mem::replace(holds, now) && now;
                 begins.then(|| format!("it is {}", value.unwrap_or(f64::NAN)))
             }
-            On::Log { level, text, last_ns } => {
+            Condition::Log { level, text, last_ns } => {
                 let line = Log::decode(message).ok()?;
                 let said = LogLevel::from_number(line.level)?;
                 if said < *level || !line.message.contains(&**text) {
                     return None;
                 }
                 let before_ns = last_ns.replace(sent_ns);
-                let rested = |before| u128::from(sent_ns.saturating_sub(before)) >= REST.as_nanos();
+                let rested = |before| u128::from(sent_ns.saturating_sub(before)) >= QUIET_PERIOD.as_nanos();
                 before_ns.is_none_or(rested).then(|| {
                     let shown: String = line.message.chars().take(MAX_LINE_CHARS).collect();
                     format!("{} of {}: {shown}", said.name(), line.name)
                 })
             }
-            On::Fallback { command, is_in_force, driver } => {
+            Condition::Fallback { command, is_in_force, driver } => {
                 let event = CommandEvent::decode(message).ok()?;
                 if !event.node.is_empty() {
                     driver.clone_from(&event.node);
@@ -174,5 +174,5 @@ fn reader(publisher: &Publisher, field: &str) -> Result<FieldReader, String> {
         (None, Some(plain)) => MessageType::Plain(plain.clone()),
         (None, None) => MessageType::Raw,
     };
-    FieldReader::number_of(&ty, field)
+    FieldReader::single_number(&ty, field)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rnet::inspect::Location;
 
-use super::counters::Expected;
+use super::counters::ExpectedExits;
 use super::trigger::Trigger;
 use super::{DEFAULT_MAX_DISK_BYTES, MIN_MEMORY_BYTES};
 use crate::recorder::Selection;
@@ -36,9 +36,9 @@ pub struct BlackBoxOptions {
     /// Where durable state is kept, if not where the environment says.
     pub state_dir: Option<PathBuf>,
     /// What the files say of how they were made: the command line.
-    pub said: String,
+    pub command_line: String,
     /// Which deaths fire nothing.
-    pub expected: Option<Expected>,
+    pub expected: Option<ExpectedExits>,
 }
 
 impl Default for BlackBoxOptions {
@@ -54,7 +54,7 @@ impl Default for BlackBoxOptions {
             location: None,
             host: None,
             state_dir: None,
-            said: String::new(),
+            command_line: String::new(),
             expected: None,
         }
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rnet::inspect::Location;
 
-use super::bell::{Bell, Fired};
+use super::trigger_queue::{TriggerQueue, FiredTrigger};
 use super::folder::{Folder, prefix};
 use super::ring::Ring;
-use super::window::{self, Over, Window};
+use super::window::{self, FinishedWindow, Window};
 use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
 
@@ -18,31 +18,31 @@ use crate::recorder::RingPart;
 /// # Errors
 /// [`RecordError`]: a box runs; the folder cannot be read; a file cannot be written. The ring is left as it is then.
 pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
-    let (bell, prefix) = (Bell::default(), prefix(location));
-    let waiting = window::waiting(folder, &prefix)?;
+    let (trigger_queue, prefix) = (TriggerQueue::default(), prefix(location));
+    let waiting = window::pending_windows(folder, &prefix)?;
     if waiting.is_empty() && !Ring::path_of(location.path()).exists() {
         return Ok(Default::default());
     }
-    let ring = Ring::take(location, 0)?;
-    let left = ring.left();
-    let (mut waiting, taken) = take_over(waiting, &left, &bell);
+    let ring = Ring::acquire(location, 0)?;
+    let left = ring.remaining_parts();
+    let (mut waiting, taken) = resume_windows(waiting, &left, &trigger_queue);
     taken?;
     if waiting.is_empty()
         && let (Some(first), Some(last)) = (left.first(), left.last())
     {
         let why = "the black box was killed".to_owned();
-        let fired = Fired { name: "recover".to_owned(), why, at_ns: last.to_ns };
+        let fired = FiredTrigger { name: "recover".to_owned(), why, at_ns: last.to_ns };
         let before = Duration::from_nanos(last.to_ns - first.from_ns.min(last.to_ns));
         let mut window =
             Window::new(Folder::at(folder), &prefix, fired, (before, Duration::ZERO), None);
-        take_all(&mut window, &left, &bell)?;
+        copy_remaining(&mut window, &left, &trigger_queue)?;
         waiting.push(window.end());
     }
     let mut files = Vec::new();
     let mut failed = None;
     for over in waiting {
         // One that cannot be written keeps no other from it.
-        match window::finish(&over, &bell) {
+        match window::write_file(&over, &trigger_queue) {
             Ok(file) => files.extend(file),
             Err(why) => failed = failed.or(Some(RecordError::Format { path: over.dir, why })),
         }
@@ -55,25 +55,25 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
         let removed = std::fs::remove_file(&part.path);
         removed.map_err(|error| RecordError::file("remove", &part.path, error))?;
     }
-    Ok((files, bell.take_notes()))
+    Ok((files, trigger_queue.take_notes()))
 }
 
 /// Gives the windows of a box that was killed what they still need of its ring.
 ///
 /// # Errors
 /// There is no room for it. What could be copied is there.
-pub(super) fn take_over(
+pub(super) fn resume_windows(
     waiting: Vec<PathBuf>,
     left: &[RingPart],
-    bell: &Bell,
-) -> (Vec<Over>, Result<()>) {
+    trigger_queue: &TriggerQueue,
+) -> (Vec<FinishedWindow>, Result<()>) {
     let mut taken = Ok(());
     let mut take = |dir: PathBuf| {
-        let Some(mut window) = Window::found(dir.clone()) else { return Over::from(dir) };
-        window.note_ended(left);
-        let its = take_all(&mut window, left, bell);
+        let Some(mut window) = Window::reopen(dir.clone()) else { return FinishedWindow::from(dir) };
+        window.note_early_exit(left);
+        let its = copy_remaining(&mut window, left, trigger_queue);
         taken = std::mem::replace(&mut taken, Ok(())).and(its);
-        bell.note(format!("{} is written now: its black box had exited", window.pending().file));
+        trigger_queue.note(format!("{} is written now: its black box had exited", window.pending().file));
         // It lacks what could not be copied.
         window.end()
     };
@@ -81,8 +81,8 @@ pub(super) fn take_over(
     (over, taken)
 }
 
-fn take_all(window: &mut Window, left: &[RingPart], bell: &Bell) -> Result<()> {
-    window.take(left, u64::MAX, bell);
+fn copy_remaining(window: &mut Window, left: &[RingPart], trigger_queue: &TriggerQueue) -> Result<()> {
+    window.copy_from(left, u64::MAX, trigger_queue);
     match window.problem() {
         None => Ok(()),
         Some(why) => {

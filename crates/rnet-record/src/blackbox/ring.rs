@@ -10,7 +10,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use super::folder::named;
+use super::folder::list_named;
 use crate::error::{RecordError, Result};
 use crate::names;
 use crate::read::Recording;
@@ -34,7 +34,7 @@ impl Ring {
     ///
     /// # Errors
     /// Another box has it; it cannot be made.
-    pub fn take(location: &Location, memory_bytes: u64) -> Result<Ring> {
+    pub fn acquire(location: &Location, memory_bytes: u64) -> Result<Ring> {
         let dir = Self::path_of(location.path());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
         made.map_err(|error| RecordError::file("create", &dir, error))?;
@@ -74,7 +74,7 @@ impl Ring {
     }
 
     /// What an earlier box of this boot has left, the oldest first. The rest is removed: its times mean nothing any more.
-    pub fn left_of_this_boot(&self) -> Vec<RingPart> {
+    pub fn parts_of_this_boot(&self) -> Vec<RingPart> {
         // A directory on a disk outlives a boot, and a boot that was shorter has times that would fit.
         let (now_ns, boot_id) = (rnet::now_ns(), boot_id());
         let is_of_this = |part: &RingPart| {
@@ -82,7 +82,7 @@ impl Ring {
             part.to_ns <= now_ns && name.contains(&boot_id)
         };
         let (left, other): (Vec<RingPart>, Vec<RingPart>) =
-            self.left().into_iter().partition(is_of_this);
+            self.remaining_parts().into_iter().partition(is_of_this);
         for part in other {
             let _ = std::fs::remove_file(part.path);
         }
@@ -90,12 +90,12 @@ impl Ring {
     }
 
     /// What an earlier box has left, the oldest first. What cannot be read at all is removed.
-    pub fn left(&self) -> Vec<RingPart> {
-        let files = named(&self.dir, |name| name.ends_with(".mcap")).unwrap_or_default();
+    pub fn remaining_parts(&self) -> Vec<RingPart> {
+        let files = list_named(&self.dir, |name| name.ends_with(".mcap")).unwrap_or_default();
         let mut left: Vec<RingPart> = files
             .into_iter()
             .filter_map(|path| {
-                let part = part(&path);
+                let part = read_part(&path);
                 if part.is_none() {
                     // It was cut off before it began.
                     let _ = std::fs::remove_file(&path);
@@ -116,7 +116,7 @@ fn boot_id() -> String {
 /// The memory of a domain's black box, as its ring shows it to who looks from outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Memory {
+pub struct RingMemory {
     /// Where the ring is.
     pub ring: PathBuf,
     /// Bytes that the ring takes now.
@@ -125,27 +125,27 @@ pub struct Memory {
     pub most_bytes: Option<u64>,
 }
 
-impl Memory {
+impl RingMemory {
     /// That of the domain in this directory; `None` if there is no ring. A box that has ended may have left one.
-    pub fn of(domain: &Path) -> Option<Memory> {
+    pub fn of(domain: &Path) -> Option<RingMemory> {
         let ring = Ring::path_of(domain);
         let said = std::fs::read_to_string(ring.join("lock")).ok()?;
         let most_bytes = said.split_whitespace().nth(1).and_then(|bytes| bytes.parse().ok());
         let files = std::fs::read_dir(&ring).ok()?.flatten().filter_map(|f| f.metadata().ok());
         // Blocks: what is reserved ahead is taken too.
         let ring_bytes = files.map(|file| file.blocks() * 512).sum();
-        Some(Memory { ring, ring_bytes, most_bytes })
+        Some(RingMemory { ring, ring_bytes, most_bytes })
     }
 }
 
 /// A file of the ring, with the times that it says itself.
-pub(super) fn part(path: &Path) -> Option<RingPart> {
+pub(super) fn read_part(path: &Path) -> Option<RingPart> {
     let recording = Recording::open(path).ok()?;
     let said = |of: &str, key: &str| recording.metadata(of)?.get(key)?.parse::<i64>().ok();
     let offset_ns = said(names::CLOCK, "offset_ns")?;
     let from_ns = said(names::RECORDING, "start_ns")?.checked_sub(offset_ns)?;
     let from_ns = u64::try_from(from_ns).ok()?;
-    let last_ns = recording.found().times.and_then(|(_, last)| last.checked_add_signed(-offset_ns));
+    let last_ns = recording.info().times.and_then(|(_, last)| last.checked_add_signed(-offset_ns));
     let (path, len_bytes) = (path.to_owned(), recording.len_bytes());
     Some(RingPart { path, len_bytes, from_ns, to_ns: last_ns.unwrap_or(0).max(from_ns) })
 }

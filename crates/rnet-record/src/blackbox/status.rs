@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::bell::Fired;
+use super::trigger_queue::FiredTrigger;
 
 /// How a box is.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
-pub struct Status {
+pub struct BlackBoxStatus {
     /// Its domain.
     pub domain: String,
     /// Where the ring is, and its bytes.
@@ -35,7 +35,7 @@ pub struct Status {
     /// Those of them that made no file: their cause had one already, or there were too many within a minute.
     pub merged: u64,
     /// The last of them.
-    pub last: Option<Fired>,
+    pub last: Option<FiredTrigger>,
     /// The file that is in the making.
     pub pending: Option<String>,
     /// Files that were written since then.
@@ -55,15 +55,15 @@ pub struct Status {
     pub incomplete_files: u64,
 }
 
-pub(super) type SharedStatus = Arc<Mutex<Status>>;
+pub(super) type SharedStatus = Arc<Mutex<BlackBoxStatus>>;
 
-pub(super) fn change<T>(status: &SharedStatus, with: impl FnOnce(&mut Status) -> T) -> T {
+pub(super) fn with_status<T>(status: &SharedStatus, with: impl FnOnce(&mut BlackBoxStatus) -> T) -> T {
     with(&mut status.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Says what keeps the box from writing this, or that nothing does.
-pub(super) fn problem(status: &SharedStatus, of: &'static str, why: Option<String>) {
-    change(status, |status| match why {
+pub(super) fn set_problem(status: &SharedStatus, of: &'static str, why: Option<String>) {
+    with_status(status, |status| match why {
         Some(why) => drop(status.problems.insert(of, why)),
         None => drop(status.problems.remove(of)),
     });

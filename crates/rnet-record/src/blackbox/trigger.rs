@@ -9,7 +9,7 @@ use rnet::{LogLevel, NamePattern, TopicName};
 use crate::error::RecordError;
 
 /// What is expected, for who wrote something else.
-const EXPECTED: &str = "`/TOPIC.FIELD OP NUMBER` with OP one of < <= > >= == !=, `death [NODE]`, `loss [TOPIC]`, \
+const SYNTAX: &str = "`/TOPIC.FIELD OP NUMBER` with OP one of < <= > >= == !=, `death [NODE]`, `loss [TOPIC]`, \
                         `deadline [TOPIC]`, `fallback [COMMAND]` or `log LEVEL [TEXT]`";
 
 /// Something that may happen. Its text is that of `rnet blackbox run --trigger`.
@@ -25,12 +25,12 @@ const EXPECTED: &str = "`/TOPIC.FIELD OP NUMBER` with OP one of < <= > >= == !=,
 #[derive(Clone, Debug)]
 pub struct Trigger {
     text: String,
-    pub(super) what: What,
+    pub(super) kind: TriggerKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
-    Field { topic: String, field: String, op: Op, limit: f64 },
+pub(super) enum TriggerKind {
+    Field { topic: String, field: String, op: CompareOp, limit: f64 },
     Death(Option<NamePattern>),
     Loss(Option<NamePattern>),
     Deadline(Option<NamePattern>),
@@ -40,9 +40,9 @@ pub(super) enum What {
 
 /// How a value is compared with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Op(&'static str);
+pub(super) struct CompareOp(&'static str);
 
-impl Op {
+impl CompareOp {
     /// Those of two characters first.
     const ALL: [&'static str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 
@@ -71,19 +71,19 @@ impl FromStr for Trigger {
     fn from_str(text: &str) -> Result<Self, RecordError> {
         let text = text.trim();
         let wrong = |why: String| RecordError::Options(format!("trigger {text:?}: {why}"));
-        let what = match text.starts_with('/') {
-            true => field(text).map_err(wrong)?,
-            false => word(text).map_err(wrong)?,
+        let kind = match text.starts_with('/') {
+            true => parse_field(text).map_err(wrong)?,
+            false => parse_keyword(text).map_err(wrong)?,
         };
-        Ok(Trigger { text: text.to_owned(), what })
+        Ok(Trigger { text: text.to_owned(), kind })
     }
 }
 
-fn field(text: &str) -> Result<What, String> {
-    let expected = || format!("expected {EXPECTED}");
+fn parse_field(text: &str) -> Result<TriggerKind, String> {
+    let expected = || format!("expected {SYNTAX}");
     let at = text.find(['<', '>', '=', '!']).ok_or_else(expected)?;
     let (path, rest) = text.split_at(at);
-    let sign = Op::ALL.into_iter().find(|sign| rest.starts_with(sign)).ok_or_else(expected)?;
+    let sign = CompareOp::ALL.into_iter().find(|sign| rest.starts_with(sign)).ok_or_else(expected)?;
     let number = rest[sign.len()..].trim();
     let limit: f64 = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
     if limit.is_nan() {
@@ -105,10 +105,10 @@ fn field(text: &str) -> Result<What, String> {
         ));
     }
     let topic = TopicName::new(topic).map_err(|error| error.to_string())?.as_str().to_owned();
-    Ok(What::Field { topic, field: field.to_owned(), op: Op(sign), limit })
+    Ok(TriggerKind::Field { topic, field: field.to_owned(), op: CompareOp(sign), limit })
 }
 
-fn word(text: &str) -> Result<What, String> {
+fn parse_keyword(text: &str) -> Result<TriggerKind, String> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
     let pattern = |what, most| match rest {
@@ -116,21 +116,21 @@ fn word(text: &str) -> Result<What, String> {
         _ => NamePattern::new(what, rest, most).map(Some).map_err(|error| error.to_string()),
     };
     Ok(match word {
-        "death" => What::Death(pattern("node pattern", MAX_NODE_NAME_LEN_BYTES)?),
-        "loss" => What::Loss(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
-        "deadline" => What::Deadline(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
-        "fallback" => What::Fallback(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
+        "death" => TriggerKind::Death(pattern("node pattern", MAX_NODE_NAME_LEN_BYTES)?),
+        "loss" => TriggerKind::Loss(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
+        "deadline" => TriggerKind::Deadline(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
+        "fallback" => TriggerKind::Fallback(pattern("topic pattern", MAX_TOPIC_LEN_BYTES)?),
         "log" => {
             let (level, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             let level = level.parse::<LogLevel>().map_err(|error| error.to_string())?;
-            What::Log { level, text: text.trim().to_owned() }
+            TriggerKind::Log { level, text: text.trim().to_owned() }
         }
-        _ => return Err(format!("expected {EXPECTED}")),
+        _ => return Err(format!("expected {SYNTAX}")),
     })
 }
 
 /// Whether a name is meant: any is, where none is named.
-pub(super) fn is_meant(pattern: &Option<NamePattern>, name: &str) -> bool {
+pub(super) fn pattern_matches(pattern: &Option<NamePattern>, name: &str) -> bool {
     pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
 }
 
@@ -141,13 +141,13 @@ mod tests {
     #[test]
     fn what_is_meant_is_read() {
         for (text, topic, field, op, limit) in [
-            ("/battery.voltage < 21", "/battery", "voltage", Op("<"), 21.0),
-            (" /a/b.c.d[2]>=-1e3 ", "/a/b", "c.d[2]", Op(">="), -1e3),
-            ("/a.b!=0", "/a", "b", Op("!="), 0.0),
-            ("/a.b == inf", "/a", "b", Op("=="), f64::INFINITY),
+            ("/battery.voltage < 21", "/battery", "voltage", CompareOp("<"), 21.0),
+            (" /a/b.c.d[2]>=-1e3 ", "/a/b", "c.d[2]", CompareOp(">="), -1e3),
+            ("/a.b!=0", "/a", "b", CompareOp("!="), 0.0),
+            ("/a.b == inf", "/a", "b", CompareOp("=="), f64::INFINITY),
         ] {
-            let What::Field { topic: t, field: f, op: o, limit: l } =
-                text.parse::<Trigger>().unwrap().what
+            let TriggerKind::Field { topic: t, field: f, op: o, limit: l } =
+                text.parse::<Trigger>().unwrap().kind
             else {
                 panic!("{text}")
             };
@@ -186,6 +186,6 @@ mod tests {
             let error = text.parse::<Trigger>().unwrap_err().to_string();
             assert!(error.contains(why), "{text:?}: {error}");
         }
-        assert!(!Op("<").holds(f64::NAN, 1.0) && Op("!=").holds(f64::NAN, 1.0));
+        assert!(!CompareOp("<").holds(f64::NAN, 1.0) && CompareOp("!=").holds(f64::NAN, 1.0));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A window is a directory beside the files, `.NAME.pending`. Parts of the ring are copied there as they end, so the ring
 //! goes on within its bounds however long the window gets, and whoever comes after a box that was killed finds all that
-//! is needed to write the file ([`finish`]): `pending.json`, which stands first, and the parts.
+//! is needed to write the file ([`write_file`]): `pending.json`, which stands first, and the parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -13,38 +13,38 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::bell::{Bell, Fired};
-use super::folder::{Folder, is_of, named};
-use super::ring::part;
+use super::trigger_queue::{TriggerQueue, FiredTrigger};
+use super::folder::{Folder, is_of_domain, list_named};
+use super::ring::read_part;
 use super::write::write;
 use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
 
 /// Ends of windows are not put off further than this behind their first trigger.
-const MAX_LEN: Duration = Duration::from_secs(600);
+const MAX_WINDOW: Duration = Duration::from_secs(600);
 /// Triggers that a file names; further ones are counted.
 const MAX_FIRED: usize = 1000;
 /// Between two tries to write where there is no room.
-const RETRY: Duration = Duration::from_secs(1);
+const COPY_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// So long behind its end a window waits for the part that holds it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PART_WAIT: Duration = Duration::from_secs(5);
 
 /// So much without a message at the end is not told as missing.
-const QUIET: Duration = Duration::from_secs(1);
+const MIN_REPORTED_GAP: Duration = Duration::from_secs(1);
 
-const PENDING: &str = "pending.json";
-const GRAPH: &str = "graph.json";
+const PENDING_FILE: &str = "pending.json";
+const GRAPH_FILE: &str = "graph.json";
 const SUFFIX: &str = ".pending";
 
 /// What is known of a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingFile {
     /// Name of the file.
     pub file: String,
     /// The time that it is to cover, CLOCK_MONOTONIC.
     pub from_ns: u64,
     pub to_ns: u64,
-    pub fired: Vec<Fired>,
+    pub fired: Vec<FiredTrigger>,
     /// Triggers beyond those.
     pub more: u64,
     /// Why it lacks something of its time, if it does.
@@ -53,27 +53,27 @@ pub struct Pending {
 }
 
 /// A window that is over.
-pub struct Over {
+pub struct FinishedWindow {
     pub dir: PathBuf,
-    /// See [`Pending::incomplete`], which a full disk may not take.
+    /// See [`PendingFile::incomplete`], which a full disk may not take.
     pub incomplete: Option<String>,
 }
 
-impl From<PathBuf> for Over {
-    fn from(dir: PathBuf) -> Over {
-        Over { dir, incomplete: None }
+impl From<PathBuf> for FinishedWindow {
+    fn from(dir: PathBuf) -> FinishedWindow {
+        FinishedWindow { dir, incomplete: None }
     }
 }
 
 pub struct Window {
     folder: Folder,
     dir: PathBuf,
-    pending: Pending,
+    pending: PendingFile,
     graph: Option<Vec<u8>>,
     /// `pending.json` says what is so, but for what it lacks.
     is_saved: bool,
     /// It says what it lacks.
-    is_noted: bool,
+    is_reason_saved: bool,
     /// Names of the parts that were copied, and their bytes.
     copied: BTreeSet<OsString>,
     len_bytes: u64,
@@ -84,7 +84,7 @@ pub struct Window {
     /// When something could not be written, and why.
     failed: Option<(Instant, String)>,
     /// Why something could not be written at any time.
-    hindered: Option<String>,
+    copy_error: Option<String>,
 }
 
 impl Window {
@@ -92,7 +92,7 @@ impl Window {
     pub fn new(
         folder: Folder,
         prefix: &str,
-        fired: Fired,
+        fired: FiredTrigger,
         (before, after): (Duration, Duration),
         graph: Option<Vec<u8>>,
     ) -> Window {
@@ -102,34 +102,34 @@ impl Window {
         let from_ns = fired.at_ns.saturating_sub(before.as_nanos() as u64);
         let to_ns = fired.at_ns.saturating_add(after.as_nanos() as u64);
         let pending =
-            Pending { file, from_ns, to_ns, fired: vec![fired], more: 0, incomplete: None };
+            PendingFile { file, from_ns, to_ns, fired: vec![fired], more: 0, incomplete: None };
         Window::of(folder, dir, pending, graph)
     }
 
-    fn of(folder: Folder, dir: PathBuf, pending: Pending, graph: Option<Vec<u8>>) -> Window {
+    fn of(folder: Folder, dir: PathBuf, pending: PendingFile, graph: Option<Vec<u8>>) -> Window {
         Window {
             folder,
             dir,
             pending,
             graph,
             is_saved: false,
-            is_noted: true,
+            is_reason_saved: true,
             copied: BTreeSet::new(),
             len_bytes: 0,
             seen: BTreeMap::new(),
             gone: BTreeSet::new(),
             failed: None,
-            hindered: None,
+            copy_error: None,
         }
     }
 
-    pub fn pending(&self) -> &Pending {
+    pub fn pending(&self) -> &PendingFile {
         &self.pending
     }
 
     /// Of an earlier box.
-    pub fn found(dir: PathBuf) -> Option<Window> {
-        // What is wrong with one that cannot be read, `finish` tells.
+    pub fn reopen(dir: PathBuf) -> Option<Window> {
+        // What is wrong with one that cannot be read, `write_file` tells.
         let pending = read(&dir).ok()?;
         let copied = parts(&dir).ok()?;
         let copied: BTreeSet<OsString> =
@@ -139,24 +139,24 @@ impl Window {
     }
 
     /// Says that its box ended within its time, if nothing is recorded of the rest.
-    pub fn note_ended(&mut self, ring: &[RingPart]) {
+    pub fn note_early_exit(&mut self, ring: &[RingPart]) {
         let copied = parts(&self.dir).unwrap_or_default();
-        let copied = copied.iter().filter_map(|path| Some(part(path)?.to_ns));
+        let copied = copied.iter().filter_map(|path| Some(read_part(path)?.to_ns));
         let last_ns = ring.iter().map(|part| part.to_ns).chain(copied).max().unwrap_or(0);
         let lacks_ns = self.pending.to_ns.saturating_sub(last_ns.max(self.pending.from_ns));
         // Parts that are read back end with their last message, on a quiet robot a while before the box did.
-        if lacks_ns > QUIET.as_nanos() as u64 {
+        if lacks_ns > MIN_REPORTED_GAP.as_nanos() as u64 {
             let lacks_s = lacks_ns as f64 / 1e9;
             let before = self.pending.incomplete.iter().map(|before| format!("{before}; "));
             let why = format!("its black box exited early, so the last {lacks_s:.1} s are missing");
-            self.lack(before.chain([why]).collect());
+            self.set_incomplete(before.chain([why]).collect());
         }
     }
 
-    fn lack(&mut self, why: String) {
+    fn set_incomplete(&mut self, why: String) {
         if self.pending.incomplete.as_ref() != Some(&why) {
             self.pending.incomplete = Some(why);
-            self.is_noted = false;
+            self.is_reason_saved = false;
         }
     }
 
@@ -165,9 +165,9 @@ impl Window {
     }
 
     /// A further trigger before the end: the end is `after` behind it.
-    pub fn extend(&mut self, fired: Fired, after: Duration) {
+    pub fn extend(&mut self, fired: FiredTrigger, after: Duration) {
         let first_ns = self.pending.fired[0].at_ns;
-        let most_ns = first_ns.saturating_add(MAX_LEN.as_nanos() as u64);
+        let most_ns = first_ns.saturating_add(MAX_WINDOW.as_nanos() as u64);
         let to_ns = fired.at_ns.saturating_add(after.as_nanos() as u64).min(most_ns);
         self.pending.to_ns = self.pending.to_ns.max(to_ns);
         match self.pending.fired.len() < MAX_FIRED {
@@ -184,34 +184,34 @@ impl Window {
     }
 
     /// Copies what has ended of the ring and belongs here. Once it has `max` bytes, its end is now.
-    pub fn take(&mut self, ring: &[RingPart], max: u64, bell: &Bell) {
-        self.try_to_take(ring, max, bell);
-        self.look(ring);
+    pub fn copy_from(&mut self, ring: &[RingPart], max: u64, trigger_queue: &TriggerQueue) {
+        self.try_copy(ring, max, trigger_queue);
+        self.note_overwritten(ring);
     }
 
-    fn try_to_take(&mut self, ring: &[RingPart], max: u64, bell: &Bell) {
-        if self.failed.as_ref().is_some_and(|(at, _)| at.elapsed() < RETRY) {
+    fn try_copy(&mut self, ring: &[RingPart], max: u64, trigger_queue: &TriggerQueue) {
+        if self.failed.as_ref().is_some_and(|(at, _)| at.elapsed() < COPY_RETRY_INTERVAL) {
             return;
         }
         self.failed = None;
         if let Err(error) = self.save().and_then(|()| self.copy(ring)) {
-            bell.note(format!(
+            trigger_queue.note(format!(
                 "{} is waiting for disk space, and the ring overwrites its data meanwhile: {error}",
                 self.dir.display()
             ));
             self.failed = Some((Instant::now(), error.to_string()));
-            self.hindered = Some(error.to_string());
+            self.copy_error = Some(error.to_string());
         }
         if self.len_bytes >= max && rnet::now_ns() < self.pending.to_ns {
-            bell.note(format!("{} ends early: it has {} bytes", self.pending.file, self.len_bytes));
+            trigger_queue.note(format!("{} ends early: it has {} bytes", self.pending.file, self.len_bytes));
             self.pending.to_ns = rnet::now_ns();
             self.is_saved = false;
         }
     }
 
     /// Notes which parts of its time the ring has, and whether some are gone that were not copied: its file says so.
-    fn look(&mut self, ring: &[RingPart]) {
-        let Pending { from_ns, to_ns, .. } = self.pending;
+    fn note_overwritten(&mut self, ring: &[RingPart]) {
+        let PendingFile { from_ns, to_ns, .. } = self.pending;
         let names = |part: &RingPart| part.path.file_name().map(ToOwned::to_owned);
         let has: BTreeSet<OsString> = ring.iter().filter_map(names).collect();
         for part in ring.iter().filter(|part| part.to_ns >= from_ns && part.from_ns <= to_ns) {
@@ -227,8 +227,8 @@ impl Window {
             return;
         }
         let lacks_s = gone.iter().sum::<u64>() as f64 / 1e9;
-        let why = self.hindered.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        self.lack(format!("the ring overwrote {lacks_s:.1} s of it before they were copied{why}"));
+        let why = self.copy_error.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        self.set_incomplete(format!("the ring overwrote {lacks_s:.1} s of it before they were copied{why}"));
     }
 
     /// Why something of it could not be written at the last try.
@@ -237,26 +237,26 @@ impl Window {
     }
 
     /// Copies what there is at the end, and says whether it has it all.
-    pub fn take_last(&mut self, ring: &[RingPart], bell: &Bell) -> bool {
+    pub fn copy_last(&mut self, ring: &[RingPart], trigger_queue: &TriggerQueue) -> bool {
         self.failed = None;
-        self.take(ring, u64::MAX, bell);
+        self.copy_from(ring, u64::MAX, trigger_queue);
         self.failed.is_none()
     }
 
     /// Ends it. It lacks what the ring has forgotten, and what could not be written at the last try.
-    pub fn end(mut self) -> Over {
+    pub fn end(mut self) -> FinishedWindow {
         if let Some((_, why)) = self.failed.take() {
             let forgotten = self.pending.incomplete.iter().map(|before| format!("{before}; "));
-            self.lack(forgotten.chain([why]).collect());
+            self.set_incomplete(forgotten.chain([why]).collect());
         }
         // For the next box, if this one dies before the file is written.
         let _ = self.save();
-        Over { dir: self.dir, incomplete: self.pending.incomplete }
+        FinishedWindow { dir: self.dir, incomplete: self.pending.incomplete }
     }
 
     fn save(&mut self) -> io::Result<()> {
         let is_there = self.dir.is_dir();
-        if self.is_saved && self.is_noted && is_there {
+        if self.is_saved && self.is_reason_saved && is_there {
             return Ok(());
         }
         if !is_there {
@@ -266,20 +266,20 @@ impl Window {
         self.folder.create(&self.dir)?;
         if let (false, Some(graph)) = (is_there, &self.graph) {
             // A file without it is a file.
-            let _ = fs::write(self.dir.join(GRAPH), graph);
+            let _ = fs::write(self.dir.join(GRAPH_FILE), graph);
         }
-        let path = self.dir.join(format!("{PENDING}.new"));
+        let path = self.dir.join(format!("{PENDING_FILE}.new"));
         let mut new = fs::File::create(&path)?;
         new.write_all(&serde_json::to_vec(&self.pending)?)?;
         // Else a power cut may leave the name with nothing behind it, and parts of which nobody knows what they are for.
         new.sync_all()?;
-        fs::rename(path, self.dir.join(PENDING))?;
-        (self.is_saved, self.is_noted) = (true, true);
+        fs::rename(path, self.dir.join(PENDING_FILE))?;
+        (self.is_saved, self.is_reason_saved) = (true, true);
         Ok(())
     }
 
     fn copy(&mut self, ring: &[RingPart]) -> io::Result<()> {
-        let Pending { from_ns, to_ns, .. } = self.pending;
+        let PendingFile { from_ns, to_ns, .. } = self.pending;
         for part in ring.iter().filter(|part| part.to_ns >= from_ns && part.from_ns <= to_ns) {
             let is_left =
                 |name: &&OsStr| !self.copied.contains(*name) && !self.gone.contains(*name);
@@ -308,13 +308,13 @@ impl Window {
     }
 
     /// Whether it has all that it will get.
-    pub fn is_over(&self, ring: &[RingPart]) -> bool {
+    pub fn is_complete(&self, ring: &[RingPart]) -> bool {
         let (to_ns, now_ns) = (self.pending.to_ns, rnet::now_ns());
         let has_all = ring.last().is_some_and(|part| part.to_ns >= to_ns) && self.failed.is_none();
         // One that is not saved has nothing that a file could be made of.
         self.is_saved
             && now_ns >= to_ns
-            && (has_all || now_ns - to_ns >= PATIENCE.as_nanos() as u64)
+            && (has_all || now_ns - to_ns >= PART_WAIT.as_nanos() as u64)
     }
 }
 
@@ -322,12 +322,12 @@ impl Window {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn waiting(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
+pub fn pending_windows(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
     let is_one = |name: &str| {
-        let of = name.strip_prefix('.').is_some_and(|name| is_of(name, prefix));
+        let of = name.strip_prefix('.').is_some_and(|name| is_of_domain(name, prefix));
         of && name.ends_with(SUFFIX)
     };
-    let mut dirs = match named(folder, is_one) {
+    let mut dirs = match list_named(folder, is_one) {
         Ok(dirs) => dirs,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(RecordError::file("read", folder, error)),
@@ -340,7 +340,7 @@ pub fn waiting(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// In words. The window stays, and it can be tried again.
-pub fn finish(over: &Over, bell: &Bell) -> std::result::Result<Option<PathBuf>, String> {
+pub fn write_file(over: &FinishedWindow, trigger_queue: &TriggerQueue) -> std::result::Result<Option<PathBuf>, String> {
     let dir = &over.dir;
     let parts =
         parts(dir).map_err(|error| format!("cannot read the folder {}: {error}", dir.display()))?;
@@ -354,7 +354,7 @@ pub fn finish(over: &Over, bell: &Bell) -> std::result::Result<Option<PathBuf>, 
             return Err(format!(
                 "cannot read {}: {error}; if it is damaged, merge the {} parts next to it with rnet bag \
                  merge, and remove the folder",
-                dir.join(PENDING).display(),
+                dir.join(PENDING_FILE).display(),
                 parts.len()
             ));
         }
@@ -364,12 +364,12 @@ pub fn finish(over: &Over, bell: &Bell) -> std::result::Result<Option<PathBuf>, 
         let new = dir.join("file");
         // Of a try that was cut off.
         let _ = fs::remove_file(&new);
-        let graph = fs::read(dir.join(GRAPH)).ok();
+        let graph = fs::read(dir.join(GRAPH_FILE)).ok();
         let incomplete = over.incomplete.as_deref().or(pending.incomplete.as_deref());
         let unread = write(&parts, &new, (&pending.fired, incomplete), graph);
         let unread = unread.map_err(|error| error.to_string())?;
         for what in unread {
-            bell.note(format!("{} lacks data that cannot be read: {what}", file.display()));
+            trigger_queue.note(format!("{} lacks data that cannot be read: {what}", file.display()));
         }
         let put = fs::rename(&new, &file)
             .and_then(|()| fs::File::open(file.parent().unwrap_or(dir))?.sync_all());
@@ -384,13 +384,13 @@ fn remove(dir: &Path) -> std::result::Result<(), String> {
 }
 
 /// Whether somebody has removed a window. One in a folder that cannot be read, or searched, may be there.
-pub fn is_gone(dir: &Path) -> bool {
+pub fn is_removed(dir: &Path) -> bool {
     let is_absent = dir.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
     is_absent && dir.parent().is_some_and(|folder| fs::read_dir(folder).is_ok())
 }
 
-fn read(dir: &Path) -> io::Result<Pending> {
-    let pending: Pending = serde_json::from_slice(&fs::read(dir.join(PENDING))?)?;
+fn read(dir: &Path) -> io::Result<PendingFile> {
+    let pending: PendingFile = serde_json::from_slice(&fs::read(dir.join(PENDING_FILE))?)?;
     // It stands beside the window, whatever the text says.
     let is_name = Path::new(&pending.file).file_name() == Some(pending.file.as_ref());
     match is_name && !pending.fired.is_empty() {
@@ -401,7 +401,7 @@ fn read(dir: &Path) -> io::Result<Pending> {
 
 /// The parts of a window, the oldest first.
 fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut parts = named(dir, |name| name.ends_with(".mcap"))?;
+    let mut parts = list_named(dir, |name| name.ends_with(".mcap"))?;
     // `ring-START-BOOT.mcap`, `ring-START-BOOT_1.mcap`: by their numbers.
     parts.sort_by_key(|path| {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use mcap::records::Metadata;
 use rnet::WallOffset;
 
-use super::bell::Fired;
+use super::trigger_queue::FiredTrigger;
 use crate::names;
 use crate::read::{Message, Recording, Select};
-use crate::tools::{Met, Output, ToolError, offset_ns};
+use crate::tools::{WrittenMessages, OutputFile, ToolError, offset_ns};
 
 /// Writes the parts, the oldest first, as one file, with what made it be written, and why it lacks some, if it does. Says
 /// which parts cannot be read.
@@ -22,12 +22,12 @@ use crate::tools::{Met, Output, ToolError, offset_ns};
 pub fn write(
     parts: &[PathBuf],
     to: &Path,
-    (fired, incomplete): (&[Fired], Option<&str>),
+    (fired, incomplete): (&[FiredTrigger], Option<&str>),
     graph: Option<Vec<u8>>,
 ) -> Result<Vec<String>, ToolError> {
     let mut unread = Vec::new();
-    let mut output = Output::create(to, names::PROFILE, names::LIBRARY, "lz4")?;
-    let mut said = Said::default();
+    let mut output = OutputFile::create(to, names::PROFILE, names::LIBRARY, "lz4")?;
+    let mut repeats = RepeatFilter::default();
     let (mut losses, mut nodes) = (BTreeMap::new(), BTreeMap::new());
     let (mut unheard, mut followed) = (BTreeMap::new(), 0);
     let mut clock = None;
@@ -39,11 +39,11 @@ pub fn write(
                 continue;
             }
         };
-        if part.found().is_damaged() {
-            let problems = part.found().problems.iter().take(1);
+        if part.info().is_damaged() {
+            let problems = part.info().problems.iter().take(1);
             unread.extend(problems.map(|problem| format!("{}: {problem}", path.display())));
         }
-        for metadata in &part.found().metadata {
+        for metadata in &part.info().metadata {
             match &*metadata.name {
                 names::RECORDING if clock.is_some() => {}
                 names::RECORDING => output.metadata(metadata)?,
@@ -53,9 +53,9 @@ pub fn write(
                         output.metadata(metadata)?;
                     }
                 }
-                names::LOSSES => add(&mut losses, &metadata.metadata),
+                names::LOSSES => add_counts(&mut losses, &metadata.metadata),
                 names::UNHEARD => {
-                    add(&mut unheard, &metadata.metadata);
+                    add_counts(&mut unheard, &metadata.metadata);
                     // Of a box it is the number since it was started, which grows.
                     let said = metadata.metadata.get("followed").and_then(|n| n.parse().ok());
                     followed = said.unwrap_or(0).max(followed);
@@ -67,7 +67,7 @@ pub fn write(
         let offset_ns = offset_ns(&part);
         for message in part.messages(Select { with_reserved: true, ..Select::default() }) {
             match message {
-                Ok(message) if said.again(&message, offset_ns) => {}
+                Ok(message) if repeats.is_repeated(&message, offset_ns) => {}
                 Ok(message) => output.message(&message, None)?,
                 Err(error) => unread.push(format!("{}: {error}", path.display())),
             }
@@ -109,13 +109,13 @@ fn with_total(counts: BTreeMap<String, u64>) -> BTreeMap<String, String> {
     counts.chain([("total".to_owned(), total.to_string())]).collect()
 }
 
-fn add(losses: &mut BTreeMap<String, u64>, more: &BTreeMap<String, String>) {
+fn add_counts(losses: &mut BTreeMap<String, u64>, more: &BTreeMap<String, String>) {
     for (key, count) in more.iter().filter(|(key, _)| !["total", "followed"].contains(&&***key)) {
         *losses.entry(key.clone()).or_default() += count.parse().unwrap_or(0);
     }
 }
 
-fn trigger(fired: &Fired, wall: &WallOffset, incomplete: Option<&str>) -> Metadata {
+fn trigger(fired: &FiredTrigger, wall: &WallOffset, incomplete: Option<&str>) -> Metadata {
     let said = [
         ("name", fired.name.clone()),
         ("why", fired.why.clone()),
@@ -129,29 +129,29 @@ fn trigger(fired: &Fired, wall: &WallOffset, incomplete: Option<&str>) -> Metada
 
 /// What a part may say once more.
 #[derive(Default)]
-struct Said {
+struct RepeatFilter {
     /// Messages of transient_local publishers, and records about messages.
-    met: Met,
+    written_messages: WrittenMessages,
     /// The last revision of each key of the state.
     keys: HashMap<String, u64>,
 }
 
-impl Said {
+impl RepeatFilter {
     /// Whether it was said already.
-    fn again(&mut self, message: &Message, offset_ns: i64) -> bool {
+    fn is_repeated(&mut self, message: &Message, offset_ns: i64) -> bool {
         let channel = &message.channel;
         let is_kept = |durability: &String| durability == "transient_local";
         match &*channel.topic {
-            names::STATE_TOPIC => self.key(message.data()).unwrap_or(false),
-            names::META_TOPIC => !self.met.is_new(message, offset_ns),
+            names::STATE_TOPIC => self.is_repeated_key(message.data()).unwrap_or(false),
+            names::META_TOPIC => !self.written_messages.is_new(message, offset_ns),
             _ if channel.metadata.get(names::DURABILITY_KEY).is_some_and(is_kept) => {
-                !self.met.is_new(message, offset_ns)
+                !self.written_messages.is_new(message, offset_ns)
             }
             _ => false,
         }
     }
 
-    fn key(&mut self, text: &[u8]) -> Option<bool> {
+    fn is_repeated_key(&mut self, text: &[u8]) -> Option<bool> {
         let said: serde_json::Value = serde_json::from_slice(text).ok()?;
         let (key, revision) = (said.get("key")?.as_str()?, said.get("revision")?.as_u64()?);
         let before = self.keys.insert(key.to_owned(), revision);

@@ -3,19 +3,19 @@
 use rnet::{Node, Publisher, Result, msgs};
 
 /// What nodes with simulated time follow.
-pub const TOPIC: &str = "/clock";
+pub const CLOCK_TOPIC: &str = "/clock";
 
 /// Publishes the time in even steps of it.
-pub struct Clock {
+pub struct ClockPublisher {
     publisher: Publisher<msgs::Clock>,
     period_ns: u64,
     /// The next time to publish; before the first, that of the first message.
     next_ns: Option<u64>,
 }
 
-impl Clock {
+impl ClockPublisher {
     pub fn open(node: &Node, hz: f64) -> Result<Self> {
-        let publisher = node.publisher(TOPIC)?;
+        let publisher = node.publisher(CLOCK_TOPIC)?;
         let period_ns = ((1e9 / hz) as u64).max(1);
         Ok(Self { publisher, period_ns, next_ns: None })
     }
@@ -35,7 +35,7 @@ impl Clock {
     }
 
     /// The time jumps.
-    pub fn go_to(&mut self, ns: u64) {
+    pub fn seek(&mut self, ns: u64) {
         self.next_ns = Some(ns);
     }
 }

@@ -8,15 +8,15 @@ use rnet::{
     Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability, TopicName,
 };
 
-use super::clock::TOPIC as CLOCK_TOPIC;
-use super::{Clock, Options};
+use super::clock::CLOCK_TOPIC;
+use super::{ClockPublisher, PlayOptions};
 use crate::read::{Channel, Recording, TypeError};
 use crate::{Source, SourceError};
 
 /// How long a reliable subscriber may stand still before the player goes on without it.
-const STALL: Duration = Duration::from_secs(10);
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a subscriber is awaited for that is not connected yet, between two looks.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Why a recording is not played.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum PlayError {
         "{topic} is already published by {node}; remap it to another name, exclude it (for /clock: omit \
          --clock), or force it"
     )]
-    Published {
+    AlreadyPublished {
         /// The topic.
         topic: String,
         /// Name of the node.
@@ -45,7 +45,7 @@ pub enum PlayError {
     },
     /// Two topics that differ in their lane get the same name.
     #[error("{topic} would have both lanes")]
-    Lanes {
+    LaneConflict {
         /// The topic.
         topic: String,
     },
@@ -59,24 +59,24 @@ pub enum PlayError {
 
 /// Who was there before.
 #[derive(Default)]
-pub struct Lives {
+pub struct ExistingEndpoints {
     /// The node that publishes a topic.
     publishers: BTreeMap<String, String>,
     /// How many subscribers a topic has.
     subscribers: BTreeMap<String, usize>,
 }
 
-impl Lives {
+impl ExistingEndpoints {
     /// As a look at the domain showed it.
     pub fn of(snapshot: &Snapshot) -> Self {
-        let mut lives = Self::default();
+        let mut existing = Self::default();
         for publisher in &snapshot.publishers {
-            lives.publishers.insert(publisher.topic.clone(), publisher.node.clone());
+            existing.publishers.insert(publisher.topic.clone(), publisher.node.clone());
         }
         for subscriber in &snapshot.subscriptions {
-            *lives.subscribers.entry(subscriber.topic.clone()).or_default() += 1;
+            *existing.subscribers.entry(subscriber.topic.clone()).or_default() += 1;
         }
-        lives
+        existing
     }
 }
 
@@ -84,26 +84,26 @@ impl Lives {
 pub struct Publishers {
     of: HashMap<u16, Publisher<[u8]>>,
     /// Topics that are left out, since their types cannot be read or their names are none of ours, in words.
-    pub left_out: Vec<String>,
+    pub skipped: Vec<String>,
 }
 
 /// Topics below this are the library's own: requests, replies, logs. Played again they would act, so they are only
 /// where they are named.
-pub const OWN_TOPICS: &str = "/_rnet/";
+pub const INTERNAL_TOPICS: &str = "/_rnet/";
 
 impl Publishers {
     pub fn open(
         recording: &Recording,
         node: &Node,
-        lives: &Lives,
-        options: &Options,
+        existing: &ExistingEndpoints,
+        options: &PlayOptions,
     ) -> Result<Self, PlayError> {
         let mut lanes: HashMap<String, Lane> = HashMap::new();
-        let (mut of, mut left_out) = (HashMap::new(), Vec::new());
-        let published = |topic: &str| match lives.publishers.get(topic) {
+        let (mut of, mut skipped) = (HashMap::new(), Vec::new());
+        let published = |topic: &str| match existing.publishers.get(topic) {
             Some(node) if !options.force => {
                 let (topic, node) = (topic.to_owned(), node.clone());
-                Err(PlayError::Published { topic, node })
+                Err(PlayError::AlreadyPublished { topic, node })
             }
             _ => Ok(()),
         };
@@ -111,23 +111,23 @@ impl Publishers {
             published(CLOCK_TOPIC)?;
         }
         for channel in recording.channels() {
-            let is_own = channel.topic.starts_with(OWN_TOPICS);
+            let is_own = channel.topic.starts_with(INTERNAL_TOPICS);
             let is_named = options.select.topics.contains(&channel.topic);
             let is_clock = options.clock_hz.is_some() && channel.topic == CLOCK_TOPIC;
-            let is_taken = options.select.takes(channel) && !channel.is_reserved();
+            let is_taken = options.select.includes(channel) && !channel.is_reserved();
             if !is_taken || is_clock || is_own && !is_named {
                 continue;
             }
             let remapped = options.remap.iter().find(|(from, _)| *from == channel.topic);
             let topic = remapped.map_or(&channel.topic, |(_, to)| to);
             if let Err(error) = TopicName::new(topic) {
-                left_out.push(format!("{error} by a remapping"));
+                skipped.push(format!("{error} by a remapping"));
                 continue;
             }
             published(topic)?;
             let ty = match channel.message_type() {
                 Err(error) if !is_named => {
-                    left_out.push(error.to_string());
+                    skipped.push(error.to_string());
                     continue;
                 }
                 ty => ty?,
@@ -138,12 +138,12 @@ impl Publishers {
                 source.durability = of.durability.unwrap_or(source.durability);
             }
             if *lanes.entry(topic.clone()).or_insert(source.lane) != source.lane {
-                return Err(PlayError::Lanes { topic: topic.clone() });
+                return Err(PlayError::LaneConflict { topic: topic.clone() });
             }
             let publisher_options = publisher_options(&source, options.rate).message_type(ty);
             of.insert(channel.id, node.publisher_with::<[u8]>(topic, publisher_options)?);
         }
-        Ok(Self { of, left_out })
+        Ok(Self { of, skipped })
     }
 
     pub fn of(&mut self, channel: u16) -> Option<&mut Publisher<[u8]>> {
@@ -151,7 +151,7 @@ impl Publishers {
     }
 
     /// Why a subscriber of a publisher does not fit, if one does not.
-    pub fn refused(&self, publisher: u64) -> Option<String> {
+    pub fn incompatibility(&self, publisher: u64) -> Option<String> {
         let one = self.of.values().find(|one| one.id() == publisher)?;
         one.incompatible().first().map(ToString::to_string)
     }
@@ -165,23 +165,23 @@ impl Publishers {
     /// the topics of those who are not after so long.
     pub fn wait<'a>(
         &'a self,
-        clock: Option<&'a Clock>,
-        lives: &Lives,
+        clock: Option<&'a ClockPublisher>,
+        existing: &ExistingEndpoints,
         limit: Duration,
     ) -> Vec<&'a str> {
-        let clock = clock.map(Clock::publisher);
+        let clock = clock.map(ClockPublisher::publisher);
         let lacking = || {
             let own = self.of.values().map(|p| (p.topic(), p.subscriber_count(), p.incompatible()));
             let clock = clock.map(|p| (p.topic(), p.subscriber_count(), p.incompatible()));
             let lacks = |(topic, connected, unfit): (&'a str, usize, Vec<_>)| {
-                let wanted = lives.subscribers.get(topic).copied().unwrap_or(0);
+                let wanted = existing.subscribers.get(topic).copied().unwrap_or(0);
                 (connected + unfit.len() < wanted).then_some(topic)
             };
             own.chain(clock).filter_map(lacks).collect::<Vec<_>>()
         };
         let end = Instant::now() + limit;
         while Instant::now() < end && !lacking().is_empty() {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         lacking()
     }
@@ -195,7 +195,7 @@ fn publisher_options(source: &Source, rate: Option<f64>) -> PublisherOptions {
     let mut options = PublisherOptions::new();
     // As fast as they can who receive reliably: each has to be waited for.
     if source.reliability == Reliability::Reliable || rate.is_none() {
-        options = options.reliable(OnFull::Detach { stall: STALL });
+        options = options.reliable(OnFull::Detach { stall: STALL_TIMEOUT });
     }
     if source.lane == Lane::Urgent {
         options = options.urgent();

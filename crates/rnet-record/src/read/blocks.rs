@@ -9,7 +9,7 @@ use mcap::records::{ChunkHeader, MessageHeader, op};
 use std::ops::Range;
 
 /// Messages outside of chunks are read in pieces of this length.
-pub const LOOSE_LEN_BYTES: u64 = 1 << 20;
+pub const MAX_UNCHUNKED_LEN_BYTES: u64 = 1 << 20;
 
 /// A part of the file that is read at once.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct Block {
 }
 
 /// What is in a block.
-pub struct Contents {
+pub struct BlockContents {
     /// What the chunk says of itself.
     pub header: ChunkHeader,
     pub bytes: Vec<u8>,
@@ -42,11 +42,11 @@ impl Block {
     /// Reads it. Schemas and channels that it describes are added to those that are known.
     ///
     /// What stands before something that is wrong is there, and what stands behind it is not.
-    pub fn read(&self, input: &Input, channels: &mut Channels) -> Result<Contents, ReadError> {
+    pub fn read(&self, input: &Input, channels: &mut Channels) -> Result<BlockContents, ReadError> {
         match self.is_chunk {
-            true => self.chunk(input, channels),
+            true => self.read_chunk(input, channels),
             false => match input.head(self.offset, self.end)? {
-                Some(head) => self.loose(input, &head, channels),
+                Some(head) => self.read_unchunked(input, &head, channels),
                 None => {
                     let why = "a record should begin here, but the file ends before it";
                     Err(ReadError::new(self.offset, Problem::Index(why.to_owned())))
@@ -56,7 +56,7 @@ impl Block {
     }
 
     /// The length of a chunk stands in its head and in the index. If they differ, the one with which it can be read holds.
-    fn chunk(&self, input: &Input, channels: &mut Channels) -> Result<Contents, ReadError> {
+    fn read_chunk(&self, input: &Input, channels: &mut Channels) -> Result<BlockContents, ReadError> {
         let whole = input.read(self.offset, HEAD_LEN_BYTES)?;
         let (opcode, said) = split_head(&whole);
         let body_len = (self.end - self.offset).saturating_sub(HEAD_LEN_BYTES);
@@ -71,22 +71,22 @@ impl Block {
             }
             read => read?,
         };
-        let mut contents = of_records(chunk, 0, channels);
+        let mut contents = parse_records(chunk, 0, channels);
         // What is wrong inside is reported at the chunk: what is compressed has no offset in the file.
         contents.problem.iter_mut().for_each(|problem| problem.offset = self.offset);
         if !is_same {
-            let problem = Problem::Head { what: RecordName(opcode), said, len: body_len };
+            let problem = Problem::HeadMismatch { what: RecordName(opcode), said, len: body_len };
             contents.problem.get_or_insert(ReadError::new(self.offset, problem));
         }
         Ok(contents)
     }
 
-    fn loose(
+    fn read_unchunked(
         &self,
         input: &Input,
         first: &Head,
         channels: &mut Channels,
-    ) -> Result<Contents, ReadError> {
+    ) -> Result<BlockContents, ReadError> {
         if self.end - self.offset > MAX_CHUNK_LEN_BYTES {
             let (what, len) = (first.name(), first.body_len);
             let problem = Problem::TooLong { what, len, limit: MAX_CHUNK_LEN_BYTES };
@@ -103,12 +103,12 @@ impl Block {
         };
         let chunk = Chunk { header, records: bytes };
         // Offsets of what is wrong in it are those of the file.
-        Ok(of_records(chunk, self.offset, channels))
+        Ok(parse_records(chunk, self.offset, channels))
     }
 }
 
 /// Reads the records of a chunk, which begin at `start`.
-fn of_records(chunk: Chunk, start: u64, channels: &mut Channels) -> Contents {
+fn parse_records(chunk: Chunk, start: u64, channels: &mut Channels) -> BlockContents {
     let (mut messages, mut offsets) = (Vec::new(), Vec::new());
     let mut problem = None;
     for head in heads(&chunk.records, start) {
@@ -142,5 +142,5 @@ fn of_records(chunk: Chunk, start: u64, channels: &mut Channels) -> Contents {
             problem = problem.or(Some(wrong));
         }
     }
-    Contents { header: chunk.header, bytes: chunk.records, messages, offsets, problem }
+    BlockContents { header: chunk.header, bytes: chunk.records, messages, offsets, problem }
 }

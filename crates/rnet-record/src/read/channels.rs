@@ -8,8 +8,8 @@ use mcap::records::{self, Record};
 use rnet::{MessageType, TypeDesc};
 
 use super::error::{Problem, ReadError};
-use crate::ros2::{self, Cdr};
-use crate::{Kind, Source, SourceError, names};
+use crate::ros2::{self, CdrType};
+use crate::{TypeKind, Source, SourceError, names};
 
 /// The type of messages as a file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,20 +38,20 @@ pub struct Channel {
     /// What else the file says of it.
     pub metadata: BTreeMap<String, String>,
     /// Of ROS 2, once it was asked for.
-    cdr: Cached,
+    cdr: CachedCdr,
 }
 
 /// What follows from a channel, and is no part of it.
 #[derive(Clone, Debug, Default)]
-struct Cached(OnceLock<Result<Arc<Cdr>, String>>);
+struct CachedCdr(OnceLock<Result<Arc<CdrType>, String>>);
 
-impl PartialEq for Cached {
-    fn eq(&self, _: &Cached) -> bool {
+impl PartialEq for CachedCdr {
+    fn eq(&self, _: &CachedCdr) -> bool {
         true
     }
 }
 
-impl Eq for Cached {}
+impl Eq for CachedCdr {}
 
 /// Why the messages of a channel have no type here.
 #[derive(Debug, thiserror::Error)]
@@ -71,17 +71,17 @@ impl Channel {
         schema: Option<Arc<Schema>>,
         metadata: BTreeMap<String, String>,
     ) -> Channel {
-        Channel { id, topic, message_encoding, schema, metadata, cdr: Cached::default() }
+        Channel { id, topic, message_encoding, schema, metadata, cdr: CachedCdr::default() }
     }
 
     /// The type of a channel of ROS 2.
-    fn cdr(&self) -> Option<&Result<Arc<Cdr>, String>> {
+    fn cdr(&self) -> Option<&Result<Arc<CdrType>, String>> {
         let schema = self.schema.as_ref().filter(|schema| {
             self.message_encoding == ros2::CDR && schema.encoding == ros2::ROS2MSG
         })?;
         Some(self.cdr.0.get_or_init(|| {
             let text = std::str::from_utf8(&schema.data).map_err(|error| error.to_string())?;
-            Cdr::new(&schema.name, text).map(Arc::new)
+            CdrType::new(&schema.name, text).map(Arc::new)
         }))
     }
 
@@ -154,12 +154,12 @@ impl Channel {
     }
 
     /// The kind of what was published, as far as the file says so.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TypeKind {
         match (self.source(), self.message_encoding.as_str()) {
             (Ok(source), _) if self.metadata.contains_key(names::KIND_KEY) => source.kind,
-            (_, names::PROTOBUF | ros2::CDR) => Kind::Protobuf,
-            (_, names::PLAIN) => Kind::Plain,
-            _ => Kind::Bytes,
+            (_, names::PROTOBUF | ros2::CDR) => TypeKind::Protobuf,
+            (_, names::PLAIN) => TypeKind::Plain,
+            _ => TypeKind::Bytes,
         }
     }
 }
@@ -196,7 +196,7 @@ impl Channels {
                 }
                 let schema = Schema { id, name, encoding, data: data.into_owned() };
                 let known = self.schemas.entry(id).or_insert_with(|| Arc::new(schema.clone()));
-                same(**known == schema, "schema", id, offset)
+                check_same(**known == schema, "schema", id, offset)
             }
             Record::Channel(record) => {
                 let records::Channel { id, schema_id, topic, message_encoding, metadata } = record;
@@ -212,14 +212,14 @@ impl Channels {
                 };
                 let channel = Channel::new(id, topic, message_encoding, schema, metadata);
                 let known = self.channels.entry(id).or_insert_with(|| Arc::new(channel.clone()));
-                same(**known == channel, "channel", id, offset)
+                check_same(**known == channel, "channel", id, offset)
             }
             _ => Ok(()),
         }
     }
 }
 
-fn same(same: bool, what: &'static str, id: u16, offset: u64) -> Result<(), ReadError> {
+fn check_same(same: bool, what: &'static str, id: u16, offset: u64) -> Result<(), ReadError> {
     match same {
         true => Ok(()),
         false => Err(ReadError::new(offset, Problem::Conflict { what, id })),

@@ -5,29 +5,29 @@ use std::path::Path;
 
 use mcap::records::{ChunkIndex, MessageHeader, Record, Statistics, op};
 
-use super::blocks::{Block, Contents};
+use super::blocks::{Block, BlockContents};
 use super::channels::Channels;
 use super::chunk::MAX_CHUNK_LEN_BYTES;
 use super::error::{Problem, ReadError};
 use super::index::{self, Summary};
 use super::input::{Head, Input};
-use super::recording::header;
+use super::recording::read_header;
 use super::scan::MAX_RECORD_LEN_BYTES;
 use crate::names;
-use crate::numbers::Numbers;
+use crate::sequence_set::SequenceSet;
 
 /// The data is read in pieces of this length for its CRC.
 const PIECE_LEN_BYTES: u64 = 1 << 20;
 
 /// Differences of the statistics that are reported one by one.
-const MAX_TOLD: usize = 16;
+const MAX_REPORTED_DIFFERENCES: usize = 16;
 
 /// Runs of numbers without a gap that are kept, of all channels: some megabytes.
 const MAX_RUNS: usize = 1 << 16;
 
 /// What was read and compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckReport {
     /// Messages that could be read.
     pub messages: u64,
     /// Chunks that could be read.
@@ -52,15 +52,15 @@ pub struct Checked {
 ///
 /// # Errors
 /// The file cannot be read, or is no MCAP file.
-pub fn check(path: &Path, tell: &mut dyn FnMut(&ReadError)) -> Result<Checked, ReadError> {
+pub fn check(path: &Path, on_problem: &mut dyn FnMut(&ReadError)) -> Result<CheckReport, ReadError> {
     let input = Input::open(path).map_err(|error| ReadError::new(0, error.into()))?;
-    let (profile, _, start) = header(&input)?;
-    let mut check = Check {
+    let (profile, _, start) = read_header(&input)?;
+    let mut check = Checker {
         input: &input,
-        is_ours: profile == names::PROFILE,
-        tell,
-        checked: Checked::default(),
-        seen: Seen::default(),
+        is_rnet_recording: profile == names::PROFILE,
+        on_problem,
+        checked: CheckReport::default(),
+        seen: DataSummary::default(),
         channels: Channels::default(),
         numbers: BTreeMap::new(),
         runs: 0,
@@ -75,13 +75,13 @@ pub fn check(path: &Path, tell: &mut dyn FnMut(&ReadError)) -> Result<Checked, R
             Err(problem) => check.problem(problem),
         }
     }
-    check.checked.missing = check.numbers.values().map(Numbers::missing).sum();
+    check.checked.missing = check.numbers.values().map(SequenceSet::missing).sum();
     Ok(check.checked)
 }
 
 /// What is in the data, to compare the index with.
 #[derive(Default)]
-struct Seen {
+struct DataSummary {
     counts: BTreeMap<u16, u64>,
     times: Option<(u64, u64)>,
     chunks: BTreeMap<u64, ChunkIndex>,
@@ -89,15 +89,15 @@ struct Seen {
     attachments: u64,
 }
 
-struct Check<'a> {
+struct Checker<'a> {
     input: &'a Input,
-    is_ours: bool,
-    tell: &'a mut dyn FnMut(&ReadError),
-    checked: Checked,
-    seen: Seen,
+    is_rnet_recording: bool,
+    on_problem: &'a mut dyn FnMut(&ReadError),
+    checked: CheckReport,
+    seen: DataSummary,
     channels: Channels,
     /// The numbers of the messages of each channel of a publisher, in recordings of robot-net.
-    numbers: BTreeMap<u16, Numbers>,
+    numbers: BTreeMap<u16, SequenceSet>,
     /// Their runs.
     runs: usize,
     /// The chunk before, until its message indexes have been read.
@@ -111,13 +111,13 @@ struct LastChunk {
     messages: BTreeMap<u16, Vec<(u64, u64)>>,
 }
 
-impl Check<'_> {
+impl Checker<'_> {
     fn problem(&mut self, problem: ReadError) {
         self.checked.problems += 1;
-        (self.tell)(&problem);
+        (self.on_problem)(&problem);
     }
 
-    fn lie(&mut self, offset: u64, why: String) {
+    fn report_index_error(&mut self, offset: u64, why: String) {
         self.problem(ReadError::new(offset, Problem::Index(why)));
     }
 
@@ -128,7 +128,7 @@ impl Check<'_> {
             let head = match self.input.head(at, self.input.len()) {
                 Ok(Some(head)) => head,
                 Ok(None) => {
-                    self.problem(ReadError::new(at, Problem::NoEnd));
+                    self.problem(ReadError::new(at, Problem::MissingFooter));
                     return None;
                 }
                 Err(problem) => {
@@ -155,14 +155,14 @@ impl Check<'_> {
             op::MESSAGE_INDEX => self.message_index(head),
             op::METADATA => {
                 if let Record::Metadata(found) = self.input.record(head, MAX_RECORD_LEN_BYTES)? {
-                    if self.is_ours && found.name == names::UNHEARD {
-                        let said = |key| found.metadata.get(key).and_then(|n| n.parse().ok());
-                        let Checked { unheard, followed, .. } = &mut self.checked;
+                    if self.is_rnet_recording && found.name == names::UNHEARD {
+                        let claimed = |key| found.metadata.get(key).and_then(|n| n.parse().ok());
+                        let CheckReport { unheard, followed, .. } = &mut self.checked;
                         // A file that was made of several has several.
-                        if let Some(n) = said("total") {
+                        if let Some(n) = claimed("total") {
                             *unheard = Some(unheard.unwrap_or(0).saturating_add(n));
                         }
-                        *followed = said("followed").max(*followed);
+                        *followed = claimed("followed").max(*followed);
                     }
                     self.seen.metadata.insert(head.offset, found.name);
                 }
@@ -196,11 +196,11 @@ impl Check<'_> {
             let time = message.log_time;
             let (first, last) = self.seen.times.get_or_insert((time, time));
             (*first, *last) = (time.min(*first), time.max(*last));
-            if self.is_ours && !self.is_new(message) {
+            if self.is_rnet_recording && !self.is_new(message) {
                 let (id, now) = (message.channel_id, message.sequence);
                 let topic = self.channels.get(id).map_or("", |channel| &channel.topic);
                 let why = format!("message {now} of {topic} (channel {id}) is duplicated");
-                self.lie(head.offset, why);
+                self.report_index_error(head.offset, why);
             }
         }
     }
@@ -216,24 +216,24 @@ impl Check<'_> {
         let is_new = numbers.add(message.sequence, message.publish_time);
         if self.runs - before + numbers.runs() > MAX_RUNS {
             self.checked.has_too_many_gaps = true;
-            numbers.forget();
+            numbers.forget_lowest_run();
         }
         self.runs = self.runs - before + numbers.runs();
         is_new
     }
 
-    fn chunk(&mut self, head: &Head, contents: &Contents) {
+    fn chunk(&mut self, head: &Head, contents: &BlockContents) {
         self.checked.chunks += 1;
         let times = contents.messages.iter().map(|(message, _)| message.log_time);
         let times = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
-        let said = &contents.header;
-        if times != (said.message_start_time, said.message_end_time) {
-            let (from, to) = (said.message_start_time, said.message_end_time);
+        let claimed = &contents.header;
+        if times != (claimed.message_start_time, claimed.message_end_time) {
+            let (from, to) = (claimed.message_start_time, claimed.message_end_time);
             let why = format!(
                 "the chunk claims messages from {from} to {to}, but they are from {} to {}",
                 times.0, times.1
             );
-            self.lie(head.offset, why);
+            self.report_index_error(head.offset, why);
         }
         let seen = ChunkIndex {
             message_start_time: times.0,
@@ -242,9 +242,9 @@ impl Check<'_> {
             chunk_length: head.end() - head.offset,
             message_index_offsets: BTreeMap::new(),
             message_index_length: 0,
-            compression: said.compression.clone(),
-            compressed_size: said.compressed_size,
-            uncompressed_size: said.uncompressed_size,
+            compression: claimed.compression.clone(),
+            compressed_size: claimed.compressed_size,
+            uncompressed_size: claimed.uncompressed_size,
         };
         self.seen.chunks.insert(head.offset, seen);
         let mut messages: BTreeMap<u16, Vec<(u64, u64)>> = BTreeMap::new();
@@ -266,18 +266,18 @@ impl Check<'_> {
             seen.message_index_offsets.insert(id, head.offset);
             seen.message_index_length += head.end() - head.offset;
         }
-        let mut said: Vec<_> = index.records.iter().map(|e| (e.log_time, e.offset)).collect();
+        let mut claimed: Vec<_> = index.records.iter().map(|e| (e.log_time, e.offset)).collect();
         let mut found = chunk.messages.remove(&id).unwrap_or_default();
-        said.sort_unstable();
+        claimed.sort_unstable();
         found.sort_unstable();
-        if said != found {
+        if claimed != found {
             let why = format!(
                 "the message index of channel {id} lists {} messages of the preceding chunk, which has {} \
                  or has them at other offsets",
-                said.len(),
+                claimed.len(),
                 found.len()
             );
-            self.lie(head.offset, why);
+            self.report_index_error(head.offset, why);
         }
         Ok(())
     }
@@ -294,14 +294,14 @@ impl Check<'_> {
                 "{} messages of channel {id} are missing from the message index",
                 messages.len()
             );
-            self.lie(chunk.offset, why);
+            self.report_index_error(chunk.offset, why);
         }
     }
 
     fn data_crc(&mut self, end: &Head) {
         let crc = || -> Result<Option<(u32, u32)>, ReadError> {
-            let said = match self.input.record(end, MAX_RECORD_LEN_BYTES)? {
-                Record::DataEnd(said) if said.data_section_crc != 0 => said,
+            let claimed = match self.input.record(end, MAX_RECORD_LEN_BYTES)? {
+                Record::DataEnd(claimed) if claimed.data_section_crc != 0 => claimed,
                 _ => return Ok(None),
             };
             let (mut hasher, mut at) = (crc32fast::Hasher::new(), 0);
@@ -310,7 +310,7 @@ impl Check<'_> {
                 hasher.update(&self.input.read(at, len)?);
                 at += len;
             }
-            Ok(Some((said.data_section_crc, hasher.finalize())))
+            Ok(Some((claimed.data_section_crc, hasher.finalize())))
         };
         match crc() {
             Ok(Some((saved, found))) if saved != found => {
@@ -324,8 +324,8 @@ impl Check<'_> {
 
     fn summary(&mut self, summary: &Summary) {
         let at = summary.footer.summary_start;
-        if let Some(said) = &summary.statistics {
-            self.statistics(at, said);
+        if let Some(claimed) = &summary.statistics {
+            self.statistics(at, claimed);
         }
         for channel in summary.channels.iter() {
             let known = self.channels.get(channel.id).cloned();
@@ -334,32 +334,32 @@ impl Check<'_> {
                 self.problem(ReadError::new(at, problem));
             }
         }
-        for said in &summary.chunks {
-            let offset = said.chunk_start_offset;
+        for claimed in &summary.chunks {
+            let offset = claimed.chunk_start_offset;
             match self.seen.chunks.remove(&offset) {
-                Some(seen) if seen == *said => {}
+                Some(seen) if seen == *claimed => {}
                 Some(_) => {
-                    self.lie(offset, "it describes this chunk incorrectly".to_owned());
+                    self.report_index_error(offset, "it describes this chunk incorrectly".to_owned());
                 }
-                None => self.lie(offset, "it lists a chunk here, which cannot be read".to_owned()),
+                None => self.report_index_error(offset, "it lists a chunk here, which cannot be read".to_owned()),
             }
         }
         if !summary.chunks.is_empty() {
             for (offset, _) in std::mem::take(&mut self.seen.chunks) {
-                self.lie(offset, "it does not list this chunk".to_owned());
+                self.report_index_error(offset, "it does not list this chunk".to_owned());
             }
         }
-        for said in &summary.metadata {
-            if self.seen.metadata.get(&said.offset) != Some(&said.name) {
-                self.lie(
-                    said.offset,
-                    format!("it lists Metadata {:?} here, which does not exist", said.name),
+        for claimed in &summary.metadata {
+            if self.seen.metadata.get(&claimed.offset) != Some(&claimed.name) {
+                self.report_index_error(
+                    claimed.offset,
+                    format!("it lists Metadata {:?} here, which does not exist", claimed.name),
                 );
             }
         }
     }
 
-    fn statistics(&mut self, at: u64, said: &Statistics) {
+    fn statistics(&mut self, at: u64, claimed: &Statistics) {
         let seen = Statistics {
             message_count: self.checked.messages,
             chunk_count: u32::try_from(self.seen.chunks.len()).unwrap_or(u32::MAX),
@@ -368,49 +368,49 @@ impl Check<'_> {
             message_start_time: self.seen.times.map_or(0, |times| times.0),
             message_end_time: self.seen.times.map_or(0, |times| times.1),
             // Writers may name channels without messages.
-            channel_message_counts: said
+            channel_message_counts: claimed
                 .channel_message_counts
                 .keys()
                 .map(|id| (*id, 0))
                 .chain(self.seen.counts.clone())
                 .collect(),
             // Those in the summary alone count as well.
-            schema_count: said.schema_count,
-            channel_count: said.channel_count,
+            schema_count: claimed.schema_count,
+            channel_count: claimed.channel_count,
         };
-        if seen != *said {
-            self.lie(at, format!("the statistics are wrong: {}", differences(said, &seen)));
+        if seen != *claimed {
+            self.report_index_error(at, format!("the statistics are wrong: {}", differences(claimed, &seen)));
         }
     }
 }
 
 /// Where the statistics differ from what is there, in words.
-fn differences(said: &Statistics, seen: &Statistics) -> String {
+fn differences(claimed: &Statistics, seen: &Statistics) -> String {
     let sums = [
-        ("messages", said.message_count, seen.message_count),
-        ("chunks", said.chunk_count.into(), seen.chunk_count.into()),
-        ("metadata records", said.metadata_count.into(), seen.metadata_count.into()),
-        ("attachments", said.attachment_count.into(), seen.attachment_count.into()),
+        ("messages", claimed.message_count, seen.message_count),
+        ("chunks", claimed.chunk_count.into(), seen.chunk_count.into()),
+        ("metadata records", claimed.metadata_count.into(), seen.metadata_count.into()),
+        ("attachments", claimed.attachment_count.into(), seen.attachment_count.into()),
     ];
     let sums = sums
         .into_iter()
-        .map(|(what, said, seen)| (said, seen, format!("{said} {what} instead of {seen}")));
+        .map(|(what, claimed, seen)| (claimed, seen, format!("{claimed} {what} instead of {seen}")));
     let times = [
-        ("first", said.message_start_time, seen.message_start_time),
-        ("last", said.message_end_time, seen.message_end_time),
+        ("first", claimed.message_start_time, seen.message_start_time),
+        ("last", claimed.message_end_time, seen.message_end_time),
     ];
-    let times = times.into_iter().map(|(which, said, seen)| {
-        let text = format!("the {which} message at {said} ns instead of {seen} ns");
-        (said, seen, text)
+    let times = times.into_iter().map(|(which, claimed, seen)| {
+        let text = format!("the {which} message at {claimed} ns instead of {seen} ns");
+        (claimed, seen, text)
     });
     let counts = seen.channel_message_counts.iter().map(|(id, seen)| {
-        let said = said.channel_message_counts.get(id).copied().unwrap_or(0);
-        (said, *seen, format!("channel {id} with {said} messages instead of {seen}"))
+        let claimed = claimed.channel_message_counts.get(id).copied().unwrap_or(0);
+        (claimed, *seen, format!("channel {id} with {claimed} messages instead of {seen}"))
     });
-    let all = sums.chain(times).chain(counts).filter(|(said, seen, _)| said != seen);
+    let all = sums.chain(times).chain(counts).filter(|(claimed, seen, _)| claimed != seen);
     let mut all: Vec<String> = all.map(|(.., text)| text).collect();
-    let more = all.len().saturating_sub(MAX_TOLD);
-    all.truncate(MAX_TOLD);
+    let more = all.len().saturating_sub(MAX_REPORTED_DIFFERENCES);
+    all.truncate(MAX_REPORTED_DIFFERENCES);
     if more > 0 {
         all.push(format!("{more} more differences"));
     }

@@ -29,7 +29,7 @@ impl Chunk {
             let problem = Problem::TooLong { what, len, limit: MAX_CHUNK_LEN_BYTES };
             return Err(ReadError::new(head.offset, problem));
         }
-        let records = decompress(&header, &data).and_then(|records| crc(&header, records));
+        let records = decompress(&header, &data).and_then(|records| check_crc(&header, records));
         let records = records.map_err(|problem| ReadError::new(head.offset, problem))?;
         Ok(Self { header, records })
     }
@@ -61,7 +61,7 @@ fn decompress(header: &ChunkHeader, data: &[u8]) -> Result<Vec<u8>, Problem> {
     }
 }
 
-fn crc(header: &ChunkHeader, records: Vec<u8>) -> Result<Vec<u8>, Problem> {
+fn check_crc(header: &ChunkHeader, records: Vec<u8>) -> Result<Vec<u8>, Problem> {
     let saved = header.uncompressed_crc;
     // 0 is none.
     let found = if saved == 0 { 0 } else { crc32fast::hash(&records) };

@@ -41,7 +41,7 @@ pub enum Problem {
     },
     /// It ends inside of a record.
     #[error("the file ends within a {what} record: {there} of its {len} bytes exist")]
-    Cut {
+    Truncated {
         /// What is cut.
         what: RecordName,
         /// Length of the record, in bytes.
@@ -53,7 +53,7 @@ pub enum Problem {
     #[error(
         "the record header here says {what} with {said} bytes, but the index says Chunk with {len}"
     )]
-    Head {
+    HeadMismatch {
         /// The kind of record that the head says.
         what: RecordName,
         /// Length by the head, in bytes.
@@ -69,7 +69,7 @@ pub enum Problem {
     },
     /// It ends without the records that end a file.
     #[error("the file ends without a footer: it is still being written, or its writer was killed")]
-    NoEnd,
+    MissingFooter,
     /// It has no index, which MCAP allows.
     #[error("the file has no chunk index or no statistics")]
     NoIndex,

@@ -25,17 +25,17 @@ pub struct FieldError {
 }
 
 /// Why a type has no number there.
-enum Refused {
+enum NumberError {
     /// It has no such field.
     Missing(String),
     /// It is not a number.
     Other(String),
 }
 
-impl From<Refused> for String {
-    fn from(refused: Refused) -> String {
+impl From<NumberError> for String {
+    fn from(refused: NumberError) -> String {
         match refused {
-            Refused::Missing(why) | Refused::Other(why) => why,
+            NumberError::Missing(why) | NumberError::Other(why) => why,
         }
     }
 }
@@ -46,16 +46,16 @@ pub struct FieldReader {
     pub prim: Prim,
     /// Lengths of the array, the outer dimension first; empty for a single number.
     pub shape: Vec<usize>,
-    place: Place,
+    location: FieldLocation,
 }
 
-enum Place {
-    Plain { offset: usize, size: usize, message: Fixed },
+enum FieldLocation {
+    Plain { offset: usize, size: usize, message: MessageSize },
     Protobuf(NumberReader),
 }
 
 /// How long messages are.
-struct Fixed {
+struct MessageSize {
     len: usize,
     tail: bool,
 }
@@ -63,27 +63,27 @@ struct Fixed {
 impl FieldReader {
     /// Of the messages of this channel, whose type is `ty`.
     pub fn new(channel: &Channel, ty: &MessageType, field: &str) -> Result<Self, FieldError> {
-        let failed = |refused: Refused| {
+        let failed = |refused: NumberError| {
             let (topic, field) = (channel.topic.clone(), field.to_owned());
-            let is_missing = matches!(refused, Refused::Missing(_));
+            let is_missing = matches!(refused, NumberError::Missing(_));
             FieldError { topic, field, is_missing, why: refused.into() }
         };
         Self::of_type(ty, &channel.message_encoding, field).map_err(failed)
     }
 
     /// Of messages of this type, which are called `encoding` where they have none.
-    fn of_type(ty: &MessageType, encoding: &str, field: &str) -> Result<Self, Refused> {
+    fn of_type(ty: &MessageType, encoding: &str, field: &str) -> Result<Self, NumberError> {
         match ty {
             MessageType::Plain(plain) => Self::plain(plain, field),
             MessageType::Protobuf(schema) => {
                 let path = FieldPath::parse(schema, field);
-                let path = path.map_err(|error| Refused::Missing(error.to_string()))?;
+                let path = path.map_err(|error| NumberError::Missing(error.to_string()))?;
                 let number = NumberReader::new(schema, &path);
-                let number = number.map_err(|error| Refused::Other(error.to_string()))?;
+                let number = number.map_err(|error| NumberError::Other(error.to_string()))?;
                 let prim = prim_of(number.kind());
-                Ok(Self { prim, shape: Vec::new(), place: Place::Protobuf(number) })
+                Ok(Self { prim, shape: Vec::new(), location: FieldLocation::Protobuf(number) })
             }
-            MessageType::Raw => Err(Refused::Other(format!(
+            MessageType::Raw => Err(NumberError::Other(format!(
                 "its messages are {encoding:?}; fields can be read only from protobuf and plain messages"
             ))),
         }
@@ -93,7 +93,7 @@ impl FieldReader {
     ///
     /// # Errors
     /// In words, why there is no number of this name.
-    pub fn number_of(ty: &MessageType, field: &str) -> Result<Self, String> {
+    pub fn single_number(ty: &MessageType, field: &str) -> Result<Self, String> {
         let reader = Self::of_type(ty, "raw", field)?;
         match reader.shape.is_empty() {
             true => Ok(reader),
@@ -107,15 +107,15 @@ impl FieldReader {
     ///
     /// # Errors
     /// In words, why the message is none of its type.
-    pub fn read_f64(&self, message: &[u8], room: &mut Vec<u8>) -> Result<Option<f64>, String> {
-        room.clear();
-        let is_there = self.read(message, room)?;
-        Ok(is_there.then(|| number(self.prim, room)))
+    pub fn read_f64(&self, message: &[u8], buffer: &mut Vec<u8>) -> Result<Option<f64>, String> {
+        buffer.clear();
+        let is_there = self.read(message, buffer)?;
+        Ok(is_there.then(|| number(self.prim, buffer)))
     }
 
-    fn plain(plain: &PlainType, field: &str) -> Result<Self, Refused> {
-        let steps = steps(field).map_err(Refused::Other)?;
-        let (offset, mut at) = plain_at(plain, &steps).map_err(Refused::Missing)?;
+    fn plain(plain: &PlainType, field: &str) -> Result<Self, NumberError> {
+        let steps = parse_path(field).map_err(NumberError::Other)?;
+        let (offset, mut at) = find_plain_field(plain, &steps).map_err(NumberError::Missing)?;
         let (size, mut shape) = (at.size(), Vec::new());
         let prim = loop {
             at = match at {
@@ -125,19 +125,19 @@ impl FieldReader {
                     *of
                 }
                 FieldType::Struct(of) => {
-                    let why = format!("it is not a number; {}", fields_of(&of));
-                    return Err(Refused::Other(why));
+                    let why = format!("it is not a number; {}", describe_fields(&of));
+                    return Err(NumberError::Other(why));
                 }
             };
         };
-        let message = Fixed { len: plain.size, tail: plain.tail };
-        Ok(Self { prim, shape, place: Place::Plain { offset, size, message } })
+        let message = MessageSize { len: plain.size, tail: plain.tail };
+        Ok(Self { prim, shape, location: FieldLocation::Plain { offset, size, message } })
     }
 
     /// Appends what a message has there, little endian. False, and zeros, if it has nothing there.
     pub fn read(&self, message: &[u8], out: &mut Vec<u8>) -> Result<bool, String> {
-        match &self.place {
-            Place::Plain { offset, size, message: Fixed { len, tail } } => {
+        match &self.location {
+            FieldLocation::Plain { offset, size, message: MessageSize { len, tail } } => {
                 if message.len() < *len || (message.len() > *len && !tail) {
                     let (there, least) = (message.len(), if *tail { "at least " } else { "" });
                     return Err(format!("it has {there} bytes, but its type has {least}{len}"));
@@ -150,7 +150,7 @@ impl FieldReader {
                 }
                 Ok(true)
             }
-            Place::Protobuf(number) => {
+            FieldLocation::Protobuf(number) => {
                 let found = number.read(message).map_err(|error| error.to_string())?;
                 out.extend_from_slice(&found.unwrap_or(0).to_le_bytes()[..self.prim.size()]);
                 Ok(found.is_some())
@@ -171,7 +171,7 @@ impl Channel {
             MessageType::Raw => Ok(Vec::new()),
             MessageType::Plain(plain) => {
                 let mut fields = Vec::new();
-                collect(&plain, "", &mut fields);
+                collect_number_fields(&plain, "", &mut fields);
                 Ok(fields)
             }
             MessageType::Protobuf(schema) => {
@@ -187,7 +187,7 @@ impl Channel {
 }
 
 /// The numbers of a struct and the arrays of numbers in it. Structs in arrays have names that are to be asked for.
-fn collect(plain: &PlainType, within: &str, fields: &mut Vec<String>) {
+fn collect_number_fields(plain: &PlainType, within: &str, fields: &mut Vec<String>) {
     for field in plain.fields.iter().filter(|field| !field.is_padding()) {
         let path = format!("{within}{}", field.name);
         let mut ty = &field.ty;
@@ -196,17 +196,17 @@ fn collect(plain: &PlainType, within: &str, fields: &mut Vec<String>) {
         }
         match (&field.ty, ty) {
             (_, FieldType::Prim(_)) => fields.push(path),
-            (FieldType::Struct(inner), _) => collect(inner, &format!("{path}."), fields),
+            (FieldType::Struct(inner), _) => collect_number_fields(inner, &format!("{path}."), fields),
             _ => {}
         }
     }
 }
 
-fn no_field(name: &str, of: &PlainType) -> String {
-    format!("field {name:?} does not exist; {}", fields_of(of))
+fn missing_field(name: &str, of: &PlainType) -> String {
+    format!("field {name:?} does not exist; {}", describe_fields(of))
 }
 
-fn fields_of(of: &PlainType) -> String {
+fn describe_fields(of: &PlainType) -> String {
     let names = of.fields.iter().filter(|field| !field.is_padding());
     let names: Vec<&str> = names.map(|field| field.name.as_str()).collect();
     format!("{} has {}", of.name, names.join(", "))
@@ -226,50 +226,50 @@ fn prim_of(kind: &Kind) -> Prim {
 }
 
 /// Offset and type of the field at the end of the steps. The error names the missing field.
-pub(crate) fn plain_at(
+pub(crate) fn find_plain_field(
     plain: &PlainType,
-    steps: &[Step<'_>],
+    steps: &[PathStep<'_>],
 ) -> Result<(usize, FieldType), String> {
     let (mut offset, mut at) = (0, FieldType::Struct(plain.clone()));
     for step in steps {
         (offset, at) = match (step, at) {
-            (Step::Field(name), FieldType::Struct(of)) => {
+            (PathStep::Field(name), FieldType::Struct(of)) => {
                 let named = |field: &&rnet::Field| field.name == *name && !field.is_padding();
-                let found = of.fields.iter().find(named).ok_or_else(|| no_field(name, &of))?;
+                let found = of.fields.iter().find(named).ok_or_else(|| missing_field(name, &of))?;
                 (offset + found.offset, found.ty.clone())
             }
-            (Step::Index(index), FieldType::Array { of, len }) if *index < len as usize => {
+            (PathStep::Index(index), FieldType::Array { of, len }) if *index < len as usize => {
                 (offset + index * of.size(), *of)
             }
-            (Step::Index(index), FieldType::Array { len, .. }) => {
+            (PathStep::Index(index), FieldType::Array { len, .. }) => {
                 return Err(format!("[{index}] does not exist: the array has {len} elements"));
             }
-            (Step::Field(name), ty) => return Err(format!("{ty} has no field {name:?}")),
-            (Step::Index(index), ty) => return Err(format!("{ty} has no element [{index}]")),
+            (PathStep::Field(name), ty) => return Err(format!("{ty} has no field {name:?}")),
+            (PathStep::Index(index), ty) => return Err(format!("{ty} has no element [{index}]")),
         };
     }
     Ok((offset, at))
 }
 
-pub(crate) enum Step<'a> {
+pub(crate) enum PathStep<'a> {
     Field(&'a str),
     Index(usize),
 }
 
 /// The steps of a path such as `legs[2].force`.
-pub(crate) fn steps(field: &str) -> Result<Vec<Step<'_>>, String> {
+pub(crate) fn parse_path(field: &str) -> Result<Vec<PathStep<'_>>, String> {
     let mut steps = Vec::new();
     for part in field.split('.') {
         let (name, mut rest) = part.split_at(part.find('[').unwrap_or(part.len()));
         if name.is_empty() {
             return Err("it has an empty part; write pose.x or legs[2].force".to_owned());
         }
-        steps.push(Step::Field(name));
+        steps.push(PathStep::Field(name));
         while let Some(inside) = rest.strip_prefix('[') {
             let index = inside.split_once(']').and_then(|(n, rest)| Some((n.parse().ok()?, rest)));
             let (index, behind) =
                 index.ok_or("an index must be a number from 0 in brackets, as in legs[2]")?;
-            steps.push(Step::Index(index));
+            steps.push(PathStep::Index(index));
             rest = behind;
         }
         if !rest.is_empty() {

@@ -8,7 +8,7 @@ use mcap::records::{ChunkIndex, Footer, MetadataIndex, Record, Statistics, op};
 use super::blocks::Block;
 use super::channels::Channels;
 use super::error::{Problem, ReadError};
-use super::found::Found;
+use super::info::RecordingInfo;
 use super::input::{HEAD_LEN_BYTES, Head, Input, heads};
 use super::record;
 use super::scan::MAX_RECORD_LEN_BYTES;
@@ -39,7 +39,7 @@ pub struct Summary {
 ///
 /// # Errors
 /// There is none, or it contradicts itself or the file, so that it cannot be used.
-pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
+pub fn read(input: &Input, start: u64) -> Result<RecordingInfo, ReadError> {
     let mut summary = summary(input)?;
     let lies = |why: String| ReadError::new(summary.footer.summary_start, Problem::Index(why));
     let Some(statistics) = summary.statistics.take() else {
@@ -69,10 +69,10 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
             "it counts messages of channel {id}, which it does not describe"
         )));
     }
-    let mut found = Found {
+    let mut found = RecordingInfo {
         counts: statistics.channel_message_counts.clone(),
         chunks: summary.chunks.len() as u64,
-        ..Found::default()
+        ..RecordingInfo::default()
     };
     if statistics.message_count > 0 {
         let (first, last) = (statistics.message_start_time, statistics.message_end_time);
@@ -83,7 +83,7 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
         }
         found.times = Some((first, last));
     }
-    let mut others = Others::default();
+    let mut others = OtherRecords::default();
     found.blocks = blocks(input, start, &summary, &mut others)?;
     for chunk in &summary.chunks {
         let sizes = found.compression.entry(chunk.compression.clone()).or_default();
@@ -115,7 +115,7 @@ pub fn read(input: &Input, start: u64) -> Result<Found, ReadError> {
 
 /// What stands in a file beside its chunks. Writers need not index it.
 #[derive(Default)]
-struct Others {
+struct OtherRecords {
     metadata: Vec<Head>,
     /// Where they begin, and where they end.
     attachments: Vec<(u64, u64)>,
@@ -127,7 +127,7 @@ fn blocks(
     input: &Input,
     start: u64,
     summary: &Summary,
-    others: &mut Others,
+    others: &mut OtherRecords,
 ) -> Result<Vec<Block>, ReadError> {
     let mut chunks: Vec<&ChunkIndex> = summary.chunks.iter().collect();
     chunks.sort_by_key(|chunk| chunk.chunk_start_offset);
@@ -151,7 +151,7 @@ fn blocks(
                 "it lists messages of channel {id} in the chunk here, but does not describe the channel"
             )));
         }
-        between(input, at, offset, others)?;
+        read_gap(input, at, offset, others)?;
         let end = offset.checked_add(chunk.chunk_length).filter(|end| *end <= data_end);
         let Some(end) = end else {
             return Err(lies(format!(
@@ -172,12 +172,12 @@ fn blocks(
         at =
             end.checked_add(chunk.message_index_length).filter(|at| *at <= data_end).unwrap_or(end);
     }
-    between(input, at, data_end, others)?;
+    read_gap(input, at, data_end, others)?;
     Ok(blocks)
 }
 
 /// Takes in what stands between chunks.
-fn between(input: &Input, start: u64, end: u64, others: &mut Others) -> Result<(), ReadError> {
+fn read_gap(input: &Input, start: u64, end: u64, others: &mut OtherRecords) -> Result<(), ReadError> {
     let mut at = start;
     while let Some(head) = input.head(at, end)? {
         match head.opcode {
@@ -198,7 +198,7 @@ fn between(input: &Input, start: u64, end: u64, others: &mut Others) -> Result<(
 
 /// The last record of the file.
 fn footer(input: &Input) -> Result<(Footer, u64), ReadError> {
-    let none = || ReadError::new(input.len(), Problem::NoEnd);
+    let none = || ReadError::new(input.len(), Problem::MissingFooter);
     let magic = MAGIC.len() as u64;
     let len = HEAD_LEN_BYTES + FOOTER_BODY_LEN_BYTES;
     let at = input.len().checked_sub(magic + len).ok_or_else(none)?;

@@ -114,7 +114,7 @@ pub fn head_of(bytes: &[u8], offset: u64, there: u64) -> Result<Head, Problem> {
     let len = body_len.saturating_add(HEAD_LEN_BYTES);
     match len <= there {
         true => Ok(head),
-        false => Err(Problem::Cut { what: head.name(), len, there }),
+        false => Err(Problem::Truncated { what: head.name(), len, there }),
     }
 }
 

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use mcap::records::MessageHeader;
 
-use super::blocks::{Block, Contents};
+use super::blocks::{Block, BlockContents};
 use super::channels::{Channel, Channels};
 use super::error::ReadError;
-use super::found::Found;
+use super::info::RecordingInfo;
 use super::latched;
 use super::recording::Recording;
 use crate::names;
@@ -29,7 +29,7 @@ pub struct Select {
     /// Only those of these topics; of all, if there are none. Topics of the recorder itself have to be named.
     pub topics: Vec<String>,
     /// Not those of these ids of channels.
-    pub without_channels: BTreeSet<u16>,
+    pub excluded_channels: BTreeSet<u16>,
     /// From this log time on, in ns since 1970 UTC.
     pub start_ns: Option<u64>,
     /// Up to before this log time, in ns since 1970 UTC.
@@ -45,7 +45,7 @@ pub struct Select {
 
 impl Select {
     /// Whether messages of a channel are among them.
-    pub fn takes(&self, channel: &Channel) -> bool {
+    pub fn includes(&self, channel: &Channel) -> bool {
         if self.with_meta && channel.topic == names::META_TOPIC {
             return true;
         }
@@ -53,16 +53,16 @@ impl Select {
             true => self.with_reserved || !channel.is_reserved(),
             false => self.topics.contains(&channel.topic),
         };
-        named && !self.without_channels.contains(&channel.id)
+        named && !self.excluded_channels.contains(&channel.id)
     }
 
-    pub(super) fn takes_time(&self, ns: u64) -> bool {
+    pub(super) fn includes_time(&self, ns: u64) -> bool {
         self.start_ns.is_none_or(|start| ns >= start) && self.end_ns.is_none_or(|end| ns < end)
     }
 
-    /// The blocks that may hold such messages, by their places in [`Found::blocks`].
-    pub(super) fn blocks(&self, found: &Found) -> impl Iterator<Item = usize> {
-        let taken = found.channels.iter().filter(|channel| self.takes(channel));
+    /// The blocks that may hold such messages, by their places in [`RecordingInfo::blocks`].
+    pub(super) fn blocks(&self, found: &RecordingInfo) -> impl Iterator<Item = usize> {
+        let taken = found.channels.iter().filter(|channel| self.includes(channel));
         let taken: BTreeSet<u16> = taken.map(|channel| channel.id).collect();
         let (start, end) = (self.start_ns, self.end_ns);
         let may_hold = move |block: &Block| {
@@ -137,15 +137,15 @@ impl Message {
 }
 
 /// The messages of a file, ordered by log time. What cannot be read is an error where it stands, and the messages
-/// behind it follow; but what opening the file has found already ([`super::Found::problems`]) is not told again.
+/// behind it follow; but what opening the file has found already ([`super::RecordingInfo::problems`]) is not told again.
 pub struct Messages {
     recording: Recording,
     select: Select,
     /// Those of the recording, and what blocks describe besides.
     channels: Channels,
     /// Blocks that are to be read, by their places in the file, the last first.
-    waiting: Vec<usize>,
-    open: Vec<Option<Open>>,
+    unread_blocks: Vec<usize>,
+    open: Vec<Option<OpenBlock>>,
     /// The next message of each open block: its time, the order of blocks, and its place in `open`.
     next: BinaryHeap<Reverse<(u64, u64, usize)>>,
     problems: Vec<ReadError>,
@@ -153,7 +153,7 @@ pub struct Messages {
     latched: std::vec::IntoIter<Message>,
 }
 
-struct Open {
+struct OpenBlock {
     bytes: Arc<Vec<u8>>,
     messages: std::vec::IntoIter<(MessageHeader, Range<usize>)>,
     offset: u64,
@@ -161,26 +161,26 @@ struct Open {
 
 impl Messages {
     pub(super) fn new(recording: Recording, select: Select) -> Self {
-        let found = recording.found();
-        let mut waiting: Vec<usize> = select.blocks(found).collect();
+        let found = recording.info();
+        let mut unread_blocks: Vec<usize> = select.blocks(found).collect();
         let begin = |at: &usize| (found.blocks[*at].times.0, found.blocks[*at].offset);
-        waiting.sort_by_key(|at| Reverse(begin(at)));
+        unread_blocks.sort_by_key(|at| Reverse(begin(at)));
         let mut channels = found.channels.clone();
         let (open, next, mut problems) = (Vec::new(), BinaryHeap::new(), Vec::new());
         let latched = match select.start_ns.filter(|_| select.with_latched) {
             Some(start_ns) => {
-                latched::before(&recording, &select, start_ns, &mut channels, &mut problems)
+                latched::messages_before(&recording, &select, start_ns, &mut channels, &mut problems)
             }
             None => Vec::new(),
         };
         let latched = latched.into_iter();
-        Self { recording, select, channels, waiting, open, next, problems, latched }
+        Self { recording, select, channels, unread_blocks, open, next, problems, latched }
     }
 
     /// Opens all blocks in which the next message may be.
     fn open_blocks(&mut self) {
-        while let Some(at) = self.waiting.last() {
-            let block = &self.recording.found().blocks[*at];
+        while let Some(at) = self.unread_blocks.last() {
+            let block = &self.recording.info().blocks[*at];
             let due = match self.next.peek() {
                 Some(Reverse((next, ..))) => block.times.0 <= *next && self.next.len() < MAX_OPEN,
                 None => true,
@@ -190,7 +190,7 @@ impl Messages {
             }
             let offset = block.offset;
             let read = self.recording.contents(block, &mut self.channels, &self.select);
-            self.waiting.pop();
+            self.unread_blocks.pop();
             match read {
                 Ok(contents) => self.open(offset, contents),
                 Err(problem) => self.problem(problem),
@@ -200,24 +200,24 @@ impl Messages {
 
     /// What is wrong with a file that was read to its end when it was opened stands there already.
     fn problem(&mut self, problem: ReadError) {
-        if self.recording.found().scanned.is_none() {
+        if self.recording.info().scan_reason.is_none() {
             self.problems.push(problem);
         }
     }
 
-    fn open(&mut self, offset: u64, contents: Contents) {
-        let Contents { bytes, mut messages, problem, .. } = contents;
+    fn open(&mut self, offset: u64, contents: BlockContents) {
+        let BlockContents { bytes, mut messages, problem, .. } = contents;
         problem.into_iter().for_each(|problem| self.problem(problem));
         messages.retain(|(header, _)| {
-            let channel = self.recording.found().channels.get(header.channel_id);
-            channel.is_some_and(|channel| self.select.takes(channel))
-                && self.select.takes_time(header.log_time)
+            let channel = self.recording.info().channels.get(header.channel_id);
+            channel.is_some_and(|channel| self.select.includes(channel))
+                && self.select.includes_time(header.log_time)
         });
         // Stable: those of the same time stay in the order of the file.
         messages.sort_by_key(|(header, _)| header.log_time);
         let Some((first, _)) = messages.first() else { return };
         let time = first.log_time;
-        let open = Open { bytes: Arc::new(bytes), messages: messages.into_iter(), offset };
+        let open = OpenBlock { bytes: Arc::new(bytes), messages: messages.into_iter(), offset };
         let at = self.open.iter().position(Option::is_none).unwrap_or(self.open.len());
         if at == self.open.len() {
             self.open.push(None);
@@ -249,7 +249,7 @@ impl Iterator for Messages {
                 }
                 None => self.open[at] = None,
             }
-            let channel = self.recording.found().channels.get(header.channel_id);
+            let channel = self.recording.info().channels.get(header.channel_id);
             let Some(channel) = channel else { continue };
             return Some(Ok(Message { channel: channel.clone(), header, bytes, data }));
         }

@@ -17,7 +17,7 @@ pub fn parse(opcode: u8, body: &[u8], offset: u64) -> Result<Record<'_>, ReadErr
         |why: String| ReadError::new(offset, Problem::Record { what: RecordName(opcode), why });
     // mcap asks for memory of the length that a text says, 4 GiB at most, before it looks whether so much is there.
     // And of what is there of an attachment it subtracts the length of the CRC.
-    if !texts_fit(opcode, body) {
+    if !strings_fit(opcode, body) {
         return Err(failed("a string is longer than the record".to_owned()));
     }
     // An error of the parser is many lines long, of which the first says what it is.
@@ -32,7 +32,7 @@ pub fn parse(opcode: u8, body: &[u8], offset: u64) -> Result<Record<'_>, ReadErr
 }
 
 /// Whether all texts of a record end within it, with room for what follows in an attachment. A record that ends before its texts begin is the parser's to refuse.
-fn texts_fit(opcode: u8, body: &[u8]) -> bool {
+fn strings_fit(opcode: u8, body: &[u8]) -> bool {
     // Bytes before the texts, and how many texts stand behind each other.
     let (at, texts) = match opcode {
         op::HEADER => (0, 2),
@@ -41,7 +41,7 @@ fn texts_fit(opcode: u8, body: &[u8]) -> bool {
         op::CHUNK => (28, 1),
         // Behind the offsets of its indexes, whose length stands there, and the length of these. The parser reads whole
         // offsets, also where that length ends within one.
-        op::CHUNK_INDEX => match length(body, 32) {
+        op::CHUNK_INDEX => match read_len(body, 32) {
             Some(len) => (32 + 4 + len.next_multiple_of(INDEX_OFFSET_LEN_BYTES) + 8, 1),
             None => return true,
         },
@@ -57,7 +57,7 @@ fn texts_fit(opcode: u8, body: &[u8]) -> bool {
         _ => 0,
     });
     for _ in 0..texts {
-        let Some(len) = length(body, at) else { return opcode != op::ATTACHMENT };
+        let Some(len) = read_len(body, at) else { return opcode != op::ATTACHMENT };
         at += 4 + len;
         if at > end {
             return false;
@@ -67,13 +67,13 @@ fn texts_fit(opcode: u8, body: &[u8]) -> bool {
         return true;
     }
     // A map of texts, with its length in bytes before it.
-    let Some(len) = length(body, at) else { return true };
+    let Some(len) = read_len(body, at) else { return true };
     at += 4;
     let end = at + len;
     while at < end {
         // A key and its value, also where the map ends between them.
         for _ in 0..2 {
-            let Some(len) = length(body, at) else { return true };
+            let Some(len) = read_len(body, at) else { return true };
             at += 4 + len;
             if at > body.len() {
                 return false;
@@ -84,7 +84,7 @@ fn texts_fit(opcode: u8, body: &[u8]) -> bool {
 }
 
 /// The length that stands in the four bytes from `at` on.
-fn length(body: &[u8], at: usize) -> Option<usize> {
+fn read_len(body: &[u8], at: usize) -> Option<usize> {
     let bytes = body.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*bytes) as usize)
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use mcap::MAGIC;
 use mcap::records::{MessageHeader, Record, op};
 
-use super::blocks::{Block, Contents};
+use super::blocks::{Block, BlockContents};
 use super::channels::{Channel, Channels, Schema};
 use super::chunk::MAX_CHUNK_LEN_BYTES;
 use super::error::{Problem, ReadError};
-use super::found::Found;
+use super::info::RecordingInfo;
 use super::input::Input;
 use super::messages::{Messages, Select};
 use super::{index, scan};
@@ -47,7 +47,7 @@ struct Inner {
     input: Input,
     profile: String,
     library: String,
-    found: Found,
+    info: RecordingInfo,
 }
 
 impl Recording {
@@ -56,11 +56,11 @@ impl Recording {
     ///
     /// # Errors
     /// The file cannot be read, is no MCAP file, or is a recording of a later version. Whatever else is wrong with it
-    /// stands in [`Found::problems`].
+    /// stands in [`RecordingInfo::problems`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::open_by(path, |input, start| match index::read(input, start) {
             Ok(found) => found,
-            Err(why) => scanned(input, start, index::summary(input).ok().as_ref(), Some(why)),
+            Err(why) => scan_file(input, start, index::summary(input).ok().as_ref(), Some(why)),
         })
     }
 
@@ -70,16 +70,16 @@ impl Recording {
     /// As [`Recording::open`].
     pub fn open_without_index(path: &Path) -> Result<Self, ReadError> {
         Self::open_by(path, |input, start| match index::summary(input) {
-            Ok(summary) => scanned(input, start, Some(&summary), None),
-            Err(why) => scanned(input, start, None, Some(why)),
+            Ok(summary) => scan_file(input, start, Some(&summary), None),
+            Err(why) => scan_file(input, start, None, Some(why)),
         })
     }
 
-    fn open_by(path: &Path, read: impl FnOnce(&Input, u64) -> Found) -> Result<Self, ReadError> {
+    fn open_by(path: &Path, read: impl FnOnce(&Input, u64) -> RecordingInfo) -> Result<Self, ReadError> {
         let input = Input::open(path).map_err(|error| ReadError::new(0, error.into()))?;
-        let (profile, library, start) = header(&input)?;
-        let found = read(&input, start);
-        let inner = Inner { path: path.to_owned(), input, profile, library, found };
+        let (profile, library, start) = read_header(&input)?;
+        let info = read(&input, start);
+        let inner = Inner { path: path.to_owned(), input, profile, library, info };
         let recording = Self { inner: Arc::new(inner) };
         recording.check_version()?;
         Ok(recording)
@@ -117,27 +117,27 @@ impl Recording {
     }
 
     /// What is in it.
-    pub fn found(&self) -> &Found {
-        &self.inner.found
+    pub fn info(&self) -> &RecordingInfo {
+        &self.inner.info
     }
 
     /// Its channels, by id.
     pub fn channels(&self) -> impl Iterator<Item = &Arc<Channel>> {
-        self.inner.found.channels.iter()
+        self.inner.info.channels.iter()
     }
 
     /// Its schemas, by id.
     pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
-        self.inner.found.channels.schemas()
+        self.inner.info.channels.schemas()
     }
 
     /// The first metadata record of this name.
     pub fn metadata(&self, name: &str) -> Option<&BTreeMap<String, String>> {
-        let found = self.inner.found.metadata.iter().find(|metadata| metadata.name == name);
+        let found = self.inner.info.metadata.iter().find(|metadata| metadata.name == name);
         found.map(|metadata| &metadata.metadata)
     }
 
-    /// The attachment that stands there, which is one of [`Found::attachments`].
+    /// The attachment that stands there, which is one of [`RecordingInfo::attachments`].
     ///
     /// # Errors
     /// There is none, or it is longer than 1 GiB.
@@ -166,13 +166,13 @@ impl Recording {
         block: &Block,
         channels: &mut Channels,
         select: &Select,
-    ) -> Result<Contents, ReadError> {
+    ) -> Result<BlockContents, ReadError> {
         let mut contents = block.read(&self.inner.input, channels)?;
         let is_left_out = |header: &MessageHeader| {
             let id = header.channel_id;
-            self.inner.found.channels.get(id).is_none()
-                && channels.get(id).is_some_and(|channel| select.takes(channel))
-                && select.takes_time(header.log_time)
+            self.inner.info.channels.get(id).is_none()
+                && channels.get(id).is_some_and(|channel| select.includes(channel))
+                && select.includes_time(header.log_time)
         };
         if let Some((header, _)) = contents.messages.iter().find(|(header, _)| is_left_out(header))
         {
@@ -193,17 +193,17 @@ impl Recording {
 }
 
 /// What is in the file by reading all of it, and what is wrong with its index.
-fn scanned(
+fn scan_file(
     input: &Input,
     start: u64,
     summary: Option<&index::Summary>,
     wrong: Option<ReadError>,
-) -> Found {
+) -> RecordingInfo {
     let mut found = scan::scan(input, start, summary);
     let Some(wrong) = wrong else { return found };
-    let has_no_end = |problem: &ReadError| matches!(problem.problem, Problem::NoEnd);
+    let has_no_end = |problem: &ReadError| matches!(problem.problem, Problem::MissingFooter);
     if matches!(wrong.problem, Problem::NoIndex) {
-        found.scanned = Some("it has no index");
+        found.scan_reason = Some("it has no index");
     } else if !has_no_end(&wrong) || !found.problems.iter().any(has_no_end) {
         found.problem(wrong);
     }
@@ -211,13 +211,13 @@ fn scanned(
 }
 
 /// Profile and library of the file, and where its data begins.
-pub(super) fn header(input: &Input) -> Result<(String, String, u64), ReadError> {
+pub(super) fn read_header(input: &Input) -> Result<(String, String, u64), ReadError> {
     let magic = MAGIC.len() as u64;
     if input.len() < magic || input.read(0, magic)? != MAGIC {
         return Err(ReadError::new(0, Problem::NotMcap));
     }
     let Some(head) = input.head(magic, input.len())? else {
-        return Err(ReadError::new(magic, Problem::NoEnd));
+        return Err(ReadError::new(magic, Problem::MissingFooter));
     };
     if head.opcode != op::HEADER {
         let why = "it is at the position of the Header record".to_owned();

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use mcap::records::{Record, op};
 
-use super::blocks::{Block, Contents, LOOSE_LEN_BYTES};
+use super::blocks::{Block, BlockContents, MAX_UNCHUNKED_LEN_BYTES};
 use super::chunk::Chunk;
 use super::error::{Problem, ReadError};
-use super::found::Found;
+use super::info::RecordingInfo;
 use super::index::Summary;
 use super::input::{HEAD_LEN_BYTES, Head, Input};
 
@@ -19,15 +19,15 @@ const NO_END: &str = "it has no end: it is still being written, or its writer wa
 
 /// Where records begin and end by an index whose CRC is right. It is used where the head of a record is damaged.
 #[derive(Default)]
-struct Known {
+struct IndexedRecords {
     /// Chunks, attachments and metadata records.
     records: BTreeMap<u64, Head>,
     /// Where the summary begins.
     data_end: Option<u64>,
 }
 
-impl Known {
-    fn of(summary: &Summary) -> Known {
+impl IndexedRecords {
+    fn of(summary: &Summary) -> IndexedRecords {
         let data_end = summary.footer.summary_start;
         let mut records = BTreeMap::new();
         let mut add = |opcode, offset: u64, end: u64| {
@@ -47,7 +47,7 @@ impl Known {
         for metadata in &summary.metadata {
             add(op::METADATA, metadata.offset, metadata.offset.saturating_add(metadata.length));
         }
-        Known { records, data_end: Some(data_end) }
+        IndexedRecords { records, data_end: Some(data_end) }
     }
 
     /// The first record behind this place.
@@ -78,13 +78,13 @@ impl Known {
 
 /// What is in the file. What cannot be read is left out, and stands among the problems. A summary whose CRC is right
 /// says where records begin whose heads are damaged, and describes channels whose descriptions are.
-pub fn scan(input: &Input, start: u64, summary: Option<&Summary>) -> Found {
+pub fn scan(input: &Input, start: u64, summary: Option<&Summary>) -> RecordingInfo {
     let summary = summary.filter(|summary| summary.footer.summary_crc != 0);
-    let known = summary.map(Known::of).unwrap_or_default();
+    let known = summary.map(IndexedRecords::of).unwrap_or_default();
     let channels = summary.map(|summary| summary.channels.clone()).unwrap_or_default();
-    let mut found = Found { channels, ..Found::default() };
+    let mut found = RecordingInfo { channels, ..RecordingInfo::default() };
     let mut ended = false;
-    let mut loose = Loose::default();
+    let mut loose = UnchunkedBlock::default();
     let mut at = start;
     while !ended {
         let head = match known.head(input, at) {
@@ -115,7 +115,7 @@ pub fn scan(input: &Input, start: u64, summary: Option<&Summary>) -> Found {
             op::DATA_END => ended = true,
             op::FOOTER => break,
             _ => {
-                if let Err(problem) = add(input, &head, &mut found) {
+                if let Err(problem) = add_record(input, &head, &mut found) {
                     found.problem(problem);
                 }
             }
@@ -123,14 +123,14 @@ pub fn scan(input: &Input, start: u64, summary: Option<&Summary>) -> Found {
     }
     loose.finish(input, &mut found);
     if !ended {
-        found.problem(ReadError::new(input.len(), Problem::NoEnd));
+        found.problem(ReadError::new(input.len(), Problem::MissingFooter));
     }
-    found.scanned = Some(if ended { "its index cannot be used" } else { NO_END });
+    found.scan_reason = Some(if ended { "its index cannot be used" } else { NO_END });
     found
 }
 
 /// Takes in a record that is no loose message.
-fn add(input: &Input, head: &Head, found: &mut Found) -> Result<(), ReadError> {
+fn add_record(input: &Input, head: &Head, found: &mut RecordingInfo) -> Result<(), ReadError> {
     match head.opcode {
         op::CHUNK => {
             let block = Block {
@@ -140,7 +140,7 @@ fn add(input: &Input, head: &Head, found: &mut Found) -> Result<(), ReadError> {
                 times: (0, u64::MAX),
                 channels: None,
             };
-            take(input, block, found)
+            add_block(input, block, found)
         }
         op::METADATA => {
             if let Record::Metadata(metadata) = input.record(head, MAX_RECORD_LEN_BYTES)? {
@@ -158,8 +158,8 @@ fn add(input: &Input, head: &Head, found: &mut Found) -> Result<(), ReadError> {
 }
 
 /// Takes in the messages of a block.
-fn take(input: &Input, mut block: Block, found: &mut Found) -> Result<(), ReadError> {
-    let Contents { header: chunk, bytes, messages, problem, .. } =
+fn add_block(input: &Input, mut block: Block, found: &mut RecordingInfo) -> Result<(), ReadError> {
+    let BlockContents { header: chunk, bytes, messages, problem, .. } =
         block.read(input, &mut found.channels)?;
     let first = messages.iter().map(|(header, _)| header.log_time).min();
     let last = messages.iter().map(|(header, _)| header.log_time).max();
@@ -186,15 +186,15 @@ fn take(input: &Input, mut block: Block, found: &mut Found) -> Result<(), ReadEr
 
 /// Messages outside of chunks, gathered until they fill a block.
 #[derive(Default)]
-struct Loose {
+struct UnchunkedBlock {
     block: Option<Block>,
 }
 
-impl Loose {
+impl UnchunkedBlock {
     /// Whether a record can be read together with what is gathered.
     fn takes(&self, head: &Head) -> bool {
         match &self.block {
-            Some(block) => block.end == head.offset && head.end() - block.offset <= LOOSE_LEN_BYTES,
+            Some(block) => block.end == head.offset && head.end() - block.offset <= MAX_UNCHUNKED_LEN_BYTES,
             None => true,
         }
     }
@@ -206,9 +206,9 @@ impl Loose {
         self.block.get_or_insert_with(new).end = end;
     }
 
-    fn finish(&mut self, input: &Input, found: &mut Found) {
+    fn finish(&mut self, input: &Input, found: &mut RecordingInfo) {
         if let Some(block) = self.block.take()
-            && let Err(problem) = take(input, block, found)
+            && let Err(problem) = add_block(input, block, found)
         {
             found.problem(problem);
         }

@@ -98,7 +98,7 @@ pub enum SeriesError {
     Field(#[from] FieldError),
     /// Two channels of the topic have different types there.
     #[error("field {field:?} of {topic} is {} in one channel and {} in another; exclude one of them", .types.0, .types.1)]
-    Differs {
+    TypeMismatch {
         /// The topic.
         topic: String,
         /// The field.
@@ -146,17 +146,17 @@ impl Recording {
         select: Select,
     ) -> Result<Series, SeriesError> {
         let select = Select { topics: vec![topic.to_owned()], ..select };
-        let mut readers: BTreeMap<u16, Readers<'_>> = BTreeMap::new();
+        let mut readers: BTreeMap<u16, ChannelReaders<'_>> = BTreeMap::new();
         let mut columns: Vec<Option<Column>> = vec![None; fields.len()];
         let mut missing: Vec<Option<FieldError>> = fields.iter().map(|_| None).collect();
-        for channel in self.channels().filter(|channel| select.takes(channel)) {
+        for channel in self.channels().filter(|channel| select.includes(channel)) {
             let ty = channel.message_type()?;
             let mut of = Vec::new();
             for (n, field) in fields.iter().enumerate() {
                 of.push(match FieldReader::new(channel, &ty, field) {
                     Ok(reader) => {
                         let column = columns[n].get_or_insert_with(|| reader.column(field));
-                        agree(topic, column, &reader)?;
+                        check_same_type(topic, column, &reader)?;
                         Some(reader)
                     }
                     // Another version of the type may have it.
@@ -191,17 +191,17 @@ impl Recording {
 }
 
 /// A channel, and what reads each field; nothing does where its type lacks the field.
-type Readers<'a> = (&'a Channel, Vec<Option<FieldReader>>);
+type ChannelReaders<'a> = (&'a Channel, Vec<Option<FieldReader>>);
 
 /// That a field is of the same type in another channel.
-fn agree(topic: &str, column: &Column, reader: &FieldReader) -> Result<(), SeriesError> {
+fn check_same_type(topic: &str, column: &Column, reader: &FieldReader) -> Result<(), SeriesError> {
     if (column.prim, &column.shape) == (reader.prim, &reader.shape) {
         return Ok(());
     }
     let name = |prim: Prim, shape: &[usize]| {
         shape.iter().fold(prim.name().to_owned(), |name, len| format!("{name}[{len}]"))
     };
-    Err(SeriesError::Differs {
+    Err(SeriesError::TypeMismatch {
         topic: topic.to_owned(),
         field: column.field.clone(),
         types: (name(column.prim, &column.shape), name(reader.prim, &reader.shape)),
@@ -225,10 +225,10 @@ impl Series {
         &mut self,
         recording: &Recording,
         select: &Select,
-        readers: &BTreeMap<u16, Readers<'_>>,
+        readers: &BTreeMap<u16, ChannelReaders<'_>>,
     ) {
         // What opening the file has found is told here too: the rows do not say what is missing between them.
-        let found = recording.found();
+        let found = recording.info();
         found.problems.iter().for_each(|problem| self.problem(problem.to_string()));
         self.more_problems += found.more_problems;
         let mut channels = found.channels.clone();
@@ -237,13 +237,13 @@ impl Series {
             let contents = match recording.contents(block, &mut channels, select) {
                 Ok(contents) => contents,
                 Err(problem) => {
-                    self.unread(recording, &problem);
+                    self.report_unreadable(recording, &problem);
                     continue;
                 }
             };
             for (header, data) in &contents.messages {
                 let Some((channel, of)) = readers.get(&header.channel_id) else { continue };
-                if !select.takes_time(header.log_time) {
+                if !select.includes_time(header.log_time) {
                     continue;
                 }
                 let message = channel.content(&contents.bytes[data.clone()]);
@@ -262,7 +262,7 @@ impl Series {
                     }
                 }
             }
-            contents.problem.iter().for_each(|problem| self.unread(recording, problem));
+            contents.problem.iter().for_each(|problem| self.report_unreadable(recording, problem));
         }
     }
 
@@ -292,8 +292,8 @@ impl Series {
     }
 
     /// What is wrong with a file that was read to its end when it was opened has been told.
-    fn unread(&mut self, recording: &Recording, problem: &ReadError) {
-        if recording.found().scanned.is_none() {
+    fn report_unreadable(&mut self, recording: &Recording, problem: &ReadError) {
+        if recording.info().scan_reason.is_none() {
             self.problem(problem.to_string());
         }
     }

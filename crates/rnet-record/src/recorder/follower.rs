@@ -10,31 +10,31 @@ use std::time::{Duration, Instant};
 use rnet::Node;
 use rnet::inspect::{Domain, Follow, FollowEvent, Heard, Location, Passed, Unheard};
 
-use super::interest::Interest;
-use super::item::{Item, Missed, Publisher, Taken};
-use super::keys;
-use super::loss::Cause;
-use super::options::{RecordOptions, located};
+use super::remote_subscriptions::RemoteSubscriptions;
+use super::item::{Item, MissedMessages, Publisher, ReceivedMessage};
+use super::state_follower;
+use super::loss::RecordLossCause;
+use super::options::{RecordOptions, resolve_location};
 use super::progress::Shared;
 use super::queue::{LARGE_LEN_BYTES, Queue};
 use super::selection::host_and_node;
-use super::told::Told;
+use super::status_report::StatusReport;
 use crate::error::Result;
 use crate::source::Source;
 
 /// Between two looks at nodes, at publishers that are gone, and at whether there is state by now.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two looks at whether the topic of `--while` has a publisher.
-const WHILE_INTERVAL: Duration = Duration::from_millis(100);
+const GATE_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two looks while the queue is full.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// For so long at most what was sent before the end is still read after it.
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Messages between two looks at the clock, in a flood.
 const MESSAGES_PER_CLOCK: u32 = 256;
 /// Entries and bytes that are put together, at most.
-const MAX_PUT_ENTRIES: usize = 256;
-const MAX_PUT_BYTES: usize = 256 << 10;
+const MAX_BATCH_ENTRIES: usize = 256;
+const MAX_BATCH_BYTES: usize = 256 << 10;
 
 pub struct Follower {
     follow: Follow,
@@ -43,22 +43,22 @@ pub struct Follower {
     publishers: HashMap<u64, Arc<Publisher>>,
     queue: Arc<Queue<Item>>,
     /// What is to be put next, and its bytes: all that one look has found, or a part of it.
-    found: (Vec<Item>, usize),
+    batch: (Vec<Item>, usize),
     shared: Arc<Shared>,
     options: RecordOptions,
     /// Topics of other hosts that are followed and not subscribed to yet.
     remote: Arc<Mutex<BTreeSet<String>>>,
-    interest: Interest,
+    remote_subscriptions: RemoteSubscriptions,
     node: Option<Arc<Node>>,
-    keys: Option<JoinHandle<()>>,
-    keys_ended: Arc<AtomicBool>,
+    state_thread: Option<JoinHandle<()>>,
+    is_state_ended: Arc<AtomicBool>,
     /// Where the topic of `--while` is looked at, and when that was.
     gate: Option<(Domain, String, Instant)>,
     /// The queue was full since the last time that nothing was left to read.
-    was_full: bool,
-    last_look: Option<Instant>,
+    was_queue_full: bool,
+    checked_at: Option<Instant>,
     nodes: BTreeMap<String, String>,
-    told: Told,
+    status_report: StatusReport,
 }
 
 impl Follower {
@@ -67,13 +67,13 @@ impl Follower {
         queue: Arc<Queue<Item>>,
         shared: Arc<Shared>,
     ) -> Result<Self> {
-        let location = located(&options.location)?;
+        let location = resolve_location(&options.location)?;
         let own_host = options.host();
         let remote = Arc::new(Mutex::new(BTreeSet::new()));
         let (selection, host, found) =
             (options.selection.clone(), own_host.clone(), remote.clone());
         let follow = Follow::matching(location.domain()?, true, move |publisher| {
-            let takes = selection.takes(publisher, &host);
+            let takes = selection.includes(publisher, &host);
             if takes && publisher.via.is_some() {
                 let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                 found.insert(publisher.topic.clone());
@@ -85,23 +85,23 @@ impl Follower {
             Some(topic) => Some((location.domain()?, topic.clone(), Instant::now())),
         };
         Ok(Self {
-            told: Told::new(&options.said, options.buffer_len_bytes),
+            status_report: StatusReport::new(&options.command_line, options.buffer_len_bytes),
             follow,
             location,
             own_host,
             publishers: HashMap::new(),
             queue,
-            found: Default::default(),
+            batch: Default::default(),
             shared,
             options,
             remote,
-            interest: Interest::default(),
+            remote_subscriptions: RemoteSubscriptions::default(),
             node: None,
-            keys: None,
-            keys_ended: Arc::default(),
+            state_thread: None,
+            is_state_ended: Arc::default(),
             gate,
-            was_full: false,
-            last_look: None,
+            was_queue_full: false,
+            checked_at: None,
             nodes: BTreeMap::new(),
         })
     }
@@ -110,21 +110,21 @@ impl Follower {
     pub fn begin(&mut self) -> Result<()> {
         // The first poll finds the publishers that there are, and what they keep; a message that it finds is not lost on it.
         let mut bytes = Vec::new();
-        self.next(&mut bytes, None)?;
-        self.look()?;
-        self.look_at_gate(true)?;
-        self.put_found();
+        self.enqueue_next(&mut bytes, None)?;
+        self.check_domain()?;
+        self.update_gate(true)?;
+        self.flush_batch();
         Ok(())
     }
 
     /// Follows until it is told to stop, or the time is over.
     pub fn run(mut self) -> Result<()> {
         let followed = self.follow_all();
-        self.look_at_events();
+        self.handle_events();
         // Those that cannot be followed yet will not be any more.
         let never: Vec<Unheard> = self.follow.unheard().cloned().collect();
         never.into_iter().for_each(|unheard| self.unheard(unheard));
-        self.put_found();
+        self.flush_batch();
         if self.shared.progress().followed == 0 {
             let asked = self.options.selection.to_string();
             let seen = self.shared.progress().unheard.total();
@@ -134,9 +134,9 @@ impl Follower {
                 seen => format!("no publisher was followed; found but not received: {seen}"),
             });
         }
-        self.keys_ended.store(true, Ordering::Release);
+        self.is_state_ended.store(true, Ordering::Release);
         // It ends within a second or so, unless it has panicked: then its keys are not recorded any more.
-        if let Some(Err(_)) = self.keys.take().map(JoinHandle::join) {
+        if let Some(Err(_)) = self.state_thread.take().map(JoinHandle::join) {
             self.shared.note("the state is no longer recorded: its thread panicked".to_owned());
         }
         let skipped = self.shared.progress().skipped_values;
@@ -153,34 +153,34 @@ impl Follower {
         let (mut bytes, mut until_clock) = (Vec::new(), 0);
         let mut stopped: Option<(Instant, u64)> = None;
         loop {
-            if self.queue.is_full(self.found.1) {
-                self.was_full = true;
-                self.put_found();
+            if self.queue.is_full(self.batch.1) {
+                self.was_queue_full = true;
+                self.flush_batch();
                 std::thread::sleep(FULL_PAUSE);
-            } else if self.next(&mut bytes, stopped.map(|(_, at_ns)| at_ns))? {
+            } else if self.enqueue_next(&mut bytes, stopped.map(|(_, at_ns)| at_ns))? {
                 until_clock += 1;
                 if until_clock < MESSAGES_PER_CLOCK {
                     continue;
                 }
             } else {
-                self.was_full = false;
-                self.put_found();
+                self.was_queue_full = false;
+                self.flush_batch();
                 if stopped.is_some() {
                     return Ok(());
                 }
-                self.follow.wait(LOOK_INTERVAL);
+                self.follow.wait(CHECK_INTERVAL);
             }
             until_clock = 0;
             match stopped {
-                Some((since, _)) if since.elapsed() >= DRAIN_LIMIT => {
+                Some((since, _)) if since.elapsed() >= DRAIN_TIMEOUT => {
                     let what = "the recording ended before all sent messages were read: the disk is too slow";
                     self.shared.note(what.to_owned());
                     return Ok(());
                 }
                 // A slow disk takes its time, and it does not stand still.
-                Some(_) if self.last_look.is_none_or(|at| at.elapsed() >= LOOK_INTERVAL) => {
-                    self.last_look = Some(Instant::now());
-                    self.tell();
+                Some(_) if self.checked_at.is_none_or(|at| at.elapsed() >= CHECK_INTERVAL) => {
+                    self.checked_at = Some(Instant::now());
+                    self.publish_status();
                 }
                 Some(_) => {}
                 None if self.shared.is_stopped()
@@ -189,15 +189,15 @@ impl Follower {
                     stopped = Some((Instant::now(), rnet::now_ns()));
                 }
                 None => {
-                    self.look()?;
-                    self.look_at_gate(false)?;
+                    self.check_domain()?;
+                    self.update_gate(false)?;
                 }
             }
         }
     }
 
     /// Puts what is next into the queue, unless it was sent after the end. Whether there was anything.
-    fn next(&mut self, bytes: &mut Vec<u8>, end_ns: Option<u64>) -> Result<bool> {
+    fn enqueue_next(&mut self, bytes: &mut Vec<u8>, end_ns: Option<u64>) -> Result<bool> {
         let mut opens = false;
         let gate = self.gate.as_ref().map(|(_, topic, _)| topic);
         let passed = self.follow.poll_all(bytes)?;
@@ -211,18 +211,18 @@ impl Follower {
                 let host = &self.own_host;
                 let publisher = self.publishers.entry(id).or_insert_with(|| {
                     // Its node may be new, and may not live for a second.
-                    self.last_look = None;
+                    self.checked_at = None;
                     opens = gate.is_some_and(|topic| topic == heard.topic);
                     publisher_of(&heard, host)
                 });
-                if let Some(watch) = &self.options.watch {
-                    watch.message(publisher, heard.stamp.sent_ns, bytes);
+                if let Some(message_hook) = &self.options.message_hook {
+                    message_hook.on_message(publisher, heard.stamp.sent_ns, bytes);
                 }
-                Item::Message(Taken {
+                Item::Message(ReceivedMessage {
                     publisher: publisher.clone(),
                     seq: heard.stamp.seq,
                     sent_ns: heard.stamp.sent_ns,
-                    taken_ns: heard.stamp.taken_ns,
+                    received_ns: heard.stamp.taken_ns,
                     meta: heard.meta,
                     bytes: match bytes.len() >= LARGE_LEN_BYTES {
                         true => std::mem::replace(bytes, self.queue.spare()),
@@ -231,8 +231,8 @@ impl Follower {
                 })
             }
             Some(Passed::Missed { missed, topic, node }) => {
-                let cause = if self.was_full { Cause::Queue } else { missed.cause.into() };
-                Item::Missed(Missed {
+                let cause = if self.was_queue_full { RecordLossCause::Queue } else { missed.cause.into() };
+                Item::Missed(MissedMessages {
                     topic: topic.to_owned(),
                     node: node.to_owned(),
                     publisher: missed.publisher,
@@ -244,42 +244,42 @@ impl Follower {
             }
         };
         // The next look at the gate would come behind the first messages.
-        if opens && self.shared.set_wanted(true) {
-            self.put(Item::Wanted(true));
+        if opens && self.shared.set_gate_open(true) {
+            self.put(Item::Gate(true));
         }
         self.put(item);
         Ok(true)
     }
 
     fn put(&mut self, item: Item) {
-        self.found.1 += item.len_bytes();
-        self.found.0.push(item);
-        if self.found.0.len() >= MAX_PUT_ENTRIES || self.found.1 >= MAX_PUT_BYTES {
-            self.put_found();
+        self.batch.1 += item.len_bytes();
+        self.batch.0.push(item);
+        if self.batch.0.len() >= MAX_BATCH_ENTRIES || self.batch.1 >= MAX_BATCH_BYTES {
+            self.flush_batch();
         }
     }
 
-    fn put_found(&mut self) {
-        let (items, bytes) = &mut self.found;
+    fn flush_batch(&mut self) {
+        let (items, bytes) = &mut self.batch;
         self.queue.put_all(items, std::mem::take(bytes));
     }
 
     /// What is looked at once a second.
-    fn look(&mut self) -> Result<()> {
-        if self.last_look.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {
+    fn check_domain(&mut self) -> Result<()> {
+        if self.checked_at.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
             return Ok(());
         }
-        self.last_look = Some(Instant::now());
-        self.look_at_events();
+        self.checked_at = Some(Instant::now());
+        self.handle_events();
         let followed: BTreeSet<u64> = self.follow.followed().collect();
         let gone: Vec<u64> =
             self.publishers.keys().copied().filter(|id| !followed.contains(id)).collect();
         for id in gone {
             self.publishers.remove(&id);
-            if let Some(watch) = &self.options.watch {
-                watch.gone(id);
+            if let Some(message_hook) = &self.options.message_hook {
+                message_hook.on_publisher_gone(id);
             }
-            self.put(Item::Gone(id));
+            self.put(Item::PublisherGone(id));
         }
         let nodes: BTreeMap<String, String> = self
             .follow
@@ -300,15 +300,15 @@ impl Follower {
             self.put(Item::Nodes(nodes.clone()));
             self.nodes = nodes;
         }
-        self.look_at_state();
-        self.look_at_remote();
+        self.start_state_follower();
+        self.subscribe_remote();
         self.shared.progress().publishers = followed.len();
-        self.tell();
+        self.publish_status();
         Ok(())
     }
 
     /// Notes which publishers have come, and which are not heard.
-    fn look_at_events(&mut self) {
+    fn handle_events(&mut self) {
         for event in self.follow.take_events() {
             match event {
                 FollowEvent::Joined(_) => self.shared.progress().followed += 1,
@@ -322,7 +322,7 @@ impl Follower {
     }
 
     fn unheard(&mut self, unheard: Unheard) {
-        if !self.options.selection.may_take(&unheard, &self.own_host) {
+        if !self.options.selection.may_include(&unheard, &self.own_host) {
             return;
         }
         self.shared.note(format!("{unheard}; it is counted as not heard"));
@@ -332,31 +332,31 @@ impl Follower {
     }
 
     /// Says how it is going.
-    fn tell(&mut self) {
-        let text = self.told.text(&self.shared.progress(), self.queue.len_bytes() as u64);
+    fn publish_status(&mut self) {
+        let text = self.status_report.text(&self.shared.progress(), self.queue.len_bytes() as u64);
         // One that has no place to tell it records all the same.
         self.follow.tell(&text);
     }
 
     /// Follows the state as soon as there is some; none is made.
-    fn look_at_state(&mut self) {
-        if !self.options.state || self.keys.is_some() {
+    fn start_state_follower(&mut self) {
+        if !self.options.state || self.state_thread.is_some() {
             return;
         }
         let begun = self.follow.domain().has_state().and_then(|has_state| {
             if !has_state {
                 return Ok(());
             }
-            let (node, queue, ended) = (self.node()?, self.queue.clone(), self.keys_ended.clone());
+            let (node, queue, ended) = (self.node()?, self.queue.clone(), self.is_state_ended.clone());
             let shared = self.shared.clone();
             let follow = move || {
-                if let Err(error) = keys::follow(&node, &queue, &shared, &ended) {
+                if let Err(error) = state_follower::follow(&node, &queue, &shared, &ended) {
                     shared.note(format!("the state is not recorded: {error}"));
                 }
             };
-            let builder = std::thread::Builder::new().name("rnet-rec-keys".to_owned());
+            let builder = std::thread::Builder::new().name("rnet-rec-state".to_owned());
             match builder.spawn(follow) {
-                Ok(thread) => self.keys = Some(thread),
+                Ok(thread) => self.state_thread = Some(thread),
                 Err(error) => self.shared.note(format!("the state is not recorded: {error}")),
             }
             Ok(())
@@ -366,11 +366,11 @@ impl Follower {
         }
     }
 
-    fn look_at_remote(&mut self) {
+    fn subscribe_remote(&mut self) {
         let found =
             std::mem::take(&mut *self.remote.lock().unwrap_or_else(PoisonError::into_inner));
         for topic in found {
-            let shown = self.node().and_then(|node| self.interest.show(&node, &topic));
+            let shown = self.node().and_then(|node| self.remote_subscriptions.subscribe(&node, &topic));
             if let Err(error) = shown {
                 self.shared
                     .note(format!("messages from other hosts may be missing on {topic}: {error}"));
@@ -399,15 +399,15 @@ impl Follower {
     }
 
     /// Says when the topic of `--while` has a publisher, and when it has none any more.
-    fn look_at_gate(&mut self, at_once: bool) -> Result<()> {
+    fn update_gate(&mut self, at_once: bool) -> Result<()> {
         let Some((domain, topic, looked)) = &mut self.gate else { return Ok(()) };
-        if !at_once && looked.elapsed() < WHILE_INTERVAL {
+        if !at_once && looked.elapsed() < GATE_INTERVAL {
             return Ok(());
         }
         *looked = Instant::now();
-        let is_wanted = !domain.topic_snapshot(topic)?.publishers.is_empty();
-        if self.shared.set_wanted(is_wanted) || at_once {
-            self.put(Item::Wanted(is_wanted));
+        let is_gate_open = !domain.topic_snapshot(topic)?.publishers.is_empty();
+        if self.shared.set_gate_open(is_gate_open) || at_once {
+            self.put(Item::Gate(is_gate_open));
         }
         Ok(())
     }
@@ -416,7 +416,7 @@ impl Follower {
 impl Drop for Follower {
     /// The writer ends when it has written what was put, whatever ended this thread.
     fn drop(&mut self) {
-        self.put_found();
+        self.flush_batch();
         self.queue.close();
     }
 }

@@ -8,7 +8,7 @@ use rnet::schema::Schema;
 use rnet::{Meta, PlainType, TypeDesc};
 use serde::{Serialize, Serializer};
 
-use super::loss::Cause;
+use super::loss::RecordLossCause;
 use crate::source::Source;
 
 /// A publisher that is recorded.
@@ -33,18 +33,18 @@ impl Publisher {
 
 /// A message, as it was sent.
 #[derive(Debug)]
-pub struct Taken {
+pub struct ReceivedMessage {
     pub publisher: Arc<Publisher>,
     pub seq: u64,
     pub sent_ns: u64,
-    pub taken_ns: u64,
+    pub received_ns: u64,
     pub meta: Meta,
     pub bytes: Vec<u8>,
 }
 
 /// Missing messages, in the form of the recording.
 #[derive(Debug, Serialize)]
-pub struct Missed {
+pub struct MissedMessages {
     pub topic: String,
     pub node: String,
     /// As text: readers of JSON keep 53 bits of a number.
@@ -52,7 +52,7 @@ pub struct Missed {
     pub publisher: u64,
     pub first_seq: u64,
     pub count: u64,
-    pub cause: Cause,
+    pub cause: RecordLossCause,
     #[serde(skip)]
     pub at_ns: u64,
 }
@@ -63,37 +63,37 @@ fn as_text<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
 
 /// A key of the state as it is now.
 #[derive(Debug)]
-pub struct Key {
+pub struct StateKey {
     pub key: String,
     /// What is written of it.
-    pub said: serde_json::Map<String, serde_json::Value>,
+    pub fields: serde_json::Map<String, serde_json::Value>,
     pub is_deleted: bool,
     pub at_ns: u64,
 }
 
 #[derive(Debug)]
 pub enum Item {
-    Message(Taken),
-    Missed(Missed),
+    Message(ReceivedMessage),
+    Missed(MissedMessages),
     /// A publisher that was seen and is not heard.
     Unheard(Unheard),
-    Key(Key),
+    Key(StateKey),
     /// A publisher is gone, and all that it sent was put before.
-    Gone(u64),
+    PublisherGone(u64),
     /// The nodes that are there now: what is told of each, by name.
     Nodes(BTreeMap<String, String>),
     /// Whether messages are wanted now: see `--while`.
-    Wanted(bool),
+    Gate(bool),
 }
 
 impl Item {
     /// Bytes that it holds.
     pub fn len_bytes(&self) -> usize {
         match self {
-            Item::Message(taken) => taken.bytes.len(),
+            Item::Message(received) => received.bytes.len(),
             // Text of about twice its bytes, once as a map.
             Item::Key(key) => {
-                512 + key.said.values().map(|v| v.as_str().map_or(64, str::len)).sum::<usize>()
+                512 + key.fields.values().map(|v| v.as_str().map_or(64, str::len)).sum::<usize>()
             }
             _ => 256,
         }

@@ -13,58 +13,58 @@ pub fn meta(publisher: u64, seq: u64, meta: &Meta) -> Option<Json> {
         return None;
     }
     // Ids as text: readers of JSON keep 53 bits of a number.
-    let mut said = json!({"publisher": publisher.to_string(), "seq": seq});
+    let mut record = json!({"publisher": publisher.to_string(), "seq": seq});
     if let Some(origin) = meta.origin {
-        said["origin"] = json!({
+        record["origin"] = json!({
             "host": origin.host.to_string(),
             "publisher": origin.publisher.to_string(),
             "seq": origin.seq,
         });
     }
     if let Some(source_ns) = meta.source_ns {
-        said["source_ns"] = source_ns.into();
+        record["source_ns"] = source_ns.into();
     }
     if let Some(correlation) = meta.correlation {
-        said["correlation"] = correlation.to_string().into();
+        record["correlation"] = correlation.to_string().into();
     }
     if let Some(gap) = meta.gap {
-        said["gap"] = json!({"cause": gap.cause.name(), "size": gap.size});
+        record["gap"] = json!({"cause": gap.cause.name(), "size": gap.size});
     }
-    Some(said)
+    Some(record)
 }
 
 /// A change of the state.
 pub fn change(change: &Change) -> Map<String, Json> {
-    let mut said = Map::new();
-    said.insert("key".into(), change.key.as_str().into());
-    said.insert("revision".into(), change.revision.into());
+    let mut record = Map::new();
+    record.insert("key".into(), change.key.as_str().into());
+    record.insert("revision".into(), change.revision.into());
     if change.skipped != Some(0) {
-        said.insert("skipped".into(), change.skipped.into());
+        record.insert("skipped".into(), change.skipped.into());
     }
     let Some(entry) = &change.entry else {
-        said.insert("deleted".into(), true.into());
-        return said;
+        record.insert("deleted".into(), true.into());
+        return record;
     };
-    said.insert("kind".into(), kind(&entry.value).into());
+    record.insert("kind".into(), kind(&entry.value).into());
     match &entry.value {
         Value::Unreadable(why) => {
-            said.insert("unreadable".into(), why.as_str().into());
+            record.insert("unreadable".into(), why.as_str().into());
         }
         Value::Message(message) => {
-            said.insert("type".into(), message.type_name().into());
+            record.insert("type".into(), message.type_name().into());
             if let Some(fields) = fields(message) {
-                said.insert("value".into(), fields);
+                record.insert("value".into(), fields);
             }
-            said.insert("bytes".into(), BASE64.encode(message.bytes()).into());
+            record.insert("bytes".into(), BASE64.encode(message.bytes()).into());
         }
         other => {
-            said.insert("value".into(), value(other));
+            record.insert("value".into(), value(other));
         }
     }
-    said.insert("node".into(), entry.owner.node.as_str().into());
-    said.insert("durable".into(), entry.durable.into());
-    said.insert("written_unix_ns".into(), entry.owner.written_unix_ns.into());
-    said
+    record.insert("node".into(), entry.owner.node.as_str().into());
+    record.insert("durable".into(), entry.durable.into());
+    record.insert("written_unix_ns".into(), entry.owner.written_unix_ns.into());
+    record
 }
 
 /// The name of its type. That of a message stands beside it, with its schema.

@@ -16,7 +16,7 @@ const UNKNOWN: &str = "?";
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
-pub enum Cause {
+pub enum RecordLossCause {
     /// The publisher wrote over it before the recorder had read it.
     Overrun,
     /// The publisher used the memory of a large message anew before the recorder had copied it.
@@ -35,14 +35,14 @@ pub enum Cause {
     Write,
 }
 
-impl Cause {
+impl RecordLossCause {
     /// Its name in a recording.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-impl From<MissedCause> for Cause {
+impl From<MissedCause> for RecordLossCause {
     fn from(cause: MissedCause) -> Self {
         match cause {
             MissedCause::Reused => Self::Reused,
@@ -53,24 +53,24 @@ impl From<MissedCause> for Cause {
 
 /// Counts by topic, node and cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counts<C> {
+pub struct CauseCounts<C> {
     counts: BTreeMap<(String, String, C), u64>,
 }
 
 /// Numbers of messages that are missing.
-pub type Losses = Counts<Cause>;
+pub type LossCounts = CauseCounts<RecordLossCause>;
 
 /// Numbers of publishers that were seen and not heard to their end. The number of their messages is unknown. `?` is an
 /// unknown topic or node.
-pub type Unheard = Counts<UnheardCause>;
+pub type UnheardCounts = CauseCounts<UnheardCause>;
 
-impl<C> Default for Counts<C> {
+impl<C> Default for CauseCounts<C> {
     fn default() -> Self {
         Self { counts: BTreeMap::new() }
     }
 }
 
-impl<C: Copy + Ord> Counts<C> {
+impl<C: Copy + Ord> CauseCounts<C> {
     /// Counts `count` of a topic from a node.
     pub fn add(&mut self, topic: &str, node: &str, cause: C, count: u64) {
         let count_of = self.counts.entry((topic.to_owned(), node.to_owned(), cause)).or_default();
@@ -96,9 +96,9 @@ impl<C: Copy + Ord> Counts<C> {
     }
 }
 
-impl Losses {
+impl LossCounts {
     /// Numbers by cause, of all topics.
-    pub fn by_cause(&self) -> BTreeMap<Cause, u64> {
+    pub fn by_cause(&self) -> BTreeMap<RecordLossCause, u64> {
         let mut sums = BTreeMap::new();
         for (.., cause, count) in self.iter() {
             let sum: &mut u64 = sums.entry(cause).or_default();
@@ -108,7 +108,7 @@ impl Losses {
     }
 }
 
-impl Unheard {
+impl UnheardCounts {
     /// Counts a publisher.
     pub(super) fn add_publisher(&mut self, topic: Option<&str>, node: &str, why: UnheardCause) {
         let (topic, node) = match self.counts.len() < MAX_NAMES {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn names_are_kept_up_to_a_number_and_counts_are_not_lost() {
-        let mut unheard = Unheard::default();
+        let mut unheard = UnheardCounts::default();
         for n in 0..MAX_NAMES + 5 {
             unheard.add_publisher(Some("/scan"), &format!("/n{n}"), UnheardCause::Closed);
         }

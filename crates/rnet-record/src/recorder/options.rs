@@ -9,9 +9,9 @@ use rnet::inspect::Location;
 
 use super::progress::RingPart;
 use super::selection::Selection;
-use super::watch::Watch;
+use super::message_hook::MessageHook;
 use crate::error::{RecordError, Result};
-use crate::part::Compress;
+use crate::part::ChunkCompression;
 
 /// Memory for what waits to be written.
 const DEFAULT_BUFFER_LEN_BYTES: u64 = 256 << 20;
@@ -31,7 +31,7 @@ pub struct RecordOptions {
     /// What is recorded.
     pub selection: Selection,
     /// How chunks are compressed.
-    pub compress: Compress,
+    pub compress: ChunkCompression,
     /// Plain messages are recorded as they are, also those that have a Foxglove message of the same meaning.
     pub raw: bool,
     /// The file is one that ROS 2 reads: built-in messages become its standard messages in CDR. What has no counterpart is
@@ -56,22 +56,22 @@ pub struct RecordOptions {
     /// The name of this host; of the system, if it is not said.
     pub host: Option<String>,
     /// What the recording says of how it was made: the command line.
-    pub said: String,
+    pub command_line: String,
     /// Where the domain is; that of the environment, if it is not said.
     pub location: Option<Location>,
     /// Where durable state is kept, if not where the environment says.
     pub state_dir: Option<PathBuf>,
     /// Parts of an earlier recording, the oldest first, that are removed as those of this one are.
-    pub(crate) past: Vec<RingPart>,
+    pub(crate) earlier_parts: Vec<RingPart>,
     /// Who is shown each message before it waits to be written.
-    pub(crate) watch: Option<Arc<dyn Watch>>,
+    pub(crate) message_hook: Option<Arc<dyn MessageHook>>,
 }
 
 impl Default for RecordOptions {
     fn default() -> Self {
         Self {
             selection: Selection::default(),
-            compress: Compress::default(),
+            compress: ChunkCompression::default(),
             raw: false,
             ros2: false,
             duration: None,
@@ -83,19 +83,19 @@ impl Default for RecordOptions {
             buffer_len_bytes: DEFAULT_BUFFER_LEN_BYTES,
             state: true,
             host: None,
-            said: String::new(),
+            command_line: String::new(),
             location: None,
             state_dir: None,
-            past: Vec::new(),
-            watch: None,
+            earlier_parts: Vec::new(),
+            message_hook: None,
         }
     }
 }
 
 impl RecordOptions {
     /// Checks them, and says what follows from them.
-    pub(super) fn checked(mut self) -> Result<Self> {
-        self.location = Some(located(&self.location)?);
+    pub(super) fn validate(mut self) -> Result<Self> {
+        self.location = Some(resolve_location(&self.location)?);
         if let Some(max) = self.max_disk {
             let split = *self.split_size.get_or_insert(max / PARTS_PER_MAX_DISK);
             if split > max / 2 {
@@ -140,7 +140,7 @@ impl RecordOptions {
 }
 
 /// This location, or that of the environment.
-pub(crate) fn located(location: &Option<Location>) -> rnet::Result<Location> {
+pub(crate) fn resolve_location(location: &Option<Location>) -> rnet::Result<Location> {
     location.clone().map_or_else(|| Location::new(None, None, None), Ok)
 }
 
@@ -172,19 +172,19 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_is_refused() {
         let of = |split_size, max_disk| {
-            RecordOptions { split_size, max_disk, ..RecordOptions::default() }.checked()
+            RecordOptions { split_size, max_disk, ..RecordOptions::default() }.validate()
         };
         assert_eq!(of(None, Some(80 << 20)).unwrap().split_size, Some(10 << 20));
         assert!(of(Some(60 << 20), Some(80 << 20)).unwrap_err().to_string().contains("half"));
         assert!(of(Some(1000), None).unwrap_err().to_string().contains("1048576"));
         for buffer_len_bytes in [0, 1, MIN_BUFFER_BYTES - 1] {
             let options = RecordOptions { buffer_len_bytes, ..RecordOptions::default() };
-            let refused = options.checked().unwrap_err().to_string();
+            let refused = options.validate().unwrap_err().to_string();
             assert!(refused.contains("--buffer") && refused.contains("65536"), "{refused}");
         }
         let split_time = Some(Duration::ZERO);
         let refused =
-            RecordOptions { split_time, ..RecordOptions::default() }.checked().unwrap_err();
+            RecordOptions { split_time, ..RecordOptions::default() }.validate().unwrap_err();
         assert!(
             refused
                 .to_string()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::loss::{Losses, Unheard};
+use super::loss::{LossCounts, UnheardCounts};
 
 /// Notes that are kept until somebody takes them.
 const MAX_NOTES: usize = 1000;
@@ -19,7 +19,7 @@ pub struct Progress {
     /// Publishers that were followed since it began, those of now among them.
     pub followed: u64,
     /// Publishers that were seen and not heard, or not to their end.
-    pub unheard: Unheard,
+    pub unheard: UnheardCounts,
     /// Messages that were recorded.
     pub messages: u64,
     /// Bytes of these messages.
@@ -41,7 +41,7 @@ pub struct Progress {
     /// Files that others removed while they were written; their messages are missing.
     pub gone: Vec<PathBuf>,
     /// Messages that are missing.
-    pub losses: Losses,
+    pub losses: LossCounts,
     /// Values of keys of the state that are not recorded, since others were written over them too fast. The newest of each
     /// key is. Where nobody knows how many they are, they count as one.
     pub skipped_values: u64,
@@ -73,7 +73,7 @@ pub struct Shared {
     notes: Mutex<Vec<String>>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -87,7 +87,7 @@ impl Shared {
     }
 
     pub fn progress(&self) -> MutexGuard<'_, Progress> {
-        locked(&self.progress)
+        lock(&self.progress)
     }
 
     /// What keeps this from being written, or that nothing does.
@@ -100,19 +100,19 @@ impl Shared {
     }
 
     /// Whether that is new.
-    pub fn set_wanted(&self, is_wanted: bool) -> bool {
-        std::mem::replace(&mut self.progress().is_waiting, !is_wanted) == is_wanted
+    pub fn set_gate_open(&self, is_gate_open: bool) -> bool {
+        std::mem::replace(&mut self.progress().is_waiting, !is_gate_open) == is_gate_open
     }
 
     /// Something to tell people; nothing twice in a row.
     pub fn note(&self, note: String) {
-        let mut notes = locked(&self.notes);
+        let mut notes = lock(&self.notes);
         if notes.last() != Some(&note) && notes.len() < MAX_NOTES {
             notes.push(note);
         }
     }
 
     pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *locked(&self.notes))
+        std::mem::take(&mut *lock(&self.notes))
     }
 }

@@ -91,7 +91,7 @@ impl<T> Queue<T> {
     }
 
     /// So many entries that were taken are done with, which have this many bytes together.
-    pub fn done(&self, entries: usize, bytes: usize) {
+    pub fn release(&self, entries: usize, bytes: usize) {
         self.len.fetch_sub(bytes + entries * ENTRY_LEN_BYTES, Ordering::Relaxed);
     }
 
@@ -101,7 +101,7 @@ impl<T> Queue<T> {
     }
 
     /// Gives the memory of a message back.
-    pub fn give_back(&self, bytes: Vec<u8>) {
+    pub fn recycle(&self, bytes: Vec<u8>) {
         if bytes.len() < LARGE_LEN_BYTES || bytes.capacity() > self.limit / 8 {
             return;
         }

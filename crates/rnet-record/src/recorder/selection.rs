@@ -57,7 +57,7 @@ impl Selection {
     }
 
     /// Whether this publisher's messages are recorded on the host `own_host`.
-    pub fn takes(&self, publisher: &PublisherInfo, own_host: &str) -> bool {
+    pub fn includes(&self, publisher: &PublisherInfo, own_host: &str) -> bool {
         let (host, node) = host_and_node(&publisher.node, own_host);
         let type_name = publisher.type_desc.name().unwrap_or("bytes");
         let is_of = |wanted: &String| {
@@ -72,7 +72,7 @@ impl Selection {
     }
 
     /// Whether this publisher may be one of those, as far as anything is known of it.
-    pub fn may_take(&self, unheard: &Unheard, own_host: &str) -> bool {
+    pub fn may_include(&self, unheard: &Unheard, own_host: &str) -> bool {
         let (host, node) = host_and_node(&unheard.node, own_host);
         let may_be = |pattern: &NamePattern| match &unheard.topic {
             Some(topic) => pattern.matches(topic),

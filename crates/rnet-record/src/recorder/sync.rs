@@ -14,14 +14,14 @@ use super::progress::Shared;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is synced: a file, or what stands for one in a test.
-pub trait Disk: Send + 'static {
+pub trait SyncTarget: Send + 'static {
     fn sync_data(&self) -> io::Result<()>;
 
     /// Room where it is, in bytes, if that is known.
     fn free_bytes(&self) -> Option<u64>;
 }
 
-impl Disk for File {
+impl SyncTarget for File {
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
     }
@@ -33,19 +33,19 @@ impl Disk for File {
 }
 
 /// The thread; dropped, it has synced all that it was given.
-pub struct Syncer<D: Disk = File> {
+pub struct Syncer<D: SyncTarget = File> {
     files: Option<Sender<Option<D>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Syncer {
     pub fn start(shared: Arc<Shared>) -> io::Result<Syncer> {
-        Syncer::each(INTERVAL, shared)
+        Syncer::with_interval(INTERVAL, shared)
     }
 }
 
-impl<D: Disk> Syncer<D> {
-    fn each(interval: Duration, shared: Arc<Shared>) -> io::Result<Syncer<D>> {
+impl<D: SyncTarget> Syncer<D> {
+    fn with_interval(interval: Duration, shared: Arc<Shared>) -> io::Result<Syncer<D>> {
         let (files, given) = channel();
         let builder = std::thread::Builder::new().name("rnet-rec-sync".to_owned());
         let thread = builder.spawn(move || sync(&given, interval, &shared))?;
@@ -53,17 +53,17 @@ impl<D: Disk> Syncer<D> {
     }
 
     /// This file is written from now on; the one before is written no more.
-    pub fn now(&self, file: D) {
-        self.give(Some(file));
+    pub fn switch_to(&self, file: D) {
+        self.send(Some(file));
     }
 
     /// The file is written no more. It is synced and let go: a file that somebody holds open takes its room on the disk
     /// also when it has been removed.
-    pub fn ended(&self) {
-        self.give(None);
+    pub fn finish_file(&self) {
+        self.send(None);
     }
 
-    fn give(&self, file: Option<D>) {
+    fn send(&self, file: Option<D>) {
         if let Some(files) = &self.files {
             // It only ends when nobody can give it anything.
             let _ = files.send(file);
@@ -71,7 +71,7 @@ impl<D: Disk> Syncer<D> {
     }
 }
 
-impl<D: Disk> Drop for Syncer<D> {
+impl<D: SyncTarget> Drop for Syncer<D> {
     fn drop(&mut self) {
         self.files = None;
         if let Some(thread) = self.thread.take() {
@@ -81,7 +81,7 @@ impl<D: Disk> Drop for Syncer<D> {
     }
 }
 
-fn sync<D: Disk>(files: &Receiver<Option<D>>, interval: Duration, shared: &Shared) {
+fn sync<D: SyncTarget>(files: &Receiver<Option<D>>, interval: Duration, shared: &Shared) {
     let mut current: Option<D> = None;
     loop {
         let given = files.recv_timeout(interval);
@@ -111,14 +111,14 @@ mod tests {
 
     /// What was written to a file, and what of it the disk has.
     #[derive(Clone, Default)]
-    struct Counted {
+    struct CountingDisk {
         written: Arc<AtomicU64>,
         kept: Arc<AtomicU64>,
         syncs: Arc<AtomicU64>,
         is_broken: bool,
     }
 
-    impl Disk for Counted {
+    impl SyncTarget for CountingDisk {
         fn sync_data(&self) -> io::Result<()> {
             self.syncs.fetch_add(1, SeqCst);
             if self.is_broken {
@@ -145,9 +145,9 @@ mod tests {
     fn what_is_written_is_on_the_disk_a_period_later_and_when_the_file_ends() {
         const MESSAGES: u64 = 50;
         let shared = Arc::new(Shared::default());
-        let syncer = Syncer::each(Duration::from_millis(1), shared.clone()).unwrap();
-        let file = Counted::default();
-        syncer.now(file.clone());
+        let syncer = Syncer::with_interval(Duration::from_millis(1), shared.clone()).unwrap();
+        let file = CountingDisk::default();
+        syncer.switch_to(file.clone());
         for n in 1..=MESSAGES {
             file.written.store(n, SeqCst);
             // Nobody tells the thread that something was written.
@@ -158,15 +158,15 @@ mod tests {
         drop(syncer);
 
         // Files that end before a period is over, which no test has the time for.
-        let syncer = Syncer::each(Duration::from_secs(3600), shared.clone()).unwrap();
-        let (first, second) = (Counted::default(), Counted::default());
+        let syncer = Syncer::with_interval(Duration::from_secs(3600), shared.clone()).unwrap();
+        let (first, second) = (CountingDisk::default(), CountingDisk::default());
         for file in [&first, &second] {
             file.written.store(7, SeqCst);
-            syncer.now(file.clone());
+            syncer.switch_to(file.clone());
         }
         until(|| first.kept.load(SeqCst) == 7);
         // One that ended is synced and no longer held, though none follows it.
-        syncer.ended();
+        syncer.finish_file();
         until(|| Arc::strong_count(&second.kept) == 1);
         assert_eq!(second.kept.load(SeqCst), 7);
         drop(syncer);
@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn a_disk_that_fails_is_told_and_tried_again() {
         let shared = Arc::new(Shared::default());
-        let syncer = Syncer::each(Duration::from_millis(1), shared.clone()).unwrap();
-        let file = Counted { is_broken: true, ..Counted::default() };
-        syncer.now(file.clone());
+        let syncer = Syncer::with_interval(Duration::from_millis(1), shared.clone()).unwrap();
+        let file = CountingDisk { is_broken: true, ..CountingDisk::default() };
+        syncer.switch_to(file.clone());
         until(|| file.syncs.load(SeqCst) >= 3);
         drop(syncer);
         let notes = shared.take_notes();

@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::item::{Item, Key, Missed, Taken};
+use super::item::{Item, StateKey, MissedMessages, ReceivedMessage};
 use super::latched::Latched;
-use super::loss::{Cause, Losses, Unheard};
+use super::loss::{RecordLossCause, LossCounts, UnheardCounts};
 use super::options::{RecordOptions, part_path};
-use super::output::{Output, Wrote};
+use super::part_writer::{PartWriter, WriteOutcome};
 use super::progress::{RingPart, Shared};
 use super::queue::Queue;
 use super::sync::Syncer;
 use crate::error::{RecordError, Result};
-use crate::part::{Away, Ended};
+use crate::part::{FileChange, FinishedPart};
 
 /// Longest time that something waits in the queue.
 const TAKE_INTERVAL: Duration = Duration::from_millis(50);
 /// The room of what was written is given back in pieces of this length.
-const DONE_LEN_BYTES: usize = 64 << 10;
+const RELEASE_LEN_BYTES: usize = 64 << 10;
 /// Between two looks at the clock, and two tries to begin a part where that failed.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// After a full disk a part begins when there is this much room.
-const ROOM_BYTES: u64 = 16 << 20;
+const RESUME_FREE_BYTES: u64 = 16 << 20;
 
 /// Under what its problem stands in the progress.
 const PROBLEM: &str = "recording";
@@ -36,31 +36,31 @@ pub struct Writer {
     queue: Arc<Queue<Item>>,
     shared: Arc<Shared>,
     syncer: Syncer,
-    output: Option<Output>,
+    output: Option<PartWriter>,
     /// Number of the next part.
     number: u64,
-    is_wanted: bool,
+    is_gate_open: bool,
     /// Why nothing can be written, and when it is tried again.
-    blocked: Option<(Cause, Instant)>,
+    blocked: Option<(RecordLossCause, Instant)>,
     ended: VecDeque<RingPart>,
     /// When the part that is written was begun, CLOCK_MONOTONIC.
     begun_ns: u64,
-    /// Everything taken until then has been written or counted, CLOCK_MONOTONIC: the earliest start of the next part.
+    /// Everything received until then has been written or counted, CLOCK_MONOTONIC: the earliest start of the next part.
     reached_ns: u64,
     latched: Latched,
     /// Publishers of which that was told.
     without_counterpart: BTreeSet<u64>,
-    keys: BTreeMap<String, Key>,
+    keys: BTreeMap<String, StateKey>,
     nodes: BTreeMap<String, String>,
     /// Messages that were written, and their bytes, which nobody was told of yet.
     written: (u64, u64),
     /// What is missing since the last part ended.
-    losses: Losses,
+    losses: LossCounts,
     /// Of that, what no part has told yet.
-    untold: BTreeMap<(u64, Cause), Missed>,
+    deferred_missed: BTreeMap<(u64, RecordLossCause), MissedMessages>,
     /// Publishers that were not heard since the last part ended.
-    unheard: Unheard,
-    looked: Instant,
+    unheard: UnheardCounts,
+    checked_at: Instant,
 }
 
 impl Writer {
@@ -76,8 +76,8 @@ impl Writer {
         let limit = usize::try_from(options.buffer_len_bytes).unwrap_or(usize::MAX);
         let mut writer = Self {
             file: file.to_owned(),
-            is_wanted: options.while_topic.is_none(),
-            ended: options.past.iter().cloned().collect(),
+            is_gate_open: options.while_topic.is_none(),
+            ended: options.earlier_parts.iter().cloned().collect(),
             options,
             recording: rnet::now_ns(),
             queue,
@@ -93,12 +93,12 @@ impl Writer {
             keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
             written: (0, 0),
-            losses: Losses::default(),
-            untold: BTreeMap::new(),
-            unheard: Unheard::default(),
-            looked: Instant::now(),
+            losses: LossCounts::default(),
+            deferred_missed: BTreeMap::new(),
+            unheard: UnheardCounts::default(),
+            checked_at: Instant::now(),
         };
-        if writer.is_wanted {
+        if writer.is_gate_open {
             writer.begin()?;
         } else if file.exists() {
             return Err(RecordError::Exists { path: file.to_owned() });
@@ -113,46 +113,46 @@ impl Writer {
             let (mut entries, mut bytes) = (0, 0);
             for item in items.drain(..) {
                 (entries, bytes) = (entries + 1, bytes + item.len_bytes());
-                self.item(item);
-                if bytes >= DONE_LEN_BYTES {
-                    self.queue.done(std::mem::take(&mut entries), std::mem::take(&mut bytes));
+                self.handle_item(item);
+                if bytes >= RELEASE_LEN_BYTES {
+                    self.queue.release(std::mem::take(&mut entries), std::mem::take(&mut bytes));
                 }
             }
-            self.queue.done(entries, bytes);
-            self.tend();
-            self.tell();
+            self.queue.release(entries, bytes);
+            self.maintain();
+            self.publish_progress();
         }
         self.end();
-        if self.latched.left_out() > 0 {
+        if self.latched.dropped() > 0 {
             self.shared.note(format!(
                 "{} messages of transient_local publishers are not repeated at the start of later parts: \
                  the publishers keep too many",
-                self.latched.left_out()
+                self.latched.dropped()
             ));
         }
-        self.tell();
+        self.publish_progress();
     }
 
-    fn item(&mut self, item: Item) {
+    fn handle_item(&mut self, item: Item) {
         match item {
-            Item::Message(mut taken) if Latched::wants(&taken) => {
+            Item::Message(mut received) if Latched::is_latched(&received) => {
                 // A large one came in the follower's own memory, which may have held a larger one before.
-                taken.bytes.shrink_to_fit();
-                let taken = Arc::new(taken);
-                self.message(&taken);
-                self.latched.keep(taken);
+                received.bytes.shrink_to_fit();
+                let received = Arc::new(received);
+                self.message(&received);
+                self.latched.insert(received);
             }
-            Item::Message(taken) => {
-                self.message(&taken);
-                self.queue.give_back(taken.bytes);
+            Item::Message(received) => {
+                self.message(&received);
+                self.queue.recycle(received.bytes);
             }
             Item::Missed(missed) => {
-                if self.is_wanted {
-                    self.miss(missed);
+                if self.is_gate_open {
+                    self.record_missed(missed);
                 }
             }
             Item::Unheard(publisher) => {
-                if self.is_wanted {
+                if self.is_gate_open {
                     let topic = publisher.topic.as_deref();
                     self.unheard.add_publisher(topic, &publisher.node, publisher.why);
                 }
@@ -165,119 +165,119 @@ impl Writer {
                     self.keys.insert(key.key.clone(), key);
                 }
             }
-            Item::Gone(publisher) => self.latched.forget(publisher),
+            Item::PublisherGone(publisher) => self.latched.remove(publisher),
             Item::Nodes(nodes) => {
                 if let Some(output) = &mut self.output {
                     output.nodes.extend(nodes.clone());
                 }
                 self.nodes = nodes;
             }
-            Item::Wanted(true) => {
-                self.is_wanted = true;
+            Item::Gate(true) => {
+                self.is_gate_open = true;
                 if self.output.is_none() {
                     self.try_to_begin();
                 }
             }
-            Item::Wanted(false) => {
-                self.is_wanted = false;
+            Item::Gate(false) => {
+                self.is_gate_open = false;
                 self.end();
             }
         }
     }
 
-    fn message(&mut self, taken: &Taken) {
-        self.reached_ns = self.reached_ns.max(taken.taken_ns);
-        if !self.is_wanted {
+    fn message(&mut self, received: &ReceivedMessage) {
+        self.reached_ns = self.reached_ns.max(received.received_ns);
+        if !self.is_gate_open {
             return;
         }
-        match self.write(|output| output.message(taken)) {
-            Some(Wrote::Yes) => {
+        match self.write(|output| output.message(received)) {
+            Some(WriteOutcome::Written) => {
                 self.written.0 += 1;
-                self.written.1 += taken.bytes.len() as u64;
+                self.written.1 += received.bytes.len() as u64;
             }
-            Some(Wrote::Malformed) => {
-                self.miss(Missed::new(&taken.publisher, (taken.seq, 1), Cause::Malformed))
+            Some(WriteOutcome::Malformed) => {
+                self.record_missed(MissedMessages::new(&received.publisher, (received.seq, 1), RecordLossCause::Malformed))
             }
-            Some(Wrote::NoCounterpart) => {
-                if self.without_counterpart.insert(taken.publisher.source.publisher) {
-                    let (topic, source) = (&taken.publisher.topic, &taken.publisher.source);
+            Some(WriteOutcome::NoCounterpart) => {
+                if self.without_counterpart.insert(received.publisher.source.publisher) {
+                    let (topic, source) = (&received.publisher.topic, &received.publisher.source);
                     let (node, of) = (&source.node, &source.type_name);
                     let of = if of.is_empty() { "bytes" } else { of };
                     self.shared.note(format!(
                         "{topic} of {node} is omitted and counted: ROS 2 has no {of}"
                     ));
                 }
-                self.miss(Missed::new(&taken.publisher, (taken.seq, 1), Cause::NoCounterpart));
+                self.record_missed(MissedMessages::new(&received.publisher, (received.seq, 1), RecordLossCause::NoCounterpart));
             }
             None => {
-                let cause = self.blocked.map_or(Cause::Write, |(cause, _)| cause);
-                self.miss(Missed::new(&taken.publisher, (taken.seq, 1), cause));
+                let cause = self.blocked.map_or(RecordLossCause::Write, |(cause, _)| cause);
+                self.record_missed(MissedMessages::new(&received.publisher, (received.seq, 1), cause));
             }
         }
-        self.turn(|output, options| output.is_over(options));
+        self.rotate_if(|output, options| output.is_full(options));
     }
 
     /// Begins the next part if the current one is over.
-    fn turn(&mut self, is_over: impl FnOnce(&Output, &RecordOptions) -> bool) {
-        if self.output.as_ref().is_some_and(|output| is_over(output, &self.options)) {
+    fn rotate_if(&mut self, is_full: impl FnOnce(&PartWriter, &RecordOptions) -> bool) {
+        if self.output.as_ref().is_some_and(|output| is_full(output, &self.options)) {
             self.end();
             self.try_to_begin();
         }
     }
 
     /// Counts what is missing, and writes it down, now or at the start of the next part.
-    fn miss(&mut self, missed: Missed) {
+    fn record_missed(&mut self, missed: MissedMessages) {
         self.count(&missed);
         if self.write(|output| output.missed(&missed)).is_none() {
-            self.tell_later(missed);
+            self.defer_missed(missed);
         }
     }
 
-    fn count(&mut self, missed: &Missed) {
-        let Missed { topic, node, cause, count, .. } = missed;
+    fn count(&mut self, missed: &MissedMessages) {
+        let MissedMessages { topic, node, cause, count, .. } = missed;
         self.losses.add(topic, node, *cause, *count);
         self.shared.progress().losses.add(topic, node, *cause, *count);
     }
 
-    fn tell_later(&mut self, missed: Missed) {
-        let untold = self.untold.entry((missed.publisher, missed.cause));
-        untold.and_modify(|run| run.count += missed.count).or_insert(missed);
+    fn defer_missed(&mut self, missed: MissedMessages) {
+        let deferred_missed = self.deferred_missed.entry((missed.publisher, missed.cause));
+        deferred_missed.and_modify(|run| run.count += missed.count).or_insert(missed);
     }
 
     /// Counts messages as missing that were counted as written.
-    fn take_back(&mut self, lost: Vec<Missed>) {
+    fn revert_written(&mut self, lost: Vec<MissedMessages>) {
         // First add all written messages, so that the subtraction is exact.
-        self.tell_written();
+        self.publish_written();
         for missed in lost {
             let messages = self.shared.progress().messages;
             self.shared.progress().messages = messages.saturating_sub(missed.count);
             self.count(&missed);
-            self.tell_later(missed);
+            self.defer_missed(missed);
         }
     }
 
     /// Writes something, if there is a part that takes it. One that does not any more is ended.
-    fn write<T>(&mut self, write: impl FnOnce(&mut Output) -> Result<T>) -> Option<T> {
+    fn write<T>(&mut self, write: impl FnOnce(&mut PartWriter) -> Result<T>) -> Option<T> {
         match write(self.output.as_mut()?) {
             Ok(written) => Some(written),
             Err(error) => {
-                self.give_up(error);
+                self.fail_part(error);
                 None
             }
         }
     }
 
     /// Ends the part because it takes no more.
-    fn give_up(&mut self, error: RecordError) {
+    fn fail_part(&mut self, error: RecordError) {
         let cause = match error {
-            RecordError::Full { .. } => Cause::DiskFull,
-            _ => Cause::Write,
+            RecordError::Full { .. } => RecordLossCause::DiskFull,
+            _ => RecordLossCause::Write,
         };
-        if cause != Cause::DiskFull {
+        if cause != RecordLossCause::DiskFull {
             self.shared.set_problem(PROBLEM, Some(error.to_string()));
         }
         let until =
-            if cause == Cause::DiskFull { "the disk has free space" } else { "it can be written" };
+            if cause == RecordLossCause::DiskFull { "the disk has free space" } else { "it can be written" };
         self.shared.note(format!("{error}; messages are counted as missing until {until}"));
         self.blocked = Some((cause, Instant::now()));
         self.end();
@@ -285,50 +285,50 @@ impl Writer {
 
     fn end(&mut self) {
         let Some(output) = self.output.take() else { return };
-        let (path, away) = (output.part().path().to_owned(), output.part().away());
+        let (path, file_change) = (output.part().path().to_owned(), output.part().file_change());
         // If the end fails, the chunk that is open is lost.
         let (with_file, open) =
-            (output.lost(true, Cause::Removed), output.lost(false, Cause::Write));
+            (output.lost_messages(true, RecordLossCause::Removed), output.lost_messages(false, RecordLossCause::Write));
         let (losses, unheard) =
             (std::mem::take(&mut self.losses), std::mem::take(&mut self.unheard));
         let followed = self.shared.progress().followed;
         let ended = output.end(&losses, (&unheard, followed));
-        self.syncer.ended();
+        self.syncer.finish_file();
         match ended {
-            _ if away == Some(Away::Removed) => {
+            _ if file_change == Some(FileChange::Removed) => {
                 self.shared.note(format!(
                     "{} was removed while it was being written; its messages are lost, and counted",
                     path.display()
                 ));
                 self.shared.progress().gone.push(path);
                 (self.losses, self.unheard) = (losses, unheard);
-                self.take_back(with_file);
+                self.revert_written(with_file);
             }
-            Ok(_) if away == Some(Away::Moved) => self.shared.note(format!(
+            Ok(_) if file_change == Some(FileChange::Moved) => self.shared.note(format!(
                 "{} was moved while it was being written; its messages are in the moved file",
                 path.display()
             )),
-            Ok(Ended { path, len_bytes, .. }) => self.keep(path, len_bytes),
+            Ok(FinishedPart { path, len_bytes, .. }) => self.add_finished(path, len_bytes),
             Err(error) => {
                 let shown = path.display();
                 self.shared.note(format!(
                     "{shown} has no index; create it with `rnet bag recover`: {error}"
                 ));
                 let cause = match error {
-                    RecordError::Full { .. } => Cause::DiskFull,
-                    _ => Cause::Write,
+                    RecordError::Full { .. } => RecordLossCause::DiskFull,
+                    _ => RecordLossCause::Write,
                 };
                 let len_bytes = path.metadata().map_or(0, |file| file.len());
-                self.keep(path, len_bytes);
+                self.add_finished(path, len_bytes);
                 // This part may not say it; twice is better than not at all.
                 (self.losses, self.unheard) = (losses, unheard);
-                self.take_back(open.into_iter().map(|of| Missed { cause, ..of }).collect());
+                self.revert_written(open.into_iter().map(|of| MissedMessages { cause, ..of }).collect());
             }
         }
-        self.trim();
+        self.remove_old_parts();
     }
 
-    fn keep(&mut self, path: PathBuf, len_bytes: u64) {
+    fn add_finished(&mut self, path: PathBuf, len_bytes: u64) {
         let to_ns = rnet::now_ns();
         self.ended.push_back(RingPart { path, len_bytes, from_ns: self.begun_ns, to_ns });
     }
@@ -336,7 +336,7 @@ impl Writer {
     /// Begins a part if it can; else it is tried again in a second.
     fn try_to_begin(&mut self) {
         if let Err(error) = self.begin() {
-            self.give_up(error);
+            self.fail_part(error);
         }
     }
 
@@ -348,30 +348,30 @@ impl Writer {
             path = part_path(&self.file, self.number);
         }
         let mut output =
-            Output::create(&path, &self.options, self.recording, self.number, self.reached_ns)?;
+            PartWriter::create(&path, &self.options, self.recording, self.number, self.reached_ns)?;
         self.number += 1;
         self.begun_ns = rnet::now_ns();
-        self.syncer.now(output.part().file()?);
+        self.syncer.switch_to(output.part().file()?);
         output.nodes = self.nodes.clone();
-        let written = self.beginning(&mut output);
+        let written = self.write_preamble(&mut output);
         self.output = Some(output);
         self.blocked = None;
         self.shared.set_problem(PROBLEM, None);
         written
     }
 
-    fn beginning(&mut self, output: &mut Output) -> Result<()> {
+    fn write_preamble(&mut self, output: &mut PartWriter) -> Result<()> {
         for key in self.keys.values() {
             output.key(key, true)?;
         }
-        for taken in self.latched.all() {
+        for received in self.latched.all() {
             // One that is malformed was counted when it came.
-            output.message(&taken)?;
+            output.message(&received)?;
         }
-        output.begun();
-        while let Some((of, missed)) = self.untold.pop_first() {
+        output.end_preamble();
+        while let Some((of, missed)) = self.deferred_missed.pop_first() {
             if let Err(error) = output.missed(&missed) {
-                self.untold.insert(of, missed);
+                self.deferred_missed.insert(of, missed);
                 return Err(error);
             }
         }
@@ -379,38 +379,38 @@ impl Writer {
     }
 
     /// What the time asks for.
-    fn tend(&mut self) {
-        // The queue was empty a moment ago, so what comes next was taken after this.
+    fn maintain(&mut self) {
+        // The queue was empty a moment ago, so what comes next was received after this.
         let waits_ns = 2 * TAKE_INTERVAL.as_nanos() as u64;
         self.reached_ns = self.reached_ns.max(rnet::now_ns().saturating_sub(waits_ns));
-        let looks = self.looked.elapsed() >= LOOK_INTERVAL;
-        if looks {
-            self.looked = Instant::now();
+        let is_check_due = self.checked_at.elapsed() >= CHECK_INTERVAL;
+        if is_check_due {
+            self.checked_at = Instant::now();
         }
-        self.turn(|output, _| looks && output.part().away().is_some());
-        self.write(|output| output.tend(looks));
-        self.turn(|output, options| output.is_over(options));
+        self.rotate_if(|output, _| is_check_due && output.part().file_change().is_some());
+        self.write(|output| output.maintain(is_check_due));
+        self.rotate_if(|output, options| output.is_full(options));
         if let Some((cause, since)) = self.blocked
-            && self.is_wanted
+            && self.is_gate_open
             && self.output.is_none()
-            && since.elapsed() >= LOOK_INTERVAL
+            && since.elapsed() >= CHECK_INTERVAL
         {
             self.blocked = Some((cause, Instant::now()));
-            if cause != Cause::DiskFull || self.has_room() {
+            if cause != RecordLossCause::DiskFull || self.has_free_space() {
                 self.try_to_begin();
             }
         }
-        self.trim();
+        self.remove_old_parts();
     }
 
-    fn has_room(&self) -> bool {
+    fn has_free_space(&self) -> bool {
         let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let room = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")));
-        room.is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM_BYTES)
+        room.is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= RESUME_FREE_BYTES)
     }
 
     /// Removes the oldest parts if all together are too long, and those that are too old.
-    fn trim(&mut self) {
+    fn remove_old_parts(&mut self) {
         let max = self.options.max_disk.unwrap_or(u64::MAX);
         let keep_ns = self.options.keep_time.map_or(u64::MAX, |time| time.as_nanos() as u64);
         let before_ns = rnet::now_ns().saturating_sub(keep_ns);
@@ -440,15 +440,15 @@ impl Writer {
         self.ended.iter().map(|part| part.len_bytes).sum::<u64>() + current
     }
 
-    fn tell_written(&mut self) {
+    fn publish_written(&mut self) {
         let (messages, bytes) = std::mem::take(&mut self.written);
         let mut progress = self.shared.progress();
         progress.messages += messages;
         progress.bytes += bytes;
     }
 
-    fn tell(&mut self) {
-        self.tell_written();
+    fn publish_progress(&mut self) {
+        self.publish_written();
         let (file_bytes, queued_bytes) = (self.len_bytes(), self.queue.len_bytes() as u64);
         let mut progress = self.shared.progress();
         progress.file_bytes = file_bytes;
@@ -457,6 +457,6 @@ impl Writer {
         progress.ended = self.ended.iter().map(|part| part.path.clone()).collect();
         progress.parts = self.ended.iter().cloned().collect();
         progress.disk_is_full = self.output.is_none()
-            && self.blocked.is_some_and(|(cause, _)| cause == Cause::DiskFull);
+            && self.blocked.is_some_and(|(cause, _)| cause == RecordLossCause::DiskFull);
     }
 }

@@ -10,7 +10,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use super::error::RerunError;
 use crate::names;
-use crate::play::{Due, InOrder};
+use crate::play::{DueMessage, OrderedMessages};
 use crate::read::{Channel, Recording, Select};
 
 /// Where topics of calls begin.
@@ -26,7 +26,7 @@ const WANTS_FEEDBACK: u64 = 1 << 30;
 /// What a topic of a call carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
-pub enum Kind {
+pub enum CallTopicKind {
     Request,
     Control,
     Reply,
@@ -34,14 +34,14 @@ pub enum Kind {
     Feedback,
 }
 
-impl Kind {
+impl CallTopicKind {
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Whether a message of it ends the call with this number.
     pub fn ends(self, number: u64) -> bool {
-        self == Kind::Status || self == Kind::Reply && number & WANTS_DONE == 0
+        self == CallTopicKind::Status || self == CallTopicKind::Reply && number & WANTS_DONE == 0
     }
 }
 
@@ -51,7 +51,7 @@ pub struct CallTopic<'a> {
     pub service: &'a str,
     /// Of the server, where requests go, or of the client, where answers go.
     pub id: u32,
-    pub kind: Kind,
+    pub kind: CallTopicKind,
 }
 
 impl<'a> CallTopic<'a> {
@@ -62,13 +62,13 @@ impl<'a> CallTopic<'a> {
         let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
         let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id && !service.is_empty())?;
         let kind = kind.parse().ok()?;
-        let of_server = matches!(kind, Kind::Request | Kind::Control);
+        let of_server = matches!(kind, CallTopicKind::Request | CallTopicKind::Control);
         (side == if of_server { "s" } else { "c" }).then_some(Self { service, id, kind })
     }
 
     /// Whether it may be a request for the authority of a command.
     pub fn is_of_authority(&self) -> bool {
-        self.kind == Kind::Request && self.service.ends_with(AUTHORITY)
+        self.kind == CallTopicKind::Request && self.service.ends_with(AUTHORITY)
     }
 
     /// How it is told: no topic has such a name.
@@ -124,7 +124,7 @@ impl Calls {
                 continue;
             }
             let services = match topic.kind {
-                Kind::Request | Kind::Control => &mut calls.made,
+                CallTopicKind::Request | CallTopicKind::Control => &mut calls.made,
                 _ => &mut calls.answered,
             };
             services.insert(topic.service.to_owned());
@@ -159,7 +159,7 @@ pub struct Request {
 
 /// A service that the node called.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct CalledService {
     /// The first of its servers.
     pub server: u32,
     /// In the order of sending, of all clients of the node.
@@ -167,28 +167,28 @@ pub struct Asked {
     /// The clients that they were of.
     clients: BTreeSet<u32>,
     /// A channel of its requests, and one of each kind of its answers.
-    pub channels: BTreeMap<Kind, Arc<Channel>>,
+    pub channels: BTreeMap<CallTopicKind, Arc<Channel>>,
 }
 
-impl Asked {
+impl CalledService {
     /// Of a server that no recorded request was for.
-    pub fn by_nobody(server: u32) -> Self {
+    pub fn without_requests(server: u32) -> Self {
         Self { server, requests: Vec::new(), clients: BTreeSet::new(), channels: BTreeMap::new() }
     }
 }
 
 /// The calls of a node in a recording.
 #[derive(Clone, Debug, Default)]
-pub struct Recorded {
+pub struct RecordedCalls {
     /// By service.
-    pub asked: BTreeMap<String, Asked>,
+    pub asked: BTreeMap<String, CalledService>,
     /// Servers that were the node's, by service and id.
     pub served: BTreeSet<(String, u32)>,
     /// When the requests were sent that it got, by their correlation, in ns since 1970 UTC.
     pub requests: HashMap<u64, u64>,
 }
 
-impl Recorded {
+impl RecordedCalls {
     /// Of the node with this name in the recording, which had these calls.
     ///
     /// # Errors
@@ -197,22 +197,22 @@ impl Recorded {
         if calls.is_empty() {
             return Ok(Self::default());
         }
-        let refuse = |why: String| RerunError::calls(node, &why);
+        let refuse = |why: String| RerunError::unrepeatable_calls(node, &why);
         let of_call = |channel: &&Arc<Channel>| CallTopic::parse(&channel.topic).is_some();
         let topics = recording.channels().filter(of_call).map(|channel| channel.topic.clone());
         let select = Select { topics: topics.collect(), ..Select::default() };
         let mut last = HashMap::<u16, u32>::new();
         // By service and correlation: who answered; and all requests, with their channels.
         let (mut answered, mut requests) = (HashMap::<(String, u64), bool>::new(), Vec::new());
-        let mut answers = BTreeMap::<(String, Kind), Vec<Arc<Channel>>>::new();
-        for due in InOrder::new(recording, select) {
-            let Due { message, meta, .. } = due?;
+        let mut answers = BTreeMap::<(String, CallTopicKind), Vec<Arc<Channel>>>::new();
+        for due in OrderedMessages::new(recording, select) {
+            let DueMessage { message, meta, .. } = due?;
             let channel = &message.channel;
             let Some(topic) = CallTopic::parse(&channel.topic) else { continue };
             let is_own = is_by(channel, node);
             let before = last.insert(channel.id, message.sequence());
             let is_whole = before.is_none_or(|seq| seq.wrapping_add(1) == message.sequence());
-            let Some(word) = meta.correlation else { continue };
+            let Some(correlation) = meta.correlation else { continue };
             let service = topic.service.to_owned();
             let is_meant =
                 calls.made.contains(topic.service) || calls.answered.contains(topic.service);
@@ -220,12 +220,12 @@ impl Recorded {
                 return Err(refuse(format!("calls of {service} with missing messages")));
             }
             match topic.kind {
-                Kind::Request => {
-                    requests.push((service, topic.id, word, message.publish_ns(), channel.clone()));
+                CallTopicKind::Request => {
+                    requests.push((service, topic.id, correlation, message.publish_ns(), channel.clone()));
                 }
-                Kind::Control => {}
+                CallTopicKind::Control => {}
                 kind => {
-                    *answered.entry((service.clone(), word)).or_default() |= is_own;
+                    *answered.entry((service.clone(), correlation)).or_default() |= is_own;
                     let of = answers.entry((service, kind)).or_default();
                     if !of.iter().any(|known| known.id == channel.id) {
                         of.push(channel.clone());
@@ -235,20 +235,20 @@ impl Recorded {
         }
         let mut recorded = Self::default();
         let mut known = BTreeSet::new();
-        for (service, server, word, sent_ns, channel) in &requests {
+        for (service, server, correlation, sent_ns, channel) in &requests {
             let is_meant = calls.made.contains(service) || calls.answered.contains(service);
-            if is_meant && !known.insert((service, word)) {
+            if is_meant && !known.insert((service, correlation)) {
                 return Err(refuse(format!(
                     "calls of {service} that moved from one server to another"
                 )));
             }
-            if answered.get(&(service.clone(), *word)) == Some(&true) {
+            if answered.get(&(service.clone(), *correlation)) == Some(&true) {
                 if channel.type_name() == AUTHORITY_TYPE {
                     return Err(refuse(authority(service)));
                 }
                 recorded.served.insert((service.clone(), *server));
             }
-            recorded.requests.insert(*word, *sent_ns);
+            recorded.requests.insert(*correlation, *sent_ns);
         }
         for (service, server, correlation, sent_ns, channel) in requests {
             // What it asks itself it answers itself.
@@ -258,9 +258,9 @@ impl Recorded {
             if channel.type_name() == AUTHORITY_TYPE {
                 continue;
             }
-            let asked = recorded.asked.entry(service.clone()).or_insert_with(|| Asked {
-                channels: BTreeMap::from([(Kind::Request, channel.clone())]),
-                ..Asked::by_nobody(server)
+            let asked = recorded.asked.entry(service.clone()).or_insert_with(|| CalledService {
+                channels: BTreeMap::from([(CallTopicKind::Request, channel.clone())]),
+                ..CalledService::without_requests(server)
             });
             asked.clients.insert(client_of(correlation));
             asked.requests.push(Request { correlation, sent_ns });
@@ -277,13 +277,13 @@ impl Recorded {
 
     /// Whether a channel has requests that the node got, or controls of them.
     pub fn is_served(&self, topic: &CallTopic<'_>) -> bool {
-        matches!(topic.kind, Kind::Request | Kind::Control)
+        matches!(topic.kind, CallTopicKind::Request | CallTopicKind::Control)
             && self.served.contains(&(topic.service.to_owned(), topic.id))
     }
 
     /// Whether a topic has answers that the node got.
     pub fn is_answer(&self, topic: &CallTopic<'_>) -> bool {
-        !matches!(topic.kind, Kind::Request | Kind::Control)
+        !matches!(topic.kind, CallTopicKind::Request | CallTopicKind::Control)
             && self.asked.get(topic.service).is_some_and(|asked| asked.clients.contains(&topic.id))
     }
 
@@ -326,9 +326,9 @@ mod tests {
     #[test]
     fn topics_of_calls_say_whose_they_are() {
         let parsed = CallTopic::parse("/_rnet/call/arm/plan/s0000002a/request").unwrap();
-        assert_eq!(parsed, CallTopic { service: "/arm/plan", id: 42, kind: Kind::Request });
+        assert_eq!(parsed, CallTopic { service: "/arm/plan", id: 42, kind: CallTopicKind::Request });
         assert_eq!(parsed.label(), "/arm/plan request");
-        for kind in [Kind::Request, Kind::Control, Kind::Reply, Kind::Status, Kind::Feedback] {
+        for kind in [CallTopicKind::Request, CallTopicKind::Control, CallTopicKind::Reply, CallTopicKind::Status, CallTopicKind::Feedback] {
             let name = topic("/plan", 0xfedc_ba98, kind.name());
             assert_eq!(
                 CallTopic::parse(&name),
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_call_ends_with_its_only_reply_or_with_a_status() {
-        assert!(Kind::Reply.ends(7) && Kind::Status.ends(7) && Kind::Status.ends(WANTS_DONE | 7));
-        assert!(!Kind::Reply.ends(WANTS_DONE | 7) && !Kind::Feedback.ends(7));
+        assert!(CallTopicKind::Reply.ends(7) && CallTopicKind::Status.ends(7) && CallTopicKind::Status.ends(WANTS_DONE | 7));
+        assert!(!CallTopicKind::Reply.ends(WANTS_DONE | 7) && !CallTopicKind::Feedback.ends(7));
     }
 }

@@ -1,6 +1,6 @@
 //! What was published beside what was recorded.
 
-mod asked;
+mod checks;
 mod fields;
 mod tolerance;
 
@@ -12,12 +12,12 @@ use rnet::inspect::Heard;
 use serde_json::Value;
 
 use super::RerunOptions;
-use super::calls::{CallTopic, Kind, Recorded, is_by};
+use super::calls::{CallTopic, CallTopicKind, RecordedCalls, is_by};
 use super::error::RerunError;
 use super::trace::Trace;
-use crate::play::InOrder;
+use crate::play::OrderedMessages;
 use crate::read::{Channel, Message, Recording, Select};
-use fields::{decoded, differences, numbers, picked};
+use fields::{decode_to_json, differences, numbers, field_at};
 pub use tolerance::{Tolerance, Tolerances};
 
 /// Recorded messages that are looked at for the one with the same key.
@@ -46,7 +46,7 @@ pub struct Difference {
 
 impl Difference {
     /// How bad it is: by how many times what is allowed, or else as a part of the value.
-    fn badness(&self) -> (bool, f64) {
+    fn severity(&self) -> (bool, f64) {
         match self.by {
             None => (true, f64::INFINITY),
             Some(by) if self.allowed > 0.0 => (false, by / self.allowed),
@@ -59,7 +59,7 @@ impl Difference {
     }
 
     fn is_worse_than(&self, other: &Self) -> bool {
-        self.badness().partial_cmp(&other.badness()) == Some(std::cmp::Ordering::Greater)
+        self.severity().partial_cmp(&other.severity()) == Some(std::cmp::Ordering::Greater)
     }
 }
 
@@ -92,7 +92,7 @@ impl TopicResult {
     }
 }
 
-struct Topic {
+struct TopicComparison {
     result: TopicResult,
     /// Recorded messages that were read and have no partner yet.
     waiting: VecDeque<(Message, Option<Value>)>,
@@ -105,14 +105,14 @@ pub struct Comparison<'a> {
     node: String,
     topics_of_node: Vec<String>,
     channels: Vec<Arc<Channel>>,
-    recorded: InOrder,
-    calls: Arc<Recorded>,
+    recorded: OrderedMessages,
+    calls: Arc<RecordedCalls>,
     /// Services that give authority over commands: what is asked there depends on the clock.
     authorities: BTreeSet<String>,
-    topics: BTreeMap<String, Topic>,
+    topics: BTreeMap<String, TopicComparison>,
     types: HashMap<u16, MessageType>,
     /// By publisher, with the topic.
-    heard_types: HashMap<u64, (String, MessageType)>,
+    published_types: HashMap<u64, (String, MessageType)>,
     traces: BTreeMap<(String, String), Trace>,
     /// When the first input was sent; what was recorded before it is an answer to others.
     begin_ns: Option<u64>,
@@ -122,22 +122,22 @@ impl<'a> Comparison<'a> {
     /// With what the node of this name published in the recording, and its calls but for those for authority.
     pub fn new(
         recording: &Recording,
-        (node, calls): (String, Arc<Recorded>),
+        (node, calls): (String, Arc<RecordedCalls>),
         authorities: BTreeSet<String>,
         options: &'a RerunOptions,
     ) -> Self {
         let is_output = |channel: &Channel| {
-            is_by(channel, &node) && takes(options, &authorities, &channel.topic)
+            is_by(channel, &node) && is_compared(options, &authorities, &channel.topic)
         };
         let is_of_node = |c: &Channel| is_by(c, &node) && !c.topic.starts_with("/_rnet/");
         let of_node: BTreeSet<String> =
             recording.channels().filter(|c| is_of_node(c)).map(|c| c.topic.clone()).collect();
         let channels: Vec<_> = recording.channels().filter(|c| is_output(c)).cloned().collect();
         let topics: BTreeSet<String> = channels.iter().map(|c| label(&c.topic)).collect();
-        let without_channels: BTreeSet<u16> =
+        let excluded_channels: BTreeSet<u16> =
             recording.channels().filter(|c| !is_output(c)).map(|c| c.id).collect();
         let select = Select {
-            without_channels,
+            excluded_channels,
             start_ns: options.start_ns,
             end_ns: options.end_ns,
             ..Select::default()
@@ -147,12 +147,12 @@ impl<'a> Comparison<'a> {
             node,
             topics_of_node: of_node.into_iter().collect(),
             channels,
-            recorded: InOrder::new(recording, select),
+            recorded: OrderedMessages::new(recording, select),
             calls,
             authorities,
             topics: BTreeMap::new(),
             types: HashMap::new(),
-            heard_types: HashMap::new(),
+            published_types: HashMap::new(),
             traces: BTreeMap::new(),
             begin_ns: None,
         };
@@ -167,10 +167,10 @@ impl<'a> Comparison<'a> {
         self.begin_ns.get_or_insert(at_ns);
     }
 
-    fn topic(&mut self, topic: &str) -> &mut Topic {
+    fn topic(&mut self, topic: &str) -> &mut TopicComparison {
         // A label of calls has a space in it.
         let allows_unrecorded = self.options.key.is_some() && !topic.contains(' ');
-        self.topics.entry(topic.to_owned()).or_insert_with(|| Topic {
+        self.topics.entry(topic.to_owned()).or_insert_with(|| TopicComparison {
             result: TopicResult {
                 topic: topic.to_owned(),
                 allows_unrecorded,
@@ -184,17 +184,17 @@ impl<'a> Comparison<'a> {
     fn read(&mut self, topic: Option<&str>) -> Result<bool, RerunError> {
         while let Some(due) = self.recorded.next() {
             let due = due?;
-            let word = due.meta.correlation;
+            let correlation = due.meta.correlation;
             if self.begin_ns.is_some_and(|begin| due.at_ns < begin) {
                 continue;
             }
             let channel = due.message.channel.clone();
             let (of, call) = (label(&channel.topic), CallTopic::parse(&channel.topic));
             let key = match (&self.options.key, call) {
-                (_, Some(call)) if call.kind == Kind::Request => None,
-                (_, Some(_)) if !self.is_asked(word) => continue,
-                (_, Some(_)) => word.map(Value::from),
-                (Some(field), None) => picked(&self.value_of(&due.message)?, field),
+                (_, Some(call)) if call.kind == CallTopicKind::Request => None,
+                (_, Some(_)) if !self.is_received(correlation) => continue,
+                (_, Some(_)) => correlation.map(Value::from),
+                (Some(field), None) => field_at(&self.value_of(&due.message)?, field),
                 (None, None) => None,
             };
             self.topic(&of).waiting.push_back((due.message, key));
@@ -206,15 +206,15 @@ impl<'a> Comparison<'a> {
     }
 
     /// Whether the node got the request with this correlation, here and when it was recorded.
-    fn is_asked(&self, word: Option<u64>) -> bool {
-        let sent_ns = word.and_then(|word| self.calls.requests.get(&word).copied());
+    fn is_received(&self, correlation: Option<u64>) -> bool {
+        let sent_ns = correlation.and_then(|correlation| self.calls.requests.get(&correlation).copied());
         let begin = self.begin_ns.max(self.options.start_ns).unwrap_or(0);
         sent_ns.is_some_and(|sent_ns| sent_ns >= begin)
     }
 
     /// The recorded message that a new one is compared with: the next one with this key, or without a key the next one.
     /// If the messages are `in_order`, those before it are missing. Concurrent servers answer in any order.
-    fn partner(
+    fn take_recorded(
         &mut self,
         topic: &str,
         key: Option<&Value>,
@@ -240,15 +240,15 @@ impl<'a> Comparison<'a> {
         if let std::collections::hash_map::Entry::Vacant(entry) = self.types.entry(id) {
             entry.insert(message.channel.message_type()?);
         }
-        Ok(decoded(&self.types[&id], message.data()))
+        Ok(decode_to_json(&self.types[&id], message.data()))
     }
 
-    fn value_heard(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Value {
-        decoded(self.type_heard(heard), bytes)
+    fn published_value(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Value {
+        decode_to_json(self.published_type(heard), bytes)
     }
 
-    fn type_heard(&mut self, heard: &Heard<'_>) -> &MessageType {
-        let of = self.heard_types.entry(heard.stamp.publisher).or_insert_with(|| {
+    fn published_type(&mut self, heard: &Heard<'_>) -> &MessageType {
+        let of = self.published_types.entry(heard.stamp.publisher).or_insert_with(|| {
             let ty = match heard.schema {
                 Some(schema) => schema.clone().into(),
                 // What is no description of a plain type is bytes.
@@ -261,22 +261,22 @@ impl<'a> Comparison<'a> {
 
     /// Compares a message that the node has published.
     pub fn add(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Result<(), RerunError> {
-        if !takes(self.options, &self.authorities, heard.topic) {
+        if !is_compared(self.options, &self.authorities, heard.topic) {
             return Ok(());
         }
-        self.type_heard(heard);
+        self.published_type(heard);
         let topic = &label(heard.topic);
         let call = CallTopic::parse(heard.topic);
         let key = match (&self.options.key, call) {
-            (Some(field), None) => picked(&self.value_heard(heard, bytes), field),
+            (Some(field), None) => field_at(&self.published_value(heard, bytes), field),
             _ => None,
         };
         let partner = match (call, heard.meta.correlation) {
-            (Some(call), Some(word)) if call.kind != Kind::Request => {
-                self.partner(topic, Some(&Value::from(word)), false)?
+            (Some(call), Some(correlation)) if call.kind != CallTopicKind::Request => {
+                self.take_recorded(topic, Some(&Value::from(correlation)), false)?
             }
             (None, _) if self.options.key.is_some() && key.is_none() => None,
-            _ => self.partner(topic, key.as_ref(), true)?,
+            _ => self.take_recorded(topic, key.as_ref(), true)?,
         };
         let Some(recorded) = partner else {
             self.topic(topic).result.unrecorded += 1;
@@ -286,7 +286,7 @@ impl<'a> Comparison<'a> {
         let is_equal = recorded.data() == bytes;
         let mut found = Vec::new();
         if !is_equal || self.options.trace {
-            let (before, now) = (self.value_of(&recorded)?, self.value_heard(heard, bytes));
+            let (before, now) = (self.value_of(&recorded)?, self.published_value(heard, bytes));
             if self.options.trace {
                 self.trace(topic, at_ns, &before, &now);
             }
@@ -328,7 +328,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Whether anything has come, and topics on which something is still due.
-    pub fn owed(&mut self) -> Result<(bool, Vec<String>), RerunError> {
+    pub fn outstanding(&mut self) -> Result<(bool, Vec<String>), RerunError> {
         let is_any = self.topics.values().any(|t| t.result.compared + t.result.unrecorded > 0);
         let names: Vec<String> = self.topics.keys().cloned().collect();
         let mut owed = Vec::new();
@@ -377,15 +377,15 @@ impl<'a> Comparison<'a> {
 }
 
 /// Whether a topic is compared: those of the node, and of its calls.
-fn takes(options: &RerunOptions, authorities: &BTreeSet<String>, topic: &str) -> bool {
+fn is_compared(options: &RerunOptions, authorities: &BTreeSet<String>, topic: &str) -> bool {
     let call = CallTopic::parse(topic).filter(|_| !options.without_calls);
     if call.is_some_and(|call| authorities.contains(call.service)) {
         return false;
     }
     let is_named = |name: &str| options.outputs.iter().any(|output| output == name);
     match (call, options.outputs.is_empty()) {
-        (Some(call), true) => call.kind != Kind::Control,
-        (Some(call), false) => call.kind != Kind::Control && is_named(call.service),
+        (Some(call), true) => call.kind != CallTopicKind::Control,
+        (Some(call), false) => call.kind != CallTopicKind::Control && is_named(call.service),
         (None, true) => !topic.starts_with("/_rnet/"),
         (None, false) => is_named(topic),
     }

@@ -59,7 +59,7 @@ impl RerunError {
     }
 
     /// Calls of the node that cannot be made again.
-    pub(super) fn calls(node: &str, why: &str) -> Self {
+    pub(super) fn unrepeatable_calls(node: &str, why: &str) -> Self {
         let text = format!(
             "for {node} the recording has {why}, which a re-run cannot repeat; use --without-calls to \
              compare only its other outputs"
@@ -83,7 +83,7 @@ impl RerunError {
     }
 
     /// The node did not become idle: `at` names the input before, `why` what it does.
-    pub(super) fn restless(node: &str, at: &str, why: &str, limit: Duration) -> Self {
+    pub(super) fn not_idle(node: &str, at: &str, why: &str, limit: Duration) -> Self {
         let text = format!("{node} does not become idle {at}: {why} for {limit:?}");
         Self::TimedOut { code: "restless", text }
     }

@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use rnet::inspect::Passed;
 
 use super::RerunOptions;
-use super::calls::{CallTopic, Kind};
+use super::calls::{CallTopic, CallTopicKind};
 use super::compare::Comparison;
 use super::error::RerunError;
-use super::node::{CLOCK_TOPIC, Tested};
-use super::servers::Heard;
-use super::state::Said;
+use super::node::{CLOCK_TOPIC, TestedNode};
+use super::simulated_servers::NodeRequest;
+use super::state::StateChange;
 use crate::names;
-use crate::play::Due;
+use crate::play::DueMessage;
 use crate::read::Recording;
 
 /// Between two looks for an answer that is late.
-const PAUSE: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The node that is fed.
-pub struct Feed<'a> {
-    tested: Tested,
+pub struct InputFeeder<'a> {
+    tested: TestedNode,
     recording: &'a Recording,
     counts: BTreeMap<String, u64>,
     /// Changes of the state.
@@ -33,23 +33,23 @@ pub struct Feed<'a> {
     bytes: Vec<u8>,
 }
 
-impl<'a> Feed<'a> {
+impl<'a> InputFeeder<'a> {
     /// What the node has published when it started comes before the first input, and is not compared.
     pub fn open(
-        tested: Tested,
+        tested: TestedNode,
         recording: &'a Recording,
         options: &RerunOptions,
     ) -> Result<Self, RerunError> {
-        let counts = tested.fed.iter().map(|topic| (topic.clone(), 0)).collect();
+        let counts = tested.input_topics.iter().map(|topic| (topic.clone(), 0)).collect();
         let (times, bytes, limit) = (None, Vec::new(), options.timeout);
         let mut feed = Self { tested, recording, counts, changes: 0, times, limit, bytes };
-        feed.hear(None)?;
+        feed.process_outputs(None)?;
         Ok(feed)
     }
 
     /// What is read of the recording.
     pub fn topics(&self) -> Vec<String> {
-        let said = [names::STATE_TOPIC.to_owned()];
+        let state = [names::STATE_TOPIC.to_owned()];
         let calls = &self.tested.calls;
         let is_call = |topic: &&String| {
             let of = CallTopic::parse(topic);
@@ -57,7 +57,7 @@ impl<'a> Feed<'a> {
         };
         let topics = self.recording.channels().map(|channel| &channel.topic);
         let calls: BTreeSet<&String> = topics.filter(is_call).collect();
-        self.tested.fed.iter().chain(calls).cloned().chain(said).collect()
+        self.tested.input_topics.iter().chain(calls).cloned().chain(state).collect()
     }
 
     pub fn own_channels(&self) -> BTreeSet<u16> {
@@ -65,19 +65,19 @@ impl<'a> Feed<'a> {
     }
 
     /// Publishes an input, waits until the node rests, and takes what it has published.
-    pub fn step(&mut self, due: &Due, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+    pub fn step(&mut self, due: &DueMessage, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
         let message = &due.message;
         let topic = &message.channel.topic;
         if topic == names::STATE_TOPIC {
             return self.change(due, comparison);
         }
-        if let (Some(of), false) = (CallTopic::parse(topic), self.tested.fed.contains(topic)) {
+        if let (Some(of), false) = (CallTopic::parse(topic), self.tested.input_topics.contains(topic)) {
             return match due.meta.correlation {
-                Some(word) => self.call(due, &of, word, comparison),
+                Some(correlation) => self.call(due, &of, correlation, comparison),
                 None => Ok(()),
             };
         }
-        let (start, now) = self.turn(due, comparison)?;
+        let (start, now) = self.advance_to(due, comparison)?;
         let publishers = &mut self.tested.publishers;
         let Some(publisher) = publishers.iter_mut().find_map(|p| p.of(message.channel.id)) else {
             return Ok(());
@@ -93,14 +93,14 @@ impl<'a> Feed<'a> {
                 message.sequence()
             )
         };
-        self.tested.rest(Some(topic), self.limit, &after)?;
-        self.hear(Some(comparison))
+        self.tested.wait_until_idle(Some(topic), self.limit, &after)?;
+        self.process_outputs(Some(comparison))
     }
 
     /// Time goes on to an input, which begins the comparison if it is the first. Times of the first and of this one.
-    fn turn(
+    fn advance_to(
         &mut self,
-        due: &Due,
+        due: &DueMessage,
         comparison: &mut Comparison<'_>,
     ) -> Result<(u64, u64), RerunError> {
         self.tested.check_alive(&|| format!("before message {}", due.message.sequence()))?;
@@ -111,73 +111,73 @@ impl<'a> Feed<'a> {
         let (start, before) = self.times.unwrap_or((due.at_ns, due.at_ns));
         let now = before.max(due.at_ns);
         self.times = Some((start, now));
-        self.turn_clock(now, comparison)?;
+        self.advance_clock(now, comparison)?;
         Ok((start, now))
     }
 
     /// A recorded request of a service of the node, or an answer to what it has asked.
     fn call(
         &mut self,
-        due: &Due,
+        due: &DueMessage,
         of: &CallTopic<'_>,
-        word: u64,
+        correlation: u64,
         comparison: &mut Comparison<'_>,
     ) -> Result<(), RerunError> {
         let message = &due.message;
-        let is_answer = !matches!(of.kind, Kind::Request | Kind::Control);
+        let is_answer = !matches!(of.kind, CallTopicKind::Request | CallTopicKind::Control);
         if is_answer && self.times.is_none() {
             // What was asked at the start was answered at once.
             return Ok(());
         }
-        let (start, now) = self.turn(due, comparison)?;
+        let (start, now) = self.advance_to(due, comparison)?;
         let at = now.saturating_sub(start) as f64 / 1e9;
         let after = || format!("after a {}, {at:.6} s after the first input", of.label());
         let (node, limit) = (&self.tested.node, self.limit);
         if is_answer {
-            let given = self.tested.servers.give(of, word, message.data())?;
+            let given = self.tested.servers.deliver(of, correlation, message.data())?;
             let Some(topic) = given else { return Ok(()) };
-            self.tested.rest(Some(&topic), limit, &after)?;
+            self.tested.wait_until_idle(Some(&topic), limit, &after)?;
         } else {
-            let sent = self.tested.callers.send(message, word, node, limit)?;
+            let sent = self.tested.clients.send(message, correlation, node, limit)?;
             let Some(sent) = sent else { return Ok(()) };
-            self.tested.rest(Some(&sent.topic), limit, &after)?;
-            if !sent.unmet.is_empty() {
-                self.tested.find(&sent.unmet, limit)?;
-                self.tested.rest(None, limit, &after)?;
+            self.tested.wait_until_idle(Some(&sent.topic), limit, &after)?;
+            if !sent.unmatched.is_empty() {
+                self.tested.wait_for_match(&sent.unmatched, limit)?;
+                self.tested.wait_until_idle(None, limit, &after)?;
             }
         }
         *self.counts.entry(of.label()).or_default() += 1;
-        self.hear(Some(comparison))
+        self.process_outputs(Some(comparison))
     }
 
     /// Sets a key that somebody else has changed, and waits until the node rests.
-    fn change(&mut self, due: &Due, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
-        let Some(said) = Said::read(due.message.data()) else { return Ok(()) };
-        if said.is_before(self.tested.start_ns) || said.node == self.tested.recorded {
+    fn change(&mut self, due: &DueMessage, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+        let Some(change) = StateChange::read(due.message.data()) else { return Ok(()) };
+        if change.is_before(self.tested.start_ns) || change.node == self.tested.recorded {
             return Ok(());
         }
         self.tested.check_alive(&|| "before a change of the state".to_owned())?;
         if let Some((start, before)) = self.times {
             let now = before.max(due.at_ns);
             self.times = Some((start, now));
-            self.turn_clock(now, comparison)?;
+            self.advance_clock(now, comparison)?;
         }
-        said.set(&self.tested.node)?;
+        change.set(&self.tested.node)?;
         self.changes += 1;
-        self.tested.rest(None, self.limit, &|| format!("after {} was set", said.key()))?;
+        self.tested.wait_until_idle(None, self.limit, &|| format!("after {} was set", change.key()))?;
         let comparison = self.times.is_some().then_some(comparison);
-        self.hear(comparison)
+        self.process_outputs(comparison)
     }
 
     /// The time of the robot goes on in even steps, and to the next input.
-    fn turn_clock(&mut self, ns: u64, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+    fn advance_clock(&mut self, ns: u64, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
         let at = || format!("after {CLOCK_TOPIC} advanced to {ns}");
         loop {
             let Some(clock) = &mut self.tested.clock else { return Ok(()) };
             let tick = clock.due(ns).unwrap_or(ns);
             clock.tick(tick)?;
-            self.tested.rest(Some(CLOCK_TOPIC), self.limit, &at)?;
-            self.hear(Some(comparison))?;
+            self.tested.wait_until_idle(Some(CLOCK_TOPIC), self.limit, &at)?;
+            self.process_outputs(Some(comparison))?;
             if tick == ns {
                 return Ok(());
             }
@@ -185,27 +185,27 @@ impl<'a> Feed<'a> {
     }
 
     /// Takes what the node has published, and answers what it has asked; without anybody to compare it, it is let go.
-    fn hear(&mut self, comparison: Option<&mut Comparison<'_>>) -> Result<(), RerunError> {
+    fn process_outputs(&mut self, comparison: Option<&mut Comparison<'_>>) -> Result<(), RerunError> {
         let Some(comparison) = comparison else {
             return self.tested.answer_early(self.recording, self.limit);
         };
         loop {
-            let asked = self.take(comparison)?;
+            let asked = self.compare_outputs(comparison)?;
             if asked.is_empty() {
                 return Ok(());
             }
             for request in asked {
-                let Tested { servers, node, .. } = &mut self.tested;
+                let TestedNode { servers, node, .. } = &mut self.tested;
                 for topic in servers.answer(node, &request, self.limit)? {
                     let after = || format!("after an answer of {}", request.service);
-                    self.tested.rest(Some(&topic), self.limit, &after)?;
+                    self.tested.wait_until_idle(Some(&topic), self.limit, &after)?;
                 }
             }
         }
     }
 
     /// Compares what the node has published. What it has asked.
-    fn take(&mut self, comparison: &mut Comparison<'_>) -> Result<Vec<Heard>, RerunError> {
+    fn compare_outputs(&mut self, comparison: &mut Comparison<'_>) -> Result<Vec<NodeRequest>, RerunError> {
         let mut asked = Vec::new();
         while let Some(passed) = self.tested.follow.poll_all(&mut self.bytes)? {
             let heard = match passed {
@@ -220,18 +220,18 @@ impl<'a> Feed<'a> {
                 }
             };
             comparison.add(&heard, &self.bytes)?;
-            let (Some(of), Some(word)) = (CallTopic::parse(heard.topic), heard.meta.correlation)
+            let (Some(of), Some(correlation)) = (CallTopic::parse(heard.topic), heard.meta.correlation)
             else {
                 continue;
             };
             match of.kind {
-                Kind::Request if self.tested.servers.hears(&of) => {
+                CallTopicKind::Request if self.tested.servers.serves(&of) => {
                     let (service, content) = (of.service.to_owned(), self.bytes.clone());
-                    let request = Heard { service, correlation: word, content };
+                    let request = NodeRequest { service, correlation, content };
                     asked.push((heard.stamp.sent_ns, request));
                 }
-                Kind::Request | Kind::Control => {}
-                _ => self.tested.callers.hear(&of, word),
+                CallTopicKind::Request | CallTopicKind::Control => {}
+                _ => self.tested.clients.note_answer(&of, correlation),
             }
         }
         // Clients of the node have an order between each other only by time.
@@ -240,7 +240,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Whether it got anything.
-    pub fn check_fed(
+    pub fn check_has_input(
         &self,
         recording: &Recording,
         options: &RerunOptions,
@@ -248,13 +248,13 @@ impl<'a> Feed<'a> {
         if self.counts.values().any(|count| *count > 0) {
             return Ok(());
         }
-        let (first, last) = recording.found().times.unwrap_or_default();
+        let (first, last) = recording.info().times.unwrap_or_default();
         let after = |ns: u64| ns.saturating_sub(first) as f64 / 1e9;
         let mut when = Vec::new();
         when.extend(options.start_ns.map(|ns| format!("from {} s on", after(ns))));
         when.extend(options.end_ns.map(|ns| format!("before {} s", after(ns))));
         let when = if when.is_empty() { "at all".to_owned() } else { when.join(" and ") };
-        let topics = Vec::from_iter(self.tested.fed.iter().map(String::as_str)).join(", ");
+        let topics = Vec::from_iter(self.tested.input_topics.iter().map(String::as_str)).join(", ");
         let (node, seconds) = (&self.tested.name, after(last));
         let text = format!(
             "the recording has no message of {topics} {when}, so {node} has no input; the recording lasts \
@@ -271,8 +271,8 @@ impl<'a> Feed<'a> {
     ) -> Result<(), RerunError> {
         let begun = Instant::now();
         loop {
-            self.hear(Some(comparison))?;
-            let (is_any, owed) = comparison.owed()?;
+            self.process_outputs(Some(comparison))?;
+            let (is_any, owed) = comparison.outstanding()?;
             let limit = if is_any { options.settle } else { options.timeout };
             if owed.is_empty() || is_any && begun.elapsed() >= limit {
                 break;
@@ -287,7 +287,7 @@ impl<'a> Feed<'a> {
                 );
                 return Err(RerunError::TimedOut { code: "no_answer", text });
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         match options.inputs.is_empty() {
             true => self.tested.check_late(self.recording),
@@ -296,7 +296,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Name of the node, and what it was fed.
-    pub fn told(self) -> (String, BTreeMap<String, u64>, (u64, u64)) {
+    pub fn summary(self) -> (String, BTreeMap<String, u64>, (u64, u64)) {
         (self.tested.name.clone(), self.counts, (self.tested.keys, self.changes))
     }
 }

@@ -11,28 +11,28 @@ use rnet::{Node, Subscriber, SubscriberOptions};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
 use super::RerunOptions;
-use super::callers::Callers;
-use super::calls::{CallTopic, Calls, Kind, Recorded, driven, is_by};
+use super::simulated_clients::SimulatedClients;
+use super::calls::{CallTopic, Calls, CallTopicKind, RecordedCalls, driven, is_by};
 use super::error::RerunError;
-use super::rest::{Look, look};
-use super::servers::{Heard, Servers};
+use super::quiescence::{ProcessState, inspect_process};
+use super::simulated_servers::{NodeRequest, SimulatedServers};
 use super::state;
 use crate::names;
-use crate::play::{Clock, Lives, Options, Publishers};
+use crate::play::{ClockPublisher, ExistingEndpoints, PlayOptions, Publishers};
 use crate::read::{Recording, Select};
 
 /// Topics of the library: logs, calls, the graph.
-const OWN_TOPICS: &str = "/_rnet/";
+const INTERNAL_TOPICS: &str = "/_rnet/";
 pub const CLOCK_TOPIC: &str = "/clock";
 /// Between two looks at a node that starts, or does not rest.
-const PAUSE: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Looks without a pause between them: most inputs are answered by then.
-const QUICK_LOOKS: u32 = 20;
+const SPIN_CHECKS: u32 = 20;
 /// How long a node may take to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(3);
+const TERM_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Our node, and the process that is looked at.
-pub struct Tested {
+pub struct TestedNode {
     process: Process,
     domain: Domain,
     pub node: Node,
@@ -47,14 +47,14 @@ pub struct Tested {
     stop: fn() -> bool,
     pub publishers: Vec<Publishers>,
     /// Topics that it gets.
-    pub fed: BTreeSet<String>,
-    pub clock: Option<Clock>,
+    pub input_topics: BTreeSet<String>,
+    pub clock: Option<ClockPublisher>,
     /// What it publishes.
     pub follow: Follow,
     /// The calls that it was recorded with, and who makes and answers them.
-    pub calls: Arc<Recorded>,
-    pub servers: Servers,
-    pub callers: Callers,
+    pub calls: Arc<RecordedCalls>,
+    pub servers: SimulatedServers,
+    pub clients: SimulatedClients,
     /// A node may wait for somebody to listen. Nobody reads these.
     _listeners: Vec<Subscriber<[u8]>>,
 }
@@ -69,9 +69,9 @@ impl Drop for Process {
         let signal = |signal| group.map(|group| kill_process_group(group, signal));
         if !matches!(self.0.try_wait(), Ok(Some(_))) {
             signal(Signal::TERM);
-            let end = Instant::now() + GRACE;
+            let end = Instant::now() + TERM_TIMEOUT;
             while Instant::now() < end && matches!(self.0.try_wait(), Ok(None)) {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
         signal(Signal::KILL);
@@ -79,7 +79,7 @@ impl Drop for Process {
     }
 }
 
-impl Tested {
+impl TestedNode {
     /// Starts it, and waits until its endpoints are there and connected.
     pub fn join(
         recording: &Recording,
@@ -95,13 +95,13 @@ impl Tested {
             // Nothing of it is for the robot.
             .state_dir(location.base().join("durable"))
             .open()?;
-        let start_ns = options.start_ns.or(recording.found().times.map(|times| times.0));
+        let start_ns = options.start_ns.or(recording.info().times.map(|times| times.0));
         let start_ns = start_ns.unwrap_or(0);
-        let keys = state::begin(recording, &node, start_ns)?;
+        let keys = state::restore(recording, &node, start_ns)?;
         // From before it is there, so that nothing of it passes unseen.
         let with_calls = !options.without_calls;
         let mut follow = Follow::matching(location.domain()?, true, move |publisher| {
-            publisher.node != own_name && is_heard(&publisher.topic, with_calls)
+            publisher.node != own_name && is_output_topic(&publisher.topic, with_calls)
         });
         follow.wait(Duration::ZERO);
         follow.poll(&mut Vec::new())?;
@@ -124,21 +124,21 @@ impl Tested {
             pid: 0,
             stop: options.stop,
             publishers: Vec::new(),
-            fed: BTreeSet::new(),
+            input_topics: BTreeSet::new(),
             clock: None,
             follow,
             calls: Arc::default(),
-            servers: Servers::default(),
-            callers: Callers::default(),
+            servers: SimulatedServers::default(),
+            clients: SimulatedClients::default(),
             _listeners: Vec::new(),
         };
-        tested.meet(options)?;
+        tested.wait_for_join(options)?;
         tested.check_recorded(recording)?;
         check_inputs(recording, options, &tested.own_channels(recording))?;
         if with_calls {
             let calls = Calls::of(recording, &tested.recorded);
-            let calls = Recorded::read(recording, &tested.recorded, &calls)?;
-            tested.servers = Servers::open(&calls, &tested.node)?;
+            let calls = RecordedCalls::read(recording, &tested.recorded, &calls)?;
+            tested.servers = SimulatedServers::open(&calls, &tested.node)?;
             tested.calls = Arc::new(calls);
         }
         for command in driven(recording, &tested.recorded) {
@@ -150,7 +150,7 @@ impl Tested {
     }
 
     /// Waits for it to join the domain.
-    fn meet(&mut self, options: &RerunOptions) -> Result<(), RerunError> {
+    fn wait_for_join(&mut self, options: &RerunOptions) -> Result<(), RerunError> {
         let end = Instant::now() + options.timeout;
         let own = self.node.name().to_owned();
         loop {
@@ -183,7 +183,7 @@ impl Tested {
                 );
                 return Err(RerunError::TimedOut { code: "not_joined", text });
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -222,7 +222,7 @@ impl Tested {
         let mut topics = BTreeSet::new();
         for channel in recording.channels() {
             let is_new = is_by(channel, &self.recorded)
-                && !channel.topic.starts_with(OWN_TOPICS)
+                && !channel.topic.starts_with(INTERNAL_TOPICS)
                 && topics.insert(&channel.topic);
             if let (true, Ok(source)) = (is_new, channel.source()) {
                 let options = SubscriberOptions::new().lane(source.lane).keep_last(1);
@@ -246,21 +246,21 @@ impl Tested {
             let subscribed = self.subscribed(&snapshot);
             self.receive_commands(&snapshot, &subscribed)?;
             for topic in &subscribed {
-                self.feed(recording, topic, options)?;
+                self.open_inputs(recording, topic, options)?;
             }
-            let now: BTreeSet<u64> = of_node(&snapshot, &self.name).collect();
+            let now: BTreeSet<u64> = endpoint_ids(&snapshot, &self.name).collect();
             if now != endpoints {
                 (endpoints, changed) = (now, Instant::now());
             }
-            let lacks = options.inputs.iter().find(|topic| !self.fed.contains(*topic));
+            let lacks = options.inputs.iter().find(|topic| !self.input_topics.contains(*topic));
             let is_quiet = changed.elapsed() >= options.settle;
             if lacks.is_none()
                 && is_quiet
                 && self.is_connected(&snapshot)?
-                && self.rests(&at)?.is_ok()
+                && self.check_idle(&at)?.is_ok()
             {
-                self.callers.meet(&self.calls, &snapshot, &self.name)?;
-                if !self.fed.is_empty() || !self.calls.served.is_empty() {
+                self.clients.find_servers(&self.calls, &snapshot, &self.name)?;
+                if !self.input_topics.is_empty() || !self.calls.served.is_empty() {
                     return Ok(());
                 }
                 let (node, topics) = (&self.name, Vec::from_iter(subscribed).join(", "));
@@ -277,10 +277,10 @@ impl Tested {
                     return Err(RerunError::TimedOut { code: "not_subscribed", text });
                 }
                 let why =
-                    self.rests(&at)?.err().unwrap_or_else(|| "it is still connecting".to_owned());
-                return Err(RerunError::restless(&self.name, &at(), &why, limit));
+                    self.check_idle(&at)?.err().unwrap_or_else(|| "it is still connecting".to_owned());
+                return Err(RerunError::not_idle(&self.name, &at(), &why, limit));
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -295,7 +295,7 @@ impl Tested {
             subscribed.iter().filter_map(|topic| Some((topic, rnet::command_of_status(topic)?)))
         {
             let mut own = snapshot.publishers.iter().filter(|p| p.node == self.name);
-            if !own.any(|p| p.topic == *topic) && !self.fed.contains(topic) {
+            if !own.any(|p| p.topic == *topic) && !self.input_topics.contains(topic) {
                 self.servers.open_command(command, &self.node)?;
             }
         }
@@ -312,22 +312,22 @@ impl Tested {
         let mut bytes = Vec::new();
         while let Some(passed) = self.follow.poll_all(&mut bytes)? {
             let Passed::Message(heard) = passed else { continue };
-            let of = CallTopic::parse(heard.topic).filter(|of| self.servers.hears(of));
-            let (Some(of), Some(word)) = (of, heard.meta.correlation) else { continue };
+            let of = CallTopic::parse(heard.topic).filter(|of| self.servers.serves(of));
+            let (Some(of), Some(correlation)) = (of, heard.meta.correlation) else { continue };
             let request =
-                Heard { service: of.service.to_owned(), correlation: word, content: bytes.clone() };
+                NodeRequest { service: of.service.to_owned(), correlation, content: bytes.clone() };
             let answers = self.servers.answer_early(recording, &self.node, &request, limit)?;
             for topic in answers {
-                self.rest(Some(&topic), limit, &at)?;
+                self.wait_until_idle(Some(&topic), limit, &at)?;
             }
         }
         Ok(())
     }
 
     /// Waits until the node has found the ends of who called it.
-    pub fn find(&mut self, ends: &[(String, u64)], limit: Duration) -> Result<(), RerunError> {
+    pub fn wait_for_match(&mut self, endpoints: &[(String, u64)], limit: Duration) -> Result<(), RerunError> {
         let end = Instant::now() + limit;
-        for (topic, subscription) in ends {
+        for (topic, subscription) in endpoints {
             loop {
                 let snapshot = self.domain.topic_snapshot(topic)?;
                 let mut own = snapshot.publishers.iter().filter(|p| p.node == self.name);
@@ -338,9 +338,9 @@ impl Tested {
                 self.check_alive(&at)?;
                 if Instant::now() >= end {
                     let why = "it does not find the caller";
-                    return Err(RerunError::restless(&self.name, &at(), why, limit));
+                    return Err(RerunError::not_idle(&self.name, &at(), why, limit));
                 }
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
         Ok(())
@@ -352,7 +352,7 @@ impl Tested {
     }
 
     /// Opens the publishers of a topic, if it was recorded and is wanted.
-    fn feed(
+    fn open_inputs(
         &mut self,
         recording: &Recording,
         topic: &str,
@@ -360,27 +360,27 @@ impl Tested {
     ) -> Result<(), RerunError> {
         let is_named = options.inputs.iter().any(|input| input == topic);
         let is_wanted = match options.inputs.is_empty() {
-            true => !topic.starts_with(OWN_TOPICS),
+            true => !topic.starts_with(INTERNAL_TOPICS),
             false => is_named || topic == CLOCK_TOPIC,
         };
         let is_recorded = self.is_recorded(recording, topic);
-        if !is_wanted || self.fed.contains(topic) {
+        if !is_wanted || self.input_topics.contains(topic) {
             return Ok(());
         }
         if topic == CLOCK_TOPIC && !is_recorded {
             if self.clock.is_none() {
-                self.clock = Some(Clock::open(&self.node, options.clock_hz)?);
+                self.clock = Some(ClockPublisher::open(&self.node, options.clock_hz)?);
             }
         } else if is_recorded {
             // Reliable publishers all of them: nothing that it is fed is lost.
             let topics = vec![topic.to_owned()];
-            let without_channels = self.own_channels(recording);
-            let select = Select { topics, without_channels, ..Select::default() };
-            let play = Options { select, rate: None, ..Options::default() };
+            let excluded_channels = self.own_channels(recording);
+            let select = Select { topics, excluded_channels, ..Select::default() };
+            let play = PlayOptions { select, rate: None, ..PlayOptions::default() };
             // The topic is named, so what cannot be read of it is an error.
-            let publishers = Publishers::open(recording, &self.node, &Lives::default(), &play)?;
+            let publishers = Publishers::open(recording, &self.node, &ExistingEndpoints::default(), &play)?;
             self.publishers.push(publishers);
-            self.fed.insert(topic.to_owned());
+            self.input_topics.insert(topic.to_owned());
         }
         Ok(())
     }
@@ -394,7 +394,7 @@ impl Tested {
                 if publisher.admitted.iter().any(|one| one.subscription == subscription.id) {
                     continue;
                 }
-                let why = self.publishers.iter().find_map(|p| p.refused(publisher.id));
+                let why = self.publishers.iter().find_map(|p| p.incompatibility(publisher.id));
                 return match why {
                     None => Ok(false),
                     Some(why) => Err(RerunError::incompatible(&self.name, &publisher.topic, &why)),
@@ -422,7 +422,7 @@ impl Tested {
     }
 
     /// Waits until it has taken what was sent on a topic, and rests. `at` says after what.
-    pub fn rest(
+    pub fn wait_until_idle(
         &mut self,
         topic: Option<&str>,
         limit: Duration,
@@ -433,7 +433,7 @@ impl Tested {
         while Instant::now() < end {
             // First this: what it has taken, it is awake for.
             let waits = match topic {
-                Some(topic) => self.waits_for(topic)?,
+                Some(topic) => self.has_unread(topic)?,
                 None => false,
             };
             match waits {
@@ -443,22 +443,22 @@ impl Tested {
                         topic.unwrap_or("")
                     )
                 }
-                false => match self.rests(at)? {
+                false => match self.check_idle(at)? {
                     Ok(()) => return Ok(()),
                     Err(reason) => why = reason,
                 },
             }
             looks += 1;
-            if looks > QUICK_LOOKS {
+            if looks > SPIN_CHECKS {
                 self.check_alive(at)?;
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
-        Err(RerunError::restless(&self.name, &at(), &why, limit))
+        Err(RerunError::not_idle(&self.name, &at(), &why, limit))
     }
 
     /// Whether a thread of it is about to be woken by a message of a topic.
-    fn waits_for(&mut self, topic: &str) -> Result<bool, RerunError> {
+    fn has_unread(&mut self, topic: &str) -> Result<bool, RerunError> {
         let snapshot = self.domain.topic_snapshot(topic)?;
         let own = snapshot.subscriptions.iter().filter(|s| s.node == self.name);
         let mut channels = own.flat_map(|subscription| &subscription.channels);
@@ -466,14 +466,14 @@ impl Tested {
     }
 
     /// Whether all its threads sleep at one moment, or which one does not.
-    fn rests(&mut self, at: &dyn Fn() -> String) -> Result<Result<(), String>, RerunError> {
-        let looks = (look(self.pid)?, look(self.pid)?);
+    fn check_idle(&mut self, at: &dyn Fn() -> String) -> Result<Result<(), String>, RerunError> {
+        let looks = (inspect_process(self.pid)?, inspect_process(self.pid)?);
         Ok(match looks {
-            (Look::Asleep(before), Look::Asleep(after)) if before == after => Ok(()),
-            (Look::Awake(name), _) | (_, Look::Awake(name)) => {
+            (ProcessState::Sleeping(before), ProcessState::Sleeping(after)) if before == after => Ok(()),
+            (ProcessState::Running(name), _) | (_, ProcessState::Running(name)) => {
                 Err(format!("its thread {name} has not slept"))
             }
-            (Look::Gone, _) | (_, Look::Gone) => return Err(self.died(at)),
+            (ProcessState::Exited, _) | (_, ProcessState::Exited) => return Err(self.died(at)),
             _ => Err("its threads have not slept".to_owned()),
         })
     }
@@ -482,7 +482,7 @@ impl Tested {
     pub fn check_late(&mut self, recording: &Recording) -> Result<(), RerunError> {
         let snapshot = self.domain.snapshot()?;
         for topic in self.subscribed(&snapshot) {
-            let is_fed = self.fed.contains(&topic) || topic.starts_with(OWN_TOPICS);
+            let is_fed = self.input_topics.contains(&topic) || topic.starts_with(INTERNAL_TOPICS);
             if !is_fed && self.is_recorded(recording, &topic) {
                 let text = format!(
                     "{} subscribed to {topic} after its start, and missed earlier messages; specify the \
@@ -497,11 +497,11 @@ impl Tested {
 }
 
 /// Whether what a node publishes on a topic is an output, messages of its own and of calls, or asks for authority.
-fn is_heard(topic: &str, with_calls: bool) -> bool {
-    match topic.starts_with(OWN_TOPICS) {
+fn is_output_topic(topic: &str, with_calls: bool) -> bool {
+    match topic.starts_with(INTERNAL_TOPICS) {
         false => true,
         true => CallTopic::parse(topic)
-            .is_some_and(|of| of.kind != Kind::Control && (with_calls || of.is_of_authority())),
+            .is_some_and(|of| of.kind != CallTopicKind::Control && (with_calls || of.is_of_authority())),
     }
 }
 
@@ -516,14 +516,14 @@ pub fn check_inputs(
     let Some(topic) = options.inputs.iter().find(|topic| !known.contains(topic.as_str())) else {
         return Ok(());
     };
-    let known = known.into_iter().filter(|topic| !topic.starts_with(OWN_TOPICS));
+    let known = known.into_iter().filter(|topic| !topic.starts_with(INTERNAL_TOPICS));
     let known = Vec::from_iter(known).join(", ");
     let text = format!("the recording has no {topic} from other nodes; it has {known}");
     Err(RerunError::failed("no_input", text))
 }
 
 /// Ids of the endpoints of a node.
-fn of_node<'a>(snapshot: &'a Snapshot, node: &'a str) -> impl Iterator<Item = u64> + 'a {
+fn endpoint_ids<'a>(snapshot: &'a Snapshot, node: &'a str) -> impl Iterator<Item = u64> + 'a {
     let publishers = snapshot.publishers.iter().filter(move |p| p.node == node).map(|p| p.id);
     let subscriptions = snapshot.subscriptions.iter().filter(move |s| s.node == node);
     publishers.chain(subscriptions.map(|s| s.id))

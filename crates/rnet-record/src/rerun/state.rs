@@ -17,10 +17,10 @@ use crate::names;
 use crate::read::{Recording, Select};
 
 /// Keys of the library: records of links, leases.
-const OWN_KEYS: &str = "/_rnet/";
+const INTERNAL_KEYS: &str = "/_rnet/";
 
 /// What a message of the recording says of a key.
-pub struct Said {
+pub struct StateChange {
     key: String,
     /// `None` of one that was deleted.
     value: Option<Value>,
@@ -31,19 +31,19 @@ pub struct Said {
     is_initial: bool,
 }
 
-impl Said {
+impl StateChange {
     /// `None` of what cannot be set: a message, whose type is not in the recording; a value that could not be read.
-    pub fn read(text: &[u8]) -> Option<Said> {
-        let said: Json = serde_json::from_slice(text).ok()?;
-        let key = said["key"].as_str().filter(|key| !key.starts_with(OWN_KEYS))?.to_owned();
-        let is_deleted = said["deleted"] == true;
-        let value = if is_deleted { None } else { Some(value(&said["kind"], &said["value"])?) };
-        Some(Said {
+    pub fn read(text: &[u8]) -> Option<StateChange> {
+        let change: Json = serde_json::from_slice(text).ok()?;
+        let key = change["key"].as_str().filter(|key| !key.starts_with(INTERNAL_KEYS))?.to_owned();
+        let is_deleted = change["deleted"] == true;
+        let value = if is_deleted { None } else { Some(value(&change["kind"], &change["value"])?) };
+        Some(StateChange {
             key,
             value,
-            node: said["node"].as_str().unwrap_or_default().to_owned(),
-            written_ns: said["written_unix_ns"].as_u64().unwrap_or(u64::MAX),
-            is_initial: said["initial"] == true,
+            node: change["node"].as_str().unwrap_or_default().to_owned(),
+            written_ns: change["written_unix_ns"].as_u64().unwrap_or(u64::MAX),
+            is_initial: change["initial"] == true,
         })
     }
 
@@ -99,32 +99,32 @@ fn element(of: &Json) -> Option<Value> {
 }
 
 /// Sets the state as it was at `start_ns`, and says how many keys that are. The end of a file that is cut off is no matter.
-pub fn begin(recording: &Recording, node: &Node, start_ns: u64) -> Result<u64, RerunError> {
-    let there = at(recording, start_ns);
-    there.values().try_for_each(|said| said.set(node))?;
+pub fn restore(recording: &Recording, node: &Node, start_ns: u64) -> Result<u64, RerunError> {
+    let there = keys_at(recording, start_ns);
+    there.values().try_for_each(|change| change.set(node))?;
     Ok(there.len() as u64)
 }
 
 /// The keys as they were at `start_ns`.
-fn at(recording: &Recording, start_ns: u64) -> BTreeMap<String, Said> {
+fn keys_at(recording: &Recording, start_ns: u64) -> BTreeMap<String, StateChange> {
     let (mut keys, mut told) = (BTreeMap::new(), BTreeSet::new());
     let select = Select { topics: vec![names::STATE_TOPIC.to_owned()], ..Select::default() };
     for message in recording.messages(select).flatten() {
-        let Some(said) = Said::read(message.data()) else { continue };
-        let is_first = told.insert(said.key.clone());
+        let Some(change) = StateChange::read(message.data()) else { continue };
+        let is_first = told.insert(change.key.clone());
         let was_seen = message.log_ns() <= start_ns;
-        let is_so = match said.value {
+        let is_so = match change.value {
             // Nobody says when a key was deleted, but the recorder when it saw that.
             None => was_seen,
             // The start of a later part says what has come until then: a file of several parts has it from later, too.
-            Some(_) if said.is_initial => is_first || was_seen,
-            Some(_) => said.is_before(start_ns),
+            Some(_) if change.is_initial => is_first || was_seen,
+            Some(_) => change.is_before(start_ns),
         };
         if is_so {
-            keys.insert(said.key.clone(), said);
+            keys.insert(change.key.clone(), change);
         }
     }
-    keys.retain(|_, said| said.value.is_some());
+    keys.retain(|_, change| change.value.is_some());
     keys
 }
 
@@ -138,31 +138,31 @@ mod tests {
     use super::*;
 
     /// The keys at `start_ns` in a file of what was said at these times.
-    fn keys(said: &[(u64, Json)], start_ns: u64) -> Vec<(String, Value)> {
+    fn keys(change: &[(u64, Json)], start_ns: u64) -> Vec<(String, Value)> {
         let mut writer = mcap::Writer::new(Cursor::new(Vec::new())).unwrap();
         let channel = writer.add_channel(0, names::STATE_TOPIC, names::JSON, &BTreeMap::new());
         let channel_id = channel.unwrap();
-        for (at, said) in said {
+        for (at, change) in change {
             let header =
                 MessageHeader { channel_id, sequence: 0, log_time: *at, publish_time: *at };
-            writer.write_to_known_channel(&header, said.to_string().as_bytes()).unwrap();
+            writer.write_to_known_channel(&header, change.to_string().as_bytes()).unwrap();
         }
         writer.finish().unwrap();
         let name = format!("rnet-rerun-{}-{start_ns}.mcap", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
-        let keys = at(&Recording::open(&path).unwrap(), start_ns);
+        let keys = keys_at(&Recording::open(&path).unwrap(), start_ns);
         std::fs::remove_file(&path).unwrap();
-        keys.into_iter().filter_map(|(key, said)| Some((key, said.value?))).collect()
+        keys.into_iter().filter_map(|(key, change)| Some((key, change.value?))).collect()
     }
 
     #[test]
     fn the_state_of_a_merged_file_is_that_of_its_start() {
         let set = |key: &str, value: i64, ns: u64| json!({"key": key, "kind": "int", "value": value, "written_unix_ns": ns});
         let initial = |key: &str, value: i64, ns: u64| {
-            let mut said = set(key, value, ns);
-            said["initial"] = true.into();
-            said
+            let mut change = set(key, value, ns);
+            change["initial"] = true.into();
+            change
         };
         let first = [
             (11, set("/changed", 1, 10)),

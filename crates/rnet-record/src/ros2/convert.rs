@@ -8,15 +8,15 @@ use rnet::MessageType;
 use rnet::schema::Dynamic;
 
 use super::counterpart::Counterpart;
-use super::qos::{OFFERED_QOS_KEY, profile};
+use super::qos::{OFFERED_QOS_KEY, format_profile};
 use super::{CDR, PROFILE};
 use crate::names;
 use crate::read::{Channel, Message, Recording, Schema, Select};
-use crate::tools::{Output, Stop, Tell, ToolError, Written, goes_on, whole};
+use crate::tools::{OutputFile, ShouldStop, OnProblem, ToolError, WrittenFile, check_stop, next_readable};
 
 /// What is not in the new file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LeftOut {
+pub struct OmittedTopic {
     /// The topic.
     pub topic: String,
     /// The type of its messages.
@@ -26,7 +26,7 @@ pub struct LeftOut {
 }
 
 /// A channel of the old file.
-struct Line {
+struct ConvertedChannel {
     /// The type of its messages, and what they become.
     of: Option<(rnet::schema::Schema, Arc<Counterpart>)>,
     new: Arc<Channel>,
@@ -42,17 +42,17 @@ pub fn to_ros2(
     from: &Recording,
     to: &Path,
     select: Select,
-    tell: Tell<'_>,
-    stop: Stop,
-) -> Result<(Written, Vec<LeftOut>), ToolError> {
-    let mut output = Output::create(to, PROFILE, names::LIBRARY, "zstd")?;
-    let mut lines: HashMap<u16, Line> = HashMap::new();
+    on_problem: OnProblem<'_>,
+    stop: ShouldStop,
+) -> Result<(WrittenFile, Vec<OmittedTopic>), ToolError> {
+    let mut output = OutputFile::create(to, PROFILE, names::LIBRARY, "zstd")?;
+    let mut lines: HashMap<u16, ConvertedChannel> = HashMap::new();
     let mut messages = 0;
     let mut reader = from.messages(select);
-    while let Some(message) = whole(&mut reader, from, tell) {
-        goes_on(stop)?;
-        let line = lines.entry(message.channel.id).or_insert_with(|| line(&message.channel));
-        match line.written(&message) {
+    while let Some(message) = next_readable(&mut reader, from, on_problem) {
+        check_stop(stop)?;
+        let line = lines.entry(message.channel.id).or_insert_with(|| convert_channel(&message.channel));
+        match line.convert(&message) {
             Some(written) => {
                 output.message(&written, None)?;
                 messages += 1;
@@ -61,7 +61,7 @@ pub fn to_ros2(
         }
     }
     let written =
-        Written { path: to.to_owned(), messages, len_bytes: output.finish()?, doubles: 0 };
+        WrittenFile { path: to.to_owned(), messages, len_bytes: output.finish()?, duplicates: 0 };
     let mut left_out: BTreeMap<(String, String), u64> = BTreeMap::new();
     for channel in from.channels() {
         let count = lines.get(&channel.id).map_or(0, |line| line.left_out);
@@ -72,14 +72,14 @@ pub fn to_ros2(
     }
     let left_out = left_out.into_iter();
     let left_out = left_out
-        .map(|((topic, type_name), messages)| LeftOut { topic, type_name, messages })
+        .map(|((topic, type_name), messages)| OmittedTopic { topic, type_name, messages })
         .collect();
     Ok((written, left_out))
 }
 
-fn line(channel: &Arc<Channel>) -> Line {
+fn convert_channel(channel: &Arc<Channel>) -> ConvertedChannel {
     if channel.message_encoding == CDR {
-        return Line { of: None, new: channel.clone(), left_out: 0 };
+        return ConvertedChannel { of: None, new: channel.clone(), left_out: 0 };
     }
     let of = match channel.message_type() {
         Ok(MessageType::Protobuf(schema)) => {
@@ -88,21 +88,21 @@ fn line(channel: &Arc<Channel>) -> Line {
         _ => None,
     };
     let described = of.as_ref().map(|(_, of)| {
-        let (name, encoding, data) = of.described();
+        let (name, encoding, data) = of.schema();
         Arc::new(Schema { id: channel.id, name, encoding: encoding.to_owned(), data })
     });
     // Who publishes is kept; ROS 2 readers pass over what they do not know.
     let mut metadata = channel.metadata.clone();
     if let Ok(source) = channel.source() {
-        metadata.entry(OFFERED_QOS_KEY.to_owned()).or_insert_with(|| profile(&source));
+        metadata.entry(OFFERED_QOS_KEY.to_owned()).or_insert_with(|| format_profile(&source));
     }
     let new = Channel::new(channel.id, channel.topic.clone(), CDR.to_owned(), described, metadata);
-    Line { of, new: Arc::new(new), left_out: 0 }
+    ConvertedChannel { of, new: Arc::new(new), left_out: 0 }
 }
 
-impl Line {
+impl ConvertedChannel {
     /// The message as it is written; `None` if it cannot be.
-    fn written(&self, message: &Message) -> Option<Message> {
+    fn convert(&self, message: &Message) -> Option<Message> {
         let Some((schema, counterpart)) = &self.of else {
             return (self.new.message_encoding == CDR && self.new.schema.is_some())
                 .then(|| message.clone());

@@ -1,7 +1,7 @@
 //! The built-in messages that have a ROS 2 message of the same meaning, and how one becomes the other.
 //!
 //! Fields of one name are the same, and `timestamp` with `frame_id` is a header; what differs beside that stands in
-//! [`put`]. What ROS 2 has no field for is left out: docs/design/ros2.md lists it.
+//! [`convert_special`]. What ROS 2 has no field for is left out: docs/design/ros2.md lists it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -45,7 +45,7 @@ impl Counterpart {
     }
 
     /// The schema of a channel: name, encoding, data.
-    pub fn described(&self) -> (String, &'static str, Vec<u8>) {
+    pub fn schema(&self) -> (String, &'static str, Vec<u8>) {
         let name = self.name.replacen('/', "/msg/", 1);
         (name, super::ROS2MSG, self.text.clone().into_bytes())
     }
@@ -64,7 +64,7 @@ fn fields(message: &DynamicMessage) -> Fields {
         all.map(|field| (field.name().to_owned(), value(&message.get_field(&field)))).collect();
     if let Some(stamp) = fields.remove("timestamp") {
         let header =
-            with(&[("stamp", Some(stamp.clone())), ("frame_id", fields.remove("frame_id"))]);
+            nested(&[("stamp", Some(stamp.clone())), ("frame_id", fields.remove("frame_id"))]);
         fields.insert("header".to_owned(), header);
         fields.insert("stamp".to_owned(), stamp);
     }
@@ -74,7 +74,7 @@ fn fields(message: &DynamicMessage) -> Fields {
             fields.insert((*theirs).to_owned(), value);
         }
     }
-    put(of, &mut fields);
+    convert_special(of, &mut fields);
     fields
 }
 
@@ -93,11 +93,11 @@ fn value(of: &Reflected) -> Value {
         Reflected::Message(message) => match message.descriptor().full_name() {
             "google.protobuf.Timestamp" | "google.protobuf.Duration" => {
                 let of = |name| message.get_field_by_name(name).map(|v| value(&v));
-                with(&[("sec", of("seconds")), ("nanosec", of("nanos"))])
+                nested(&[("sec", of("seconds")), ("nanosec", of("nanos"))])
             }
-            _ => Value::Of(fields(message)),
+            _ => Value::Message(fields(message)),
         },
-        Reflected::Map(entries) => Value::Of(
+        Reflected::Map(entries) => Value::Message(
             entries
                 .iter()
                 .filter_map(|(key, of)| match key {
@@ -109,10 +109,10 @@ fn value(of: &Reflected) -> Value {
     }
 }
 
-fn with(fields: &[(&str, Option<Value>)]) -> Value {
+fn nested(fields: &[(&str, Option<Value>)]) -> Value {
     let there =
         fields.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)));
-    Value::Of(there.collect())
+    Value::Message(there.collect())
 }
 
 fn int(fields: &Fields, name: &str) -> i128 {
@@ -138,7 +138,7 @@ fn len(fields: &Fields, name: &str) -> usize {
 }
 
 /// What has other names or other numbers in ROS 2.
-fn put(of: &str, fields: &mut Fields) {
+fn convert_special(of: &str, fields: &mut Fields) {
     let set = |fields: &mut Fields, name: &str, value| drop(fields.insert(name.to_owned(), value));
     match of {
         "foxglove.FrameTransform" => {
@@ -146,12 +146,12 @@ fn put(of: &str, fields: &mut Fields) {
                 ("stamp", fields.get("stamp").cloned()),
                 ("frame_id", fields.remove("parent_frame_id")),
             ];
-            set(fields, "header", with(&header));
+            set(fields, "header", nested(&header));
             let transform = [
                 ("translation", fields.remove("translation")),
                 ("rotation", fields.remove("rotation")),
             ];
-            set(fields, "transform", with(&transform));
+            set(fields, "transform", nested(&transform));
         }
         "foxglove.LaserScan" => {
             let (start, end) = (float(fields, "start_angle"), float(fields, "end_angle"));
@@ -192,7 +192,7 @@ fn put(of: &str, fields: &mut Fields) {
                 ("sec", Some(Value::Int(ns.div_euclid(1_000_000_000)))),
                 ("nanosec", Some(Value::Int(ns.rem_euclid(1_000_000_000)))),
             ];
-            set(fields, "clock", with(&parts));
+            set(fields, "clock", nested(&parts));
         }
         "rnet.msgs.Diagnostic.Status" => {
             // OK is 0.
@@ -202,7 +202,7 @@ fn put(of: &str, fields: &mut Fields) {
         "rnet.msgs.PoseEstimate" => {
             let pose =
                 [("pose", fields.remove("pose")), ("covariance", fields.remove("covariance"))];
-            set(fields, "pose", with(&pose));
+            set(fields, "pose", nested(&pose));
         }
         "rnet.msgs.Range" => {
             // Of ultrasound and infrared alone.
@@ -220,9 +220,9 @@ fn odometry(fields: &mut Fields) {
         ("angular", fields.remove("angular_velocity")),
     ];
     let twist =
-        [("twist", Some(with(&velocity))), ("covariance", fields.remove("velocity_covariance"))];
-    fields.insert("pose".to_owned(), with(&pose));
-    fields.insert("twist".to_owned(), with(&twist));
+        [("twist", Some(nested(&velocity))), ("covariance", fields.remove("velocity_covariance"))];
+    fields.insert("pose".to_owned(), nested(&pose));
+    fields.insert("twist".to_owned(), nested(&twist));
 }
 
 fn battery(fields: &mut Fields) {

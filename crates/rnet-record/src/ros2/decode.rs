@@ -14,7 +14,7 @@ use rnet::schema::prost_reflect::prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
 };
 
-use super::definition::{Base, Definition, Field, Many};
+use super::definition::{Base, Definition, Field, Arity};
 
 /// Bytes before the content, which say how it is encoded.
 pub const HEADER_LEN_BYTES: usize = 4;
@@ -24,20 +24,20 @@ const EMPTY_LEN_BYTES: usize = 4;
 
 /// A type of ROS 2.
 #[derive(Debug)]
-pub struct Cdr {
+pub struct CdrType {
     definition: Definition,
     schema: Schema,
 }
 
-impl Cdr {
+impl CdrType {
     /// Of a description. Fails in words.
-    pub fn new(name: &str, text: &str) -> Result<Cdr, String> {
+    pub fn new(name: &str, text: &str) -> Result<CdrType, String> {
         let definition = Definition::parse(name, text)?;
         let (mut files, mut done) = (Vec::new(), BTreeSet::new());
-        file(&definition, &definition.name, &mut files, &mut done);
+        add_file(&definition, &definition.name, &mut files, &mut done);
         let set = FileDescriptorSet { file: files }.encode_to_vec();
         let schema = Schema::from_descriptor_set(&set, &full_name(&definition.name));
-        Ok(Cdr { schema: schema.map_err(|error| error.to_string())?, definition })
+        Ok(CdrType { schema: schema.map_err(|error| error.to_string())?, definition })
     }
 
     /// The protobuf type.
@@ -51,7 +51,7 @@ impl Cdr {
             format!("it has {} bytes, but the CDR header alone has 4", message.len())
         })?;
         let encoding = u16::from_be_bytes([header[0], header[1]]);
-        let (is_little, is_second) = match encoding {
+        let (is_little, is_cdr2) = match encoding {
             0 | 1 => (encoding == 1, false),
             6 | 7 => (encoding == 7, true),
             2 | 3 | 8..=11 => {
@@ -67,9 +67,9 @@ impl Cdr {
             let name = &self.definition.name;
             return Err(format!("the file does not describe {name}: its description is empty"));
         }
-        let mut from = Input { content, at: 0, is_little, is_second };
+        let mut from = CdrReader { content, at: 0, is_little, is_cdr2 };
         let mut out = Vec::with_capacity(content.len() + content.len() / 4);
-        message_of(&self.definition, &self.definition.name, &mut from, &mut out)?;
+        convert_message(&self.definition, &self.definition.name, &mut from, &mut out)?;
         Ok(out)
     }
 }
@@ -89,7 +89,7 @@ fn package_and_name(name: &str) -> (String, &str) {
 }
 
 /// The file of a type, behind those of the types that it names.
-fn file(
+fn add_file(
     definition: &Definition,
     of: &str,
     files: &mut Vec<FileDescriptorProto>,
@@ -103,8 +103,8 @@ fn file(
     let fields = definition.fields(of);
     let mut dependency = BTreeSet::new();
     for field in fields {
-        if let Base::Of(inner) = &field.base {
-            file(definition, inner, files, done);
+        if let Base::Type(inner) = &field.base {
+            add_file(definition, inner, files, done);
             dependency.insert(path(inner));
         }
     }
@@ -114,11 +114,11 @@ fn file(
     let field = |(at, field): (usize, &Field)| {
         let (ty, of) = match &field.base {
             Base::Text => (Type::String, None),
-            Base::Of(inner) => (Type::Message, Some(format!(".{}", full_name(inner)))),
-            Base::Number(number) if is_bytes(*number, field.many) => (Type::Bytes, None),
+            Base::Type(inner) => (Type::Message, Some(format!(".{}", full_name(inner)))),
+            Base::Number(number) if is_bytes(*number, field.arity) => (Type::Bytes, None),
             Base::Number(number) => (protobuf_of(*number), None),
         };
-        let is_one = field.many == Many::One || ty == Type::Bytes;
+        let is_one = field.arity == Arity::Single || ty == Type::Bytes;
         FieldDescriptorProto {
             name: Some(field.name.clone()),
             json_name: are_alike.then(|| field.name.clone()),
@@ -150,8 +150,8 @@ fn number_of(at: usize) -> u32 {
     if number >= 19_000 { number + 1_000 } else { number }
 }
 
-fn is_bytes(number: Prim, many: Many) -> bool {
-    number == Prim::U8 && many != Many::One
+fn is_bytes(number: Prim, arity: Arity) -> bool {
+    number == Prim::U8 && arity != Arity::Single
 }
 
 fn protobuf_of(number: Prim) -> Type {
@@ -174,15 +174,15 @@ fn wire_of(number: Prim) -> WireType {
     }
 }
 
-struct Input<'a> {
+struct CdrReader<'a> {
     content: &'a [u8],
     at: usize,
     is_little: bool,
     /// It is CDR2 (XCDR version 2 of DDS-XTypes 1.3, section 7.4.3).
-    is_second: bool,
+    is_cdr2: bool,
 }
 
-impl<'a> Input<'a> {
+impl<'a> CdrReader<'a> {
     fn take(&mut self, len: usize, align: usize) -> Result<&'a [u8], String> {
         let from = self.at.next_multiple_of(align);
         let bytes = from.checked_add(len).and_then(|end| self.content.get(from..end));
@@ -195,7 +195,7 @@ impl<'a> Input<'a> {
 
     /// A number, as its bits.
     fn number(&mut self, number: Prim) -> Result<u64, String> {
-        let align = if self.is_second { number.size().min(4) } else { number.size() };
+        let align = if self.is_cdr2 { number.size().min(4) } else { number.size() };
         let bytes = self.take(number.size(), align)?;
         let mut wide = [0; 8];
         match self.is_little {
@@ -222,10 +222,10 @@ impl<'a> Input<'a> {
     }
 }
 
-fn message_of(
+fn convert_message(
     definition: &Definition,
     of: &str,
-    from: &mut Input<'_>,
+    from: &mut CdrReader<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
     let fields = definition.fields(of);
@@ -235,40 +235,40 @@ fn message_of(
     }
     for (at, field) in fields.iter().enumerate() {
         let failed = |why: String| format!("{}: {why}", field.name);
-        field_of(definition, field, number_of(at), from, out).map_err(failed)?;
+        convert_field(definition, field, number_of(at), from, out).map_err(failed)?;
     }
     Ok(())
 }
 
-fn field_of(
+fn convert_field(
     definition: &Definition,
     field: &Field,
     number: u32,
-    from: &mut Input<'_>,
+    from: &mut CdrReader<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
-    if from.is_second && field.many != Many::One && !matches!(field.base, Base::Number(_)) {
+    if from.is_cdr2 && field.arity != Arity::Single && !matches!(field.base, Base::Number(_)) {
         // How many bytes all of them have.
         from.len()?;
     }
-    let len = match field.many {
-        Many::One => 1,
-        Many::Exactly(len) => len as usize,
-        Many::Any => from.len()?,
+    let len = match field.arity {
+        Arity::Single => 1,
+        Arity::Fixed(len) => len as usize,
+        Arity::Sequence => from.len()?,
     };
     match &field.base {
-        Base::Number(of) if is_bytes(*of, field.many) => {
+        Base::Number(of) if is_bytes(*of, field.arity) => {
             let bytes = from.take(len, 1)?;
             delimited(number, bytes, out);
         }
-        Base::Number(of) if field.many == Many::One => {
+        Base::Number(of) if field.arity == Arity::Single => {
             encode_key(number, wire_of(*of), out);
-            put(*of, from.number(*of)?, out);
+            put_number(*of, from.number(*of)?, out);
         }
         Base::Number(of) => {
             let mut packed = Vec::with_capacity((len * of.size()).min(from.content.len()));
             for _ in 0..len {
-                put(*of, from.number(*of)?, &mut packed);
+                put_number(*of, from.number(*of)?, &mut packed);
             }
             delimited(number, &packed, out);
         }
@@ -277,11 +277,11 @@ fn field_of(
                 delimited(number, from.text()?.as_bytes(), out);
             }
         }
-        Base::Of(inner) => {
+        Base::Type(inner) => {
             let mut bytes = Vec::new();
             for _ in 0..len {
                 bytes.clear();
-                message_of(definition, inner, from, &mut bytes)?;
+                convert_message(definition, inner, from, &mut bytes)?;
                 delimited(number, &bytes, out);
             }
         }
@@ -296,7 +296,7 @@ fn delimited(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes a number of which these are the bits.
-fn put(of: Prim, bits: u64, out: &mut Vec<u8>) {
+fn put_number(of: Prim, bits: u64, out: &mut Vec<u8>) {
     match of {
         Prim::F32 => out.extend_from_slice(&(bits as u32).to_le_bytes()),
         Prim::F64 => out.extend_from_slice(&bits.to_le_bytes()),
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn names_that_are_one_in_json_are_two_fields() {
-        let cdr = Cdr::new("a/msg/B", "int32 x1\nint32 x_1\nint32 xY\nint32 x_y\n").unwrap();
+        let cdr = CdrType::new("a/msg/B", "int32 x1\nint32 x_1\nint32 xY\nint32 x_y\n").unwrap();
         let message = cdr.to_protobuf(&numbers(4)).unwrap();
         let decoded = rnet::schema::Dynamic::decode(cdr.schema(), &message).unwrap();
         let json = decoded.to_json(&Default::default());
@@ -338,16 +338,16 @@ mod tests {
                 "a.action.Go_FeedbackMessage",
             ),
         ] {
-            let cdr = Cdr::new(name, text).unwrap_or_else(|why| panic!("{name}: {why}"));
+            let cdr = CdrType::new(name, text).unwrap_or_else(|why| panic!("{name}: {why}"));
             assert_eq!(cdr.schema().name(), full);
             assert!(!cdr.to_protobuf(&numbers(1)).unwrap().is_empty(), "{name}");
         }
-        assert!(Cdr::new("a/b/C", "int32 n").is_err());
+        assert!(CdrType::new("a/b/C", "int32 n").is_err());
     }
 
     #[test]
     fn an_empty_description_is_that_of_an_empty_message_or_none() {
-        let cdr = Cdr::new("std_msgs/msg/Empty", "").unwrap();
+        let cdr = CdrType::new("std_msgs/msg/Empty", "").unwrap();
         for len in [1, 4] {
             let message = [&[0, 1, 0, 0][..], &vec![0; len]].concat();
             assert_eq!(cdr.to_protobuf(&message).unwrap(), b"");

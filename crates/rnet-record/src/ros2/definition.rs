@@ -34,22 +34,22 @@ pub enum Base {
     Number(Prim),
     Text,
     /// A type, by its name `package/Type`.
-    Of(String),
+    Type(String),
 }
 
 /// How many of them a field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Many {
-    One,
-    Exactly(u32),
-    Any,
+pub enum Arity {
+    Single,
+    Fixed(u32),
+    Sequence,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub name: String,
     pub base: Base,
-    pub many: Many,
+    pub arity: Arity,
 }
 
 /// A type and all that it names.
@@ -61,7 +61,7 @@ pub struct Definition {
 }
 
 /// `package/msg/Type` and `package/Type` are one name. Services and actions have types of their own.
-fn short(name: &str) -> Option<String> {
+fn short_name(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split('/').collect();
     let is_word = |word: &&str| {
         let mut chars = word.chars();
@@ -85,7 +85,7 @@ impl Definition {
         if text.len() > MAX_LEN_BYTES {
             return Err(format!("its description has more than {MAX_LEN_BYTES} bytes"));
         }
-        let name = short(name).ok_or_else(|| format!("{name:?} is not a name of a ROS 2 type"))?;
+        let name = short_name(name).ok_or_else(|| format!("{name:?} is not a name of a ROS 2 type"))?;
         let mut types = BTreeMap::new();
         let (mut of, mut fields) = (name.clone(), Vec::new());
         let mut is_head = false;
@@ -96,7 +96,7 @@ impl Definition {
             } else if let Some(next) = line.strip_prefix("MSG:").filter(|_| is_head) {
                 let next = next.trim();
                 of =
-                    short(next).ok_or_else(|| format!("{next:?} is not a name of a ROS 2 type"))?;
+                    short_name(next).ok_or_else(|| format!("{next:?} is not a name of a ROS 2 type"))?;
                 is_head = false;
             } else if let Some(field) = field(line, &of)? {
                 fields.push(field);
@@ -104,10 +104,10 @@ impl Definition {
         }
         types.entry(of).or_insert(fields);
         for name in ["Time", "Duration"] {
-            types.entry(format!("builtin_interfaces/{name}")).or_insert_with(time);
+            types.entry(format!("builtin_interfaces/{name}")).or_insert_with(time_fields);
         }
         let mut definition = Definition { name, types };
-        definition.find_parts();
+        definition.resolve_nested_types();
         definition.check(&definition.name, &mut BTreeMap::new(), 0)?;
         Ok(definition)
     }
@@ -132,7 +132,7 @@ impl Definition {
         let fields =
             self.types.get(of).ok_or_else(|| format!("it uses {of}, but does not define it"))?;
         for field in fields {
-            if let Base::Of(inner) = &field.base {
+            if let Base::Type(inner) = &field.base {
                 height = height.max(1 + self.check(inner, heights, depth + 1)?);
             }
         }
@@ -141,10 +141,10 @@ impl Definition {
     }
 
     /// A type of an action or service may name another one of it without its folder.
-    fn find_parts(&mut self) {
+    fn resolve_nested_types(&mut self) {
         let there: BTreeSet<String> = self.types.keys().cloned().collect();
         for field in self.types.values_mut().flatten() {
-            let Base::Of(of) = &mut field.base else { continue };
+            let Base::Type(of) = &mut field.base else { continue };
             if there.contains(of) {
                 continue;
             }
@@ -167,11 +167,11 @@ impl Definition {
     }
 }
 
-fn time() -> Vec<Field> {
+fn time_fields() -> Vec<Field> {
     let field = |(name, number): (&str, Prim)| Field {
         name: name.to_owned(),
         base: Base::Number(number),
-        many: Many::One,
+        arity: Arity::Single,
     };
     [("sec", Prim::I32), ("nanosec", Prim::U32)].map(field).into()
 }
@@ -191,17 +191,17 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Err(format!("{line:?} is not a field"));
     }
-    let (ty, many) = match ty.split_once('[') {
-        None => (ty, Many::One),
-        Some((ty, "]")) => (ty, Many::Any),
+    let (ty, arity) = match ty.split_once('[') {
+        None => (ty, Arity::Single),
+        Some((ty, "]")) => (ty, Arity::Sequence),
         Some((ty, bound)) => {
             let bound =
                 bound.strip_suffix(']').ok_or_else(|| format!("{line:?} is not a field"))?;
             match bound.strip_prefix("<=") {
-                Some(_) => (ty, Many::Any),
+                Some(_) => (ty, Arity::Sequence),
                 // Of 0 there is none in ROS 2: what takes no bytes could be there any number of times.
                 None => match bound.parse() {
-                    Ok(len) if len > 0 => (ty, Many::Exactly(len)),
+                    Ok(len) if len > 0 => (ty, Arity::Fixed(len)),
                     _ => return Err(format!("{bound:?} is not a length")),
                 },
             }
@@ -214,7 +214,7 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
         ));
     }
     let base = base(ty, of).ok_or_else(|| format!("unknown type {ty:?}"))?;
-    Ok(Some(Field { name: name.to_owned(), base, many }))
+    Ok(Some(Field { name: name.to_owned(), base, arity }))
 }
 
 fn base(ty: &str, of: &str) -> Option<Base> {
@@ -233,7 +233,7 @@ fn base(ty: &str, of: &str) -> Option<Base> {
         _ if ty.contains('/') => ty.to_owned(),
         _ => format!("{package}/{ty}"),
     };
-    short(&named).map(Base::Of)
+    short_name(&named).map(Base::Type)
 }
 
 #[cfg(test)]
@@ -248,8 +248,8 @@ mod tests {
         let read = Definition::parse("a/msg/B", text).unwrap();
         let names: Vec<&str> = read.fields("a/B").iter().map(|f| f.name.as_str()).collect();
         assert_eq!(names, ["header", "points", "k", "names", "n"]);
-        assert_eq!(read.fields("a/B")[1].base, Base::Of("a/Point".into()));
-        assert_eq!(read.fields("a/B")[2].many, Many::Exactly(9));
+        assert_eq!(read.fields("a/B")[1].base, Base::Type("a/Point".into()));
+        assert_eq!(read.fields("a/B")[2].arity, Arity::Fixed(9));
         assert_eq!(read.fields("std_msgs/Header").len(), 2);
     }
 

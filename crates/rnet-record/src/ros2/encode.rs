@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rnet::Prim;
 
 use super::decode::HEADER_LEN_BYTES;
-use super::definition::{Base, Definition, Field, Many};
+use super::definition::{Base, Definition, Field, Arity};
 
 /// A value, whatever it is to become.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,21 +16,21 @@ pub enum Value {
     Text(String),
     Bytes(Vec<u8>),
     List(Vec<Value>),
-    Of(Fields),
+    Message(Fields),
 }
 
 pub type Fields = BTreeMap<String, Value>;
 
 /// A message of the type. What is not there is 0, empty, or `false`; what the type has not is left out.
 pub fn encode(definition: &Definition, fields: &Fields) -> Vec<u8> {
-    let mut out = Output(vec![0, 1, 0, 0]);
+    let mut out = CdrWriter(vec![0, 1, 0, 0]);
     out.message(definition, &definition.name, Some(fields));
     out.0
 }
 
-struct Output(Vec<u8>);
+struct CdrWriter(Vec<u8>);
 
-impl Output {
+impl CdrWriter {
     /// Alignment counts from behind the header.
     fn align(&mut self, to: usize) {
         let len = (self.0.len() - HEADER_LEN_BYTES).next_multiple_of(to);
@@ -78,15 +78,15 @@ impl Output {
     }
 
     fn field(&mut self, definition: &Definition, field: &Field, value: Option<&Value>) {
-        if field.many == Many::One {
+        if field.arity == Arity::Single {
             return self.one(definition, &field.base, value);
         }
         if let (Base::Number(Prim::U8), Some(Value::Bytes(bytes))) = (&field.base, value) {
-            let len = match field.many {
-                Many::Exactly(len) => len as usize,
+            let len = match field.arity {
+                Arity::Fixed(len) => len as usize,
                 _ => bytes.len(),
             };
-            if field.many == Many::Any {
+            if field.arity == Arity::Sequence {
                 self.len(len);
             }
             let begin = self.0.len();
@@ -97,11 +97,11 @@ impl Output {
             Some(Value::List(values)) => values.as_slice(),
             _ => &[],
         };
-        let len = match field.many {
-            Many::Exactly(len) => len as usize,
+        let len = match field.arity {
+            Arity::Fixed(len) => len as usize,
             _ => values.len(),
         };
-        if field.many == Many::Any {
+        if field.arity == Arity::Sequence {
             self.len(len);
         }
         for n in 0..len {
@@ -113,10 +113,10 @@ impl Output {
         match (base, value) {
             (Base::Number(of), _) => self.number(*of, value),
             (Base::Text, _) => self.text(value),
-            (Base::Of(inner), Some(Value::Of(fields))) => {
+            (Base::Type(inner), Some(Value::Message(fields))) => {
                 self.message(definition, inner, Some(fields));
             }
-            (Base::Of(inner), _) => self.message(definition, inner, None),
+            (Base::Type(inner), _) => self.message(definition, inner, None),
         }
     }
 }

@@ -19,11 +19,11 @@ const DEFAULT_DEPTH: u32 = 10;
 /// Longest text that is read, in bytes: some hundred publishers.
 const MAX_LEN_BYTES: usize = 64 << 10;
 /// From this many seconds on a time is without end. Versions write 2147483647 and 9223372036.
-const ENDLESS_S: u64 = i32::MAX as u64;
+const INFINITE_S: u64 = i32::MAX as u64;
 
 /// What all publishers of a topic offer together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offered {
+pub struct OfferedQos {
     pub reliability: Reliability,
     pub durability: Durability,
     pub deadline: Option<Duration>,
@@ -35,7 +35,7 @@ type Profile<'a> = BTreeMap<String, &'a str>;
 
 /// Reads the profiles. A channel stands for all publishers of its topic, so it keeps what all of them keep, and is
 /// reliable if one is. `None` if there is no profile.
-pub fn offered(text: &str) -> Option<Offered> {
+pub fn parse_offered_qos(text: &str) -> Option<OfferedQos> {
     let profiles = profiles(text.get(..MAX_LEN_BYTES).unwrap_or(text));
     let number = |of: &Profile<'_>, key: &str| of.get(key)?.parse::<u64>().ok();
     let is = |of: &Profile<'_>, key: &str, words: [&str; 2]| {
@@ -48,10 +48,10 @@ pub fn offered(text: &str) -> Option<Offered> {
     let first = profiles.first()?;
     let time = |of: &str| {
         let [s, ns] = ["sec", "nsec"].map(|key| number(first, &format!("{of}.{key}")).unwrap_or(0));
-        let time = Duration::new(s.min(ENDLESS_S), 0) + Duration::from_nanos(ns);
-        (!time.is_zero() && s < ENDLESS_S).then_some(time)
+        let time = Duration::new(s.min(INFINITE_S), 0) + Duration::from_nanos(ns);
+        (!time.is_zero() && s < INFINITE_S).then_some(time)
     };
-    Some(Offered {
+    Some(OfferedQos {
         reliability: match profiles.iter().any(|of| is(of, "reliability", ["1", "reliable"])) {
             true => Reliability::Reliable,
             false => Reliability::BestEffort,
@@ -99,7 +99,7 @@ fn profiles(text: &str) -> Vec<Profile<'_>> {
 }
 
 /// The profile of a publisher, as rosbag2 has it.
-pub fn profile(source: &Source) -> String {
+pub fn format_profile(source: &Source) -> String {
     let (durability, depth) = match source.durability {
         Durability::TransientLocal { depth } => (1, depth),
         Durability::Volatile => (2, DEFAULT_DEPTH),
@@ -132,8 +132,8 @@ mod tests {
             (Reliability::BestEffort, Durability::Volatile, Some(Duration::from_millis(1500))),
         ] {
             let source = Source { reliability, durability, deadline, ..Source::default() };
-            let expected = Offered { reliability, durability, deadline, lifespan: None };
-            assert_eq!(offered(&profile(&source)), Some(expected));
+            let expected = OfferedQos { reliability, durability, deadline, lifespan: None };
+            assert_eq!(parse_offered_qos(&format_profile(&source)), Some(expected));
         }
     }
 
@@ -144,13 +144,13 @@ mod tests {
                    nsec: 854775807\n  lifespan:\n    sec: 9223372036\n    nsec: 854775807\n  liveliness: 1\n";
         let durability = Durability::TransientLocal { depth: 2 };
         let (reliability, deadline) = (Reliability::Reliable, None);
-        let both = Offered { reliability, durability, deadline, lifespan: None };
-        assert_eq!(offered(&format!("{one}{one}")), Some(both));
+        let both = OfferedQos { reliability, durability, deadline, lifespan: None };
+        assert_eq!(parse_offered_qos(&format!("{one}{one}")), Some(both));
         // Of Jazzy.
         let words = "- history: keep_last\n  depth: 5\n  reliability: best_effort\n  durability: volatile\n  \
                      deadline: {sec: 1, nsec: 5}\n  lifespan: {sec: 2147483647, nsec: 4294967295}\n";
         let deadline = Some(Duration::new(1, 5));
-        assert_eq!(offered(words), Some(Offered { deadline, ..Offered::default() }));
-        assert_eq!((offered(""), offered("durability: 1"), offered("null")), (None, None, None));
+        assert_eq!(parse_offered_qos(words), Some(OfferedQos { deadline, ..OfferedQos::default() }));
+        assert_eq!((parse_offered_qos(""), parse_offered_qos("durability: 1"), parse_offered_qos("null")), (None, None, None));
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use mcap::records::Metadata;
 
-use super::output::{Output, ToolError};
+use super::output::{OutputFile, ToolError};
 use crate::names;
-use crate::numbers::Numbers;
+use crate::sequence_set::SequenceSet;
 use crate::read::{Message, Messages, ReadError, Recording, Select};
 use crate::recorder::part_path;
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenFile {
     /// The new file.
     pub path: PathBuf,
     /// Messages in it.
@@ -23,12 +23,12 @@ pub struct Written {
     /// Its length in bytes.
     pub len_bytes: u64,
     /// Messages that several of the files had, or one of them twice, and that are in the new one once.
-    pub doubles: u64,
+    pub duplicates: u64,
 }
 
 /// Where a file is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum SplitAt {
     /// Before the message with which the messages of a part would be longer, in bytes without compression.
     Bytes(u64),
     /// Before the first message that is so much later than the first of a part.
@@ -36,14 +36,14 @@ pub enum Cut {
 }
 
 /// Told of what cannot be read, and is left out.
-pub type Tell<'a> = &'a mut dyn FnMut(&Path, &ReadError);
+pub type OnProblem<'a> = &'a mut dyn FnMut(&Path, &ReadError);
 
 /// Asked before each message whether to stop, which is [`ToolError::Interrupted`].
-pub type Stop = fn() -> bool;
+pub type ShouldStop = fn() -> bool;
 
 /// # Errors
 /// `Interrupted` if it is to stop.
-pub(crate) fn goes_on(stop: Stop) -> Result<(), ToolError> {
+pub(crate) fn check_stop(stop: ShouldStop) -> Result<(), ToolError> {
     if stop() { Err(ToolError::Interrupted) } else { Ok(()) }
 }
 
@@ -57,10 +57,10 @@ pub fn filter(
     to: &Path,
     select: Select,
     remap: &[(String, String)],
-    tell: Tell<'_>,
-    stop: Stop,
-) -> Result<Written, ToolError> {
-    let (output, messages) = copy(from, to, select, remap, tell, stop)?;
+    on_problem: OnProblem<'_>,
+    stop: ShouldStop,
+) -> Result<WrittenFile, ToolError> {
+    let (output, messages) = copy(from, to, select, remap, on_problem, stop)?;
     end(output, to, messages)
 }
 
@@ -70,20 +70,20 @@ pub(super) fn copy(
     to: &Path,
     select: Select,
     remap: &[(String, String)],
-    tell: Tell<'_>,
-    stop: Stop,
-) -> Result<(Output, u64), ToolError> {
+    on_problem: OnProblem<'_>,
+    stop: ShouldStop,
+) -> Result<(OutputFile, u64), ToolError> {
     let mut output = begin(from, to)?;
     let mut messages = 0;
     let mut reader = from.messages(select);
-    while let Some(message) = whole(&mut reader, from, tell) {
-        goes_on(stop)?;
+    while let Some(message) = next_readable(&mut reader, from, on_problem) {
+        check_stop(stop)?;
         let topic = &message.channel.topic;
         let new = remap.iter().find(|(old, _)| old == topic).map(|(_, new)| new.as_str());
         output.message(&message, new)?;
         messages += 1;
     }
-    attachments(from, &mut output, tell)?;
+    attachments(from, &mut output, on_problem)?;
     metadata(from, &mut output, false)?;
     Ok((output, messages))
 }
@@ -98,9 +98,9 @@ pub(super) fn copy(
 pub fn merge(
     from: &[Recording],
     to: &Path,
-    tell: Tell<'_>,
-    stop: Stop,
-) -> Result<Written, ToolError> {
+    on_problem: OnProblem<'_>,
+    stop: ShouldStop,
+) -> Result<WrittenFile, ToolError> {
     let Some(first) = from.first() else {
         let error = std::io::Error::other("no files to merge");
         return Err(ToolError::Write { path: to.to_owned(), error });
@@ -111,36 +111,36 @@ pub fn merge(
     let mut next: Vec<Option<Message>> = Vec::new();
     let mut order = BinaryHeap::new();
     for (number, reader) in readers.iter_mut().enumerate() {
-        let message = whole(reader, &from[number], tell);
+        let message = next_readable(reader, &from[number], on_problem);
         order.extend(message.as_ref().map(|message| Reverse((message.log_ns(), number))));
         next.push(message);
     }
-    let (mut messages, mut doubles) = (0, 0);
+    let (mut messages, mut duplicates) = (0, 0);
     let offsets: Vec<i64> = from.iter().map(offset_ns).collect();
-    let mut met = Met::default();
+    let mut written_messages = WrittenMessages::default();
     while let Some(Reverse((_, number))) = order.pop() {
-        goes_on(stop)?;
-        let following = whole(&mut readers[number], &from[number], tell);
+        check_stop(stop)?;
+        let following = next_readable(&mut readers[number], &from[number], on_problem);
         order.extend(following.as_ref().map(|message| Reverse((message.log_ns(), number))));
         if let Some(message) = std::mem::replace(&mut next[number], following) {
-            match met.is_new(&message, offsets[number]) {
+            match written_messages.is_new(&message, offsets[number]) {
                 true => {
                     output.message(&message, None)?;
                     messages += 1;
                 }
                 // What the recorder says of a message goes with it.
-                false => doubles += u64::from(!message.channel.is_reserved()),
+                false => duplicates += u64::from(!message.channel.is_reserved()),
             }
         }
     }
     for file in from {
-        attachments(file, &mut output, tell)?;
+        attachments(file, &mut output, on_problem)?;
         metadata(file, &mut output, false)?;
     }
     for file in &from[1..] {
         metadata(file, &mut output, true)?;
     }
-    Ok(Written { doubles, ..end(output, to, messages)? })
+    Ok(WrittenFile { duplicates, ..end(output, to, messages)? })
 }
 
 /// By how much the times of a file are ahead of the monotonic clock, as the file says.
@@ -151,21 +151,21 @@ pub(crate) fn offset_ns(file: &Recording) -> i64 {
 
 /// The messages that were written, and what was said of them beside.
 #[derive(Default)]
-pub(crate) struct Met {
-    messages: HashMap<Source, Times>,
-    said: HashMap<Source, Times>,
+pub(crate) struct WrittenMessages {
+    messages: HashMap<PublisherKey, SequenceTimes>,
+    meta: HashMap<PublisherKey, SequenceTimes>,
 }
 
 /// Numbers by two clocks. Recorders agree on the monotonic one if the wall clock was set between them. A file that was made
 /// of several has the times of several parts, of which one says how far the clocks are apart: those of the wall clock are
 /// the same in all files that have the message from one recorder.
 #[derive(Default)]
-struct Times {
-    wall: Numbers,
-    monotonic: Numbers,
+struct SequenceTimes {
+    wall: SequenceSet,
+    monotonic: SequenceSet,
 }
 
-impl Times {
+impl SequenceTimes {
     fn add(&mut self, number: u32, sent_ns: u64, offset_ns: i64) -> bool {
         let monotonic_ns = sent_ns.saturating_add_signed(offset_ns.saturating_neg());
         let is_new = self.wall.add(number, sent_ns);
@@ -174,15 +174,15 @@ impl Times {
 }
 
 /// Whose messages have the same numbers: topic, host, node and publisher. Of what is said beside, the publisher alone.
-type Source = [String; 4];
+type PublisherKey = [String; 4];
 
-impl Met {
+impl WrittenMessages {
     /// Whether it has not been written yet. Messages of which nobody says the publisher have no number that counts.
     pub fn is_new(&mut self, message: &Message, offset_ns: i64) -> bool {
         let sent_ns = message.publish_ns();
         let channel = &message.channel;
         if channel.topic == names::META_TOPIC {
-            return self.is_new_said(message.data(), sent_ns, offset_ns).unwrap_or(true);
+            return self.is_new_meta(message.data(), sent_ns, offset_ns).unwrap_or(true);
         }
         let of = |key: &str| channel.metadata.get(key).cloned();
         let (Some(publisher), false) = (of(names::PUBLISHER_KEY), channel.is_reserved()) else {
@@ -194,12 +194,12 @@ impl Met {
         self.messages.entry(source).or_default().add(message.sequence(), sent_ns, offset_ns)
     }
 
-    fn is_new_said(&mut self, text: &[u8], sent_ns: u64, offset_ns: i64) -> Option<bool> {
+    fn is_new_meta(&mut self, text: &[u8], sent_ns: u64, offset_ns: i64) -> Option<bool> {
         let said: serde_json::Value = serde_json::from_slice(text).ok()?;
         let (publisher, seq) = (said.get("publisher")?.as_str()?, said.get("seq")?.as_u64()?);
         let source = [String::new(), String::new(), String::new(), publisher.to_owned()];
         // As in the header of the message, the low 32 bits.
-        Some(self.said.entry(source).or_default().add(seq as u32, sent_ns, offset_ns))
+        Some(self.meta.entry(source).or_default().add(seq as u32, sent_ns, offset_ns))
     }
 }
 
@@ -211,15 +211,15 @@ impl Met {
 pub fn split(
     from: &Recording,
     to: &Path,
-    cut: Cut,
-    tell: Tell<'_>,
-    stop: Stop,
-) -> Result<Vec<Written>, ToolError> {
+    cut: SplitAt,
+    on_problem: OnProblem<'_>,
+    stop: ShouldStop,
+) -> Result<Vec<WrittenFile>, ToolError> {
     let mut parts = Vec::new();
     let mut part: Option<Part> = None;
     let mut messages = from.messages(Select { with_reserved: true, ..Select::default() });
-    while let Some(message) = whole(&mut messages, from, tell) {
-        goes_on(stop)?;
+    while let Some(message) = next_readable(&mut messages, from, on_problem) {
+        check_stop(stop)?;
         if let Some(full) = part.take_if(|part| part.is_full(&message, cut)) {
             parts.push(full.end(from)?);
         }
@@ -227,7 +227,7 @@ pub fn split(
             Some(part) => part,
             None => {
                 let start_ns = message.log_ns();
-                part.insert(Part::begin(from, to, parts.len(), start_ns, tell)?)
+                part.insert(Part::begin(from, to, parts.len(), start_ns, on_problem)?)
             }
         };
         part.output.message(&message, None)?;
@@ -235,7 +235,7 @@ pub fn split(
         part.bytes += message.data().len() as u64;
     }
     if part.is_none() && parts.is_empty() {
-        part = Some(Part::begin(from, to, 0, 0, tell)?);
+        part = Some(Part::begin(from, to, 0, 0, on_problem)?);
     }
     if let Some(last) = part {
         parts.push(last.end(from)?);
@@ -245,7 +245,7 @@ pub fn split(
 
 struct Part {
     path: PathBuf,
-    output: Output,
+    output: OutputFile,
     start_ns: u64,
     bytes: u64,
     messages: u64,
@@ -257,68 +257,68 @@ impl Part {
         to: &Path,
         number: usize,
         start_ns: u64,
-        tell: Tell<'_>,
+        on_problem: OnProblem<'_>,
     ) -> Result<Part, ToolError> {
         let path = part_path(to, number as u64);
         let mut output = begin(from, &path)?;
         if number == 0 {
-            attachments(from, &mut output, tell)?;
+            attachments(from, &mut output, on_problem)?;
         }
         Ok(Part { path, output, start_ns, bytes: 0, messages: 0 })
     }
 
-    fn is_full(&self, next: &Message, cut: Cut) -> bool {
+    fn is_full(&self, next: &Message, cut: SplitAt) -> bool {
         match cut {
-            Cut::Bytes(most) => self.bytes + next.data().len() as u64 > most,
-            Cut::Time(most) => {
+            SplitAt::Bytes(most) => self.bytes + next.data().len() as u64 > most,
+            SplitAt::Time(most) => {
                 u128::from(next.log_ns().saturating_sub(self.start_ns)) >= most.as_nanos()
             }
         }
     }
 
-    fn end(mut self, from: &Recording) -> Result<Written, ToolError> {
+    fn end(mut self, from: &Recording) -> Result<WrittenFile, ToolError> {
         metadata(from, &mut self.output, false)?;
         end(self.output, &self.path, self.messages)
     }
 }
 
 /// The next message that can be read.
-pub(crate) fn whole(reader: &mut Messages, of: &Recording, tell: Tell<'_>) -> Option<Message> {
+pub(crate) fn next_readable(reader: &mut Messages, of: &Recording, on_problem: OnProblem<'_>) -> Option<Message> {
     loop {
         match reader.next()? {
             Ok(message) => return Some(message),
-            Err(problem) => tell(of.path(), &problem),
+            Err(problem) => on_problem(of.path(), &problem),
         }
     }
 }
 
 /// A new file with what stands first in the old one.
-fn begin(from: &Recording, to: &Path) -> Result<Output, ToolError> {
-    let most = from.found().compression.iter().max_by_key(|(_, (_, bytes))| *bytes);
+fn begin(from: &Recording, to: &Path) -> Result<OutputFile, ToolError> {
+    let most = from.info().compression.iter().max_by_key(|(_, (_, bytes))| *bytes);
     let compression = most.map_or("zstd", |(name, _)| name);
-    let mut output = Output::create(to, from.profile(), from.library(), compression)?;
+    let mut output = OutputFile::create(to, from.profile(), from.library(), compression)?;
     metadata(from, &mut output, true)?;
     Ok(output)
 }
 
 /// Metadata that stand first, or those that do not.
-fn metadata(from: &Recording, output: &mut Output, first: bool) -> Result<(), ToolError> {
+fn metadata(from: &Recording, output: &mut OutputFile, first: bool) -> Result<(), ToolError> {
     let stands_first =
         |metadata: &Metadata| [names::RECORDING, names::CLOCK].contains(&metadata.name.as_str());
-    let wanted = from.found().metadata.iter().filter(|one| stands_first(one) == first);
+    let wanted = from.info().metadata.iter().filter(|one| stands_first(one) == first);
     wanted.into_iter().try_for_each(|one| output.metadata(one))
 }
 
-fn attachments(from: &Recording, output: &mut Output, tell: Tell<'_>) -> Result<(), ToolError> {
-    for place in &from.found().attachments {
+fn attachments(from: &Recording, output: &mut OutputFile, on_problem: OnProblem<'_>) -> Result<(), ToolError> {
+    for place in &from.info().attachments {
         match from.attachment(*place) {
             Ok(attachment) => output.attachment(&attachment)?,
-            Err(problem) => tell(from.path(), &problem),
+            Err(problem) => on_problem(from.path(), &problem),
         }
     }
     Ok(())
 }
 
-pub(super) fn end(output: Output, path: &Path, messages: u64) -> Result<Written, ToolError> {
-    Ok(Written { path: path.to_owned(), messages, len_bytes: output.finish()?, doubles: 0 })
+pub(super) fn end(output: OutputFile, path: &Path, messages: u64) -> Result<WrittenFile, ToolError> {
+    Ok(WrittenFile { path: path.to_owned(), messages, len_bytes: output.finish()?, duplicates: 0 })
 }

@@ -36,11 +36,11 @@ impl NewFile {
             let wrong = "a name that ends in / is a folder; specify the name of a file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, wrong));
         }
-        sweep(path);
+        remove_stale(path);
         let draft = format!(".rnet-{}-{}.part", std::process::id(), rnet::now_ns());
         let draft = path.with_file_name(draft);
         let file = File::create_new(&draft)?;
-        // Says to `sweep` of other hosts and containers that it is being written. Not all file systems have locks.
+        // Says to `remove_stale` of other hosts and containers that it is being written. Not all file systems have locks.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(NewFile { path: path.to_owned(), draft, file })
     }
@@ -57,7 +57,7 @@ impl NewFile {
     ///
     /// # Errors
     /// Something is there by now; the disk does not take it. It is removed then.
-    pub fn put(self) -> io::Result<()> {
+    pub fn commit(self) -> io::Result<()> {
         self.file.sync_all()?;
         match renameat_with(CWD, &self.draft, CWD, &self.path, RenameFlags::NOREPLACE) {
             // Not every file system knows that; a link is as exclusive, and the draft goes with this.
@@ -88,7 +88,7 @@ impl Drop for NewFile {
 }
 
 /// Removes what killed processes have left beside a path: it is not what was asked for, so nothing fails with it.
-fn sweep(beside: &Path) {
+fn remove_stale(beside: &Path) {
     let folder = match beside.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -139,8 +139,8 @@ mod tests {
         // Of two at the same time one comes first.
         let (first, second) = (NewFile::create(&path).unwrap(), NewFile::create(&path).unwrap());
         first.file().unwrap().write_all(b"whole").unwrap();
-        first.put().unwrap();
-        let late = second.put().unwrap_err();
+        first.commit().unwrap();
+        let late = second.commit().unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!((fs::read(&path).unwrap(), names()), (b"whole".to_vec(), 1));
         assert!(NewFile::create(&path).unwrap_err().to_string().contains("File exists"));

@@ -40,7 +40,7 @@ pub enum ToolError {
 }
 
 /// A new file. It is there when it is finished, and not before.
-pub struct Output {
+pub struct OutputFile {
     path: PathBuf,
     writer: Option<Writer<BufWriter<File>>>,
     /// Ids in this file, by the channels of the files that were read.
@@ -48,7 +48,7 @@ pub struct Output {
     new: NewFile,
 }
 
-impl Output {
+impl OutputFile {
     /// A file that did not exist. Compression goes by its name in MCAP; chunks of an unknown one are not compressed.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Output {
         let failed = |error| ToolError::Write { path: path.clone(), error };
         let file = writer.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;
         let len = file.metadata().map_err(failed)?.len();
-        self.new.put().map_err(failed)?;
+        self.new.commit().map_err(failed)?;
         Ok(len)
     }
 }

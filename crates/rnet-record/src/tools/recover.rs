@@ -5,19 +5,19 @@ use std::path::Path;
 
 use mcap::records::Metadata;
 
-use super::copy::{Stop, Written, copy, end};
+use super::copy::{ShouldStop, WrittenFile, copy, end};
 use super::output::ToolError;
 use crate::names;
 use crate::read::{Recording, Select};
 
 /// Writes all that can be read of a file, which [`Recording::open_without_index`] has opened, into a new file with index,
-/// statistics and CRCs. [`Recording::found`] has the problems.
+/// statistics and CRCs. [`Recording::info`] has the problems.
 ///
 /// A Metadata record `rnet.recovered` says of what it was made, and why. Messages are in the order of time.
 ///
 /// # Errors
 /// The new file exists or cannot be written; `Interrupted`.
-pub fn recover(recording: &Recording, to: &Path, stop: Stop) -> Result<Written, ToolError> {
+pub fn recover(recording: &Recording, to: &Path, stop: ShouldStop) -> Result<WrittenFile, ToolError> {
     let select = Select { with_reserved: true, ..Select::default() };
     // Opening the file has found all problems.
     let (mut output, messages) = copy(recording, to, select, &[], &mut |_, _| {}, stop)?;
@@ -26,7 +26,7 @@ pub fn recover(recording: &Recording, to: &Path, stop: Stop) -> Result<Written, 
 }
 
 fn recovered(recording: &Recording) -> Metadata {
-    let found = recording.found();
+    let found = recording.info();
     let mut map = BTreeMap::from([
         ("file".to_owned(), recording.path().display().to_string()),
         ("len_bytes".to_owned(), recording.len_bytes().to_string()),

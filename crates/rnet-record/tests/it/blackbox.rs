@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Child, Net, Stored, eventually, folder, metadata, of, orders, role, stored, tell};
 use rnet::msgs::BatteryState;
 use rnet::{LossCause, Meta, Publisher, PublisherOptions, SubscriberOptions};
-use rnet_record::blackbox::{BlackBox, BlackBoxOptions, TRIGGER_SERVICE, files_of, recover};
+use rnet_record::blackbox::{BlackBox, BlackBoxOptions, TRIGGER_SERVICE, list_files, recover};
 use rnet_record::{names, read};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, rnet::Plain)]
@@ -48,7 +48,7 @@ fn files(net: &Net) -> Vec<PathBuf> {
 /// The triggers of a file: name and reason.
 fn fired(file: &Path) -> Vec<(String, String)> {
     let recording = read::Recording::open(file).expect("the file can be read");
-    let all = recording.found().metadata.iter().filter(|one| one.name == names::TRIGGER);
+    let all = recording.info().metadata.iter().filter(|one| one.name == names::TRIGGER);
     all.map(|one| (one.metadata["name"].clone(), one.metadata["why"].clone())).collect()
 }
 
@@ -108,7 +108,7 @@ fn a_call_makes_a_file_of_before_and_after_with_what_is_kept_and_the_state() {
     let times: Vec<u64> = of(&all, "/raw").iter().map(|m| m.publish_time).collect();
     assert!(times[0] < at && *times.last().unwrap() > at);
     let recording = read::Recording::open(&file).unwrap();
-    let graph = recording.attachment(recording.found().attachments[0]).unwrap();
+    let graph = recording.attachment(recording.info().attachments[0]).unwrap();
     assert!(String::from_utf8_lossy(&graph.data).contains("\"/n\""), "{graph:?}");
     let ring = blackbox.status().ring;
     let ended = blackbox.stop().unwrap();
@@ -313,7 +313,7 @@ fn a_box_that_is_killed_leaves_what_the_next_one_writes() {
     // While it rings only; the next box has the past of the one before.
     let mut child = box_with(&net, &mut raw, 0..100);
     assert!(
-        matches!(recover(&place(&net), &folder(&net)), Err(error) if error.to_string().contains("already runs"))
+        matches!(recover(&location(&net), &folder(&net)), Err(error) if error.to_string().contains("already runs"))
     );
     child.kill();
     // In the middle of a window: its end is far away.
@@ -342,12 +342,12 @@ fn what_a_killed_box_has_left_is_recovered_without_a_box() {
     let net = Net::new("recover");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    assert_eq!(recover(&place(&net), &folder(&net)).unwrap().0, [""; 0].map(PathBuf::from));
+    assert_eq!(recover(&location(&net), &folder(&net)).unwrap().0, [""; 0].map(PathBuf::from));
     box_with(&net, &mut raw, 0..100).kill();
     // Killed while it wrote the file: what it had begun is begun anew.
-    let (written, _) = recover(&place(&net), &folder(&net)).unwrap();
+    let (written, _) = recover(&location(&net), &folder(&net)).unwrap();
     assert_eq!(numbers(&stored(&written[0]), "/raw"), (0..100).collect::<Vec<u32>>());
-    assert!(recover(&place(&net), &folder(&net)).unwrap().0.is_empty());
+    assert!(recover(&location(&net), &folder(&net)).unwrap().0.is_empty());
 }
 
 #[test]
@@ -356,19 +356,19 @@ fn where_nothing_is_left_recover_makes_nothing_and_where_it_cannot_write_the_rin
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     let nowhere = net.base().join("nowhere");
-    assert!(recover(&place(&net), &nowhere).unwrap().0.is_empty());
-    assert!(!nowhere.exists() && rnet_record::blackbox::Memory::of(place(&net).path()).is_none());
-    let error = files_of(&nowhere, &place(&net)).unwrap_err().to_string();
+    assert!(recover(&location(&net), &nowhere).unwrap().0.is_empty());
+    assert!(!nowhere.exists() && rnet_record::blackbox::RingMemory::of(location(&net).path()).is_none());
+    let error = list_files(&nowhere, &location(&net)).unwrap_err().to_string();
     assert!(error.contains("cannot read") && error.contains("nowhere"), "{error}");
     box_with(&net, &mut raw, 0..100).kill();
     // A folder that can be read, and in which nobody makes a file.
-    let error = recover(&place(&net), Path::new("/proc")).unwrap_err().to_string();
+    let error = recover(&location(&net), Path::new("/proc")).unwrap_err().to_string();
     assert!(error.contains("cannot write /proc/.blackbox-t-"), "{error}");
     let file = net.base().join("file");
     std::fs::write(&file, b"").unwrap();
-    let error = recover(&place(&net), &file).unwrap_err().to_string();
+    let error = recover(&location(&net), &file).unwrap_err().to_string();
     assert!(error.contains("cannot read") && error.contains("/file"), "{error}");
-    let (written, _) = recover(&place(&net), &nowhere).unwrap();
+    let (written, _) = recover(&location(&net), &nowhere).unwrap();
     assert_eq!(numbers(&stored(&written[0]), "/raw"), (0..100).collect::<Vec<u32>>());
 }
 
@@ -378,7 +378,7 @@ fn what_a_box_of_an_earlier_boot_has_left_is_removed() {
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     box_with(&net, &mut raw, 0..100).kill();
-    let ring = rnet_record::blackbox::Memory::of(place(&net).path()).unwrap().ring;
+    let ring = rnet_record::blackbox::RingMemory::of(location(&net).path()).unwrap().ring;
     let boot = format!("{:016x}", rnet::boot_id());
     let names = ring.read_dir().unwrap().flatten().map(|part| part.file_name());
     let names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
@@ -420,7 +420,7 @@ fn a_window_that_was_cut_off_at_any_point_is_written_once() {
     let unbegun = other(1_790_000_000_000);
     std::fs::create_dir(&unbegun).unwrap();
     std::fs::write(unbegun.join("pending.json.new"), b"{\"file\": \"../x\"").unwrap();
-    let (written, notes) = recover(&place(&net), &folder(&net)).unwrap();
+    let (written, notes) = recover(&location(&net), &folder(&net)).unwrap();
     assert_eq!((written.len(), notes.len()), (1, 1), "{notes:?}");
     assert_eq!(numbers(&stored(&written[0]), "/raw"), [5]);
     assert!(!unbegun.exists() && window().is_none());
@@ -431,7 +431,7 @@ fn a_window_that_was_cut_off_at_any_point_is_written_once() {
         std::fs::copy(&written[0], damaged.join("ring-1-x.mcap")).unwrap();
         text.into_iter()
             .for_each(|text| std::fs::write(damaged.join("pending.json"), text).unwrap());
-        let error = recover(&place(&net), &folder(&net)).unwrap_err().to_string();
+        let error = recover(&location(&net), &folder(&net)).unwrap_err().to_string();
         assert!(error.contains("pending.json") && error.contains("the 1 parts next to"), "{error}");
         assert!(damaged.join("ring-1-x.mcap").exists());
         std::fs::remove_dir_all(damaged).unwrap();
@@ -483,7 +483,7 @@ fn a_domain_has_one_box_and_it_says_what_it_cannot_do() {
     assert!(error.contains(&std::process::id().to_string()), "{error}");
     first.stop().unwrap();
     // A directory that somebody else has laid out.
-    let ring = rnet_record::blackbox::Memory::of(place(&net).path()).unwrap().ring;
+    let ring = rnet_record::blackbox::RingMemory::of(location(&net).path()).unwrap().ring;
     let elsewhere = net.base().join("elsewhere");
     std::fs::rename(&ring, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &ring).unwrap();
@@ -513,7 +513,7 @@ fn in_ring(net: &Net) -> usize {
     parts.map(|part| of(&common::stored_in_ruins(&part), "/raw").len()).sum()
 }
 
-fn place(net: &Net) -> rnet::inspect::Location {
+fn location(net: &Net) -> rnet::inspect::Location {
     options(net, &[]).location.expect("it was said")
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Net, eventually, folder, of, stored};
 use rnet::SubscriberOptions;
-use rnet_record::blackbox::{BlackBox, BlackBoxOptions, files_of};
+use rnet_record::blackbox::{BlackBox, BlackBoxOptions, list_files};
 
 fn options(net: &Net) -> BlackBoxOptions {
     let recording = common::options(net);
@@ -25,7 +25,7 @@ fn start(net: &Net) -> BlackBox {
     BlackBox::start(options(net)).expect("the box starts")
 }
 
-fn place(net: &Net) -> rnet::inspect::Location {
+fn location(net: &Net) -> rnet::inspect::Location {
     options(net).location.expect("it was said")
 }
 
@@ -59,7 +59,7 @@ fn a_folder_that_cannot_be_written_is_said_while_it_is_so_and_loses_no_file() {
     });
     blackbox.trigger("smoke");
     eventually("the window waits", || blackbox.status().problems.contains_key("window"));
-    let observers = || rnet::inspect::told_by_observers(place(&net).path()).join("\n");
+    let observers = || rnet::inspect::told_by_observers(location(&net).path()).join("\n");
     eventually("recorders tell it", || observers().contains("\"window\":\""));
     let mut lines = Vec::new();
     eventually("the log has it", || {
@@ -72,7 +72,7 @@ fn a_folder_that_cannot_be_written_is_said_while_it_is_so_and_loses_no_file() {
     let ended = blackbox.stop().unwrap();
     // What it says itself has fired nothing.
     assert_eq!((ended.fired, ended.lost_files), (1, 0));
-    let written = files_of(&files, &place(&net)).unwrap();
+    let written = list_files(&files, &location(&net)).unwrap();
     assert_eq!(numbers(&written[0].0), [1]);
 }
 
@@ -111,7 +111,7 @@ fn a_window_that_was_removed_takes_what_the_ring_still_has() {
     eventually("it is copied again", || parts().is_some());
     let ended = blackbox.stop().unwrap();
     assert_eq!((ended.files, ended.lost_files), (1, 0));
-    assert_eq!(numbers(&files_of(&folder(&net), &place(&net)).unwrap()[0].0), [1]);
+    assert_eq!(numbers(&list_files(&folder(&net), &location(&net)).unwrap()[0].0), [1]);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_window_is_not_lost_while_its_folder_cannot_be_searched() {
     std::fs::remove_dir_all(window.join("file")).unwrap();
     eventually("the file is written", || blackbox.status().files == 1);
     assert_eq!(blackbox.stop().unwrap().lost_files, 0);
-    assert_eq!(numbers(&files_of(&files, &place(&net)).unwrap()[0].0), [1]);
+    assert_eq!(numbers(&list_files(&files, &location(&net)).unwrap()[0].0), [1]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_window_that_ends_without_its_parts_says_so_and_not_that_all_is_well() {
     });
     assert!(!lines.iter().any(|line| line.contains("can write its window again")), "{lines:?}");
     eventually("nothing is wrong any more", || blackbox.status().problems.is_empty());
-    let file = &files_of(&folder(&net), &place(&net)).unwrap()[0].0;
+    let file = &list_files(&folder(&net), &location(&net)).unwrap()[0].0;
     let trigger = &common::metadata(file)[rnet_record::names::TRIGGER];
     assert!(trigger["incomplete"].contains("directory"), "{trigger:?}");
     blackbox.stop().unwrap();
@@ -214,7 +214,7 @@ fn what_the_ring_forgets_while_a_window_waits_is_said_in_its_file() {
     raw.send(&2u32.to_le_bytes()).unwrap();
     let ended = blackbox.stop().unwrap();
     assert_eq!((ended.files, ended.incomplete_files), (1, 1));
-    let file = &files_of(&files, &place(&net)).unwrap()[0].0;
+    let file = &list_files(&files, &location(&net)).unwrap()[0].0;
     assert_eq!(numbers(file), [2]);
     let why = &common::metadata(file)[rnet_record::names::TRIGGER]["incomplete"];
     assert!(why.starts_with("the ring overwrote ") && why.contains("(os error "), "{why}");

@@ -19,7 +19,7 @@ fn read(dir: &Dir, bytes: &[u8]) -> (Vec<u64>, Vec<String>) {
         Err(error) => return (Vec::new(), vec![error.to_string()]),
     };
     let mut problems: Vec<String> =
-        recording.found().problems.iter().map(ToString::to_string).collect();
+        recording.info().problems.iter().map(ToString::to_string).collect();
     let mut times = Vec::new();
     for message in recording.messages(Select::default()) {
         match message {
@@ -85,9 +85,9 @@ fn a_file_that_is_cut_anywhere_gives_all_that_is_whole_and_is_recovered() {
             match recovered {
                 Ok((recovered, recording)) => {
                     assert_eq!(recovered.messages, whole as u64, "{name}: cut at {cut}");
-                    assert!(!recording.found().problems.is_empty(), "{name}: cut at {cut}");
+                    assert!(!recording.info().problems.is_empty(), "{name}: cut at {cut}");
                     assert_eq!(check(&to, &mut |p| panic!("{p}")).unwrap().messages, whole as u64);
-                    assert!(Recording::open(&to).unwrap().found().scanned.is_none());
+                    assert!(Recording::open(&to).unwrap().info().scan_reason.is_none());
                     std::fs::remove_file(&to).unwrap();
                 }
                 Err(error) => {
@@ -234,7 +234,7 @@ fn an_index_that_lies_is_found_out() {
     ] {
         let path = dir.write("reversed", &lying(&whole, opcode, at, number));
         let recording = Recording::open(&path).unwrap();
-        let found = recording.found();
+        let found = recording.info();
         let end_ns = START_NS + u64::from(MESSAGES - 1) * STEP_NS;
         assert_eq!(found.times, Some((START_NS, end_ns)), "{opcode} {at}");
         assert!(!found.problems.is_empty(), "{opcode} {at}");
@@ -300,7 +300,7 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     assert!(problems.iter().all(|problem| problem.contains(&said)), "{problems:?}");
 
     let recording = Recording::open(&dir.path("damaged")).unwrap();
-    assert!(recording.found().scanned.is_none());
+    assert!(recording.info().scan_reason.is_none());
     for message in recording.messages(Select::default()).filter_map(Result::ok) {
         assert!(recording.channels().any(|channel| channel.id == message.channel.id));
     }

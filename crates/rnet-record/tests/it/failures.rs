@@ -13,7 +13,7 @@ use common::{
 };
 use rnet::schema::compile_text;
 use rnet::{Dynamic, PublisherOptions};
-use rnet_record::{Compress, Recorder, Selection, names};
+use rnet_record::{ChunkCompression, Recorder, Selection, names};
 
 /// Bytes that no compressor makes shorter.
 fn noise(seed: u32, len: usize) -> Vec<u8> {
@@ -63,7 +63,7 @@ fn of_a_flood_each_message_is_recorded_or_counted() {
     let mut told = options(&net);
     // Much less than a second of it, on any disk.
     told.buffer_len_bytes = 4 << 20;
-    told.compress = Compress::None;
+    told.compress = ChunkCompression::None;
     let (file, recorder) = record(&net, told);
     let mut image = noise(1, 2 << 20);
     let mut sent = 0u32;
@@ -157,7 +157,7 @@ fn fill_and_make_room(net: &Net) {
     let mut map = node.publisher_with::<[u8]>("/map", kept).unwrap();
     map.send(b"map").unwrap();
     let mut told = options(net);
-    told.compress = Compress::Zstd;
+    told.compress = ChunkCompression::Zstd;
     let (file, recorder) = record(net, told);
     let mut sent = 0u64;
     let mut send = |recorder: &Recorder| {
@@ -358,7 +358,7 @@ fn limit_files(bytes: libc::rlim_t) {
 
 fn end_a_part_without_its_end(net: &Net, orders: &std::sync::mpsc::Receiver<String>) {
     let mut told = options(net);
-    (told.state, told.compress) = (false, Compress::None);
+    (told.state, told.compress) = (false, ChunkCompression::None);
     let (_, recorder) = record(net, told);
     eventually("it has seen both", || {
         recorder.progress().unheard.total() == 1 && recorder.progress().followed == 1

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use mcap::records::MessageHeader;
 use mcap::{WriteOptions, Writer};
 use rnet::{Durability, Node, SubscriberOptions};
-use rnet_record::play::{Conductor, Control, Lives, Options, Position, play};
+use rnet_record::play::{PlaybackController, PlaybackCommand, ExistingEndpoints, PlayOptions, Position, play};
 use rnet_record::read::{Recording, Select, check};
 use rnet_record::tools::filter;
 use rnet_record::{Source, mcap, names};
@@ -99,7 +99,7 @@ fn a_file_that_is_filtered_has_them_and_covers_its_own_time_alone() {
     filter(&from, &to, select, &[], &mut |_, problem| panic!("{problem}"), || false).unwrap();
     check(&to, &mut |problem| panic!("{problem}")).unwrap();
     let part = Recording::open(&to).unwrap();
-    assert_eq!(part.found().times.unwrap().0, START_NS + 30 * STEP_NS);
+    assert_eq!(part.info().times.unwrap().0, START_NS + 30 * STEP_NS);
     let meta = Select { topics: vec![names::META_TOPIC.to_owned()], ..Select::default() };
     let beside: Vec<u64> = part.messages(meta).map(|m| m.unwrap().log_ns()).collect();
     assert_eq!(beside, [START_NS + 30 * STEP_NS; 2]);
@@ -107,16 +107,16 @@ fn a_file_that_is_filtered_has_them_and_covers_its_own_time_alone() {
 
 struct Silent;
 
-impl Conductor for Silent {
-    fn ask(&mut self, _: &Position) -> Option<Control> {
+impl PlaybackController for Silent {
+    fn next_command(&mut self, _: &Position) -> Option<PlaybackCommand> {
         None
     }
 
-    fn problem(&mut self, problem: &dyn std::fmt::Display) {
+    fn on_problem(&mut self, problem: &dyn std::fmt::Display) {
         panic!("{problem}");
     }
 
-    fn published(&mut self, _: &mut dyn Iterator<Item = (&str, u64)>) {}
+    fn on_finished(&mut self, _: &mut dyn Iterator<Item = (&str, u64)>) {}
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn who_plays_from_the_middle_gets_them_and_waits_for_nothing() {
     let options = SubscriberOptions::new().keep_all().transient_local();
     let mut map = listener.subscriber_with::<[u8]>("/map", options).unwrap();
     let select = Select { start_ns: Some(START_NS + 35 * STEP_NS), ..Select::default() };
-    let options = Options { select, ..Options::default() };
-    let played = play(&recording, &player, &Lives::default(), &options, &mut Silent).unwrap();
+    let options = PlayOptions { select, ..PlayOptions::default() };
+    let played = play(&recording, &player, &ExistingEndpoints::default(), &options, &mut Silent).unwrap();
     assert_eq!(played.messages, 3 + 5);
     let mut texts = Vec::new();
     while let Some(sample) = map.try_recv().unwrap() {

@@ -59,7 +59,7 @@ fn file(bits: usize) -> Vec<u8> {
 fn whole(path: &std::path::Path) -> (u64, Vec<String>, usize) {
     check(path, &mut |problem| panic!("{}: {problem}", path.display())).unwrap();
     let recording = Recording::open(path).unwrap();
-    let found = recording.found();
+    let found = recording.info();
     assert!(found.problems.is_empty() && !found.is_damaged(), "{:?}", found.problems);
     let messages = recording.messages(Select::default()).map(Result::unwrap).count() as u64;
     assert_eq!(found.messages(), messages);

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use files::{Dir, START_NS, STEP_NS, chunked, write};
 use rnet::{Node, Subscriber, SubscriberOptions};
-use rnet_record::play::{Conductor, Control, Lives, Options, Position, play};
+use rnet_record::play::{PlaybackController, PlaybackCommand, ExistingEndpoints, PlayOptions, Position, play};
 use rnet_record::read::Recording;
 
 /// Gives orders one after the other, each when its time has come.
 struct Script<F>(F);
 
-impl<F: FnMut(&Position) -> Option<Control>> Conductor for Script<F> {
-    fn ask(&mut self, position: &Position) -> Option<Control> {
+impl<F: FnMut(&Position) -> Option<PlaybackCommand>> PlaybackController for Script<F> {
+    fn next_command(&mut self, position: &Position) -> Option<PlaybackCommand> {
         (self.0)(position)
     }
 
-    fn problem(&mut self, problem: &dyn Display) {
+    fn on_problem(&mut self, problem: &dyn Display) {
         panic!("{problem}");
     }
 
-    fn published(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
+    fn on_finished(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
         assert_eq!(publishers.count(), 2);
     }
 }
@@ -51,15 +51,15 @@ fn stopped_it_steps_and_goes_on() {
     let recording = Recording::open(&file).unwrap();
     let (node, mut heard) = nodes(&dir);
     let mut orders =
-        vec![None, Some(Control::Step), Some(Control::Step), None, Some(Control::Quit)];
+        vec![None, Some(PlaybackCommand::Step), Some(PlaybackCommand::Step), None, Some(PlaybackCommand::Quit)];
     orders.reverse();
     let mut seen = Vec::new();
     let mut script = Script(|position: &Position| {
         seen.push(*position);
         orders.pop().unwrap()
     });
-    let options = Options { paused: true, ..Options::default() };
-    let played = play(&recording, &node, &Lives::default(), &options, &mut script).unwrap();
+    let options = PlayOptions { paused: true, ..PlayOptions::default() };
+    let played = play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!(played.messages, 2);
     assert_eq!(texts(&mut heard), ["message 1"]);
     assert!(seen.iter().all(|position| position.paused));
@@ -75,13 +75,13 @@ fn it_goes_to_a_place_and_back_and_plays_faster() {
     let (node, mut heard) = nodes(&dir);
     // From its 90th message on, twice.
     let mut orders = vec![
-        Some(Control::Seek(90 * STEP_NS as i64)),
-        Some(Control::Step),
-        Some(Control::Step),
-        Some(Control::Seek(-1_000_000_000)),
-        Some(Control::Seek(90 * STEP_NS as i64)),
-        Some(Control::Faster(2.0)),
-        Some(Control::Pause),
+        Some(PlaybackCommand::Seek(90 * STEP_NS as i64)),
+        Some(PlaybackCommand::Step),
+        Some(PlaybackCommand::Step),
+        Some(PlaybackCommand::Seek(-1_000_000_000)),
+        Some(PlaybackCommand::Seek(90 * STEP_NS as i64)),
+        Some(PlaybackCommand::ScaleRate(2.0)),
+        Some(PlaybackCommand::TogglePause),
     ];
     orders.reverse();
     let mut rate = None;
@@ -89,8 +89,8 @@ fn it_goes_to_a_place_and_back_and_plays_faster() {
         rate = position.rate;
         orders.pop().flatten()
     });
-    let options = Options { paused: true, ..Options::default() };
-    let played = play(&recording, &node, &Lives::default(), &options, &mut script).unwrap();
+    let options = PlayOptions { paused: true, ..PlayOptions::default() };
+    let played = play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!(played.messages, 12);
     let texts = texts(&mut heard);
     assert_eq!(
@@ -115,8 +115,8 @@ fn how_late_messages_were_is_told() {
         }
         None
     });
-    let options = Options::default();
-    let played = play(&recording, &node, &Lives::default(), &options, &mut script).unwrap();
+    let options = PlayOptions::default();
+    let played = play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!((played.messages, played.late_ns.len()), (200, 200));
     let max = played.late_ns.max();
     assert!(max >= 50_000_000, "{max}");

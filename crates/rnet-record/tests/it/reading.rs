@@ -24,10 +24,10 @@ fn a_file_is_read_by_its_index_and_is_the_same_without() {
         let by_index = Recording::open(&path).unwrap();
         let whole = Recording::open_without_index(&path).unwrap();
         let has_no_index = ["loose", "no_channels"].contains(&name);
-        assert_eq!(by_index.found().scanned, has_no_index.then_some("it has no index"), "{name}");
-        assert_eq!(by_index.found().problems.len(), 0, "{name}");
+        assert_eq!(by_index.info().scan_reason, has_no_index.then_some("it has no index"), "{name}");
+        assert_eq!(by_index.info().problems.len(), 0, "{name}");
         for recording in [&by_index, &whole] {
-            let found = recording.found();
+            let found = recording.info();
             assert_eq!(found.counts, [(1, 50), (2, 50)].into(), "{name}");
             assert_eq!(found.times, Some((START_NS, START_NS + 99 * STEP_NS)));
             assert_eq!(found.attachments.len(), 1);
@@ -61,7 +61,7 @@ fn a_file_is_read_by_its_index_and_is_the_same_without() {
         let mut problems = Vec::new();
         let checked = check(&path, &mut |problem| problems.push(problem.to_string())).unwrap();
         assert_eq!(problems, <[String; 0]>::default(), "{name}");
-        let chunks = by_index.found().chunks;
+        let chunks = by_index.info().chunks;
         assert_eq!(checked, Checked { messages: 100, chunks, ..Checked::default() });
     }
 }
@@ -79,8 +79,8 @@ fn topics_and_times_are_chosen() {
     assert_eq!(count(Select { start_ns, ..Select::default() }), 90);
     assert_eq!(count(Select { end_ns, ..Select::default() }), 20);
     assert_eq!(count(Select { start_ns, end_ns, ..Select::default() }), 10);
-    let without_channels = [1].into();
-    assert_eq!(count(Select { without_channels, ..Select::default() }), 50);
+    let excluded_channels = [1].into();
+    assert_eq!(count(Select { excluded_channels, ..Select::default() }), 50);
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn an_empty_recording_is_none_that_is_damaged() {
     let dir = Dir::new();
     let path = dir.write("a", &write(WriteOptions::new(), 0));
     let recording = Recording::open(&path).unwrap();
-    assert_eq!((recording.found().times, recording.found().messages()), (None, 0));
-    assert_eq!(recording.found().problems.len(), 0);
+    assert_eq!((recording.info().times, recording.info().messages()), (None, 0));
+    assert_eq!(recording.info().problems.len(), 0);
     assert_eq!(check(&path, &mut |problem| panic!("{problem}")).unwrap().problems, 0);
 }
 

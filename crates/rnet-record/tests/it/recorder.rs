@@ -10,7 +10,7 @@ use common::{Net, eventually, folder, lost, metadata, of, options, record, store
 use rnet::msgs::foxglove::LaserScan;
 use rnet::msgs::plain::Image;
 use rnet::{Durability, Lane, Meta, Origin, Proxy, PublisherOptions};
-use rnet_record::{Cause, Compress, RecordError, Recorder, Selection, Source, names};
+use rnet_record::{RecordLossCause, ChunkCompression, RecordError, Recorder, Selection, Source, names};
 
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]
@@ -21,7 +21,7 @@ struct Pose {
 
 #[test]
 fn everything_is_there_byte_for_byte_in_order_with_its_times() {
-    for compress in [Compress::Zstd, Compress::Lz4, Compress::None] {
+    for compress in [ChunkCompression::Zstd, ChunkCompression::Lz4, ChunkCompression::None] {
         let net = Net::new("byte for byte");
         let node = net.node("/arm");
         let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -31,7 +31,7 @@ fn everything_is_there_byte_for_byte_in_order_with_its_times() {
         let mut stop = node.publisher_with::<[u8]>("/stop", urgent).unwrap();
         let mut told = options(&net);
         told.compress = compress;
-        told.said = "rnet record -o x".to_owned();
+        told.command_line = "rnet record -o x".to_owned();
         let (file, recorder) = record(&net, told);
         let before = rnet::now_ns();
         for n in 0..1000u32 {
@@ -373,7 +373,7 @@ fn what_is_too_fast_is_counted_and_told_in_the_file() {
     assert_eq!(metadata(&file)[names::LOSSES]["total"], gaps.to_string());
     let causes = report.losses.by_cause();
     assert!(
-        causes.keys().all(|cause| matches!(cause, Cause::Queue | Cause::Overrun | Cause::Reused)),
+        causes.keys().all(|cause| matches!(cause, RecordLossCause::Queue | RecordLossCause::Overrun | RecordLossCause::Reused)),
         "{causes:?}"
     );
 }
@@ -392,7 +392,7 @@ fn parts_are_complete_in_themselves() {
     }
     let mut told = options(&net);
     told.split_size = Some(1 << 20);
-    told.compress = Compress::None;
+    told.compress = ChunkCompression::None;
     let (file, recorder) = record(&net, told);
     eventually("the speed is recorded", || {
         let all = common::stored_in_ruins(&file);
@@ -494,7 +494,7 @@ fn the_oldest_parts_go_first() {
         let node = net.node("/n");
         let mut raw = node.publisher::<[u8]>("/raw").unwrap();
         let mut told = options(&net);
-        (told.max_disk, told.compress) = (Some(16 << 20), Compress::None);
+        (told.max_disk, told.compress) = (Some(16 << 20), ChunkCompression::None);
         told.split_time = split_time;
         let (file, recorder) = record(&net, told);
         let mut sent = 0;
@@ -574,7 +574,7 @@ fn it_ends_when_its_time_is_over_and_writes_over_nothing() {
     let mut told = options(&net);
     told.duration = Some(Duration::from_millis(50));
     let (file, recorder) = record(&net, told.clone());
-    eventually("it ends", || recorder.is_over());
+    eventually("it ends", || recorder.is_finished());
     recorder.stop().unwrap();
     assert_eq!(stored(&file), []);
     assert!(matches!(Recorder::start(&file, told.clone()), Err(RecordError::Exists { .. })));

@@ -12,7 +12,7 @@ use rnet::inspect::Location;
 use rnet::{Client, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions};
 use rnet_record::Recorder;
 use rnet_record::read::Recording;
-use rnet_record::rerun::{Rerun, RerunError, RerunOptions, rerun};
+use rnet_record::rerun::{RerunReport, RerunError, RerunOptions, rerun};
 
 /// What the node is to do.
 const ROLE: &str = "RERUN_CALLS_ROLE";
@@ -146,7 +146,7 @@ fn recorded_from(net: &Net, role: &str, from: u64) -> PathBuf {
     file
 }
 
-fn again(net: &Net, file: &Path, role: &str, options: RerunOptions) -> Result<Rerun, RerunError> {
+fn again(net: &Net, file: &Path, role: &str, options: RerunOptions) -> Result<RerunReport, RerunError> {
     let recording = Recording::open(file).unwrap();
     let location = Location::new(Some("again"), Some(net.base().to_owned()), None).unwrap();
     let options = RerunOptions { timeout: LONG.unwrap(), ..options };
@@ -154,7 +154,7 @@ fn again(net: &Net, file: &Path, role: &str, options: RerunOptions) -> Result<Re
 }
 
 /// Of a topic or of the calls of a service: compared, differing, missing, unrecorded.
-fn counts(done: &Rerun, topic: &str) -> [u64; 4] {
+fn counts(done: &RerunReport, topic: &str) -> [u64; 4] {
     let of = done.outputs.iter().find(|of| of.topic == topic);
     let of = of.unwrap_or_else(|| panic!("{topic} is not among {:?}", done.outputs));
     [of.compared, of.differing, of.missing, of.unrecorded]

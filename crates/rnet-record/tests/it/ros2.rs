@@ -13,7 +13,7 @@ use rnet::msgs::{BatteryState, Imu, LaserScan, Quaternion, Vector3};
 use rnet::schema::Dynamic;
 use rnet::{Message, MessageType};
 use rnet_record::mcap;
-use rnet_record::play::{Conductor, Control, Lives, Options, Position, play};
+use rnet_record::play::{PlaybackController, PlaybackCommand, ExistingEndpoints, PlayOptions, Position, play};
 use rnet_record::read::{Recording, Select};
 use rnet_record::ros2::to_ros2;
 
@@ -249,32 +249,32 @@ fn a_description_that_cannot_be_read_is_named_and_leaves_bytes() {
     }
     // They are not played, which is said, and the other one is; who names one of them is refused.
     let node = rnet::Node::builder("player").dir(dir.path("")).domain("ros2").open().unwrap();
-    let mut script = Told::default();
-    let options = Options { rate: None, ..Options::default() };
-    let played = play(&read, &node, &Lives::default(), &options, &mut script).unwrap();
+    let mut script = ProblemLog::default();
+    let options = PlayOptions { rate: None, ..PlayOptions::default() };
+    let played = play(&read, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!((played.messages, played.failed, script.0.len()), (1, 0, 5));
     let said = script.0.join("\n");
     assert!(said.contains("/x2 cannot be read") && said.contains("it is not played"), "{said}");
     let select = Select { topics: vec!["/x4".to_owned()], ..Select::default() };
-    let options = Options { select, ..options };
-    let refused = play(&read, &node, &Lives::default(), &options, &mut script).unwrap_err();
+    let options = PlayOptions { select, ..options };
+    let refused = play(&read, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap_err();
     assert!(refused.to_string().contains("ros2idl"), "{refused}");
 }
 
 /// Who is told what is not played.
 #[derive(Default)]
-struct Told(Vec<String>);
+struct ProblemLog(Vec<String>);
 
-impl Conductor for Told {
-    fn ask(&mut self, _: &Position) -> Option<Control> {
+impl PlaybackController for ProblemLog {
+    fn next_command(&mut self, _: &Position) -> Option<PlaybackCommand> {
         None
     }
 
-    fn problem(&mut self, problem: &dyn std::fmt::Display) {
+    fn on_problem(&mut self, problem: &dyn std::fmt::Display) {
         self.0.push(problem.to_string());
     }
 
-    fn published(&mut self, _: &mut dyn Iterator<Item = (&str, u64)>) {}
+    fn on_finished(&mut self, _: &mut dyn Iterator<Item = (&str, u64)>) {}
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn times_and_channels_are_chosen() {
         Select { start_ns: Some(START_NS + 10), end_ns: Some(START_NS + 20), ..Select::default() };
     let series = recording.series("/pose", &["x"], select).unwrap();
     assert_eq!(series.columns[0].to_f64(), (10..20).map(f64::from).collect::<Vec<_>>());
-    let select = Select { without_channels: [1].into(), ..Select::default() };
+    let select = Select { excluded_channels: [1].into(), ..Select::default() };
     assert!(matches!(recording.series("/pose", &["x"], select), Err(SeriesError::NoTopic { .. })));
 }
 

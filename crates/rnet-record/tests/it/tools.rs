@@ -43,9 +43,9 @@ fn what_is_chosen_is_written_with_all_that_is_said_of_it() {
     assert_eq!((new.profile(), new.library()), ("rnet", "test"));
     assert_eq!(new.metadata("rnet.recording").unwrap()["host"], "robot1");
     assert_eq!(new.metadata("rnet.losses").unwrap()["total"], "0");
-    let attachment = new.attachment(new.found().attachments[0]).unwrap();
+    let attachment = new.attachment(new.info().attachments[0]).unwrap();
     assert_eq!(&*attachment.data, b"hello");
-    assert!(new.found().compression.contains_key("zstd"));
+    assert!(new.info().compression.contains_key("zstd"));
     let again = filter(&from, &to, select, &remap, &mut none, || false).unwrap_err().to_string();
     assert!(again.contains("File exists"), "{again}");
 }
@@ -68,7 +68,7 @@ fn several_files_become_one_in_the_order_of_time_and_one_several() {
     assert_eq!(parts.iter().map(|part| part.messages).collect::<Vec<_>>(), [30, 30, 30, 10]);
     let mut parts: Vec<_> = paths.iter().map(|path| Recording::open(path).unwrap()).collect();
     assert_eq!(
-        parts.iter().map(|part| part.found().attachments.len()).collect::<Vec<_>>(),
+        parts.iter().map(|part| part.info().attachments.len()).collect::<Vec<_>>(),
         [1, 0, 0, 0]
     );
     // Whichever comes first, and one of them twice.
@@ -151,7 +151,7 @@ fn what_two_recorders_have_recorded_is_merged_once_and_one_fills_the_gaps_of_the
     let second = recorded(&dir, "second.mcap", START_NS + 77, &[1, 2, 3, 4, 5]);
     let to = dir.path("merged.mcap");
     let written = merge(&[first, second], &to, &mut none, || false).unwrap();
-    assert_eq!((written.doubles, written.messages), (3, 2 * 7));
+    assert_eq!((written.duplicates, written.messages), (3, 2 * 7));
     let merged = Recording::open(&to).unwrap();
     let all = merged.messages(Select { topics: vec!["/raw".into()], ..Select::default() });
     let mut numbers: Vec<u32> = all.map(|message| message.unwrap().sequence()).collect();
@@ -215,13 +215,13 @@ fn files_whose_parts_measured_the_clock_anew_are_merged_once_and_so_is_what_was_
     let to = dir.path("merged.mcap");
     let all = [first, second, third, fourth];
     let written = merge(&all, &to, &mut none, || false).unwrap();
-    assert_eq!(written.doubles, 3 + 2 + 5);
+    assert_eq!(written.duplicates, 3 + 2 + 5);
     assert_eq!(whole(&to), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     let [first, second, third, fourth] = all;
     let merged = Recording::open(&to).unwrap();
     let again = dir.path("again.mcap");
     let all = [third, merged, second, first, fourth];
-    assert_eq!(merge(&all, &again, &mut none, || false).unwrap().doubles, 19);
+    assert_eq!(merge(&all, &again, &mut none, || false).unwrap().duplicates, 19);
     assert_eq!(whole(&again), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
 

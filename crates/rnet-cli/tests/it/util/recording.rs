@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rnet_record::mcap::records::MessageHeader;
 use rnet_record::mcap::{WriteOptions, Writer};
-use rnet_record::{Kind, Source, names};
+use rnet_record::{TypeKind, Source, names};
 
 use super::Place;
 
@@ -22,7 +22,7 @@ pub fn recording(place: &Place, name: &str) -> PathBuf {
         node: "/arm".into(),
         host: "robot1".into(),
         publisher: 7,
-        kind: Kind::Plain,
+        kind: TypeKind::Plain,
         type_name: "Pose".into(),
         ..Source::default()
     };

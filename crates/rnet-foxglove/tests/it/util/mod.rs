@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rnet::Node;
 use rnet::inspect::Location;
-use rnet_foxglove::{Handle, Options, serve};
+use rnet_foxglove::{ServerHandle, Options, serve};
 use serde_json::Value;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::{Message, WebSocket};
@@ -21,15 +21,15 @@ pub const LONG: Option<Duration> = Some(HANG);
 const DOMAIN: &str = "fox";
 
 /// A directory of domains that is nobody else's; removed on drop.
-pub struct Place(pub PathBuf);
+pub struct TestDomain(pub PathBuf);
 
-impl Place {
-    pub fn new() -> Place {
+impl TestDomain {
+    pub fn new() -> TestDomain {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("rnet-fox-{}-{n}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        Place(dir)
+        TestDomain(dir)
     }
 
     pub fn node(&self, name: &str) -> Node {
@@ -47,12 +47,12 @@ impl Place {
         options
     }
 
-    pub fn server(&self) -> Handle {
+    pub fn server(&self) -> ServerHandle {
         serve(self.options()).unwrap()
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDomain {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -82,7 +82,7 @@ pub fn connect(
 }
 
 impl Viewer {
-    pub fn of(server: &Handle) -> Viewer {
+    pub fn of(server: &ServerHandle) -> Viewer {
         connect(server.addr(), &[]).unwrap()
     }
 
@@ -109,7 +109,7 @@ impl Viewer {
 
     /// The next text of this operation that is as `wanted` says.
     #[track_caller]
-    pub fn said(&mut self, op: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub fn recv_text(&mut self, op: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.until(|message| {
             let Message::Text(text) = message else { return None };
             let value: Value = serde_json::from_str(text).unwrap();
@@ -151,7 +151,7 @@ impl Viewer {
 
     /// Why the server has closed the connection.
     #[track_caller]
-    pub fn closed(&mut self) -> String {
+    pub fn close_reason(&mut self) -> String {
         let begun = Instant::now();
         loop {
             assert!(begun.elapsed() < HANG, "the connection stays");

@@ -5,13 +5,13 @@ use rnet::schema::{Dynamic, JsonOptions};
 use serde_json::Value;
 
 use super::{Difference, Tolerance, Tolerances};
-use crate::read::{Step, steps};
+use crate::read::{PathStep, parse_path};
 
 /// Longest value that is shown in full, in characters.
 const MAX_SHOWN: usize = 60;
 
 /// A message as JSON, each field with its name. What is none of its type is its bytes.
-pub fn decoded(ty: &MessageType, bytes: &[u8]) -> Value {
+pub fn decode_to_json(ty: &MessageType, bytes: &[u8]) -> Value {
     match ty {
         MessageType::Plain(plain) if plain.size == bytes.len() => plain.format(bytes),
         MessageType::Protobuf(schema) => match Dynamic::decode(schema, bytes) {
@@ -31,12 +31,12 @@ fn raw(bytes: &[u8]) -> Value {
 }
 
 /// A field by its path, `pose.x` or `legs[2].force`.
-pub fn picked(message: &Value, path: &str) -> Option<Value> {
+pub fn field_at(message: &Value, path: &str) -> Option<Value> {
     let mut value = message;
-    for step in steps(path).ok()? {
+    for step in parse_path(path).ok()? {
         value = match step {
-            Step::Field(name) => value.get(name)?,
-            Step::Index(index) => value.get(index)?,
+            PathStep::Field(name) => value.get(name)?,
+            PathStep::Index(index) => value.get(index)?,
         };
     }
     Some(value.clone())
@@ -58,8 +58,8 @@ pub fn differences(before: &Value, now: &Value, tolerances: &Tolerances) -> Vec<
             number: 0,
             at_ns: 0,
             field: field.to_owned(),
-            recorded: shown(before),
-            rerun: shown(now),
+            recorded: format_value(before),
+            rerun: format_value(now),
             by,
             allowed,
         });
@@ -114,7 +114,7 @@ fn walk(path: &str, before: &Value, now: &Value, tell: &mut dyn FnMut(&str, &Val
     }
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     let text = match value {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => text.clone(),
@@ -156,9 +156,9 @@ mod tests {
     #[test]
     fn a_field_is_picked_by_its_path() {
         let message = json!({"a": {"b": [[1, 2], [3]]}});
-        assert_eq!(picked(&message, "a.b[0][1]"), Some(json!(2)));
+        assert_eq!(field_at(&message, "a.b[0][1]"), Some(json!(2)));
         for path in ["a.c", "a.b[2]", "a.b[x]", "b", ""] {
-            assert_eq!(picked(&message, path), None, "{path}");
+            assert_eq!(field_at(&message, path), None, "{path}");
         }
     }
 }

@@ -11,16 +11,16 @@ use rnet::msgs::plain::to_protobuf;
 use rnet::schema::{Dynamic, Schema};
 use rnet::{TypeDesc, WallOffset};
 
-use super::item::{Key, Missed, Publisher, Taken};
+use super::item::{StateKey, MissedMessages, Publisher, ReceivedMessage};
 use super::json;
-use super::loss::{Cause, Losses, Unheard};
+use super::loss::{RecordLossCause, LossCounts, UnheardCounts};
 use super::options::RecordOptions;
 use crate::error::RecordError;
 use crate::names;
-use crate::part::{Ended, Part};
-use crate::ros2::qos::{OFFERED_QOS_KEY, profile};
+use crate::part::{FinishedPart, Part};
+use crate::ros2::qos::{OFFERED_QOS_KEY, format_profile};
 use crate::ros2::{self, Counterpart};
-use crate::source::Kind;
+use crate::source::TypeKind;
 
 type Result<T, E = RecordError> = std::result::Result<T, E>;
 
@@ -30,7 +30,7 @@ const MAX_CHANNELS: usize = 60_000;
 const CLOCK_STEP_NS: u64 = 1_000_000;
 
 /// A part that is written.
-pub struct Output {
+pub struct PartWriter {
     part: Part,
     begun: Instant,
     raw: bool,
@@ -38,16 +38,16 @@ pub struct Output {
     /// The start of the part, CLOCK_MONOTONIC: the log time of what it repeats from earlier parts.
     begun_ns: u64,
     /// What is written now repeats earlier parts.
-    is_beginning: bool,
+    in_preamble: bool,
     /// By which the times of this file were made, and what was last said of the clock.
     clock: WallOffset,
-    clock_said: WallOffset,
+    reported_clock: WallOffset,
     /// By publisher.
     channels: HashMap<u64, Channel>,
     /// What the messages of a publisher become for ROS 2, if they become anything.
     counterparts: HashMap<u64, Option<(Schema, Counterpart)>>,
     /// Those of the recorder itself, by topic, and the number of the next message.
-    own: HashMap<&'static str, (u16, u32)>,
+    internal_channels: HashMap<&'static str, (u16, u32)>,
     /// Nodes that were seen.
     pub nodes: BTreeMap<String, String>,
 }
@@ -79,16 +79,16 @@ impl Run {
 
 /// What became of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wrote {
-    Yes,
+pub enum WriteOutcome {
+    Written,
     /// It is none of its type.
     Malformed,
     /// ROS 2 has no message of its type.
     NoCounterpart,
 }
 
-impl Output {
-    /// Begins part `number` of `recording` at `path`. What is written until [`Output::begun`] repeats earlier parts and is
+impl PartWriter {
+    /// Begins part `number` of `recording` at `path`. What is written until [`PartWriter::end_preamble`] repeats earlier parts and is
     /// logged at `begun_ns`, so that the part covers its own time alone.
     pub fn create(
         path: &Path,
@@ -96,7 +96,7 @@ impl Output {
         recording: u64,
         number: u64,
         begun_ns: u64,
-    ) -> Result<Output> {
+    ) -> Result<PartWriter> {
         let profile = if options.ros2 { ros2::PROFILE } else { names::PROFILE };
         let mut part = Part::create(path, options.compress, profile)?;
         let clock = rnet::wall_offset();
@@ -109,22 +109,22 @@ impl Output {
             ("start_ns", start_ns.to_string()),
             ("recording", format!("{recording:016x}")),
             ("part", number.to_string()),
-            ("options", options.said.clone()),
+            ("options", options.command_line.clone()),
         ];
         part.add_metadata(names::RECORDING, said.map(|(key, v)| (key.to_owned(), v)).into())?;
         part.add_metadata(names::CLOCK, clock_metadata(&clock))?;
-        Ok(Output {
+        Ok(PartWriter {
             part,
             begun: Instant::now(),
             begun_ns,
-            is_beginning: true,
+            in_preamble: true,
             raw: options.raw && !options.ros2,
             ros2: options.ros2,
             clock,
-            clock_said: clock,
+            reported_clock: clock,
             channels: HashMap::new(),
             counterparts: HashMap::new(),
-            own: HashMap::new(),
+            internal_channels: HashMap::new(),
             nodes: BTreeMap::new(),
         })
     }
@@ -135,7 +135,7 @@ impl Output {
     }
 
     /// Whether it is to be ended, because it is this long, this old, or has too many channels.
-    pub fn is_over(&self, options: &RecordOptions) -> bool {
+    pub fn is_full(&self, options: &RecordOptions) -> bool {
         options.split_size.is_some_and(|size| self.part.len_bytes() >= size)
             || options.split_time.is_some_and(|time| self.begun.elapsed() >= time)
             || self.channels.len() >= MAX_CHANNELS
@@ -145,18 +145,18 @@ impl Output {
     ///
     /// # Errors
     /// `Full` before anything of it is written; those of [`Part::flush`].
-    pub fn message(&mut self, taken: &Taken) -> Result<Wrote> {
-        let publisher = &taken.publisher;
+    pub fn message(&mut self, received: &ReceivedMessage) -> Result<WriteOutcome> {
+        let publisher = &received.publisher;
         let converted = match publisher.plain().filter(|_| !self.raw) {
             None => None,
-            Some(plain) => match to_protobuf(&plain.name, &taken.bytes) {
+            Some(plain) => match to_protobuf(&plain.name, &received.bytes) {
                 Ok(converted) => converted,
-                Err(_) => return Ok(Wrote::Malformed),
+                Err(_) => return Ok(WriteOutcome::Malformed),
             },
         };
         let (schema, bytes) = match &converted {
             Some((schema, bytes)) => (Some(schema), &**bytes),
-            None => (None, &*taken.bytes),
+            None => (None, &*received.bytes),
         };
         let cdr = match self.ros2.then(|| self.cdr(publisher, schema, bytes)).transpose() {
             Ok(cdr) => cdr,
@@ -164,25 +164,25 @@ impl Output {
         };
         let bytes = cdr.as_deref().unwrap_or(bytes);
         let id = self.channel(publisher, schema)?;
-        let publish_time = self.wall(taken.sent_ns);
-        let log_time = self.log_time(taken.taken_ns).max(publish_time);
+        let publish_time = self.wall(received.sent_ns);
+        let log_time = self.log_time(received.received_ns).max(publish_time);
         let source = &publisher.source;
-        if let Some(meta) = json::meta(source.publisher, taken.seq, &taken.meta) {
+        if let Some(meta) = json::meta(source.publisher, received.seq, &received.meta) {
             let text = meta.to_string();
-            self.part.admit((text.len() + bytes.len()) as u64)?;
-            self.own(names::META_TOPIC, text.as_bytes(), publish_time, log_time)?;
+            self.part.reserve_space((text.len() + bytes.len()) as u64)?;
+            self.write_internal(names::META_TOPIC, text.as_bytes(), publish_time, log_time)?;
         }
-        self.part.admit(bytes.len() as u64)?;
+        self.part.reserve_space(bytes.len() as u64)?;
         // The number has 32 bits in this format; a reader tells gaps by differences.
-        let sequence = taken.seq as u32;
+        let sequence = received.seq as u32;
         if let Some(channel) = self.channels.get_mut(&source.publisher) {
-            channel.in_chunk.add(taken.seq);
-            channel.in_part.add(taken.seq);
+            channel.in_chunk.add(received.seq);
+            channel.in_part.add(received.seq);
         }
         self.part
             .add(&MessageHeader { channel_id: id, sequence, log_time, publish_time }, bytes)?;
         self.note_flushed();
-        Ok(Wrote::Yes)
+        Ok(WriteOutcome::Written)
     }
 
     /// A message as ROS 2 has it.
@@ -191,13 +191,13 @@ impl Output {
         publisher: &Arc<Publisher>,
         converted: Option<&Schema>,
         bytes: &[u8],
-    ) -> Result<Vec<u8>, Wrote> {
+    ) -> Result<Vec<u8>, WriteOutcome> {
         let of = self.counterparts.entry(publisher.source.publisher).or_insert_with(|| {
             let schema = converted.or(publisher.schema.as_ref())?;
             Some((schema.clone(), Counterpart::of(schema.name())?))
         });
-        let (schema, counterpart) = of.as_ref().ok_or(Wrote::NoCounterpart)?;
-        let decoded = Dynamic::decode(schema, bytes).map_err(|_| Wrote::Malformed)?;
+        let (schema, counterpart) = of.as_ref().ok_or(WriteOutcome::NoCounterpart)?;
+        let decoded = Dynamic::decode(schema, bytes).map_err(|_| WriteOutcome::Malformed)?;
         Ok(counterpart.encode(decoded.message()))
     }
 
@@ -211,7 +211,7 @@ impl Output {
         let of_ros2 = self.counterparts.get(&source.publisher).and_then(Option::as_ref);
         let of_ros2 = of_ros2.map(|(_, of)| of);
         let (encoding, schema) = match (converted, publisher.plain(), &publisher.schema) {
-            _ if of_ros2.is_some() => (ros2::CDR, of_ros2.map(Counterpart::described)),
+            _ if of_ros2.is_some() => (ros2::CDR, of_ros2.map(Counterpart::schema)),
             (Some(schema), plain, _) => {
                 said.layout = plain.cloned();
                 let set = schema.descriptor_set_with_json_names();
@@ -221,7 +221,7 @@ impl Output {
                 let layout = TypeDesc::Plain(plain.clone()).to_json().into_bytes();
                 (names::PLAIN, Some((plain.name.clone(), names::PLAIN, layout)))
             }
-            (None, None, Some(schema)) if source.kind == Kind::Protobuf => {
+            (None, None, Some(schema)) if source.kind == TypeKind::Protobuf => {
                 let set = schema.descriptor_set_with_json_names();
                 (names::PROTOBUF, Some((schema.name().to_owned(), names::PROTOBUF, set)))
             }
@@ -230,7 +230,7 @@ impl Output {
         let schema = schema.as_ref().map(|(name, encoding, data)| (&**name, *encoding, &**data));
         let mut metadata = said.to_metadata();
         if self.ros2 {
-            metadata.insert(OFFERED_QOS_KEY.to_owned(), profile(&said));
+            metadata.insert(OFFERED_QOS_KEY.to_owned(), format_profile(&said));
         }
         let id = self.part.add_channel(&publisher.topic, encoding, schema, &metadata)?;
         let (in_chunk, in_part) = (Run::default(), Run::default());
@@ -240,7 +240,7 @@ impl Output {
     }
 
     /// Adds what the recorder says itself.
-    fn own(
+    fn write_internal(
         &mut self,
         topic: &'static str,
         text: &[u8],
@@ -250,12 +250,12 @@ impl Output {
         if self.ros2 {
             return Ok(());
         }
-        self.part.admit(text.len() as u64)?;
-        let (channel_id, sequence) = match self.own.get(topic) {
+        self.part.reserve_space(text.len() as u64)?;
+        let (channel_id, sequence) = match self.internal_channels.get(topic) {
             Some(of) => *of,
             None => (self.part.add_channel(topic, names::JSON, None, &BTreeMap::new())?, 0),
         };
-        self.own.insert(topic, (channel_id, sequence.wrapping_add(1)));
+        self.internal_channels.insert(topic, (channel_id, sequence.wrapping_add(1)));
         let header = MessageHeader { channel_id, sequence, log_time, publish_time };
         self.part.add(&header, text)?;
         self.note_flushed();
@@ -263,8 +263,8 @@ impl Output {
     }
 
     /// Adds a key of the state: as it is at the start, or a change.
-    pub fn key(&mut self, key: &Key, is_initial: bool) -> Result<()> {
-        let mut said = key.said.clone();
+    pub fn key(&mut self, key: &StateKey, is_initial: bool) -> Result<()> {
+        let mut said = key.fields.clone();
         if is_initial {
             // What was missing before it is said where it came.
             said.remove("skipped");
@@ -272,29 +272,29 @@ impl Output {
         }
         let at = self.wall(key.at_ns);
         // When it was written, which is before somebody acted on it; the recorder sees it some ms later.
-        let written = key.said.get("written_unix_ns").and_then(serde_json::Value::as_u64);
+        let written = key.fields.get("written_unix_ns").and_then(serde_json::Value::as_u64);
         let sent = written.filter(|_| !is_initial).map_or(at, |written| written.min(at));
         let text = serde_json::Value::Object(said).to_string();
-        self.own(names::STATE_TOPIC, text.as_bytes(), sent, self.log_time(key.at_ns))
+        self.write_internal(names::STATE_TOPIC, text.as_bytes(), sent, self.log_time(key.at_ns))
     }
 
     /// Adds what is missing.
-    pub fn missed(&mut self, missed: &Missed) -> Result<()> {
+    pub fn missed(&mut self, missed: &MissedMessages) -> Result<()> {
         let at = self.wall(missed.at_ns);
-        self.own(names::MISSED_TOPIC, &serde_json::to_vec(missed).unwrap_or_default(), at, at)
+        self.write_internal(names::MISSED_TOPIC, &serde_json::to_vec(missed).unwrap_or_default(), at, at)
     }
 
     /// Sees to it that nothing waits for longer than it may, and that a step of the wall clock is told.
-    pub fn tend(&mut self, looks_at_clock: bool) -> Result<()> {
-        if looks_at_clock {
+    pub fn maintain(&mut self, checks_clock: bool) -> Result<()> {
+        if checks_clock {
             let now = rnet::wall_offset();
-            if now.offset_ns.abs_diff(self.clock_said.offset_ns) > CLOCK_STEP_NS {
-                self.clock_said = now;
-                self.part.admit(1 << 10)?;
+            if now.offset_ns.abs_diff(self.reported_clock.offset_ns) > CLOCK_STEP_NS {
+                self.reported_clock = now;
+                self.part.reserve_space(1 << 10)?;
                 self.part.add_metadata(names::CLOCK, clock_metadata(&now))?;
             }
         }
-        if self.part.flush_in().is_some_and(|time| time.is_zero()) {
+        if self.part.time_until_flush().is_some_and(|time| time.is_zero()) {
             self.part.flush()?;
         }
         self.note_flushed();
@@ -308,23 +308,23 @@ impl Output {
     }
 
     /// What was written by now stands in earlier parts, too, and is not lost with this one.
-    pub fn begun(&mut self) {
-        self.is_beginning = false;
+    pub fn end_preamble(&mut self) {
+        self.in_preamble = false;
         self.channels.values_mut().for_each(|channel| channel.in_part = Run::default());
     }
 
     /// The messages that are lost with the file, or only those of the open chunk.
-    pub fn lost(&self, with_file: bool, cause: Cause) -> Vec<Missed> {
+    pub fn lost_messages(&self, with_file: bool, cause: RecordLossCause) -> Vec<MissedMessages> {
         let runs = self.channels.values().map(|channel| {
             (&channel.publisher, if with_file { channel.in_part } else { channel.in_chunk })
         });
         let lost = runs.filter(|(_, run)| run.count > 0);
-        lost.map(|(of, run)| Missed::new(of, (run.first_seq, run.count), cause)).collect()
+        lost.map(|(of, run)| MissedMessages::new(of, (run.first_seq, run.count), cause)).collect()
     }
 
     /// Ends the file, which says at its end what is missing, who was not heard, and how many were followed.
-    pub fn end(mut self, losses: &Losses, unheard: (&Unheard, u64)) -> Result<Ended> {
-        self.part.add_metadata(names::LOSSES, losses.to_metadata(Cause::name))?;
+    pub fn end(mut self, losses: &LossCounts, unheard: (&UnheardCounts, u64)) -> Result<FinishedPart> {
+        self.part.add_metadata(names::LOSSES, losses.to_metadata(RecordLossCause::name))?;
         let mut not_heard = unheard.0.to_metadata(UnheardCause::name);
         not_heard.insert("followed".to_owned(), unheard.1.to_string());
         self.part.add_metadata(names::UNHEARD, not_heard)?;
@@ -337,9 +337,9 @@ impl Output {
         wall(monotonic_ns, &self.clock)
     }
 
-    /// The log time of what was taken at this time.
-    fn log_time(&self, taken_ns: u64) -> u64 {
-        self.wall(if self.is_beginning { taken_ns.max(self.begun_ns) } else { taken_ns })
+    /// The log time of what was received at this time.
+    fn log_time(&self, received_ns: u64) -> u64 {
+        self.wall(if self.in_preamble { received_ns.max(self.begun_ns) } else { received_ns })
     }
 }
 
@@ -356,10 +356,10 @@ fn clock_metadata(clock: &WallOffset) -> BTreeMap<String, String> {
     said.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-impl Missed {
+impl MissedMessages {
     /// Messages that are not recorded: sequence number of the first, count, and cause.
-    pub fn new(of: &Publisher, (first_seq, count): (u64, u64), cause: Cause) -> Missed {
-        Missed {
+    pub fn new(of: &Publisher, (first_seq, count): (u64, u64), cause: RecordLossCause) -> MissedMessages {
+        MissedMessages {
             topic: of.topic.clone(),
             node: of.source.node.clone(),
             publisher: of.source.publisher,

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A frame of JSON.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "op", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Said {
+pub enum ClientRequest {
     Subscribe { subscriptions: Vec<Subscription> },
     Unsubscribe { subscription_ids: Vec<u32> },
     Advertise { channels: Vec<ClientChannel> },
@@ -57,7 +57,7 @@ pub struct Parameter {
 
 /// A binary frame.
 #[derive(Debug, PartialEq)]
-pub enum Frame<'a> {
+pub enum BinaryFrame<'a> {
     /// A message on a channel of the client.
     Message {
         channel: u32,
@@ -69,13 +69,13 @@ pub enum Frame<'a> {
         encoding: &'a str,
         data: &'a [u8],
     },
-    Control(Control),
+    PlaybackControl(PlaybackControl),
 }
 
 /// What is asked of who plays a recording.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Control {
-    pub plays: bool,
+pub struct PlaybackControl {
+    pub is_playing: bool,
     /// How many times as fast as it was.
     pub rate: f32,
     /// Where to go on, in ns since 1970.
@@ -90,7 +90,7 @@ const MAX_REQUEST_LEN_BYTES: usize = 256;
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn said(text: &str) -> Result<Said, String> {
+pub fn parse_text(text: &str) -> Result<ClientRequest, String> {
     serde_json::from_str(text).map_err(|error| {
         let op = serde_json::from_str::<Value>(text).ok();
         let op = op.as_ref().and_then(|value| value.get("op")).and_then(Value::as_str);
@@ -107,13 +107,13 @@ pub fn said(text: &str) -> Result<Said, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn frame(bytes: &[u8]) -> Result<Frame<'_>, String> {
-    let mut rest = Rest(bytes);
+pub fn parse_binary(bytes: &[u8]) -> Result<BinaryFrame<'_>, String> {
+    let mut rest = FrameReader(bytes);
     match rest.u8()? {
-        1 => Ok(Frame::Message { channel: rest.u32()?, data: rest.0 }),
+        1 => Ok(BinaryFrame::Message { channel: rest.u32()?, data: rest.0 }),
         2 => {
             let (service, call) = (rest.u32()?, rest.u32()?);
-            Ok(Frame::Call { service, call, encoding: rest.text()?, data: rest.0 })
+            Ok(BinaryFrame::Call { service, call, encoding: rest.text()?, data: rest.0 })
         }
         3 => {
             let command = rest.u8()?;
@@ -134,8 +134,8 @@ pub fn frame(bytes: &[u8]) -> Result<Frame<'_>, String> {
                     "a request id has {len} bytes, at most {MAX_REQUEST_LEN_BYTES} are allowed"
                 ));
             }
-            Ok(Frame::Control(Control {
-                plays: command == 0,
+            Ok(BinaryFrame::PlaybackControl(PlaybackControl {
+                is_playing: command == 0,
                 rate,
                 seek_ns: seeks.then_some(seek_ns),
                 request: request.to_owned(),
@@ -146,9 +146,9 @@ pub fn frame(bytes: &[u8]) -> Result<Frame<'_>, String> {
 }
 
 /// Bytes of a frame that have not been read yet.
-struct Rest<'a>(&'a [u8]);
+struct FrameReader<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> FrameReader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or_else(|| {
             format!("the frame is too short: expected {len} more bytes, found {}", self.0.len())
@@ -183,22 +183,22 @@ mod tests {
 
     #[test]
     fn frames_are_read() {
-        assert_eq!(frame(&[1, 7, 0, 0, 0, 9]), Ok(Frame::Message { channel: 7, data: &[9] }));
+        assert_eq!(parse_binary(&[1, 7, 0, 0, 0, 9]), Ok(BinaryFrame::Message { channel: 7, data: &[9] }));
         let call = [&[2][..], &[1, 0, 0, 0], &[2, 0, 0, 0], &[4, 0, 0, 0], b"json", b"{}"].concat();
-        let read = Frame::Call { service: 1, call: 2, encoding: "json", data: b"{}" };
-        assert_eq!(frame(&call), Ok(read));
+        let read = BinaryFrame::Call { service: 1, call: 2, encoding: "json", data: b"{}" };
+        assert_eq!(parse_binary(&call), Ok(read));
         let mut control = vec![3, 0];
         control.extend(2.0f32.to_le_bytes());
         control.push(1);
         control.extend(5u64.to_le_bytes());
         control.extend(1u32.to_le_bytes());
         control.extend(b"a");
-        let read = Control { plays: true, rate: 2.0, seek_ns: Some(5), request: "a".into() };
-        assert_eq!(frame(&control), Ok(Frame::Control(read)));
+        let read = PlaybackControl { is_playing: true, rate: 2.0, seek_ns: Some(5), request: "a".into() };
+        assert_eq!(parse_binary(&control), Ok(BinaryFrame::PlaybackControl(read)));
         // Each shorter one is none.
         for frames in [&call, &control] {
             for len in 0..frames.len() - 2 {
-                let read = frame(&frames[..len]);
+                let read = parse_binary(&frames[..len]);
                 assert!(read.is_err() || frames[0] == 2 && len >= 17, "{len}: {read:?}");
             }
         }
@@ -211,8 +211,8 @@ mod tests {
             (&[3, 9, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "command 9"),
             (&[3, 0, 0, 0, 192, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "speed NaN"),
         ] {
-            let said = frame(bytes).unwrap_err();
-            assert!(said.contains(why), "{bytes:?}: {said}");
+            let error = parse_binary(bytes).unwrap_err();
+            assert!(error.contains(why), "{bytes:?}: {error}");
         }
     }
 
@@ -220,9 +220,9 @@ mod tests {
     fn text_is_read() {
         let text = r#"{"op":"subscribe","subscriptions":[{"id":0,"channelId":3}],"more":1}"#;
         let subscriptions = vec![Subscription { id: 0, channel_id: 3 }];
-        assert_eq!(said(text), Ok(Said::Subscribe { subscriptions }));
+        assert_eq!(parse_text(text), Ok(ClientRequest::Subscribe { subscriptions }));
         let text = r#"{"op":"subscribeConnectionGraph"}"#;
-        assert_eq!(said(text), Ok(Said::SubscribeConnectionGraph));
+        assert_eq!(parse_text(text), Ok(ClientRequest::SubscribeConnectionGraph));
         for (text, why) in [
             ("", "JSON object"),
             ("[]", "JSON object"),
@@ -230,7 +230,7 @@ mod tests {
             (r#"{"op":"subscribe"}"#, "subscriptions"),
             (r#"{"op":"unsubscribe","subscriptionIds":[-1]}"#, "-1"),
         ] {
-            let error = said(text).unwrap_err();
+            let error = parse_text(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
     }

@@ -22,39 +22,39 @@ const MAX_TEXT_LEN_BYTES: usize = 64 << 10;
 
 /// What a channel says of its messages, and how they are made of those of the topic.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct ChannelFormat {
     pub encoding: Cow<'static, str>,
     pub schema_name: String,
     pub schema_encoding: Cow<'static, str>,
     /// Base64 of protobuf's descriptions, text of JSON's.
     pub schema: String,
-    form: Form,
+    conversion: Conversion,
 }
 
 #[derive(Clone, Debug)]
-enum Form {
-    AsItIs,
+enum Conversion {
+    Unchanged,
     /// A plain message that becomes one of protobuf.
-    Converted(PlainType),
-    Plain(PlainType),
-    Bytes,
+    ToProtobuf(PlainType),
+    PlainToJson(PlainType),
+    BytesToJson,
 }
 
-impl PartialEq for Shape {
-    fn eq(&self, other: &Shape) -> bool {
+impl PartialEq for ChannelFormat {
+    fn eq(&self, other: &ChannelFormat) -> bool {
         (&self.encoding, &self.schema_name, &self.schema)
             == (&other.encoding, &other.schema_name, &other.schema)
     }
 }
 
-impl Shape {
+impl ChannelFormat {
     /// That of messages of a type. `MessageType::Raw` also stands for a type that cannot be read.
-    pub fn of(ty: &MessageType) -> Shape {
+    pub fn of(ty: &MessageType) -> ChannelFormat {
         match ty {
-            MessageType::Protobuf(schema) => Shape::protobuf(schema, Form::AsItIs),
-            MessageType::Plain(plain) => match like(plain) {
-                Some(schema) => Shape::protobuf(&schema, Form::Converted(plain.clone())),
-                None => Shape::json(&plain.name, &schema_of(plain), Form::Plain(plain.clone())),
+            MessageType::Protobuf(schema) => ChannelFormat::protobuf(schema, Conversion::Unchanged),
+            MessageType::Plain(plain) => match foxglove_counterpart(plain) {
+                Some(schema) => ChannelFormat::protobuf(&schema, Conversion::ToProtobuf(plain.clone())),
+                None => ChannelFormat::json(&plain.name, &json_schema_of(plain), Conversion::PlainToJson(plain.clone())),
             },
             MessageType::Raw => {
                 let schema = json!({
@@ -66,33 +66,33 @@ impl Shape {
                         "text": {"type": "string"},
                     },
                 });
-                Shape::json("bytes", &schema, Form::Bytes)
+                ChannelFormat::json("bytes", &schema, Conversion::BytesToJson)
             }
         }
     }
 
-    fn json(name: &str, schema: &Value, form: Form) -> Shape {
-        Shape {
+    fn json(name: &str, schema: &Value, conversion: Conversion) -> ChannelFormat {
+        ChannelFormat {
             encoding: JSON.into(),
             schema_name: name.to_owned(),
             schema_encoding: JSON_SCHEMA.into(),
             schema: schema.to_string(),
-            form,
+            conversion,
         }
     }
 
-    fn protobuf(schema: &Schema, form: Form) -> Shape {
-        Shape {
+    fn protobuf(schema: &Schema, conversion: Conversion) -> ChannelFormat {
+        ChannelFormat {
             encoding: PROTOBUF.into(),
             schema_name: schema.name().to_owned(),
             schema_encoding: PROTOBUF.into(),
             schema: BASE64.encode(schema.descriptor_set_with_json_names()),
-            form,
+            conversion,
         }
     }
 
     /// That of a channel of a recording. What others have written in encodings of theirs goes as it is.
-    pub fn recorded(channel: &Channel) -> Shape {
+    pub fn of_channel(channel: &Channel) -> ChannelFormat {
         let text = |schema: &rnet_record::read::Schema| match schema.encoding.as_str() {
             // Descriptions that are bytes.
             "protobuf" | "flatbuffer" => BASE64.encode(&schema.data),
@@ -100,22 +100,22 @@ impl Shape {
         };
         let ours = [PROTOBUF, "rnet-plain", "bytes"].contains(&channel.message_encoding.as_str());
         match channel.message_type() {
-            Ok(ty) if ours => Shape::of(&ty),
+            Ok(ty) if ours => ChannelFormat::of(&ty),
             _ => {
                 let schema = channel.schema.as_deref();
-                Shape {
+                ChannelFormat {
                     encoding: channel.message_encoding.clone().into(),
                     schema_name: schema.map(|schema| schema.name.clone()).unwrap_or_default(),
                     schema_encoding: schema.map(|s| s.encoding.clone()).unwrap_or_default().into(),
                     schema: schema.map(text).unwrap_or_default(),
-                    form: Form::AsItIs,
+                    conversion: Conversion::Unchanged,
                 }
             }
         }
     }
 
     /// As part of an advertisement.
-    pub fn tell(&self) -> Value {
+    pub fn advertisement(&self) -> Value {
         json!({
             "encoding": self.encoding,
             "schemaName": self.schema_name,
@@ -130,15 +130,15 @@ impl Shape {
     /// It is none of its type.
     pub fn payload<'a>(&self, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         let json = |value: Value| Ok(Cow::Owned(value.to_string().into_bytes()));
-        match &self.form {
-            Form::AsItIs => Ok(Cow::Borrowed(bytes)),
-            Form::Converted(plain) => match to_protobuf(&plain.name, bytes) {
+        match &self.conversion {
+            Conversion::Unchanged => Ok(Cow::Borrowed(bytes)),
+            Conversion::ToProtobuf(plain) => match to_protobuf(&plain.name, bytes) {
                 Ok(Some((_, converted))) => Ok(Cow::Owned(converted)),
                 Ok(None) => Err(format!("{} has no corresponding Foxglove message", plain.name)),
                 Err(error) => Err(error.to_string()),
             },
-            Form::Plain(plain) => json(plain.format(bytes)),
-            Form::Bytes => {
+            Conversion::PlainToJson(plain) => json(plain.format(bytes)),
+            Conversion::BytesToJson => {
                 let mut said = json!({"len": bytes.len(), "bytes": BASE64.encode(bytes)});
                 let text = std::str::from_utf8(bytes).ok();
                 if let Some(text) = text.filter(|text| text.len() <= MAX_TEXT_LEN_BYTES) {
@@ -151,7 +151,7 @@ impl Shape {
 }
 
 /// The Foxglove message that says the same as a plain one.
-fn like(plain: &PlainType) -> Option<Schema> {
+fn foxglove_counterpart(plain: &PlainType) -> Option<Schema> {
     let ty = match plain.name.as_str() {
         "rnet.msgs.Image" => RawImage::message_type(),
         "rnet.msgs.PointCloud" => PointCloud::message_type(),
@@ -161,23 +161,23 @@ fn like(plain: &PlainType) -> Option<Schema> {
 }
 
 /// A plain type as a JSON schema, in the form that [`PlainType::format`] gives its messages.
-fn schema_of(plain: &PlainType) -> Value {
+fn json_schema_of(plain: &PlainType) -> Value {
     let fields = plain.fields.iter().filter(|field| !field.is_padding());
     let mut properties: Map<String, Value> =
-        fields.map(|field| (field.name.clone(), schema_of_field(&field.ty))).collect();
+        fields.map(|field| (field.name.clone(), json_schema_of_field(&field.ty))).collect();
     if plain.tail {
         properties.insert("_data_len".to_owned(), json!({"type": "integer"}));
     }
     json!({"type": "object", "title": plain.name, "properties": properties})
 }
 
-fn schema_of_field(ty: &FieldType) -> Value {
+fn json_schema_of_field(ty: &FieldType) -> Value {
     match ty {
         FieldType::Prim(Prim::Bool) => json!({"type": "boolean"}),
         FieldType::Prim(Prim::F32 | Prim::F64) => json!({"type": "number"}),
         FieldType::Prim(_) => json!({"type": "integer"}),
-        FieldType::Struct(plain) => schema_of(plain),
-        FieldType::Array { of, .. } => json!({"type": "array", "items": schema_of_field(of)}),
+        FieldType::Struct(plain) => json_schema_of(plain),
+        FieldType::Array { of, .. } => json!({"type": "array", "items": json_schema_of_field(of)}),
     }
 }
 
@@ -185,7 +185,7 @@ fn schema_of_field(ty: &FieldType) -> Value {
 ///
 /// # Errors
 /// It is none of this type; or the encoding is not one of `protobuf` and `json`, or does not fit the type.
-pub fn decoded(ty: &MessageType, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
+pub fn decode_from_client(ty: &MessageType, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
     let value = || -> Result<Value, String> {
         serde_json::from_slice(data).map_err(|error| format!("it is not valid JSON: {error}"))
     };
@@ -219,7 +219,7 @@ pub fn decoded(ty: &MessageType, encoding: &str, data: &[u8]) -> Result<Vec<u8>,
 ///
 /// # Errors
 /// It is none of this type.
-pub fn encoded(ty: &MessageType, encoding: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+pub fn encode_for_client(ty: &MessageType, encoding: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
     match (ty, encoding) {
         (MessageType::Protobuf(schema), JSON) => {
             let message = Dynamic::decode(schema, bytes)
@@ -234,21 +234,21 @@ pub fn encoded(ty: &MessageType, encoding: &str, bytes: &[u8]) -> Result<Vec<u8>
 }
 
 /// How a service's requests or replies are described.
-pub fn describe_call(ty: &MessageType) -> Value {
-    let shape = match ty {
-        MessageType::Plain(plain) => Shape::json(&plain.name, &schema_of(plain), Form::AsItIs),
+pub fn describe_call_type(ty: &MessageType) -> Value {
+    let format = match ty {
+        MessageType::Plain(plain) => ChannelFormat::json(&plain.name, &json_schema_of(plain), Conversion::Unchanged),
         // Requests of bytes are the bytes themselves, whatever their encoding is said to be.
-        MessageType::Raw => Shape::json("bytes", &json!({}), Form::AsItIs),
-        MessageType::Protobuf(_) => Shape::of(ty),
+        MessageType::Raw => ChannelFormat::json("bytes", &json!({}), Conversion::Unchanged),
+        MessageType::Protobuf(_) => ChannelFormat::of(ty),
     };
-    shape.tell()
+    format.advertisement()
 }
 
 /// The type that a client describes for a channel of its own.
 ///
 /// # Errors
 /// The description is none.
-pub fn described(name: &str, encoding: &str, schema: &str) -> Result<Option<MessageType>, String> {
+pub fn parse_client_schema(name: &str, encoding: &str, schema: &str) -> Result<Option<MessageType>, String> {
     if encoding != PROTOBUF || schema.is_empty() {
         return Ok(None);
     }
@@ -260,7 +260,7 @@ pub fn described(name: &str, encoding: &str, schema: &str) -> Result<Option<Mess
 }
 
 /// A built-in message type of this name.
-pub fn built_in(name: &str) -> Option<MessageType> {
+pub fn built_in_type(name: &str) -> Option<MessageType> {
     let (package, message) = name.rsplit_once('.')?;
     let file = format!("{}/{message}.proto", package.replace('.', "/"));
     let file = rnet::schema::builtin_files().find(|path| *path == file)?;
@@ -284,16 +284,16 @@ mod tests {
     #[test]
     fn a_plain_message_is_json_with_a_schema() {
         let ty = <Leg as Message>::message_type().unwrap();
-        let shape = Shape::of(&ty);
-        let schema: Value = serde_json::from_str(&shape.schema).unwrap();
+        let format = ChannelFormat::of(&ty);
+        let schema: Value = serde_json::from_str(&format.schema).unwrap();
         assert_eq!(schema["properties"]["force"], json!({"type": "number"}));
         assert_eq!(schema["properties"]["joints"]["items"]["type"], "integer");
-        let bytes = decoded(&ty, JSON, br#"{"force": 1.5, "joints": [1, 2, 3, 4]}"#).unwrap();
-        let value: Value = serde_json::from_slice(&shape.payload(&bytes).unwrap()).unwrap();
+        let bytes = decode_from_client(&ty, JSON, br#"{"force": 1.5, "joints": [1, 2, 3, 4]}"#).unwrap();
+        let value: Value = serde_json::from_slice(&format.payload(&bytes).unwrap()).unwrap();
         assert_eq!(value, json!({"force": 1.5, "joints": [1, 2, 3, 4]}));
-        let why = decoded(&ty, PROTOBUF, &bytes).unwrap_err();
+        let why = decode_from_client(&ty, PROTOBUF, &bytes).unwrap_err();
         assert!(why.contains("not an encoding") && why.contains("json"), "{why}");
-        let why = decoded(&ty, JSON, br#"{"froce": 1}"#).unwrap_err();
+        let why = decode_from_client(&ty, JSON, br#"{"froce": 1}"#).unwrap_err();
         assert!(why.contains("froce"), "{why}");
     }
 
@@ -301,12 +301,12 @@ mod tests {
     fn an_image_is_the_foxglove_message_of_the_same_meaning() {
         let mut message = Image::new(1, 1, "mono8").unwrap().header_bytes().to_vec();
         message.push(9);
-        let shape = Shape::of(&MessageType::Plain(<Image as rnet::PlainHeader>::header_type()));
-        assert_eq!((&*shape.encoding, &*shape.schema_name), (PROTOBUF, "foxglove.RawImage"));
-        let payload = shape.payload(&message).unwrap();
-        let schema = described("foxglove.RawImage", PROTOBUF, &shape.schema).unwrap().unwrap();
-        assert!(decoded(&schema, PROTOBUF, &payload).is_ok());
-        assert!(shape.payload(&message[..20]).is_err());
+        let format = ChannelFormat::of(&MessageType::Plain(<Image as rnet::PlainHeader>::header_type()));
+        assert_eq!((&*format.encoding, &*format.schema_name), (PROTOBUF, "foxglove.RawImage"));
+        let payload = format.payload(&message).unwrap();
+        let schema = parse_client_schema("foxglove.RawImage", PROTOBUF, &format.schema).unwrap().unwrap();
+        assert!(decode_from_client(&schema, PROTOBUF, &payload).is_ok());
+        assert!(format.payload(&message[..20]).is_err());
     }
 
     #[test]
@@ -314,13 +314,13 @@ mod tests {
         for (name, schema, why) in
             [("a.B", "!", "base64"), ("a.B", "AAAA", "a.B"), ("", "", "")].into_iter().take(2)
         {
-            let error = described(name, PROTOBUF, schema).unwrap_err();
+            let error = parse_client_schema(name, PROTOBUF, schema).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
-        let ty = built_in("foxglove.Vector3").unwrap();
-        assert!(decoded(&ty, JSON, br#"{"x": 1, "w": 2}"#).unwrap_err().contains('w'));
-        assert!(decoded(&ty, "cdr", b"").unwrap_err().contains("cdr"));
-        assert!(built_in("foxglove.Nonsense").is_none());
-        assert!(built_in("Vector3").is_none());
+        let ty = built_in_type("foxglove.Vector3").unwrap();
+        assert!(decode_from_client(&ty, JSON, br#"{"x": 1, "w": 2}"#).unwrap_err().contains('w'));
+        assert!(decode_from_client(&ty, "cdr", b"").unwrap_err().contains("cdr"));
+        assert!(built_in_type("foxglove.Nonsense").is_none());
+        assert!(built_in_type("Vector3").is_none());
     }
 }

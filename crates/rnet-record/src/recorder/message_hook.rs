@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::item::Publisher;
 
 /// Is called on the thread that follows, and may do nothing that could take long.
-pub trait Watch: Debug + Send + Sync {
+pub trait MessageHook: Debug + Send + Sync {
     /// A message has come.
-    fn message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]);
+    fn on_message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]);
 
     /// A publisher is gone.
-    fn gone(&self, publisher: u64);
+    fn on_publisher_gone(&self, publisher: u64);
 }

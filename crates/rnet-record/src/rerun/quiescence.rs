@@ -9,56 +9,56 @@ use std::fs;
 use std::io;
 
 /// What a look at a process finds.
-pub enum Look {
+pub enum ProcessState {
     /// It has ended.
-    Gone,
+    Exited,
     /// One of its threads runs or waits for a disk; its name.
-    Awake(String),
+    Running(String),
     /// All sleep, and have slept so many times.
-    Asleep(Vec<(u32, u64)>),
+    Sleeping(Vec<(u32, u64)>),
 }
 
 /// Looks at each thread once.
-pub fn look(pid: u32) -> io::Result<Look> {
+pub fn inspect_process(pid: u32) -> io::Result<ProcessState> {
     let tasks = match fs::read_dir(format!("/proc/{pid}/task")) {
         Ok(tasks) => tasks,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Gone),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ProcessState::Exited),
         Err(error) => return Err(error),
     };
     let mut threads = Vec::new();
     for task in tasks {
-        let Ok(task) = task else { return Ok(Look::Gone) };
+        let Ok(task) = task else { return Ok(ProcessState::Exited) };
         let Some(id) = task.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         // A thread that has just ended was awake a moment ago.
         let Ok(status) = fs::read_to_string(task.path().join("status")) else {
-            return Ok(Look::Awake("a thread that is exiting".to_owned()));
+            return Ok(ProcessState::Running("a thread that is exiting".to_owned()));
         };
-        let thread = Thread::of(&status);
+        let thread = ThreadStatus::of(&status);
         match thread.state {
             'S' => threads.push((id, thread.switches)),
-            'Z' | 'X' => return Ok(Look::Gone),
-            _ => return Ok(Look::Awake(thread.name.to_owned())),
+            'Z' | 'X' => return Ok(ProcessState::Exited),
+            _ => return Ok(ProcessState::Running(thread.name.to_owned())),
         }
     }
     threads.sort_unstable();
     match threads.is_empty() {
-        true => Ok(Look::Gone),
-        false => Ok(Look::Asleep(threads)),
+        true => Ok(ProcessState::Exited),
+        false => Ok(ProcessState::Sleeping(threads)),
     }
 }
 
 /// What `/proc/PID/task/TID/status` says.
-struct Thread<'a> {
+struct ThreadStatus<'a> {
     name: &'a str,
     state: char,
     switches: u64,
 }
 
-impl Thread<'_> {
-    fn of(status: &str) -> Thread<'_> {
-        let mut thread = Thread { name: "", state: '?', switches: 0 };
+impl ThreadStatus<'_> {
+    fn of(status: &str) -> ThreadStatus<'_> {
+        let mut thread = ThreadStatus { name: "", state: '?', switches: 0 };
         for (key, value) in status.lines().filter_map(|line| line.split_once(':')) {
             let value = value.trim();
             match key {
@@ -84,14 +84,14 @@ mod tests {
     #[test]
     fn a_process_that_works_is_awake_and_one_that_waits_is_not() {
         // This process has a thread that looks.
-        assert!(matches!(look(std::process::id()).unwrap(), Look::Awake(_)));
+        assert!(matches!(inspect_process(std::process::id()).unwrap(), ProcessState::Running(_)));
         let mut cat =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let end = Instant::now() + Duration::from_secs(30);
         loop {
             // At rest from one look to the next.
-            if let (Look::Asleep(a), Look::Asleep(b)) =
-                (look(cat.id()).unwrap(), look(cat.id()).unwrap())
+            if let (ProcessState::Sleeping(a), ProcessState::Sleeping(b)) =
+                (inspect_process(cat.id()).unwrap(), inspect_process(cat.id()).unwrap())
                 && a == b
             {
                 break;
@@ -100,7 +100,7 @@ mod tests {
         }
         drop(cat.stdin.take());
         cat.wait().unwrap();
-        assert!(matches!(look(cat.id()).unwrap(), Look::Gone));
+        assert!(matches!(inspect_process(cat.id()).unwrap(), ProcessState::Exited));
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
             let path = format!("/proc/self/task/{id}/status");
             loop {
                 let status = fs::read_to_string(&path).unwrap();
-                let thread = Thread::of(&status);
+                let thread = ThreadStatus::of(&status);
                 if thread.state == 'S' {
                     return thread.switches;
                 }

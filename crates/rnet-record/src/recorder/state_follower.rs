@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use rnet::state::State;
 use rnet::{Error, Node};
 
-use super::item::{Item, Key};
+use super::item::{Item, StateKey};
 use super::json;
 use super::progress::Shared;
 use super::queue::Queue;
 
 /// Longest time between two looks at whether the recording has ended.
-const STEP: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two looks while the queue is full: the watch keeps the newest value of each key.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 /// For so long at most what was written before the end is still read after it.
-const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Puts the keys of the state of a node's domain, and their changes, until `ended`.
 pub fn follow(
@@ -32,13 +32,13 @@ pub fn follow(
     let mut is_all = false;
     while until.is_none_or(|until| Instant::now() < until) {
         if until.is_none() && ended.load(Ordering::Acquire) {
-            until = Some(Instant::now() + DRAIN_LIMIT);
+            until = Some(Instant::now() + DRAIN_TIMEOUT);
         }
         if queue.is_full(0) {
             std::thread::sleep(FULL_PAUSE);
             continue;
         }
-        let step = if until.is_none() { STEP } else { Duration::ZERO };
+        let step = if until.is_none() { POLL_INTERVAL } else { Duration::ZERO };
         let change = match watch.recv(Some(step)) {
             Ok(change) => change,
             Err(Error::Timeout { .. }) if until.is_some() => {
@@ -49,14 +49,14 @@ pub fn follow(
             Err(error) => return Err(error),
         };
         shared.progress().skipped_values += change.skipped.unwrap_or(1);
-        let (said, is_deleted) = (json::change(&change), change.entry.is_none());
-        let key = Key { key: change.key, said, is_deleted, at_ns: rnet::now_ns() };
+        let (fields, is_deleted) = (json::change(&change), change.entry.is_none());
+        let key = StateKey { key: change.key, fields, is_deleted, at_ns: rnet::now_ns() };
         let item = Item::Key(key);
         let len = item.len_bytes();
         queue.put(item, len);
     }
     if !is_all {
-        let limit_s = DRAIN_LIMIT.as_secs();
+        let limit_s = DRAIN_TIMEOUT.as_secs();
         shared.note(format!(
             "not all of the last state changes were read within {limit_s} s of the end: the newest value of \
              some keys may be missing"

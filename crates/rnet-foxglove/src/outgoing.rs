@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
-use crate::wire::Parameter;
+use crate::incoming::Parameter;
 
 /// How bad something is that a client is told.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub enum PlaybackStatus {
 
 /// Names of publishers and subscribers by topic, and of servers by service.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Graph {
+pub struct ConnectionGraph {
     pub published: std::collections::BTreeMap<String, Vec<String>>,
     pub subscribed: std::collections::BTreeMap<String, Vec<String>>,
     pub services: std::collections::BTreeMap<String, Vec<String>>,
@@ -65,30 +65,30 @@ pub fn unadvertise_services(ids: &[u32]) -> Message {
 }
 
 pub fn parameter_values(parameters: &[Parameter], id: Option<&str>) -> Message {
-    let mut said = json!({"op": "parameterValues", "parameters": parameters});
+    let mut value = json!({"op": "parameterValues", "parameters": parameters});
     if let Some(id) = id {
-        said["id"] = id.into();
+        value["id"] = id.into();
     }
-    text(&said)
+    text(&value)
 }
 
 pub fn call_failure(service: u32, call: u32, why: &str) -> Message {
-    let said = json!({
+    let value = json!({
         "op": "serviceCallFailure", "serviceId": service, "callId": call, "message": why,
     });
-    text(&said)
+    text(&value)
 }
 
-impl Graph {
+impl ConnectionGraph {
     /// What is different in it from `before`.
-    pub fn since(&self, before: &Graph) -> Option<Message> {
+    pub fn update_since(&self, before: &ConnectionGraph) -> Option<Message> {
         use std::collections::BTreeMap;
         type Names = BTreeMap<String, Vec<String>>;
         let changed = |now: &Names, then: &Names, what: &str| -> Vec<Value> {
             let new = now.iter().filter(|(name, ids)| then.get(*name) != Some(ids));
             new.map(|(name, ids)| json!({"name": name, what: ids})).collect()
         };
-        let is_topic = |graph: &Graph, name: &str| {
+        let is_topic = |graph: &ConnectionGraph, name: &str| {
             [&graph.published, &graph.subscribed].iter().any(|n| n.contains_key(name))
         };
         let then = before.published.keys().chain(before.subscribed.keys());
@@ -153,7 +153,7 @@ pub fn call_response(service: u32, call: u32, encoding: &str, payload: &[u8]) ->
 }
 
 /// There are no assets here.
-pub fn no_asset(request: u32, why: &str) -> Message {
+pub fn fetch_asset_error(request: u32, why: &str) -> Message {
     let mut frame = vec![4];
     frame.extend_from_slice(&request.to_le_bytes());
     frame.push(1);
@@ -177,7 +177,7 @@ pub fn playback(state: &PlaybackState) -> Message {
 mod tests {
     use super::*;
 
-    fn graph(published: &[(&str, &[&str])], subscribed: &[(&str, &[&str])]) -> Graph {
+    fn graph(published: &[(&str, &[&str])], subscribed: &[(&str, &[&str])]) -> ConnectionGraph {
         let named = |of: &[(&str, &[&str])]| {
             of.iter()
                 .map(|(name, ids)| {
@@ -185,24 +185,24 @@ mod tests {
                 })
                 .collect()
         };
-        Graph { published: named(published), subscribed: named(subscribed), ..Graph::default() }
+        ConnectionGraph { published: named(published), subscribed: named(subscribed), ..ConnectionGraph::default() }
     }
 
     #[test]
     fn a_graph_tells_what_has_changed() {
-        let none = Graph::default();
+        let none = ConnectionGraph::default();
         let one = graph(&[("/a", &["/n"]), ("/b", &["/n"])], &[("/a", &["/m"])]);
         let read = |message: Message| -> Value {
             serde_json::from_str(message.to_text().unwrap()).unwrap()
         };
-        let said = read(one.since(&none).unwrap());
-        assert_eq!(said["publishedTopics"].as_array().unwrap().len(), 2, "{said}");
-        assert_eq!(said["removedTopics"], json!([]));
-        assert!(one.since(&one).is_none());
+        let value = read(one.update_since(&none).unwrap());
+        assert_eq!(value["publishedTopics"].as_array().unwrap().len(), 2, "{value}");
+        assert_eq!(value["removedTopics"], json!([]));
+        assert!(one.update_since(&one).is_none());
         let two = graph(&[], &[("/a", &["/m"])]);
-        let said = read(two.since(&one).unwrap());
-        assert_eq!(said["removedTopics"], json!(["/b"]), "{said}");
-        assert_eq!(said["publishedTopics"], json!([{"name": "/a", "publisherIds": []}]));
-        assert_eq!(said["subscribedTopics"], json!([]));
+        let value = read(two.update_since(&one).unwrap());
+        assert_eq!(value["removedTopics"], json!(["/b"]), "{value}");
+        assert_eq!(value["publishedTopics"], json!([{"name": "/a", "publisherIds": []}]));
+        assert_eq!(value["subscribedTopics"], json!([]));
     }
 }

@@ -9,18 +9,18 @@ use rnet::{Node, Subscription};
 
 /// The topics for which it has been tried, and the subscriptions.
 #[derive(Default)]
-pub struct Interest {
+pub struct RemoteSubscriptions {
     tried: BTreeSet<String>,
-    held: Vec<Subscription>,
+    subscriptions: Vec<Subscription>,
 }
 
-impl Interest {
+impl RemoteSubscriptions {
     /// Subscribes to a topic, once.
-    pub fn show(&mut self, node: &Node, topic: &str) -> rnet::Result<()> {
+    pub fn subscribe(&mut self, node: &Node, topic: &str) -> rnet::Result<()> {
         if !self.tried.insert(topic.to_owned()) {
             return Ok(());
         }
-        self.held.push(node.subscriber::<[u8]>(topic)?.on(|_| {}));
+        self.subscriptions.push(node.subscriber::<[u8]>(topic)?.on(|_| {}));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-use super::order::{Due, InOrder};
+use super::order::{DueMessage, OrderedMessages};
 use crate::read::{ReadError, Recording, Select};
 
 /// Bytes of messages that wait to be published.
@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 64 << 20;
 const MAX_MESSAGES: usize = 16_384;
 
 /// The messages that were read ahead. Dropping it ends the thread.
-pub struct Ahead {
+pub struct ReadAhead {
     shared: Arc<Shared>,
 }
 
@@ -25,7 +25,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    items: VecDeque<Result<Due, ReadError>>,
+    items: VecDeque<Result<DueMessage, ReadError>>,
     bytes: usize,
     /// The last has been read.
     ended: bool,
@@ -50,7 +50,7 @@ impl Shared {
     }
 }
 
-impl Ahead {
+impl ReadAhead {
     pub fn start(recording: &Recording, select: &Select) -> io::Result<Self> {
         let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
         let (of_thread, recording, select) = (shared.clone(), recording.clone(), select.clone());
@@ -60,7 +60,7 @@ impl Ahead {
     }
 
     /// The next message; `None` at the end. Passes on a panic of the thread.
-    pub fn next(&mut self) -> Option<Result<Due, ReadError>> {
+    pub fn next(&mut self) -> Option<Result<DueMessage, ReadError>> {
         let mut queue = self.shared.lock();
         loop {
             if let Some(item) = queue.items.pop_front() {
@@ -87,31 +87,31 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for ReadAhead {
     fn drop(&mut self) {
         self.shared.close();
     }
 }
 
 /// Closes the queue when the reading thread ends, so that the player does not wait for ever after a panic.
-struct Reader<'a>(&'a Shared);
+struct CloseOnDrop<'a>(&'a Shared);
 
-impl Drop for Reader<'_> {
+impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-fn len(item: &Result<Due, ReadError>) -> usize {
+fn len(item: &Result<DueMessage, ReadError>) -> usize {
     item.as_ref().map_or(0, |due| due.message.data().len())
 }
 
 fn read(shared: &Shared, recording: &Recording, mut select: Select) {
-    let _reader = Reader(shared);
+    let _guard = CloseOnDrop(shared);
     // Subscribers get what transient_local publishers kept when the playing begins, there or elsewhere.
     select.with_latched = true;
     loop {
-        for item in InOrder::new(recording, select.clone()) {
+        for item in OrderedMessages::new(recording, select.clone()) {
             let mut queue = shared.lock();
             let bytes = len(&item);
             while !queue.closed

@@ -15,7 +15,7 @@ const PROTOCOL: &str = "sec-websocket-protocol";
 
 /// Who may come in.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct Acceptor {
     /// Where the server listens.
     pub listen: SocketAddr,
     /// Origins of pages that may connect, in lower case.
@@ -24,7 +24,7 @@ pub struct Door {
     pub token: Option<String>,
 }
 
-impl Door {
+impl Acceptor {
     /// Answers a request for a WebSocket: with a subprotocol, or with a refusal.
     #[allow(clippy::result_large_err, reason = "the type is tungstenite's")]
     pub fn answer(
@@ -55,7 +55,7 @@ impl Door {
             request.headers().get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
         };
         let host = text("host").unwrap_or_default();
-        if !self.knows_host(host) {
+        if !self.accepts_host(host) {
             let why = format!(
                 "host name {host:.80?} is not accepted: connect to an IP address or to localhost"
             );
@@ -94,7 +94,7 @@ impl Door {
     }
 
     /// Whether a `Host` header names this server. Names that lead here are those of others, unless they show the token.
-    fn knows_host(&self, host: &str) -> bool {
+    fn accepts_host(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
             _ => host,
@@ -112,62 +112,62 @@ impl Door {
 mod tests {
     use super::*;
 
-    fn door(listen: &str, token: Option<&str>) -> Door {
+    fn acceptor(listen: &str, token: Option<&str>) -> Acceptor {
         let origins = vec!["https://app.foxglove.dev".to_owned()];
-        Door { listen: listen.parse().unwrap(), origins, token: token.map(str::to_owned) }
+        Acceptor { listen: listen.parse().unwrap(), origins, token: token.map(str::to_owned) }
     }
 
-    fn ask(door: &Door, uri: &str, headers: &[(&str, &str)]) -> Result<&'static str, u16> {
+    fn ask(acceptor: &Acceptor, uri: &str, headers: &[(&str, &str)]) -> Result<&'static str, u16> {
         let mut request = Request::builder().uri(uri);
         for (name, value) in [("sec-websocket-protocol", "foxglove.sdk.v1")].iter().chain(headers) {
             request = request.header(*name, *value);
         }
-        door.check(&request.body(()).unwrap()).map_err(|(status, _)| status.as_u16())
+        acceptor.check(&request.body(()).unwrap()).map_err(|(status, _)| status.as_u16())
     }
 
     #[test]
     fn pages_of_other_origins_are_refused() {
-        let door = door("127.0.0.1:8765", None);
+        let acceptor = acceptor("127.0.0.1:8765", None);
         let host = ("host", "127.0.0.1:8765");
-        assert_eq!(ask(&door, "/", &[host]), Ok("foxglove.sdk.v1"));
+        assert_eq!(ask(&acceptor, "/", &[host]), Ok("foxglove.sdk.v1"));
         let allowed = ("origin", "https://app.foxglove.dev");
-        assert_eq!(ask(&door, "/", &[host, allowed]), Ok("foxglove.sdk.v1"));
+        assert_eq!(ask(&acceptor, "/", &[host, allowed]), Ok("foxglove.sdk.v1"));
         for origin in ["https://evil.example", "null", "https://app.foxglove.dev.evil.example", ""]
         {
-            assert_eq!(ask(&door, "/", &[host, ("origin", origin)]), Err(403), "{origin}");
+            assert_eq!(ask(&acceptor, "/", &[host, ("origin", origin)]), Err(403), "{origin}");
         }
     }
 
     #[test]
     fn names_of_others_are_refused_on_this_machine() {
-        let door = door("127.0.0.1:8765", None);
+        let acceptor = acceptor("127.0.0.1:8765", None);
         for host in ["127.0.0.1:8765", "localhost:8765", "LOCALHOST", "[::1]:8765", "10.0.0.7:1"] {
-            assert!(ask(&door, "/", &[("host", host)]).is_ok(), "{host}");
+            assert!(ask(&acceptor, "/", &[("host", host)]).is_ok(), "{host}");
         }
         for host in ["evil.example:8765", "", "localhost.evil.example", "[::1].evil.example:80"] {
-            assert_eq!(ask(&door, "/", &[("host", host)]), Err(421), "{host}");
+            assert_eq!(ask(&acceptor, "/", &[("host", host)]), Err(421), "{host}");
         }
     }
 
     #[test]
     fn the_token_has_to_be_shown() {
-        let door = door("0.0.0.0:8765", Some("secret"));
+        let acceptor = acceptor("0.0.0.0:8765", Some("secret"));
         let host = ("host", "robot.local:8765");
-        assert!(ask(&door, "/?token=secret", &[host]).is_ok());
-        assert!(ask(&door, "/?a=b&token=secret", &[host]).is_ok());
-        assert!(ask(&door, "/", &[host, ("authorization", "Bearer secret")]).is_ok());
+        assert!(ask(&acceptor, "/?token=secret", &[host]).is_ok());
+        assert!(ask(&acceptor, "/?a=b&token=secret", &[host]).is_ok());
+        assert!(ask(&acceptor, "/", &[host, ("authorization", "Bearer secret")]).is_ok());
         for uri in ["/", "/?token=", "/?token=secre", "/?token=secrett", "/?xtoken=secret"] {
-            assert_eq!(ask(&door, uri, &[host]), Err(401), "{uri}");
+            assert_eq!(ask(&acceptor, uri, &[host]), Err(401), "{uri}");
         }
     }
 
     #[test]
     fn the_subprotocol_is_one_of_two() {
-        let door = door("127.0.0.1:8765", None);
+        let acceptor = acceptor("127.0.0.1:8765", None);
         let check = |offered: &str| {
             let request = Request::builder().header("host", "localhost");
             let request = request.header("sec-websocket-protocol", offered).body(()).unwrap();
-            door.check(&request).map_err(|(status, _)| status.as_u16())
+            acceptor.check(&request).map_err(|(status, _)| status.as_u16())
         };
         assert_eq!(check("foxglove.websocket.v1"), Ok("foxglove.websocket.v1"));
         assert_eq!(check("a, foxglove.websocket.v1, foxglove.sdk.v1"), Ok("foxglove.sdk.v1"));

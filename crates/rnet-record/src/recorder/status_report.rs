@@ -8,19 +8,19 @@ use super::progress::Progress;
 const FORMAT: u32 = 1;
 
 /// Of a longer command line the beginning is told.
-const MAX_SAID_CHARS: usize = 1000;
+const MAX_COMMAND_LINE_CHARS: usize = 1000;
 
 /// What does not change while a recorder runs.
-pub struct Told {
-    said: String,
+pub struct StatusReport {
+    command_line: String,
     begun_ns: u64,
     buffer_bytes: u64,
 }
 
-impl Told {
-    pub fn new(said: &str, buffer_bytes: u64) -> Told {
-        Told {
-            said: said.chars().take(MAX_SAID_CHARS).collect(),
+impl StatusReport {
+    pub fn new(command_line: &str, buffer_bytes: u64) -> StatusReport {
+        StatusReport {
+            command_line: command_line.chars().take(MAX_COMMAND_LINE_CHARS).collect(),
             begun_ns: rnet::now_ns(),
             buffer_bytes,
         }
@@ -38,7 +38,7 @@ impl Told {
         json!({
             "recorder": FORMAT,
             "pid": std::process::id(),
-            "said": self.said,
+            "said": self.command_line,
             "begun_ns": self.begun_ns,
             "at_ns": rnet::now_ns(),
             "publishers": progress.publishers,

@@ -13,7 +13,7 @@ const MAX_NOTES: usize = 1000;
 
 /// A trigger that has fired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fired {
+pub struct FiredTrigger {
     /// The trigger's text; `call` if somebody asked for a file.
     pub name: String,
     /// What happened, in words.
@@ -24,54 +24,54 @@ pub struct Fired {
 
 /// A trigger that waits for the box.
 #[derive(Debug)]
-pub struct Rung {
-    pub fired: Fired,
+pub struct PendingTrigger {
+    pub fired: FiredTrigger,
     /// The node because of which it fired, if a stop of that node explains it.
     pub by: Option<String>,
 }
 
 #[derive(Debug, Default)]
-pub struct Bell {
+pub struct TriggerQueue {
     inner: Mutex<Inner>,
-    rung: Condvar,
+    pushed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    fired: VecDeque<Rung>,
+    fired: VecDeque<PendingTrigger>,
     /// Those for which there was no room.
     more: u64,
     notes: Vec<String>,
     is_stopped: bool,
 }
 
-impl Bell {
+impl TriggerQueue {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has fired; see [`Rung::by`].
-    pub fn ring(&self, fired: Fired, by: Option<String>) {
+    /// Something has fired; see [`PendingTrigger::by`].
+    pub fn push(&self, fired: FiredTrigger, by: Option<String>) {
         let mut inner = self.lock();
         if inner.fired.len() < MAX_WAITING {
-            inner.fired.push_back(Rung { fired, by });
+            inner.fired.push_back(PendingTrigger { fired, by });
         } else {
             inner.more += 1;
         }
-        self.rung.notify_one();
+        self.pushed.notify_one();
     }
 
     /// What has fired, and how many more; waits for it up to `limit`.
-    pub fn wait(&self, limit: Duration) -> (VecDeque<Rung>, u64) {
+    pub fn wait(&self, limit: Duration) -> (VecDeque<PendingTrigger>, u64) {
         let none = |inner: &mut Inner| inner.fired.is_empty() && !inner.is_stopped;
-        let waited = self.rung.wait_timeout_while(self.lock(), limit, none);
+        let waited = self.pushed.wait_timeout_while(self.lock(), limit, none);
         let (mut inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut inner.fired), std::mem::take(&mut inner.more))
     }
 
     pub fn stop(&self) {
         self.lock().is_stopped = true;
-        self.rung.notify_all();
+        self.pushed.notify_all();
     }
 
     pub fn is_stopped(&self) -> bool {

@@ -8,7 +8,7 @@ const TOLERANCE_NS: u64 = 1_000_000;
 
 /// Numbers that were met, in runs without gaps, by the first of each.
 #[derive(Debug, Default)]
-pub struct Numbers {
+pub struct SequenceSet {
     runs: BTreeMap<u32, Run>,
     /// Numbers that were not met between runs that were forgotten.
     missing: u64,
@@ -33,7 +33,7 @@ fn later(ns: u64) -> u64 {
     ns.saturating_add(TOLERANCE_NS)
 }
 
-impl Numbers {
+impl SequenceSet {
     /// Notes a message by its number and the time when it was sent. False if it was met before.
     pub fn add(&mut self, number: u32, sent_ns: u64) -> bool {
         let end = match self.runs.range_mut(..=number).next_back() {
@@ -71,7 +71,7 @@ impl Numbers {
     }
 
     /// Forgets the run with the lowest numbers, if it is not the only one. A message of it is new from then on.
-    pub fn forget(&mut self) {
+    pub fn forget_lowest_run(&mut self) {
         if self.runs.len() > 1
             && let Some((_, run)) = self.runs.pop_first()
             && let Some(next) = self.runs.keys().next()
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn each_number_is_new_once_in_whatever_order_and_gaps_that_close_cost_nothing() {
-        let mut numbers = Numbers::default();
+        let mut numbers = SequenceSet::default();
         let mut order: Vec<u32> = (0..1000).map(|n| n * 7 % 1000).collect();
         order.extend(0..1000);
         let new = order.iter().filter(|n| numbers.add(**n, u64::from(**n) * 10)).count();
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn times_of_one_message_differ_from_file_to_file_by_the_measure_of_the_clock() {
-        let mut numbers = Numbers::default();
+        let mut numbers = SequenceSet::default();
         assert!(numbers.add(1, 10_000_000) && numbers.add(2, 10_000_010));
         // Of another file, whose clock was measured 5 us earlier: again, and one that only it has.
         assert!(!numbers.add(1, 9_995_000) && !numbers.add(2, 9_995_010));
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_between_what_was_met_in_whatever_order_it_came() {
         let missing = |all: &[u32]| {
-            let mut numbers = Numbers::default();
+            let mut numbers = SequenceSet::default();
             all.iter().enumerate().for_each(|(at, n)| assert!(numbers.add(*n, at as u64)));
             numbers.missing()
         };
@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_still_counts_as_missing() {
-        let mut numbers = Numbers::default();
+        let mut numbers = SequenceSet::default();
         for n in 0..100 {
             assert!(numbers.add(n * 3, u64::from(n)));
             if numbers.runs() > 10 {
-                numbers.forget();
+                numbers.forget_lowest_run();
             }
         }
         assert_eq!((numbers.runs(), numbers.missing()), (10, 99 * 2));

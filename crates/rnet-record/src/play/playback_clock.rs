@@ -12,8 +12,8 @@ use rustix::time::{ClockId, Timespec};
 
 use super::Position;
 
-/// Between two questions to the conductor, in ns.
-const ASK_NS: u64 = 20_000_000;
+/// Between two questions to the controller, in ns.
+const CONTROLLER_POLL_NS: u64 = 20_000_000;
 /// How long before its time the thread is awake, in ns.
 const SPIN_NS: u64 = 150_000;
 /// From the start to the first message, so that it is not late, in ns.
@@ -21,62 +21,62 @@ const LEAD_NS: u64 = 10_000_000;
 
 /// What comes of waiting.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum WaitOutcome {
     /// It is time.
     Due,
-    /// It is not, and the conductor is to be asked.
-    Ask,
+    /// It is not, and the controller is to be asked.
+    PollController,
 }
 
 /// A line from the times of the recording to those of the monotonic clock.
-pub struct Pace {
+pub struct PlaybackClock {
     rate: Option<f64>,
     paused: bool,
     /// A time of the recording, and when it is or was, in ns.
     base: (u64, u64),
-    /// When the conductor was asked last.
-    asked_ns: u64,
+    /// When the controller was asked last.
+    polled_ns: u64,
     /// The time up to which the recording is played.
     reached_ns: u64,
 }
 
-impl Pace {
+impl PlaybackClock {
     pub fn new(start_ns: u64, rate: Option<f64>, paused: bool) -> Self {
         // Where it is refused, sleeps end up to 50 us later.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let now = now_ns();
         let base = (start_ns, now + LEAD_NS);
-        Self { rate, paused, base, asked_ns: now, reached_ns: start_ns }
+        Self { rate, paused, base, polled_ns: now, reached_ns: start_ns }
     }
 
-    /// Waits until this time of the recording, but no longer than until the conductor is to be asked.
-    pub fn wait(&mut self, at_ns: u64) -> Waited {
-        let ask_at = self.asked_ns + ASK_NS;
+    /// Waits until this time of the recording, but no longer than until the controller is to be asked.
+    pub fn wait(&mut self, at_ns: u64) -> WaitOutcome {
+        let poll_at = self.polled_ns + CONTROLLER_POLL_NS;
         let due = match (self.paused, self.rate) {
             (true, _) => u64::MAX,
             (false, None) => 0,
             (false, Some(rate)) => self.due_ns(at_ns, rate),
         };
         let now = now_ns();
-        if now >= ask_at {
-            self.asked_ns = now;
-            return Waited::Ask;
+        if now >= poll_at {
+            self.polled_ns = now;
+            return WaitOutcome::PollController;
         }
         if due <= now {
             self.reached_ns = at_ns;
-            return Waited::Due;
+            return WaitOutcome::Due;
         }
-        let until = due.min(ask_at);
+        let until = due.min(poll_at);
         sleep_until(until.saturating_sub(SPIN_NS));
         while now_ns() < until {
             std::hint::spin_loop();
         }
         if due <= until {
             self.reached_ns = at_ns;
-            return Waited::Due;
+            return WaitOutcome::Due;
         }
-        self.asked_ns = now_ns();
-        Waited::Ask
+        self.polled_ns = now_ns();
+        WaitOutcome::PollController
     }
 
     fn due_ns(&self, at_ns: u64, rate: f64) -> u64 {
@@ -110,28 +110,28 @@ impl Pace {
     }
 
     /// From now on it is this time of the recording.
-    pub fn go_to(&mut self, ns: u64) {
+    pub fn seek(&mut self, ns: u64) {
         self.base = (ns, now_ns());
         self.reached_ns = ns;
     }
 
     /// Stops, or goes on from where it stopped.
-    pub fn pause(&mut self) {
+    pub fn toggle_pause(&mut self) {
         let now = self.file_now();
         self.paused = !self.paused;
-        self.go_to(now);
+        self.seek(now);
     }
 
     /// One message of this time is published while nothing else is.
     pub fn step_to(&mut self, ns: u64) {
         self.paused = true;
-        self.go_to(ns);
+        self.seek(ns);
     }
 
-    pub fn faster(&mut self, times: f64) {
+    pub fn scale_rate(&mut self, times: f64) {
         let now = self.file_now();
         self.rate = self.rate.map(|rate| (rate * times).clamp(0.01, 100.0));
-        self.go_to(now);
+        self.seek(now);
     }
 }
 

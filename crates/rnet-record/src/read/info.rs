@@ -13,7 +13,7 @@ const MAX_PROBLEMS: usize = 100;
 
 /// What is in a file, as its index says or as a reader of all of it found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct RecordingInfo {
     pub(super) channels: Channels,
     pub(super) blocks: Vec<Block>,
     /// Messages by channel.
@@ -29,14 +29,14 @@ pub struct Found {
     /// How the chunks are compressed: bytes before and after, by the name of the method.
     pub compression: BTreeMap<String, (u64, u64)>,
     /// The file has been read to its end, since it has no index that can be used. Then this says why not.
-    pub scanned: Option<&'static str>,
+    pub scan_reason: Option<&'static str>,
     /// What is wrong with the file, as far as it has been read.
     pub problems: Vec<ReadError>,
     /// Problems beyond those.
     pub more_problems: u64,
 }
 
-impl Found {
+impl RecordingInfo {
     pub(super) fn problem(&mut self, problem: ReadError) {
         match self.problems.len() < MAX_PROBLEMS {
             true => self.problems.push(problem),
@@ -47,7 +47,7 @@ impl Found {
     /// Whether some written data cannot be read. A file without an end (still written, or its writer was killed) is not
     /// damaged.
     pub fn is_damaged(&self) -> bool {
-        let is_end = |one: &ReadError| matches!(one.problem, Problem::Cut { .. } | Problem::NoEnd);
+        let is_end = |one: &ReadError| matches!(one.problem, Problem::Truncated { .. } | Problem::MissingFooter);
         self.more_problems > 0 || !self.problems.iter().all(is_end)
     }
 

@@ -11,17 +11,17 @@ use crate::read::Message;
 /// Id of the host of an origin that is known from a recording alone. No host has it.
 const RECORDED_HOST: u64 = 0;
 /// What is remembered for messages that have not come. Each stands directly before its message.
-const MAX_REMEMBERED: usize = 1024;
+const MAX_PENDING_META: usize = 1024;
 
 /// By publisher and the low 32 bits of the number.
 #[derive(Default)]
-pub struct Carried {
-    of: HashMap<(u64, u32), Meta>,
+pub struct RecordedMeta {
+    by_message: HashMap<(u64, u32), Meta>,
 }
 
-impl Carried {
+impl RecordedMeta {
     /// Takes in a message of [`names::META_TOPIC`]. One that means nothing says nothing.
-    pub fn remember(&mut self, text: &[u8]) {
+    pub fn insert(&mut self, text: &[u8]) {
         let Ok(value) = serde_json::from_slice::<Value>(text) else { return };
         let Some(publisher) = id(&value["publisher"]) else { return };
         let Some(seq) = value["seq"].as_u64() else { return };
@@ -40,18 +40,18 @@ impl Carried {
         {
             meta = meta.with_gap(cause, size);
         }
-        if self.of.len() >= MAX_REMEMBERED {
-            self.of.clear();
+        if self.by_message.len() >= MAX_PENDING_META {
+            self.by_message.clear();
         }
-        self.of.insert((publisher, seq as u32), meta);
+        self.by_message.insert((publisher, seq as u32), meta);
     }
 
     /// What a message carries when it is played.
-    pub fn of(&mut self, message: &Message) -> Meta {
+    pub fn take(&mut self, message: &Message) -> Meta {
         let channel = &message.channel;
         let publisher = channel.metadata.get(names::PUBLISHER_KEY).and_then(|id| id.parse().ok());
         let publisher: u64 = publisher.unwrap_or(u64::from(channel.id));
-        let mut meta = self.of.remove(&(publisher, message.sequence())).unwrap_or_default();
+        let mut meta = self.by_message.remove(&(publisher, message.sequence())).unwrap_or_default();
         let seq = u64::from(message.sequence());
         meta.origin = meta.origin.or(Some(Origin { host: RECORDED_HOST, publisher, seq }));
         meta.source_ns = meta.source_ns.or(i64::try_from(message.publish_ns()).ok());
