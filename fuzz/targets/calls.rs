@@ -52,7 +52,7 @@ fn fixture() -> Fixture {
         }
         Ok(())
     });
-    let action = server.action::<[u8], [u8], [u8]>("/a").policy(rnet::Policy::Replace);
+    let action = server.action::<[u8], [u8], [u8]>("/a").policy(rnet::GoalPolicy::Replace);
     let action = action.serve(|goal, context| {
         context.feedback(goal)?;
         Ok(goal.to_vec())

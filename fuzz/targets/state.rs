@@ -109,7 +109,7 @@ fn fixture() -> Fixture {
     let home = serve(&desk, "desk").unwrap();
     let remote = desk.state_of("evil").unwrap().with_timeout(Duration::from_secs(2));
     until("the home is found", || remote.get("/a").is_ok());
-    let replica = remote.follow("/a").unwrap();
+    let replica = remote.mirror("/a").unwrap();
     feed.wait_for_subscribers(1, Some(LIMIT)).unwrap();
     let asks = ["read", "write"].map(|end| hostile.client(&service("desk", end)).unwrap());
     for ask in &asks {

@@ -298,7 +298,7 @@ impl Driver {
         let take = || {
             let drive = node.node()?.drive::<[u8]>(topic).priority(priority).lease(lease);
             let drive = drive.auto_retake(auto_retake).message_type(message_type);
-            let driver = drive.take_while(Some(timeout), disk::is_quiet)?;
+            let driver = drive.take_interruptible(Some(timeout), disk::is_quiet)?;
             let topic = driver.topic().to_owned();
             let held = Arc::new(Held::new(format!("the driver of {topic}"), driver));
             // Ahead of the publishers of the node, to say that it is over.
@@ -340,7 +340,7 @@ impl Driver {
     fn retake(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let (begun, timeout) = (Instant::now(), limit(py, timeout)?);
         // The driver is unlocked between the parts: a signal handler, or another thread, may close it.
-        let part = |driver: &mut rnet::Driver<[u8]>| driver.retake_part(begun, timeout);
+        let part = |driver: &mut rnet::Driver<[u8]>| driver.retake_step(begun, timeout);
         while !py.detach(|| self.held.with(part)).or_raise(py)? {
             if let Err(raised) = py.check_signals() {
                 let _ = self.held.ask(py, rnet::Driver::end_retake);
@@ -354,8 +354,8 @@ impl Driver {
     /// process of the receiver is stopped, and Timeout if it does not answer within the lease; authority then
     /// ends with the lease.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        let give_back = || self.held.take().map_or(Ok(()), |mut driver| driver.give_back());
-        let released = py.detach(give_back);
+        let release_in_place = || self.held.take().map_or(Ok(()), |mut driver| driver.release_in_place());
+        let released = py.detach(release_in_place);
         self.close(py);
         released.or_raise(py)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple, PyType};
-use rnet::param::{ParamBuilder, ParamKind, Refused};
+use rnet::param::{ParamBuilder, ParamKind, RefusedValue};
 use rnet::state::{Value, WatchHandle};
 
 use crate::callback::{Callback, call, report};
@@ -47,7 +47,7 @@ pub(crate) struct Param {
     /// Key in the state: `/params/arm/gain`.
     #[pyo3(get)]
     key: String,
-    refused: Option<Refused>,
+    refused: Option<RefusedValue>,
 }
 
 impl Param {
@@ -90,7 +90,7 @@ impl Param {
 
     /// Tells of a value that did not fit.
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(Refused { value, why, set_by, .. }) = &self.refused else { return Ok(()) };
+        let Some(RefusedValue { value, why, set_by, .. }) = &self.refused else { return Ok(()) };
         let words = self.core.what();
         let text =
             format!("{words}: {value}, set by {set_by}, {why}; the parameter keeps its default");
@@ -151,7 +151,7 @@ impl Param {
     /// The value that existed at the declaration and was not allowed, with the reason; None otherwise.
     #[getter]
     fn refused(&self) -> Option<String> {
-        let Refused { value, why, .. } = self.refused.as_ref()?;
+        let RefusedValue { value, why, .. } = self.refused.as_ref()?;
         Some(format!("{value} {why}"))
     }
 

@@ -82,26 +82,26 @@ def test_keys_are_read_written_and_followed_at_their_home(tmp_path: pathlib.Path
             robot.compare_and_set("/arm/mode", entry.revision, "late")
         assert [one.key for one in robot.list("/arm")] == ["/arm/gains", "/arm/mode"]
         assert robot.delete("/arm/gains") and "/arm/gains" not in arm.state
-        look = robot.look("/arm/mode")
-        assert (look.value, look.away) == ("moving", False) and look.age < LIMIT_S
+        read = robot.get_with_age("/arm/mode")
+        assert (read.value, read.is_stale) == ("moving", False) and read.age < LIMIT_S
 
-        with robot.follow("/arm") as replica:
+        with robot.mirror("/arm") as replica:
             first = replica.recv(timeout=LIMIT_S)
             assert (first.key, first.value, first.initial) == ("/arm/mode", "moving", True)
             arm.state["/arm/mode"] = "done"
             assert replica.recv(timeout=LIMIT_S).value == "done"
             assert (replica["/arm/mode"], replica.get("/arm/none", 7)) == ("done", 7)
-            assert replica.try_recv() is None and not replica.away
+            assert replica.try_recv() is None and not replica.is_stale
             with pytest.raises(rnet.Timeout):
                 replica.recv(timeout=0.01)
 
             links[0].kill()
-            eventually("the replica knows that its home is away", lambda: replica.away)
-            assert replica["/arm/mode"] == "done" and replica.look("/arm/mode").away
+            eventually("the replica knows that its home is away", lambda: replica.is_stale)
+            assert replica["/arm/mode"] == "done" and replica.get_with_age("/arm/mode").is_stale
         assert replica.closed and list(replica) == []
         # What was read last is told, and nothing is written.
-        look = robot.look("/arm/mode")
-        assert (look.value, look.away) == ("moving", True)
+        read = robot.get_with_age("/arm/mode")
+        assert (read.value, read.is_stale) == ("moving", True)
         with pytest.raises(rnet.HomeAway, match="robot") as raised:
             robot["/arm/mode"] = "lost"
         assert raised.value.host == "robot" and arm.state["/arm/mode"] == "done"

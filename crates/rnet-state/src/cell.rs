@@ -89,7 +89,7 @@ impl<T: StateType> Cell<T> {
     /// As [`State::set`].
     pub fn set(&self, value: &T) -> Result<u64> {
         match value.pack() {
-            Some((of, bytes)) => self.shared.write_plainly(&self.key, of, &bytes, None),
+            Some((of, bytes)) => self.shared.write_simple(&self.key, of, &bytes, None),
             None => self.state().set(&self.key, value.to_value()),
         }
     }
@@ -100,7 +100,7 @@ impl<T: StateType> Cell<T> {
     /// `Conflict` if it is at another one; as [`State::set`].
     pub fn compare_and_set(&self, revision: u64, value: &T) -> Result<u64> {
         match value.pack() {
-            Some((of, bytes)) => self.shared.write_plainly(&self.key, of, &bytes, Some(revision)),
+            Some((of, bytes)) => self.shared.write_simple(&self.key, of, &bytes, Some(revision)),
             None => self.state().compare_and_set(&self.key, revision, value.to_value()),
         }
     }

@@ -92,7 +92,7 @@ macro_rules! integers {
             $type,
             kind::INT,
             |bytes| {
-                let value = i64::from_le_bytes(encode::eight(kind::INT, bytes)?);
+                let value = i64::from_le_bytes(encode::eight_bytes(kind::INT, bytes)?);
                 <$type>::try_from(value)
                     .map_err(|_| format!("{value} does not fit into {}", stringify!($type)))
             },
@@ -107,13 +107,13 @@ codec!(bool, kind::BOOL, |bytes| encode::boolean(bytes), |value| Packed::bool(*v
 codec!(
     f64,
     kind::FLOAT,
-    |bytes| Ok(f64::from_le_bytes(encode::eight(kind::FLOAT, bytes)?)),
+    |bytes| Ok(f64::from_le_bytes(encode::eight_bytes(kind::FLOAT, bytes)?)),
     |value| Packed::float(*value)
 );
 codec!(
     f32,
     kind::FLOAT,
-    |bytes| Ok(f64::from_le_bytes(encode::eight(kind::FLOAT, bytes)?) as f32),
+    |bytes| Ok(f64::from_le_bytes(encode::eight_bytes(kind::FLOAT, bytes)?) as f32),
     |value| Packed::float(f64::from(*value))
 );
 codec!(

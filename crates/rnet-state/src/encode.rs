@@ -204,8 +204,8 @@ pub(crate) fn order(a: &Value, b: &Value) -> Ordering {
 pub(crate) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
     match of {
         kind::BOOL => boolean(bytes).map(Value::Bool),
-        kind::INT => Ok(Value::Int(i64::from_le_bytes(eight(of, bytes)?))),
-        kind::FLOAT => Ok(Value::Float(f64::from_le_bytes(eight(of, bytes)?))),
+        kind::INT => Ok(Value::Int(i64::from_le_bytes(eight_bytes(of, bytes)?))),
+        kind::FLOAT => Ok(Value::Float(f64::from_le_bytes(eight_bytes(of, bytes)?))),
         kind::STR => text(bytes).map(|text| Value::Str(text.to_owned())),
         kind::BYTES => Ok(Value::Bytes(bytes.to_vec())),
         kind::JSON => {
@@ -230,7 +230,7 @@ pub(crate) fn boolean(bytes: &[u8]) -> Result<bool, String> {
 }
 
 #[inline]
-pub(crate) fn eight(of: u16, bytes: &[u8]) -> Result<[u8; 8], String> {
+pub(crate) fn eight_bytes(of: u16, bytes: &[u8]) -> Result<[u8; 8], String> {
     bytes.try_into().map_err(|_| wrong_len(of, bytes.len()))
 }
 
@@ -250,11 +250,11 @@ fn decode_items(of: u16, bytes: &[u8], depth: usize, items: &mut usize) -> Resul
         return Err(format!("it is more than {MAX_VALUE_DEPTH} levels deep"));
     }
     let mut rest = Items::of(bytes)?;
-    *items += rest.left;
+    *items += rest.remaining;
     if *items > MAX_VALUE_ITEMS {
         return Err(format!("it has more than {MAX_VALUE_ITEMS} items"));
     }
-    let mut values: Vec<Value> = Vec::with_capacity(rest.left);
+    let mut values: Vec<Value> = Vec::with_capacity(rest.remaining);
     while let Some((item_kind, item)) = rest.next_item()? {
         let value = match item_kind {
             kind::LIST | kind::SET => decode_items(item_kind, item, depth + 1, items)?,
@@ -274,7 +274,7 @@ fn decode_items(of: u16, bytes: &[u8], depth: usize, items: &mut usize) -> Resul
 /// A walk over the items of an encoded list or set.
 pub(super) struct Items<'a> {
     /// How many come still.
-    pub(super) left: usize,
+    pub(super) remaining: usize,
     pub(super) rest: &'a [u8],
 }
 
@@ -283,17 +283,17 @@ impl<'a> Items<'a> {
         let Some((count, rest)) = bytes.split_first_chunk::<4>() else {
             return Err("it is truncated before its item count".to_owned());
         };
-        let left = u32::from_le_bytes(*count) as usize;
+        let remaining = u32::from_le_bytes(*count) as usize;
         // Each takes that much at least, so the number says nothing that was not paid for.
-        if left > rest.len() / ITEM_HEAD_LEN_BYTES {
-            return Err(format!("it declares {left} items but is too short for them"));
+        if remaining > rest.len() / ITEM_HEAD_LEN_BYTES {
+            return Err(format!("it declares {remaining} items but is too short for them"));
         }
-        Ok(Items { left, rest })
+        Ok(Items { remaining, rest })
     }
 
     /// The next item's kind and bytes.
     pub(super) fn next_item(&mut self) -> Result<Option<(u16, &'a [u8])>, String> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return match self.rest.len() {
                 0 => Ok(None),
                 more => Err(format!("{more} bytes follow its last item")),
@@ -303,16 +303,16 @@ impl<'a> Items<'a> {
         let (head, rest) = self.rest.split_first_chunk::<ITEM_HEAD_LEN_BYTES>().ok_or_else(cut)?;
         let len = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
         let (item, rest) = rest.split_at_checked(len).ok_or_else(cut)?;
-        (self.left, self.rest) = (self.left - 1, rest);
+        (self.remaining, self.rest) = (self.remaining - 1, rest);
         Ok(Some((u16::from(head[0]), item)))
     }
 }
 
 /// An encoded list with one more item at its end and no more than `max` of them; the number of items, too.
-pub(crate) fn push(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, usize), String> {
-    let mut items = if list.is_empty() { Items { left: 0, rest: &[] } } else { Items::of(list)? };
-    let keep = items.left.min(max - 1);
-    while items.left > keep {
+pub(crate) fn push_item(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, usize), String> {
+    let mut items = if list.is_empty() { Items { remaining: 0, rest: &[] } } else { Items::of(list)? };
+    let keep = items.remaining.min(max - 1);
+    while items.remaining > keep {
         items.next_item()?;
     }
     let mut out = Vec::with_capacity(list.len() + 64);

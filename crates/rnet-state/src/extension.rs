@@ -10,7 +10,7 @@ use crate::shared::StateShared;
 
 impl Extension for StateShared {
     fn revive(self: Arc<Self>) -> bool {
-        self.revive_sweep()
+        self.ensure_sweep_thread()
     }
 
     /// Executes the last wills of the dead, and cleans up behind them. Who is dead is for the region to say: what

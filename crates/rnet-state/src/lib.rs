@@ -9,8 +9,8 @@
 //! | `value`, `encode`, `message`, `types` | what a key holds, its bytes, its type |
 //! | `entry` | what is told of a key |
 //! | `put`, `options` | writing with options |
-//! | `carried` | values on their way between hosts |
-//! | `change` | changes computed from the present value: counters, lists, sets |
+//! | `transfer` | values on their way between hosts |
+//! | `modify` | changes computed from the present value: counters, lists, sets |
 //! | `hash` | the keys under a prefix as the fields of one thing |
 //! | `cell` | one key for loops |
 //! | `codec` | the Rust types that values are read as |
@@ -23,9 +23,9 @@
 //! | `param` | parameters |
 
 #[doc(hidden)]
-pub mod carried;
+pub mod transfer;
 mod cell;
-mod change;
+mod modify;
 mod codec;
 mod durable;
 mod encode;
@@ -50,7 +50,7 @@ mod watch_handle;
 pub use cell::Cell;
 pub use codec::StateType;
 #[doc(hidden)]
-pub use durable::{Folder, Places};
+pub use durable::{StateFolder, StateDirChoice};
 pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
 pub use hash::Hash;
 pub use message::StateMessage;

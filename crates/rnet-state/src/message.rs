@@ -8,19 +8,19 @@ use rnet_node::{Message, MessageType};
 
 /// A message stored in the state, with its type.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StateMessage(Box<Parts>);
+pub struct StateMessage(Box<MessageParts>);
 
 /// Boxed, so that lists of numbers do not pay for it.
 #[derive(Clone, Debug)]
-struct Parts {
+struct MessageParts {
     message_type: MessageType,
     bytes: Vec<u8>,
     /// The number of its type in the state, if it was read there.
     type_id: Option<u64>,
 }
 
-impl PartialEq for Parts {
-    fn eq(&self, other: &Parts) -> bool {
+impl PartialEq for MessageParts {
+    fn eq(&self, other: &MessageParts) -> bool {
         self.message_type == other.message_type && self.bytes == other.bytes
     }
 }
@@ -33,7 +33,7 @@ impl StateMessage {
     pub fn new(message_type: MessageType, bytes: Vec<u8>) -> Result<StateMessage> {
         check_bytes(&message_type, &bytes)
             .map_err(|why| Error::bad_value(message_type.desc().to_string(), why))?;
-        Ok(StateMessage(Box::new(Parts { message_type, bytes, type_id: None })))
+        Ok(StateMessage(Box::new(MessageParts { message_type, bytes, type_id: None })))
     }
 
     /// A message of a Rust type.
@@ -89,10 +89,10 @@ impl StateMessage {
     }
 
     /// As [`StateMessage::decode`], of a key.
-    pub(super) fn decode_at<M: Message + Clone>(&self, key: &str) -> Result<M> {
+    pub(super) fn decode_key<M: Message + Clone>(&self, key: &str) -> Result<M> {
         let holds = self.0.message_type.desc().to_string();
         let reader = self.reader_of::<M>()?;
-        fits(&self.0.message_type, &reader).map_err(|why| Error::StateType {
+        check_compatible(&self.0.message_type, &reader).map_err(|why| Error::StateType {
             key: key.to_owned(),
             holds,
             given: format!("{} ({why})", reader.desc()),
@@ -102,7 +102,7 @@ impl StateMessage {
 
     fn decode_or<M: Message + Clone>(&self, bad: impl Fn(String) -> Error) -> Result<M> {
         let reader = self.reader_of::<M>()?;
-        fits(&self.0.message_type, &reader).map_err(&bad)?;
+        check_compatible(&self.0.message_type, &reader).map_err(&bad)?;
         let mut held = M::hold(&reader);
         // Plain types are read where they are.
         let aligned = AlignedBytes::copy_of(&self.0.bytes);
@@ -121,13 +121,13 @@ impl StateMessage {
         }
     }
 
-    pub(super) fn read_at(type_id: u64, message_type: MessageType, bytes: Vec<u8>) -> StateMessage {
-        StateMessage(Box::new(Parts { message_type, bytes, type_id: Some(type_id) }))
+    pub(super) fn with_type_id(type_id: u64, message_type: MessageType, bytes: Vec<u8>) -> StateMessage {
+        StateMessage(Box::new(MessageParts { message_type, bytes, type_id: Some(type_id) }))
     }
 }
 
 /// What a type of messages is called.
-pub(super) fn name_of<M: Message>() -> String {
+pub(super) fn type_name_of<M: Message>() -> String {
     M::message_type().map_or_else(|_| "a message".to_owned(), |known| known.desc().to_string())
 }
 
@@ -148,7 +148,7 @@ pub(super) fn check_bytes(
 }
 
 /// Whether a reader of one type understands what a writer of another has written; else why not.
-pub(super) fn fits(writer: &MessageType, reader: &MessageType) -> std::result::Result<(), String> {
+pub(super) fn check_compatible(writer: &MessageType, reader: &MessageType) -> std::result::Result<(), String> {
     if writer == reader {
         return Ok(());
     }

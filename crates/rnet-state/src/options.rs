@@ -8,7 +8,7 @@ use crate::entry::LastWill;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub(super) expect: Option<u64>,
-    pub(super) ends: Option<Ends>,
+    pub(super) expiry: Option<Expiry>,
     pub(super) durable: Option<bool>,
     pub(super) will: Option<LastWill>,
     pub(super) change_type: bool,
@@ -16,7 +16,7 @@ pub(super) struct Options {
 
 /// When the time of a key is over.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ends {
+pub(super) enum Expiry {
     After(Duration),
     /// ns of CLOCK_BOOTTIME.
     At(u64),
@@ -29,13 +29,13 @@ macro_rules! option_methods {
         /// while the machine is suspended, but not while it is off: a durable key then continues with the remaining
         /// time of the last disk write.
         pub fn ttl(mut self, ttl: std::time::Duration) -> Self {
-            self.options.ends = Some($crate::options::Ends::After(ttl));
+            self.options.expiry = Some($crate::options::Expiry::After(ttl));
             self
         }
 
         /// The key is deleted at this time, in ns of CLOCK_BOOTTIME (`rnet::boot_ns`); at once if it is past.
         pub fn expires_at_boot_ns(mut self, boot_ns: u64) -> Self {
-            self.options.ends = Some($crate::options::Ends::At(boot_ns));
+            self.options.expiry = Some($crate::options::Expiry::At(boot_ns));
             self
         }
 

@@ -10,21 +10,21 @@
 //! | file | what |
 //! |---|---|
 //! | `builder`, `handle`, `types` | [`ParamBuilder`], [`Param`], the types that it can be |
-//! | `description`, `kind`, `refused` | what may be said of a parameter, and what follows for its values |
+//! | `description`, `kind`, `refused_value` | what may be said of a parameter, and what follows for its values |
 //! | `rules` | the setter's side: is this write allowed? |
 //! | `declare` | the node's side: what is its value now? |
 //! | `list` | all parameters of a domain, for tools |
-//! | `place`, `board` | keys and bytes |
+//! | `param_keys`, `records` | keys and bytes |
 
-mod board;
+mod records;
 mod builder;
 mod declare;
 mod description;
 mod handle;
 mod kind;
 pub(crate) mod list;
-mod place;
-mod refused;
+mod param_keys;
+mod refused_value;
 pub(crate) mod rules;
 mod types;
 
@@ -33,5 +33,5 @@ pub use description::{MAX_CHOICES, MAX_ITEMS, MAX_TEXT_LEN_BYTES, ParamDescripti
 pub use handle::Param;
 pub use kind::ParamKind;
 pub use list::{ParamInfo, key};
-pub use refused::Refused;
+pub use refused_value::RefusedValue;
 pub use types::{ParamNumber, ParamText, ParamType};

@@ -4,7 +4,7 @@ use rnet_core::{Result, key_name};
 
 use super::message::StateMessage;
 use super::options::{Options, option_methods};
-use super::shared::Item;
+use super::shared::CommitItem;
 use super::state::State;
 use super::value::Value;
 use rnet_node::Message;
@@ -71,7 +71,7 @@ impl<'a> Put<'a> {
         let value = value.into();
         let prepared = shared.prepare(&key, &value, &self.options)?;
         let (expect, durable) = (self.options.expect, self.options.durable);
-        let mut items = [Item { key: &key, value: Some(prepared), expect, durable }];
+        let mut items = [CommitItem { key: &key, value: Some(prepared), expect, durable }];
         shared.commit(&mut items, &[])
     }
 
@@ -91,7 +91,7 @@ impl<'a> Put<'a> {
         let shared = &self.state.shared;
         let key = key_name(self.key)?;
         let mut items =
-            [Item { key: &key, value: None, expect: self.options.expect, durable: None }];
+            [CommitItem { key: &key, value: None, expect: self.options.expect, durable: None }];
         Ok(shared.commit(&mut items, &[])? != 0)
     }
 }

@@ -11,23 +11,23 @@ use rnet_shm::state::{
     Check, Clock, Follower, Guard, Head, KeyPath, Record, Region, StoredValue, Will, Write,
 };
 
-use super::durable::{Durable, Folder, Places};
+use super::durable::{Durable, StateFolder, StateDirChoice};
 use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
-use super::message::{StateMessage, check_bytes, fits};
-use super::options::{Ends, Options};
+use super::message::{StateMessage, check_bytes, check_compatible};
+use super::options::{Expiry, Options};
 use super::prefix::Prefix;
-use super::sweep::Sweeping;
-use super::types::Types;
+use super::sweep::Sweeper;
+use super::types::TypeRegistry;
 use super::value::Value;
 use crate::param::{ParamDescription, rules};
 use rnet_node::MessageType;
 
 /// A buffer of a longer value is not kept for the next read.
-const KEPT_LEN_BYTES: usize = 2 << 20;
+const MAX_SPARE_LEN_BYTES: usize = 2 << 20;
 
 /// Where the keys stand that say what went wrong with the disk.
-const DISK_REPORTS: &str = "!disk";
+const DISK_REPORTS_PREFIX: &str = "!disk";
 
 /// How many types of a key, each set by another writer in between, one write is compared with.
 const MAX_TYPE_ROUNDS: usize = 64;
@@ -39,43 +39,43 @@ pub struct StateShared {
     /// Behind the region, whose last wills are written through it.
     durable: Durable,
     clock: Clock,
-    types: Types,
+    types: TypeRegistry,
     spare: Mutex<Option<Box<Record>>>,
     /// The parameters that this node has declared, by key.
     pub(crate) declared: Mutex<BTreeMap<String, ParamDescription>>,
-    pub(super) sweeping: Sweeping,
+    pub(super) sweeper: Sweeper,
 }
 
 /// A value on its way into the region.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedValue<'a> {
     kind: u16,
     type_id: u64,
     bytes: Packed<'a>,
     will: Option<Vec<u8>>,
     expires_boot_ns: u64,
-    wants: Wants,
+    constraint: TypeConstraint,
 }
 
 /// What may stand at a key that is to be written.
-struct Wants {
+struct TypeConstraint {
     kind: u16,
     /// Types of messages that may be overwritten; without any, those of the kind are all one.
     types: Vec<u64>,
     message_type: Option<MessageType>,
-    any: bool,
+    any_type: bool,
 }
 
-impl Wants {
-    fn fit(&self, head: &Head) -> bool {
-        self.any
+impl TypeConstraint {
+    fn accepts(&self, head: &Head) -> bool {
+        self.any_type
             || head.kind == self.kind
                 && (self.kind != kind::MESSAGE || self.types.contains(&head.type_id))
     }
 }
 
-impl Prepared<'_> {
+impl PreparedValue<'_> {
     /// Keeps what the key has beside its value.
-    pub(super) fn keep(&mut self, expires_boot_ns: u64, will: Option<&[u8]>) {
+    pub(super) fn keep_attributes(&mut self, expires_boot_ns: u64, will: Option<&[u8]>) {
         self.expires_boot_ns = expires_boot_ns;
         self.will = will.map(<[u8]>::to_vec);
     }
@@ -92,19 +92,19 @@ impl Prepared<'_> {
 }
 
 /// One key of a commit.
-pub(super) struct Item<'a> {
+pub(super) struct CommitItem<'a> {
     pub(super) key: &'a str,
     /// `None` deletes.
-    pub(super) value: Option<Prepared<'a>>,
+    pub(super) value: Option<PreparedValue<'a>>,
     pub(super) expect: Option<u64>,
     pub(super) durable: Option<bool>,
 }
 
-impl Item<'_> {
+impl CommitItem<'_> {
     fn write(&self) -> Write<'_> {
         Write {
             key: self.key,
-            value: self.value.as_ref().map(Prepared::stored),
+            value: self.value.as_ref().map(PreparedValue::stored),
             expect: self.expect,
             durable: self.durable,
         }
@@ -118,7 +118,7 @@ impl StateShared {
         state_dir: Option<PathBuf>,
     ) -> Result<Arc<StateShared>> {
         let region = ProcessOwned::new(Region::open_unswept(own, clock.clone())?);
-        let folder = Folder::of(own.domain(), &Places::from_env(state_dir));
+        let folder = StateFolder::of(own.domain(), &StateDirChoice::from_env(state_dir));
         let durable = Durable::open(&region, own.domain(), folder)?;
         // The last wills of the dead may be durable.
         region.sweep_dead();
@@ -127,12 +127,12 @@ impl StateShared {
             region,
             durable,
             clock,
-            types: Types::default(),
+            types: TypeRegistry::default(),
             spare: Mutex::default(),
             declared: Mutex::default(),
-            sweeping: Sweeping::default(),
+            sweeper: Sweeper::default(),
         });
-        shared.note_reports();
+        shared.store_disk_reports();
         Ok(shared)
     }
 
@@ -184,7 +184,7 @@ impl StateShared {
             Ok(false) => Ok(None),
             Err(error) => Err(error),
         };
-        self.give_spare(record);
+        self.return_spare(record);
         made
     }
 
@@ -211,8 +211,8 @@ impl StateShared {
         .unwrap_or_default()
     }
 
-    fn give_spare(&self, record: Box<Record>) {
-        if record.value().len() <= KEPT_LEN_BYTES
+    fn return_spare(&self, record: Box<Record>) {
+        if record.value().len() <= MAX_SPARE_LEN_BYTES
             && let Ok(mut spare) = self.spare.try_lock()
         {
             *spare = Some(record);
@@ -231,7 +231,7 @@ impl StateShared {
 
     /// The keys under a prefix as of one revision, those whose time is over and that nobody has deleted among
     /// them; in no order.
-    pub(super) fn records_with_over(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
+    pub(super) fn records_with_expired(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
         self.check_fork()?;
         let mut records = Vec::new();
         let revision = self.region.visit_with_expired(prefix.bytes(), &mut |record| {
@@ -267,7 +267,7 @@ impl StateShared {
         }
         let message_type = self.types.read(&self.region, type_id)?;
         check_bytes(&message_type, bytes)?;
-        Ok(Value::Message(StateMessage::read_at(type_id, message_type, bytes.to_vec())))
+        Ok(Value::Message(StateMessage::with_type_id(type_id, message_type, bytes.to_vec())))
     }
 
     pub(super) fn entry_of(&self, record: &Record) -> Result<Entry> {
@@ -320,7 +320,7 @@ impl StateShared {
         key: &str,
         value: &'a Value,
         options: &Options,
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedValue<'a>> {
         // What describes the type of a message goes where the message goes, also if nothing is said about
         // that and the key is durable already.
         let durable = match options.durable {
@@ -346,39 +346,39 @@ impl StateShared {
                 Some(Will::encode(will_kind, will_type, &bytes))
             }
         };
-        Ok(Prepared {
+        Ok(PreparedValue {
             kind: of,
             type_id,
             bytes,
             will,
-            expires_boot_ns: self.expiry(key, options.ends)?,
-            wants: Wants {
+            expires_boot_ns: self.expiry(key, options.expiry)?,
+            constraint: TypeConstraint {
                 kind: of,
                 types: vec![type_id; usize::from(of == kind::MESSAGE)],
                 message_type: value.message_type().cloned(),
-                any: options.change_type,
+                any_type: options.change_type,
             },
         })
     }
 
-    fn expiry(&self, key: &str, ends: Option<Ends>) -> Result<u64> {
+    fn expiry(&self, key: &str, expiry: Option<Expiry>) -> Result<u64> {
         let bad = |what: &str, why: &str| {
             Error::bad_value(
                 format!("{what} of {key}"),
                 format!("{why}; to remove the key, use delete"),
             )
         };
-        match ends {
+        match expiry {
             None => Ok(0),
-            Some(Ends::After(ttl)) if ttl.is_zero() => {
+            Some(Expiry::After(ttl)) if ttl.is_zero() => {
                 Err(bad("time to live", "it must be longer than 0"))
             }
-            Some(Ends::After(ttl)) => {
+            Some(Expiry::After(ttl)) => {
                 let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
                 Ok(self.now().saturating_add(ttl))
             }
-            Some(Ends::At(0)) => Err(bad("end", "it must be later than 0")),
-            Some(Ends::At(boot_ns)) => Ok(boot_ns),
+            Some(Expiry::At(0)) => Err(bad("end", "it must be later than 0")),
+            Some(Expiry::At(boot_ns)) => Ok(boot_ns),
         }
     }
 
@@ -391,19 +391,19 @@ impl StateShared {
         let bytes = encode::encode(value)
             .map_err(|why| Error::bad_value(format!("value of {key}"), why))?;
         let type_id = match value.message_type() {
-            Some(message_type) => self.types.number_of(&self.region, message_type, durable)?,
+            Some(message_type) => self.types.register(&self.region, message_type, durable)?,
             None => 0,
         };
         Ok((encode::kind_of(value), type_id, bytes))
     }
 
     /// Writes down what is to be told of the disk, where every process of the domain can read it.
-    fn note_reports(&self) {
+    fn store_disk_reports(&self) {
         if !self.durable.has_reports() {
             return;
         }
         for (report, at) in self.durable.take_reports().iter().zip(self.now()..) {
-            let key = format!("{DISK_REPORTS}/{at:020}");
+            let key = format!("{DISK_REPORTS_PREFIX}/{at:020}");
             let bytes = report.as_bytes();
             let value =
                 StoredValue { kind: kind::STR, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
@@ -416,7 +416,7 @@ impl StateShared {
     /// What was reported of the disk, the oldest first.
     pub(super) fn disk_reports(&self) -> Result<Vec<String>> {
         self.check_fork()?;
-        let (_, mut records) = self.region.snapshot(DISK_REPORTS)?;
+        let (_, mut records) = self.region.snapshot(DISK_REPORTS_PREFIX)?;
         records.sort_by(|a, b| a.key().cmp(b.key()));
         Ok(records.iter().map(|r| String::from_utf8_lossy(r.value()).into_owned()).collect())
     }
@@ -429,13 +429,13 @@ impl StateShared {
         check: &mut Check<'_>,
     ) -> Result<u64> {
         let done = rules::commit(&self.region, &self.own, writes, guards, check);
-        self.note_reports();
+        self.store_disk_reports();
         done
     }
 
     /// Whether a key of which a watch knows that its time is over has still that revision. If it has not, or
     /// is deleted now because its time is over, the journal tells.
-    pub(super) fn is_over_untold(&self, key: &str, revision: u64) -> Result<bool> {
+    pub(super) fn is_expired_unreported(&self, key: &str, revision: u64) -> Result<bool> {
         if self.region.delete_expired(key, revision) {
             return Ok(false);
         }
@@ -449,7 +449,7 @@ impl StateShared {
     }
 
     /// Writes a value of a kind that is no message's, from its bytes.
-    pub(super) fn write_plainly(
+    pub(super) fn write_simple(
         &self,
         key: &str,
         of: u16,
@@ -459,15 +459,15 @@ impl StateShared {
         self.check_fork()?;
         let value = StoredValue { kind: of, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
         let write = Write { key, value: Some(value), expect, durable: None };
-        let mut clash = None;
+        let mut mismatch = None;
         let done = self.commit_to_region(&[write], &[], &mut |_, head| match head {
             Some(head) if head.kind != of => {
-                clash = Some(*head);
+                mismatch = Some(*head);
                 Err(Error::Interrupted)
             }
             _ => Ok(()),
         });
-        match clash {
+        match mismatch {
             None => done,
             Some(head) => Err(Error::StateType {
                 key: key.to_owned(),
@@ -478,7 +478,7 @@ impl StateShared {
     }
 
     /// Commits keys, each of which must hold what its value may take the place of.
-    pub(super) fn commit(&self, items: &mut [Item<'_>], guards: &[Guard<'_>]) -> Result<u64> {
+    pub(super) fn commit(&self, items: &mut [CommitItem<'_>], guards: &[Guard<'_>]) -> Result<u64> {
         self.check_fork()?;
         for _ in 0..MAX_TYPE_ROUNDS {
             // One as a rule, and then without an allocation.
@@ -487,23 +487,23 @@ impl StateShared {
                 one = [item.write()];
                 &one
             } else {
-                many = items.iter().map(Item::write).collect::<Vec<_>>();
+                many = items.iter().map(CommitItem::write).collect::<Vec<_>>();
                 &many
             };
-            let mut clash = None;
+            let mut mismatch = None;
             let done = self.commit_to_region(writes, guards, &mut |at, head| {
-                let wants = items[at].value.as_ref().map(|value| &value.wants);
-                match (wants, head) {
-                    (Some(wants), Some(head)) if !wants.fit(head) => {
+                let constraint = items[at].value.as_ref().map(|value| &value.constraint);
+                match (constraint, head) {
+                    (Some(constraint), Some(head)) if !constraint.accepts(head) => {
                         // Said in words below: the check runs while the commit is under way.
-                        clash = Some((at, *head));
+                        mismatch = Some((at, *head));
                         Err(Error::Interrupted)
                     }
                     _ => Ok(()),
                 }
             });
-            let Some((at, head)) = clash else { return done };
-            self.settle(&mut items[at], &head)?;
+            let Some((at, head)) = mismatch else { return done };
+            self.allow_compatible_type(&mut items[at], &head)?;
         }
         Err(Error::limit_reached(
             "types of a key in one write",
@@ -513,18 +513,18 @@ impl StateShared {
     }
 
     /// Allows a message to take the place of one of another type that its readers understand.
-    fn settle(&self, item: &mut Item<'_>, head: &Head) -> Result<()> {
+    fn allow_compatible_type(&self, item: &mut CommitItem<'_>, head: &Head) -> Result<()> {
         let Some(value) = &mut item.value else { return Ok(()) };
-        let wants = &mut value.wants;
-        let mut given = encode::kind_text(wants.kind).to_owned();
-        if let Some(message_type) = &wants.message_type {
+        let constraint = &mut value.constraint;
+        let mut given = encode::kind_text(constraint.kind).to_owned();
+        if let Some(message_type) = &constraint.message_type {
             given = message_type.desc().to_string();
             if head.kind == kind::MESSAGE
                 && let Ok(held) = self.types.read(&self.region, head.type_id)
             {
-                match fits(message_type, &held) {
+                match check_compatible(message_type, &held) {
                     Ok(()) => {
-                        wants.types.push(head.type_id);
+                        constraint.types.push(head.type_id);
                         return Ok(());
                     }
                     Err(why) => given = format!("{given} ({why})"),

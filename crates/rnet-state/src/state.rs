@@ -85,11 +85,11 @@ impl State {
     pub fn get_message<M: Message + Clone>(&self, key: &str) -> Result<Option<M>> {
         let Some(value) = self.get(key)? else { return Ok(None) };
         match &value {
-            Value::Message(message) => message.decode_at(key).map(Some),
+            Value::Message(message) => message.decode_key(key).map(Some),
             other => Err(rnet_core::Error::StateType {
                 key: key.to_owned(),
                 holds: other.type_text(),
-                given: message::name_of::<M>(),
+                given: message::type_name_of::<M>(),
             }),
         }
     }

@@ -14,12 +14,12 @@ use rnet_node::sync::{join, lock};
 use rnet_shm::thread::spawn;
 
 /// When what could not be done is tried again.
-const AGAIN: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Whether there is something to sweep, and who does.
 #[derive(Default)]
-pub(super) struct Sweeping {
-    owed: AtomicBool,
+pub(super) struct Sweeper {
+    is_pending: AtomicBool,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -27,18 +27,18 @@ pub(super) struct Sweeping {
 impl StateShared {
     /// Has the state cleaned up: a node went. `false` if that is to be tried again.
     pub(crate) fn sweep(self: &Arc<Self>) -> bool {
-        self.sweeping.owed.store(true, Ordering::Release);
-        self.revive_sweep()
+        self.sweeper.is_pending.store(true, Ordering::Release);
+        self.ensure_sweep_thread()
     }
 
     /// Starts the thread if it is needed; `false` if that fails, and is to be tried again.
-    pub(crate) fn revive_sweep(self: &Arc<Self>) -> bool {
-        let sweeping = &self.sweeping;
-        if !sweeping.owed.load(Ordering::Acquire) {
+    pub(crate) fn ensure_sweep_thread(self: &Arc<Self>) -> bool {
+        let sweeper = &self.sweeper;
+        if !sweeper.is_pending.load(Ordering::Acquire) {
             return true;
         }
-        let mut thread = lock(&sweeping.thread);
-        if sweeping.stop.load(Ordering::Acquire) {
+        let mut thread = lock(&sweeper.thread);
+        if sweeper.stop.load(Ordering::Acquire) {
             return true;
         }
         // One that runs still looks again before it ends; who set the mark behind that look comes back in a
@@ -60,23 +60,23 @@ impl StateShared {
     }
 
     fn run_sweep(&self) {
-        let sweeping = &self.sweeping;
+        let sweeper = &self.sweeper;
         let mut left = false;
-        while !sweeping.stop.load(Ordering::Acquire)
-            && (sweeping.owed.swap(false, Ordering::AcqRel) || left)
+        while !sweeper.stop.load(Ordering::Acquire)
+            && (sweeper.is_pending.swap(false, Ordering::AcqRel) || left)
         {
             left = self.region.has_dead() && !self.region.sweep_dead();
             if left {
                 // For the persister, or for room: others have to do something first.
-                std::thread::park_timeout(AGAIN);
+                std::thread::park_timeout(RETRY_INTERVAL);
             }
         }
     }
 
     /// Ends the thread, after the node that it is cleaning up behind.
     pub(crate) fn stop_sweep(&self) {
-        let mut thread = lock(&self.sweeping.thread);
-        self.sweeping.stop.store(true, Ordering::Release);
+        let mut thread = lock(&self.sweeper.thread);
+        self.sweeper.stop.store(true, Ordering::Release);
         join(thread.take());
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rnet_core::{Error, MAX_TRANSACTION_KEYS, Result, key_name};
 use rnet_shm::state::{Guard, Record};
 
-use super::change::retry;
+use super::modify::retry;
 use super::codec::StateType;
 use super::message::StateMessage;
 use super::options::{Options, option_methods};
-use super::shared::Item;
+use super::shared::CommitItem;
 use super::state::State;
 use super::value::Value;
 use rnet_node::Message;
@@ -201,7 +201,7 @@ impl Transaction {
                 Some(value) => Some(shared.prepare(key, value, options)?),
                 None => None,
             };
-            items.push(Item { key, value, expect: touched.read, durable: options.durable });
+            items.push(CommitItem { key, value, expect: touched.read, durable: options.durable });
         }
         shared.commit(&mut items, &guards)
     }

@@ -19,21 +19,21 @@ use rnet_node::types::MAX_REMEMBERED_LEN_BYTES;
 
 /// Types that a node remembers, and bytes of their descriptions; then it begins anew. What a type takes when it is built is a
 /// multiple of its description.
-const MAX_REMEMBERED: usize = 1024;
+const MAX_CACHED_TYPES: usize = 1024;
 
 /// How many numbers are tried for one type.
-const MAX_NUMBERS: u64 = 16;
+const MAX_NUMBER_TRIES: u64 = 16;
 
 const PLAIN: u8 = 1;
 const PROTOBUF: u8 = 2;
 
 /// The types that a node has met in the state.
 #[derive(Default)]
-pub(super) struct Types {
-    known: Mutex<HashMap<u64, Known>>,
+pub(super) struct TypeRegistry {
+    known: Mutex<HashMap<u64, KnownType>>,
 }
 
-struct Known {
+struct KnownType {
     message_type: MessageType,
     len_bytes: usize,
     /// Whether its description is kept on disk, as far as this node knows.
@@ -44,8 +44,8 @@ fn key_of(number: u64) -> String {
     format!("!type/{number:016x}")
 }
 
-impl Types {
-    fn remember(&self, number: u64, message_type: &MessageType, durable: bool) {
+impl TypeRegistry {
+    fn cache_type(&self, number: u64, message_type: &MessageType, durable: bool) {
         let len_bytes = match message_type {
             MessageType::Raw => 0,
             MessageType::Plain(plain) => plain.fields.len() * size_of::<Field>(),
@@ -53,18 +53,18 @@ impl Types {
         };
         let mut known = lock(&self.known);
         let sum = known.values().map(|known| known.len_bytes).sum::<usize>() + len_bytes;
-        if known.len() >= MAX_REMEMBERED || sum > MAX_REMEMBERED_LEN_BYTES {
+        if known.len() >= MAX_CACHED_TYPES || sum > MAX_REMEMBERED_LEN_BYTES {
             known.clear();
         }
         let message_type = message_type.clone();
-        known.insert(number, Known { message_type, len_bytes, durable });
+        known.insert(number, KnownType { message_type, len_bytes, durable });
     }
 
     /// The number of a type, whose description is in the state afterwards.
     ///
     /// # Errors
     /// `BadValue` for a type that cannot be described; those of writing.
-    pub(super) fn number_of(
+    pub(super) fn register(
         &self,
         region: &Region,
         message_type: &MessageType,
@@ -78,17 +78,17 @@ impl Types {
             return Ok(number);
         }
         let description = describe(message_type)?;
-        let first = fnv1a_64(&description.plain);
+        let first = fnv1a_64(&description.identity);
         let mut record = Record::default();
-        for number in (0..MAX_NUMBERS).map(|n| first.wrapping_add(n)) {
-            if keep(region, number, &description, durable, &mut record)? {
-                self.remember(number, message_type, durable);
+        for number in (0..MAX_NUMBER_TRIES).map(|n| first.wrapping_add(n)) {
+            if store_description(region, number, &description, durable, &mut record)? {
+                self.cache_type(number, message_type, durable);
                 return Ok(number);
             }
         }
         Err(Error::limit_reached(
             format!("types with the same fingerprint as {}", message_type.desc()),
-            MAX_NUMBERS as usize,
+            MAX_NUMBER_TRIES as usize,
             "rename it",
         ))
     }
@@ -103,10 +103,10 @@ impl Types {
         if !found || record.kind != kind::TYPE {
             return Err(format!("its type {number:016x} has no description"));
         }
-        let message_type = understand(record.value()).map_err(|why| {
+        let message_type = decode_type(record.value()).map_err(|why| {
             format!("the description of its type {number:016x} is invalid: {why}")
         })?;
-        self.remember(number, &message_type, record.durable);
+        self.cache_type(number, &message_type, record.durable);
         Ok(message_type)
     }
 }
@@ -114,23 +114,23 @@ impl Types {
 /// The description of a type.
 struct Description {
     /// What makes it the type that it is.
-    plain: Vec<u8>,
+    identity: Vec<u8>,
     /// The same with the comments, which tell tools the units: what is kept. Another version of the same type may have
     /// others, so they make no difference.
-    told: Vec<u8>,
+    stored: Vec<u8>,
 }
 
 impl Description {
     /// Whether these bytes describe the same type.
-    fn is(&self, told: &[u8]) -> bool {
+    fn describes_same_type(&self, stored: &[u8]) -> bool {
         let same =
-            |other: MessageType| describe(&other).is_ok_and(|other| other.plain == self.plain);
-        told == self.told || understand(told).is_ok_and(same)
+            |other: MessageType| describe(&other).is_ok_and(|other| other.identity == self.identity);
+        stored == self.stored || decode_type(stored).is_ok_and(same)
     }
 }
 
 /// Puts a description under its number; `false` if another one stands there.
-fn keep(
+fn store_description(
     region: &Region,
     number: u64,
     description: &Description,
@@ -138,13 +138,13 @@ fn keep(
     record: &mut Record,
 ) -> Result<bool> {
     let key = key_of(number);
-    let bytes = description.told.as_slice();
+    let bytes = description.stored.as_slice();
     let stored = StoredValue { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
     // Twice, because another node may put it there in between.
     for _ in 0..2 {
         let mut expect = 0;
         if region.get(&key, record)? {
-            if record.kind != kind::TYPE || !description.is(record.value()) {
+            if record.kind != kind::TYPE || !description.describes_same_type(record.value()) {
                 return Ok(false);
             }
             if record.durable || !durable {
@@ -177,7 +177,7 @@ fn describe(message_type: &MessageType) -> Result<Description> {
                 )));
             }
             let plain = [&[PLAIN], json.as_bytes()].concat();
-            Ok(Description { told: plain.clone(), plain })
+            Ok(Description { stored: plain.clone(), identity: plain })
         }
         MessageType::Protobuf(schema) => {
             let (name, set) = (schema.name().as_bytes(), schema.descriptor_set());
@@ -191,8 +191,8 @@ fn describe(message_type: &MessageType) -> Result<Description> {
             let of = |set: &[u8]| [&[PROTOBUF], &name_len.to_le_bytes()[..], name, set].concat();
             let with_docs = schema.descriptor_set_with_docs();
             // A type is more than its comments.
-            let told = if with_docs.len() <= MAX_SCHEMA_LEN_BYTES { &with_docs } else { set };
-            Ok(Description { plain: of(set), told: of(told) })
+            let stored = if with_docs.len() <= MAX_SCHEMA_LEN_BYTES { &with_docs } else { set };
+            Ok(Description { identity: of(set), stored: of(stored) })
         }
     }
 }
@@ -201,15 +201,15 @@ fn describe(message_type: &MessageType) -> Result<Description> {
 ///
 /// # Errors
 /// `BadValue` for a type that cannot be described.
-pub fn describe_told(message_type: &MessageType) -> Result<Vec<u8>> {
-    describe(message_type).map(|description| description.told)
+pub fn describe_type(message_type: &MessageType) -> Result<Vec<u8>> {
+    describe(message_type).map(|description| description.stored)
 }
 
 /// The type of a description, which may be hostile.
 ///
 /// # Errors
 /// In words, why it is none.
-pub fn understand(description: &[u8]) -> Result<MessageType, String> {
+pub fn decode_type(description: &[u8]) -> Result<MessageType, String> {
     let cut = || "it is truncated".to_owned();
     let (form, rest) = description.split_first().ok_or_else(cut)?;
     match *form {

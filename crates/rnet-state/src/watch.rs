@@ -39,14 +39,14 @@ use rnet_node::options::deadline;
 use rnet_node::pace::Pace;
 
 /// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
-const TURNS_PER_END: u64 = 32;
+const CHANGES_PER_EXPIRY_CHECK: u64 = 32;
 
 /// A change that says it was written longer ago, in ns, is timed by its arrival: the clocks do not agree.
-const OLDEST_NS: u64 = 1_000_000_000;
+const MAX_LATENCY_NS: u64 = 1_000_000_000;
 
 /// What a watch remembers of a key.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct SeenKey {
     revision: u64,
     version: u64,
     expires_boot_ns: u64,
@@ -54,14 +54,14 @@ struct Seen {
     is_gone: bool,
 }
 
-impl Seen {
-    fn of(record: &Record, is_gone: bool) -> Seen {
+impl SeenKey {
+    fn of(record: &Record, is_gone: bool) -> SeenKey {
         let Record { revision, version, expires_boot_ns, .. } = *record;
-        Seen { revision, version, expires_boot_ns, is_gone }
+        SeenKey { revision, version, expires_boot_ns, is_gone }
     }
 }
 
-fn is_over(expires_boot_ns: u64, now: u64) -> bool {
+fn is_expired(expires_boot_ns: u64, now: u64) -> bool {
     expires_boot_ns != 0 && expires_boot_ns <= now
 }
 
@@ -71,20 +71,20 @@ pub(super) struct WatchCore {
     pub(super) prefix: Prefix,
     follower: ProcessOwned<Follower>,
     /// What is to be told before anything that follows; no more than one for each key.
-    ahead: VecDeque<Ahead>,
-    seen: BTreeMap<Box<str>, Seen>,
+    queue: VecDeque<QueuedChange>,
+    seen: BTreeMap<Box<str>, SeenKey>,
     /// When the time of which key is over.
     expiries: BTreeSet<(u64, Box<str>)>,
     /// Revision of the last snapshot.
-    since: u64,
+    snapshot_revision: u64,
     /// The highest revision that was told.
-    told: u64,
+    last_revision: u64,
     record: Record,
     /// When what was told last was written, ns since 1970.
     written_unix_ns: u64,
     /// How many changes were told, those that were skipped among them.
-    came: u64,
-    turn: u64,
+    change_count: u64,
+    poll_count: u64,
     /// At which who waits with the watch itself sleeps.
     bell: u64,
     /// At which bell somebody waits now.
@@ -93,10 +93,10 @@ pub(super) struct WatchCore {
     pub(super) lane: Lane,
 }
 
-enum Ahead {
+enum QueuedChange {
     /// Was taken out before, and is not told yet.
-    Told(Box<Change>),
-    Is {
+    PutBack(Box<Change>),
+    Present {
         record: Box<Record>,
         initial: bool,
         skipped: Option<u64>,
@@ -107,24 +107,24 @@ enum Ahead {
         expired: Option<bool>,
         skipped: Option<u64>,
         /// What stands there still, though its time is over.
-        rest: Option<Seen>,
+        remnant: Option<SeenKey>,
     },
 }
 
 impl WatchCore {
     fn open(shared: &Arc<StateShared>, prefix: Prefix) -> Result<WatchCore> {
-        let (revision, mut records) = shared.records_with_over(&prefix)?;
+        let (revision, mut records) = shared.records_with_expired(&prefix)?;
         let now = shared.now();
         records.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         let follower = ProcessOwned::new(shared.follow(revision)?);
         let mut seen = BTreeMap::new();
-        let mut ahead = VecDeque::new();
+        let mut queue = VecDeque::new();
         for record in records {
-            if is_over(record.expires_boot_ns, now) {
-                seen.insert(record.key().into(), Seen::of(&record, true));
+            if is_expired(record.expires_boot_ns, now) {
+                seen.insert(record.key().into(), SeenKey::of(&record, true));
             } else {
                 let (record, initial, skipped) = (Box::new(record), true, Some(0));
-                ahead.push_back(Ahead::Is { record, initial, skipped });
+                queue.push_back(QueuedChange::Present { record, initial, skipped });
             }
         }
         let bells = shared.own().bells();
@@ -133,15 +133,15 @@ impl WatchCore {
             shared: shared.clone(),
             prefix,
             follower,
-            ahead,
+            queue,
             seen,
             expiries: BTreeSet::new(),
-            since: revision,
-            told: revision,
+            snapshot_revision: revision,
+            last_revision: revision,
             record: Record::default(),
             written_unix_ns: 0,
-            came: 0,
-            turn: 0,
+            change_count: 0,
+            poll_count: 0,
             bell,
             waiting: Arc::new(Waiting::new(bells.clone(), bell, shared.fork_guard())),
             lane: Lane::Bulk,
@@ -151,24 +151,24 @@ impl WatchCore {
     /// The next pending change, if any.
     pub(super) fn next(&mut self) -> Result<Option<Change>> {
         self.shared.check_fork()?;
-        self.turn = self.turn.wrapping_add(1);
-        if self.turn.is_multiple_of(TURNS_PER_END) {
-            self.end_times();
+        self.poll_count = self.poll_count.wrapping_add(1);
+        if self.poll_count.is_multiple_of(CHANGES_PER_EXPIRY_CHECK) {
+            self.expire_keys();
         }
         loop {
-            match self.ahead.pop_front() {
-                Some(Ahead::Told(change)) => return Ok(Some(*change)),
-                Some(Ahead::Is { record, initial, skipped }) => {
-                    return Ok(Some(self.tell(&record, initial, skipped)));
+            match self.queue.pop_front() {
+                Some(QueuedChange::PutBack(change)) => return Ok(Some(*change)),
+                Some(QueuedChange::Present { record, initial, skipped }) => {
+                    return Ok(Some(self.report(&record, initial, skipped)));
                 }
-                Some(Ahead::Gone { key, revision, expired, skipped, rest }) => {
+                Some(QueuedChange::Gone { key, revision, expired, skipped, remnant }) => {
                     self.forget(&key);
                     let name = key.clone().into();
-                    if let Some(rest) = rest {
-                        self.seen.insert(key, rest);
+                    if let Some(remnant) = remnant {
+                        self.seen.insert(key, remnant);
                     }
-                    self.told = self.told.max(revision);
-                    let (key, entry, revision, initial) = (name, None, self.told, false);
+                    self.last_revision = self.last_revision.max(revision);
+                    let (key, entry, revision, initial) = (name, None, self.last_revision, false);
                     return Ok(Some(Change { key, entry, expired, revision, skipped, initial }));
                 }
                 None => {}
@@ -178,13 +178,13 @@ impl WatchCore {
             let is_new = next == NextChange::Change && self.is_new(&record);
             let told = is_new.then(|| {
                 let skipped = self.skipped(&record);
-                self.tell(&record, false, skipped)
+                self.report(&record, false, skipped)
             });
             self.record = record;
             match (next, told) {
                 (_, Some(change)) => return Ok(Some(change)),
                 (NextChange::Change, None) => {}
-                (NextChange::Nothing, None) if self.end_times() => {}
+                (NextChange::Nothing, None) if self.expire_keys() => {}
                 (NextChange::Nothing, None) => return Ok(None),
                 (NextChange::Behind, None) => self.catch_up()?,
             }
@@ -193,7 +193,7 @@ impl WatchCore {
 
     /// Takes back the change that [`WatchCore::next`] has returned last: it is the next one again.
     pub(super) fn put_back(&mut self, change: Change) {
-        self.ahead.push_front(Ahead::Told(Box::new(change)));
+        self.queue.push_front(QueuedChange::PutBack(Box::new(change)));
     }
 
     /// Whether what the journal says is to be told. What is not is remembered.
@@ -219,7 +219,7 @@ impl WatchCore {
         let before = match self.seen.get(record.key()) {
             Some(seen) => seen.version,
             // More writes than there were changes: it was loaded from disk, with a version from there.
-            None if record.version > record.revision.saturating_sub(self.since) => return None,
+            None if record.version > record.revision.saturating_sub(self.snapshot_revision) => return None,
             None => 0,
         };
         record.version.checked_sub(before)?.checked_sub(1)
@@ -227,20 +227,20 @@ impl WatchCore {
 
     /// The same of a key in a snapshot, given that no change up to the revision `known` was missed. It may
     /// have been deleted and made anew, unless there were too few changes for that.
-    fn skipped_behind(&self, record: &Record, known: u64) -> Option<u64> {
+    fn skipped_in_snapshot(&self, record: &Record, known: u64) -> Option<u64> {
         // A deletion, and all writes since.
         let may_be_new = record.version < record.revision.saturating_sub(known);
         if may_be_new { None } else { self.skipped(record) }
     }
 
-    fn tell(&mut self, record: &Record, initial: bool, skipped: Option<u64>) -> Change {
+    fn report(&mut self, record: &Record, initial: bool, skipped: Option<u64>) -> Change {
         let key = record.key();
         self.written_unix_ns = record.written_unix_ns;
-        self.came = self.came.wrapping_add(1).wrapping_add(skipped.unwrap_or(0));
-        self.told = self.told.max(record.revision);
+        self.change_count = self.change_count.wrapping_add(1).wrapping_add(skipped.unwrap_or(0));
+        self.last_revision = self.last_revision.max(record.revision);
         self.forget(key);
         if !record.deleted {
-            self.seen.insert(key.into(), Seen::of(record, false));
+            self.seen.insert(key.into(), SeenKey::of(record, false));
             if record.expires_boot_ns != 0 {
                 self.expiries.insert((record.expires_boot_ns, key.into()));
             }
@@ -264,46 +264,46 @@ impl WatchCore {
     /// Compares what stands there with what was told: the journal went on without us.
     fn catch_up(&mut self) -> Result<()> {
         let known = self.follower.known();
-        let (revision, mut records) = self.shared.records_with_over(&self.prefix)?;
+        let (revision, mut records) = self.shared.records_with_expired(&self.prefix)?;
         let now = self.shared.now();
         self.follower.resume_after(revision);
         records.sort_unstable_by_key(|record| record.revision);
-        let mut gone: BTreeMap<Box<str>, Seen> = self.seen.clone();
-        let (mut ahead, mut over) = (VecDeque::new(), Vec::new());
+        let mut gone: BTreeMap<Box<str>, SeenKey> = self.seen.clone();
+        let (mut queue, mut over) = (VecDeque::new(), Vec::new());
         for record in records {
             let seen = gone.remove(record.key());
-            // Told already; the end of its time is for `end_times` to tell.
+            // Told already; the end of its time is for `expire_keys` to tell.
             if seen.is_some_and(|seen| seen.revision >= record.revision) {
                 continue;
             }
-            let skipped = self.skipped_behind(&record, known);
-            if is_over(record.expires_boot_ns, now) {
-                let (key, rest) = (record.key().into(), Some(Seen::of(&record, true)));
+            let skipped = self.skipped_in_snapshot(&record, known);
+            if is_expired(record.expires_boot_ns, now) {
+                let (key, remnant) = (record.key().into(), Some(SeenKey::of(&record, true)));
                 // This value was not seen either.
                 let skipped = skipped.map(|skipped| skipped + 1);
-                over.push(Ahead::Gone { key, revision, expired: Some(true), skipped, rest });
+                over.push(QueuedChange::Gone { key, revision, expired: Some(true), skipped, remnant });
             } else {
-                ahead.push_back(Ahead::Is { record: Box::new(record), initial: false, skipped });
+                queue.push_back(QueuedChange::Present { record: Box::new(record), initial: false, skipped });
             }
         }
-        self.since = revision;
+        self.snapshot_revision = revision;
         // Nobody can tell any more when they went; they are gone as of the snapshot, and so come last.
-        ahead.extend(over);
+        queue.extend(over);
         for (key, seen) in gone {
             if seen.is_gone {
                 self.forget(&key);
             } else {
-                let (expired, skipped, rest) = (None, None, None);
-                ahead.push_back(Ahead::Gone { key, revision, expired, skipped, rest });
+                let (expired, skipped, remnant) = (None, None, None);
+                queue.push_back(QueuedChange::Gone { key, revision, expired, skipped, remnant });
             }
         }
-        self.ahead = ahead;
+        self.queue = queue;
         Ok(())
     }
 
     /// Deletes the keys whose time is over, so that everybody is told once, by the journal; what cannot be
     /// deleted now is told here. Whether there was one.
-    fn end_times(&mut self) -> bool {
+    fn expire_keys(&mut self) -> bool {
         let mut any = false;
         if self.expiries.is_empty() {
             return false;
@@ -316,25 +316,25 @@ impl WatchCore {
                 continue;
             };
             // Where that cannot be found out, the switch of a dead man had better be heard.
-            if self.shared.is_over_untold(&key, seen.revision).unwrap_or(true) {
-                let rest = Some(Seen { is_gone: true, ..seen });
+            if self.shared.is_expired_unreported(&key, seen.revision).unwrap_or(true) {
+                let remnant = Some(SeenKey { is_gone: true, ..seen });
                 let (revision, expired, skipped) = (seen.revision, Some(true), Some(0));
-                self.ahead.push_back(Ahead::Gone { key, revision, expired, skipped, rest });
+                self.queue.push_back(QueuedChange::Gone { key, revision, expired, skipped, remnant });
             }
         }
         any
     }
 
     /// When what was told last was written, by the clock of messages, and how many were told.
-    pub(super) fn came(&self) -> (u64, u64) {
+    pub(super) fn last_arrival(&self) -> (u64, u64) {
         let latency_ns = clock::unix_ns().saturating_sub(self.written_unix_ns);
-        let latency_ns = if latency_ns > OLDEST_NS { 0 } else { latency_ns };
-        (clock::now_ns().saturating_sub(latency_ns), self.came)
+        let latency_ns = if latency_ns > MAX_LATENCY_NS { 0 } else { latency_ns };
+        (clock::now_ns().saturating_sub(latency_ns), self.change_count)
     }
 
     /// The same for a dispatch thread, of those that were told since `before`.
-    pub(super) fn came_since(&self, before: &mut u64) -> Option<(u64, u64)> {
-        let (sent_ns, came) = if self.came == *before { return None } else { self.came() };
+    pub(super) fn arrivals_since(&self, before: &mut u64) -> Option<(u64, u64)> {
+        let (sent_ns, came) = if self.change_count == *before { return None } else { self.last_arrival() };
         Some((sent_ns, came.wrapping_sub(std::mem::replace(before, came))))
     }
 
@@ -350,7 +350,7 @@ impl WatchCore {
 
 impl Awaited for WatchCore {
     fn is_ready(&self) -> bool {
-        !self.ahead.is_empty() || self.follower.has_unread() || self.sleep_limit().is_zero()
+        !self.queue.is_empty() || self.follower.has_unread() || self.sleep_limit().is_zero()
     }
     fn must_stop(&self) -> bool {
         self.waiting.must_stop()
@@ -403,7 +403,7 @@ pub struct Watch {
     pace: Pace,
     waiter: Waiter,
     /// Changes of which a dispatch thread has heard that they came.
-    told: u64,
+    reported: u64,
 }
 
 impl State {
@@ -426,7 +426,7 @@ impl Watch {
         let bells = core.state.own.bells();
         let (pace, waiter) = (Pace::of(bells), Waiter::at(bells.clone(), watch.bell));
         watch.set_bell(watch.bell);
-        Watch { watch, core, interruptible: false, pace, waiter, told: 0 }
+        Watch { watch, core, interruptible: false, pace, waiter, reported: 0 }
     }
 
     /// Has the urgent dispatch thread call back, instead of the bulk one: see [`Watch::on`].
@@ -449,7 +449,7 @@ impl Watch {
         let until = deadline(timeout);
         loop {
             if let Some(change) = self.watch.next()? {
-                let (sent_ns, count) = self.watch.came();
+                let (sent_ns, count) = self.watch.last_arrival();
                 self.pace.came(sent_ns, count);
                 return Ok(change);
             }
@@ -512,7 +512,7 @@ impl Member for Watch {
         self.watch.is_ready() || self.watch.sleep_limit() < MAX_SLEEP
     }
     fn came(&mut self) -> Option<(u64, u64)> {
-        self.watch.came_since(&mut self.told)
+        self.watch.arrivals_since(&mut self.reported)
     }
 }
 

@@ -12,7 +12,7 @@ use super::entry::Change;
 use super::watch::{Watch, WatchCore};
 
 /// Changes that one task may take before the others have their turn.
-const TURN: usize = 32;
+const MAX_BATCH: usize = 32;
 
 impl Watch {
     /// Calls `callback` for each change, on the dispatch thread of the bulk lane (with [`Watch::urgent`]: of the urgent
@@ -45,7 +45,7 @@ struct CallbackTask<F> {
     /// Set by the handle as it is dropped, which the callback itself may do.
     cancelled: Arc<AtomicBool>,
     /// How many changes it had told when the thread was last told of them.
-    told: u64,
+    reported: u64,
 }
 
 impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
@@ -60,7 +60,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
     }
     fn run(&mut self, _lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
         self.failed = false;
-        for done in 0..TURN {
+        for done in 0..MAX_BATCH {
             // One at least, as with messages.
             if done > 0 && must_yield() {
                 return true;
@@ -89,7 +89,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
         }
     }
     fn came(&mut self) -> Option<(u64, u64)> {
-        self.watch.came_since(&mut self.told)
+        self.watch.arrivals_since(&mut self.reported)
     }
     fn is_over(&self) -> bool {
         self.over
@@ -113,9 +113,9 @@ impl WatchHandle {
     ) -> WatchHandle {
         let Watch { watch, core, .. } = watch;
         let (lane, cancelled) = (watch.lane, Arc::new(AtomicBool::new(false)));
-        let (id, over, failed, told) = (core.state.next_task(), false, false, 0);
+        let (id, over, failed, reported) = (core.state.next_task(), false, false, 0);
         let task =
-            CallbackTask { id, watch, callback, over, failed, cancelled: cancelled.clone(), told };
+            CallbackTask { id, watch, callback, over, failed, cancelled: cancelled.clone(), reported };
         if core.state.fork_guard().is_from_parent() {
             // No thread is here to run it, and what it holds is the parent's.
             std::mem::forget(task);

@@ -1,19 +1,19 @@
 //! Services and actions: calls, which are messages on topics below `/_rnet/call` (docs/design/calls.md).
 
 mod action;
-mod arrivals;
-mod book;
+mod unmatched_clients;
+mod pending_calls;
 mod bytes;
 mod client;
-mod desk;
+mod server_core;
 mod goal;
-mod inbox;
-mod intake;
-mod line;
-mod locked;
-mod losses;
-mod numbers;
-mod open;
+mod reply_reader;
+mod request_reader;
+mod client_core;
+mod calls_guard;
+mod loss_tracker;
+mod number_map;
+mod node_methods;
 mod open_call;
 mod peer;
 mod pending;
@@ -28,13 +28,13 @@ use rnet_core::{CancelReason, Error, Result, TopicName};
 use crate::Node;
 use crate::msgs::call_status::Reason;
 
-pub use action::{ActionBuilder, ActionContext, Policy};
-pub use book::ClientStats;
+pub use action::{ActionBuilder, ActionContext, GoalPolicy};
+pub use pending_calls::ClientStats;
 pub(crate) use bytes::Bytes;
 pub use bytes::Received;
 pub use client::{CallOptions, Client};
 pub use goal::{ActionClient, Goal};
-pub(crate) use line::Servers;
+pub(crate) use client_core::ServerFilter;
 pub use pending::Pending;
 pub use queue::{
     Job, JobContext, PullBuilder, Puller, PushBuilder, PushStats, Pusher, Undelivered,
@@ -49,14 +49,14 @@ const MAX_IN_FLIGHT: usize = 1024;
 const ROOT: &str = "/_rnet/call";
 
 /// In the number of a call: its caller wants every reply, and to be told of the last. Else it wants one.
-const WANTS_DONE: u32 = 1 << 31;
+const WANTS_ALL_REPLIES: u32 = 1 << 31;
 /// In the number of a call: its caller hears feedback.
 const WANTS_FEEDBACK: u32 = 1 << 30;
-const WANTS: u32 = WANTS_DONE | WANTS_FEEDBACK;
+const WANTS: u32 = WANTS_ALL_REPLIES | WANTS_FEEDBACK;
 /// In the number of a call: it is a job that another worker had.
 const REDELIVERED: u32 = 1 << 29;
 /// What a number says beside which call it is.
-const FLAGS: u32 = WANTS | REDELIVERED;
+const NUMBER_FLAGS: u32 = WANTS | REDELIVERED;
 
 /// Why a call is cancelled, as it travels.
 fn reason_to_wire(reason: CancelReason) -> Reason {
@@ -71,7 +71,7 @@ fn reason_to_wire(reason: CancelReason) -> Reason {
     }
 }
 
-fn reason_of_wire(reason: Reason) -> CancelReason {
+fn reason_from_wire(reason: Reason) -> CancelReason {
     match reason {
         Reason::Caller => CancelReason::Caller,
         Reason::CallerGone => CancelReason::CallerGone,
@@ -97,7 +97,7 @@ pub(crate) fn service_name(node: &Node, name: &str) -> Result<TopicName> {
 }
 
 /// A caller: its node, and the id of its client.
-type Key = (String, u32);
+type CallerKey = (String, u32);
 
 /// Which call a message is of: its word `correlation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,38 +107,38 @@ pub(crate) struct CallId {
 }
 
 impl CallId {
-    fn of(word: u64) -> CallId {
+    fn from_correlation(word: u64) -> CallId {
         CallId { client: (word >> 32) as u32, number: word as u32 }
     }
 
-    fn word(self) -> u64 {
+    fn to_correlation(self) -> u64 {
         u64::from(self.client) << 32 | u64::from(self.number)
     }
 }
 
 /// The topics of a server or of a client.
-pub(crate) struct Topics(String);
+pub(crate) struct CallTopics(String);
 
-impl Topics {
-    fn of_server(service: &str, id: u32) -> Topics {
-        Topics(format!("{ROOT}{service}/s{id:08x}"))
+impl CallTopics {
+    fn of_server(service: &str, id: u32) -> CallTopics {
+        CallTopics(format!("{ROOT}{service}/s{id:08x}"))
     }
 
-    fn of_client(service: &str, id: u32) -> Topics {
-        Topics(format!("{ROOT}{service}/c{id:08x}"))
+    fn of_client(service: &str, id: u32) -> CallTopics {
+        CallTopics(format!("{ROOT}{service}/c{id:08x}"))
     }
 
     /// Those of the server whose requests come on this topic, and the name of its service.
-    pub(crate) fn of_server_at(topic: &str) -> Option<(&str, Topics)> {
+    pub(crate) fn parse_request_topic(topic: &str) -> Option<(&str, CallTopics)> {
         let own = topic.strip_suffix("/request")?;
         let (service, id) = own.strip_prefix(ROOT)?.rsplit_once("/s")?;
         let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
-        (is_id && !service.is_empty()).then(|| (service, Topics(own.to_owned())))
+        (is_id && !service.is_empty()).then(|| (service, CallTopics(own.to_owned())))
     }
 
     /// Those of the server whose requests come on this topic, if it is one of the service.
-    fn of_request(service: &str, topic: &str) -> Option<Topics> {
-        let (of, topics) = Topics::of_server_at(topic)?;
+    fn parse_request_topic_of(service: &str, topic: &str) -> Option<CallTopics> {
+        let (of, topics) = CallTopics::parse_request_topic(topic)?;
         (of == service).then_some(topics)
     }
 

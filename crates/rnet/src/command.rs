@@ -4,10 +4,10 @@
 mod authority;
 mod driver;
 mod fallback;
-mod open;
+mod builder;
 mod receiver;
 mod shared;
-mod tell;
+mod status_reporter;
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use rnet_core::{Error, Result, TopicName};
 
 pub use driver::{DriveBuilder, Driver, HIGHEST_PRIORITY};
 pub use fallback::FallbackReason;
-pub use open::{Command, CommandBuilder};
+pub use builder::{Command, CommandBuilder};
 pub use receiver::CommandStats;
 #[doc(hidden)]
 pub use receiver::StillValid;

@@ -45,7 +45,7 @@ pub use pair::Pair;
 pub use rnet_core::is_internal;
 use rnet_node::{matching::shown, types::Schemas};
 use rnet_schema::Schema;
-use rnet_state::{Folder, Places};
+use rnet_state::{StateFolder, StateDirChoice};
 pub use services::{CallType, ServerInfo, service_of};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
@@ -359,7 +359,7 @@ impl Domain {
         if exists(&self.path.join("state"))? {
             return Ok(true);
         }
-        match Folder::of_config(&self.config, &Places::from_env(None)) {
+        match StateFolder::of_config(&self.config, &StateDirChoice::from_env(None)) {
             Ok(folder) => folder.has_store(),
             // Where nothing can be kept, nothing is.
             Err(_) => Ok(false),

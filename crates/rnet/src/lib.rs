@@ -63,7 +63,7 @@ pub use any::AnySubscription;
 pub use attached::{Attached, WaitSetHandle};
 pub use call::{
     ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
-    Goal, HandlerError, Job, JobContext, Pending, Policy, PullBuilder, Puller, PushBuilder,
+    Goal, HandlerError, Job, JobContext, Pending, GoalPolicy, PullBuilder, Puller, PushBuilder,
     PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
 };
 #[doc(hidden)]

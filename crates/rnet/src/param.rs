@@ -9,5 +9,5 @@
 
 pub use rnet_state::param::{
     MAX_CHOICES, MAX_ITEMS, MAX_TEXT_LEN_BYTES, Param, ParamBuilder, ParamDescription, ParamInfo,
-    ParamKind, ParamNumber, ParamText, ParamType, Refused, key,
+    ParamKind, ParamNumber, ParamText, ParamType, RefusedValue, key,
 };

@@ -20,7 +20,7 @@
 //! A key belongs to the host that writes it. [`Node::state_of`](crate::Node::state_of) reads and writes those of
 //! another host.
 
-mod ask;
+mod state_endpoint;
 mod home;
 mod remote;
 mod replica;
@@ -28,7 +28,7 @@ mod wire;
 
 #[doc(hidden)]
 pub use home::{Home, serve};
-pub use remote::{Aged, RemotePut, RemoteState, split_host};
+pub use remote::{WithAge, RemotePut, RemoteState, split_host};
 pub use replica::Replica;
 pub use rnet_state::{
     Cell, Change, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, Snapshot, State,

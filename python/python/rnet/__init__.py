@@ -59,7 +59,7 @@ from ._rnet import (
     wall_offset,
 )
 from . import _common, msgs, one_shot
-from .changes import Aged, Change
+from .changes import Change, WithAge
 from .compare import PublishedType, TypeChange, Verdict, check
 from .errors import (
     BadName,
@@ -145,7 +145,6 @@ __all__ = [
     "LAYOUT_VERSION",
     "ActionClient",
     "ActionContext",
-    "Aged",
     "AnyMessage",
     "Backlog",
     "BadName",
@@ -255,6 +254,7 @@ __all__ = [
     "WaitSet",
     "WallOffset",
     "Watch",
+    "WithAge",
     "check",
     "launch",
     "load",

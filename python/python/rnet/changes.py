@@ -10,7 +10,7 @@ from .errors import RnetError
 if TYPE_CHECKING:
     from ._rnet import Entry
 
-__all__ = ["Aged", "Change"]
+__all__ = ["Change", "WithAge"]
 
 
 @final
@@ -56,7 +56,7 @@ class Change:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Aged:
+class WithAge:
     """A value of another host, and its age."""
 
     #: The value with its metadata, as an Entry; None if the key is absent.
@@ -64,7 +64,7 @@ class Aged:
     #: Seconds since it was last known to be current on its home host, including time suspended.
     age: float
     #: Whether its home host is away, so that the value may be outdated.
-    away: bool
+    is_stale: bool
 
     @property
     def value(self) -> Any:
@@ -73,5 +73,5 @@ class Aged:
 
     def __repr__(self) -> str:
         value = "absent" if self.entry is None else repr(self.entry.value)
-        away = ", its home host is away" if self.away else ""
-        return f"<rnet.Aged {value}, {self.age:.3f} s old{away}>"
+        away = ", its home host is away" if self.is_stale else ""
+        return f"<rnet.WithAge {value}, {self.age:.3f} s old{away}>"

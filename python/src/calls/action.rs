@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use rnet::{CallContext, CallOptions, Policy};
+use rnet::{CallContext, CallOptions, GoalPolicy};
 
 use super::caller::Caller;
 use super::goal::{Goal, GoalCore, Heard};
@@ -28,9 +28,9 @@ pub(crate) fn open(
     (policy, queue): (&str, Option<i64>),
 ) -> PyResult<Service> {
     let policy = match (policy, queue) {
-        ("reject", None) => Policy::Reject,
-        ("queue", Some(goals)) => Policy::Queue(count(py, "queue", goals)?),
-        ("replace", None) => Policy::Replace,
+        ("reject", None) => GoalPolicy::Reject,
+        ("queue", Some(goals)) => GoalPolicy::Queue(count(py, "queue", goals)?),
+        ("replace", None) => GoalPolicy::Replace,
         ("queue", None) => {
             let why = "it is missing; policy=\"queue\" needs the number of goals that may wait, 1 to 65,536";
             return Err(bad_value(py, format!("queue of {name}"), why.to_owned()));

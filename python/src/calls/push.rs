@@ -106,7 +106,7 @@ impl Pusher {
             let name = pusher.name().to_owned();
             let held = Held::new(format!("the pusher of {name}"), Arc::new(pusher));
             let held = Arc::new(held);
-            let room = Side::new(&held, Inner::poll_room);
+            let room = Side::new(&held, Inner::poll_capacity);
             let done = Side::new(&held, Inner::poll_done);
             let core = Arc::new(PusherCore { name, held, room, done });
             node.members.add(Kind::Client, &core);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use rnet::state::{self as rust, Aged, RemotePut, RemoteState};
+use rnet::state::{self as rust, WithAge, RemotePut, RemoteState};
 
 use super::disk;
 use super::entry::{self, Entry};
@@ -22,27 +22,27 @@ use crate::wait::{self, WaitLimit};
 /// How long a wait for a change goes on without a look whether the replica is closed.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// An `rnet.Aged`.
+/// An `rnet.WithAge`.
 fn aged(
     py: Python<'_>,
-    aged: Aged<Option<rust::Entry>>,
+    aged: WithAge<Option<rust::Entry>>,
     types: &Arc<Types>,
 ) -> PyResult<Py<PyAny>> {
     let entry = aged.value.map(|entry| Entry::new(entry, types));
-    let parts = (entry, aged.age.as_secs_f64(), aged.away);
-    Ok(py.import("rnet.changes")?.call_method1("Aged", parts)?.unbind())
+    let parts = (entry, aged.age.as_secs_f64(), aged.is_stale);
+    Ok(py.import("rnet.changes")?.call_method1("WithAge", parts)?.unbind())
 }
 
 /// The state of another host, the home of its keys. Returned by `Node.state_of`.
 ///
-/// A read asks that host. While the host is away, the last value that was read is returned; `look` tells how
+/// A read asks that host. While the host is away, the last value that was read is returned; `get_with_age` tells how
 /// old it is. A write is sent once, and returns when it is in effect there; while the host is away it raises
 /// HomeAway, whose `may_hold` tells whether the write may have arrived. It is never sent twice: read the key,
 /// and write with `compare_and_set`. A write that was interrupted by Ctrl-C may also have taken effect.
 ///
 /// >>> robot = node.state_of("robot")
 /// >>> robot["/arm/mode"] = "idle"
-/// >>> robot["/arm/mode"], robot.look("/arm/mode").away
+/// >>> robot["/arm/mode"], robot.get_with_age("/arm/mode").is_stale
 /// ('idle', False)
 #[pyclass(frozen, name = "RemoteState", module = "rnet", weakref)]
 pub(crate) struct PyRemoteState {
@@ -94,8 +94,8 @@ impl PyRemoteState {
         Ok(found.map(|entry| Entry::new(entry, &self.types)))
     }
 
-    /// The value of a key there and its age, as an Aged.
-    fn look(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
+    /// The value of a key there and its age, as a WithAge.
+    fn get_with_age(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
         let found = self.with(py, |remote| remote.entry(key))?;
         aged(py, found, &self.types)
     }
@@ -159,8 +159,8 @@ impl PyRemoteState {
     /// change. While it exists, reading these keys does not use the network. Returns when it has the current
     /// values.
     #[pyo3(signature = (prefix = ""))]
-    fn follow(&self, py: Python<'_>, prefix: &str) -> PyResult<PyReplica> {
-        let replica = self.with(py, |remote| remote.follow(prefix))?;
+    fn mirror(&self, py: Python<'_>, prefix: &str) -> PyResult<PyReplica> {
+        let replica = self.with(py, |remote| remote.mirror(prefix))?;
         let what = format!("the replica of {prefix:?} of host {}", self.host);
         let held = Arc::new(Held::new(what, Arc::new(replica)));
         py.detach(|| self.node.members.add(Kind::Watch, &held));
@@ -173,7 +173,7 @@ impl PyRemoteState {
     }
 }
 
-/// The keys under a prefix of another host, mirrored locally. Created by `RemoteState.follow`.
+/// The keys under a prefix of another host, mirrored locally. Created by `RemoteState.mirror`.
 ///
 /// `for change in replica` returns the current values, then each change, as a Watch does, until the replica
 /// or its node is closed. While the host is away the keys keep their values, and `age` grows.
@@ -214,8 +214,8 @@ impl PyReplica {
 
     /// Whether the host is away.
     #[getter]
-    fn away(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |replica| Ok(replica.is_away()))
+    fn is_stale(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |replica| Ok(replica.is_stale()))
     }
 
     /// Whether it is closed.
@@ -230,8 +230,8 @@ impl PyReplica {
         Ok(found.map(|entry| Entry::new(entry, &self.types)))
     }
 
-    /// The value of a key and its age, as an Aged.
-    fn look(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
+    /// The value of a key and its age, as a WithAge.
+    fn get_with_age(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
         aged(py, self.with(py, |replica| replica.entry(key))?, &self.types)
     }
 

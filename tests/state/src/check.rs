@@ -16,9 +16,9 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 use crate::history::{Operation, keys, of_key};
-use crate::infer::{Known, Matters, infer};
+use crate::infer::{Inferred, Relevance, infer};
 use crate::spec::State;
-use rnet_survival::dice::mix;
+use rnet_survival::rng::mix_bits;
 
 /// Steps after which a search gives up: a minute or so.
 pub const MAX_STEPS: u64 = 20_000_000;
@@ -31,9 +31,9 @@ pub enum Verdict {
     /// There is an order.
     Linearizable,
     /// There is none.
-    Wrong(Box<Stuck>),
+    Wrong(Box<SearchFailure>),
     /// It took too many steps to tell.
-    Undecided(Box<Stuck>),
+    Undecided(Box<SearchFailure>),
 }
 
 impl Verdict {
@@ -45,7 +45,7 @@ impl Verdict {
 
 /// How far the best attempt came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stuck {
+pub struct SearchFailure {
     /// Operations that found a place, the last few of them, in their order.
     pub placed: Vec<Operation>,
     /// How many found a place.
@@ -56,7 +56,7 @@ pub struct Stuck {
     pub state: String,
 }
 
-impl fmt::Display for Stuck {
+impl fmt::Display for SearchFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "after {} operations, the last of which were", self.count)?;
         for op in &self.placed {
@@ -103,7 +103,7 @@ struct Frame {
 
 struct Search<'a> {
     history: &'a [Operation],
-    known: Known,
+    known: Inferred,
     /// Answered operations that have no place yet, by the time of their call: a doubly linked list
     /// with its head at the end, so that taking out and putting back cost the same however many are gone.
     after: Vec<usize>,
@@ -120,9 +120,9 @@ struct Search<'a> {
     left: usize,
     /// Of the set of placed operations.
     hash: u128,
-    been: HashSet<u128, BuildHasherDefault<Folded>>,
+    been: HashSet<u128, BuildHasherDefault<FoldHasher>>,
     frames: Vec<Frame>,
-    best: Stuck,
+    best: SearchFailure,
 }
 
 impl<'a> Search<'a> {
@@ -132,7 +132,7 @@ impl<'a> Search<'a> {
         order.sort_by_key(|at| history[*at].called_ns);
         let (answered, mut open): (Vec<usize>, Vec<usize>) =
             order.into_iter().partition(|at| history[*at].reply.is_some());
-        open.retain(|at| known.matters[*at] != Matters::Never);
+        open.retain(|at| known.relevance[*at] != Relevance::Never);
         let head = history.len();
         let (mut after, mut before) = (vec![NONE; head + 1], vec![NONE; head + 1]);
         let mut last = head;
@@ -161,7 +161,7 @@ impl<'a> Search<'a> {
             hash: 0,
             been: HashSet::default(),
             frames: Vec::new(),
-            best: Stuck::default(),
+            best: SearchFailure::default(),
         }
     }
 
@@ -237,12 +237,12 @@ impl<'a> Search<'a> {
                 continue;
             }
             classes.push(self.class[at]);
-            let tried = match self.known.matters[at] {
-                Matters::Never => false,
-                Matters::WhenAbsent => {
+            let tried = match self.known.relevance[at] {
+                Relevance::Never => false,
+                Relevance::WhenAbsent => {
                     self.history[at].call.keys().iter().any(|key| !state.has(*key))
                 }
-                Matters::Always => true,
+                Relevance::Always => true,
             };
             if tried {
                 found.push(at);
@@ -292,7 +292,7 @@ impl<'a> Search<'a> {
             return;
         }
         let placed = self.frames[count.saturating_sub(SHOWN)..].iter().map(|f| f.placed);
-        self.best = Stuck {
+        self.best = SearchFailure {
             placed: placed.map(|at| self.history[at].clone()).collect(),
             count,
             next: self.candidates(state).iter().map(|at| self.history[*at].clone()).collect(),
@@ -303,7 +303,7 @@ impl<'a> Search<'a> {
 
 /// A number for an operation such that sets of them have their exclusive or as hash (Zobrist's way).
 fn name_of(at: usize) -> u128 {
-    let word = |salt: u64| u128::from(mix(mix(at as u64 ^ salt)));
+    let word = |salt: u64| u128::from(mix_bits(mix_bits(at as u64 ^ salt)));
     word(0x5bd1_e995) << 64 | word(0xc2b2_ae3d)
 }
 
@@ -318,9 +318,9 @@ fn hash_of(state: &State) -> u128 {
 
 /// What is hashed already need only be folded.
 #[derive(Default)]
-struct Folded(u64);
+struct FoldHasher(u64);
 
-impl Hasher for Folded {
+impl Hasher for FoldHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -344,7 +344,7 @@ mod tests {
     fn sets_of_operations_have_hashes_of_their_own() {
         let hashes: HashSet<u128> = (0..1000).map(name_of).collect();
         assert_eq!(hashes.len(), 1000);
-        let build: BuildHasherDefault<Folded> = BuildHasherDefault::default();
+        let build: BuildHasherDefault<FoldHasher> = BuildHasherDefault::default();
         assert_ne!(build.hash_one(1_u128), build.hash_one(2_u128));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::history::{Call, Key, Operation, Reply, Seen};
 use crate::infer::infer;
-use crate::mix::{KEPT, LEFT, REGISTERS};
+use crate::workload::{NEVER_DELETED, WILL_KEY, REGISTERS};
 
 /// What is known of a history.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Facts {
             if let (Call::Get { key }, Some((Reply::Got(Some(seen)), _))) = (&op.call, &op.reply) {
                 facts.know_seen(*key, *seen);
             }
-            if let (Call::Snapshot { keys }, Some((Reply::Picture { entries, .. }, _))) =
+            if let (Call::Snapshot { keys }, Some((Reply::Snapshot { entries, .. }, _))) =
                 (&op.call, &op.reply)
             {
                 for (key, seen) in keys.iter().zip(entries) {
@@ -88,7 +88,7 @@ impl Facts {
 
     /// Whether a key is never deleted.
     pub fn is_kept(&self, key: Key) -> bool {
-        key == KEPT || is_number(key)
+        key == NEVER_DELETED || is_number(key)
     }
 
     /// How often a key was written at least: as often as a write was answered.
@@ -103,7 +103,7 @@ impl Facts {
 }
 
 fn is_number(key: Key) -> bool {
-    (REGISTERS..LEFT).contains(&key)
+    (REGISTERS..WILL_KEY).contains(&key)
 }
 
 /// The keys that an operation writes, and the values where they are known.

@@ -116,7 +116,7 @@ pub enum Reply {
     /// The outcome of an addition.
     Sum(i64),
     /// Many keys as of one revision.
-    Picture {
+    Snapshot {
         /// That revision.
         revision: u64,
         /// What stood at each key.
@@ -178,7 +178,7 @@ fn project(op: &Operation, key: Key) -> Option<Operation> {
         Call::Snapshot { keys } => {
             op.part = true;
             let at = keys.iter().position(|k| *k == key)?;
-            if let Some((Reply::Picture { entries, .. }, _)) = &mut op.reply {
+            if let Some((Reply::Snapshot { entries, .. }, _)) = &mut op.reply {
                 *entries = vec![*entries.get(at)?];
             }
             *keys = vec![key];

@@ -11,7 +11,7 @@ use crate::history::{Call, Guard, Key, Operation, Reply, Seen};
 
 /// When an operation that was not answered has to be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Matters {
+pub enum Relevance {
     /// Nothing can depend on it.
     Never,
     /// Something may have seen that there was a value, and not which.
@@ -22,15 +22,15 @@ pub enum Matters {
 
 /// What is known of a history beyond its replies.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct Inferred {
     /// For each operation the revision that it made, if that is known.
     pub revisions: Vec<Option<u64>>,
     /// For each operation when it has to be tried.
-    pub matters: Vec<Matters>,
+    pub relevance: Vec<Relevance>,
 }
 
 /// Looks through a history.
-pub fn infer(history: &[Operation]) -> Known {
+pub fn infer(history: &[Operation]) -> Inferred {
     let mut told: HashMap<(Key, i64), HashSet<u64>> = HashMap::new();
     let mut makers: HashMap<(Key, i64), usize> = HashMap::new();
     for op in history {
@@ -55,44 +55,44 @@ pub fn infer(history: &[Operation]) -> Known {
     };
     let revisions: Vec<Option<u64>> = history.iter().map(revision_of).collect();
     let traces = traces(history, &revisions);
-    let matters = history.iter().map(|op| {
+    let relevance = history.iter().map(|op| {
         let reads = matches!(op.call, Call::Get { .. } | Call::Snapshot { .. } | Call::Revision);
         if op.reply.is_none() && reads {
-            return Matters::Never;
+            return Relevance::Never;
         }
         let seen = || made(op).iter().any(|made| told.contains_key(made));
         if op.reply.is_some() || !is_set(op) || seen() {
-            return Matters::Always;
+            return Relevance::Always;
         }
-        let of_key = |key: Key| traces.get(&key).copied().unwrap_or(Matters::Never);
-        op.call.keys().into_iter().map(of_key).max().unwrap_or(Matters::Never)
+        let of_key = |key: Key| traces.get(&key).copied().unwrap_or(Relevance::Never);
+        op.call.keys().into_iter().map(of_key).max().unwrap_or(Relevance::Never)
     });
-    Known { matters: matters.collect(), revisions }
+    Inferred { relevance: relevance.collect(), revisions }
 }
 
 /// What the replies may show of a write to a key although its value was never seen there.
-fn traces(history: &[Operation], revisions: &[Option<u64>]) -> HashMap<Key, Matters> {
+fn traces(history: &[Operation], revisions: &[Option<u64>]) -> HashMap<Key, Relevance> {
     let explained: HashSet<u64> = revisions.iter().flatten().copied().collect();
-    let mut traces: HashMap<Key, Matters> = HashMap::new();
-    let mut note = |key: Key, what: Matters| {
+    let mut traces: HashMap<Key, Relevance> = HashMap::new();
+    let mut note = |key: Key, what: Relevance| {
         let at = traces.entry(key).or_insert(what);
         *at = what.max(*at);
     };
     for op in history {
         match (&op.call, op.reply.as_ref().map(|(reply, _)| reply)) {
             // A sum, its own or that of a dead one, shows the value that it was added to.
-            (Call::Add { key, .. }, _) => note(*key, Matters::Always),
+            (Call::Add { key, .. }, _) => note(*key, Relevance::Always),
             (Call::Commit { .. }, Some(Reply::Conflict { key, found }))
                 if found.is_none_or(|found| found != 0 && !explained.contains(&found)) =>
             {
                 let keys = op.call.keys();
                 keys.into_iter()
                     .filter(|k| key.is_none_or(|key| key == *k))
-                    .for_each(|k| note(k, Matters::Always));
+                    .for_each(|k| note(k, Relevance::Always));
             }
             (Call::Commit { writes, .. }, Some(Reply::Done { .. })) => {
                 let deletes = writes.iter().filter(|w| w.value.is_none());
-                deletes.for_each(|w| note(w.key, Matters::WhenAbsent));
+                deletes.for_each(|w| note(w.key, Relevance::WhenAbsent));
             }
             _ => {}
         }
@@ -113,7 +113,7 @@ fn is_set(op: &Operation) -> bool {
 fn shown(op: &Operation) -> Vec<(Key, Seen)> {
     match (&op.call, op.reply.as_ref().map(|(reply, _)| reply)) {
         (Call::Get { key }, Some(Reply::Got(Some(seen)))) => vec![(*key, *seen)],
-        (Call::Snapshot { keys }, Some(Reply::Picture { entries, .. })) => {
+        (Call::Snapshot { keys }, Some(Reply::Snapshot { entries, .. })) => {
             let pairs = keys.iter().zip(entries);
             pairs.filter_map(|(key, seen)| Some((*key, (*seen)?))).collect()
         }

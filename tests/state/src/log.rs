@@ -88,7 +88,7 @@ impl Log {
 
 /// What a log tells.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct ProcessLog {
     /// The operations; wills are operations of whoever carries them out.
     pub operations: Vec<Operation>,
     /// What must not be.
@@ -99,9 +99,9 @@ pub struct Told {
 ///
 /// # Errors
 /// Those of reading, and of a line that is none.
-pub fn read(path: &Path, process: u32) -> io::Result<Told> {
+pub fn read(path: &Path, process: u32) -> io::Result<ProcessLog> {
     let bytes = std::fs::read(path)?;
-    let mut told = Told::default();
+    let mut told = ProcessLog::default();
     let mut open: Option<(u64, Call)> = None;
     let mut wills = Vec::new();
     let mut last = 0;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::log::Log;
-use crate::mix::Mix;
+use crate::workload::Workload;
 use crate::round::node;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -35,13 +35,13 @@ pub fn run(args: &[String]) -> Outcome {
     let mut out = std::io::stdout().lock();
     writeln!(out, "ready")?;
     out.flush()?;
-    let mut mix = Mix::new(&state, log, process.parse()?, seed.parse()?);
-    mix.leave()?;
+    let mut workload = Workload::new(&state, log, process.parse()?, seed.parse()?);
+    workload.leave()?;
     for _ in 0..operations.parse()? {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        mix.step()?;
+        workload.step()?;
     }
     let _ = listener.join();
     Ok(())

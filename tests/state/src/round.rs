@@ -14,7 +14,7 @@ use crate::check::{Verdict, check};
 use crate::facts::Facts;
 use crate::history::{Call, Key, Operation};
 use crate::log::{self, Log};
-use crate::mix::{KEYS, Mix, key_of, number_of};
+use crate::workload::{KEYS, Workload, key_of, number_of};
 use crate::slots::Slot;
 use crate::watcher::Watcher;
 
@@ -131,9 +131,9 @@ pub fn run_threads(plan: &Plan) -> Outcome<(Report, Vec<Operation>)> {
     let use_it = |process: u32| -> Result<(), Box<dyn std::error::Error>> {
         let node = node(&dir, &format!("t{process}"))?;
         let (state, seed) = (node.state()?, plan.seed ^ u64::from(process));
-        let mut mix = Mix::new(&state, Log::create(&path(process))?, process, seed);
-        mix.leave()?;
-        (0..plan.operations).try_for_each(|_| mix.step())
+        let mut workload = Workload::new(&state, Log::create(&path(process))?, process, seed);
+        workload.leave()?;
+        (0..plan.operations).try_for_each(|_| workload.step())
     };
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let use_it = &use_it;
@@ -182,7 +182,7 @@ impl Round {
     fn end(mut self, seed: u64) -> Outcome<(Report, Vec<Operation>)> {
         wait_for_wills(&self.state, &self.history, &mut self.report)?;
         let path = self.scratch.0.join("log.judge");
-        let looked = Mix::new(&self.state, Log::create(&path)?, 0, seed).look();
+        let looked = Workload::new(&self.state, Log::create(&path)?, 0, seed).look();
         self.add(&path, 0)?;
         looked.map_err(|error| format!("the last look: {error}"))?;
         judge_all(&self.state, self.watchers, &self.history, &mut self.report)?;

@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rnet_survival::LONG;
-use rnet_survival::dice::{Dice, mix};
+use rnet_survival::rng::{Rng, mix_bits};
 use rnet_survival::world::Process;
 
 use crate::round::{MAX_LIVES, Outcome, Plan, pause};
 
 /// A process that stands still does so for this long.
-const STILL: Duration = Duration::from_millis(8);
+const PAUSE: Duration = Duration::from_millis(8);
 
 /// One process after the other.
 pub struct Slot<'a> {
@@ -19,13 +19,13 @@ pub struct Slot<'a> {
     dir: &'a Path,
     plan: &'a Plan,
     slot: u32,
-    dice: Dice,
-    done: Lives,
+    rng: Rng,
+    done: SlotReport,
 }
 
 /// What became of them.
 #[derive(Default)]
-pub struct Lives {
+pub struct SlotReport {
     /// Their numbers and their logs.
     pub logs: Vec<(u32, PathBuf)>,
     /// How many were killed.
@@ -55,15 +55,15 @@ enum End {
 impl<'a> Slot<'a> {
     /// The `slot`-th of a round.
     pub fn new(binary: &'a Path, dir: &'a Path, plan: &'a Plan, slot: u32) -> Slot<'a> {
-        let dice = Dice::new(mix(plan.seed ^ u64::from(slot)));
-        Slot { binary, dir, plan, slot, dice, done: Lives::default() }
+        let rng = Rng::new(mix_bits(plan.seed ^ u64::from(slot)));
+        Slot { binary, dir, plan, slot, rng, done: SlotReport::default() }
     }
 
     /// Runs all its processes, one after the other.
     ///
     /// # Errors
     /// What keeps them from being run.
-    pub fn run(mut self) -> Outcome<Lives> {
+    pub fn run(mut self) -> Outcome<SlotReport> {
         for life in 0..self.plan.lives.min(MAX_LIVES) {
             let process = 1 + self.slot * MAX_LIVES + life;
             self.live(process).map_err(|error| format!("process {process}: {error}"))?;
@@ -73,11 +73,11 @@ impl<'a> Slot<'a> {
 
     fn end(&mut self) -> End {
         let points = &self.plan.points;
-        let point = points.get(self.dice.below(points.len() as u64) as usize);
+        let point = points.get(self.rng.below(points.len() as u64) as usize);
         // Few are passed often in a short life.
-        let most = 1 << self.dice.below(7);
-        let pass = 1 + self.dice.below(most);
-        match (self.dice.below(10), point) {
+        let most = 1 << self.rng.below(7);
+        let pass = 1 + self.rng.below(most);
+        match (self.rng.below(10), point) {
             (0..4, Some(point)) => End::Point(format!("{point}@{pass}")),
             (4..6, Some(point)) => End::StillAt(format!("{point}@{pass}=stop")),
             (6, _) => End::Told,
@@ -91,7 +91,7 @@ impl<'a> Slot<'a> {
         let name = format!("t{}", self.slot);
         let mut command = Command::new(self.binary);
         command.arg("mix").arg(self.dir).arg(&name).arg(&path).arg(process.to_string());
-        command.arg(self.dice.below(u64::MAX).to_string()).arg(self.plan.operations.to_string());
+        command.arg(self.rng.below(u64::MAX).to_string()).arg(self.plan.operations.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("RNET_FAIL_POINT");
         if let End::Point(point) | End::StillAt(point) = end {
             command.env("RNET_FAIL_POINT", point);
@@ -108,7 +108,7 @@ impl<'a> Slot<'a> {
         if ready.is_err() && !matches!(end, End::Point(_) | End::StillAt(_)) {
             return Err(format!("{ready:?}").into());
         }
-        let life = Duration::from_micros(self.dice.below(self.plan.life.as_micros() as u64));
+        let life = Duration::from_micros(self.rng.below(self.plan.life.as_micros() as u64));
         let until = Instant::now() + life;
         let mut died = None;
         while Instant::now() < until && died.is_none() {
@@ -116,7 +116,7 @@ impl<'a> Slot<'a> {
                 && stands_still(&child)
             {
                 self.done.stood_still += 1;
-                std::thread::sleep(STILL); // sleep: the others meet what it has begun
+                std::thread::sleep(PAUSE); // sleep: the others meet what it has begun
                 child.resume().map_err(|e| e.to_string())?;
                 break;
             }
@@ -126,7 +126,7 @@ impl<'a> Slot<'a> {
         if matches!(end, End::Still) && died.is_none() {
             let pid = rustix::process::Pid::from_child(&child.child);
             rustix::process::kill_process(pid, rustix::process::Signal::STOP)?;
-            std::thread::sleep(STILL); // sleep: the others meet what it has begun
+            std::thread::sleep(PAUSE); // sleep: the others meet what it has begun
             self.done.stood_still += 1;
             child.resume().map_err(|e| e.to_string())?;
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rnet_state_tests::points;
 use rnet_state_tests::round::{self, Plan};
-use rnet_survival::dice::Dice;
+use rnet_survival::rng::Rng;
 
 /// Seconds, unless `STATE_SOAK_SECONDS` says otherwise.
 const SECONDS: u64 = 120;
@@ -31,12 +31,12 @@ fn soak() -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
     println!("soak of the state: {seconds} s, SOAK_SEED={seed}");
     let points = if cfg!(debug_assertions) { points::of_state() } else { Vec::new() };
     let binary = std::env::current_exe()?;
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let until = Instant::now() + Duration::from_secs(seconds);
     let (mut rounds, mut operations, mut kills, mut violations) = (0, 0, 0, 0);
     while Instant::now() < until && violations == 0 {
-        let seed = dice.below(u64::MAX);
-        let life = Duration::from_millis(5 + dice.below(60));
+        let seed = rng.below(u64::MAX);
+        let life = Duration::from_millis(5 + rng.below(60));
         let plan = Plan { seed, lives: 12, life, operations: 3000, points: points.clone() };
         let (report, history) = round::run(&binary, &plan)?;
         for wrong in &report.wrong {

@@ -56,7 +56,7 @@ impl State {
                 }
                 next.write(&[(*key, Some(sum))], told)?;
             }
-            (Call::Snapshot { keys }, Some(Reply::Picture { revision, entries })) => {
+            (Call::Snapshot { keys }, Some(Reply::Snapshot { revision, entries })) => {
                 if *revision < self.high || keys.len() != entries.len() {
                     return None;
                 }

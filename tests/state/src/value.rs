@@ -1,13 +1,13 @@
 //! Values that show when they are torn, mixed up or cut: every word follows from the number that the
 //! value stands for, and from its length.
 
-use rnet_survival::dice::mix;
+use rnet_survival::rng::mix_bits;
 
 /// Bytes in front of the pattern: the number and the length.
 const HEAD_LEN_BYTES: usize = 16;
 
 fn word(number: i64, len: usize, index: usize) -> [u8; 8] {
-    mix(number as u64 ^ (len as u64).rotate_left(40) ^ (index as u64) << 20).to_le_bytes()
+    mix_bits(number as u64 ^ (len as u64).rotate_left(40) ^ (index as u64) << 20).to_le_bytes()
 }
 
 /// The bytes that stand for a number, at least 16 of them.

@@ -13,14 +13,14 @@ use rnet::state::{Change, State, Watch};
 
 use crate::facts::Facts;
 use crate::history::Key;
-use crate::mix::{KEYS, key_of, number_of};
+use crate::workload::{KEYS, key_of, number_of};
 
 /// After so many changes a slow watch pauses.
 const CHANGES_PER_PAUSE: usize = 16;
 
 /// One change as a watch told it.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ReportedChange {
     /// The key.
     pub key: Key,
     /// Its revision.
@@ -34,15 +34,15 @@ pub struct Told {
 }
 
 #[derive(Debug, Default)]
-struct Book {
-    told: Vec<Told>,
+struct WatchLog {
+    told: Vec<ReportedChange>,
     wrong: Vec<String>,
 }
 
 /// A watch in a thread of its own.
 pub struct Watcher {
     what: String,
-    book: Arc<Mutex<Book>>,
+    log: Arc<Mutex<WatchLog>>,
     stop: Arc<AtomicBool>,
     interrupter: Interrupter,
     thread: Option<JoinHandle<()>>,
@@ -56,18 +56,18 @@ impl Watcher {
     pub fn start(state: &State, pause: Option<Duration>) -> Result<Watcher, Error> {
         let watch = state.watch("/t")?;
         let interrupter = watch.interrupter();
-        let (book, stop) = <(Arc<Mutex<Book>>, Arc<AtomicBool>)>::default();
-        let (theirs, told) = (book.clone(), stop.clone());
+        let (log, stop) = <(Arc<Mutex<WatchLog>>, Arc<AtomicBool>)>::default();
+        let (theirs, told) = (log.clone(), stop.clone());
         let thread = std::thread::spawn(move || run(watch, pause, &theirs, &told));
         let what = if pause.is_some() { "the slow watch" } else { "the watch" };
-        Ok(Watcher { what: what.to_owned(), book, stop, interrupter, thread: Some(thread) })
+        Ok(Watcher { what: what.to_owned(), log, stop, interrupter, thread: Some(thread) })
     }
 
     /// Whether the last that it was told of each key is how things stand; `stands` has revisions.
     pub fn is_up_to_date(&self, stands: &BTreeMap<Key, u64>) -> bool {
-        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last: BTreeMap<Key, u64> = BTreeMap::new();
-        for told in &book.told {
+        for told in &log.told {
             match told.now {
                 Some(_) => last.insert(told.key, told.revision),
                 None => last.remove(&told.key),
@@ -81,42 +81,42 @@ impl Watcher {
         self.stop.store(true, Ordering::Release);
         self.interrupter.interrupt();
         let joined = self.thread.take().map(JoinHandle::join);
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut wrong = std::mem::take(&mut book.wrong);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrong = std::mem::take(&mut log.wrong);
         if let Some(Err(_)) = joined {
             wrong.push("it panicked".to_owned());
         }
-        wrong.extend(judge(&book.told, facts));
+        wrong.extend(judge(&log.told, facts));
         let wrong = wrong.into_iter().map(|what| format!("{}: {what}", self.what)).collect();
-        (book.told.len(), wrong)
+        (log.told.len(), wrong)
     }
 }
 
-fn run(mut watch: Watch, pause: Option<Duration>, book: &Mutex<Book>, stop: &AtomicBool) {
+fn run(mut watch: Watch, pause: Option<Duration>, log: &Mutex<WatchLog>, stop: &AtomicBool) {
     loop {
         let change = match watch.recv(None) {
             Ok(change) => change,
             Err(Error::Interrupted) if stop.load(Ordering::Acquire) => return,
             Err(Error::Interrupted) => continue,
             Err(error) => {
-                let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-                return book.wrong.push(error.to_string());
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                return log.wrong.push(error.to_string());
             }
         };
-        let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
         match told(&change) {
-            Ok(told) => book.told.push(told),
-            Err(what) => book.wrong.push(what),
+            Ok(told) => log.told.push(told),
+            Err(what) => log.wrong.push(what),
         }
-        let count = book.told.len();
-        drop(book);
+        let count = log.told.len();
+        drop(log);
         if let Some(pause) = pause.filter(|_| count.is_multiple_of(CHANGES_PER_PAUSE)) {
             std::thread::sleep(pause); // sleep: a slow watcher
         }
     }
 }
 
-fn told(change: &Change) -> Result<Told, String> {
+fn told(change: &Change) -> Result<ReportedChange, String> {
     let key = key_of(&change.key).ok_or_else(|| format!("a key that nobody wrote: {change:?}"))?;
     let now = match &change.entry {
         None => None,
@@ -126,13 +126,13 @@ fn told(change: &Change) -> Result<Told, String> {
         Some(entry) => Some((number_of(&entry.value)?, entry.version)),
     };
     let (revision, skipped, initial) = (change.revision, change.skipped, change.initial);
-    Ok(Told { key, revision, now, skipped, initial })
+    Ok(ReportedChange { key, revision, now, skipped, initial })
 }
 
 /// What is wrong with what a watch told, given what is known of the history.
-pub fn judge(all: &[Told], facts: &Facts) -> Vec<String> {
+pub fn judge(all: &[ReportedChange], facts: &Facts) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut last: HashMap<Key, &Told> = HashMap::new();
+    let mut last: HashMap<Key, &ReportedChange> = HashMap::new();
     let mut accounted: BTreeMap<Key, u64> = BTreeMap::new();
     let mut high = 0;
     for told in all {

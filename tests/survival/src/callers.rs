@@ -51,7 +51,7 @@ pub fn serve(node: &Node) -> Result<Served, Error> {
             }
             Ok(())
         })?;
-    let action = node.action::<[u8], [u8], [u8]>(ACTION).policy(rnet::Policy::Queue(16));
+    let action = node.action::<[u8], [u8], [u8]>(ACTION).policy(rnet::GoalPolicy::Queue(16));
     let action = action.serve(|goal, context| {
         context.feedback(goal)?;
         Ok(goal.to_vec())

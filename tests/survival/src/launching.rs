@@ -59,12 +59,12 @@ impl Signals for BySignal {
 }
 
 /// What the launcher needs, in the domain of a directory.
-struct Around<'a> {
+struct TestSurroundings<'a> {
     dir: &'a Path,
     shown: Vec<&'static str>,
 }
 
-impl Around<'_> {
+impl TestSurroundings<'_> {
     fn line(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         // Nobody may hear it any more.
@@ -72,7 +72,7 @@ impl Around<'_> {
     }
 }
 
-impl Signals for Around<'_> {
+impl Signals for TestSurroundings<'_> {
     fn stopped(&self) -> bool {
         BySignal.stopped()
     }
@@ -87,7 +87,7 @@ impl Signals for Around<'_> {
     }
 }
 
-impl Surroundings for Around<'_> {
+impl Surroundings for TestSurroundings<'_> {
     fn keeper(&self, _: &NodeName) -> Command {
         let mut command = Command::new("/proc/self/exe");
         command.arg("keep");
@@ -127,8 +127,8 @@ pub fn launch(dir: &Path) -> Outcome {
     begin();
     let folder = RunFolder::at(dir.join(RUNS));
     let choices = Choices { host: None, set: Vec::new(), blackbox: folder.blackbox() };
-    let mut around = Around { dir, shown: Vec::new() };
-    let ended = Launcher::new(dir.join(FILE), choices, folder, false, &mut around)?.run()?;
+    let mut surroundings = TestSurroundings { dir, shown: Vec::new() };
+    let ended = Launcher::new(dir.join(FILE), choices, folder, false, &mut surroundings)?.run()?;
     match ended.failed.is_empty() {
         true => Ok(()),
         false => Err(format!("{:?}", ended.failed).into()),

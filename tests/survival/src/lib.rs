@@ -18,10 +18,10 @@
 //! | [`world`] | a domain with its survivors, and the checks after each kill |
 //! | [`points`] | every fail point that the sources name |
 //! | [`random`] | kills at random moments |
-//! | [`dice`] | random numbers that can be had again |
+//! | [`rng`] | random numbers that can be had again |
 
 pub mod callers;
-pub mod dice;
+pub mod rng;
 pub mod launching;
 pub mod ledger;
 pub mod message;

@@ -1,13 +1,13 @@
 //! Messages that show when they are torn, mixed up or cut: every word follows from the sender and
 //! the message's number.
 
-use crate::dice::mix;
+use crate::rng::mix_bits;
 
 /// Bytes in front of the pattern: sender, number, length.
 pub const HEAD_LEN_BYTES: usize = 24;
 
 fn word(sender: u64, number: u64, index: usize) -> [u8; 8] {
-    mix(sender ^ number.rotate_left(32) ^ index as u64).to_le_bytes()
+    mix_bits(sender ^ number.rotate_left(32) ^ index as u64).to_le_bytes()
 }
 
 /// Writes message `number` of `sender` over all of `bytes`, which must have room for its head.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LONG;
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::world::{Process, World};
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -27,10 +27,10 @@ pub fn run(
     each: &mut dyn FnMut(&World, u64),
 ) -> Outcome {
     let until = Instant::now() + limit;
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut batch = 0;
     loop {
-        kill_some(world, seed, batch, &mut dice)?;
+        kill_some(world, seed, batch, &mut rng)?;
         batch += 1;
         each(world, batch);
         if Instant::now() >= until {
@@ -39,16 +39,16 @@ pub fn run(
     }
 }
 
-fn kill_some(world: &mut World, seed: u64, batch: u64, dice: &mut Dice) -> Outcome {
+fn kill_some(world: &mut World, seed: u64, batch: u64, rng: &mut Rng) -> Outcome {
     let context = format!("seed {seed} batch {batch}");
     let mut names = Vec::new();
     let mut alive: Vec<Victim> = Vec::new();
     while names.len() < BATCH || !alive.is_empty() {
         while alive.len() < AT_A_TIME && names.len() < BATCH {
             let name = format!("b{batch}n{}", names.len());
-            let life = Duration::from_micros(dice.below(LIFE_US));
+            let life = Duration::from_micros(rng.below(LIFE_US));
             let now = Instant::now();
-            let until = (dice.below(EARLY) == 0).then(|| now + life);
+            let until = (rng.below(EARLY) == 0).then(|| now + life);
             let process = world.spawn("victim", &name, &["tells"], None)?;
             alive.push(Victim { process, life, until, since: now });
             names.push(name);

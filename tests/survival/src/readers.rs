@@ -32,7 +32,7 @@ pub enum Kind {
 
 /// What a reader has of one publisher.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Heard {
+pub struct PublisherProgress {
     /// Messages received.
     pub received: u64,
     /// The number that comes next.
@@ -42,8 +42,8 @@ pub struct Heard {
 }
 
 #[derive(Debug, Default)]
-struct Book {
-    heard: HashMap<u64, Heard>,
+struct ReaderLog {
+    heard: HashMap<u64, PublisherProgress>,
     received: u64,
     /// Losses of all publishers together.
     lost: u64,
@@ -62,14 +62,14 @@ pub struct Reader {
     pub kind: Kind,
     /// Whether its publishers are victims.
     pub of_victims: bool,
-    book: Arc<Mutex<Book>>,
+    log: Arc<Mutex<ReaderLog>>,
     progress: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Where readers report what must not happen.
-pub type Complain = Arc<dyn Fn(String) + Send + Sync>;
+pub type ReportViolation = Arc<dyn Fn(String) + Send + Sync>;
 
 impl Reader {
     /// Subscribes, and reads until dropped.
@@ -77,7 +77,7 @@ impl Reader {
         node: &Node,
         topic: &str,
         kind: Kind,
-        complain: Complain,
+        report: ReportViolation,
     ) -> Result<Reader, Error> {
         let options = SubscriberOptions::new().wait(Wait::Block);
         let options = match kind {
@@ -86,18 +86,18 @@ impl Reader {
             Kind::BestEffort | Kind::Latest => options.keep_all(),
         };
         let subscriber = node.subscriber_with::<[u8]>(topic, options)?;
-        let (book, progress, stop) =
-            <(Arc<Mutex<Book>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
+        let (log, progress, stop) =
+            <(Arc<Mutex<ReaderLog>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
         let what = format!("{topic} ({kind:?})");
         let of_victims = topic.starts_with("/v/");
-        let (told_of, began) = (book.clone(), Instant::now());
+        let (told_of, began) = (log.clone(), Instant::now());
         subscriber.on_match(move |event| {
             let publisher = match event {
                 MatchEvent::Matched(p) | MatchEvent::Unmatched(p) | MatchEvent::Lost(p) => p.id,
                 _ => 0,
             };
-            let mut book = told_of.lock().unwrap_or_else(PoisonError::into_inner);
-            let told = book.told.entry(publisher).or_default();
+            let mut log = told_of.lock().unwrap_or_else(PoisonError::into_inner);
+            let told = log.told.entry(publisher).or_default();
             told.push(format!("{:?} after the start: {event:?}", began.elapsed()));
         });
         let mut run = Run {
@@ -105,9 +105,9 @@ impl Reader {
             of_victims,
             what: what.clone(),
             subscriber,
-            book: book.clone(),
+            log: log.clone(),
             progress: progress.clone(),
-            complain,
+            report,
             held: Vec::new(),
             stale: true,
             quiet: 0,
@@ -119,27 +119,27 @@ impl Reader {
                 run.step();
             }
         });
-        Ok(Reader { what, kind, of_victims, book, progress, stop, thread: Some(thread) })
+        Ok(Reader { what, kind, of_victims, log, progress, stop, thread: Some(thread) })
     }
 
     /// What it has of one publisher.
-    pub fn heard(&self, publisher: u64) -> Heard {
-        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.heard.get(&publisher).copied().unwrap_or_default()
+    pub fn heard(&self, publisher: u64) -> PublisherProgress {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.heard.get(&publisher).copied().unwrap_or_default()
     }
 
     /// What it was told of one publisher.
     pub fn told(&self, publisher: u64) -> Vec<String> {
-        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut told = book.told.get(&publisher).cloned().unwrap_or_default();
-        told.push(book.rows.get(&publisher).map_or("no account".to_owned(), String::clone));
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = log.told.get(&publisher).cloned().unwrap_or_default();
+        told.push(log.rows.get(&publisher).map_or("no account".to_owned(), String::clone));
         told
     }
 
     /// Messages received and lost of all publishers together.
     pub fn sums(&self) -> (u64, u64) {
-        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        (book.received, book.lost)
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        (log.received, log.lost)
     }
 
     /// Forgets the publishers, not the sums; a survivor goes on where it was.
@@ -147,10 +147,10 @@ impl Reader {
         if !self.of_victims {
             return;
         }
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.heard.clear();
-        book.told.clear();
-        book.rows.clear();
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.heard.clear();
+        log.told.clear();
+        log.rows.clear();
     }
 
     /// Grows with each message and each pause.
@@ -173,9 +173,9 @@ struct Run {
     of_victims: bool,
     what: String,
     subscriber: Subscriber<[u8]>,
-    book: Arc<Mutex<Book>>,
+    log: Arc<Mutex<ReaderLog>>,
     progress: Arc<AtomicU64>,
-    complain: Complain,
+    report: ReportViolation,
     held: Vec<OwnedSample<[u8]>>,
     /// Whether something came since it added up last.
     stale: bool,
@@ -218,14 +218,14 @@ impl Run {
             // Survivors do not die, and only one of the streams is to be held back by nobody.
             Err(Error::PeerLost { .. }) if self.of_victims => self.add_up(),
             Err(Error::Detached { .. }) if self.may_be_detached() => self.add_up(),
-            Err(error) => (self.complain)(format!("{}: {error}", self.what)),
+            Err(error) => (self.report)(format!("{}: {error}", self.what)),
         }
     }
 
     /// What was held must not have changed meanwhile, not even when its publisher has been killed.
     fn let_go(&self, sample: &OwnedSample<[u8]>) {
         if let Err(why) = message::check(sample) {
-            (self.complain)(format!("{}: a held sample changed: {why}", self.what));
+            (self.report)(format!("{}: a held sample changed: {why}", self.what));
         }
     }
 
@@ -234,8 +234,8 @@ impl Run {
     }
 
     fn next_of(&self, publisher: u64) -> u64 {
-        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.heard.get(&publisher).map_or(0, |heard| heard.next)
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.heard.get(&publisher).map_or(0, |heard| heard.next)
     }
 
     /// What is wrong with message `seq` of a survivor coming where `next` was to be next.
@@ -261,11 +261,11 @@ impl Run {
             && let next = self.next_of(publisher)
             && let Some(wrong) = self.left_out(next, seq)
         {
-            (self.complain)(format!("{}: of {publisher:x}: {wrong}", self.what));
+            (self.report)(format!("{}: of {publisher:x}: {wrong}", self.what));
         }
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        book.received += 1;
-        let heard = book.heard.entry(publisher).or_default();
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.received += 1;
+        let heard = log.heard.entry(publisher).or_default();
         let wrong = match message::check(sample) {
             Err(why) => Some(why),
             Ok((sender, _)) if sender != publisher => {
@@ -279,9 +279,9 @@ impl Run {
         };
         heard.next = seq + 1;
         heard.received += 1;
-        drop(book);
+        drop(log);
         if let Some(wrong) = wrong {
-            (self.complain)(format!("{}: of {publisher:x}: {wrong}", self.what));
+            (self.report)(format!("{}: of {publisher:x}: {wrong}", self.what));
         }
     }
 
@@ -289,15 +289,15 @@ impl Run {
     fn add_up(&mut self) {
         let stats = self.subscriber.stats();
         let lost = self.subscriber.lost().total();
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if self.of_victims {
             for row in &stats {
-                book.rows.insert(row.publisher, format!("{row:?}"));
-                if let Some(heard) = book.heard.get_mut(&row.publisher) {
+                log.rows.insert(row.publisher, format!("{row:?}"));
+                if let Some(heard) = log.heard.get_mut(&row.publisher) {
                     heard.lost = Some(row.lost.total());
                 }
             }
         }
-        book.lost = lost;
+        log.lost = lost;
     }
 }

@@ -12,9 +12,9 @@ use rnet::{
 };
 
 use crate::callers;
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::ledger::{Ledger, STREAMS};
-use crate::readers::Complain;
+use crate::readers::ReportViolation;
 use crate::state::{User, count_on};
 use crate::{LONG, message};
 
@@ -58,7 +58,7 @@ fn say(line: &str) -> Outcome {
 }
 
 /// Waits until the judge lets go.
-fn until_told() -> Outcome {
+fn wait_for_end() -> Outcome {
     std::io::stdin().lock().read_to_end(&mut Vec::new())?;
     Ok(())
 }
@@ -98,18 +98,18 @@ fn writer(dir: &Path, name: &str) -> Outcome {
     let state = node.state()?;
     say("ready")?;
     std::thread::spawn(|| {
-        let _ = until_told();
+        let _ = wait_for_end();
         std::process::exit(0);
     });
-    let (mut buf, mut dice) = (Vec::new(), Dice::new(1));
+    let (mut buf, mut rng) = (Vec::new(), Rng::new(1));
     for turn in 0_u64.. {
-        send(&mut small, 24 + dice.below(200) as usize, &mut buf)?;
-        send(&mut detach, 24 + dice.below(400) as usize, &mut buf)?;
+        send(&mut small, 24 + rng.below(200) as usize, &mut buf)?;
+        send(&mut detach, 24 + rng.below(400) as usize, &mut buf)?;
         count_on(&state)?;
         if turn.is_multiple_of(4) {
-            send(&mut large, 20_000 + dice.below(60_000) as usize, &mut buf)?;
+            send(&mut large, 20_000 + rng.below(60_000) as usize, &mut buf)?;
             let len = if turn.is_multiple_of(8) { 9_000 } else { 1_000 };
-            send(&mut mixed, len + dice.below(100) as usize, &mut buf)?;
+            send(&mut mixed, len + rng.below(100) as usize, &mut buf)?;
         }
         std::thread::sleep(Duration::from_millis(1)); // sleep: the pace of this writer
     }
@@ -124,7 +124,7 @@ fn partner(dir: &Path, name: &str) -> Outcome {
     let sample = large.recv(Some(LONG))?.to_owned_sample();
     drop(large);
     say("ready")?;
-    until_told()?;
+    wait_for_end()?;
     drop(sample);
     Ok(())
 }
@@ -179,7 +179,7 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
                 user.durable()?;
             }
             say("ready")?;
-            return until_told();
+            return wait_for_end();
         }
         if flags.stubborn {
             stubborn(&node, name)?;
@@ -251,13 +251,13 @@ pub fn level(victims: bool) -> Result<Schema, Box<dyn std::error::Error>> {
 ///
 /// # Errors
 /// Those of subscribing.
-pub fn typed_ear(
+pub fn typed_subscriber(
     node: &Node,
-    complain: Complain,
+    report: ReportViolation,
 ) -> Result<Subscription, Box<dyn std::error::Error>> {
     let options = SubscriberOptions::new().schema(&level(false)?);
     let ear = node.subscriber_with::<Dynamic>(TYPED_TOPIC, options)?;
-    let say = complain.clone();
+    let say = report.clone();
     ear.on_match(move |event| {
         if let MatchEvent::Incompatible(error) = event {
             say(format!("{TYPED_TOPIC}: {error}"));
@@ -265,7 +265,7 @@ pub fn typed_ear(
     });
     Ok(ear.on_result(move |result| match result {
         Ok(_) | Err(Error::PeerLost { .. }) => {}
-        Err(error) => complain(format!("{TYPED_TOPIC}: {error}")),
+        Err(error) => report(format!("{TYPED_TOPIC}: {error}")),
     }))
 }
 

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rnet_survival::random;
-use rnet_survival::world::{GONE_AFTER, World};
+use rnet_survival::world::{CLEANUP_LIMIT, World};
 
 /// A soak of this length or longer has to kill so many, or it has not soaked.
-const WHOLE: (u64, u64) = (600, 10_000);
+const FULL_SOAK: (u64, u64) = (600, 10_000);
 /// A batch takes a second or so; one that takes so long hangs.
-const STUCK: Duration = Duration::from_secs(60);
+const BATCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How far a soak has come.
 #[derive(Clone, Debug, Default)]
-struct Stand {
+struct SoakProgress {
     dir: PathBuf,
     kills: u64,
     violations: usize,
@@ -25,9 +25,9 @@ struct Stand {
     notes: Arc<Mutex<Vec<String>>>,
 }
 
-impl Stand {
-    fn of(world: &World) -> Stand {
-        Stand {
+impl SoakProgress {
+    fn of(world: &World) -> SoakProgress {
+        SoakProgress {
             dir: world.dir().to_owned(),
             kills: world.kills,
             violations: world.violations(),
@@ -51,55 +51,55 @@ pub fn run() -> ExitCode {
     let watch = std::thread::spawn(move || watch(&beats));
     let outcome = catch_unwind(AssertUnwindSafe(|| soak(&beat)));
     let last = match outcome {
-        Ok(Ok(stand)) => Ok(stand),
+        Ok(Ok(progress)) => Ok(progress),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("a panic, see above".to_owned()),
     };
     drop(beat);
     // Ends now, with the last that it was told.
     let told = watch.join().unwrap_or_default();
-    let stand = last.unwrap_or_else(|error| {
+    let progress = last.unwrap_or_else(|error| {
         println!("VIOLATION the soak broke off: {error}");
-        Stand { violations: told.noted() + 1, ..told }
+        SoakProgress { violations: told.noted() + 1, ..told }
     });
-    stand.print();
-    ExitCode::from(u8::from(stand.violations > 0))
+    progress.print();
+    ExitCode::from(u8::from(progress.violations > 0))
 }
 
 /// Ends the process if for too long no batch ends.
-fn watch(beats: &Receiver<Stand>) -> Stand {
-    let mut stand = Stand::default();
+fn watch(beats: &Receiver<SoakProgress>) -> SoakProgress {
+    let mut progress = SoakProgress::default();
     loop {
-        match beats.recv_timeout(STUCK) {
-            Ok(next) => stand = next,
-            Err(RecvTimeoutError::Disconnected) => return stand,
+        match beats.recv_timeout(BATCH_TIMEOUT) {
+            Ok(next) => progress = next,
+            Err(RecvTimeoutError::Disconnected) => return progress,
             Err(RecvTimeoutError::Timeout) => {
-                println!("VIOLATION no batch has ended for {STUCK:?}");
-                stand.violations = 1 + stand.noted();
+                println!("VIOLATION no batch has ended for {BATCH_TIMEOUT:?}");
+                progress.violations = 1 + progress.noted();
                 // The others die with this process, and nobody else cleans up after them.
-                let _ = std::fs::remove_dir_all(&stand.dir);
-                stand.print();
+                let _ = std::fs::remove_dir_all(&progress.dir);
+                progress.print();
                 std::process::exit(1);
             }
         }
     }
 }
 
-fn soak(beat: &Sender<Stand>) -> Result<Stand, Box<dyn std::error::Error>> {
+fn soak(beat: &Sender<SoakProgress>) -> Result<SoakProgress, Box<dyn std::error::Error>> {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    let seconds = number("SOAK_SECONDS").unwrap_or(WHOLE.0);
+    let seconds = number("SOAK_SECONDS").unwrap_or(FULL_SOAK.0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = number("SOAK_SEED").unwrap_or(now.as_nanos() as u64);
     println!("soak: {seconds} s, SOAK_SEED={seed}");
     let mut world = World::start(&std::env::current_exe()?)?;
-    world.gone_within = GONE_AFTER;
+    world.cleanup_limit = CLEANUP_LIMIT;
     let mut each = |world: &World, batch: u64| {
-        let stand = Stand::of(world);
+        let progress = SoakProgress::of(world);
         if batch.is_multiple_of(20) {
-            println!("batch {batch}: kills={} violations={}", stand.kills, stand.violations);
+            println!("batch {batch}: kills={} violations={}", progress.kills, progress.violations);
         }
         // Nobody listens only when the watch has panicked.
-        let _ = beat.send(stand);
+        let _ = beat.send(progress);
     };
     each(&world, 1);
     // Its first batches bring the survivors to the size that they then have to keep.
@@ -125,14 +125,14 @@ fn soak(beat: &Sender<Stand>) -> Result<Stand, Box<dyn std::error::Error>> {
     if world.joined == 0 {
         world.violation("none of the victims lived until it could send".to_owned());
     }
-    let least = if seconds >= WHOLE.0 { WHOLE.1 } else { 1 };
+    let least = if seconds >= FULL_SOAK.0 { FULL_SOAK.1 } else { 1 };
     if world.kills < least {
         let kills = world.kills;
         world.violation(format!("{kills} were killed, {least} have to be in {seconds} s"));
     }
-    let _ = beat.send(Stand::of(&world));
+    let _ = beat.send(SoakProgress::of(&world));
     let kills = world.kills;
     // Its readers have a last look at what they hold.
     let violations = world.end();
-    Ok(Stand { kills, violations, ..Stand::default() })
+    Ok(SoakProgress { kills, violations, ..SoakProgress::default() })
 }

@@ -61,7 +61,7 @@ pub fn will_is_done(state: &State, name: &str) -> Result<bool, Error> {
 ///
 /// # Errors
 /// Those of the state.
-pub fn bury(state: &State, name: &str) -> Result<Vec<String>, Error> {
+pub fn check_dead_node(state: &State, name: &str) -> Result<Vec<String>, Error> {
     let keys = keys_of(name);
     let mut wrong = Vec::new();
     let snapshot = state.snapshot(&keys)?;

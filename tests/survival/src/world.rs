@@ -16,22 +16,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LONG;
 use crate::ledger::{Ledger, Line};
-use crate::readers::{Complain, Kind, Reader};
+use crate::readers::{ReportViolation, Kind, Reader};
 use crate::roles::{DISK, VICTIM_TOPICS};
 use crate::state;
 
 /// What is left of the dead must be gone after this time, on a machine that does nothing else.
-pub const GONE_AFTER: Duration = Duration::from_secs(1);
+pub const CLEANUP_LIMIT: Duration = Duration::from_secs(1);
 /// Memory of the domain may be this much above where it began: the survivors' pools breathe.
-const BREATH_LEN_BYTES: u64 = 8 << 20;
+const MEMORY_SLACK_LEN_BYTES: u64 = 8 << 20;
 
 /// The state must do with so much memory, whoever dies: it keeps what it once had, and uses it again.
 const STATE_LEN_BYTES: u64 = 48 << 20;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// The name of the node that [`World::leave_a_corpse`] leaves.
-pub const CORPSE: &str = "corpse";
+/// The name of the node that [`World::leave_dead_node`] leaves.
+pub const DEAD_NODE: &str = "corpse";
 
 /// A domain with survivors in it, removed when dropped.
 pub struct World {
@@ -39,7 +39,7 @@ pub struct World {
     binary: PathBuf,
     readers: Vec<Reader>,
     /// Hears victims whose messages have a type; kept to be told of them.
-    typed_ear: Option<Subscription>,
+    typed_subscriber: Option<Subscription>,
     writer: Option<Process>,
     node: Option<Node>,
     violations: Arc<Mutex<Vec<String>>>,
@@ -49,8 +49,8 @@ pub struct World {
     first_bytes: u64,
     first_fds: [usize; 2],
     /// What is left of the dead must be gone within this time: [`LONG`] where the machine may be busy
-    /// with anything, as in CI; [`GONE_AFTER`] where the time is what is looked at.
-    pub gone_within: Duration,
+    /// with anything, as in CI; [`CLEANUP_LIMIT`] where the time is what is looked at.
+    pub cleanup_limit: Duration,
     /// How long it took until nothing was left of the dead.
     pub cleaned: Vec<Duration>,
     /// Processes killed.
@@ -145,15 +145,15 @@ impl World {
             dir,
             binary: binary.to_owned(),
             readers: Vec::new(),
-            typed_ear: None,
+            typed_subscriber: None,
             writer: None,
             node: None,
             violations: Arc::default(),
             accounts: Vec::new(),
-            first_bytes: u64::MAX - BREATH_LEN_BYTES,
+            first_bytes: u64::MAX - MEMORY_SLACK_LEN_BYTES,
             // Unbounded until measured.
             first_fds: [usize::MAX; 2],
-            gone_within: LONG,
+            cleanup_limit: LONG,
             cleaned: Vec::new(),
             kills: 0,
             joined: 0,
@@ -167,7 +167,7 @@ impl World {
         let mut world = World::empty(binary)?;
         let node = crate::roles::node(&world.dir, "keep_readers")?;
         let violations = world.violations.clone();
-        let complain: Complain = Arc::new(move |what| note(&violations, what));
+        let report: ReportViolation = Arc::new(move |what| note(&violations, what));
         for (topic, kind) in [
             ("/v/small", Kind::Reliable),
             ("/v/small", Kind::BestEffort),
@@ -181,9 +181,9 @@ impl World {
             ("/k/mixed", Kind::Latched),
             ("/k/detach", Kind::Reliable),
         ] {
-            world.readers.push(Reader::start(&node, topic, kind, complain.clone())?);
+            world.readers.push(Reader::start(&node, topic, kind, report.clone())?);
         }
-        world.typed_ear = Some(crate::roles::typed_ear(&node, complain)?);
+        world.typed_subscriber = Some(crate::roles::typed_subscriber(&node, report)?);
         world.node = Some(node);
         let mut writer = world.spawn("writer", "keep_writer", &[], None)?;
         writer.ready()?;
@@ -251,14 +251,14 @@ impl World {
 
     /// Everything that must hold once the named victims are dead. `since` is when the last one died.
     pub fn settle(&mut self, victims: &[String], since: Instant, context: &str) -> Outcome {
-        self.check_left_overs(since, context)?;
+        self.check_leftovers(since, context)?;
         if self.node.is_none() {
             return Ok(());
         }
         self.check_accounts(victims, context)?;
         self.check_state(victims, context)?;
         self.check_progress(context)?;
-        self.check_level(context)?;
+        self.check_resources(context)?;
         for reader in &self.readers {
             reader.forget();
         }
@@ -279,7 +279,7 @@ impl World {
     }
 
     /// What stands in the domain beside the survivors.
-    fn left_overs(&self) -> Vec<String> {
+    fn leftovers(&self) -> Vec<String> {
         let Some(domain) = self.domain() else { return Vec::new() };
         let survivors = self.survivors();
         let list = |sub: &str| {
@@ -309,20 +309,20 @@ impl World {
     }
 
     /// How long it took until nothing was left of the dead, for people.
-    pub fn gone(&self) -> String {
+    pub fn cleanup_times(&self) -> String {
         let mut cleaned = self.cleaned.clone();
         cleaned.sort_unstable();
         let at = |q: f64| cleaned.get(((cleaned.len() as f64 - 1.0) * q) as usize).copied();
         format!("nothing left after: p50 {:?} p90 {:?} max {:?}", at(0.5), at(0.9), at(1.0))
     }
 
-    fn check_left_overs(&mut self, since: Instant, context: &str) -> Outcome {
-        let gone = eventually(LONG, || self.left_overs().is_empty())?;
+    fn check_leftovers(&mut self, since: Instant, context: &str) -> Outcome {
+        let gone = eventually(LONG, || self.leftovers().is_empty())?;
         let took = since.elapsed();
         self.cleaned.push(took);
         if !gone {
-            self.violation(format!("{context}: left behind: {:?}", self.left_overs()));
-        } else if took > self.gone_within {
+            self.violation(format!("{context}: left behind: {:?}", self.leftovers()));
+        } else if took > self.cleanup_limit {
             self.violation(format!("{context}: left-overs were there for {took:?}"));
         }
         Ok(())
@@ -413,7 +413,7 @@ impl World {
             if !eventually(LONG, || state::will_is_done(&state, name).unwrap_or(false))? {
                 self.violation(format!("{context}: the last will of {name} is not done"));
             }
-            for wrong in state::bury(&state, name)? {
+            for wrong in state::check_dead_node(&state, name)? {
                 self.violation(format!("{context}: {wrong}"));
             }
         }
@@ -505,8 +505,8 @@ impl World {
     }
 
     /// Memory, descriptors and mappings are back to what they were with the survivors alone.
-    fn check_level(&self, context: &str) -> Outcome {
-        let high = self.first_bytes + BREATH_LEN_BYTES;
+    fn check_resources(&self, context: &str) -> Outcome {
+        let high = self.first_bytes + MEMORY_SLACK_LEN_BYTES;
         if !eventually(LONG, || self.bytes() <= high)? {
             self.violation(format!("{context}: {} bytes, were {}", self.bytes(), self.first_bytes));
         }
@@ -538,11 +538,11 @@ impl World {
                 status => self.violation(format!("{context}: the next node: {status:?}")),
             }
             let _ = std::fs::remove_file(self.dir.join("ledger.next"));
-            if self.left_overs().is_empty() {
+            if self.leftovers().is_empty() {
                 return Ok(());
             }
             if Instant::now() > until {
-                self.violation(format!("{context}: left behind: {:?}", self.left_overs()));
+                self.violation(format!("{context}: left behind: {:?}", self.leftovers()));
                 return Ok(());
             }
             pause();
@@ -551,7 +551,7 @@ impl World {
 
     /// Starts a process that keeps the state on disk, and stops it there while nobody else is there.
     pub fn stop_a_persister(&self) -> Outcome<Process> {
-        let mut persister = self.spawn("victim", CORPSE, &["lonely", "stays", "durable"], None)?;
+        let mut persister = self.spawn("victim", DEAD_NODE, &["lonely", "stays", "durable"], None)?;
         persister.ready()?;
         let pid = rustix::process::Pid::from_child(&persister.child);
         rustix::process::kill_process(pid, rustix::process::Signal::STOP)?;
@@ -563,8 +563,8 @@ impl World {
 
     /// Starts a process that joins the domain, and kills it while nobody else is there: at a fail point, or
     /// when it holds what it can.
-    pub fn leave_a_corpse(&mut self, point: Option<&str>) -> Outcome {
-        let mut corpse = self.spawn("victim", CORPSE, &["lonely", "stays"], point)?;
+    pub fn leave_dead_node(&mut self, point: Option<&str>) -> Outcome {
+        let mut corpse = self.spawn("victim", DEAD_NODE, &["lonely", "stays"], point)?;
         if point.is_none() {
             corpse.ready()?;
             corpse.child.kill()?;
@@ -572,7 +572,7 @@ impl World {
         let status = corpse.ended(LONG)?.ok_or("the corpse-to-be hangs")?;
         self.killed(status);
         // Who takes its name writes a ledger of the same one.
-        std::fs::remove_file(self.dir.join(format!("ledger.{CORPSE}")))?;
+        std::fs::remove_file(self.dir.join(format!("ledger.{DEAD_NODE}")))?;
         Ok(())
     }
 }
@@ -586,7 +586,7 @@ impl Drop for World {
     fn drop(&mut self) {
         // Before the writer, whose loss is one that they complain of.
         self.readers.clear();
-        self.typed_ear = None;
+        self.typed_subscriber = None;
         self.writer = None;
         self.node = None;
         let _ = std::fs::remove_dir_all(&self.dir);

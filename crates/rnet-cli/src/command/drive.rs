@@ -107,7 +107,7 @@ pub fn release(context: &mut Context, args: &ReleaseArgs) -> Outcome {
 
 /// Authority; Ctrl-C ends the wait for it.
 fn taken(drive: DriveBuilder<[u8]>, timeout: Duration) -> Outcome<Driver<[u8]>> {
-    match drive.take_while(Some(timeout), || !signal::stopped()) {
+    match drive.take_interruptible(Some(timeout), || !signal::stopped()) {
         Err(Error::Interrupted) => Err(Failure::Interrupted),
         taken => Ok(taken?),
     }

@@ -77,7 +77,7 @@ impl<'a> At<'a> {
         Ok(match &self.source {
             Source::None => None,
             Source::Here(session) => Some(Feed::Here(Box::new(session.state.watch(self.name)?))),
-            Source::There(state, _) => Some(Feed::There(state.follow(self.name)?)),
+            Source::There(state, _) => Some(Feed::There(state.mirror(self.name)?)),
         })
     }
 

@@ -5,7 +5,7 @@ use crate::util;
 use std::time::Duration;
 
 use rnet::msgs::{Twist, Vector3};
-use rnet::{ActionContext, CallOptions, Node, Policy, Service};
+use rnet::{ActionContext, CallOptions, Node, GoalPolicy, Service};
 use serde_json::json;
 use util::{Place, SOON};
 
@@ -22,7 +22,7 @@ fn steps(node: &Node) -> Service {
         }
         Ok(*goal)
     };
-    let queue = node.action::<Twist, Vector3, Twist>("/steps").policy(Policy::Queue(8));
+    let queue = node.action::<Twist, Vector3, Twist>("/steps").policy(GoalPolicy::Queue(8));
     queue.serve(handler).unwrap()
 }
 
@@ -103,7 +103,7 @@ fn goals_of_one_key_go_to_one_server() {
     let place = Place::new();
     let nodes: Vec<Node> = ["a", "b", "c"].map(|name| place.node(name)).into();
     let serve = |(n, node): (usize, &Node)| {
-        let action = node.action::<Twist, Vector3, Twist>("/who").policy(Policy::Queue(8));
+        let action = node.action::<Twist, Vector3, Twist>("/who").policy(GoalPolicy::Queue(8));
         let who = Twist {
             linear: Some(Vector3 { x: n as f64, ..Default::default() }),
             ..Twist::default()

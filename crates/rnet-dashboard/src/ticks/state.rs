@@ -61,7 +61,7 @@ impl Place {
         };
         let Some(errand) = &self.errand else {
             let prefix = self.prefix.clone();
-            self.errand = Some(abroad.ask(seat, move |host| host.follow(&prefix))?);
+            self.errand = Some(abroad.ask(seat, move |host| host.mirror(&prefix))?);
             return Ok(None);
         };
         let Some(done) = errand.take() else { return Ok(None) };
@@ -130,7 +130,7 @@ impl StateSink {
             }
             Some(Keys::There(replica)) => {
                 let known = replica.list();
-                (known.value, None, Some((known.away, known.age)))
+                (known.value, None, Some((known.is_stale, known.age)))
             }
         };
         let (mut entries, mut len) = (Vec::new(), 0);
@@ -167,7 +167,7 @@ impl StateSink {
             }
         }
         let age = match keys {
-            Keys::There(replica) => Some((replica.is_away(), replica.age())),
+            Keys::There(replica) => Some((replica.is_stale(), replica.age())),
             Keys::Here(_) => None,
         };
         if self.output.take_broken() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rnet::msgs::{CompressedImage, Twist, Vector3};
-use rnet::{Command, Error, Node, Policy};
+use rnet::{Command, Error, Node, GoalPolicy};
 use serde_json::{Value as Json, json};
 use tungstenite::Message;
 use util::{HANG, Page, Place, what};
@@ -107,7 +107,7 @@ fn it_stops_forty_commands_while_eight_goals_run() {
     let (begun, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
     let (count, runs) = (begun.clone(), running.clone());
     // All of them are under way: one runs, the others wait.
-    let action = base.action::<Twist, Twist, Twist>("/walk").policy(Policy::Queue(GOALS));
+    let action = base.action::<Twist, Twist, Twist>("/walk").policy(GoalPolicy::Queue(GOALS));
     let action = action.serve(move |_, _| {
         count.fetch_add(1, Ordering::Relaxed);
         // It heeds no cancelling, which is not to matter either.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use rnet::{ActionContext, CallOptions, Error, HandlerError, Node, Policy, Responder, Service};
+use rnet::{ActionContext, CallOptions, Error, HandlerError, Node, GoalPolicy, Responder, Service};
 
 fn options() -> CallOptions {
     CallOptions::new().timeout(LONG.unwrap())
@@ -96,7 +96,7 @@ fn goals_feedback_and_reasons_cross() {
         }
         Ok(goal.to_vec())
     };
-    let replace = server.action::<[u8], [u8], [u8]>("/count").policy(Policy::Replace);
+    let replace = server.action::<[u8], [u8], [u8]>("/count").policy(GoalPolicy::Replace);
     let action = replace.serve(handler).unwrap();
     let client = home.action_client::<[u8], [u8], [u8]>("/count").unwrap();
     let send = |count: u8| client.send(&[count], CallOptions::new()).unwrap();

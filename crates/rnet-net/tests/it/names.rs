@@ -33,7 +33,7 @@ fn knows(node: &Node, what: &str, wanted: &[(&str, State)]) {
 fn has_mode(node: &Node, host: &str, mode: &str) {
     let remote = node.state_of(host).unwrap();
     eventually("the state is reached", || {
-        remote.get("/mode").is_ok_and(|read| !read.away && read.value == Some(mode.into()))
+        remote.get("/mode").is_ok_and(|read| !read.is_stale && read.value == Some(mode.into()))
     });
 }
 
@@ -45,7 +45,7 @@ fn a_host_that_is_restarted_keeps_its_name() {
     robot.state().unwrap().set("/mode", "one").unwrap();
     has_mode(&desk, "host0", "one");
     let remote = desk.state_of("host0").unwrap();
-    let replica = remote.follow("/mode").unwrap();
+    let replica = remote.mirror("/mode").unwrap();
     hosts.stop(0);
     drop((home, robot));
     hosts.start(2, "");
@@ -58,7 +58,7 @@ fn a_host_that_is_restarted_keeps_its_name() {
         remote.get("/mode").is_ok_and(|read| read.value == Some("two".into()))
     });
     eventually("it is followed", || {
-        replica.get("/mode").is_ok_and(|read| !read.away && read.value == Some("two".into()))
+        replica.get("/mode").is_ok_and(|read| !read.is_stale && read.value == Some("two".into()))
     });
     assert!(desk.state_of("host0-2").unwrap().get("/mode").is_err());
 }
@@ -95,7 +95,7 @@ fn two_hosts_of_one_name_are_both_read_by_the_names_that_are_shown() {
     second.set("/mode", "three").unwrap();
     has_mode(&desk, "host0-2", "three");
     has_mode(&desk, "host0", "one");
-    let replica = second.follow("/mode").unwrap();
+    let replica = second.mirror("/mode").unwrap();
     second.set("/mode", "four").unwrap();
     eventually("it is followed", || {
         replica.get("/mode").is_ok_and(|read| read.value == Some("four".into()))

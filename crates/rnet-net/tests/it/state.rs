@@ -52,7 +52,7 @@ fn reads_and_writes_reach_the_home() {
     assert_eq!(remote.get("/arm/mode").unwrap().value, None);
     let revision = here.set("/arm/mode", "idle").unwrap();
     let entry = remote.entry("/arm/mode").unwrap();
-    assert!(!entry.away);
+    assert!(!entry.is_stale);
     let entry = entry.value.unwrap();
     assert_eq!((entry.value, entry.revision), ("idle".into(), revision));
     assert_eq!(entry.owner.node, "/robot");
@@ -119,7 +119,7 @@ fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
     here.set("/arm/mode", "idle").unwrap();
     here.set("/other", 1).unwrap();
     let remote = state_of_host0(&desk);
-    let replica = remote.follow("/arm").unwrap();
+    let replica = remote.mirror("/arm").unwrap();
     assert_eq!(replica.list().value.len(), 1);
     let first = replica.recv(LONG).unwrap();
     assert!(first.initial && told(&first) == ("/arm/mode", Some("idle".into())));
@@ -133,7 +133,7 @@ fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
     // Read once, and not followed.
     assert_eq!(remote.get("/other").unwrap().value, Some(1.into()));
     hosts.cut(0, 1);
-    eventually("the home is away", || replica.is_away());
+    eventually("the home is away", || replica.is_stale());
     let before = replica.age();
     here.set("/arm/mode", "lost").unwrap();
     here.set("/arm/new", 7).unwrap();
@@ -142,9 +142,9 @@ fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
     eventually("nobody is there to be asked", || !away(&remote.set("/unheard", 1).unwrap_err()));
     assert!(replica.age() > before, "it grows");
     let held = replica.get("/arm/mode").unwrap();
-    assert_eq!((held.value, held.away), (Some("moving".into()), true));
+    assert_eq!((held.value, held.is_stale), (Some("moving".into()), true));
     let read = remote.get("/other").unwrap();
-    assert!(read.away && read.age >= Duration::from_millis(100), "{read:?}");
+    assert!(read.is_stale && read.age >= Duration::from_millis(100), "{read:?}");
     assert_eq!(read.value, Some(1.into()));
     // Of a key that was never read nothing is known; of one below the prefix it is known that it was absent.
     assert!(!away(&remote.get("/unread").unwrap_err()));
@@ -152,7 +152,7 @@ fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
     hosts.heal(0, 1);
     has(&replica, "/arm/new", 7);
     assert_eq!(replica.get("/arm/mode").unwrap().value, Some("lost".into()));
-    eventually("it is current again", || !replica.is_away());
+    eventually("it is current again", || !replica.is_stale());
     let mut seen = [replica.recv(LONG).unwrap(), replica.recv(LONG).unwrap()];
     seen.sort_by(|a, b| a.key.cmp(&b.key));
     assert_eq!(told(&seen[0]), ("/arm/mode", Some("lost".into())));
@@ -238,8 +238,8 @@ fn sixty_four_replicas_end_with_the_newest_values() {
     let here = robot.state().unwrap();
     let remote = state_of_host0(&desk);
     let prefixes = (0..64).map(|n| format!("/p{}", n % 16));
-    let replicas: Vec<Replica> = prefixes.map(|prefix| remote.follow(&prefix).unwrap()).collect();
-    let error = remote.follow("/one/more").unwrap_err();
+    let replicas: Vec<Replica> = prefixes.map(|prefix| remote.mirror(&prefix).unwrap()).collect();
+    let error = remote.mirror("/one/more").unwrap_err();
     assert!(matches!(error, Error::LimitReached { limit: 64, .. }), "{error}");
     for round in 0..20 {
         for n in 0..16 {
@@ -264,10 +264,10 @@ fn a_home_that_ends_and_comes_back_is_followed_on() {
     here.set("/a", 1).unwrap();
     let home = hosts.home(0);
     let remote = state_of_host0(&desk);
-    let replica = remote.follow("/").unwrap();
+    let replica = remote.mirror("/").unwrap();
     has(&replica, "/a", 1);
     drop(home);
-    eventually("nobody tells", || replica.is_away());
+    eventually("nobody tells", || replica.is_stale());
     here.set("/a", 2).unwrap();
     here.set("/b", 3).unwrap();
     here.delete("/b").unwrap();
@@ -382,7 +382,7 @@ fn a_hostile_home_is_refused_and_a_hostile_asker_too() {
         }
         assert!(refused > count, "{refused} of {count}");
         for _ in 0..count {
-            drop(remote.follow("/a"));
+            drop(remote.mirror("/a"));
         }
     }
     // What is asked of the real home.
@@ -428,7 +428,7 @@ fn a_feed_that_tells_nonsense_is_asked_anew() {
         .unwrap();
     let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Refuse).transient_local(1);
     let mut feed = robot.publisher_with::<StateChange>(topic, options).unwrap();
-    let replica = desk.state_of("host0").unwrap().follow("/a").unwrap();
+    let replica = desk.state_of("host0").unwrap().mirror("/a").unwrap();
     let ask = || asks.recv_timeout(LONG.unwrap()).unwrap();
     ask();
     feed.wait_for_subscribers(1, LONG).unwrap();

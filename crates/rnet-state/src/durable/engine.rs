@@ -13,7 +13,7 @@ use redb::{TableDefinition, TableError};
 use rnet_shm::state::Clock;
 
 use super::record::{self, BadRecord, Change, Saved};
-use super::time::{Note, StoreTime};
+use super::time::{TimeNote, StoreTime};
 
 /// What redb keeps in memory of its file. The values themselves are in the region.
 const CACHE_LEN_BYTES: usize = 8 << 20;
@@ -22,7 +22,7 @@ const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
-/// The moment of the newest commit; see [`Note`].
+/// The moment of the newest commit; see [`TimeNote`].
 const TIME_KEYS: [&str; 3] = ["time_ns", "time_boot_ns", "time_boot"];
 
 /// Why something could not be done with a store.
@@ -71,12 +71,12 @@ fn newer(format: u64) -> String {
 }
 
 /// redb gives each of its functions an error type of its own; all of them fit into one.
-fn sort<E: Into<redb::Error>>(error: E) -> Fault {
+fn to_fault<E: Into<redb::Error>>(error: E) -> Fault {
     Fault::from(error.into())
 }
 
 /// Runs what may panic on a damaged file. What it worked on is not used again after a panic.
-fn contain<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+fn catch_panics<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<&str>()
@@ -99,7 +99,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // Closing writes, and on a damaged file may panic as all else does.
         let db = self.db.take();
-        let _ = contain(|| {
+        let _ = catch_panics(|| {
             drop(db);
             Ok(())
         });
@@ -109,38 +109,38 @@ impl Drop for Engine {
 impl Engine {
     /// Makes an empty store of an empty file; it is on disk when this returns.
     pub fn create(backend: impl StorageBackend) -> Result<Engine, Fault> {
-        contain(|| {
-            let engine = Engine::over(backend, false)?;
-            let mut write = engine.db()?.begin_write().map_err(sort)?;
-            write.set_durability(Durability::Immediate).map_err(sort)?;
+        catch_panics(|| {
+            let engine = Engine::with_backend(backend, false)?;
+            let mut write = engine.db()?.begin_write().map_err(to_fault)?;
+            write.set_durability(Durability::Immediate).map_err(to_fault)?;
             {
-                let mut meta = write.open_table(META).map_err(sort)?;
-                meta.insert(FORMAT_KEY, u64::from(record::FORMAT)).map_err(sort)?;
-                write.open_table(STATE).map_err(sort)?;
+                let mut meta = write.open_table(META).map_err(to_fault)?;
+                meta.insert(FORMAT_KEY, u64::from(record::FORMAT)).map_err(to_fault)?;
+                write.open_table(STATE).map_err(to_fault)?;
             }
-            write.commit().map_err(sort)?;
+            write.commit().map_err(to_fault)?;
             Ok(engine)
         })
     }
 
     /// Opens a store that was made before, checking all of it: redb each page, we each record.
     pub fn open(backend: impl StorageBackend) -> Result<Engine, Fault> {
-        contain(|| {
+        catch_panics(|| {
             // redb would make a new store of an empty file, and ours was never empty.
             if backend.len().map_err(Fault::Io)? == 0 {
                 return Err(Fault::Damaged("it is empty".to_owned()));
             }
-            let engine = Engine::over(backend, true)?;
+            let engine = Engine::with_backend(backend, true)?;
             engine.check_format()?;
             engine.each_record(&mut |_| {})?;
             Ok(engine)
         })
     }
 
-    fn over(backend: impl StorageBackend, check: bool) -> Result<Engine, Fault> {
+    fn with_backend(backend: impl StorageBackend, check: bool) -> Result<Engine, Fault> {
         let mut builder = Database::builder();
         builder.set_cache_size(CACHE_LEN_BYTES).set_check_integrity_on_open(check);
-        let db = builder.create_with_backend(backend).map_err(sort)?;
+        let db = builder.create_with_backend(backend).map_err(to_fault)?;
         Ok(Engine { db: Some(db), time: None })
     }
 
@@ -149,15 +149,15 @@ impl Engine {
     }
 
     fn check_format(&self) -> Result<(), Fault> {
-        let read = self.db()?.begin_read().map_err(sort)?;
+        let read = self.db()?.begin_read().map_err(to_fault)?;
         let missing = |error| match error {
             TableError::TableDoesNotExist(table) => {
                 Fault::Damaged(format!("it has no table {table:?}"))
             }
-            error => sort(error),
+            error => to_fault(error),
         };
         let meta = read.open_table(META).map_err(missing)?;
-        let format = meta.get(FORMAT_KEY).map_err(sort::<StorageError>)?;
+        let format = meta.get(FORMAT_KEY).map_err(to_fault::<StorageError>)?;
         match format.map(|format| format.value()) {
             Some(format) if format == u64::from(record::FORMAT) => {}
             Some(format) => return Err(Fault::Version(newer(format))),
@@ -168,17 +168,17 @@ impl Engine {
     }
 
     /// Has keys end by these clocks: what is on disk is by the store's own. Without this, both are one.
-    pub fn keep_time(&mut self, clock: &Clock) -> Result<(), Fault> {
-        let noted = contain(|| {
-            let read = self.db()?.begin_read().map_err(sort)?;
-            let meta = read.open_table(META).map_err(sort)?;
+    pub fn set_clock(&mut self, clock: &Clock) -> Result<(), Fault> {
+        let noted = catch_panics(|| {
+            let read = self.db()?.begin_read().map_err(to_fault)?;
+            let meta = read.open_table(META).map_err(to_fault)?;
             let word = |key| -> Result<Option<u64>, Fault> {
-                Ok(meta.get(key).map_err(sort::<StorageError>)?.map(|w| w.value()))
+                Ok(meta.get(key).map_err(to_fault::<StorageError>)?.map(|w| w.value()))
             };
             let [store_ns, boot_ns, boot] = TIME_KEYS.map(word);
             let noted = (store_ns?, boot_ns?, boot?);
             let (Some(store_ns), Some(boot_ns), Some(boot)) = noted else { return Ok(None) };
-            Ok(Some(Note { store_ns, boot_ns, boot }))
+            Ok(Some(TimeNote { store_ns, boot_ns, boot }))
         })?;
         self.time = Some(StoreTime::new(noted, clock));
         Ok(())
@@ -187,22 +187,22 @@ impl Engine {
     /// Shows every key to `each`, and returns the newest revision that was written. All records were
     /// checked when the store was opened, so it is loaded whole or not at all.
     pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Fault> {
-        contain(|| self.each_record(each))
+        catch_panics(|| self.each_record(each))
     }
 
     fn each_record(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Fault> {
-        let read = self.db()?.begin_read().map_err(sort)?;
-        let state = read.open_table(STATE).map_err(sort)?;
-        for entry in state.iter().map_err(sort)? {
-            let (key, bytes) = entry.map_err(sort)?;
+        let read = self.db()?.begin_read().map_err(to_fault)?;
+        let state = read.open_table(STATE).map_err(to_fault)?;
+        for entry in state.iter().map_err(to_fault)? {
+            let (key, bytes) = entry.map_err(to_fault)?;
             let mut saved = record::decode(key.value(), bytes.value())?;
             if let Some(time) = &self.time {
                 saved.expires_boot_ns = time.to_boot(saved.expires_boot_ns);
             }
             each(saved);
         }
-        let meta = read.open_table(META).map_err(sort)?;
-        let revision = meta.get(REVISION_KEY).map_err(sort)?;
+        let meta = read.open_table(META).map_err(to_fault)?;
+        let revision = meta.get(REVISION_KEY).map_err(to_fault)?;
         Ok(revision.map_or(0, |revision| revision.value()))
     }
 
@@ -210,11 +210,11 @@ impl Engine {
     /// known but that nothing is half-written, and the engine is of no use any more.
     /// `revision` is the newest that is known.
     pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<(), Fault> {
-        contain(|| {
-            let mut write = self.db()?.begin_write().map_err(sort)?;
-            write.set_durability(Durability::Immediate).map_err(sort)?;
+        catch_panics(|| {
+            let mut write = self.db()?.begin_write().map_err(to_fault)?;
+            write.set_durability(Durability::Immediate).map_err(to_fault)?;
             {
-                let mut state = write.open_table(STATE).map_err(sort)?;
+                let mut state = write.open_table(STATE).map_err(to_fault)?;
                 let mut bytes = Vec::new();
                 for change in changes {
                     match &change.saved {
@@ -224,26 +224,26 @@ impl Engine {
                                 saved.expires_boot_ns = time.to_store(saved.expires_boot_ns);
                             }
                             saved.encode(&mut bytes);
-                            state.insert(change.key, &*bytes).map_err(sort)?;
+                            state.insert(change.key, &*bytes).map_err(to_fault)?;
                         }
                         None => {
-                            state.remove(change.key).map_err(sort)?;
+                            state.remove(change.key).map_err(to_fault)?;
                         }
                     }
                 }
-                let mut meta = write.open_table(META).map_err(sort)?;
-                let before = meta.get(REVISION_KEY).map_err(sort)?.map_or(0, |r| r.value());
+                let mut meta = write.open_table(META).map_err(to_fault)?;
+                let before = meta.get(REVISION_KEY).map_err(to_fault)?.map_or(0, |r| r.value());
                 if revision > before {
-                    meta.insert(REVISION_KEY, revision).map_err(sort)?;
+                    meta.insert(REVISION_KEY, revision).map_err(to_fault)?;
                 }
                 if let Some(note) = self.time.as_ref().map(StoreTime::note) {
                     let words = [note.store_ns, note.boot_ns, note.boot];
                     for (key, word) in TIME_KEYS.into_iter().zip(words) {
-                        meta.insert(key, word).map_err(sort)?;
+                        meta.insert(key, word).map_err(to_fault)?;
                     }
                 }
             }
-            write.commit().map_err(sort)
+            write.commit().map_err(to_fault)
         })
     }
 }

@@ -16,7 +16,7 @@ const MAX_DAMAGED_PER_SECOND: u32 = 100;
 
 /// What the environment says about where state is kept.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct StateDirChoice {
     /// `RNET_STATE_DIR`, or what the program chose.
     pub chosen: Option<OsString>,
     /// `XDG_STATE_HOME`.
@@ -25,11 +25,11 @@ pub struct Places {
     pub home: Option<OsString>,
 }
 
-impl Places {
+impl StateDirChoice {
     /// Those of this process, and what the program chose.
-    pub fn from_env(chosen: Option<PathBuf>) -> Places {
+    pub fn from_env(chosen: Option<PathBuf>) -> StateDirChoice {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        Places {
+        StateDirChoice {
             chosen: chosen.map(PathBuf::into_os_string).or_else(|| set("RNET_STATE_DIR")),
             xdg: set("XDG_STATE_HOME"),
             home: set("HOME"),
@@ -39,7 +39,7 @@ impl Places {
 
 /// The folder; it need not be there yet.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct StateFolder {
     path: PathBuf,
     /// The group that shares it.
     gid: Option<u32>,
@@ -49,7 +49,7 @@ pub struct Folder {
 
 /// What stands in the folder.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct FolderListing {
     /// Number of the store that counts.
     pub highest: Option<u64>,
     /// The first number that was never given, to a damaged store neither.
@@ -59,30 +59,30 @@ pub(super) struct Listing {
     drafts: Vec<PathBuf>,
 }
 
-impl Folder {
+impl StateFolder {
     /// Where the state of a domain is kept.
     ///
     /// # Errors
     /// `Storage` if there is no such place: no home, or a group's domain without `RNET_STATE_DIR`.
-    pub fn of(domain: &DomainDir, places: &Places) -> Result<Folder, Error> {
-        Folder::locate(domain.path(), domain.id(), group_of(domain)?, places)
+    pub fn of(domain: &DomainDir, choice: &StateDirChoice) -> Result<StateFolder, Error> {
+        StateFolder::locate(domain.path(), domain.id(), group_of(domain)?, choice)
     }
 
     /// Where the state of a domain is kept that need not be in memory.
     ///
     /// # Errors
-    /// As [`Folder::of`]; `BadValue` for a group that is not there.
-    pub fn of_config(config: &DomainConfig, places: &Places) -> Result<Folder, Error> {
+    /// As [`StateFolder::of`]; `BadValue` for a group that is not there.
+    pub fn of_config(config: &DomainConfig, choice: &StateDirChoice) -> Result<StateFolder, Error> {
         let (path, gid) = (DomainDir::path_of(config)?, DomainDir::group_of(config)?);
-        Folder::locate(&path, &config.id, gid, places)
+        StateFolder::locate(&path, &config.id, gid, choice)
     }
 
     fn locate(
         domain: &Path,
         id: &DomainId,
         gid: Option<u32>,
-        places: &Places,
-    ) -> Result<Folder, Error> {
+        choice: &StateDirChoice,
+    ) -> Result<StateFolder, Error> {
         let mut name = id.as_str().to_owned();
         let base = domain.parent().unwrap_or(Path::new("/"));
         if base != default_base() {
@@ -96,9 +96,9 @@ impl Folder {
             let path = place.as_ref().map(Path::new).filter(|path| path.is_absolute());
             path.map(canonical)
         };
-        let root = match (absolute(&places.chosen), gid) {
+        let root = match (absolute(&choice.chosen), gid) {
             (Some(chosen), _) => chosen,
-            (None, _) if places.chosen.is_some() => {
+            (None, _) if choice.chosen.is_some() => {
                 return Err(nowhere("RNET_STATE_DIR must be an absolute path"));
             }
             (None, Some(_)) => {
@@ -107,18 +107,18 @@ impl Folder {
                      directory that the whole group may write to",
                 ));
             }
-            (None, None) => absolute(&places.xdg)
-                .or_else(|| Some(absolute(&places.home)?.join(".local/state")))
+            (None, None) => absolute(&choice.xdg)
+                .or_else(|| Some(absolute(&choice.home)?.join(".local/state")))
                 .map(|state| state.join("rnet"))
                 .ok_or_else(|| nowhere("HOME is not set; set HOME or RNET_STATE_DIR"))?,
         };
-        Ok(Folder { path: root.join(name), gid, chosen: places.chosen.is_some() })
+        Ok(StateFolder { path: root.join(name), gid, chosen: choice.chosen.is_some() })
     }
 
     /// A folder of a test.
     #[cfg(test)]
-    pub fn at(path: PathBuf) -> Folder {
-        Folder { path, gid: None, chosen: true }
+    pub fn at(path: PathBuf) -> StateFolder {
+        StateFolder { path, gid: None, chosen: true }
     }
 
     /// The folder of the domain.
@@ -134,16 +134,16 @@ impl Folder {
         format!("{device} {number} {}", self.path.display())
     }
 
-    /// The folder that a domain is bound to ([`Folder::binding`]), as this node has to use it. A node that
+    /// The folder that a domain is bound to ([`StateFolder::binding`]), as this node has to use it. A node that
     /// was told no place of its own follows the domain.
     ///
     /// # Errors
     /// `Storage`: this node was told another one.
-    pub fn follow(
-        own: &Result<Folder, Error>,
+    pub fn resolve_bound(
+        own: &Result<StateFolder, Error>,
         domain: &DomainDir,
         bound: &str,
-    ) -> Result<Folder, Error> {
+    ) -> Result<StateFolder, Error> {
         let mut words = bound.splitn(3, ' ');
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
         let (device, inode) = (number(), number());
@@ -172,7 +172,7 @@ impl Folder {
             }
             _ => {}
         }
-        Ok(Folder { path: path.to_owned(), gid: group_of(domain)?, chosen: false })
+        Ok(StateFolder { path: path.to_owned(), gid: group_of(domain)?, chosen: false })
     }
 
     /// Mode of the files in it.
@@ -195,7 +195,7 @@ impl Folder {
     }
 
     /// Makes the folder where it is missing, and checks that it is nobody else's.
-    pub fn make(&self) -> Result<(), Error> {
+    pub fn create(&self) -> Result<(), Error> {
         let failed = |e: io::Error| storage(&self.path, &e);
         // What is made here must be there after a power cut, up to the first folder that was there before.
         let made: Vec<&Path> = self.path.ancestors().take_while(|at| !at.exists()).collect();
@@ -264,13 +264,13 @@ impl Folder {
     }
 
     /// What stands in the folder; empty where it is not there.
-    pub(super) fn list(&self) -> Result<Listing, Error> {
+    pub(super) fn list(&self) -> Result<FolderListing, Error> {
         let entries = match std::fs::read_dir(&self.path) {
             Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Listing::new()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(FolderListing::new()),
             Err(e) => return Err(storage(&self.path, &e)),
         };
-        let mut listing = Listing::new();
+        let mut listing = FolderListing::new();
         for entry in entries {
             let name = entry.map_err(|e| storage(&self.path, &e))?.file_name();
             listing.add(&self.path, name.to_str().unwrap_or_default());
@@ -291,7 +291,7 @@ impl Folder {
     }
 
     /// Gives a file the name of a store that is not there yet; `false` if it is there by now.
-    pub(super) fn place(&self, from: &Path, number: u64) -> Result<bool, Error> {
+    pub(super) fn publish_store(&self, from: &Path, number: u64) -> Result<bool, Error> {
         match rename_new(from, &self.store(number)) {
             Ok(()) => {}
             Err(Errno::EXIST | Errno::NOENT) => return Ok(false),
@@ -355,9 +355,9 @@ fn rename_new(from: &Path, to: &Path) -> rustix::io::Result<()> {
     }
 }
 
-impl Listing {
-    fn new() -> Listing {
-        Listing { next: 1, ..Listing::default() }
+impl FolderListing {
+    fn new() -> FolderListing {
+        FolderListing { next: 1, ..FolderListing::default() }
     }
 
     fn add(&mut self, folder: &Path, name: &str) {
@@ -438,8 +438,8 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written_and_no_others() {
-        let folder = Folder::at("/f".into());
-        let mut listing = Listing::new();
+        let folder = StateFolder::at("/f".into());
+        let mut listing = FolderListing::new();
         for name in [
             "state-3.redb",
             "state-12.redb",

@@ -9,15 +9,15 @@
 //! | [`restore`] | putting back into the region what was on disk |
 //! | [`persister`] | the persister's thread |
 //! | [`folder`] | where it is, whose it must be, what the files in it are |
-//! | [`taker`] | becoming the persister |
+//! | [`persister_candidate`] | becoming the persister |
 //! | [`store`] | what the persister does: loading, committing |
 //! | [`engine`] | one store in one file: redb, its panics contained, its errors sorted |
 //! | [`file`] | that file: locked, each write behind the fence |
 //! | [`record`] | the bytes of one key |
-//! | [`ends`] | when which key ends on disk |
+//! | [`expiry_index`] | when which key ends on disk |
 //! | [`time`] | the clock by which keys end, over boots |
 
-mod ends;
+mod expiry_index;
 mod engine;
 mod file;
 mod folder;
@@ -26,11 +26,11 @@ mod record;
 mod restore;
 mod service;
 mod store;
-mod taker;
+mod persister_candidate;
 mod time;
 
 #[cfg(test)]
 mod tests;
 
-pub use folder::{Folder, Places};
+pub use folder::{StateFolder, StateDirChoice};
 pub(crate) use service::Durable;

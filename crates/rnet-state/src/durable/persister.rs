@@ -16,7 +16,7 @@ use rnet_shm::bell::MAX_SLEEP;
 use rnet_shm::heartbeat::{HEARTBEAT_INTERVAL, Lease};
 use rnet_shm::state::{PersistRequest, PersisterHandle, Record, RestoreOutcome};
 
-use super::ends::Ends;
+use super::expiry_index::ExpiryIndex;
 use super::record::{Change, Saved};
 use super::restore::restore;
 use super::store::{Commit, Failure, Store};
@@ -27,14 +27,14 @@ const IDLE_BEATS: u32 = 10;
 
 /// What the persister's threads share with their node.
 #[derive(Debug, Default)]
-pub(super) struct Shift {
+pub(super) struct PersisterFlags {
     /// The persister's thread of this node runs.
     running: AtomicBool,
     /// It is to end.
     stopping: AtomicBool,
 }
 
-impl Shift {
+impl PersisterFlags {
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Acquire)
     }
@@ -51,34 +51,34 @@ impl Shift {
 
 /// Keys of which the region has not got what is on disk. The disk does not forget them for that.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct Unrestored {
     /// A transaction stood in the way: tried again.
     pub waiting: Vec<String>,
     /// Something else stood there already.
-    pub standing: Vec<String>,
+    pub occupied: Vec<String>,
 }
 
 /// Starts the thread. The store is its own from here on.
 pub(super) fn start(
-    shift: &Arc<Shift>,
+    flags: &Arc<PersisterFlags>,
     disk: PersisterHandle,
     store: Store,
-    left: Left,
+    unrestored: Unrestored,
 ) -> Result<JoinHandle<()>> {
-    shift.running.store(true, Ordering::Release);
-    let (ours, theirs) = (shift.clone(), shift.clone());
+    flags.running.store(true, Ordering::Release);
+    let (ours, theirs) = (flags.clone(), flags.clone());
     let body = move || {
         /// Also behind a panic, so that another thread can take over.
-        struct Off(Arc<Shift>);
-        impl Drop for Off {
+        struct ClearRunning(Arc<PersisterFlags>);
+        impl Drop for ClearRunning {
             fn drop(&mut self) {
                 self.0.running.store(false, Ordering::Release);
             }
         }
-        let _off = Off(theirs.clone());
-        if let Ok(beats) = Beats::start(store.lease().clone()) {
-            keep(&theirs, &disk, store, left, &beats);
-            beats.stop();
+        let _clear_running = ClearRunning(theirs.clone());
+        if let Ok(heartbeat) = Heartbeat::start(store.lease().clone()) {
+            run_persister(&theirs, &disk, store, unrestored, &heartbeat);
+            heartbeat.stop();
         }
     };
     rnet_shm::thread::spawn("rnet-persister", body)
@@ -87,24 +87,24 @@ pub(super) fn start(
 
 /// Keeps until there is a reason not to. On return the store is closed, and whoever asks next takes
 /// it.
-fn keep(shift: &Shift, disk: &PersisterHandle, mut store: Store, mut left: Left, beats: &Beats) {
-    beats.work(true);
+fn run_persister(flags: &PersisterFlags, disk: &PersisterHandle, mut store: Store, mut unrestored: Unrestored, heartbeat: &Heartbeat) {
+    heartbeat.work(true);
     // What waits is looked at before what holds: so each change is seen in one of both, also one
     // that a persister before us decides while we look.
     let requests = disk.take_requests();
     let now = || disk.clock().boot_ns();
-    let mut ends = Ends::default();
-    let done = settle(disk, &mut store, &requests, &left, &mut ends);
-    let mut go_on = tell(disk, &store, &requests, done);
-    restore_left(disk, &store, &mut left.waiting);
-    beats.work(false);
-    while go_on && !shift.is_stopping() {
+    let mut ends = ExpiryIndex::default();
+    let done = reconcile(disk, &mut store, &requests, &unrestored, &mut ends);
+    let mut go_on = report_outcome(disk, &store, &requests, done);
+    retry_restore(disk, &store, &mut unrestored.waiting);
+    heartbeat.work(false);
+    while go_on && !flags.is_stopping() {
         // Read before the look, so that what comes behind it ends the sleep.
         let bell = disk.bell();
         let requests = disk.take_requests();
         if !requests.is_empty() || ends.is_due(now()) {
-            beats.work(true);
-            let over = ends.over(now());
+            heartbeat.work(true);
+            let over = ends.expired(now());
             // One that the region holds without the disk, because that was full, stays.
             let stays: Vec<_> = over.iter().map(|key| disk.durable_at(key)).collect();
             let mut all: Vec<_> = (over.iter().zip(&stays))
@@ -114,26 +114,26 @@ fn keep(shift: &Shift, disk: &PersisterHandle, mut store: Store, mut left: Left,
             all.extend(changes(&requests));
             let noted = now();
             let done = store.commit(&all, disk.revision());
-            ends.written(&all, noted);
-            go_on = tell(disk, &store, &requests, done);
-            restore_left(disk, &store, &mut left.waiting);
-            beats.work(false);
+            ends.on_written(&all, noted);
+            go_on = report_outcome(disk, &store, &requests, done);
+            retry_restore(disk, &store, &mut unrestored.waiting);
+            heartbeat.work(false);
             disk.wait_for_batch(requests.len());
-        } else if !shift.is_stopping() {
+        } else if !flags.is_stopping() {
             disk.wait_for_requests(bell, MAX_SLEEP.min(ends.sleep_limit(now())));
         }
         go_on &= store.lease().beat();
     }
     if go_on && !ends.is_empty() {
         // What time it is: the keys have no more left of theirs than now.
-        beats.work(true);
+        heartbeat.work(true);
         let _ = store.commit(&[], disk.revision());
-        beats.work(false);
+        heartbeat.work(false);
     }
 }
 
 /// Tells the writers how it ended; whether the persister may go on.
-fn tell(
+fn report_outcome(
     disk: &PersisterHandle,
     store: &Store,
     requests: &[PersistRequest],
@@ -160,20 +160,20 @@ fn tell(
 }
 
 /// Tries again to restore what a transaction stood in the way of: it was decided, or will be.
-fn restore_left(disk: &PersisterHandle, store: &Store, left: &mut Vec<String>) {
-    if left.is_empty() {
+fn retry_restore(disk: &PersisterHandle, store: &Store, unrestored: &mut Vec<String>) {
+    if unrestored.is_empty() {
         return;
     }
     let mut still = Vec::new();
     let loaded = store.load(&mut |saved| {
-        let wanted = left.iter().any(|key| key == saved.key);
+        let wanted = unrestored.iter().any(|key| key == saved.key);
         if wanted && !matches!(restore(disk, &saved), Ok(RestoreOutcome::Done | RestoreOutcome::Occupied)) {
             still.push(saved.key.to_owned());
         }
     });
     // What is not on disk any more was deleted since.
     if loaded.is_ok() {
-        *left = still;
+        *unrestored = still;
     }
 }
 
@@ -202,7 +202,7 @@ fn saved(record: &Record) -> Saved<'_> {
 }
 
 /// What tells two states of a key apart; not its revision, which the disk may not know.
-fn print(saved: &Saved<'_>) -> u64 {
+fn fingerprint(saved: &Saved<'_>) -> u64 {
     let mut bytes = Vec::with_capacity(saved.value.len() + 64);
     Saved { revision: 0, ..*saved }.encode(&mut bytes);
     fnv1a_64(&bytes)
@@ -210,26 +210,26 @@ fn print(saved: &Saved<'_>) -> u64 {
 
 /// Makes the disk hold what the region holds, and what waits there: a store was set aside, a commit
 /// of a persister before us is in doubt, wills and times were over when it was loaded.
-fn settle(
+fn reconcile(
     disk: &PersisterHandle,
     store: &mut Store,
     requests: &[PersistRequest],
-    left: &Left,
-    ends: &mut Ends,
+    unrestored: &Unrestored,
+    ends: &mut ExpiryIndex,
 ) -> std::result::Result<Commit, Failure> {
     let mut on_disk = HashMap::new();
     store.load(&mut |saved| {
         ends.set(saved.key, saved.expires_boot_ns);
-        on_disk.insert(saved.key.to_owned(), print(&saved));
+        on_disk.insert(saved.key.to_owned(), fingerprint(&saved));
     })?;
     let mut differ = Vec::new();
     let walked = disk.durable(&mut |record| {
-        if on_disk.remove(record.key()) != Some(print(&saved(record))) {
+        if on_disk.remove(record.key()) != Some(fingerprint(&saved(record))) {
             differ.push(record.clone());
         }
     });
     // What could not be restored yet is not gone for that.
-    on_disk.retain(|key, _| !left.waiting.contains(key) && !left.standing.contains(key));
+    on_disk.retain(|key, _| !unrestored.waiting.contains(key) && !unrestored.occupied.contains(key));
     // A region that cannot be read is no reason to forget what is on disk.
     if walked.is_err() {
         on_disk.clear();
@@ -243,34 +243,34 @@ fn settle(
     }
     let noted = disk.clock().boot_ns();
     let done = store.commit(&all, disk.revision());
-    ends.written(&all, noted);
+    ends.on_written(&all, noted);
     done
 }
 
 /// Shows that the process moves, as long as there is work.
 #[derive(Debug)]
-struct Beats {
-    shared: Arc<Working>,
+struct Heartbeat {
+    shared: Arc<HeartbeatState>,
     thread: JoinHandle<()>,
 }
 
 #[derive(Debug, Default)]
-struct Working {
-    works: AtomicBool,
+struct HeartbeatState {
+    has_work: AtomicBool,
     asleep: AtomicBool,
     stopping: AtomicBool,
 }
 
-impl Beats {
-    fn start(lease: Arc<Lease>) -> Result<Beats, Error> {
-        let shared = Arc::new(Working::default());
+impl Heartbeat {
+    fn start(lease: Arc<Lease>) -> Result<Heartbeat, Error> {
+        let shared = Arc::new(HeartbeatState::default());
         let working = shared.clone();
-        let thread = rnet_shm::thread::spawn("rnet-heartbeat", move || beat(&working, &lease))?;
-        Ok(Beats { shared, thread })
+        let thread = rnet_shm::thread::spawn("rnet-heartbeat", move || heartbeat_loop(&working, &lease))?;
+        Ok(Heartbeat { shared, thread })
     }
 
     fn work(&self, works: bool) {
-        self.shared.works.store(works, Ordering::SeqCst);
+        self.shared.has_work.store(works, Ordering::SeqCst);
         if works && self.shared.asleep.load(Ordering::SeqCst) {
             self.thread.thread().unpark();
         }
@@ -283,10 +283,10 @@ impl Beats {
     }
 }
 
-fn beat(working: &Working, lease: &Lease) {
+fn heartbeat_loop(working: &HeartbeatState, lease: &Lease) {
     let mut idle = 0;
     while !working.stopping.load(Ordering::SeqCst) {
-        if working.works.load(Ordering::SeqCst) {
+        if working.has_work.load(Ordering::SeqCst) {
             idle = 0;
             // Whether the lease is still ours is for the other thread to see.
             lease.beat();
@@ -299,7 +299,7 @@ fn beat(working: &Working, lease: &Lease) {
         }
         working.asleep.store(true, Ordering::SeqCst);
         // Either we see the work here, or its beginner sees that we sleep.
-        if !working.works.load(Ordering::SeqCst) && !working.stopping.load(Ordering::SeqCst) {
+        if !working.has_work.load(Ordering::SeqCst) && !working.stopping.load(Ordering::SeqCst) {
             std::thread::park_timeout(Duration::from_secs(3600));
         }
         working.asleep.store(false, Ordering::SeqCst);

@@ -12,11 +12,11 @@ use rnet_shm::fork::ForkGuard;
 use rnet_shm::heartbeat::{CHECK_INTERVAL, LeaseCell};
 use rnet_shm::state::{PersisterHandle, PersisterControl, Region, RestoreOutcome};
 
-use super::folder::Folder;
-use super::persister::{self, Left, Shift};
+use super::folder::StateFolder;
+use super::persister::{self, Unrestored, PersisterFlags};
 use super::restore::restore;
 use super::store::{Failure, Store, read_only};
-use super::taker::{Host, Taken, Taker};
+use super::persister_candidate::{StoreOwner, TakeOutcome, PersisterCandidate};
 
 /// [`PersisterHandle::loaded`]: nobody has looked yet.
 const UNKNOWN: u64 = 0;
@@ -27,34 +27,34 @@ const LOADED: u64 = 1;
 const UNUSABLE: u64 = 2;
 
 /// How long a start waits for another process that loads.
-const WAIT_LIMIT: Duration = Duration::from_secs(10);
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reports that are kept for the user, the newest.
 const MAX_REPORTS: usize = 16;
 
 /// What a node has of durable state.
 pub(crate) struct Durable {
-    shared: Arc<Shared>,
+    shared: Arc<DurableShared>,
     fork_guard: ForkGuard,
 }
 
-struct Shared {
+struct DurableShared {
     disk: PersisterHandle,
     domain: DomainDir,
     /// The place that this node was told, or has by default. Without one nothing can be kept, and this says
-    /// why. What counts is [`Shared::folder`].
-    told_folder: Result<Folder, Error>,
-    shift: Arc<Shift>,
-    office: Mutex<Office>,
-    told: AtomicBool,
+    /// why. What counts is [`DurableShared::folder`].
+    configured_folder: Result<StateFolder, Error>,
+    flags: Arc<PersisterFlags>,
+    role: Mutex<PersisterRole>,
+    has_new_reports: AtomicBool,
     /// Whether it was tried to load what others started without.
-    behind: AtomicBool,
+    late_load_tried: AtomicBool,
     reports: Mutex<Vec<String>>,
 }
 
 /// What one thread of the node at a time is at.
 #[derive(Default)]
-struct Office {
-    taker: Option<Taker>,
+struct PersisterRole {
+    candidate: Option<PersisterCandidate>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -88,34 +88,34 @@ impl Durable {
     pub fn open(
         region: &Region,
         domain: &DomainDir,
-        folder: Result<Folder, Error>,
+        folder: Result<StateFolder, Error>,
     ) -> Result<Durable, Error> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(DurableShared {
             disk: region.persister_handle(),
             domain: domain.clone(),
-            told_folder: folder,
-            shift: Arc::default(),
-            office: Mutex::default(),
-            told: AtomicBool::new(false),
-            behind: AtomicBool::new(false),
+            configured_folder: folder,
+            flags: Arc::default(),
+            role: Mutex::default(),
+            has_new_reports: AtomicBool::new(false),
+            late_load_tried: AtomicBool::new(false),
             reports: Mutex::default(),
         });
         region.set_persister_control(shared.clone());
-        shared.check_place()?;
+        shared.check_folder()?;
         shared.load();
-        shared.check_place()?;
+        shared.check_folder()?;
         Ok(Durable { shared, fork_guard: ForkGuard::here() })
     }
 
     /// Whether there is something to tell. Cheap.
     pub fn has_reports(&self) -> bool {
-        self.shared.told.load(Ordering::Relaxed)
+        self.shared.has_new_reports.load(Ordering::Relaxed)
     }
 
     /// What the user is to be told, in words, each thing once.
     pub fn take_reports(&self) -> Vec<String> {
         let mut reports = lock(&self.shared.reports);
-        self.shared.told.store(false, Ordering::Relaxed);
+        self.shared.has_new_reports.store(false, Ordering::Relaxed);
         std::mem::take(&mut reports)
     }
 }
@@ -127,29 +127,29 @@ impl Drop for Durable {
             std::mem::forget(self.shared.clone());
             return;
         }
-        self.shared.shift.stop(&self.shared.disk);
-        let thread = lock(&self.shared.office).thread.take();
+        self.shared.flags.stop(&self.shared.disk);
+        let thread = lock(&self.shared.role).thread.take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
     }
 }
 
-impl PersisterControl for Shared {
+impl PersisterControl for DurableShared {
     fn ensure_persister(&self) -> Result<(), Error> {
-        if self.shift.is_running() || self.shift.is_stopping() {
+        if self.flags.is_running() || self.flags.is_stopping() {
             return Ok(());
         }
         // Another thread of this node is at it.
-        let Ok(mut office) = self.office.try_lock() else { return Ok(()) };
-        match self.take(&mut office)? {
-            Some(store) => self.start(&mut office, store).map(drop),
+        let Ok(mut role) = self.role.try_lock() else { return Ok(()) };
+        match self.try_take(&mut role)? {
+            Some(store) => self.start(&mut role, store).map(drop),
             None => Ok(()),
         }
     }
 
     fn check_allowed(&self) -> Result<(), Error> {
-        self.check_place()
+        self.check_folder()
     }
 
     fn refusal_error(&self, reason: u64) -> Error {
@@ -162,7 +162,7 @@ impl PersisterControl for Shared {
 }
 
 /// What [`PersisterHandle::loaded`] says when this folder's store has been loaded.
-fn loaded_of(folder: &Folder) -> u64 {
+fn loaded_mark(folder: &StateFolder) -> u64 {
     // Which folder it is, not only what it is called: a disk may be mounted over it later.
     let stat = rustix::fs::stat(folder.path());
     let (device, number) = stat.map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
@@ -170,30 +170,30 @@ fn loaded_of(folder: &Folder) -> u64 {
     LOADED | fnv1a_64(text.as_bytes()) << 8
 }
 
-impl Shared {
+impl DurableShared {
     /// Where the state of the domain is kept: where it was loaded from or first written to; before that,
     /// where this node was told to.
-    fn folder(&self) -> Result<Folder, Error> {
+    fn folder(&self) -> Result<StateFolder, Error> {
         match self.disk.bound_folder()? {
-            Some(bound) => Folder::follow(&self.told_folder, &self.domain, &bound),
-            None => self.told_folder.clone(),
+            Some(bound) => StateFolder::resolve_bound(&self.configured_folder, &self.domain, &bound),
+            None => self.configured_folder.clone(),
         }
     }
 
     /// Refuses a node that was told another place than the domain's.
-    fn check_place(&self) -> Result<(), Error> {
+    fn check_folder(&self) -> Result<(), Error> {
         match self.disk.bound_folder()? {
-            Some(bound) => Folder::follow(&self.told_folder, &self.domain, &bound).map(drop),
+            Some(bound) => StateFolder::resolve_bound(&self.configured_folder, &self.domain, &bound).map(drop),
             None => Ok(()),
         }
     }
 
     /// The folder that is to be used from now on, by all: it is made, and the domain bound to it.
-    fn settle_folder(&self) -> Result<Folder, Error> {
+    fn bind_folder(&self) -> Result<StateFolder, Error> {
         let folder = self.folder()?;
-        folder.make()?;
+        folder.create()?;
         let bound = self.disk.bind_folder(&folder.binding())?;
-        Folder::follow(&Ok(folder), &self.domain, &bound)
+        StateFolder::resolve_bound(&Ok(folder), &self.domain, &bound)
     }
 
     fn report(&self, report: String) {
@@ -204,24 +204,24 @@ impl Shared {
             reports.remove(0);
         }
         reports.push(report);
-        self.told.store(true, Ordering::Relaxed);
+        self.has_new_reports.store(true, Ordering::Relaxed);
     }
 
     /// Becomes the persister, if nobody is; `None` if somebody is.
-    fn take(&self, office: &mut Office) -> Result<Option<Store>, Error> {
-        if self.shift.is_running() {
+    fn try_take(&self, role: &mut PersisterRole) -> Result<Option<Store>, Error> {
+        if self.flags.is_running() {
             return Ok(None);
         }
-        let folder = self.settle_folder()?;
-        let taker = office.taker.get_or_insert_with(|| {
+        let folder = self.bind_folder()?;
+        let candidate = role.candidate.get_or_insert_with(|| {
             let pulse = Arc::new(LeaseWord(self.disk.clone()));
-            Taker::new(
+            PersisterCandidate::new(
                 folder,
-                Host { region: self.disk.region(), pulse, clock: self.disk.clock().clone() },
+                StoreOwner { region: self.disk.region(), pulse, clock: self.disk.clock().clone() },
             )
         });
-        let taken = taker.take();
-        for report in taker.take_reports() {
+        let taken = candidate.take();
+        for report in candidate.take_reports() {
             self.report(format!(
                 "the state on disk was damaged: {} ({}); the damaged file is now {}, and a new one was created",
                 report.path.display(),
@@ -230,30 +230,30 @@ impl Shared {
             ));
         }
         match taken? {
-            Taken::Kept(store) => Ok(Some(*store)),
-            Taken::Busy => Ok(None),
+            TakeOutcome::Acquired(store) => Ok(Some(*store)),
+            TakeOutcome::Busy => Ok(None),
         }
     }
 
     /// Loads what is on disk, if nobody has, and starts the persister's thread; `false` if another has
     /// taken over meanwhile.
-    fn start(&self, office: &mut Office, store: Store) -> Result<bool, Error> {
+    fn start(&self, role: &mut PersisterRole, store: Store) -> Result<bool, Error> {
         // The one before has ended, or is about to.
-        if let Some(before) = office.thread.take() {
+        if let Some(before) = role.thread.take() {
             let _ = before.join();
         }
-        let mut left = Left::default();
+        let mut unrestored = Unrestored::default();
         // Another folder than the one that was loaded, by who was told of another place, is loaded as well.
-        let mark = self.folder().map_or(LOADED, |folder| loaded_of(&folder));
+        let mark = self.folder().map_or(LOADED, |folder| loaded_mark(&folder));
         if self.disk.loaded().load(Ordering::SeqCst) != mark {
             // What this process cannot hold, it must not have the disk forget.
-            left = self.restore_all(&store)?;
+            unrestored = self.restore_all(&store)?;
             if !store.lease().beat() {
                 return Ok(false);
             }
             self.disk.loaded().store(mark, Ordering::SeqCst);
         }
-        office.thread = Some(persister::start(&self.shift, self.disk.clone(), store, left)?);
+        role.thread = Some(persister::start(&self.flags, self.disk.clone(), store, unrestored)?);
         Ok(true)
     }
 
@@ -262,34 +262,34 @@ impl Shared {
         let begun = Instant::now();
         loop {
             let loaded = self.disk.loaded().load(Ordering::SeqCst);
-            if loaded != UNKNOWN && !self.is_behind(loaded) {
+            if loaded != UNKNOWN && !self.missed_store(loaded) {
                 return;
             }
             match self.load_once() {
                 Ok(true) => return,
-                Ok(false) if begun.elapsed() < WAIT_LIMIT => std::thread::sleep(CHECK_INTERVAL / 4),
+                Ok(false) if begun.elapsed() < LOAD_TIMEOUT => std::thread::sleep(CHECK_INTERVAL / 4),
                 Ok(false) => {
                     self.report("another process is still loading the state from disk".into());
-                    return self.give_up();
+                    return self.mark_unusable();
                 }
                 Err(error) => {
                     self.report(format!("the state on disk cannot be used: {error}"));
                     self.read_only();
-                    return self.give_up();
+                    return self.mark_unusable();
                 }
             }
         }
     }
 
     /// Whether others started without our store: from elsewhere, or before its disk was there.
-    fn is_behind(&self, loaded: u64) -> bool {
+    fn missed_store(&self, loaded: u64) -> bool {
         let Ok(folder) = self.folder() else { return false };
-        loaded != loaded_of(&folder)
+        loaded != loaded_mark(&folder)
             && matches!(folder.has_store(), Ok(true))
-            && !self.behind.swap(true, Ordering::Relaxed)
+            && !self.late_load_tried.swap(true, Ordering::Relaxed)
     }
 
-    fn give_up(&self) {
+    fn mark_unusable(&self) {
         let (ok, miss) = (Ordering::SeqCst, Ordering::SeqCst);
         let _ = self.disk.loaded().compare_exchange(UNKNOWN, UNUSABLE, ok, miss);
     }
@@ -298,23 +298,23 @@ impl Shared {
     fn load_once(&self) -> Result<bool, Error> {
         let Ok(folder) = self.folder() else {
             // Who never keeps anything need not have a place for it; who does is told then.
-            self.give_up();
+            self.mark_unusable();
             return Ok(true);
         };
         if !folder.has_store()? {
-            self.give_up();
+            self.mark_unusable();
             return Ok(true);
         }
-        let mut office = lock(&self.office);
-        match self.take(&mut office)? {
-            Some(store) => self.start(&mut office, store),
+        let mut role = lock(&self.role);
+        match self.try_take(&mut role)? {
+            Some(store) => self.start(&mut role, store),
             None => Ok(false),
         }
     }
 
     /// Puts back all that is on disk; the keys at which a transaction is in the way.
-    fn restore_all(&self, store: &Store) -> Result<Left, Error> {
-        let (mut failed, mut left) = (None, Left::default());
+    fn restore_all(&self, store: &Store) -> Result<Unrestored, Error> {
+        let (mut failed, mut unrestored) = (None, Unrestored::default());
         let loaded = store.load(&mut |saved| {
             // Another has taken over, and loads.
             if failed.is_some() || !store.lease().beat() {
@@ -322,15 +322,15 @@ impl Shared {
             }
             match restore(&self.disk, &saved) {
                 Ok(RestoreOutcome::Done) => {}
-                Ok(RestoreOutcome::Occupied) => left.standing.push(saved.key.to_owned()),
-                Ok(RestoreOutcome::Pending) => left.waiting.push(saved.key.to_owned()),
+                Ok(RestoreOutcome::Occupied) => unrestored.occupied.push(saved.key.to_owned()),
+                Ok(RestoreOutcome::Pending) => unrestored.waiting.push(saved.key.to_owned()),
                 Err(error) => failed = Some(error),
             }
         });
         match (loaded, failed, self.folder()) {
             (Err(failure), _, Ok(folder)) => Err(failure.explain(&folder)),
             (_, Some(error), _) => Err(error),
-            _ => Ok(left),
+            _ => Ok(unrestored),
         }
     }
 

@@ -15,7 +15,7 @@ use rnet_shm::state::Clock;
 
 use super::engine::{Engine, Fault};
 use super::file::read_at;
-use super::folder::{Folder, storage};
+use super::folder::{StateFolder, storage};
 use super::record::{Change, Saved};
 
 /// How often a store that somebody else writes is read until it is read whole.
@@ -40,7 +40,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// The error for a failure of the store in `folder`.
-    pub fn explain(self, folder: &Folder) -> Error {
+    pub fn explain(self, folder: &StateFolder) -> Error {
         let path = folder.path();
         match self.errno {
             libc::EBADMSG => explain(path, Fault::Damaged("found during a write".to_owned())),
@@ -75,7 +75,7 @@ impl Store {
         lease: Arc<Lease>,
         clock: &Clock,
     ) -> Result<Store, Fault> {
-        engine.keep_time(clock)?;
+        engine.set_clock(clock)?;
         Ok(Store { engine, lease, failed: false })
     }
 
@@ -91,7 +91,7 @@ impl Store {
     /// known.
     ///
     /// # Errors
-    /// The disk's. The store is of no use then; drop it and [take](super::Taker::take) it anew. Nothing
+    /// The disk's. The store is of no use then; drop it and [take](super::PersisterCandidate::take) it anew. Nothing
     /// is half-written, but whether the changes are there is only known after that.
     pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<Commit, Failure> {
         if self.failed {
@@ -123,14 +123,14 @@ impl Store {
 /// # Errors
 /// `Storage`: it cannot be read, or not whole.
 pub(crate) fn read_only(
-    folder: &Folder,
+    folder: &StateFolder,
     clock: &Clock,
     each: &mut dyn FnMut(Saved<'_>),
 ) -> Result<Option<u64>, Error> {
     let mut tries = 0;
     let load = |memory| {
         let mut engine = Engine::open(memory)?;
-        engine.keep_time(clock)?;
+        engine.set_clock(clock)?;
         Ok(engine)
     };
     loop {

@@ -16,27 +16,27 @@ use rnet_core::Error;
 use rnet_shm::state::Clock;
 
 use super::engine::Engine;
-use super::folder::Folder;
+use super::folder::StateFolder;
 use super::record::{Change, Saved};
 use super::store::Store;
-use super::taker::{Host, Taken, Taker};
+use super::persister_candidate::{StoreOwner, TakeOutcome, PersisterCandidate};
 
 /// What a store is to hold: value and revision of each key.
 type Model = BTreeMap<String, (Vec<u8>, u64)>;
 
 /// A folder of a test's own, removed at its end.
-struct Place(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Place {
-    fn new() -> Place {
+impl TestFolder {
+    fn new() -> TestFolder {
         let name = format!("rnet-durable-{:x}", rnet_shm::random::random_u64());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();
-        Place(path)
+        TestFolder(path)
     }
 
-    fn folder(&self) -> Folder {
-        Folder::at(self.0.join("state"))
+    fn folder(&self) -> StateFolder {
+        StateFolder::at(self.0.join("state"))
     }
 
     /// Where the store is that counts.
@@ -54,30 +54,30 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-fn host(region: u64) -> Host {
-    Host { region, pulse: Arc::new(AtomicU64::default()), clock: Clock::system() }
+fn host(region: u64) -> StoreOwner {
+    StoreOwner { region, pulse: Arc::new(AtomicU64::default()), clock: Clock::system() }
 }
 
-fn taker(place: &Place, region: u64) -> Taker {
-    Taker::new(place.folder(), host(region))
+fn candidate(place: &TestFolder, region: u64) -> PersisterCandidate {
+    PersisterCandidate::new(place.folder(), host(region))
 }
 
 /// Becomes the persister of a store that nobody uses.
 ///
 /// A child that a test beside this one has forked holds the locks of this process until it has executed
 /// its program: the store is free a moment later.
-fn kept(taker: &mut Taker) -> Store {
+fn acquire(candidate: &mut PersisterCandidate) -> Store {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
-        match taker.take() {
-            Ok(Taken::Kept(store)) => return *store,
-            Ok(Taken::Busy) => panic!("the store is free"),
+        match candidate.take() {
+            Ok(TakeOutcome::Acquired(store)) => return *store,
+            Ok(TakeOutcome::Busy) => panic!("the store is free"),
             Err(Error::Storage { why, .. })
                 if why.starts_with("a domain in another directory") && Instant::now() < until =>
             {
@@ -109,9 +109,9 @@ fn set<'a>(key: &'a str, value: &'a [u8], revision: u64) -> Change<'a> {
 
 /// One commit of a random run, with what it owns.
 #[derive(Clone, Debug)]
-struct Step(Vec<(String, Option<Vec<u8>>)>, u64);
+struct RandomCommit(Vec<(String, Option<Vec<u8>>)>, u64);
 
-impl Step {
+impl RandomCommit {
     fn changes(&self) -> Vec<Change<'_>> {
         self.0
             .iter()
@@ -134,9 +134,9 @@ impl Step {
 
 /// Numbers that look random and are the same in each run of a seed (xorshift64*, Vigna 2016).
 #[derive(Debug)]
-struct Dice(u64);
+struct TestRng(u64);
 
-impl Dice {
+impl TestRng {
     fn next(&mut self, below: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -145,7 +145,7 @@ impl Dice {
     }
 
     /// A commit of one to four keys out of twelve: sets, some of several pages, and deletions.
-    fn step(&mut self, revision: u64) -> Step {
+    fn step(&mut self, revision: u64) -> RandomCommit {
         let changes = (0..=self.next(4)).map(|_| {
             let key = format!("/key/{}", self.next(12));
             let value = (self.next(4) != 0).then(|| {
@@ -155,7 +155,7 @@ impl Dice {
             (key, value)
         });
         let by_key: BTreeMap<_, _> = changes.collect();
-        Step(by_key.into_iter().collect(), revision)
+        RandomCommit(by_key.into_iter().collect(), revision)
     }
 }
 
@@ -163,13 +163,13 @@ fn add_to(model: &mut Model, saved: Saved<'_>) {
     model.insert(saved.key.to_owned(), (saved.value.to_vec(), saved.revision));
 }
 
-fn held_by_engine(engine: &Engine) -> (Model, u64) {
+fn contents_of_engine(engine: &Engine) -> (Model, u64) {
     let mut model = Model::new();
     let revision = engine.load(&mut |saved| add_to(&mut model, saved)).unwrap();
     (model, revision)
 }
 
-fn held_by(store: &Store) -> (Model, u64) {
+fn contents_of(store: &Store) -> (Model, u64) {
     let mut model = Model::new();
     let revision = store.load(&mut |saved| add_to(&mut model, saved)).unwrap();
     (model, revision)

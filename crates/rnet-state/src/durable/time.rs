@@ -10,7 +10,7 @@ use rnet_shm::state::Clock;
 
 /// A moment as it is noted in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct TimeNote {
     /// The store's time.
     pub store_ns: u64,
     /// CLOCK_BOOTTIME of the same moment, and in which boot; 0 if that is not known.
@@ -23,12 +23,12 @@ pub(super) struct Note {
 pub(super) struct StoreTime {
     clock: Clock,
     /// What the store's clock says more than CLOCK_BOOTTIME.
-    ahead_ns: u64,
+    offset_ns: u64,
 }
 
 impl StoreTime {
     /// Goes on from what was noted. A store without a note is new, or of a version that had the wall clock for it.
-    pub fn new(noted: Option<Note>, clock: &Clock) -> StoreTime {
+    pub fn new(noted: Option<TimeNote>, clock: &Clock) -> StoreTime {
         let (now, boot) = (clock.boot_ns(), clock.boot());
         let store_ns = match noted {
             None => clock.unix_ns(),
@@ -37,25 +37,25 @@ impl StoreTime {
             }
             Some(note) => note.store_ns,
         };
-        StoreTime { clock: clock.clone(), ahead_ns: store_ns.wrapping_sub(now) }
+        StoreTime { clock: clock.clone(), offset_ns: store_ns.wrapping_sub(now) }
     }
 
     /// Now.
-    pub fn note(&self) -> Note {
+    pub fn note(&self) -> TimeNote {
         let boot_ns = self.clock.boot_ns();
-        Note { store_ns: boot_ns.wrapping_add(self.ahead_ns), boot_ns, boot: self.clock.boot() }
+        TimeNote { store_ns: boot_ns.wrapping_add(self.offset_ns), boot_ns, boot: self.clock.boot() }
     }
 
     /// The end of a key, 0 for never, by the store's clock.
     pub fn to_store(&self, boot_ns: u64) -> u64 {
         // What never comes may be more than the clock can say.
-        let sum = i128::from(boot_ns) + i128::from(self.ahead_ns as i64);
+        let sum = i128::from(boot_ns) + i128::from(self.offset_ns as i64);
         if boot_ns == 0 { 0 } else { sum.clamp(1, u64::MAX.into()) as u64 }
     }
 
     /// The same by CLOCK_BOOTTIME. What was over before this boot was over at its first moment.
     pub fn to_boot(&self, store_ns: u64) -> u64 {
-        let difference = i128::from(store_ns) - i128::from(self.ahead_ns as i64);
+        let difference = i128::from(store_ns) - i128::from(self.offset_ns as i64);
         if store_ns == 0 { 0 } else { difference.clamp(1, u64::MAX.into()) as u64 }
     }
 }
@@ -85,14 +85,14 @@ mod tests {
             assert_eq!(later.to_boot(end), 20 + 600);
         }
         // Of a boot without a name only the note is known.
-        let unnamed = StoreTime::new(Some(Note { boot: 0, ..note }), &clock(0, 99_000, 0));
+        let unnamed = StoreTime::new(Some(TimeNote { boot: 0, ..note }), &clock(0, 99_000, 0));
         assert_eq!(unnamed.to_boot(end), 99_900);
     }
 
     #[test]
     fn ends_that_no_clock_reaches_stay_ends() {
         for (noted, now) in [(3, 80_000), (80_000, 3), (u64::MAX / 3, 5)] {
-            let note = Note { store_ns: noted, boot_ns: 1, boot: 1 };
+            let note = TimeNote { store_ns: noted, boot_ns: 1, boot: 1 };
             let time = StoreTime::new(Some(note), &clock(2, now, 0));
             assert_eq!((time.to_store(0), time.to_boot(0)), (0, 0));
             assert!(time.to_boot(time.to_store(u64::MAX)) > u64::MAX / 2);

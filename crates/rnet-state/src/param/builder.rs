@@ -10,13 +10,13 @@ use super::declare::declare;
 use super::description::ParamDescription;
 use super::handle::{Inner, Param};
 use super::kind::ParamKind;
-use super::place::{Place, words};
-use super::refused::Refused;
+use super::param_keys::{ParamKeys, display_name};
+use super::refused_value::RefusedValue;
 use super::types::{ParamNumber, ParamText, ParamType};
 use crate::State;
 
 type OnChange<T> = Box<dyn FnMut(T) + Send>;
-type OnRefused = Box<dyn FnOnce(&Refused) + Send>;
+type OnRefused = Box<dyn FnOnce(&RefusedValue) + Send>;
 
 /// A builder for a parameter, created by `Node::param` and finished by [`ParamBuilder::declare`].
 #[must_use = "the parameter is not declared until declare() is called"]
@@ -25,7 +25,7 @@ pub struct ParamBuilder<T: ParamType> {
     kind: Option<ParamKind>,
     default: Option<T>,
     /// What is said so far; its names are as they were given.
-    said: ParamDescription,
+    description: ParamDescription,
     on_change: Option<OnChange<T>>,
     on_refused: Option<OnRefused>,
     _type: PhantomData<T>,
@@ -40,7 +40,7 @@ impl<T: ParamType> ParamBuilder<T> {
             state,
             kind: T::KIND,
             default: None,
-            said: ParamDescription::new("", name, T::KIND.unwrap_or(ParamKind::Str)),
+            description: ParamDescription::new("", name, T::KIND.unwrap_or(ParamKind::Str)),
             on_change: None,
             on_refused: None,
             _type: PhantomData,
@@ -58,7 +58,7 @@ impl<T: ParamType> ParamBuilder<T> {
     where
         T::Item: ParamNumber,
     {
-        self.said.min = Some(least.into());
+        self.description.min = Some(least.into());
         self
     }
 
@@ -67,7 +67,7 @@ impl<T: ParamType> ParamBuilder<T> {
     where
         T::Item: ParamNumber,
     {
-        self.said.max = Some(most.into());
+        self.description.max = Some(most.into());
         self
     }
 
@@ -76,31 +76,31 @@ impl<T: ParamType> ParamBuilder<T> {
     where
         T: ParamText,
     {
-        self.said.choices = choices.into_iter().map(Into::into).collect();
+        self.description.choices = choices.into_iter().map(Into::into).collect();
         self
     }
 
     /// The unit of its values, for people.
     pub fn unit(mut self, unit: &str) -> Self {
-        self.said.unit = unit.to_owned();
+        self.description.unit = unit.to_owned();
         self
     }
 
     /// A description for users.
     pub fn description(mut self, text: &str) -> Self {
-        self.said.text = text.to_owned();
+        self.description.text = text.to_owned();
         self
     }
 
     /// Makes it read-only while this node runs; set it before the node starts.
     pub fn read_only(mut self) -> Self {
-        self.said.read_only = true;
+        self.description.read_only = true;
         self
     }
 
     /// Stores its value on disk, so that it outlives a power cut, not only the exit of this node.
     pub fn durable(mut self) -> Self {
-        self.said.durable = true;
+        self.description.durable = true;
         self
     }
 
@@ -113,7 +113,7 @@ impl<T: ParamType> ParamBuilder<T> {
 
     /// Calls `callback` if the stored value is invalid, so that the parameter gets its default. Without a callback, a
     /// line on stderr reports it; `rnet param list` shows it in either case.
-    pub fn on_refused(mut self, callback: impl FnOnce(&Refused) + Send + 'static) -> Self {
+    pub fn on_refused(mut self, callback: impl FnOnce(&RefusedValue) + Send + 'static) -> Self {
         self.on_refused = Some(Box::new(callback));
         self
     }
@@ -133,42 +133,42 @@ impl<T: ParamType> ParamBuilder<T> {
     /// (`/b/c` of `/a` and `/c` of `/a/b`); the errors of `Node::state` and of writing state.
     pub fn declare(self) -> Result<Param<T>> {
         let state = self.state?;
-        let place = Place::new(state.core.state.own.name(), &self.said.name)?;
+        let keys = ParamKeys::new(state.core.state.own.name(), &self.description.name)?;
         let default = self.default.as_ref().map(ParamType::to_value);
-        let bad = |why: String| Error::bad_value(words(&place.node, &place.name), why);
+        let bad = |why: String| Error::bad_value(display_name(&keys.node, &keys.name), why);
         let kind = self.kind.or(default.as_ref().and_then(ParamKind::of));
         let kind = kind.ok_or_else(|| match &default {
-            Some(value) => bad(format!("its default is {}", super::kind::kind_word(value))),
+            Some(value) => bad(format!("its default is {}", super::kind::kind_name_of(value))),
             None => bad("it has neither a type nor a default: set one of them".to_owned()),
         })?;
-        let (node, name) = (place.node.clone(), place.name.clone());
-        let mut description = ParamDescription { node, name, kind, ..self.said };
+        let (node, name) = (keys.node.clone(), keys.name.clone());
+        let mut description = ParamDescription { node, name, kind, ..self.description };
         description.default = default.map(|default| description.adapt(default));
         description.min = description.min.take().map(|min| description.adapt(min));
         description.max = description.max.take().map(|max| description.adapt(max));
         let mut known = lock(&state.shared.declared);
-        if let Some(before) = known.get(&place.key)
+        if let Some(before) = known.get(&keys.key)
             && let Some(difference) = before.difference(&description)
         {
             return Err(bad(format!(
                 "this node already declared it with another {difference}; declare it once, or with the same rules"
             )));
         }
-        let declared = declare(state.shared.region(), &state.core.state.own, &place, &description)?;
-        known.entry(place.key.clone()).or_insert_with(|| description.clone());
+        let declared = declare(state.shared.region(), &state.core.state.own, &keys, &description)?;
+        known.entry(keys.key.clone()).or_insert_with(|| description.clone());
         drop(known);
         if let Some(refused) = &declared.refused {
             match self.on_refused {
                 Some(callback) => callback(refused),
-                None => say(&place, refused, &description),
+                None => report_refused(&keys, refused, &description),
             }
         }
-        let cell = state.cell(&place.key)?;
+        let cell = state.cell(&keys.key)?;
         let param = Param {
             inner: Arc::new(Inner {
                 default: description.default.clone().and_then(T::from_value),
                 state,
-                place,
+                keys,
                 description,
                 cell: Mutex::new(cell),
                 refused: declared.refused,
@@ -176,23 +176,23 @@ impl<T: ParamType> ParamBuilder<T> {
             }),
         };
         if let Some(callback) = self.on_change {
-            param.keep_calling(declared.revision, callback)?;
+            param.set_callback(declared.revision, callback)?;
         }
         Ok(param)
     }
 }
 
 /// Nobody wants to hear of it, so everybody does.
-fn say(place: &Place, refused: &Refused, description: &ParamDescription) {
+fn report_refused(keys: &ParamKeys, refused: &RefusedValue, description: &ParamDescription) {
     use std::io::Write;
-    let default = description.default.as_ref().map(super::description::show).unwrap_or_default();
-    let Refused { value, why, set_by } = refused;
+    let default = description.default.as_ref().map(super::description::format_value).unwrap_or_default();
+    let RefusedValue { value, why, set_by } = refused;
     // A closed stderr is a wish not to be told.
     let _ = writeln!(
         std::io::stderr(),
         "rnet: {}: {value}, set by {set_by}, {why}; using the default {default} instead",
-        place.words()
+        keys.display_name()
     );
 }
 
-rnet_node::debug_by!([T: ParamType] ParamBuilder<T>, "ParamBuilder", |this| "name": this.said.name);
+rnet_node::debug_by!([T: ParamType] ParamBuilder<T>, "ParamBuilder", |this| "name": this.description.name);

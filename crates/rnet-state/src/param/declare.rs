@@ -4,10 +4,10 @@ use rnet_core::{Error, MAX_UPDATE_TRIES, Result};
 use rnet_shm::node::OwnNode;
 use rnet_shm::state::{Guard, Record, Region, Write};
 
-use super::board;
+use super::records;
 use super::description::{ParamDescription, show};
-use super::place::Place;
-use super::refused::Refused;
+use super::param_keys::ParamKeys;
+use super::refused_value::RefusedValue;
 use super::rules::{is_present, may_be_set};
 use crate::Value;
 
@@ -20,44 +20,44 @@ use crate::Value;
 pub(crate) fn declare(
     region: &Region,
     own: &OwnNode,
-    place: &Place,
+    keys: &ParamKeys,
     wanted: &ParamDescription,
-) -> Result<Declared> {
-    let bad = |why: String| Error::bad_value(place.words(), why);
-    wanted.check_itself().map_err(bad)?;
+) -> Result<Declaration> {
+    let bad = |why: String| Error::bad_value(keys.display_name(), why);
+    wanted.validate().map_err(bad)?;
     let (mut value, mut about) = (Record::default(), Record::default());
     let mut conflict = None;
     for _ in 0..MAX_UPDATE_TRIES {
-        let value = region.get(&place.key, &mut value)?.then_some(&value);
-        let about = region.get(&place.about, &mut about)?.then_some(&about);
+        let value = region.get(&keys.key, &mut value)?.then_some(&value);
+        let about = region.get(&keys.description_key, &mut about)?.then_some(&about);
         let plan = plan(own, wanted, value, about).map_err(bad)?;
-        let mut done = carry_out(&commit, region, place, &plan, value, about);
+        let mut done = commit_plan(&commit, region, keys, &plan, value, about);
         if let Err(error @ (Error::Storage { .. } | Error::Timeout { .. })) = &done
             && let Some(before) = value
         {
             // No reason for a robot not to start: what is declared holds in memory, and the disk is made so
             // when it can be written.
-            eprintln!("rnet: {} is declared in memory only: {error}", place.words());
+            eprintln!("rnet: {} is declared in memory only: {error}", keys.display_name());
             // A default is never on disk, and a value that fits stays where it is kept.
             let durable = plan.refused.is_none() && before.durable;
             let held = plan.value.clone().map(|(value, _)| (value, durable));
             let plan =
-                Plan { about: plan.about.clone(), value: held, refused: plan.refused.clone() };
-            done = carry_out(&Region::commit_in_memory, region, place, &plan, Some(before), about);
+                Plan { description: plan.description.clone(), value: held, refused: plan.refused.clone() };
+            done = commit_plan(&Region::commit_in_memory, region, keys, &plan, Some(before), about);
         }
         match done {
             Err(error @ Error::Conflict { .. }) => conflict = Some(error),
             Err(error) => return Err(error),
-            Ok(revision) => return Ok(Declared { refused: plan.refused, revision }),
+            Ok(revision) => return Ok(Declaration { refused: plan.refused, revision }),
         }
     }
     conflict.map_or_else(|| Err(bad("it keeps changing: try again".to_owned())), Err)
 }
 
 /// What came of a declaration.
-pub(crate) struct Declared {
+pub(crate) struct Declaration {
     /// The value that stood there and did not fit.
-    pub(crate) refused: Option<Refused>,
+    pub(crate) refused: Option<RefusedValue>,
     /// The state in which the parameter was declared; what is written later has a higher revision.
     pub(crate) revision: u64,
 }
@@ -65,10 +65,10 @@ pub(crate) struct Declared {
 /// What is to be written.
 struct Plan {
     /// The description; `None`: it stands there already, and the value with it.
-    about: Option<String>,
+    description: Option<String>,
     /// The value, and whether it is kept on disk; `None`: the present one stays.
     value: Option<(Value, bool)>,
-    refused: Option<Refused>,
+    refused: Option<RefusedValue>,
 }
 
 /// Decides on the value, given what stands there. An error is in words that follow "parameter /x of /n: ".
@@ -79,7 +79,7 @@ fn plan(
     about: Option<&Record>,
 ) -> Result<Plan, String> {
     // One that cannot be read counts for nothing.
-    let old = about.and_then(|record| board::description(record).ok());
+    let old = about.and_then(|record| records::description(record).ok());
     if let Some(old) = &old
         && (&old.node, &old.name) != (&wanted.node, &wanted.name)
         && is_present(own, &old.node)
@@ -102,8 +102,8 @@ fn plan(
             next.refused = old.as_ref().and_then(|old| old.refused.clone());
             Some(default)
         }
-        (Some(record), default) => match fitting(wanted, record) {
-            Ok(value) => return Ok(keep(wanted, old.as_ref(), record, value)),
+        (Some(record), default) => match check_stored_value(wanted, record) {
+            Ok(value) => return Ok(plan_to_keep(wanted, old.as_ref(), record, value)),
             Err(found) => {
                 let Some(default) = default else {
                     return Err(format!("{} {}, and it has no default", found.value, found.why));
@@ -115,30 +115,30 @@ fn plan(
         },
     };
     next.default_stands = true;
-    let stands = is_default && value.and_then(board::value_of).as_ref() == write;
-    if stands && is_said(&next, old.as_ref()) {
-        return Ok(Plan { about: None, value: None, refused });
+    let stands = is_default && value.and_then(records::value_of).as_ref() == write;
+    if stands && is_stored(&next, old.as_ref()) {
+        return Ok(Plan { description: None, value: None, refused });
     }
     let write = write.map(|default| (default.clone(), false));
-    Ok(Plan { about: Some(next.to_json()), value: write, refused })
+    Ok(Plan { description: Some(next.to_json()), value: write, refused })
 }
 
 /// The plan for a value that somebody has set and that fits. It has neither a time to live nor a last will
 /// from now on: by these a parameter would change though nobody set it.
-fn keep(
+fn plan_to_keep(
     wanted: &ParamDescription,
     old: Option<&ParamDescription>,
     record: &Record,
     value: Value,
 ) -> Plan {
-    let as_it_should = board::value_of(record).as_ref() == Some(&value)
+    let is_as_declared = records::value_of(record).as_ref() == Some(&value)
         && record.durable == wanted.durable
         && record.expires_boot_ns == 0
         && record.will().is_none();
-    let said = as_it_should && is_said(wanted, old);
+    let said = is_as_declared && is_stored(wanted, old);
     Plan {
-        about: (!said).then(|| wanted.to_json()),
-        value: (!as_it_should).then_some((value, wanted.durable)),
+        description: (!said).then(|| wanted.to_json()),
+        value: (!is_as_declared).then_some((value, wanted.durable)),
         refused: None,
     }
 }
@@ -157,22 +157,22 @@ pub(crate) fn is_default(
 
 /// Whether a description need not be written. A read-only parameter's always is: whoever saw its
 /// node away and wants to set it has lost.
-fn is_said(next: &ParamDescription, old: Option<&ParamDescription>) -> bool {
+fn is_stored(next: &ParamDescription, old: Option<&ParamDescription>) -> bool {
     !next.read_only && old == Some(next)
 }
 
 /// The value that stands there, as one of the declared type; or why it cannot be one.
-fn fitting(wanted: &ParamDescription, record: &Record) -> Result<Value, Refused> {
+fn check_stored_value(wanted: &ParamDescription, record: &Record) -> Result<Value, RefusedValue> {
     let refused = |value: String, why: String| {
-        Err(Refused { value, why, set_by: record.writer().to_owned() })
+        Err(RefusedValue { value, why, set_by: record.writer().to_owned() })
     };
-    let Some(value) = board::value_of(record) else {
+    let Some(value) = records::value_of(record) else {
         return refused("the value".to_owned(), format!("is not of type {}", wanted.kind));
     };
     let value = wanted.adapt(value);
     match wanted.check(&value) {
         Ok(()) => Ok(value),
-        Err(why) => refused(show(&value), why),
+        Err(why) => refused(format_value(&value), why),
     }
 }
 
@@ -184,31 +184,31 @@ fn commit(region: &Region, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result
 }
 
 /// Commits a plan, provided that what it was made from still stands. Returns the revision.
-fn carry_out(
+fn commit_plan(
     commit: &Commit,
     region: &Region,
-    place: &Place,
+    keys: &ParamKeys,
     plan: &Plan,
     value: Option<&Record>,
     about: Option<&Record>,
 ) -> Result<u64> {
     let at = |record: Option<&Record>| record.map_or(0, |record| record.revision);
-    let Some(json) = &plan.about else {
+    let Some(json) = &plan.description else {
         return Ok(at(value).max(at(about)));
     };
     let description = Write {
-        key: &place.about,
-        value: Some(board::json(json)),
+        key: &keys.description_key,
+        value: Some(records::json(json)),
         expect: Some(at(about)),
         durable: Some(false),
     };
     let Some((new, durable)) = &plan.value else {
-        let guard = Guard { key: &place.key, revision: at(value) };
+        let guard = Guard { key: &keys.key, revision: at(value) };
         return commit(region, &[description], &[guard]);
     };
-    let bytes = board::Encoded::of(new)?;
+    let bytes = records::EncodedValue::of(new)?;
     let value = Write {
-        key: &place.key,
+        key: &keys.key,
         value: Some(bytes.stored()),
         expect: Some(at(value)),
         durable: Some(*durable),
@@ -220,27 +220,27 @@ fn carry_out(
 ///
 /// # Errors
 /// `BadValue` if it is not declared, has no default, or may not be set.
-pub(crate) fn reset(region: &Region, own: &OwnNode, place: &Place) -> Result<()> {
-    let bad = |why: &str| Error::bad_value(place.words(), why);
+pub(crate) fn reset(region: &Region, own: &OwnNode, keys: &ParamKeys) -> Result<()> {
+    let bad = |why: &str| Error::bad_value(keys.display_name(), why);
     let (mut value, mut about) = (Record::default(), Record::default());
     let mut conflict = None;
     for _ in 0..MAX_UPDATE_TRIES {
-        let value = region.get(&place.key, &mut value)?.then_some(&value);
-        if !region.get(&place.about, &mut about)? {
+        let value = region.get(&keys.key, &mut value)?.then_some(&value);
+        if !region.get(&keys.description_key, &mut about)? {
             return Err(bad("no node has declared it: start its node first"));
         }
-        let mut description = board::description(&about).map_err(|why| bad(&why))?;
+        let mut description = records::description(&about).map_err(|why| bad(&why))?;
         may_be_set(own, &description).map_err(|why| bad(&why))?;
         let default =
             description.default.clone().ok_or_else(|| bad("it has no default: set it instead"))?;
         description.default_stands = true;
         description.refused = None;
         let plan = Plan {
-            about: Some(description.to_json()),
+            description: Some(description.to_json()),
             value: Some((default, false)),
             refused: None,
         };
-        match carry_out(&commit, region, place, &plan, value, Some(&about)) {
+        match commit_plan(&commit, region, keys, &plan, value, Some(&about)) {
             Err(error @ Error::Conflict { .. }) => conflict = Some(error),
             other => return other.map(drop),
         }

@@ -10,8 +10,8 @@ use rnet_core::MAX_META_LEN_BYTES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use super::kind::{ParamKind, kind_word};
-use super::refused::Refused;
+use super::kind::{ParamKind, kind_name_of};
+use super::refused_value::RefusedValue;
 use crate::Value;
 
 /// Choices that a parameter may have.
@@ -59,7 +59,7 @@ pub struct ParamDescription {
     pub durable: bool,
     /// The invalid value that its node found, until another value is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedValue>,
     /// The value that was written together with this is the default. It still is while both bear
     /// the same revision.
     #[serde(default, skip_serializing_if = "Not::not")]
@@ -90,7 +90,7 @@ impl ParamDescription {
     }
 
     /// What may not be in a description, as the words that follow "parameter /gain of /arm: ".
-    pub(crate) fn check_itself(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self) -> Result<(), String> {
         let texts = self.choices.iter().chain([&self.unit, &self.text]);
         if let Some(long) = texts.map(String::len).find(|len| *len > MAX_TEXT_LEN_BYTES) {
             return Err(format!(
@@ -101,12 +101,12 @@ impl ParamDescription {
             let count = self.choices.len();
             return Err(format!("{count} choices; at most {MAX_CHOICES} are allowed"));
         }
-        if !self.choices.is_empty() && !self.kind.is_of_text() {
+        if !self.choices.is_empty() && !self.kind.is_text() {
             return Err(format!("choices are for text; this parameter is {}", self.kind));
         }
         self.check_bounds()?;
         if let Some(default) = &self.default {
-            self.check(default).map_err(|why| format!("its default {} {why}", show(default)))?;
+            self.check(default).map_err(|why| format!("its default {} {why}", format_value(default)))?;
         }
         let len = self.to_json().len();
         if len > MAX_META_LEN_BYTES {
@@ -120,11 +120,11 @@ impl ParamDescription {
     fn check_bounds(&self) -> Result<(), String> {
         for (bound, word) in [(&self.min, "minimum"), (&self.max, "maximum")] {
             let Some(bound) = bound else { continue };
-            if !self.kind.is_of_numbers() {
+            if !self.kind.is_numeric() {
                 return Err(format!("a {word} is for numbers; this parameter is {}", self.kind));
             }
-            if !self.single().takes(bound) {
-                return Err(format!("its {word} {} is not of type {}", show(bound), self.single()));
+            if !self.item_kind().takes(bound) {
+                return Err(format!("its {word} {} is not of type {}", format_value(bound), self.item_kind()));
             }
             if is_nan(bound) {
                 return Err(format!("its {word} is not a number"));
@@ -132,14 +132,14 @@ impl ParamDescription {
         }
         match (&self.min, &self.max) {
             (Some(min), Some(max)) if is_less(max, min) => {
-                Err(format!("its minimum {} is above its maximum {}", show(min), show(max)))
+                Err(format!("its minimum {} is above its maximum {}", format_value(min), format_value(max)))
             }
             _ => Ok(()),
         }
     }
 
     /// The kind of one value, or of one item of a list.
-    fn single(&self) -> ParamKind {
+    fn item_kind(&self) -> ParamKind {
         self.kind.item().unwrap_or(self.kind)
     }
 
@@ -149,7 +149,7 @@ impl ParamDescription {
     /// Why not, in words that follow the value: `"is above its maximum 10.0"`.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         if !self.kind.takes(value) {
-            if let Some(i) = self.inexact(value) {
+            if let Some(i) = self.find_inexact_int(value) {
                 let (float, kind) = (i as f64, self.kind);
                 let found = match value {
                     Value::List(_) => format!("has {i}, an int that has no exact float value"),
@@ -157,26 +157,26 @@ impl ParamDescription {
                 };
                 return Err(format!("{found}, but the parameter is {kind}; use {float:?}"));
             }
-            return Err(format!("is {}, but the parameter is {}", kind_word(value), self.kind));
+            return Err(format!("is {}, but the parameter is {}", kind_name_of(value), self.kind));
         }
         let Value::List(items) = value else { return self.check_single(value) };
         if items.len() > MAX_ITEMS {
             return Err(format!("has {} items; at most {MAX_ITEMS} are allowed", items.len()));
         }
         for (at, item) in items.iter().enumerate() {
-            let place = |why| format!("has {} at [{at}], which {why}", show(item));
+            let place = |why| format!("has {} at [{at}], which {why}", format_value(item));
             self.check_single(item).map_err(place)?;
         }
         Ok(())
     }
 
     /// An int where floats are wanted that is none, among the values.
-    fn inexact(&self, value: &Value) -> Option<i64> {
+    fn find_inexact_int(&self, value: &Value) -> Option<i64> {
         match value {
-            Value::Int(i) if self.single() == ParamKind::Float && float_of(*i).is_none() => {
+            Value::Int(i) if self.item_kind() == ParamKind::Float && float_of(*i).is_none() => {
                 Some(*i)
             }
-            Value::List(items) => items.iter().find_map(|item| self.inexact(item)),
+            Value::List(items) => items.iter().find_map(|item| self.find_inexact_int(item)),
             _ => None,
         }
     }
@@ -187,10 +187,10 @@ impl ParamDescription {
         }
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         if let Some(min) = self.min.as_ref().filter(|min| is_less(value, min)) {
-            return Err(format!("is below its minimum {}{unit}", show(min)));
+            return Err(format!("is below its minimum {}{unit}", format_value(min)));
         }
         if let Some(max) = self.max.as_ref().filter(|max| is_less(max, value)) {
-            return Err(format!("is above its maximum {}{unit}", show(max)));
+            return Err(format!("is above its maximum {}{unit}", format_value(max)));
         }
         match value {
             Value::Str(text) if !self.choices.is_empty() && !self.choices.contains(text) => {
@@ -206,7 +206,7 @@ impl ParamDescription {
 
     /// The value converted to this parameter's type, if it is equal: an int becomes a float.
     pub fn adapt(&self, value: Value) -> Value {
-        adapt(self.single(), value)
+        adapt(self.item_kind(), value)
     }
 
     /// As it stands in the domain.
@@ -220,11 +220,11 @@ impl ParamDescription {
     /// What is wrong with it.
     pub(crate) fn from_json(text: &str) -> Result<ParamDescription, String> {
         let mut read: ParamDescription = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        let single = read.single();
+        let single = read.item_kind();
         for value in [&mut read.default, &mut read.min, &mut read.max] {
-            *value = value.take().map(|value| infinities(single, value));
+            *value = value.take().map(|value| parse_infinities(single, value));
         }
-        read.check_itself()?;
+        read.validate()?;
         Ok(read)
     }
 }
@@ -242,7 +242,7 @@ fn adapt(single: ParamKind, value: Value) -> Value {
 }
 
 /// A value that was read, whose numbers may be words.
-fn infinities(single: ParamKind, value: Value) -> Value {
+fn parse_infinities(single: ParamKind, value: Value) -> Value {
     match value {
         Value::Str(word) if single == ParamKind::Float => match word.as_str() {
             "inf" => Value::Float(f64::INFINITY),
@@ -250,14 +250,14 @@ fn infinities(single: ParamKind, value: Value) -> Value {
             _ => Value::Str(word),
         },
         Value::List(items) => {
-            Value::List(items.into_iter().map(|item| infinities(single, item)).collect())
+            Value::List(items.into_iter().map(|item| parse_infinities(single, item)).collect())
         }
         other => adapt(single, other),
     }
 }
 
 /// A value for people: as it is written in Python and on the command line.
-pub(crate) fn show(value: &Value) -> String {
+pub(crate) fn format_value(value: &Value) -> String {
     match value {
         Value::Bool(b) => b.to_string(),
         Value::Int(i) => i.to_string(),
@@ -314,7 +314,7 @@ mod plain {
             Value::Float(f) => json!(f.to_string()),
             Value::Str(s) => json!(s),
             Value::List(items) => items.iter().map(to_plain).collect(),
-            other => json!(show(other)),
+            other => json!(format_value(other)),
         }
     }
 

@@ -7,8 +7,8 @@ use rnet_node::sync::lock;
 
 use super::declare::reset;
 use super::description::ParamDescription;
-use super::place::Place;
-use super::refused::Refused;
+use super::param_keys::ParamKeys;
+use super::refused_value::RefusedValue;
 use super::types::ParamType;
 use crate::{Cell, Change, State, WatchHandle};
 
@@ -39,12 +39,12 @@ pub struct Param<T: ParamType> {
 
 pub(super) struct Inner<T: ParamType> {
     pub(super) state: State,
-    pub(super) place: Place,
+    pub(super) keys: ParamKeys,
     pub(super) description: ParamDescription,
     pub(super) default: Option<T>,
     /// For whoever comes first; who comes meanwhile takes one of their own.
     pub(super) cell: Mutex<Cell<T::Stored>>,
-    pub(super) refused: Option<Refused>,
+    pub(super) refused: Option<RefusedValue>,
     /// The callback that the builder was given.
     pub(super) watch: Mutex<Option<WatchHandle>>,
 }
@@ -80,7 +80,7 @@ impl<T: ParamType> Param<T> {
     /// `BadValue` with the reason if the value is invalid or the parameter is read-only; as [`State::set`].
     pub fn set(&self, value: T) -> Result<()> {
         let value = self.inner.description.adapt(value.to_value());
-        self.inner.state.set(&self.inner.place.key, value).map(drop)
+        self.inner.state.set(&self.inner.keys.key, value).map(drop)
     }
 
     /// Resets it to its default.
@@ -88,8 +88,8 @@ impl<T: ParamType> Param<T> {
     /// # Errors
     /// `BadValue` if it has no default, or is read-only.
     pub fn reset(&self) -> Result<()> {
-        let Inner { state, place, .. } = &*self.inner;
-        reset(state.shared.region(), &state.core.state.own, place)
+        let Inner { state, keys, .. } = &*self.inner;
+        reset(state.shared.region(), &state.core.state.own, keys)
     }
 
     /// Calls `callback` with each new value from any writer, until the handle is dropped.
@@ -97,27 +97,27 @@ impl<T: ParamType> Param<T> {
     /// # Errors
     /// Those of [`State::watch`].
     pub fn on_change(&self, callback: impl FnMut(T) + Send + 'static) -> Result<WatchHandle> {
-        self.call(None, callback)
+        self.watch_changes(None, callback)
     }
 
     /// Calls a callback for as long as there is this parameter, also with a change that came after
     /// `since`, the revision at which it was declared.
-    pub(super) fn keep_calling(
+    pub(super) fn set_callback(
         &self,
         since: u64,
         callback: impl FnMut(T) + Send + 'static,
     ) -> Result<()> {
-        let handle = self.call(Some(since), callback)?;
+        let handle = self.watch_changes(Some(since), callback)?;
         *lock(&self.inner.watch) = Some(handle);
         Ok(())
     }
 
-    fn call(
+    fn watch_changes(
         &self,
         since: Option<u64>,
         mut callback: impl FnMut(T) + Send + 'static,
     ) -> Result<WatchHandle> {
-        let (key, default) = (self.inner.place.key.clone(), self.inner.default.clone());
+        let (key, default) = (self.inner.keys.key.clone(), self.inner.default.clone());
         let mut last = default.clone();
         let tell = move |change: Change| {
             // A prefix means the keys below, too.
@@ -135,17 +135,17 @@ impl<T: ParamType> Param<T> {
                 callback(value);
             }
         };
-        Ok(self.inner.state.watch(&self.inner.place.key)?.on(tell))
+        Ok(self.inner.state.watch(&self.inner.keys.key)?.on(tell))
     }
 
     /// Its name in its node: `/gain`.
     pub fn name(&self) -> &str {
-        &self.inner.place.name
+        &self.inner.keys.name
     }
 
     /// Its key in the state: `/params/arm/gain`.
     pub fn key(&self) -> &str {
-        &self.inner.place.key
+        &self.inner.keys.key
     }
 
     /// The declaration.
@@ -154,12 +154,12 @@ impl<T: ParamType> Param<T> {
     }
 
     /// The value that stood there when it was declared and did not fit.
-    pub fn refused(&self) -> Option<&Refused> {
+    pub fn refused(&self) -> Option<&RefusedValue> {
         self.inner.refused.as_ref()
     }
 
     fn bad(&self, why: &str) -> Error {
-        Error::bad_value(self.inner.place.words(), why)
+        Error::bad_value(self.inner.keys.display_name(), why)
     }
 }
 

@@ -88,12 +88,12 @@ impl ParamKind {
     }
 
     /// Whether its values, or the items of its lists, are numbers.
-    pub(crate) fn is_of_numbers(self) -> bool {
+    pub(crate) fn is_numeric(self) -> bool {
         matches!(self.item().unwrap_or(self), ParamKind::Int | ParamKind::Float)
     }
 
     /// Whether its values, or the items of its lists, are text.
-    pub(crate) fn is_of_text(self) -> bool {
+    pub(crate) fn is_text(self) -> bool {
         self.item().unwrap_or(self) == ParamKind::Str
     }
 }
@@ -105,7 +105,7 @@ impl std::fmt::Display for ParamKind {
 }
 
 /// What a value is, in a word, also where it can be no parameter.
-pub(crate) fn kind_word(value: &Value) -> String {
+pub(crate) fn kind_name_of(value: &Value) -> String {
     match (ParamKind::of(value), value) {
         (Some(kind), _) => kind.name().to_owned(),
         (None, Value::List(items)) if items.is_empty() => "an empty list".to_owned(),
@@ -135,7 +135,7 @@ mod tests {
         assert!(!ParamKind::Float.takes(&floats) && !ParamKind::Floats.takes(&Value::Float(1.0)));
         let mixed = Value::List(vec![Value::Int(1), Value::Float(1.0)]);
         assert_eq!(ParamKind::of(&mixed), None);
-        assert_eq!(kind_word(&mixed), "a list of mixed types");
+        assert_eq!(kind_name_of(&mixed), "a list of mixed types");
         let nested = Value::List(vec![floats]);
         assert!(ParamKind::of(&nested).is_none() && !ParamKind::Floats.takes(&nested));
         let empty = Value::List(Vec::new());

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use rnet_core::{NodeName, Result};
 use rnet_shm::state::Record;
 
-use super::board;
+use super::records;
 use super::declare::{is_default, reset};
 use super::description::ParamDescription;
-use super::place::{ALL_DESCRIPTIONS, ALL_VALUES, Place, value_of};
+use super::param_keys::{ALL_DESCRIPTIONS, ALL_VALUES, ParamKeys, param_key_of};
 use crate::{Entry, State, Value};
 
 /// A parameter of the domain.
@@ -40,8 +40,8 @@ impl ParamInfo {
 impl State {
     /// All parameters of the domain, declared or only set, in the order of their keys.
     pub fn params(&self) -> Result<Vec<ParamInfo>> {
-        let (descriptions, entries) = raw(self)?;
-        Ok(collect(descriptions, entries))
+        let (descriptions, entries) = raw_params(self)?;
+        Ok(collect_params(descriptions, entries))
     }
 
     /// One parameter; `None` if it is neither declared nor set.
@@ -50,12 +50,12 @@ impl State {
     /// `BadName`.
     pub fn param(&self, node: &NodeName, name: &str) -> Result<Option<ParamInfo>> {
         self.shared.check_fork()?;
-        let place = Place::new(node, name)?;
+        let keys = ParamKeys::new(node, name)?;
         let mut record = Record::default();
-        let found = self.shared.region().get(&place.about, &mut record)?;
-        let about = found.then(|| (record.revision, board::description(&record)));
-        let entry = self.entry(&place.key)?;
-        Ok((about.is_some() || entry.is_some()).then(|| info(place.key, about, entry)))
+        let found = self.shared.region().get(&keys.description_key, &mut record)?;
+        let about = found.then(|| (record.revision, records::description(&record)));
+        let entry = self.entry(&keys.key)?;
+        Ok((about.is_some() || entry.is_some()).then(|| info(keys.key, about, entry)))
     }
 
     /// Resets a parameter to its default.
@@ -65,7 +65,7 @@ impl State {
     /// runs.
     pub fn reset_param(&self, node: &NodeName, name: &str) -> Result<()> {
         self.shared.check_fork()?;
-        reset(self.shared.region(), &self.core.state.own, &Place::new(node, name)?)
+        reset(self.shared.region(), &self.core.state.own, &ParamKeys::new(node, name)?)
     }
 }
 
@@ -74,14 +74,14 @@ impl State {
 /// # Errors
 /// `BadName`: names of parameters follow the rules of topics, and a key has at most 255 bytes.
 pub fn key(node: &NodeName, name: &str) -> Result<String> {
-    Place::new(node, name).map(|place| place.key)
+    ParamKeys::new(node, name).map(|keys| keys.key)
 }
 
 /// A description as it stands in the region: its internal key, its revision and its JSON.
 pub type RawDescription = (String, u64, Vec<u8>);
 
 /// The descriptions of all parameters, and what they are set to.
-pub fn raw(state: &State) -> Result<(Vec<RawDescription>, Vec<Entry>)> {
+pub fn raw_params(state: &State) -> Result<(Vec<RawDescription>, Vec<Entry>)> {
     state.shared.check_fork()?;
     let (_, records) = state.shared.region().snapshot(ALL_DESCRIPTIONS)?;
     let about =
@@ -90,13 +90,13 @@ pub fn raw(state: &State) -> Result<(Vec<RawDescription>, Vec<Entry>)> {
 }
 
 /// The parameters that these are of, in the order of their keys.
-pub fn collect(descriptions: Vec<RawDescription>, entries: Vec<Entry>) -> Vec<ParamInfo> {
+pub fn collect_params(descriptions: Vec<RawDescription>, entries: Vec<Entry>) -> Vec<ParamInfo> {
     let mut entries: BTreeMap<String, Entry> =
         entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
     let mut all = BTreeMap::new();
     for (about, revision, json) in descriptions {
-        let Some(key) = value_of(&about) else { continue };
-        let (entry, about) = (entries.remove(&key), board::description_in(&json));
+        let Some(key) = param_key_of(&about) else { continue };
+        let (entry, about) = (entries.remove(&key), records::description_in(&json));
         all.insert(key.clone(), info(key, Some((revision, about)), entry));
     }
     all.extend(entries.into_iter().map(|(key, entry)| {

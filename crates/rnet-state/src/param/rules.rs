@@ -11,15 +11,15 @@ use rnet_shm::node::OwnNode;
 use rnet_shm::presence;
 use rnet_shm::state::{Guard, Head, Record, Region, StoredValue, Write};
 
-use super::board;
+use super::records;
 use super::description::{ParamDescription, show};
-use super::place::{self, words};
+use super::param_keys::{self, display_name};
 
 /// How often a write is judged again because the parameter was declared anew meanwhile.
-const MAX_JUDGEMENTS: usize = 100;
+const MAX_CHECKS: usize = 100;
 
 /// What a write needs besides being right.
-struct Ruling {
+struct WritePermit {
     about: String,
     /// Revision of the description that allowed it; 0: there is none.
     revision: u64,
@@ -37,27 +37,27 @@ pub(crate) fn commit(
     guards: &[Guard<'_>],
     check: &mut dyn FnMut(usize, Option<&Head>) -> Result<()>,
 ) -> Result<u64> {
-    if !writes.iter().any(|write| place::is_value(write.key)) {
+    if !writes.iter().any(|write| param_keys::is_param_key(write.key)) {
         return region.commit(writes, guards, check);
     }
     let mut conflict = None;
-    for _ in 0..MAX_JUDGEMENTS {
-        let rulings: Vec<Option<Ruling>> =
-            writes.iter().map(|write| judge(region, own, write)).collect::<Result<_>>()?;
+    for _ in 0..MAX_CHECKS {
+        let permits: Vec<Option<WritePermit>> =
+            writes.iter().map(|write| check_write(region, own, write)).collect::<Result<_>>()?;
         let mut guards = guards.to_vec();
         guards.extend(
-            rulings.iter().flatten().map(|r| Guard { key: &r.about, revision: r.revision }),
+            permits.iter().flatten().map(|r| Guard { key: &r.about, revision: r.revision }),
         );
         let writes: Vec<Write<'_>> = writes
             .iter()
-            .zip(&rulings)
-            .map(|(write, ruling)| {
-                let durable = write.durable.or(ruling.as_ref().and_then(|r| r.durable));
+            .zip(&permits)
+            .map(|(write, permit)| {
+                let durable = write.durable.or(permit.as_ref().and_then(|r| r.durable));
                 Write { durable, ..*write }
             })
             .collect();
         match region.commit(&writes, &guards, check) {
-            Err(Error::Conflict { key, expected, found }) if place::is_description(&key) => {
+            Err(Error::Conflict { key, expected, found }) if param_keys::is_description_key(&key) => {
                 conflict = Some(Error::Conflict { key, expected, found });
             }
             other => return other,
@@ -68,25 +68,25 @@ pub(crate) fn commit(
 }
 
 /// Whether a write may be, and under which conditions. `None` where no parameter is concerned.
-fn judge(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Option<Ruling>> {
-    let Some(about) = place::description_of(write.key) else { return Ok(None) };
+fn check_write(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Option<WritePermit>> {
+    let Some(about) = param_keys::description_key_of(write.key) else { return Ok(None) };
     let mut record = Record::default();
     if !region.get(&about, &mut record)? {
         // Not declared yet: it is looked at when it is.
-        return Ok(Some(Ruling { about, revision: 0, durable: None }));
+        return Ok(Some(WritePermit { about, revision: 0, durable: None }));
     }
-    let description = board::description(&record).map_err(|why| {
+    let description = records::description(&record).map_err(|why| {
         let cause = format!("its description as a parameter cannot be read ({why})");
         Error::bad_value(write.key, cause + "; its node writes it again when it is started")
     })?;
-    allow(own, &description, write)
-        .map_err(|why| Error::bad_value(words(&description.node, &description.name), why))?;
+    check_rules(own, &description, write)
+        .map_err(|why| Error::bad_value(display_name(&description.node, &description.name), why))?;
     let durable = write.value.is_some().then_some(description.durable);
-    Ok(Some(Ruling { about, revision: record.revision, durable }))
+    Ok(Some(WritePermit { about, revision: record.revision, durable }))
 }
 
 /// Whether the description allows a write; if not, why.
-fn allow(own: &OwnNode, description: &ParamDescription, write: &Write<'_>) -> Result<(), String> {
+fn check_rules(own: &OwnNode, description: &ParamDescription, write: &Write<'_>) -> Result<(), String> {
     may_be_set(own, description)?;
     let kept = if description.durable { "stored on disk" } else { "not stored on disk" };
     if write.durable.is_some_and(|durable| durable != description.durable) {
@@ -119,10 +119,10 @@ pub(super) fn may_be_set(own: &OwnNode, description: &ParamDescription) -> Resul
 }
 
 fn check(description: &ParamDescription, stored: &StoredValue<'_>) -> Result<(), String> {
-    let value = board::value(stored.kind, stored.bytes).ok_or_else(|| {
+    let value = records::value(stored.kind, stored.bytes).ok_or_else(|| {
         format!("the value has another kind; the parameter is {}", description.kind)
     })?;
-    description.check(&value).map_err(|why| format!("{} {why}", show(&value)))
+    description.check(&value).map_err(|why| format!("{} {why}", format_value(&value)))
 }
 
 /// Whether a node of this name is there; one that cannot be asked for counts as there.

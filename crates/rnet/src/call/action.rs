@@ -7,15 +7,15 @@ use rnet_core::{CancelReason, Error, Result};
 use rnet_node::types::choose;
 
 use super::Bytes;
-use super::desk::{Call, Outcome};
-use super::service::{CallContext, HandlerError, Service, guarded};
-use super::settings::DeskSettings;
+use super::server_core::{Call, HandlerOutcome};
+use super::service::{CallContext, HandlerError, Service, run_handler};
+use super::settings::ServerSettings;
 use crate::{Message, MessageType, Node};
 
 /// Policy of an action for a goal that arrives while another one runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Policy {
+pub enum GoalPolicy {
     /// It is refused; `Refused` names the node whose goal runs.
     #[default]
     Reject,
@@ -31,7 +31,7 @@ pub enum Policy {
 pub struct ActionBuilder<G: ?Sized, F: ?Sized, R: ?Sized> {
     node: Node,
     name: String,
-    policy: Policy,
+    policy: GoalPolicy,
     types: [Option<MessageType>; 3],
     _types: PhantomData<Signature<G, F, R>>,
 }
@@ -41,7 +41,7 @@ type Signature<G, F, R> = (fn(&G), fn() -> Box<F>, fn() -> Box<R>);
 
 impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilder<G, F, R> {
     pub(super) fn new(node: &Node, name: &str) -> Self {
-        let (policy, types) = (Policy::default(), [None, None, None]);
+        let (policy, types) = (GoalPolicy::default(), [None, None, None]);
         ActionBuilder {
             node: node.clone(),
             name: name.to_owned(),
@@ -52,7 +52,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
     }
 
     /// Policy for a goal that arrives while another one runs; `Reject` by default.
-    pub fn policy(mut self, policy: Policy) -> Self {
+    pub fn policy(mut self, policy: GoalPolicy) -> Self {
         self.policy = policy;
         self
     }
@@ -88,24 +88,24 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
         let feedback = choose::<F>(&name, feedback)?;
         let types = (goal.clone(), result.clone());
         let (backlog, replaces) = match policy {
-            Policy::Reject => (0, false),
-            Policy::Queue(0) => {
+            GoalPolicy::Reject => (0, false),
+            GoalPolicy::Queue(0) => {
                 let (what, why) =
                     (format!("queue of {name}"), "it is 0; use Reject instead".to_owned());
                 return Err(Error::BadValue { what, why });
             }
-            Policy::Queue(goals) => (goals, false),
-            Policy::Replace => (1, true),
+            GoalPolicy::Queue(goals) => (goals, false),
+            GoalPolicy::Replace => (1, true),
         };
-        let settings = DeskSettings {
+        let settings = ServerSettings {
             backlog,
             replaces,
             feedback: Some(feedback.clone()),
-            ..DeskSettings::new(&name)
+            ..ServerSettings::new(&name)
         };
         let errors = node.core().state.errors.clone();
         let run = move |call: &mut Call| {
-            guarded(call, &goal, &errors, |received, call| {
+            run_handler(call, &goal, &errors, |received, call| {
                 let what = format!("result of {}", call.service());
                 let mut context =
                     ActionContext { call, ty: &feedback, encoded: Vec::new(), _type: PhantomData };
@@ -113,7 +113,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
                 let mut encoded = Vec::new();
                 Bytes::encode(reached.borrow(), &result, &mut encoded)
                     .map_err(|why| Error::BadValue { what, why })?;
-                Ok(Outcome::Reached(encoded))
+                Ok(HandlerOutcome::GoalResult(encoded))
             })
         };
         Service::open(&node, settings, types, Box::new(run))

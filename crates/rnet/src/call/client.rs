@@ -8,15 +8,15 @@ use rnet_core::{Error, Result, TopicName};
 use rnet_node::types::choose;
 use rnet_shm::random::next_id;
 
-use super::book::ClientStats;
-use super::line::{Line, Servers};
-use super::open_call::Open;
+use super::pending_calls::ClientStats;
+use super::client_core::{ClientCore, ServerFilter};
+use super::open_call::OpenCall;
 use super::pending::Pending;
-use super::{Bytes, Received, WANTS_DONE, WANTS_FEEDBACK, service_name};
+use super::{Bytes, Received, WANTS_ALL_REPLIES, WANTS_FEEDBACK, service_name};
 use crate::{EndpointWatch, Message, MessageType, Node};
 
 /// How long a call takes at most when it does not say.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a call is made.
 #[derive(Clone, Debug, Default)]
@@ -47,18 +47,18 @@ impl CallOptions {
 }
 
 /// What a client and its open calls hold.
-pub struct Held {
-    pub line: Arc<Line>,
+pub struct ClientShared {
+    pub core: Arc<ClientCore>,
     pub watch: EndpointWatch,
     pub name: String,
     request: MessageType,
     pub reply: MessageType,
 }
 
-impl Held {
+impl ClientShared {
     /// A request that is not of its type.
     #[cold]
-    fn bad(&self, why: String) -> Error {
+    fn bad_request(&self, why: String) -> Error {
         Error::bad_value(format!("request of {}", self.name), why)
     }
 
@@ -70,27 +70,27 @@ impl Held {
 }
 
 /// Why there is no reply.
-pub fn ended() -> Error {
+pub fn no_reply_error() -> Error {
     Error::closed("a finished call")
 }
 
-impl Drop for Held {
+impl Drop for ClientShared {
     fn drop(&mut self) {
-        if !self.line.is_from_parent() {
-            self.line.close();
+        if !self.core.is_from_parent() {
+            self.core.close();
         }
     }
 }
 
 /// Calls one service: any number of calls at a time, by any number of threads. Clones are handles on the same.
 pub struct Client<Q: Message + ?Sized, R: Message + ?Sized> {
-    pub(super) held: Arc<Held>,
+    pub(super) shared: Arc<ClientShared>,
     _types: PhantomData<fn(&Q) -> Box<R>>,
 }
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> Clone for Client<Q, R> {
     fn clone(&self) -> Self {
-        Client { held: self.held.clone(), _types: PhantomData }
+        Client { shared: self.shared.clone(), _types: PhantomData }
     }
 }
 
@@ -101,7 +101,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         types: (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
     ) -> Result<Self> {
-        Client::at(node, service_name(node, name)?, types, feedback, Servers::All)
+        Client::at(node, service_name(node, name)?, types, feedback, ServerFilter::All)
     }
 
     /// The same for a name that is one of the domain already, and for some of the servers.
@@ -110,28 +110,28 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         name: TopicName,
         (request, reply): (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
-        only: Servers,
+        filter: ServerFilter,
     ) -> Result<Self> {
         node.core().state.check_fork()?;
         let name = String::from(name);
         let (request, reply) = (choose::<Q>(&name, request)?, choose::<R>(&name, reply)?);
         let types = (request.clone(), reply.clone());
-        let line = Line::open(node, &name, next_id(), types, feedback, only)?;
-        let watch = line.watch()?;
+        let core = ClientCore::open(node, &name, next_id(), types, feedback, filter)?;
+        let watch = core.watch()?;
         Ok(Client {
-            held: Arc::new(Held { line, watch, name, request, reply }),
+            shared: Arc::new(ClientShared { core, watch, name, request, reply }),
             _types: PhantomData,
         })
     }
 
     /// Whether it knows a server now.
     pub(crate) fn has_server(&self) -> bool {
-        self.held.line.has_server()
+        self.shared.core.has_server()
     }
 
     /// The name of the service.
     pub fn name(&self) -> &str {
-        &self.held.name
+        &self.shared.name
     }
 
     /// Calls and waits for the reply, including the wait for a server. `None` is 10 s.
@@ -141,13 +141,13 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     /// `Refused` if the backlogs of all servers are full; `Full` if the server does not read; `IncompatibleType`;
     /// `BadValue` for a request of another type; `Malformed`.
     pub fn call(&self, request: &Q, timeout: Option<Duration>) -> Result<Received<R>> {
-        let held = &*self.held;
-        held.line.check_fork()?;
-        let after = timeout.unwrap_or(TIMEOUT);
+        let shared = &*self.shared;
+        shared.core.check_fork()?;
+        let after = timeout.unwrap_or(DEFAULT_TIMEOUT);
         let mut encoded = Vec::new();
-        let bytes = Bytes::of(request, &held.request, &mut encoded).map_err(|why| held.bad(why))?;
-        let reply = held.line.call(&held.watch, bytes, after)?;
-        held.decode(reply.ok_or_else(ended)?)
+        let bytes = Bytes::of(request, &shared.request, &mut encoded).map_err(|why| shared.bad_request(why))?;
+        let reply = shared.core.call(&shared.watch, bytes, after)?;
+        shared.decode(reply.ok_or_else(no_reply_error)?)
     }
 
     /// Starts a call with one reply, without a wait. The result is also a future.
@@ -163,7 +163,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     /// # Errors
     /// As [`Client::start`].
     pub fn stream(&self, request: &Q, options: CallOptions) -> Result<Pending<R>> {
-        self.begin(request, options, WANTS_DONE)
+        self.begin(request, options, WANTS_ALL_REPLIES)
     }
 
     /// `wants` are the bits of the call's number.
@@ -173,29 +173,29 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         options: CallOptions,
         wants: u32,
     ) -> Result<Pending<R>> {
-        let line = &self.held.line;
-        line.check_fork()?;
-        let after = options.timeout.unwrap_or(TIMEOUT);
+        let core = &self.shared.core;
+        core.check_fork()?;
+        let after = options.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let goal = wants & WANTS_FEEDBACK != 0;
-        let held = &self.held;
+        let shared = &self.shared;
         let mut encoded = Vec::new();
-        Bytes::encode(request, &held.request, &mut encoded).map_err(|why| held.bad(why))?;
-        let open = Open::new(encoded, options.key.as_deref(), goal);
-        let number = line.start(open, wants, Some(after));
-        Ok(Pending::new(self.held.clone(), number, after))
+        Bytes::encode(request, &shared.request, &mut encoded).map_err(|why| shared.bad_request(why))?;
+        let open = OpenCall::new(encoded, options.key.as_deref(), goal);
+        let number = core.start(open, wants, Some(after));
+        Ok(Pending::new(self.shared.clone(), number, after))
     }
 
-    pub(super) fn held(&self) -> &Arc<Held> {
-        &self.held
+    pub(super) fn shared(&self) -> &Arc<ClientShared> {
+        &self.shared
     }
 
     /// How many servers would take a call at this moment.
     pub fn server_count(&self) -> usize {
-        self.held.line.server_count()
+        self.shared.core.server_count()
     }
 
     /// Counters of the calls so far.
     pub fn stats(&self) -> ClientStats {
-        self.held.line.stats()
+        self.shared.core.stats()
     }
 }

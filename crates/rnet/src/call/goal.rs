@@ -11,9 +11,9 @@ use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
 use rnet_node::types::choose;
 
-use super::book::ClientStats;
+use super::pending_calls::ClientStats;
 use super::client::{CallOptions, Client};
-use super::open_call::Wanted;
+use super::open_call::CallOutput;
 use super::pending::Pending;
 use super::{Bytes, Received, WANTS};
 use crate::{Message, MessageType, Node};
@@ -72,7 +72,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
     /// # Errors
     /// `Full` if a server does not read; `Closed` in a forked child.
     pub fn cancel_all(&self) -> Result<usize> {
-        self.client.held.line.stop_all()
+        self.client.shared.core.cancel_all()
     }
 
     /// Counters of the goals so far.
@@ -111,12 +111,12 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     }
 
     fn wait_for_feedback(&self, pause: Option<Instant>) -> Result<Option<Received<F>>> {
-        let Pending { held, number, after, .. } = &self.pending;
-        held.line.check_fork()?;
-        self.decoded(held.line.next(&held.watch, (*number, Wanted::Feedback), *after, pause))
+        let Pending { shared, number, after, .. } = &self.pending;
+        shared.core.check_fork()?;
+        self.decode_feedback(shared.core.next(&shared.watch, (*number, CallOutput::Feedback), *after, pause))
     }
 
-    fn decoded(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<F>>> {
+    fn decode_feedback(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<F>>> {
         let decode = |bytes| {
             Received::decode(bytes, &self.feedback)
                 .map_err(|why| Error::bad_value("feedback", format!("it is malformed: {why}")))
@@ -141,7 +141,7 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
             match self.result_within(left) {
                 Err(Error::Interrupted) if until.is_some_and(|end| end <= Instant::now()) => {
                     let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
-                    let topic = self.pending.held.name.clone();
+                    let topic = self.pending.shared.name.clone();
                     let what = format!("the result of a goal of {topic}");
                     return Err(Error::Timeout { topic, what, after_ms });
                 }
@@ -157,22 +157,22 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     /// As there; `Interrupted` when `limit` is over or a signal has come.
     pub fn result_within(&self, limit: Duration) -> Result<Received<R>> {
         let next = self.pending.next_within(limit)?;
-        self.pending.only(next)
+        self.pending.single_reply(next)
     }
 
-    /// As [`Goal::result`], and calls `hear` with each feedback before it, in this thread.
+    /// As [`Goal::result`], and calls `on_feedback` with each feedback before it, in this thread.
     ///
     /// # Errors
     /// As there.
     pub fn result_with(
         &self,
         timeout: Option<Duration>,
-        mut hear: impl FnMut(&F),
+        mut on_feedback: impl FnMut(&F),
     ) -> Result<Received<R>> {
         let until = deadline(timeout);
         loop {
             match self.wait_for_feedback(until) {
-                Ok(Some(feedback)) => hear(&feedback),
+                Ok(Some(feedback)) => on_feedback(&feedback),
                 Err(Error::Interrupted) if until.is_none_or(|end| Instant::now() < end) => {}
                 Ok(None) | Err(Error::Interrupted) => {
                     let left = until.map(|end| end.saturating_duration_since(Instant::now()));
@@ -189,7 +189,7 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     /// # Errors
     /// `Full` if the server does not read, and was not asked; `Closed` in a forked child.
     pub fn cancel(&self) -> Result<()> {
-        self.pending.held.line.ask_to_end(self.pending.number)
+        self.pending.shared.core.request_cancel(self.pending.number)
     }
 
     /// Ends the goal here, as dropping it does, also while other threads wait for it: they get `Cancelled`.
@@ -200,9 +200,9 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
 
     /// Ready if feedback, the result, an error or the end is available. Otherwise the task is woken later.
     pub fn poll_feedback_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-        let Pending { held, number, .. } = &self.pending;
-        let ready = held.line.check_fork().is_err()
-            || held.line.poll_ready(context, (*number, Wanted::Feedback));
+        let Pending { shared, number, .. } = &self.pending;
+        let ready = shared.core.check_fork().is_err()
+            || shared.core.poll_ready(context, (*number, CallOutput::Feedback));
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -224,12 +224,12 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Stream for Goal<F, R> {
     type Item = Result<Received<F>>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Pending { held, number, after, .. } = &self.pending;
-        if let Err(error) = held.line.check_fork() {
+        let Pending { shared, number, after, .. } = &self.pending;
+        if let Err(error) = shared.core.check_fork() {
             return Poll::Ready(Some(Err(error)));
         }
-        match held.line.poll(context, (*number, Wanted::Feedback), *after) {
-            Some(next) => Poll::Ready(self.decoded(next).transpose()),
+        match shared.core.poll(context, (*number, CallOutput::Feedback), *after) {
+            Some(next) => Poll::Ready(self.decode_feedback(next).transpose()),
             None => Poll::Pending,
         }
     }

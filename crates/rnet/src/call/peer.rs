@@ -9,55 +9,55 @@ use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
 use rnet_node::sync::lock;
 use rnet_shm::ring::fail_point;
 
-use super::desk::Outcome;
-use super::numbers::ByNumber;
+use super::server_core::HandlerOutcome;
+use super::number_map::NumberMap;
 use super::service::HandlerError;
-use super::service_stats::End;
-use super::{CallId, Key, Topics, WANTS_DONE, WANTS_FEEDBACK, reason_to_wire};
+use super::service_stats::CallEnd;
+use super::{CallId, CallerKey, CallTopics, WANTS_ALL_REPLIES, WANTS_FEEDBACK, reason_to_wire};
 use crate::msgs::CallStatus;
 use crate::msgs::call_status::State;
 use crate::{MessageType, Node, Publisher, PublisherOptions};
 
 /// How long an answer waits for a caller that does not read.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An open call.
 #[derive(Default)]
-struct Open {
+struct CallState {
     cancelled: Option<CancelReason>,
     /// Its caller waits for the end of it although it was cancelled.
-    awaited: bool,
+    caller_waits: bool,
     /// Its handler knows that it was cancelled.
-    seen: bool,
+    cancel_seen: bool,
     replies: u64,
     /// An answer could not be sent.
     unsent: bool,
     /// Messages of feedback that were sent.
-    feedback: u64,
+    feedback_sent: u64,
     /// Those that were not, because the caller did not read.
-    dropped: u64,
+    feedback_dropped: u64,
 }
 
-impl Open {
-    fn look(&mut self) -> Option<CancelReason> {
-        self.seen |= self.cancelled.is_some();
+impl CallState {
+    fn observe_cancel(&mut self) -> Option<CancelReason> {
+        self.cancel_seen |= self.cancelled.is_some();
         self.cancelled
     }
 
     /// Whether its answer is not delivered any more. A server that closes delivers the answer of a handler that does
     /// not know of it: the work is done.
-    fn is_unwanted(&self) -> bool {
-        self.cancelled.is_some_and(|reason| reason != CancelReason::ServerClosing || self.seen)
+    fn discards_answer(&self) -> bool {
+        self.cancelled.is_some_and(|reason| reason != CancelReason::ServerClosing || self.cancel_seen)
     }
 }
 
-struct Out {
+struct AnswerPublishers {
     reply: Publisher<[u8]>,
     status: Publisher<CallStatus>,
     /// Of an action.
     feedback: Option<Publisher<[u8]>>,
-    /// It has not read for [`PATIENCE`]: nobody waits for it again before it does.
-    behind: bool,
+    /// It has not read for [`SEND_TIMEOUT`]: nobody waits for it again before it does.
+    is_stalled: bool,
 }
 
 pub struct Peer {
@@ -66,26 +66,26 @@ pub struct Peer {
     client: u32,
     /// Its publisher of requests.
     pub publisher: u64,
-    open: Mutex<ByNumber<Open>>,
+    open: Mutex<NumberMap<CallState>>,
     gone: AtomicBool,
-    out: Mutex<Out>,
+    publishers: Mutex<AnswerPublishers>,
 }
 
 impl Peer {
     pub fn open(
         node: &Node,
         service: &str,
-        (caller, client): Key,
+        (caller, client): CallerKey,
         publisher: u64,
         (reply, feedback): (&MessageType, Option<&MessageType>),
     ) -> Result<Peer> {
-        let topics = Topics::of_client(service, client);
-        let options = PublisherOptions::new().reliable(OnFull::Wait(PATIENCE));
+        let topics = CallTopics::of_client(service, client);
+        let options = PublisherOptions::new().reliable(OnFull::Wait(SEND_TIMEOUT));
         let typed = options.message_type(reply.clone());
         // It holds thousands: one that is full is of a caller that reads nothing.
         let statuses = PublisherOptions::new().reliable(OnFull::Refuse);
         let reply = node.publisher_with::<[u8]>(&topics.reply(), typed)?;
-        fail_point!("call.half_met");
+        fail_point!("call.caller_half_open");
         let status = node.publisher_with::<CallStatus>(&topics.status(), statuses)?;
         // It never holds a handler up.
         let options = |ty: &MessageType| {
@@ -93,30 +93,30 @@ impl Peer {
         };
         let open = |ty| node.publisher_with::<[u8]>(&topics.feedback(), options(ty));
         let feedback = feedback.map(open).transpose()?;
-        let out = Mutex::new(Out { reply, status, feedback, behind: false });
+        let publishers = Mutex::new(AnswerPublishers { reply, status, feedback, is_stalled: false });
         let (service, node) = (service.to_owned(), caller);
         let (open, gone) = Default::default();
-        Ok(Peer { service, node, client, publisher, open, gone, out })
+        Ok(Peer { service, node, client, publisher, open, gone, publishers })
     }
 
     /// Calls `callback` when its caller may have come to hear it.
     pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
-        let out = lock(&self.out);
+        let publishers = lock(&self.publishers);
         let [others, feedback] = [callback.clone(), callback.clone()];
-        out.reply.on_match(move |_| callback());
-        out.status.on_match(move |_| others());
-        if let Some(publisher) = &out.feedback {
+        publishers.reply.on_match(move |_| callback());
+        publishers.status.on_match(move |_| others());
+        if let Some(publisher) = &publishers.feedback {
             publisher.on_match(move |_| feedback());
         }
     }
 
     /// Whether its caller hears what is said of calls with these numbers.
-    pub fn hears(&self, mut numbers: impl Iterator<Item = u32>) -> bool {
-        let out = lock(&self.out);
+    pub fn can_receive(&self, mut numbers: impl Iterator<Item = u32>) -> bool {
+        let publishers = lock(&self.publishers);
         let wanted = numbers.any(|number| number & WANTS_FEEDBACK != 0);
-        let feedback = out.feedback.as_ref().filter(|_| wanted);
-        out.reply.subscriber_count() > 0
-            && out.status.subscriber_count() > 0
+        let feedback = publishers.feedback.as_ref().filter(|_| wanted);
+        publishers.reply.subscriber_count() > 0
+            && publishers.status.subscriber_count() > 0
             && feedback.is_none_or(|feedback| feedback.subscriber_count() > 0)
     }
 
@@ -136,7 +136,7 @@ impl Peer {
     pub fn begin(&self, number: u32) -> bool {
         match lock(&self.open).entry(number) {
             Entry::Vacant(place) => {
-                place.insert(Open::default());
+                place.insert(CallState::default());
                 true
             }
             Entry::Occupied(_) => false,
@@ -144,53 +144,53 @@ impl Peer {
     }
 
     /// The first reason is the one that is told.
-    pub fn cancel(&self, number: u32, reason: CancelReason, awaited: bool) {
+    pub fn cancel(&self, number: u32, reason: CancelReason, caller_waits: bool) {
         if let Some(open) = lock(&self.open).get_mut(&number) {
             open.cancelled.get_or_insert(reason);
-            open.awaited = awaited;
+            open.caller_waits = caller_waits;
         }
     }
 
     pub fn cancel_all(&self, reason: CancelReason) {
         lock(&self.open).values_mut().for_each(|open| {
             open.cancelled.get_or_insert(reason);
-            open.awaited = false;
+            open.caller_waits = false;
         });
     }
 
     /// The caller is gone.
-    pub fn leave(&self) {
+    pub fn on_caller_gone(&self) {
         self.gone.store(true, Ordering::Relaxed);
         self.cancel_all(CancelReason::CallerGone);
     }
 
     /// Whether it was cancelled or has ended, as a handler asks.
     pub fn is_cancelled(&self, number: u32) -> bool {
-        lock(&self.open).get_mut(&number).is_none_or(|open| open.look().is_some())
+        lock(&self.open).get_mut(&number).is_none_or(|open| open.observe_cancel().is_some())
     }
 
     /// Whether its handler knows that it was cancelled.
     pub fn is_cancel_seen(&self, number: u32) -> bool {
-        lock(&self.open).get(&number).is_none_or(|open| open.seen)
+        lock(&self.open).get(&number).is_none_or(|open| open.cancel_seen)
     }
 
     /// Why it was cancelled. Its handler does not know by this.
-    pub fn cancelled(&self, number: u32) -> Option<CancelReason> {
+    pub fn peek_cancel_reason(&self, number: u32) -> Option<CancelReason> {
         lock(&self.open).get(&number).and_then(|open| open.cancelled)
     }
 
     /// Why it was cancelled, as a handler asks.
     pub fn cancel_reason(&self, number: u32) -> Option<CancelReason> {
-        lock(&self.open).get_mut(&number).and_then(Open::look)
+        lock(&self.open).get_mut(&number).and_then(CallState::observe_cancel)
     }
 
     /// # Errors
     /// `Cancelled` if the call was, or has ended.
-    fn check(&self, number: u32) -> Result<()> {
+    fn check_cancelled(&self, number: u32) -> Result<()> {
         let reason = match lock(&self.open).get_mut(&number) {
-            Some(open) => match open.look() {
+            Some(open) => match open.observe_cancel() {
                 // It wanted one, and has it.
-                None if number & WANTS_DONE == 0 && open.replies > 0 => CancelReason::Caller,
+                None if number & WANTS_ALL_REPLIES == 0 && open.replies > 0 => CancelReason::Caller,
                 None => return Ok(()),
                 Some(reason) => reason,
             },
@@ -201,7 +201,7 @@ impl Peer {
 
     pub fn reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
         if !self.awaits_answer(number) {
-            self.check(number)?;
+            self.check_cancelled(number)?;
         }
         self.send_reply(number, encoded)
     }
@@ -209,30 +209,30 @@ impl Peer {
     /// Whether the next reply is the only one of its call, and is still delivered.
     fn awaits_answer(&self, number: u32) -> bool {
         let open = lock(&self.open);
-        let open = open.get(&number).filter(|_| number & WANTS_DONE == 0);
-        open.is_some_and(|open| open.replies == 0 && !open.is_unwanted())
+        let open = open.get(&number).filter(|_| number & WANTS_ALL_REPLIES == 0);
+        open.is_some_and(|open| open.replies == 0 && !open.discards_answer())
     }
 
     /// The one reply of a handler that gives one, and with it the end of the call; `None` where the call has another
     /// end, because it was cancelled or its caller is to be told of the end.
-    pub fn answer(&self, number: u32, encoded: &[u8]) -> Option<End> {
-        if number & WANTS_DONE != 0 {
+    pub fn answer(&self, number: u32, encoded: &[u8]) -> Option<CallEnd> {
+        if number & WANTS_ALL_REPLIES != 0 {
             return None;
         }
         let mut open = lock(&self.open);
         let Entry::Occupied(call) = open.entry(number) else { return None };
-        if call.get().is_unwanted() || call.get().replies > 0 {
+        if call.get().discards_answer() || call.get().replies > 0 {
             return None;
         }
         call.remove();
         drop(open);
         let meta = self.meta(number);
-        let sent = self.send(true, |out| out.reply.send_with(encoded, meta));
+        let sent = self.send(true, |publishers| publishers.reply.send_with(encoded, meta));
         Some(match sent {
-            Ok(()) => End::Sent,
+            Ok(()) => CallEnd::Sent,
             Err(error) => {
-                self.end(number, End::Failed, &error.into());
-                End::Unsent
+                self.end(number, CallEnd::Failed, &error.into());
+                CallEnd::Unsent
             }
         })
     }
@@ -244,7 +244,7 @@ impl Peer {
 
     fn send_reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
         let meta = self.meta(number);
-        let sent = self.send(true, |out| out.reply.send_with(encoded, meta));
+        let sent = self.send(true, |publishers| publishers.reply.send_with(encoded, meta));
         fail_point!("call.replied");
         if let Some(open) = lock(&self.open).get_mut(&number) {
             open.replies += u64::from(sent.is_ok());
@@ -255,79 +255,79 @@ impl Peer {
 
     /// Sends feedback to a caller that hears it, without a wait; what there is no room for is dropped and counted.
     pub fn feedback(&self, number: u32, encoded: &[u8]) -> Result<()> {
-        self.check(number)?;
+        self.check_cancelled(number)?;
         if number & WANTS_FEEDBACK == 0 {
             return Ok(());
         }
         let meta = self.meta(number);
-        let mut out = lock(&self.out);
-        let Some(publisher) = &mut out.feedback else { return Ok(()) };
+        let mut publishers = lock(&self.publishers);
+        let Some(publisher) = &mut publishers.feedback else { return Ok(()) };
         let sent = publisher.send_with(encoded, meta);
-        fail_point!("call.fed_back");
-        drop(out);
+        fail_point!("call.feedback_sent");
+        drop(publishers);
         let sent = match sent {
             Err(Error::Full { .. } | Error::OutOfMemory { .. }) => Ok(false),
             sent => sent.map(|()| true),
         };
         if let (Ok(sent), Some(open)) = (&sent, lock(&self.open).get_mut(&number)) {
-            open.feedback += u64::from(*sent);
-            open.dropped += u64::from(!*sent);
+            open.feedback_sent += u64::from(*sent);
+            open.feedback_dropped += u64::from(!*sent);
         }
         sent.map(drop)
     }
 
     /// The handler has ended; tells the caller what it does not know.
-    pub fn finish(&self, number: u32, outcome: Outcome) -> End {
+    pub fn finish(&self, number: u32, outcome: HandlerOutcome) -> CallEnd {
         let (cancelled, unwanted, replies, unsent) =
             lock(&self.open).get(&number).map_or((true, true, 0, false), |o| {
                 let gone = o.cancelled == Some(CancelReason::CallerGone);
-                let stands = matches!(outcome, Outcome::Settled(_))
+                let stands = matches!(outcome, HandlerOutcome::JobResult(_))
                     && o.cancelled == Some(CancelReason::ServerClosing);
                 // A job, or a stream, that has not come to its end is cancelled, whatever its handler knows.
-                let whole = number & WANTS_DONE == 0 && !o.is_unwanted();
+                let whole = number & WANTS_ALL_REPLIES == 0 && !o.discards_answer();
                 let cancelled = o.cancelled.is_some() && !stands && !whole;
-                (cancelled, o.seen || gone, o.replies, o.unsent)
+                (cancelled, o.cancel_seen || gone, o.replies, o.unsent)
             });
         let none = HandlerError::new("", "");
         let outcome = match outcome {
-            Outcome::Settled(Ok(())) => Outcome::Returned,
-            Outcome::Settled(Err(error)) => Outcome::Failed(error),
-            Outcome::Answered(end) => return end,
-            Outcome::Unseen => return self.hand_back(number),
+            HandlerOutcome::JobResult(Ok(())) => HandlerOutcome::Returned,
+            HandlerOutcome::JobResult(Err(error)) => HandlerOutcome::Failed(error),
+            HandlerOutcome::Replied(end) => return end,
+            HandlerOutcome::NotStarted => return self.requeue(number),
             outcome => outcome,
         };
         match outcome {
             // A goal that was reached before its handler knew that it was not wanted any more is reached.
-            Outcome::Reached(result) if !unwanted => match self.send_reply(number, &result) {
-                Ok(()) if number & WANTS_DONE == 0 => {
+            HandlerOutcome::GoalResult(result) if !unwanted => match self.send_reply(number, &result) {
+                Ok(()) if number & WANTS_ALL_REPLIES == 0 => {
                     lock(&self.open).remove(&number);
-                    End::Sent
+                    CallEnd::Sent
                 }
-                Ok(()) => self.end(number, End::Sent, &none),
+                Ok(()) => self.end(number, CallEnd::Sent, &none),
                 Err(error) => {
-                    self.end(number, End::Failed, &error.into());
-                    End::Unsent
+                    self.end(number, CallEnd::Failed, &error.into());
+                    CallEnd::Unsent
                 }
             },
-            _ if cancelled => self.end(number, End::Cancelled, &none),
+            _ if cancelled => self.end(number, CallEnd::Cancelled, &none),
             // Its only reply has ended the call.
-            Outcome::Returned if number & WANTS_DONE == 0 && replies > 0 => {
+            HandlerOutcome::Returned if number & WANTS_ALL_REPLIES == 0 && replies > 0 => {
                 lock(&self.open).remove(&number);
-                End::Sent
+                CallEnd::Sent
             }
-            Outcome::Failed(error) if !(number & WANTS_DONE == 0 && replies > 0) => {
-                let end = self.end(number, End::Failed, &error);
-                if unsent { End::Unsent } else { end }
+            HandlerOutcome::Failed(error) if !(number & WANTS_ALL_REPLIES == 0 && replies > 0) => {
+                let end = self.end(number, CallEnd::Failed, &error);
+                if unsent { CallEnd::Unsent } else { end }
             }
-            Outcome::Failed(_) => {
+            HandlerOutcome::Failed(_) => {
                 lock(&self.open).remove(&number);
-                End::Failed
+                CallEnd::Failed
             }
-            Outcome::Returned if number & WANTS_DONE == 0 => {
+            HandlerOutcome::Returned if number & WANTS_ALL_REPLIES == 0 => {
                 let text = "the handler returned without a reply";
-                self.end(number, End::Failed, &HandlerError::new("no_reply", text))
+                self.end(number, CallEnd::Failed, &HandlerError::new("no_reply", text))
             }
-            _ => self.end(number, End::Sent, &none),
+            _ => self.end(number, CallEnd::Sent, &none),
         }
     }
 
@@ -338,11 +338,11 @@ impl Peer {
         let mut status = CallStatus { backlog, running, ..Default::default() };
         status.set_state(State::Refused);
         // One that does not read it has its time-out.
-        let _ = self.say(number, &status, true);
+        let _ = self.send_status(number, &status, true);
     }
 
     /// Ends a call that no handler has seen, and that its caller gives to another server if it still wants it.
-    pub fn hand_back(&self, number: u32) -> End {
+    pub fn requeue(&self, number: u32) -> CallEnd {
         let reason = lock(&self.open).get(&number).and_then(|open| open.cancelled);
         if reason.is_some_and(|reason| reason != CancelReason::ServerClosing) {
             return self.end_cancelled(number);
@@ -351,66 +351,66 @@ impl Peer {
         let mut status = CallStatus::default();
         status.set_state(State::Refused);
         status.set_reason(reason_to_wire(CancelReason::ServerClosing));
-        let _ = self.say(number, &status, true);
-        End::Cancelled
+        let _ = self.send_status(number, &status, true);
+        CallEnd::Cancelled
     }
 
     /// A call that was cancelled before its handler began.
-    pub fn end_cancelled(&self, number: u32) -> End {
-        self.end(number, End::Cancelled, &HandlerError::new("", ""))
+    pub fn end_cancelled(&self, number: u32) -> CallEnd {
+        self.end(number, CallEnd::Cancelled, &HandlerError::new("", ""))
     }
 
     /// Ends a call with a status.
-    fn end(&self, number: u32, end: End, error: &HandlerError) -> End {
+    fn end(&self, number: u32, end: CallEnd, error: &HandlerError) -> CallEnd {
         let open = lock(&self.open).remove(&number).unwrap_or_default();
-        let (code, text) = (cut(&error.kind, 256), cut(&error.text, 16 << 10));
-        let (replies, feedback, feedback_dropped) = (open.replies, open.feedback, open.dropped);
+        let (code, text) = (truncate(&error.kind, 256), truncate(&error.text, 16 << 10));
+        let (replies, feedback, feedback_dropped) = (open.replies, open.feedback_sent, open.feedback_dropped);
         let mut status =
             CallStatus { replies, code, text, feedback, feedback_dropped, ..Default::default() };
         status.set_state(match end {
-            End::Failed => State::Failed,
-            End::Cancelled => State::Cancelled,
-            End::Sent | End::Unsent => State::Done,
+            CallEnd::Failed => State::Failed,
+            CallEnd::Cancelled => State::Cancelled,
+            CallEnd::Sent | CallEnd::Unsent => State::Done,
         });
-        if let (End::Cancelled, Some(reason)) = (&end, open.cancelled) {
+        if let (CallEnd::Cancelled, Some(reason)) = (&end, open.cancelled) {
             status.set_reason(reason_to_wire(reason));
         }
         fail_point!("call.ending");
-        let said = self.say(number, &status, open.awaited);
+        let said = self.send_status(number, &status, open.caller_waits);
         fail_point!("call.ended");
         match said {
             Ok(()) => end,
             // One that has cancelled may be gone.
-            Err(_) if matches!(end, End::Cancelled) => end,
-            Err(_) => End::Unsent,
+            Err(_) if matches!(end, CallEnd::Cancelled) => end,
+            Err(_) => CallEnd::Unsent,
         }
     }
 
-    fn say(&self, number: u32, status: &CallStatus, awaited: bool) -> Result<()> {
+    fn send_status(&self, number: u32, status: &CallStatus, caller_waits: bool) -> Result<()> {
         let meta = self.meta(number);
-        let waits = status.state() != State::Cancelled || awaited;
-        self.send(waits, |out| out.status.send_with(status, meta))
+        let waits = status.state() != State::Cancelled || caller_waits;
+        self.send(waits, |publishers| publishers.status.send_with(status, meta))
     }
 
     fn meta(&self, number: u32) -> Meta {
-        Meta::default().with_correlation(CallId { client: self.client, number }.word())
+        Meta::default().with_correlation(CallId { client: self.client, number }.to_correlation())
     }
 
     /// Sends; waits for room if the caller is to be waited for.
-    fn send(&self, waits: bool, send: impl FnOnce(&mut Out) -> Result<()>) -> Result<()> {
-        let mut out = lock(&self.out);
-        let waits = waits && !out.behind;
-        out.reply.set_waiting(waits);
-        let sent = send(&mut out);
+    fn send(&self, waits: bool, send: impl FnOnce(&mut AnswerPublishers) -> Result<()>) -> Result<()> {
+        let mut publishers = lock(&self.publishers);
+        let waits = waits && !publishers.is_stalled;
+        publishers.reply.set_waiting(waits);
+        let sent = send(&mut publishers);
         match &sent {
-            Ok(()) => out.behind = false,
-            Err(_) => out.behind |= waits,
+            Ok(()) => publishers.is_stalled = false,
+            Err(_) => publishers.is_stalled |= waits,
         }
         sent
     }
 }
 
-fn cut(text: &str, len: usize) -> String {
+fn truncate(text: &str, len: usize) -> String {
     let end = (0..=len.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     text[..end.unwrap_or(0)].to_owned()
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use rnet_core::{Error, Result};
 
-use super::client::{Held, ended};
-use super::open_call::Wanted;
+use super::client::{ClientShared, no_reply_error};
+use super::open_call::CallOutput;
 use super::{Bytes, Received};
 use crate::Message;
 
@@ -21,7 +21,7 @@ use crate::Message;
 /// A future of the reply; for a call started by [`crate::Client::stream`], a [`Stream`] of the replies.
 #[must_use = "dropping it cancels the call"]
 pub struct Pending<R: Message + ?Sized> {
-    pub(super) held: Arc<Held>,
+    pub(super) shared: Arc<ClientShared>,
     pub(super) number: u32,
     pub(super) after: Duration,
     ended: AtomicBool,
@@ -29,8 +29,8 @@ pub struct Pending<R: Message + ?Sized> {
 }
 
 impl<R: Message + ?Sized> Pending<R> {
-    pub(crate) fn new(held: Arc<Held>, number: u32, after: Duration) -> Self {
-        Pending { held, number, after, ended: AtomicBool::new(false), _type: PhantomData }
+    pub(crate) fn new(shared: Arc<ClientShared>, number: u32, after: Duration) -> Self {
+        Pending { shared, number, after, ended: AtomicBool::new(false), _type: PhantomData }
     }
 
     /// Waits for the reply.
@@ -39,7 +39,7 @@ impl<R: Message + ?Sized> Pending<R> {
     /// As [`crate::Client::call`]; `CallFailed` for a stream that ended without a reply.
     pub fn wait(mut self) -> Result<Received<R>> {
         let next = self.next()?;
-        self.only(next)
+        self.single_reply(next)
     }
 
     /// Waits for the next reply; `None` behind the last.
@@ -62,65 +62,65 @@ impl<R: Message + ?Sized> Pending<R> {
     }
 
     fn wait_for_next(&self, pause: Option<Instant>) -> Result<Option<Received<R>>> {
-        self.held.line.check_fork()?;
+        self.shared.core.check_fork()?;
         if self.ended.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let next =
-            self.held.line.next(&self.held.watch, (self.number, Wanted::Reply), self.after, pause);
-        self.taken(next)
+            self.shared.core.next(&self.shared.watch, (self.number, CallOutput::Reply), self.after, pause);
+        self.decode_next(next)
     }
 
     /// Whether [`Pending::next_within`] has something to return at once: a reply, the end or an error. If not, the
     /// task is woken once it has.
     pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-        let ready = self.held.line.check_fork().is_err()
+        let ready = self.shared.core.check_fork().is_err()
             || self.ended.load(Ordering::Relaxed)
-            || self.held.line.poll_ready(context, (self.number, Wanted::Reply));
+            || self.shared.core.poll_ready(context, (self.number, CallOutput::Reply));
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Cancels the call, as dropping it does: its server is notified, and waits for it return `Cancelled`.
     pub fn cancel(&self) {
-        self.held.line.cancel(self.number);
+        self.shared.core.cancel(self.number);
     }
 
     /// Whether it has left for a server; false of one that has ended.
     pub(crate) fn is_sent(&self) -> bool {
-        self.held.line.is_sent(self.number)
+        self.shared.core.is_sent(self.number)
     }
 
     /// The id of the server that has it, or had it at its end.
     pub(super) fn server(&self) -> Option<u64> {
-        self.held.line.server_of(self.number)
+        self.shared.core.server_of(self.number)
     }
 
     /// Cancels it; whether it had left for a server.
     pub(crate) fn abandon(self) -> bool {
-        self.held.line.end(self.number)
+        self.shared.core.end(self.number)
     }
 
-    fn taken(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<R>>> {
-        let decoded = next.and_then(|bytes| bytes.map(|bytes| self.held.decode(bytes)).transpose());
+    fn decode_next(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<R>>> {
+        let decoded = next.and_then(|bytes| bytes.map(|bytes| self.shared.decode(bytes)).transpose());
         if !matches!(decoded, Ok(Some(_)) | Err(Error::Interrupted)) {
             self.ended.store(true, Ordering::Relaxed);
         }
         decoded
     }
 
-    pub(super) fn only(&self, next: Option<Received<R>>) -> Result<Received<R>> {
-        next.ok_or_else(ended)
+    pub(super) fn single_reply(&self, next: Option<Received<R>>) -> Result<Received<R>> {
+        next.ok_or_else(no_reply_error)
     }
 
     fn poll_one(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Received<R>>>> {
-        if let Err(error) = self.held.line.check_fork() {
+        if let Err(error) = self.shared.core.check_fork() {
             return Poll::Ready(Err(error));
         }
         if self.ended.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(None));
         }
-        match self.held.line.poll(context, (self.number, Wanted::Reply), self.after) {
-            Some(next) => Poll::Ready(self.taken(next)),
+        match self.shared.core.poll(context, (self.number, CallOutput::Reply), self.after) {
+            Some(next) => Poll::Ready(self.decode_next(next)),
             None => Poll::Pending,
         }
     }
@@ -131,7 +131,7 @@ impl<R: Message + ?Sized> Future for Pending<R> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        this.poll_one(context).map(|next| next.and_then(|next| this.only(next)))
+        this.poll_one(context).map(|next| next.and_then(|next| this.single_reply(next)))
     }
 }
 
@@ -145,6 +145,6 @@ impl<R: Message + ?Sized> Stream for Pending<R> {
 
 impl<R: Message + ?Sized> Drop for Pending<R> {
     fn drop(&mut self) {
-        self.held.line.end(self.number);
+        self.shared.core.end(self.number);
     }
 }

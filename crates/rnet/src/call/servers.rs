@@ -8,11 +8,11 @@ use rnet_core::{Error, Meta, OnFull, Result};
 use rnet_node::sync::lock;
 use rnet_shm::ring::fail_point;
 
-use super::Topics;
+use super::CallTopics;
 use crate::msgs::{CallControl, call_control::Action};
 use crate::{Endpoint, MessageType, Node, Publisher, PublisherOptions};
 
-struct Ends {
+struct ServerPublishers {
     request: Publisher<[u8]>,
     control: Publisher<CallControl>,
 }
@@ -26,35 +26,35 @@ pub struct Server {
     ready: AtomicBool,
     /// Whether it has said that it closes.
     closing: AtomicBool,
-    ends: Mutex<Ends>,
+    publishers: Mutex<ServerPublishers>,
 }
 
 impl Server {
     pub fn open(
         node: &Node,
         endpoint: &Endpoint,
-        topics: &Topics,
+        topics: &CallTopics,
         request: &MessageType,
     ) -> Result<Server> {
         // Calls do not wait for room: what is full is a server that stands still.
         let options = PublisherOptions::new().reliable(OnFull::Refuse);
         let typed = options.clone().message_type(request.clone());
         let request = node.publisher_with::<[u8]>(&topics.request(), typed)?;
-        fail_point!("call.half_open");
+        fail_point!("call.server_half_open");
         let control = node.publisher_with::<CallControl>(&topics.control(), options)?;
         let host = endpoint.proxy.as_ref().map_or_else(this_host, |proxy| proxy.host().to_owned());
-        let ends = Mutex::new(Ends { request, control });
+        let publishers = Mutex::new(ServerPublishers { request, control });
         let (id, node) = (endpoint.id, endpoint.node.clone());
         let (ready, closing) = Default::default();
-        Ok(Server { id, node, host, ready, closing, ends })
+        Ok(Server { id, node, host, ready, closing, publishers })
     }
 
     /// Calls `callback` when it may have become ready.
     pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
-        let ends = lock(&self.ends);
+        let publishers = lock(&self.publishers);
         let other = callback.clone();
-        ends.request.on_match(move |_| callback());
-        ends.control.on_match(move |_| other());
+        publishers.request.on_match(move |_| callback());
+        publishers.control.on_match(move |_| other());
     }
 
     /// Whether it hears what it is sent.
@@ -65,13 +65,13 @@ impl Server {
         if self.ready.load(Ordering::Relaxed) {
             return Ok(true);
         }
-        if self.is_leaving() {
+        if self.is_closing() {
             return Ok(false);
         }
-        let ends = lock(&self.ends);
-        let ready = ends.request.subscriber_count() > 0 && ends.control.subscriber_count() > 0;
+        let publishers = lock(&self.publishers);
+        let ready = publishers.request.subscriber_count() > 0 && publishers.control.subscriber_count() > 0;
         // One that could not be served at first, for want of descriptors say, may be by now.
-        if !ready && let Some(error) = ends.request.incompatible().into_iter().next() {
+        if !ready && let Some(error) = publishers.request.incompatible().into_iter().next() {
             return Err(error);
         }
         self.ready.store(ready, Ordering::Relaxed);
@@ -79,18 +79,18 @@ impl Server {
     }
 
     /// It closes: what it were sent now it might not read any more.
-    pub fn leaves(&self) {
+    pub fn set_closing(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.ready.store(false, Ordering::Relaxed);
     }
 
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
     pub fn request(&self, encoded: &[u8], correlation: u64) -> Result<()> {
         let meta = Meta::default().with_correlation(correlation);
-        let sent = lock(&self.ends).request.send_with(encoded, meta);
+        let sent = lock(&self.publishers).request.send_with(encoded, meta);
         fail_point!("call.requested");
         sent
     }
@@ -104,7 +104,7 @@ impl Server {
         cancel.set_action(action);
         let meta = Meta::default().with_correlation(correlation);
         fail_point!("call.cancelling");
-        lock(&self.ends).control.send_with(&cancel, meta)
+        lock(&self.publishers).control.send_with(&cancel, meta)
     }
 
     pub fn lost(&self, service: &str) -> Error {

@@ -12,10 +12,10 @@ use rnet_node::callback_errors::{CallbackErrors, text_of_panic};
 use rnet_node::types::choose;
 
 use super::bytes::{Bytes, Received};
-use super::desk::{Call, Desk, Outcome, Run};
+use super::server_core::{Call, ServerCore, HandlerOutcome, HandlerFn};
 use super::peer::Peer;
 use super::service_stats::ServiceStats;
-use super::settings::DeskSettings;
+use super::settings::ServerSettings;
 use crate::{Message, MessageType, Node};
 
 /// The error of a handler, as sent to the caller: created by `?` from any error, or by [`HandlerError::new`].
@@ -48,14 +48,14 @@ impl fmt::Debug for HandlerError {
 #[must_use = "nothing is served until serve() or serve_stream() is called"]
 pub struct ServiceBuilder<Q: ?Sized, R: ?Sized> {
     node: Node,
-    settings: DeskSettings,
+    settings: ServerSettings,
     types: (Option<MessageType>, Option<MessageType>),
     _types: PhantomData<fn(&Q) -> Box<R>>,
 }
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     pub(crate) fn new(node: &Node, name: &str) -> Self {
-        let settings = DeskSettings::new(name);
+        let settings = ServerSettings::new(name);
         ServiceBuilder { node: node.clone(), settings, types: (None, None), _types: PhantomData }
     }
 
@@ -94,12 +94,12 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         self,
         handler: impl Fn(&Q) -> Result<B, HandlerError> + Send + Sync + 'static,
     ) -> Result<Service> {
-        self.serve_by(move |request, responder| {
+        self.serve_with(move |request, responder| {
             let reply = handler(request)?;
             match responder.answer(reply.borrow()) {
                 Ok(outcome) => Ok(outcome),
                 // That it was cancelled is no failure of the handler's.
-                Err(Error::Cancelled { .. }) => Ok(Outcome::Returned),
+                Err(Error::Cancelled { .. }) => Ok(HandlerOutcome::Returned),
                 Err(error) => Err(error.into()),
             }
         })
@@ -113,14 +113,14 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         self,
         handler: impl Fn(&Q, &mut Responder<'_, R>) -> Result<(), HandlerError> + Send + Sync + 'static,
     ) -> Result<Service> {
-        self.serve_by(move |request, responder| {
-            handler(request, responder).map(|()| Outcome::Returned)
+        self.serve_with(move |request, responder| {
+            handler(request, responder).map(|()| HandlerOutcome::Returned)
         })
     }
 
-    fn serve_by(
+    fn serve_with(
         self,
-        handler: impl Fn(&Q, &mut Responder<'_, R>) -> Result<Outcome, HandlerError>
+        handler: impl Fn(&Q, &mut Responder<'_, R>) -> Result<HandlerOutcome, HandlerError>
         + Send
         + Sync
         + 'static,
@@ -130,7 +130,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         let types = (request.clone(), reply.clone());
         let errors = self.node.core().state.errors.clone();
         let run = move |call: &mut Call| {
-            guarded(call, &request, &errors, |received, call| {
+            run_handler(call, &request, &errors, |received, call| {
                 let mut responder =
                     Responder { call, ty: &reply, encoded: Vec::new(), _type: PhantomData };
                 handler(received, &mut responder)
@@ -141,20 +141,20 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
 }
 
 /// Runs a handler on the request of a call. One that panics has failed, which is counted.
-pub(super) fn guarded<Q: Message + ?Sized>(
+pub(super) fn run_handler<Q: Message + ?Sized>(
     call: &mut Call,
     request: &MessageType,
     errors: &CallbackErrors,
-    handler: impl FnOnce(&Q, &mut Call) -> Result<Outcome, HandlerError>,
-) -> Outcome {
-    let failed = |kind: &str, text: String| Outcome::Failed(HandlerError::new(kind, text));
+    handler: impl FnOnce(&Q, &mut Call) -> Result<HandlerOutcome, HandlerError>,
+) -> HandlerOutcome {
+    let failed = |kind: &str, text: String| HandlerOutcome::Failed(HandlerError::new(kind, text));
     let received = match Received::<Q>::decode(call.take_request(), request) {
         Ok(received) => received,
         Err(why) => return failed("malformed", format!("the request is malformed: {why}")),
     };
     match catch_unwind(AssertUnwindSafe(|| handler(&received, call))) {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => Outcome::Failed(error),
+        Ok(Err(error)) => HandlerOutcome::Failed(error),
         Err(panic) => {
             errors.note_panic(&format!("the handler of {}", call.service()), &*panic);
             failed("panic", text_of_panic(&*panic))
@@ -184,13 +184,13 @@ impl<R: Message + ?Sized> Responder<'_, R> {
     }
 
     /// The only reply of a handler, and the end of its call.
-    fn answer(&mut self, reply: &R) -> Result<Outcome> {
+    fn answer(&mut self, reply: &R) -> Result<HandlerOutcome> {
         let Responder { call, ty, encoded, .. } = self;
         let bytes = Bytes::of(reply, ty, encoded)
             .map_err(|why| Error::bad_value(format!("reply of {}", call.service()), why))?;
         match call.answer(bytes) {
-            Some(end) => Ok(Outcome::Answered(end)),
-            None => call.reply(bytes).map(|()| Outcome::Returned),
+            Some(end) => Ok(HandlerOutcome::Replied(end)),
+            None => call.reply(bytes).map(|()| HandlerOutcome::Returned),
         }
     }
 
@@ -235,7 +235,7 @@ impl CallContext {
     /// As [`CallContext::cancel_reason`], without telling the handler: a service that closes still delivers its answer.
     #[doc(hidden)]
     pub fn peek_cancel_reason(&self) -> Option<CancelReason> {
-        self.peer.cancelled(self.number)
+        self.peer.peek_cancel_reason(self.number)
     }
 
     /// As [`crate::ActionContext::feedback`] of an action whose feedback is sent as it is, for bindings.
@@ -257,53 +257,53 @@ impl CallContext {
 /// get `ServerLost`.
 #[must_use = "the service stops when this is dropped"]
 pub struct Service {
-    desk: Arc<Desk>,
+    core: Arc<ServerCore>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Service {
     pub(super) fn open(
         node: &Node,
-        settings: DeskSettings,
+        settings: ServerSettings,
         types: (MessageType, MessageType),
-        run: Run,
+        run: HandlerFn,
     ) -> Result<Service> {
-        let (desk, threads) = Desk::open(node, settings, types, run)?;
-        Ok(Service { desk, threads })
+        let (core, threads) = ServerCore::open(node, settings, types, run)?;
+        Ok(Service { core, threads })
     }
 
     /// What is the first step of its end.
-    pub(super) fn cancel_all(&self) {
-        self.desk.close();
+    pub(super) fn begin_close(&self) {
+        self.core.close();
     }
 
     pub(super) fn check_fork(&self) -> Result<()> {
-        self.desk.check_fork()
+        self.core.check_fork()
     }
 
     /// The name of the service.
     pub fn name(&self) -> &str {
-        self.desk.name()
+        self.core.name()
     }
 
     /// Counters of this server.
     pub fn stats(&self) -> ServiceStats {
-        self.desk.stats()
+        self.core.stats()
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
         let threads = std::mem::take(&mut self.threads);
-        if self.desk.is_from_parent() {
+        if self.core.is_from_parent() {
             std::mem::forget(threads);
             return;
         }
-        self.desk.close();
+        self.core.close();
         let this = std::thread::current().id();
         let is_this = |thread: &JoinHandle<()>| thread.thread().id() == this;
         // A handler that drops its own service does not wait for itself, nor for the thread that waits for it.
-        if self.desk.hands_back() && threads.iter().any(is_this) {
+        if self.core.requeues() && threads.iter().any(is_this) {
             return;
         }
         for thread in threads.into_iter().filter(|thread| !is_this(thread)) {

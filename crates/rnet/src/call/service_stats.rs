@@ -1,7 +1,7 @@
 //! What a server counts.
 
 /// What became of an answer.
-pub enum End {
+pub enum CallEnd {
     Sent,
     Failed,
     Cancelled,
@@ -34,12 +34,12 @@ pub struct ServiceStats {
 }
 
 impl ServiceStats {
-    pub(super) fn count(&mut self, end: &End) {
+    pub(super) fn count(&mut self, end: &CallEnd) {
         match end {
-            End::Failed => self.failed += 1,
-            End::Cancelled => self.cancelled += 1,
-            End::Unsent => self.unsent += 1,
-            End::Sent => {}
+            CallEnd::Failed => self.failed += 1,
+            CallEnd::Cancelled => self.cancelled += 1,
+            CallEnd::Unsent => self.unsent += 1,
+            CallEnd::Sent => {}
         }
     }
 }

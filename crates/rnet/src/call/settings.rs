@@ -7,7 +7,7 @@ use crate::MessageType;
 const MAX_BACKLOG: usize = 1 << 16;
 const MAX_AT_ONCE: usize = 256;
 
-pub struct DeskSettings {
+pub struct ServerSettings {
     pub name: String,
     /// Whether the name is one of the domain already: no rule of the node renames it.
     pub is_final: bool,
@@ -18,19 +18,19 @@ pub struct DeskSettings {
     /// Whether a newer call takes the place of those that are there.
     pub replaces: bool,
     /// Whether it refuses, when it closes, what no handler has seen: its caller gives that to another server.
-    pub hands_back: bool,
+    pub requeues: bool,
 }
 
-impl DeskSettings {
-    pub fn new(name: &str) -> DeskSettings {
-        DeskSettings {
+impl ServerSettings {
+    pub fn new(name: &str) -> ServerSettings {
+        ServerSettings {
             name: name.to_owned(),
             is_final: false,
             backlog: 64,
             at_once: 1,
             feedback: None,
             replaces: false,
-            hands_back: false,
+            requeues: false,
         }
     }
 

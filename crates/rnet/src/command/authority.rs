@@ -12,16 +12,16 @@ pub struct Holder {
     /// When the lease passes, in ns of CLOCK_MONOTONIC.
     pub until_ns: u64,
     /// The publisher of its commands, and the number of the last that was applied.
-    pub course: Option<(u64, u64)>,
+    pub last_applied: Option<(u64, u64)>,
     /// Whether its publisher of commands was seen to be there.
-    pub seen: bool,
+    pub publisher_seen: bool,
     /// Whether it has authority until its lease has expired even if it is gone.
     pub outlasts: bool,
 }
 
 /// Why a command is not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ignored {
+pub enum IgnoreReason {
     /// It carries no number of an authority, or one that was never granted, or comes from another node or publisher
     /// than the one that has it.
     Unauthorised,
@@ -35,7 +35,7 @@ pub enum Ignored {
 
 /// A command as it came.
 #[derive(Clone, Copy, Debug)]
-pub struct Came<'a> {
+pub struct ReceivedCommand<'a> {
     pub number: Option<u64>,
     pub node: &'a str,
     /// Where it was first sent, and its number there.
@@ -47,7 +47,7 @@ pub struct Came<'a> {
 
 /// What happened to authority because of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakeOutcome {
     /// It was granted; the driver that had it was of a lower priority, or of the same node and outlasted its death.
     Granted { preempted: Option<Holder> },
     /// Somebody else has it.
@@ -80,7 +80,7 @@ impl Authority {
     }
 
     /// Whether this number was granted and is in force no more.
-    fn is_past(&self, number: u64, first: u64) -> bool {
+    fn was_granted(&self, number: u64, first: u64) -> bool {
         (first..self.next).contains(&number)
     }
 
@@ -92,7 +92,7 @@ impl Authority {
         (priority, outlasts): (i32, bool),
         lease: Duration,
         now_ns: u64,
-    ) -> Taken {
+    ) -> TakeOutcome {
         let is_its_own = |holder: &Holder| {
             holder.node == node && holder.priority == priority && holder.outlasts && outlasts
         };
@@ -100,15 +100,15 @@ impl Authority {
             holder.until_ns > now_ns && holder.priority >= priority && !is_its_own(holder)
         };
         if self.holder.as_ref().is_some_and(holds) {
-            return Taken::Refused;
+            return TakeOutcome::Refused;
         }
         let number = self.next;
         self.next += 1;
         let until_ns = now_ns.saturating_add(ns(lease));
         let node = node.to_owned();
-        let (course, seen) = (None, false);
-        let taken = Holder { node, priority, number, lease, until_ns, course, seen, outlasts };
-        Taken::Granted { preempted: self.holder.replace(taken) }
+        let (last_applied, publisher_seen) = (None, false);
+        let taken = Holder { node, priority, number, lease, until_ns, last_applied, publisher_seen, outlasts };
+        TakeOutcome::Granted { preempted: self.holder.replace(taken) }
     }
 
     /// The lease begins anew; `false` if this is not the holder.
@@ -126,7 +126,7 @@ impl Authority {
 
     /// Ends the authority of a holder whose node, or whose publisher of commands, is gone; of one that outlasts this, the
     /// lease does.
-    pub fn lose(&mut self, node: &str) -> Option<Holder> {
+    pub fn end_lost(&mut self, node: &str) -> Option<Holder> {
         self.holder.take_if(|holder| holder.node == node && !holder.outlasts)
     }
 
@@ -135,7 +135,7 @@ impl Authority {
         self.holder.take_if(|holder| holder.until_ns <= now_ns)
     }
 
-    /// Whether a command that was judged may still be applied: the holder of its authority. Only time and requests
+    /// Whether a command that was checked may still be applied: the holder of its authority. Only time and requests
     /// change that.
     ///
     /// # Errors
@@ -146,11 +146,11 @@ impl Authority {
         sent_ns: u64,
         now_ns: u64,
         deadline: Duration,
-    ) -> Result<&Holder, Ignored> {
+    ) -> Result<&Holder, IgnoreReason> {
         let is_it = |holder: &&Holder| Some(holder.number) == number && holder.until_ns > now_ns;
-        let holder = self.holder.as_ref().filter(is_it).ok_or(Ignored::Superseded)?;
+        let holder = self.holder.as_ref().filter(is_it).ok_or(IgnoreReason::Superseded)?;
         if now_ns.saturating_sub(sent_ns) > ns(deadline) {
-            return Err(Ignored::Late);
+            return Err(IgnoreReason::Late);
         }
         Ok(holder)
     }
@@ -159,30 +159,30 @@ impl Authority {
     ///
     /// # Errors
     /// Why it is not.
-    pub fn judge(
+    pub fn check_command(
         &mut self,
-        came: &Came<'_>,
+        received: &ReceivedCommand<'_>,
         first: u64,
         deadline: Duration,
-    ) -> Result<(), Ignored> {
-        let Came { number, sent_ns, now_ns, .. } = *came;
-        let number = number.ok_or(Ignored::Unauthorised)?;
+    ) -> Result<(), IgnoreReason> {
+        let ReceivedCommand { number, sent_ns, now_ns, .. } = *received;
+        let number = number.ok_or(IgnoreReason::Unauthorised)?;
         let Some(holder) = self.holder.as_ref().filter(|holder| holder.number == number) else {
-            let past = self.is_past(number, first);
-            return Err(if past { Ignored::Superseded } else { Ignored::Unauthorised });
+            let was_granted = self.was_granted(number, first);
+            return Err(if was_granted { IgnoreReason::Superseded } else { IgnoreReason::Unauthorised });
         };
-        if holder.node != came.node
-            || holder.course.is_some_and(|(publisher, _)| publisher != came.publisher)
+        if holder.node != received.node
+            || holder.last_applied.is_some_and(|(publisher, _)| publisher != received.publisher)
         {
-            return Err(Ignored::Unauthorised);
+            return Err(IgnoreReason::Unauthorised);
         }
-        let is_repeated = holder.course.is_some_and(|(_, last)| came.seq <= last);
+        let is_repeated = holder.last_applied.is_some_and(|(_, last)| received.seq <= last);
         match self.still_valid(Some(number), sent_ns, now_ns, deadline) {
-            Err(Ignored::Late) | Ok(_) if is_repeated => return Err(Ignored::Repeated),
+            Err(IgnoreReason::Late) | Ok(_) if is_repeated => return Err(IgnoreReason::Repeated),
             valid => valid.map(drop)?,
         }
         if let Some(holder) = &mut self.holder {
-            holder.course = Some((came.publisher, came.seq));
+            holder.last_applied = Some((received.publisher, received.seq));
             holder.until_ns = now_ns.saturating_add(ns(holder.lease));
         }
         Ok(())
@@ -199,8 +199,8 @@ mod tests {
     const DEADLINE: Duration = Duration::from_nanos(50);
     const FIRST: u64 = 7;
 
-    fn came(number: u64, node: &str, seq: u64, now_ns: u64) -> Came<'_> {
-        Came { number: Some(number), node, publisher: 1, seq, sent_ns: now_ns, now_ns }
+    fn received(number: u64, node: &str, seq: u64, now_ns: u64) -> ReceivedCommand<'_> {
+        ReceivedCommand { number: Some(number), node, publisher: 1, seq, sent_ns: now_ns, now_ns }
     }
 
     fn holder_of(authority: &Authority) -> Option<(&str, u64)> {
@@ -210,42 +210,42 @@ mod tests {
     #[test]
     fn only_a_higher_priority_takes_what_somebody_has() {
         let mut authority = Authority::new(FIRST);
-        assert_eq!(authority.take("/a", (5, false), LEASE, 0), Taken::Granted { preempted: None });
-        assert_eq!(authority.take("/b", (5, false), LEASE, 1), Taken::Refused);
+        assert_eq!(authority.take("/a", (5, false), LEASE, 0), TakeOutcome::Granted { preempted: None });
+        assert_eq!(authority.take("/b", (5, false), LEASE, 1), TakeOutcome::Refused);
         assert_eq!(
             authority.take("/a", (5, false), LEASE, 1),
-            Taken::Refused,
+            TakeOutcome::Refused,
             "not a second time either"
         );
         let taken = authority.take("/b", (6, false), LEASE, 2);
-        assert!(matches!(taken, Taken::Granted { preempted: Some(h) } if h.node == "/a"));
+        assert!(matches!(taken, TakeOutcome::Granted { preempted: Some(h) } if h.node == "/a"));
         assert_eq!(holder_of(&authority), Some(("/b", FIRST + 1)));
         assert_eq!(authority.release("/a", FIRST), None);
         assert!(!authority.renew("/a", FIRST, 3) && authority.renew("/b", FIRST + 1, 3));
         assert!(authority.release("/b", FIRST + 1).is_some());
-        assert_eq!(authority.take("/a", (-1, false), LEASE, 4), Taken::Granted { preempted: None });
+        assert_eq!(authority.take("/a", (-1, false), LEASE, 4), TakeOutcome::Granted { preempted: None });
     }
 
     #[test]
     fn who_outlasts_its_death_has_authority_until_the_lease_has_passed() {
         let mut authority = Authority::new(FIRST);
         authority.take("/a", (5, true), LEASE, 0);
-        assert_eq!(authority.lose("/a"), None);
-        assert_eq!(authority.take("/b", (5, false), LEASE, 99), Taken::Refused);
+        assert_eq!(authority.end_lost("/a"), None);
+        assert_eq!(authority.take("/b", (5, false), LEASE, 99), TakeOutcome::Refused);
         assert!(authority.expire(100).is_some());
-        assert!(matches!(authority.take("/b", (5, false), LEASE, 100), Taken::Granted { .. }));
-        assert!(authority.lose("/b").is_some());
+        assert!(matches!(authority.take("/b", (5, false), LEASE, 100), TakeOutcome::Granted { .. }));
+        assert!(authority.end_lost("/b").is_some());
     }
 
     #[test]
     fn who_outlasts_its_death_takes_its_own_again_and_nobody_else_does() {
         let mut authority = Authority::new(FIRST);
         authority.take("/a", (5, true), LEASE, 0);
-        assert_eq!(authority.take("/b", (5, true), LEASE, 10), Taken::Refused, "another node");
-        assert_eq!(authority.take("/a", (4, true), LEASE, 10), Taken::Refused, "a lower priority");
-        assert_eq!(authority.take("/a", (5, false), LEASE, 10), Taken::Refused, "to drive with it");
+        assert_eq!(authority.take("/b", (5, true), LEASE, 10), TakeOutcome::Refused, "another node");
+        assert_eq!(authority.take("/a", (4, true), LEASE, 10), TakeOutcome::Refused, "a lower priority");
+        assert_eq!(authority.take("/a", (5, false), LEASE, 10), TakeOutcome::Refused, "to drive with it");
         let taken = authority.take("/a", (5, true), LEASE, 10);
-        assert!(matches!(taken, Taken::Granted { preempted: Some(h) } if h.number == FIRST));
+        assert!(matches!(taken, TakeOutcome::Granted { preempted: Some(h) } if h.number == FIRST));
         // What is still under way of the authority before has no effect.
         assert_eq!(authority.release("/a", FIRST), None);
         assert!(!authority.renew("/a", FIRST, 11));
@@ -254,7 +254,7 @@ mod tests {
         assert!(authority.expire(110).is_some());
         // One that does not outlast its driver is not taken so.
         authority.take("/a", (5, false), LEASE, 200);
-        assert_eq!(authority.take("/a", (5, true), LEASE, 201), Taken::Refused);
+        assert_eq!(authority.take("/a", (5, true), LEASE, 201), TakeOutcome::Refused);
     }
 
     #[test]
@@ -262,41 +262,41 @@ mod tests {
         let mut authority = Authority::new(FIRST);
         authority.take("/a", (0, false), LEASE, 0);
         assert_eq!(authority.expire(99), None);
-        authority.judge(&came(FIRST, "/a", 0, 60), FIRST, DEADLINE).unwrap();
+        authority.check_command(&received(FIRST, "/a", 0, 60), FIRST, DEADLINE).unwrap();
         assert_eq!(authority.expire(159), None);
         assert!(authority.renew("/a", FIRST, 159));
         assert_eq!(authority.expire(258), None);
         assert!(authority.expire(259).is_some());
         assert_eq!(
-            authority.judge(&came(FIRST, "/a", 1, 260), FIRST, DEADLINE),
-            Err(Ignored::Superseded)
+            authority.check_command(&received(FIRST, "/a", 1, 260), FIRST, DEADLINE),
+            Err(IgnoreReason::Superseded)
         );
     }
 
     #[test]
     fn what_is_not_the_holders_next_command_is_not_applied() {
         let mut authority = Authority::new(FIRST);
-        let judge = |authority: &mut Authority, came| authority.judge(&came, FIRST, DEADLINE);
-        assert_eq!(judge(&mut authority, came(FIRST, "/a", 0, 0)), Err(Ignored::Unauthorised));
+        let check_command = |authority: &mut Authority, came| authority.check_command(&received, FIRST, DEADLINE);
+        assert_eq!(check_command(&mut authority, received(FIRST, "/a", 0, 0)), Err(IgnoreReason::Unauthorised));
         authority.take("/a", (0, false), LEASE, 0);
-        for (came, why) in [
-            (Came { number: None, ..came(0, "/a", 0, 1) }, Ignored::Unauthorised),
-            (came(FIRST, "/b", 0, 1), Ignored::Unauthorised),
-            (came(FIRST - 1, "/a", 0, 1), Ignored::Unauthorised),
-            (came(u64::MAX, "/a", 0, 1), Ignored::Unauthorised),
-            (Came { sent_ns: 0, ..came(FIRST, "/a", 0, 51) }, Ignored::Late),
+        for (received, why) in [
+            (ReceivedCommand { number: None, ..received(0, "/a", 0, 1) }, IgnoreReason::Unauthorised),
+            (received(FIRST, "/b", 0, 1), IgnoreReason::Unauthorised),
+            (received(FIRST - 1, "/a", 0, 1), IgnoreReason::Unauthorised),
+            (received(u64::MAX, "/a", 0, 1), IgnoreReason::Unauthorised),
+            (ReceivedCommand { sent_ns: 0, ..received(FIRST, "/a", 0, 51) }, IgnoreReason::Late),
         ] {
-            assert_eq!(judge(&mut authority, came), Err(why), "{came:?}");
+            assert_eq!(check_command(&mut authority, received), Err(why), "{received:?}");
         }
-        judge(&mut authority, came(FIRST, "/a", 5, 60)).unwrap();
-        for (came, why) in [
-            (came(FIRST, "/a", 5, 61), Ignored::Repeated),
-            (came(FIRST, "/a", 4, 61), Ignored::Repeated),
-            (Came { publisher: 2, ..came(FIRST, "/a", 6, 61) }, Ignored::Unauthorised),
+        check_command(&mut authority, received(FIRST, "/a", 5, 60)).unwrap();
+        for (received, why) in [
+            (received(FIRST, "/a", 5, 61), IgnoreReason::Repeated),
+            (received(FIRST, "/a", 4, 61), IgnoreReason::Repeated),
+            (ReceivedCommand { publisher: 2, ..received(FIRST, "/a", 6, 61) }, IgnoreReason::Unauthorised),
         ] {
-            assert_eq!(judge(&mut authority, came), Err(why), "{came:?}");
+            assert_eq!(check_command(&mut authority, received), Err(why), "{received:?}");
         }
-        judge(&mut authority, came(FIRST, "/a", 6, 62)).unwrap();
+        check_command(&mut authority, received(FIRST, "/a", 6, 62)).unwrap();
     }
 
     /// What drivers do whose clocks are wrong by anything, who are stopped in between, and who send what they like.
@@ -353,14 +353,14 @@ mod tests {
                     Step::Take(node, priority, lease) => {
                         let lease_ns = Duration::from_nanos(lease);
                         match authority.take(NODES[node], (priority, false), lease_ns, now_ns) {
-                            Taken::Granted { preempted } => {
+                            TakeOutcome::Granted { preempted } => {
                                 prop_assert_eq!(preempted.is_some(), holder.is_some());
                                 let number = authority.holder().unwrap().number;
                                 prop_assert!(granted.last().is_none_or(|(last, _)| number > *last));
                                 granted.push((number, node));
                                 holder = Some((number, node, lease, now_ns + lease));
                             }
-                            Taken::Refused => prop_assert!(holder.is_some()),
+                            TakeOutcome::Refused => prop_assert!(holder.is_some()),
                         }
                     }
                     Step::Renew(node, ago) => {
@@ -379,14 +379,14 @@ mod tests {
                     }
                     Step::Lose(node) => {
                         let its = holder.is_some_and(|(_, of, ..)| of == node);
-                        prop_assert_eq!(authority.lose(NODES[node]).is_some(), its);
+                        prop_assert_eq!(authority.end_lost(NODES[node]).is_some(), its);
                         holder = holder.filter(|_| !its);
                     }
                     Step::Command(node, ago, publisher, seq, skew) => {
                         let number = number(&granted, ago);
                         let sent_ns = now_ns.saturating_add_signed(skew);
-                        let came = Came { publisher, sent_ns, ..came(number, NODES[node], seq, now_ns) };
-                        if authority.judge(&came, FIRST, DEADLINE).is_err() {
+                        let received = ReceivedCommand { publisher, sent_ns, ..received(number, NODES[node], seq, now_ns) };
+                        if authority.check_command(&received, FIRST, DEADLINE).is_err() {
                             continue;
                         }
                         prop_assert!(holder.is_some_and(|(n, of, ..)| (n, of) == (number, node)));

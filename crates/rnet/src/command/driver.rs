@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, Meta, Result};
 use rnet_shm::ring::fail_point;
 
-use super::open::receiver_of;
+use super::builder::receiver_of;
 use super::{authority_of, check_time, command_status_topic};
-use crate::call::{Servers, service_name};
+use crate::call::{ServerFilter, service_name};
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
@@ -18,30 +18,30 @@ use crate::{
 };
 
 /// How long authority lasts after the last command if the driver does not say.
-const LEASE: Duration = Duration::from_millis(200);
+const DEFAULT_LEASE: Duration = Duration::from_millis(200);
 /// How long the receiver is waited for.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two looks whether a wait for authority goes on.
-const SLICE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a driver that ends waits until the receiver has heard of it.
-const GOODBYE: Duration = Duration::from_millis(100);
+const RELEASE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Between a refusal and the next request of a driver that takes authority again by itself.
-const RETRY: Duration = Duration::from_millis(50);
+const RETAKE_INTERVAL: Duration = Duration::from_millis(50);
 /// How long one of its requests waits for a receiver.
-const REQUEST: Duration = Duration::from_secs(1);
-const ANSWER: &str = "the answer of its receiver";
+const RETAKE_TIMEOUT: Duration = Duration::from_secs(1);
+const RECEIVER_ANSWER: &str = "the answer of its receiver";
 
 /// What a driver asks its receiver for.
 #[derive(Clone, Copy)]
-struct Terms {
+struct AuthorityTerms {
     priority: i32,
     lease: Duration,
     outlasts: bool,
 }
 
-impl Terms {
+impl AuthorityTerms {
     fn request(self) -> CommandRequest {
-        let Terms { priority, lease, outlasts } = self;
+        let AuthorityTerms { priority, lease, outlasts } = self;
         let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
         let mut request = CommandRequest { priority, lease, ..CommandRequest::default() };
         (request.outlasts_driver, request.action) = (outlasts, Action::Take.into());
@@ -54,8 +54,8 @@ impl Terms {
 pub struct DriveBuilder<T: Message + ?Sized> {
     node: Node,
     topic: String,
-    terms: Terms,
-    highest: i32,
+    terms: AuthorityTerms,
+    max_priority: i32,
     auto_retake: bool,
     message_type: Option<MessageType>,
     _type: PhantomData<fn(&T)>,
@@ -67,8 +67,8 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         DriveBuilder {
             node,
             topic,
-            terms: Terms { priority: 0, lease: LEASE, outlasts: false },
-            highest: HIGHEST_PRIORITY,
+            terms: AuthorityTerms { priority: 0, lease: DEFAULT_LEASE, outlasts: false },
+            max_priority: HIGHEST_PRIORITY,
             auto_retake: false,
             message_type: None,
             _type: PhantomData,
@@ -84,7 +84,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
     /// Priority above every driver: for an operator who revokes the authority of any driver.
     #[doc(hidden)]
     pub fn above_all(mut self) -> Self {
-        (self.terms.priority, self.highest) = (i32::MAX, i32::MAX);
+        (self.terms.priority, self.max_priority) = (i32::MAX, i32::MAX);
         self
     }
 
@@ -125,21 +125,21 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
     /// `Timeout` if there is no receiver;
     /// `BadValue` for a lease or a priority that is not allowed; `IncompatibleType`; as [`Node::publisher`].
     pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
-        self.take_while(timeout, || true)
+        self.take_interruptible(timeout, || true)
     }
 
-    /// The same, for languages that check for signals: `Interrupted` once `goes_on` returns `false`; it is called a few
+    /// The same, for languages that check for signals: `Interrupted` once `keep_waiting` returns `false`; it is called a few
     /// times a second.
     #[doc(hidden)]
-    pub fn take_while(
+    pub fn take_interruptible(
         self,
         timeout: Option<Duration>,
-        goes_on: impl Fn() -> bool,
+        keep_waiting: impl Fn() -> bool,
     ) -> Result<Driver<T>> {
-        let DriveBuilder { node, topic, terms, highest, auto_retake, message_type, .. } = self;
+        let DriveBuilder { node, topic, terms, max_priority, auto_retake, message_type, .. } = self;
         let priority = terms.priority;
-        if priority > highest {
-            let why = format!("it is {priority}; the highest is {highest}");
+        if priority > max_priority {
+            let why = format!("it is {priority}; the highest is {max_priority}");
             return Err(Error::bad_value("priority", why));
         }
         let name = service_name(&node, &topic)?;
@@ -161,7 +161,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
             authority,
             (None, None),
             None,
-            Servers::All,
+            ServerFilter::All,
         )?;
         let mut driver = Driver {
             node,
@@ -174,12 +174,12 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
             number: 0,
             receiver: None,
             ended: None,
-            asked: None,
-            ask_at: Instant::now(),
+            retake_call: None,
+            next_retake: Instant::now(),
             retaking: None,
         };
-        let timeout = timeout.unwrap_or(TIMEOUT);
-        driver.take(&driver.wait(Instant::now(), timeout, goes_on))?;
+        let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+        driver.take(&driver.wait(Instant::now(), timeout, keep_waiting))?;
         fail_point!("command.taken");
         Ok(driver)
     }
@@ -189,16 +189,16 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
 pub const HIGHEST_PRIORITY: i32 = i32::MAX - 1;
 
 /// A wait for the receiver, in slices.
-struct Wait<F> {
+struct ReceiverWait<F> {
     node: Node,
     topic: String,
     /// `None` for as long as it takes.
     until: Option<Instant>,
     after: Duration,
-    goes_on: F,
+    keep_waiting: F,
 }
 
-impl<F: Fn() -> bool> Wait<F> {
+impl<F: Fn() -> bool> ReceiverWait<F> {
     fn left(&self) -> Duration {
         let left = |until: Instant| until.saturating_duration_since(Instant::now());
         self.until.map_or(Duration::MAX, left)
@@ -221,14 +221,14 @@ impl<F: Fn() -> bool> Wait<F> {
         }
     }
 
-    fn until<R>(&self, what: &str, mut wait: impl FnMut(Duration) -> Result<R>) -> Result<R> {
+    fn poll_until<R>(&self, what: &str, mut wait: impl FnMut(Duration) -> Result<R>) -> Result<R> {
         loop {
             let left = self.left();
-            match wait(left.min(SLICE)) {
+            match wait(left.min(POLL_INTERVAL)) {
                 Err(Error::Timeout { .. } | Error::Interrupted) => self.check_running()?,
                 done => return done,
             }
-            match (left.is_zero(), (self.goes_on)()) {
+            match (left.is_zero(), (self.keep_waiting)()) {
                 (true, _) => return Err(self.timed_out(what)),
                 (false, true) => {}
                 (false, false) => return Err(Error::Interrupted),
@@ -245,7 +245,7 @@ pub struct Driver<T: Message + ?Sized> {
     publisher: Publisher<T>,
     status: Subscriber<CommandStatus>,
     client: Client<CommandRequest, CommandReply>,
-    terms: Terms,
+    terms: AuthorityTerms,
     auto_retake: bool,
     /// Of its authority; 0 before it has any.
     number: u64,
@@ -254,8 +254,8 @@ pub struct Driver<T: Message + ?Sized> {
     /// Why it has none any more.
     ended: Option<Error>,
     /// A request for authority that it has made by itself, and when it may make the next one.
-    asked: Option<Pending<CommandReply>>,
-    ask_at: Instant,
+    retake_call: Option<Pending<CommandReply>>,
+    next_retake: Instant,
     /// The request of a retake that has not ended.
     retaking: Option<Pending<CommandReply>>,
 }
@@ -277,7 +277,7 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// `NotInForce` once the receiver has reported that this driver's authority has ended; as [`Publisher::send`].
     pub fn send(&mut self, command: &T) -> Result<()> {
-        self.ready()?;
+        self.check_or_retake()?;
         self.publisher.send_with(command, Meta::default().with_correlation(self.number))
     }
 
@@ -286,14 +286,14 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// `NotInForce`, also if the receiver does not answer within the lease; as [`Client::call`].
     pub fn renew(&mut self) -> Result<()> {
-        self.ready()?;
-        match self.ask(Action::Renew, Some(self.terms.lease)) {
+        self.check_or_retake()?;
+        match self.call_receiver(Action::Renew, Some(self.terms.lease)) {
             Ok(reply) if reply.granted => Ok(()),
-            Ok(_) => Err(self.lost("its authority has ended".to_owned())),
+            Ok(_) => Err(self.end_authority("its authority has ended".to_owned())),
             Err(Error::Timeout { .. }) => {
                 // It may have renewed it right before the end, and its answer come too late.
-                let _ = self.ask(Action::Release, Some(GOODBYE));
-                Err(self.lost("its receiver did not answer within the lease".to_owned()))
+                let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
+                Err(self.end_authority("its receiver did not answer within the lease".to_owned()))
             }
             Err(error) => Err(error),
         }
@@ -301,7 +301,7 @@ impl<T: Message + ?Sized> Driver<T> {
 
     /// Whether this driver is in force, as last reported by the receiver.
     pub fn in_force(&mut self) -> bool {
-        self.ready().is_ok()
+        self.check_or_retake().is_ok()
     }
 
     /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for 10 s if
@@ -311,7 +311,7 @@ impl<T: Message + ?Sized> Driver<T> {
     /// As [`DriveBuilder::take`].
     pub fn retake(&mut self, timeout: Option<Duration>) -> Result<()> {
         let begun = Instant::now();
-        while !self.retake_part(begun, timeout.unwrap_or(TIMEOUT))? {}
+        while !self.retake_step(begun, timeout.unwrap_or(DEFAULT_TIMEOUT))? {}
         Ok(())
     }
 
@@ -321,14 +321,14 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// As [`Driver::retake`].
     #[doc(hidden)]
-    pub fn retake_part(&mut self, begun: Instant, timeout: Duration) -> Result<bool> {
+    pub fn retake_step(&mut self, begun: Instant, timeout: Duration) -> Result<bool> {
         if self.retaking.is_none() {
-            match self.check() {
+            match self.check_authority() {
                 Err(Error::NotInForce { .. }) => {}
                 done => return done.map(|()| true),
             }
-            self.end_asking();
-            if self.check().is_ok() {
+            self.end_requests();
+            if self.check_authority().is_ok() {
                 return Ok(true);
             }
         }
@@ -345,10 +345,10 @@ impl<T: Message + ?Sized> Driver<T> {
     /// Gives up a retake. Authority that is granted at this moment is given back.
     #[doc(hidden)]
     pub fn end_retake(&mut self) {
-        self.end_asking();
-        if self.check().is_ok() {
-            let _ = self.ask(Action::Release, Some(GOODBYE));
-            self.lost("it was given back".to_owned());
+        self.end_requests();
+        if self.check_authority().is_ok() {
+            let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
+            self.end_authority("it was given back".to_owned());
         }
     }
 
@@ -358,7 +358,7 @@ impl<T: Message + ?Sized> Driver<T> {
     /// `NotInForce` if the process of the receiver is stopped; `Timeout` if it does not answer within the lease, with
     /// which the authority ends in any case; as [`Client::call`].
     pub fn release(mut self) -> Result<()> {
-        self.give_back()
+        self.release_in_place()
     }
 
     /// The same for a language that keeps the driver.
@@ -366,43 +366,43 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// As [`Driver::release`].
     #[doc(hidden)]
-    pub fn give_back(&mut self) -> Result<()> {
-        self.end_asking();
-        if self.check().is_err() {
+    pub fn release_in_place(&mut self) -> Result<()> {
+        self.end_requests();
+        if self.check_authority().is_err() {
             return Ok(());
         }
         let lease = self.terms.lease;
         let request = self.request(Action::Release);
-        let asked = self.client.start(&request, CallOptions::new().timeout(lease))?;
+        let call = self.client.start(&request, CallOptions::new().timeout(lease))?;
         let released = self
             .wait(Instant::now(), lease, || true)
-            .until(ANSWER, |slice| asked.next_within(slice))
+            .poll_until(RECEIVER_ANSWER, |slice| call.next_within(slice))
             .map(drop);
         fail_point!("command.released");
-        self.lost("it was released".to_owned());
+        self.end_authority("it was released".to_owned());
         released
     }
 
-    fn wait<F: Fn() -> bool>(&self, begun: Instant, after: Duration, goes_on: F) -> Wait<F> {
+    fn wait<F: Fn() -> bool>(&self, begun: Instant, after: Duration, keep_waiting: F) -> ReceiverWait<F> {
         let (node, topic) = (self.node.clone(), self.topic.clone());
-        Wait { node, topic, until: begun.checked_add(after), after, goes_on }
+        ReceiverWait { node, topic, until: begun.checked_add(after), after, keep_waiting }
     }
 
     /// Waits for a receiver, and for authority over it. A wait that was interrupted can go on.
-    fn take(&mut self, wait: &Wait<impl Fn() -> bool>) -> Result<()> {
+    fn take(&mut self, wait: &ReceiverWait<impl Fn() -> bool>) -> Result<()> {
         loop {
-            let asked = match self.retaking.take() {
-                Some(asked) => asked,
+            let call = match self.retaking.take() {
+                Some(call) => call,
                 None => self.ask_receiver(wait)?,
             };
-            match wait.until(ANSWER, |slice| asked.next_within(slice)) {
-                Ok(Some(reply)) => return self.granted(reply.into_message()),
-                Ok(None) => return Err(wait.timed_out(ANSWER)),
+            match wait.poll_until(RECEIVER_ANSWER, |slice| call.next_within(slice)) {
+                Ok(Some(reply)) => return self.on_reply(reply.into_message()),
+                Ok(None) => return Err(wait.timed_out(RECEIVER_ANSWER)),
                 // It has closed before it answered. The next receiver is asked.
-                Err(Error::ServerLost { .. }) if !wait.left().is_zero() && (wait.goes_on)() => {}
+                Err(Error::ServerLost { .. }) if !wait.left().is_zero() && (wait.keep_waiting)() => {}
                 Err(error) => {
                     // Granted in this moment, it is given back with the driver.
-                    self.retaking = Some(asked);
+                    self.retaking = Some(call);
                     return Err(error);
                 }
             }
@@ -410,32 +410,32 @@ impl<T: Message + ?Sized> Driver<T> {
     }
 
     /// Waits for a receiver, and asks it for authority.
-    fn ask_receiver(&mut self, wait: &Wait<impl Fn() -> bool>) -> Result<Pending<CommandReply>> {
+    fn ask_receiver(&mut self, wait: &ReceiverWait<impl Fn() -> bool>) -> Result<Pending<CommandReply>> {
         // Ahead of the lease, which begins when it is granted.
-        wait.until("a receiver", |slice| self.status.wait_for_publishers(1, Some(slice)))?;
-        wait.until("a receiver", |slice| self.publisher.wait_for_subscribers(1, Some(slice)))?;
-        self.forget_status()?;
+        wait.poll_until("a receiver", |slice| self.status.wait_for_publishers(1, Some(slice)))?;
+        wait.poll_until("a receiver", |slice| self.publisher.wait_for_subscribers(1, Some(slice)))?;
+        self.drain_status()?;
         // Answers are heard for longer than they are waited for.
-        let limit = wait.left().saturating_add(GOODBYE);
+        let limit = wait.left().saturating_add(RELEASE_TIMEOUT);
         self.client.start(&self.terms.request(), CallOptions::new().timeout(limit))
     }
 
     /// What the receiver has answered to a request for authority.
-    fn granted(&mut self, reply: CommandReply) -> Result<()> {
+    fn on_reply(&mut self, reply: CommandReply) -> Result<()> {
         let CommandReply { granted, number, holder, priority, .. } = reply;
         if !granted {
             let own = self.terms.priority;
             let why = format!(
                 "{holder} holds it with priority {priority}; the request had priority {own}"
             );
-            return Err(self.lost(why));
+            return Err(self.end_authority(why));
         }
         (self.number, self.receiver, self.ended) = (number, None, None);
         Ok(())
     }
 
     /// What was said before authority was asked for is not about it.
-    fn forget_status(&mut self) -> Result<()> {
+    fn drain_status(&mut self) -> Result<()> {
         loop {
             match self.status.try_recv() {
                 Ok(None) => return Ok(()),
@@ -446,43 +446,43 @@ impl<T: Message + ?Sized> Driver<T> {
     }
 
     /// In force, or again in force.
-    fn ready(&mut self) -> Result<()> {
-        match self.check() {
-            Err(Error::NotInForce { .. }) if self.auto_retake => self.ask_again(),
+    fn check_or_retake(&mut self) -> Result<()> {
+        match self.check_authority() {
+            Err(Error::NotInForce { .. }) if self.auto_retake => self.request_retake(),
             checked => checked,
         }
     }
 
     /// Asks for authority again, without a wait.
-    fn ask_again(&mut self) -> Result<()> {
-        let asks = self.asked.is_some() || self.retaking.is_some();
-        if !asks && Instant::now() >= self.ask_at {
-            self.forget_status()?;
-            let options = CallOptions::new().timeout(REQUEST);
-            self.asked = Some(self.client.start(&self.terms.request(), options)?);
+    fn request_retake(&mut self) -> Result<()> {
+        let asks = self.retake_call.is_some() || self.retaking.is_some();
+        if !asks && Instant::now() >= self.next_retake {
+            self.drain_status()?;
+            let options = CallOptions::new().timeout(RETAKE_TIMEOUT);
+            self.retake_call = Some(self.client.start(&self.terms.request(), options)?);
         }
-        let Some(asked) = self.asked.take() else { return self.check() };
-        match asked.next_within(Duration::ZERO) {
-            Err(Error::Interrupted) => self.asked = Some(asked),
+        let Some(call) = self.retake_call.take() else { return self.check_authority() };
+        match call.next_within(Duration::ZERO) {
+            Err(Error::Interrupted) => self.retake_call = Some(call),
             Ok(Some(reply)) => {
-                self.ask_at = Instant::now() + RETRY;
-                self.granted(reply.into_message())?;
+                self.next_retake = Instant::now() + RETAKE_INTERVAL;
+                self.on_reply(reply.into_message())?;
             }
-            Ok(None) | Err(_) => self.ask_at = Instant::now() + RETRY,
+            Ok(None) | Err(_) => self.next_retake = Instant::now() + RETAKE_INTERVAL,
         }
-        self.check()
+        self.check_authority()
     }
 
     /// Gives up its requests. One that is granted in this moment is given back with the driver.
-    fn end_asking(&mut self) {
-        for asked in [self.asked.take(), self.retaking.take()].into_iter().flatten() {
-            if let Ok(Some(reply)) = asked.next_within(GOODBYE) {
-                let _ = self.granted(reply.into_message());
+    fn end_requests(&mut self) {
+        for asked in [self.retake_call.take(), self.retaking.take()].into_iter().flatten() {
+            if let Ok(Some(reply)) = call.next_within(RELEASE_TIMEOUT) {
+                let _ = self.on_reply(reply.into_message());
             }
         }
     }
 
-    fn ask(&mut self, action: Action, timeout: Option<Duration>) -> Result<CommandReply> {
+    fn call_receiver(&mut self, action: Action, timeout: Option<Duration>) -> Result<CommandReply> {
         let request = self.request(action);
         Ok(self.client.call(&request, timeout)?.into_message())
     }
@@ -493,14 +493,14 @@ impl<T: Message + ?Sized> Driver<T> {
         request
     }
 
-    fn lost(&mut self, why: String) -> Error {
+    fn end_authority(&mut self, why: String) -> Error {
         let error = Error::NotInForce { topic: self.topic.clone(), why };
         self.ended = Some(error.clone());
         error
     }
 
     /// Reads what the receiver has said since.
-    fn check(&mut self) -> Result<()> {
+    fn check_authority(&mut self) -> Result<()> {
         while self.ended.is_none() {
             let why = match self.status.try_recv() {
                 Ok(None) => break,
@@ -520,7 +520,7 @@ impl<T: Message + ?Sized> Driver<T> {
                     if there {
                         continue;
                     }
-                    text_of(&status)
+                    end_reason(&status)
                 }
                 Err(Error::PeerLost { node, .. })
                     if self.receiver.as_ref().is_none_or(|of| *of == node) =>
@@ -531,13 +531,13 @@ impl<T: Message + ?Sized> Driver<T> {
                 Err(error @ Error::Closed { .. }) => return Err(error),
                 Err(_) => continue,
             };
-            return Err(self.lost(why));
+            return Err(self.end_authority(why));
         }
         self.ended.clone().map_or(Ok(()), Err)
     }
 }
 
-fn text_of(status: &CommandStatus) -> String {
+fn end_reason(status: &CommandStatus) -> String {
     let CommandStatus { holder, priority, .. } = status;
     match status.reason() {
         // Its status names whoever had it at its end.
@@ -551,10 +551,10 @@ fn text_of(status: &CommandStatus) -> String {
 
 impl<T: Message + ?Sized> Drop for Driver<T> {
     fn drop(&mut self) {
-        self.end_asking();
-        if self.number != 0 && self.check().is_ok() {
+        self.end_requests();
+        if self.number != 0 && self.check_authority().is_ok() {
             // One that does not hear of it waits for the lease.
-            let _ = self.ask(Action::Release, Some(GOODBYE));
+            let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum FallbackReason {
 }
 
 impl FallbackReason {
-    pub(super) fn wire(self) -> Reason {
+    pub(super) fn to_wire(self) -> Reason {
         match self {
             FallbackReason::Opened => Reason::Opened,
             FallbackReason::Deadline => Reason::Deadline,
@@ -59,7 +59,7 @@ impl FallbackReason {
 }
 
 /// Why it has fallen back, in words.
-pub(super) struct Why {
+pub(super) struct FallbackText {
     pub reason: FallbackReason,
     /// How late it was, or how long it took, in µs.
     pub us: Option<u64>,
@@ -67,7 +67,7 @@ pub(super) struct Why {
     pub panicked: bool,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for FallbackText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.reason.text())?;
         match (self.reason, self.us) {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use rnet_shm::ring::fail_point;
 
-use super::authority::{Authority, Came, Holder, Ignored, Taken};
-use super::fallback::{FallbackReason, Why};
-use super::shared::{Ask, Shared, empty_status};
-use super::tell::Tell;
+use super::authority::{Authority, ReceivedCommand, Holder, IgnoreReason, TakeOutcome};
+use super::fallback::{FallbackReason, FallbackText};
+use super::shared::{DriverRequest, ReceiverShared, empty_status};
+use super::status_reporter::StatusReporter;
 use crate::call::Bytes;
 use crate::msgs::command_event::Kind;
 use crate::msgs::command_request::Action;
@@ -22,11 +22,11 @@ use crate::{CallContext, Error, Node, Subscriber, WaitSet, now_ns};
 
 /// Refusals that the audit trail tells of, of different nodes, until authority is granted again: they are not to
 /// push out what was granted.
-const MAX_REFUSED_TOLD: usize = 16;
+const MAX_LOGGED_REFUSALS: usize = 16;
 /// How often it is looked whether a driver is there that has sent nothing yet: its end is no message's.
-const LOOK: Duration = Duration::from_millis(100);
+const DRIVER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Stack that is there before it is needed, in bytes.
-const STACK: usize = 64 << 10;
+const PREFAULT_STACK_LEN_BYTES: usize = 64 << 10;
 
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct CommandStats {
     /// Commands that are not valid messages of the type.
     pub malformed: u64,
     /// Commands that were passed over because a newer one of the driver was there, or were lost on their way.
-    pub passed_over: u64,
+    pub skipped: u64,
     /// How often it has fallen back, the opening and the closing not counted.
     pub fallbacks: u64,
     /// Panics of the code that applies commands or fallbacks.
@@ -61,7 +61,7 @@ impl CommandStats {
 }
 
 /// What a receiver does when it falls back.
-pub enum Rest {
+pub enum Fallback {
     Value(Bytes),
     /// The last command again, once there was one.
     Hold(Option<Bytes>),
@@ -81,23 +81,23 @@ pub struct Receiver {
     deadline: Duration,
     commands: Subscriber<[u8]>,
     set: WaitSet,
-    shared: Arc<Shared>,
-    tell: Tell,
-    rest: Rest,
+    shared: Arc<ReceiverShared>,
+    reporter: StatusReporter,
+    fallback: Fallback,
     apply: Apply,
     authority: Authority,
     first: u64,
     stats: CommandStats,
     status: CommandStatus,
-    fallen: bool,
+    has_fallen_back: bool,
     /// When the next command has to be there, in ns of CLOCK_MONOTONIC.
     due_ns: u64,
     /// A node without authority was told of, and no command was applied since.
-    intruder_told: bool,
+    intruder_logged: bool,
     /// Nodes whose refusal was told of since authority was granted last.
-    refused_told: Vec<String>,
+    logged_refusals: Vec<String>,
     /// When it is looked next whether a driver is there that has sent nothing yet, in ns of CLOCK_MONOTONIC.
-    look_ns: u64,
+    next_check_ns: u64,
     /// What the publishers that are there had passed over at the last look.
     passed_over: u64,
     /// The command that came last, kept apart from its publisher's memory.
@@ -106,24 +106,24 @@ pub struct Receiver {
 }
 
 /// What is fixed when a receiver is opened.
-pub struct Parts {
+pub struct ReceiverParts {
     pub peers: Node,
     pub deadline: Duration,
     pub commands: Subscriber<[u8]>,
     pub set: WaitSet,
-    pub shared: Arc<Shared>,
-    pub tell: Tell,
-    pub rest: Rest,
+    pub shared: Arc<ReceiverShared>,
+    pub reporter: StatusReporter,
+    pub fallback: Fallback,
     pub apply: Apply,
 }
 
 /// What the audit trail says of a receiver that may be kept from the processor.
-const NOT_URGENT: &str = "its thread has no real-time priority, so it may fall back late on a busy machine; \
+const NOT_REALTIME: &str = "its thread has no real-time priority, so it may fall back late on a busy machine; \
                           allow its user an rtprio limit of 1 or more: see rnet doctor";
 
 impl Receiver {
-    pub fn new(parts: Parts) -> Receiver {
-        let Parts { peers, deadline, commands, set, shared, tell, rest, apply } = parts;
+    pub fn new(parts: ReceiverParts) -> Receiver {
+        let ReceiverParts { peers, deadline, commands, set, shared, reporter, fallback, apply } = parts;
         // Above those of its predecessor.
         let first = now_ns().saturating_add_signed(crate::wall_offset().offset_ns).max(1);
         Receiver {
@@ -132,18 +132,18 @@ impl Receiver {
             commands,
             set,
             shared,
-            tell,
-            rest,
+            reporter,
+            fallback,
             apply,
             authority: Authority::new(first),
             first,
             stats: CommandStats::default(),
             status: CommandStatus { deadline: ns(deadline), ..empty_status() },
-            fallen: false,
+            has_fallen_back: false,
             due_ns: 0,
-            intruder_told: false,
-            refused_told: Vec::with_capacity(MAX_REFUSED_TOLD),
-            look_ns: 0,
+            intruder_logged: false,
+            logged_refusals: Vec::with_capacity(MAX_LOGGED_REFUSALS),
+            next_check_ns: 0,
             passed_over: 0,
             bytes: Bytes::default(),
             node: String::new(),
@@ -152,101 +152,101 @@ impl Receiver {
 
     /// Applies commands until it is closed. `opened` gets whether the first fallback succeeded.
     pub fn run(mut self, opened: &SyncSender<bool>) {
-        touch_stack();
+        prefault_stack();
         self.peers.core().state.errors.attach_thread();
-        let text = if rnet_shm::thread::use_realtime_priority() { "" } else { NOT_URGENT };
-        self.tell.event(Kind::Opened, None, text);
+        let text = if rnet_shm::thread::use_realtime_priority() { "" } else { NOT_REALTIME };
+        self.reporter.log_holder_event(Kind::Opened, None, text);
         self.fall_back(FallbackReason::Opened, None);
         let _ = opened.try_send(!self.status.fallback_failed);
         while !self.shared.is_closed() {
-            self.look_at_the_clock();
-            self.answer();
-            if self.take_one() {
+            self.check_times();
+            self.answer_requests();
+            if self.take_command() {
                 continue;
             }
-            let look_ns = if self.is_looked_for() { self.look_ns } else { u64::MAX };
+            let next_check_ns = if self.needs_driver_check() { self.next_check_ns } else { u64::MAX };
             let lease_ns = self.authority.holder().map_or(u64::MAX, |holder| holder.until_ns);
-            let due_ns = if self.fallen { u64::MAX } else { self.due_ns };
+            let due_ns = if self.has_fallen_back { u64::MAX } else { self.due_ns };
             let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(now_ns()));
-            let until_ns = lease_ns.min(due_ns).min(look_ns);
+            let until_ns = lease_ns.min(due_ns).min(next_check_ns);
             let limit = (until_ns < u64::MAX).then(|| left(until_ns));
             // Interrupted by a request, or by the end.
             let _ = self.set.wait(&mut [&mut self.commands], limit);
         }
-        if !self.fallen {
+        if !self.has_fallen_back {
             self.fall_back(FallbackReason::Closed, None);
         }
-        self.tell.event(Kind::Closed, self.authority.holder(), "");
-        self.say(State::Closed, Reason::Closed);
+        self.reporter.log_holder_event(Kind::Closed, self.authority.holder(), "");
+        self.publish_status(State::Closed, Reason::Closed);
     }
 
     /// Whether the end of the driver would be noticed by its lease alone.
-    fn is_looked_for(&self) -> bool {
-        self.authority.holder().is_some_and(|holder| holder.course.is_none())
+    fn needs_driver_check(&self) -> bool {
+        self.authority.holder().is_some_and(|holder| holder.last_applied.is_none())
     }
 
     /// Falls back if the deadline has passed.
-    fn keep_the_deadline(&mut self, now_ns: u64) {
-        if !self.fallen && now_ns >= self.due_ns {
+    fn check_deadline(&mut self, now_ns: u64) {
+        if !self.has_fallen_back && now_ns >= self.due_ns {
             let late_us = (now_ns - self.due_ns) / 1000;
             self.fall_back(FallbackReason::Deadline, Some(late_us));
         }
     }
 
-    fn look_at_the_clock(&mut self) {
+    fn check_times(&mut self) {
         let now_ns = now_ns();
-        self.keep_the_deadline(now_ns);
-        if self.is_looked_for() && now_ns >= self.look_ns {
-            self.look_ns = now_ns.saturating_add(ns(LOOK));
+        self.check_deadline(now_ns);
+        if self.needs_driver_check() && now_ns >= self.next_check_ns {
+            self.next_check_ns = now_ns.saturating_add(ns(DRIVER_CHECK_INTERVAL));
             let (publishers, nodes) = (self.commands.publishers(), self.peers.peers());
             let own = self.peers.name();
             let Some(holder) = self.authority.holder_mut() else { return };
             let is_there = holder.node == own
                 || nodes.contains(&holder.node)
                 || publishers.iter().any(|peer| peer.node == holder.node);
-            let is_gone = holder.seen && !is_there;
-            holder.seen |= is_there;
+            let is_gone = holder.publisher_seen && !is_there;
+            holder.publisher_seen |= is_there;
             let node = holder.node.clone();
-            if let Some(holder) = is_gone.then(|| self.authority.lose(&node)).flatten() {
-                self.lost(&holder, Kind::DriverLost, FallbackReason::DriverLost);
+            if let Some(holder) = is_gone.then(|| self.authority.end_lost(&node)).flatten() {
+                self.lose_authority(&holder, Kind::DriverLost, FallbackReason::DriverLost);
             }
         }
         if let Some(holder) = self.authority.expire(now_ns) {
-            self.lost(&holder, Kind::Expired, FallbackReason::Expired);
+            self.lose_authority(&holder, Kind::Expired, FallbackReason::Expired);
         }
     }
 
     /// One that had authority has it no more; what the audit trail says of it.
-    fn ended(
+    fn end_authority(
         &mut self,
         holder: &Holder,
         (kind, text): (Kind, impl Display),
         reason: FallbackReason,
     ) {
         // What is safe first, then what is said of it.
-        if self.fallen {
-            self.say(State::Fallback, reason.wire());
+        if self.has_fallen_back {
+            self.publish_status(State::Fallback, reason.to_wire());
         } else {
-            self.fall_back_of(Some(holder), reason, None);
+            self.fall_back_from(Some(holder), reason, None);
         }
-        self.tell.event(kind, Some(holder), text);
+        self.reporter.log_holder_event(kind, Some(holder), text);
     }
 
-    fn lost(&mut self, holder: &Holder, kind: Kind, reason: FallbackReason) {
-        self.ended(holder, (kind, reason.text()), reason);
+    fn lose_authority(&mut self, holder: &Holder, kind: Kind, reason: FallbackReason) {
+        self.end_authority(holder, (kind, reason.text()), reason);
     }
 
     /// Answers the drivers that have asked.
-    fn answer(&mut self) {
+    fn answer_requests(&mut self) {
         loop {
-            let Some(ask) = self.shared.next_ask() else { return };
+            let Some(ask) = self.shared.next_request() else { return };
             // One that was given up is not granted: its driver believes that it was not.
-            if !ask.turn.take() || ask.call.as_ref().is_some_and(CallContext::is_cancelled) {
+            if !ask.claim.take() || ask.call.as_ref().is_some_and(CallContext::is_cancelled) {
                 continue;
             }
             // The one before may have waited for its lock, or the thread for a command to be applied.
-            self.look_at_the_clock();
-            let granted = self.obey(&ask);
+            self.check_times();
+            let granted = self.handle_request(&ask);
             let holder = self.authority.holder();
             let reply = CommandReply {
                 granted,
@@ -261,14 +261,14 @@ impl Receiver {
         }
     }
 
-    fn obey(&mut self, ask: &Ask) -> bool {
+    fn handle_request(&mut self, ask: &DriverRequest) -> bool {
         match ask.request.action() {
             Action::Take => self.grant(ask),
             Action::Renew => self.authority.renew(&ask.node, ask.request.number, now_ns()),
             Action::Release => {
                 let released = self.authority.release(&ask.node, ask.request.number);
                 if let Some(holder) = &released {
-                    self.lost(holder, Kind::Released, FallbackReason::Released);
+                    self.lose_authority(holder, Kind::Released, FallbackReason::Released);
                 }
                 released.is_some()
             }
@@ -276,90 +276,90 @@ impl Receiver {
         }
     }
 
-    fn grant(&mut self, ask: &Ask) -> bool {
+    fn grant(&mut self, ask: &DriverRequest) -> bool {
         let CommandRequest { priority, outlasts_driver, lease, .. } = ask.request;
         let lease = Duration::from_nanos(lease);
         match self.authority.take(&ask.node, (priority, outlasts_driver), lease, now_ns()) {
-            Taken::Refused => {
+            TakeOutcome::Refused => {
                 let node = ask.node.clone();
-                let told = &mut self.refused_told;
-                if told.len() < MAX_REFUSED_TOLD && !told.contains(&node) {
-                    told.push(node);
+                let logged = &mut self.logged_refusals;
+                if logged.len() < MAX_LOGGED_REFUSALS && !logged.contains(&node) {
+                    logged.push(node);
                     let held = self.authority.holder().map_or("", |holder| &holder.node);
                     let text = format_args!("{held} holds it");
-                    self.tell.line(Kind::Refused, &ask.node, priority, 0, text);
+                    self.reporter.log_event(Kind::Refused, &ask.node, priority, 0, text);
                 }
                 false
             }
-            Taken::Granted { preempted } => {
-                self.refused_told.clear();
-                self.look_ns = 0;
+            TakeOutcome::Granted { preempted } => {
+                self.logged_refusals.clear();
+                self.next_check_ns = 0;
                 // The new driver may send nothing: a stop does so.
                 match &preempted {
                     Some(holder) => {
                         let node = &ask.node;
                         let text = format_args!("{node} took it with priority {priority}");
-                        self.ended(holder, (Kind::Preempted, text), FallbackReason::Preempted);
+                        self.end_authority(holder, (Kind::Preempted, text), FallbackReason::Preempted);
                         fail_point!("command.preempted");
                     }
-                    None => self.say(State::Fallback, Reason::Granted),
+                    None => self.publish_status(State::Fallback, Reason::Granted),
                 }
                 fail_point!("command.granted");
-                self.tell.event(Kind::Granted, self.authority.holder(), "");
+                self.reporter.log_holder_event(Kind::Granted, self.authority.holder(), "");
                 true
             }
         }
     }
 
     /// Takes one command, or what has happened to a driver, if there is one.
-    fn take_one(&mut self) -> bool {
-        self.count_passed_over();
+    fn take_command(&mut self) -> bool {
+        self.count_skipped();
         let sample = match self.commands.try_recv() {
             Ok(None) => return false,
             Ok(Some(sample)) => sample,
             Err(error) => {
-                self.hear(&error);
+                self.on_error(&error);
                 return true;
             }
         };
         let now_ns = now_ns();
-        let course = sample.origin().map(|of| (of.publisher.rotate_left(32) ^ of.host, of.seq));
-        let (publisher, seq) = course.unwrap_or((sample.publisher(), sample.seq()));
+        let origin = sample.origin().map(|of| (of.publisher.rotate_left(32) ^ of.host, of.seq));
+        let (publisher, seq) = origin.unwrap_or((sample.publisher(), sample.seq()));
         let (number, sent_ns) = (sample.correlation(), sample.sent_ns());
         // Of a driver of this host it is known when its publisher is gone; of another, by the link.
-        let local = course.is_none().then(|| sample.publisher());
+        let local = origin.is_none().then(|| sample.publisher());
         self.node.clear();
         self.node.push_str(sample.node());
         self.bytes.refill(&sample);
         // This thread may have stood still since it looked at the clock.
-        self.keep_the_deadline(now_ns);
-        let came = Came { number, node: &self.node, publisher, seq, sent_ns, now_ns };
-        if let Err(why) = self.authority.judge(&came, self.first, self.deadline) {
-            self.ignore(why, number.unwrap_or(0));
+        self.check_deadline(now_ns);
+        let received = ReceivedCommand { number, node: &self.node, publisher, seq, sent_ns, now_ns };
+        if let Err(why) = self.authority.check_command(&received, self.first, self.deadline) {
+            self.count_ignored(why, number.unwrap_or(0));
             return true;
         }
         let (applied, refused) = self.apply_now(number, sent_ns, local);
         let took_ns = crate::now_ns().saturating_sub(now_ns);
         fail_point!("command.applied");
         if let Some(why) = refused {
-            self.ignore(why, number.unwrap_or(0));
+            self.count_ignored(why, number.unwrap_or(0));
             return true;
         }
         match applied {
             Ok(Ok(())) => {
-                if let Rest::Hold(last) = &mut self.rest {
+                if let Fallback::Hold(last) = &mut self.fallback {
                     last.get_or_insert_default().refill(self.bytes.as_slice());
                 }
                 self.stats.applied += 1;
-                self.intruder_told = false;
+                self.intruder_logged = false;
                 self.due_ns = now_ns.saturating_add(ns(self.deadline));
                 if took_ns > ns(self.deadline) {
                     self.stats.overruns += 1;
                     self.fall_back(FallbackReason::Overrun, Some(took_ns / 1000));
-                } else if self.fallen {
-                    self.fallen = false;
-                    self.say(State::InForce, Reason::Unspecified);
-                    self.tell.event(Kind::InForce, self.authority.holder(), "");
+                } else if self.has_fallen_back {
+                    self.has_fallen_back = false;
+                    self.publish_status(State::InForce, Reason::Unspecified);
+                    self.reporter.log_holder_event(Kind::InForce, self.authority.holder(), "");
                 }
             }
             Ok(Err(_)) => self.stats.malformed += 1,
@@ -369,21 +369,21 @@ impl Receiver {
                 self.note_panic(payload);
             }
         }
-        self.shared.show_stats(self.stats);
+        self.shared.publish_stats(self.stats);
         true
     }
 
-    /// Applies the command that was judged last, if it is still valid at the moment at which the user's code is ready for
+    /// Applies the command that was checked last, if it is still valid at the moment at which the user's code is ready for
     /// it: that may have waited, for the lock of an interpreter say. What came of it, and why it was not applied.
     fn apply_now(
         &mut self,
         number: Option<u64>,
         sent_ns: u64,
         local: Option<u64>,
-    ) -> (std::thread::Result<Result<(), String>>, Option<Ignored>) {
+    ) -> (std::thread::Result<Result<(), String>>, Option<IgnoreReason>) {
         loop {
             let Receiver { apply, bytes, authority, shared, commands, deadline, .. } = self;
-            let due_ns = if self.fallen { u64::MAX } else { self.due_ns };
+            let due_ns = if self.has_fallen_back { u64::MAX } else { self.due_ns };
             let (mut refused, mut late_ns) = (None, None);
             let mut still_valid = || {
                 let now_ns = now_ns();
@@ -391,7 +391,7 @@ impl Receiver {
                 let is_there = local.is_none_or(|publisher| commands.is_served_by(publisher));
                 let holder = authority.still_valid(number, sent_ns, now_ns, *deadline);
                 refused = match holder {
-                    Ok(holder) if !is_there || shared.ends(holder) => Some(Ignored::Superseded),
+                    Ok(holder) if !is_there || shared.is_ended_by_request(holder) => Some(IgnoreReason::Superseded),
                     Ok(_) => None,
                     Err(why) => Some(why),
                 };
@@ -401,69 +401,69 @@ impl Receiver {
                 catch_unwind(AssertUnwindSafe(|| apply(bytes.as_slice(), &mut still_valid)));
             match late_ns {
                 // What is safe comes between two commands that are too far apart.
-                Some(now_ns) => self.keep_the_deadline(now_ns),
+                Some(now_ns) => self.check_deadline(now_ns),
                 None => return (applied, refused),
             }
         }
     }
 
     /// Without an allocation, which the statistics of the subscriber take.
-    fn count_passed_over(&mut self) {
+    fn count_skipped(&mut self) {
         let now = self.commands.passed_over_now();
         if now != self.passed_over {
             // It is less when a driver has gone.
-            self.stats.passed_over += now.saturating_sub(self.passed_over);
+            self.stats.skipped += now.saturating_sub(self.passed_over);
             self.passed_over = now;
-            self.shared.show_stats(self.stats);
+            self.shared.publish_stats(self.stats);
         }
     }
 
-    fn hear(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         let Error::PeerLost { node, .. } = error else { return };
         // Another publisher of the same node may be gone.
         let there = self.commands.publishers();
         if there.iter().any(|peer| peer.node == *node) {
             return;
         }
-        if let Some(holder) = self.authority.lose(node) {
-            self.lost(&holder, Kind::DriverLost, FallbackReason::DriverLost);
+        if let Some(holder) = self.authority.end_lost(node) {
+            self.lose_authority(&holder, Kind::DriverLost, FallbackReason::DriverLost);
         }
     }
 
-    fn ignore(&mut self, why: Ignored, number: u64) {
+    fn count_ignored(&mut self, why: IgnoreReason, number: u64) {
         let stats = &mut self.stats;
         match why {
-            Ignored::Late => stats.late += 1,
-            Ignored::Repeated => stats.repeated += 1,
-            Ignored::Superseded => stats.superseded += 1,
-            Ignored::Unauthorised => {
+            IgnoreReason::Late => stats.late += 1,
+            IgnoreReason::Repeated => stats.repeated += 1,
+            IgnoreReason::Superseded => stats.superseded += 1,
+            IgnoreReason::Unauthorised => {
                 stats.unauthorised += 1;
-                if !std::mem::replace(&mut self.intruder_told, true) {
+                if !std::mem::replace(&mut self.intruder_logged, true) {
                     let text = "it has no authority";
-                    self.tell.line(Kind::Intruder, &self.node, 0, number, text);
+                    self.reporter.log_event(Kind::Intruder, &self.node, 0, number, text);
                 }
             }
         }
-        self.shared.show_stats(self.stats);
+        self.shared.publish_stats(self.stats);
     }
 
     fn fall_back(&mut self, reason: FallbackReason, us: Option<u64>) {
-        self.fall_back_of(None, reason, us);
+        self.fall_back_from(None, reason, us);
     }
 
     /// Does what is safe, then says so, without an allocation: the process may have no memory. `ended` is who has no
     /// authority any more because of it, `us` how late, or how long.
-    fn fall_back_of(&mut self, ended: Option<&Holder>, reason: FallbackReason, us: Option<u64>) {
-        let (rest, apply) = (&mut self.rest, &mut self.apply);
-        let done = catch_unwind(AssertUnwindSafe(|| match rest {
+    fn fall_back_from(&mut self, ended: Option<&Holder>, reason: FallbackReason, us: Option<u64>) {
+        let (fallback, apply) = (&mut self.fallback, &mut self.apply);
+        let done = catch_unwind(AssertUnwindSafe(|| match fallback {
             // It was encoded as a message of the type.
-            Rest::Value(bytes) => drop(apply(bytes.as_slice(), &mut || true)),
-            Rest::Hold(Some(last)) => drop(apply(last.as_slice(), &mut || true)),
-            Rest::Hold(None) => {}
-            Rest::Handler(handler) => handler(reason),
+            Fallback::Value(bytes) => drop(apply(bytes.as_slice(), &mut || true)),
+            Fallback::Hold(Some(last)) => drop(apply(last.as_slice(), &mut || true)),
+            Fallback::Hold(None) => {}
+            Fallback::Handler(handler) => handler(reason),
         }));
-        self.fallen = true;
-        fail_point!("command.fallen");
+        self.has_fallen_back = true;
+        fail_point!("command.fell_back");
         let panic = done.err();
         let panicked = panic.is_some();
         self.stats.panics += u64::from(panicked);
@@ -471,9 +471,9 @@ impl Receiver {
         if !matches!(reason, FallbackReason::Opened | FallbackReason::Closed) {
             self.stats.fallbacks += 1;
         }
-        self.say(State::Fallback, reason.wire());
+        self.publish_status(State::Fallback, reason.to_wire());
         let of = ended.or(self.authority.holder());
-        self.tell.event(Kind::Fallback, of, Why { reason, us, panicked });
+        self.reporter.log_holder_event(Kind::Fallback, of, FallbackText { reason, us, panicked });
         if let Some(panic) = panic {
             self.note_panic(panic);
         }
@@ -488,7 +488,7 @@ impl Receiver {
         std::mem::forget(panic);
     }
 
-    fn say(&mut self, state: State, reason: Reason) {
+    fn publish_status(&mut self, state: State, reason: Reason) {
         let holder = self.authority.holder();
         let status = &mut self.status;
         status.holder.clear();
@@ -501,8 +501,8 @@ impl Receiver {
         status.fallbacks = self.stats.fallbacks;
         status.set_state(state);
         status.set_reason(reason);
-        self.tell.status(&self.status);
-        self.shared.show(self.stats, &self.status);
+        self.reporter.publish_status(&self.status);
+        self.shared.publish(self.stats, &self.status);
     }
 }
 
@@ -512,7 +512,7 @@ fn ns(time: Duration) -> u64 {
 
 /// Has the stack of this thread in memory before it is short.
 #[inline(never)]
-fn touch_stack() {
-    let mut stack = [0u8; STACK];
+fn prefault_stack() {
+    let mut stack = [0u8; PREFAULT_STACK_LEN_BYTES];
     std::hint::black_box(&mut stack);
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{PublisherInfo, Snapshot, SubscriptionInfo};
-use crate::call::Topics;
+use crate::call::CallTopics;
 use crate::{MessageType, TypeDesc};
 use rnet_schema::Schema;
 
@@ -72,14 +72,14 @@ fn announced(by: &PublisherInfo) -> CallType<'_> {
 
 /// The service whose requests come on this topic, which is internal.
 pub fn service_of(topic: &str) -> Option<&str> {
-    Topics::of_server_at(topic).map(|(service, _)| service)
+    CallTopics::parse_request_topic(topic).map(|(service, _)| service)
 }
 
 impl Snapshot {
     /// The servers of all services, by service and node.
     pub fn servers(&self) -> Vec<ServerInfo<'_>> {
         let found = self.subscriptions.iter().filter_map(|requests| {
-            let (service, topics) = Topics::of_server_at(&requests.topic)?;
+            let (service, topics) = CallTopics::parse_request_topic(&requests.topic)?;
             let says = |topic: String| self.publishers.iter().find(|p| p.topic == topic);
             let (replies, feedback) = (says(topics.reply_type()), says(topics.feedback()));
             let clients = self.publishers.iter().filter(|p| p.topic == requests.topic).count();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rnet_core::{Error, OnFull, Result};
 use rnet_node::sync::lock;
 use rnet_shm::random::random_u64;
-use rnet_state::{Change, Entry, State, WatchHandle, carried};
+use rnet_state::{Change, Entry, State, WatchHandle, transfer};
 
 use super::wire;
 use crate::msgs::state_ask::Action;
@@ -19,9 +19,9 @@ use crate::msgs::{StateAsk, StateChange, StateEntry, StateReply};
 use crate::{Node, Publisher, PublisherOptions, Service, Timer};
 
 /// How often a feed says something at least: a replica that hears nothing for longer knows that it is behind.
-pub const BEAT: Duration = Duration::from_millis(250);
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// After so many beats without a subscriber a feed ends.
-const IDLE_BEATS: u32 = 40;
+const MAX_IDLE_HEARTBEATS: u32 = 40;
 /// Prefixes of a host that others follow.
 pub const MAX_FEEDS: usize = 256;
 /// Keys of one list or replica.
@@ -31,7 +31,7 @@ pub const MAX_LEN_BYTES: usize = 64 << 20;
 /// Questions that wait while others are answered.
 const BACKLOG: usize = 1024;
 /// Writes at once: one that waits for the disk does not hold up those that do not.
-const WRITES_AT_ONCE: usize = 4;
+const MAX_CONCURRENT_WRITES: usize = 4;
 
 /// Answers for the keys of this host until it is dropped; made by [`serve`].
 #[must_use = "other hosts reach the state of this one as long as this is held"]
@@ -49,7 +49,7 @@ pub fn serve(node: &Node, host: &str) -> Result<Home> {
     let feeds = Arc::new_cyclic(|this| Feeds {
         node: node.clone(),
         host: host.to_owned(),
-        open: Mutex::default(),
+        feeds: Mutex::default(),
         beat: Mutex::default(),
         this: this.clone(),
     });
@@ -57,18 +57,18 @@ pub fn serve(node: &Node, host: &str) -> Result<Home> {
     let read = node
         .service::<StateAsk, StateReply>(&wire::read_service(host))
         .backlog(BACKLOG)
-        .serve(move |ask| Ok(answer(reading.read(ask))))?;
+        .serve(move |ask| Ok(to_reply(reading.read(ask))))?;
     let write = node
         .service::<StateAsk, StateReply>(&wire::write_service(host))
         .backlog(BACKLOG)
-        .at_once(WRITES_AT_ONCE)
-        .serve(move |ask| Ok(answer(writing.write(ask))))?;
+        .at_once(MAX_CONCURRENT_WRITES)
+        .serve(move |ask| Ok(to_reply(writing.write(ask))))?;
     Ok(Home { _services: [read, write], _feeds: feeds })
 }
 
-fn answer(done: Result<StateReply>) -> StateReply {
+fn to_reply(done: Result<StateReply>) -> StateReply {
     done.unwrap_or_else(|error| StateReply {
-        refusal: Some(wire::refusal(&error)),
+        refusal: Some(wire::encode_error(&error)),
         ..StateReply::default()
     })
 }
@@ -76,12 +76,12 @@ fn answer(done: Result<StateReply>) -> StateReply {
 /// What tells the changes below one prefix.
 struct Feed {
     number: u64,
-    voice: Arc<Mutex<Voice>>,
-    idle_beats: u32,
+    sender: Arc<Mutex<FeedSender>>,
+    idle_heartbeats: u32,
     _watch: WatchHandle,
 }
 
-struct Voice {
+struct FeedSender {
     publisher: Publisher<StateChange>,
     number: u64,
     seq: u64,
@@ -89,15 +89,15 @@ struct Voice {
     types: HashSet<u64>,
 }
 
-impl Voice {
-    fn tell(&mut self, change: &Change) {
+impl FeedSender {
+    fn send_change(&mut self, change: &Change) {
         // It is in the keys that an asker gets.
         if change.initial {
             return;
         }
         let types = &mut self.types;
         let entry = match &change.entry {
-            Some(entry) => wire::told(entry, |number| !types.insert(number)),
+            Some(entry) => wire::encode_entry(entry, |number| !types.insert(number)),
             None => StateEntry {
                 key: change.key.clone(),
                 revision: change.revision,
@@ -120,7 +120,7 @@ impl Voice {
 struct Feeds {
     node: Node,
     host: String,
-    open: Mutex<HashMap<String, Feed>>,
+    feeds: Mutex<HashMap<String, Feed>>,
     /// From the first feed on: a home that nobody follows wakes nobody.
     beat: Mutex<Option<Timer>>,
     this: Weak<Feeds>,
@@ -136,96 +136,96 @@ impl Feeds {
         match ask.action() {
             Action::Get => {
                 let (revision, entry) = (state.revision(), state.entry(&ask.key)?);
-                let entries = entry.iter().map(|entry| wire::told(entry, |_| false)).collect();
+                let entries = entry.iter().map(|entry| wire::encode_entry(entry, |_| false)).collect();
                 Ok(StateReply { revision, entries, ..StateReply::default() })
             }
-            Action::List => keys(&state, &ask.key),
+            Action::List => list_keys(&state, &ask.key),
             Action::Follow => self.follow(&state, &ask.key),
             Action::Params => {
-                let (descriptions, values) = carried::params(&state)?;
+                let (descriptions, values) = transfer::params(&state)?;
                 let about = |(key, revision, json): (String, u64, Vec<u8>)| StateEntry {
                     key,
                     revision,
                     value: json,
                     ..StateEntry::default()
                 };
-                let values = values.iter().map(|entry| wire::told(entry, |_| false));
+                let values = values.iter().map(|entry| wire::encode_entry(entry, |_| false));
                 let entries = descriptions.into_iter().map(about).chain(values).collect();
                 Ok(StateReply { entries, ..StateReply::default() })
             }
-            Action::Unspecified | Action::Set | Action::Delete => Err(unknown(ask)),
+            Action::Unspecified | Action::Set | Action::Delete => Err(unknown_action(ask)),
         }
     }
 
     fn follow(&self, state: &State, prefix: &str) -> Result<StateReply> {
-        let mut open = lock(&self.open);
-        if !open.contains_key(prefix) {
-            if open.len() >= MAX_FEEDS {
+        let mut feeds = lock(&self.feeds);
+        if !feeds.contains_key(prefix) {
+            if feeds.len() >= MAX_FEEDS {
                 return Err(Error::limit_reached(
                     "state prefixes that other hosts follow",
                     MAX_FEEDS,
                     "follow one common prefix",
                 ));
             }
-            let feed = self.feed(state, prefix)?;
-            open.insert(prefix.to_owned(), feed);
+            let feed = self.open_feed(state, prefix)?;
+            feeds.insert(prefix.to_owned(), feed);
         }
-        let feed = open.get_mut(prefix).expect("it was put there");
-        feed.idle_beats = 0;
-        let (number, voice) = (feed.number, feed.voice.clone());
-        drop(open);
+        let feed = feeds.get_mut(prefix).expect("it was put there");
+        feed.idle_heartbeats = 0;
+        let (number, sender) = (feed.number, feed.sender.clone());
+        drop(feeds);
         // Before the keys are read: what is told afterwards describes its types to the one who asks now.
         let seq = {
-            let mut voice = lock(&voice);
-            voice.types.clear();
-            voice.seq
+            let mut sender = lock(&sender);
+            sender.types.clear();
+            sender.seq
         };
-        let (topic, keys) = (wire::feed_topic(&self.host, number), keys(state, prefix)?);
+        let (topic, keys) = (wire::feed_topic(&self.host, number), list_keys(state, prefix)?);
         Ok(StateReply { topic, feed: number, seq, ..keys })
     }
 
-    fn feed(&self, state: &State, prefix: &str) -> Result<Feed> {
+    fn open_feed(&self, state: &State, prefix: &str) -> Result<Feed> {
         let number = random_u64();
         // The newest one is kept for who comes late: it says how far the feed is.
         let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
         let publisher = self.node.publisher_with(&wire::feed_topic(&self.host, number), options)?;
-        let voice = Voice { publisher, number, seq: 0, types: HashSet::new() };
-        let voice = Arc::new(Mutex::new(voice));
-        lock(&voice).send(None, None);
-        let telling = voice.clone();
-        let watch = state.watch(prefix)?.on(move |change| lock(&telling).tell(&change));
+        let sender = FeedSender { publisher, number, seq: 0, types: HashSet::new() };
+        let sender = Arc::new(Mutex::new(sender));
+        lock(&sender).send(None, None);
+        let feed_sender = sender.clone();
+        let watch = state.watch(prefix)?.on(move |change| lock(&feed_sender).send_change(&change));
         let mut beat = lock(&self.beat);
         if beat.is_none() {
             let this = self.this.clone();
-            let timer = self.node.timer(BEAT, move |_| {
+            let timer = self.node.timer(HEARTBEAT_INTERVAL, move |_| {
                 if let Some(feeds) = this.upgrade() {
-                    feeds.beat();
+                    feeds.heartbeat();
                 }
             });
             *beat = Some(timer?);
         }
         drop(beat);
-        Ok(Feed { number, voice, idle_beats: 0, _watch: watch })
+        Ok(Feed { number, sender, idle_heartbeats: 0, _watch: watch })
     }
 
-    fn beat(&self) {
-        let mut open = lock(&self.open);
+    fn heartbeat(&self) {
+        let mut feeds = lock(&self.feeds);
         let mut over = Vec::new();
-        for (prefix, feed) in open.iter_mut() {
-            let mut voice = lock(&feed.voice);
-            match voice.publisher.subscriber_count() {
-                0 => feed.idle_beats += 1,
+        for (prefix, feed) in feeds.iter_mut() {
+            let mut sender = lock(&feed.sender);
+            match sender.publisher.subscriber_count() {
+                0 => feed.idle_heartbeats += 1,
                 _ => {
-                    feed.idle_beats = 0;
-                    voice.send(None, None);
+                    feed.idle_heartbeats = 0;
+                    sender.send(None, None);
                 }
             }
-            if feed.idle_beats > IDLE_BEATS {
+            if feed.idle_heartbeats > MAX_IDLE_HEARTBEATS {
                 over.push(prefix.clone());
             }
         }
-        let over: Vec<Option<Feed>> = over.iter().map(|prefix| open.remove(prefix)).collect();
-        drop(open);
+        let over: Vec<Option<Feed>> = over.iter().map(|prefix| feeds.remove(prefix)).collect();
+        drop(feeds);
         drop(over);
     }
 
@@ -237,7 +237,7 @@ impl Feeds {
         }
         match (ask.action(), &ask.entry) {
             (Action::Set, Some(entry)) => {
-                let value = wire::Types::default().value(entry);
+                let value = wire::TypeCache::default().decode_value(entry);
                 let what = || format!("value of {}", ask.key);
                 let value = value.map_err(|why| Error::bad_value(what(), why))?;
                 if let Some(durable) = ask.durable {
@@ -256,22 +256,22 @@ impl Feeds {
                 let revision = u64::from(put.delete()?);
                 Ok(StateReply { revision, ..StateReply::default() })
             }
-            _ => Err(unknown(ask)),
+            _ => Err(unknown_action(ask)),
         }
     }
 }
 
 /// The keys under a prefix.
-fn keys(state: &State, prefix: &str) -> Result<StateReply> {
+fn list_keys(state: &State, prefix: &str) -> Result<StateReply> {
     let snapshot = state.snapshot(prefix)?;
     let len = |entry: &StateEntry| entry.value.len() + entry.type_description.len();
     let (mut types, mut len_bytes, mut entries) = (HashSet::new(), 0, Vec::new());
     for entry in snapshot.entries.values() {
         let entry: &Entry = entry;
-        let told = wire::told(entry, |number| !types.insert(number));
-        len_bytes += len(&told);
-        entries.push(told);
-        check_room(prefix, entries.len(), len_bytes)?;
+        let entry = wire::encode_entry(entry, |number| !types.insert(number));
+        len_bytes += len(&entry);
+        entries.push(entry);
+        check_limits(prefix, entries.len(), len_bytes)?;
     }
     Ok(StateReply { revision: snapshot.revision, entries, ..StateReply::default() })
 }
@@ -280,7 +280,7 @@ fn keys(state: &State, prefix: &str) -> Result<StateReply> {
 ///
 /// # Errors
 /// `LimitReached`.
-pub fn check_room(prefix: &str, keys: usize, len_bytes: usize) -> Result<()> {
+pub fn check_limits(prefix: &str, keys: usize, len_bytes: usize) -> Result<()> {
     let (what, limit) = match () {
         () if keys > MAX_KEYS => ("keys", MAX_KEYS),
         () if keys > 1 && len_bytes > MAX_LEN_BYTES => ("bytes", MAX_LEN_BYTES),
@@ -290,7 +290,7 @@ pub fn check_room(prefix: &str, keys: usize, len_bytes: usize) -> Result<()> {
     Err(Error::limit_reached(what, limit, "request a longer prefix"))
 }
 
-fn unknown(ask: &StateAsk) -> Error {
+fn unknown_action(ask: &StateAsk) -> Error {
     let why = format!("it is {}, which this release does not support", ask.action);
     Error::bad_value("action of a state request", why)
 }

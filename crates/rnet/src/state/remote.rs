@@ -7,13 +7,13 @@ use std::time::Duration;
 use rnet_core::{Error, Result, key_name};
 use rnet_node::Message;
 use rnet_node::sync::lock;
-use rnet_state::carried::{self, Prefix};
+use rnet_state::transfer::{self, Prefix};
 use rnet_state::param::ParamInfo;
 use rnet_state::{Entry, StateMessage, Value};
 
-use super::ask::Door;
+use super::state_endpoint::StateEndpoint;
 use super::replica::{Replica, ReplicaShared};
-use super::wire::{self, Types};
+use super::wire::{self, TypeCache};
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateEntry, StateReply};
 use crate::{Node, boot_ns};
@@ -22,10 +22,10 @@ use crate::{Node, boot_ns};
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Prefixes that one [`RemoteState`] follows.
 const MAX_REPLICAS: usize = 64;
-/// Keys whose last value is kept for when their home is away; of more the one goes that was read longest ago.
-const MAX_KEPT: usize = 1024;
+/// Keys whose last value is cached for when their home is away; of more the one goes that was read longest ago.
+const MAX_CACHED: usize = 1024;
 /// Bytes of these values.
-const MAX_KEPT_LEN_BYTES: usize = 16 << 20;
+const MAX_CACHED_LEN_BYTES: usize = 16 << 20;
 /// What the keys of descriptions begin with.
 const DESCRIPTIONS: &str = "!";
 
@@ -43,23 +43,23 @@ pub fn split_host(key: &str) -> Option<(&str, &str)> {
 /// Known state of another host, with its age.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Aged<T> {
+pub struct WithAge<T> {
     /// The value.
     pub value: T,
     /// How long ago it was known to be so at its home; the time for which this machine was suspended counts.
     pub age: Duration,
     /// Whether its home is away, so that it may be otherwise there by now.
-    pub away: bool,
+    pub is_stale: bool,
 }
 
-impl<T> Aged<T> {
-    pub(super) fn of(value: T, known_boot_ns: u64, away: bool) -> Aged<T> {
+impl<T> WithAge<T> {
+    pub(super) fn new(value: T, known_boot_ns: u64, is_stale: bool) -> WithAge<T> {
         let age = Duration::from_nanos(boot_ns().saturating_sub(known_boot_ns));
-        Aged { value, age, away }
+        WithAge { value, age, is_stale }
     }
 
-    pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> Aged<U> {
-        Aged { value: map(self.value), age: self.age, away: self.away }
+    pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> WithAge<U> {
+        WithAge { value: map(self.value), age: self.age, is_stale: self.is_stale }
     }
 }
 
@@ -81,45 +81,45 @@ impl<T> Aged<T> {
 /// ```
 #[derive(Clone)]
 pub struct RemoteState {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RemoteShared>,
     timeout: Duration,
     stop: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
-pub(super) struct Shared {
+pub(super) struct RemoteShared {
     pub(super) node: Node,
     pub(super) host: String,
-    pub(super) read: Door,
-    write: Door,
-    kept: Mutex<Kept>,
-    types: Mutex<Types>,
+    pub(super) read: StateEndpoint,
+    write: StateEndpoint,
+    cache: Mutex<ValueCache>,
+    types: Mutex<TypeCache>,
     replicas: Mutex<Vec<Weak<ReplicaShared>>>,
 }
 
 /// What was read last.
 #[derive(Default)]
-struct Kept {
+struct ValueCache {
     /// Each with its length, and when it was so.
     keys: HashMap<String, (Option<Entry>, usize, u64)>,
     len_bytes: usize,
 }
 
-impl Kept {
-    fn keep(&mut self, key: &str, entry: Option<Entry>, len_bytes: usize, known_boot_ns: u64) {
-        self.forget(key);
-        if len_bytes > MAX_KEPT_LEN_BYTES {
+impl ValueCache {
+    fn insert(&mut self, key: &str, entry: Option<Entry>, len_bytes: usize, known_boot_ns: u64) {
+        self.remove(key);
+        if len_bytes > MAX_CACHED_LEN_BYTES {
             return;
         }
-        while self.keys.len() >= MAX_KEPT || self.len_bytes + len_bytes > MAX_KEPT_LEN_BYTES {
+        while self.keys.len() >= MAX_CACHED || self.len_bytes + len_bytes > MAX_CACHED_LEN_BYTES {
             let oldest = self.keys.iter().min_by_key(|(_, (.., known))| *known);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
-            self.forget(&oldest);
+            self.remove(&oldest);
         }
         self.len_bytes += len_bytes;
         self.keys.insert(key.to_owned(), (entry, len_bytes, known_boot_ns));
     }
 
-    fn forget(&mut self, key: &str) {
+    fn remove(&mut self, key: &str) {
         if let Some((_, len_bytes, _)) = self.keys.remove(key) {
             self.len_bytes -= len_bytes;
         }
@@ -140,12 +140,12 @@ impl Node {
             );
             return Err(Error::BadName { what: "host", name: host.to_owned(), why });
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RemoteShared {
             node: self.clone(),
             host: host.to_owned(),
-            read: Door::open(self, wire::read_service, host)?,
-            write: Door::open(self, wire::write_service, host)?,
-            kept: Mutex::default(),
+            read: StateEndpoint::open(self, wire::read_service, host)?,
+            write: StateEndpoint::open(self, wire::write_service, host)?,
+            cache: Mutex::default(),
             types: Mutex::default(),
             replicas: Mutex::default(),
         });
@@ -153,24 +153,24 @@ impl Node {
     }
 }
 
-impl Shared {
+impl RemoteShared {
     /// An entry under a prefix that the home has told.
     fn entry(&self, entry: StateEntry, under: &Prefix) -> Result<Entry> {
-        let entry = lock(&self.types).entry(entry).map_err(|why| self.bad(why))?;
+        let entry = lock(&self.types).decode_entry(entry).map_err(|why| self.bad_value(why))?;
         match under.matches(&entry.key) {
             true => Ok(entry),
-            false => Err(self.bad(format!("{} was not requested", entry.key))),
+            false => Err(self.bad_value(format!("{} was not requested", entry.key))),
         }
     }
 
-    pub(super) fn bad(&self, why: String) -> Error {
+    pub(super) fn bad_value(&self, why: String) -> Error {
         Error::bad_value(format!("state received from host {}", self.host), why)
     }
 
     /// The newest of what replicas know of a key.
-    fn in_replica(&self, key: &str) -> Option<Aged<Option<Entry>>> {
+    fn in_replica(&self, key: &str) -> Option<WithAge<Option<Entry>>> {
         let replicas = lock(&self.replicas);
-        let known = replicas.iter().filter_map(Weak::upgrade).filter_map(|one| one.look(key));
+        let known = replicas.iter().filter_map(Weak::upgrade).filter_map(|one| one.get_with_age(key));
         known.min_by_key(|known| known.age)
     }
 }
@@ -204,14 +204,14 @@ impl RemoteState {
     fn ask(&self, action: Action, key: &str) -> Result<StateReply> {
         let mut ask = StateAsk { key: key.to_owned(), ..StateAsk::default() };
         ask.set_action(action);
-        self.shared.read.ask(&ask, self.timeout, || self.must_stop())
+        self.shared.read.request(&ask, self.timeout, || self.must_stop())
     }
 
     /// The value of a key; `None` if it is absent.
     ///
     /// # Errors
     /// `HomeAway` if the home is not reachable and the key was never read; `BadName`; errors of the home.
-    pub fn get(&self, key: &str) -> Result<Aged<Option<Value>>> {
+    pub fn get(&self, key: &str) -> Result<WithAge<Option<Value>>> {
         Ok(self.entry(key)?.map(|entry| entry.map(|entry| entry.value)))
     }
 
@@ -219,10 +219,10 @@ impl RemoteState {
     ///
     /// # Errors
     /// As [`RemoteState::get`].
-    pub fn entry(&self, key: &str) -> Result<Aged<Option<Entry>>> {
+    pub fn entry(&self, key: &str) -> Result<WithAge<Option<Entry>>> {
         let (key, shared) = (key_name(key)?, &self.shared);
         let followed = shared.in_replica(&key);
-        if let Some(fresh) = followed.as_ref().filter(|known| !known.away) {
+        if let Some(fresh) = followed.as_ref().filter(|known| !known.is_stale) {
             return Ok(fresh.clone());
         }
         // It was so at some moment after the question.
@@ -232,13 +232,13 @@ impl RemoteState {
                 let told = reply.entries.into_iter().find(|entry| entry.key == *key);
                 let len_bytes = key.len() + told.as_ref().map_or(0, |told| told.value.len());
                 let entry = told.map(|told| shared.entry(told, &Prefix::new(&key)?)).transpose()?;
-                lock(&shared.kept).keep(&key, entry.clone(), len_bytes, asked_boot_ns);
-                Ok(Aged::of(entry, asked_boot_ns, false))
+                lock(&shared.cache).insert(&key, entry.clone(), len_bytes, asked_boot_ns);
+                Ok(WithAge::new(entry, asked_boot_ns, false))
             }
             Err(error @ Error::HomeAway { .. }) => {
-                let kept = lock(&shared.kept).keys.get(&*key).cloned();
-                let kept = kept.map(|(entry, _, known)| Aged::of(entry, known, true));
-                kept.into_iter().chain(followed).min_by_key(|known| known.age).ok_or(error)
+                let cached = lock(&shared.cache).keys.get(&*key).cloned();
+                let cached = cached.map(|(entry, _, known)| WithAge::new(entry, known, true));
+                cached.into_iter().chain(followed).min_by_key(|known| known.age).ok_or(error)
             }
             Err(error) => Err(error),
         }
@@ -267,7 +267,7 @@ impl RemoteState {
         let under = Prefix::new("/params")?;
         let values: Result<Vec<Entry>> =
             values.into_iter().map(|entry| self.shared.entry(entry, &under)).collect();
-        Ok(carried::collect_params(about, values?))
+        Ok(transfer::collect_params(about, values?))
     }
 
     /// A replica of the keys under a prefix, which follows their changes; reads of these keys then need no request.
@@ -276,7 +276,7 @@ impl RemoteState {
     /// # Errors
     /// `HomeAway`; `LimitReached` beyond 64 replicas of one `RemoteState`, 256 followed prefixes at the home, 65,536
     /// keys or 64 MiB of values; `BadName`.
-    pub fn follow(&self, prefix: &str) -> Result<Replica> {
+    pub fn mirror(&self, prefix: &str) -> Result<Replica> {
         let mut replicas = lock(&self.shared.replicas);
         replicas.retain(|replica| replica.strong_count() > 0);
         if replicas.len() >= MAX_REPLICAS {
@@ -381,7 +381,7 @@ impl RemotePut<'_> {
     /// # Errors
     /// As [`RemoteState::set`].
     pub fn set(mut self, value: impl Into<Value>) -> Result<u64> {
-        self.ask.entry = Some(wire::pack(&self.ask.key, &value.into())?);
+        self.ask.entry = Some(wire::encode_write(&self.ask.key, &value.into())?);
         self.send(Action::Set)
     }
 
@@ -400,7 +400,7 @@ impl RemotePut<'_> {
             .state
             .shared
             .write
-            .ask(&self.ask, self.state.timeout, || self.state.must_stop())?;
+            .request(&self.ask, self.state.timeout, || self.state.must_stop())?;
         Ok(reply.revision)
     }
 }

@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
 use rnet_node::sync::{lock, wait};
-use rnet_state::carried::{self, Prefix};
+use rnet_state::transfer::{self, Prefix};
 use rnet_state::{Change, Entry, Value};
 
-use super::home::{BEAT, MAX_KEYS, check_room};
-use super::remote::{Aged, Shared};
-use super::wire::Types;
+use super::home::{HEARTBEAT_INTERVAL, MAX_KEYS, check_limits};
+use super::remote::{WithAge, RemoteShared};
+use super::wire::TypeCache;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry};
 use crate::{Interrupter, Subscriber, SubscriberOptions, boot_ns};
 
 /// After so long without a word of its home a replica counts as left behind, and asks again.
-const SILENCE: Duration = BEAT.saturating_mul(4);
+const FEED_TIMEOUT: Duration = HEARTBEAT_INTERVAL.saturating_mul(4);
 /// Before a home that was away, or that has refused, is asked again.
-const AGAIN: Duration = BEAT;
+const RETRY_INTERVAL: Duration = HEARTBEAT_INTERVAL;
 /// For how long the keys are waited for.
-const KEYS_LIMIT: Duration = Duration::from_secs(10);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A copy of another host's keys under a prefix, kept up to date; created by
-/// [`RemoteState::follow`](super::RemoteState::follow). It has a thread, which stops when this is dropped.
+/// [`RemoteState::mirror`](super::RemoteState::mirror). It has a thread, which stops when this is dropped.
 ///
 /// It also reports changes, as a [`Watch`](rnet_state::Watch) does: from the first call of [`Replica::recv`], first the
 /// current values, then the newest value of each changed key.
@@ -42,38 +42,38 @@ pub struct Replica {
 }
 
 pub(super) struct ReplicaShared {
-    state: Arc<Shared>,
+    remote: Arc<RemoteShared>,
     prefix: String,
-    means: Prefix,
-    held: Mutex<Held>,
+    matcher: Prefix,
+    state: Mutex<ReplicaState>,
     changed: Condvar,
     closed: AtomicBool,
     /// Ends the wait of the thread.
-    waiting: Mutex<Option<Interrupter>>,
+    interrupter: Mutex<Option<Interrupter>>,
 }
 
 #[derive(Default)]
-struct Held {
+struct ReplicaState {
     keys: BTreeMap<String, (Entry, usize)>,
     len_bytes: usize,
     revision: u64,
     /// When it was known that these are the keys; `None`: never.
     known_boot_ns: Option<u64>,
-    away: bool,
+    is_stale: bool,
     /// Why the home does not tell.
-    refused: Option<Error>,
+    error: Option<Error>,
     /// Once somebody wants to be told.
-    untold: Option<Untold>,
+    queue: Option<ChangeQueue>,
 }
 
 /// Changes that nobody has taken yet: one for each key.
 #[derive(Default)]
-struct Untold {
+struct ChangeQueue {
     changes: HashMap<String, Change>,
     order: VecDeque<String>,
 }
 
-impl Untold {
+impl ChangeQueue {
     fn add(&mut self, mut change: Change) {
         if let Some(before) = self.changes.remove(&change.key) {
             let skipped = |(a, b): (u64, u64)| a.saturating_add(b).saturating_add(1);
@@ -91,16 +91,16 @@ impl Untold {
     }
 }
 
-impl Held {
-    fn tell(&mut self, change: Change) {
-        if let Some(untold) = &mut self.untold {
-            untold.add(change);
+impl ReplicaState {
+    fn queue_change(&mut self, change: Change) {
+        if let Some(queue) = &mut self.queue {
+            queue.add(change);
         }
     }
 
     fn put(&mut self, entry: Entry, len_bytes: usize, skipped: Option<u64>) {
         let (key, revision) = (entry.key.clone(), entry.revision);
-        self.tell(carried::change(
+        self.queue_change(transfer::change(
             (key.clone(), revision),
             Some(entry.clone()),
             Some(false),
@@ -121,28 +121,28 @@ impl Held {
         if let Some((_, before)) = self.keys.remove(key) {
             self.len_bytes -= before;
         }
-        self.tell(carried::change((key.to_owned(), revision), None, expired, skipped, false));
+        self.queue_change(transfer::change((key.to_owned(), revision), None, expired, skipped, false));
     }
 }
 
 /// How the thread goes on.
-enum Next {
+enum NextStep {
     /// With the keys.
-    Anew,
+    Refetch,
     /// After a pause, because the home is away or does not tell.
-    Later,
+    RetryLater,
 }
 
 impl Replica {
-    pub(super) fn start(state: &Arc<Shared>, prefix: &str) -> Result<Replica> {
+    pub(super) fn start(remote: &Arc<RemoteShared>, prefix: &str) -> Result<Replica> {
         let shared = Arc::new(ReplicaShared {
-            state: state.clone(),
+            remote: remote.clone(),
             prefix: prefix.to_owned(),
-            means: Prefix::new(prefix)?,
-            held: Mutex::default(),
+            matcher: Prefix::new(prefix)?,
+            state: Mutex::default(),
             changed: Condvar::new(),
             closed: AtomicBool::new(false),
-            waiting: Mutex::default(),
+            interrupter: Mutex::default(),
         });
         let of_thread = shared.clone();
         let thread = rnet_shm::thread::spawn("rnet-replica", move || of_thread.run())?;
@@ -154,14 +154,14 @@ impl Replica {
     }
 
     pub(super) fn wait_until_known(&self, limit: Duration) -> Result<()> {
-        let held = lock(&self.shared.held);
-        let unknown = |held: &mut Held| held.known_boot_ns.is_none() && held.refused.is_none();
-        let (held, _) = self
+        let state = lock(&self.shared.state);
+        let unknown = |state: &mut ReplicaState| state.known_boot_ns.is_none() && state.error.is_none();
+        let (state, _) = self
             .shared
             .changed
-            .wait_timeout_while(held, limit, unknown)
+            .wait_timeout_while(state, limit, unknown)
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        match (&held.refused, held.known_boot_ns) {
+        match (&state.error, state.known_boot_ns) {
             (_, Some(_)) => Ok(()),
             (Some(error), None) => Err(error.clone()),
             (None, None) => Err(self.shared.timeout("its keys", limit)),
@@ -177,7 +177,7 @@ impl Replica {
     ///
     /// # Errors
     /// `BadName`; `BadValue` for a key that is not under the prefix.
-    pub fn get(&self, key: &str) -> Result<Aged<Option<Value>>> {
+    pub fn get(&self, key: &str) -> Result<WithAge<Option<Value>>> {
         Ok(self.entry(key)?.map(|entry| entry.map(|entry| entry.value)))
     }
 
@@ -185,9 +185,9 @@ impl Replica {
     ///
     /// # Errors
     /// As [`Replica::get`].
-    pub fn entry(&self, key: &str) -> Result<Aged<Option<Entry>>> {
+    pub fn entry(&self, key: &str) -> Result<WithAge<Option<Entry>>> {
         let key = rnet_core::key_name(key)?;
-        self.shared.look(&key).ok_or_else(|| {
+        self.shared.get_with_age(&key).ok_or_else(|| {
             Error::bad_value(
                 format!("key {key}"),
                 format!("this replica covers {}", self.shared.prefix),
@@ -196,21 +196,21 @@ impl Replica {
     }
 
     /// All keys, in order.
-    pub fn list(&self) -> Aged<Vec<Entry>> {
-        let held = lock(&self.shared.held);
-        let entries = held.keys.values().map(|(entry, _)| entry.clone()).collect();
-        Aged::of(entries, held.known_boot_ns.unwrap_or_default(), held.away)
+    pub fn list(&self) -> WithAge<Vec<Entry>> {
+        let state = lock(&self.shared.state);
+        let entries = state.keys.values().map(|(entry, _)| entry.clone()).collect();
+        WithAge::new(entries, state.known_boot_ns.unwrap_or_default(), state.is_stale)
     }
 
     /// How long ago the keys were known to be so at their home: at most a fraction of a second while that is there.
     pub fn age(&self) -> Duration {
-        let known = lock(&self.shared.held).known_boot_ns.unwrap_or_default();
+        let known = lock(&self.shared.state).known_boot_ns.unwrap_or_default();
         Duration::from_nanos(boot_ns().saturating_sub(known))
     }
 
     /// Whether the home is away.
-    pub fn is_away(&self) -> bool {
-        lock(&self.shared.held).away
+    pub fn is_stale(&self) -> bool {
+        lock(&self.shared.state).is_stale
     }
 
     /// The next change; waits for it, for ever without a timeout.
@@ -220,15 +220,15 @@ impl Replica {
     /// present values.
     pub fn recv(&self, timeout: Option<Duration>) -> Result<Change> {
         let until = deadline(timeout);
-        let mut held = lock(&self.shared.held);
+        let mut state = lock(&self.shared.state);
         loop {
-            if let Some(change) = next(&mut held)? {
+            if let Some(change) = next(&mut state)? {
                 return Ok(change);
             }
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Err(self.shared.timeout("a change", timeout.unwrap_or_default()));
             }
-            held = wait(&self.shared.changed, held, until);
+            state = wait(&self.shared.changed, state, until);
         }
     }
 
@@ -237,41 +237,41 @@ impl Replica {
     /// # Errors
     /// As [`Replica::recv`].
     pub fn try_recv(&self) -> Result<Option<Change>> {
-        next(&mut lock(&self.shared.held))
+        next(&mut lock(&self.shared.state))
     }
 }
 
-fn next(held: &mut Held) -> Result<Option<Change>> {
-    let Held { untold, keys, .. } = held;
-    let untold = untold.get_or_insert_with(|| {
-        let mut first = Untold::default();
+fn next(state: &mut ReplicaState) -> Result<Option<Change>> {
+    let ReplicaState { queue, keys, .. } = state;
+    let queue = queue.get_or_insert_with(|| {
+        let mut first = ChangeQueue::default();
         for (entry, _) in keys.values() {
             let at = (entry.key.clone(), entry.revision);
-            first.add(carried::change(at, Some(entry.clone()), Some(false), Some(0), true));
+            first.add(transfer::change(at, Some(entry.clone()), Some(false), Some(0), true));
         }
         first
     });
-    if untold.order.len() > MAX_KEYS {
-        held.untold = None;
+    if queue.order.len() > MAX_KEYS {
+        state.queue = None;
         let what = "unread changed keys of another host".to_owned();
         let hint = "read them sooner; all keys are delivered again".to_owned();
         return Err(Error::limit_reached(what, MAX_KEYS, hint));
     }
-    Ok(untold.next())
+    Ok(queue.next())
 }
 
 impl Drop for Replica {
     fn drop(&mut self) {
         let thread = self.thread.take();
-        if self.shared.state.node.core().state.fork_guard().is_from_parent() {
+        if self.shared.remote.node.core().state.fork_guard().is_from_parent() {
             std::mem::forget(thread);
             return;
         }
         self.shared.closed.store(true, Ordering::SeqCst);
-        if let Some(waiting) = &*lock(&self.shared.waiting) {
-            waiting.interrupt();
+        if let Some(interrupter) = &*lock(&self.shared.interrupter) {
+            interrupter.interrupt();
         }
-        drop(lock(&self.shared.held));
+        drop(lock(&self.shared.state));
         self.shared.changed.notify_all();
         if let Some(thread) = thread {
             let _ = thread.join();
@@ -280,7 +280,7 @@ impl Drop for Replica {
 }
 
 rnet_node::debug_by!(
-    [] Replica, "Replica", |this| "host": this.shared.state.host, "prefix": this.prefix()
+    [] Replica, "Replica", |this| "host": this.shared.remote.host, "prefix": this.prefix()
 );
 
 impl ReplicaShared {
@@ -289,65 +289,65 @@ impl ReplicaShared {
     }
 
     fn timeout(&self, what: &str, after: Duration) -> Error {
-        let what = format!("{what} under {:?} of host {}", self.prefix, self.state.host);
+        let what = format!("{what} under {:?} of host {}", self.prefix, self.remote.host);
         Error::timeout("", what, after)
     }
 
     /// What is known of a key; `None` for one that this is no replica of, or while nothing is known.
-    pub(super) fn look(&self, key: &str) -> Option<Aged<Option<Entry>>> {
-        if !self.means.matches(key) {
+    pub(super) fn get_with_age(&self, key: &str) -> Option<WithAge<Option<Entry>>> {
+        if !self.matcher.matches(key) {
             return None;
         }
-        let held = lock(&self.held);
-        let entry = held.keys.get(key).map(|(entry, _)| entry.clone());
-        held.known_boot_ns.map(|known| Aged::of(entry, known, held.away))
+        let state = lock(&self.state);
+        let entry = state.keys.get(key).map(|(entry, _)| entry.clone());
+        state.known_boot_ns.map(|known| WithAge::new(entry, known, state.is_stale))
     }
 
     fn run(&self) {
         let mut feed = None;
         while !self.is_closed() {
-            let next = self.follow(&mut feed);
+            let next = self.follow_feed(&mut feed);
             if let Err(error) = &next {
-                let mut held = lock(&self.held);
-                held.away = true;
-                held.refused = Some(error.clone());
-                drop(held);
+                let mut state = lock(&self.state);
+                state.is_stale = true;
+                state.error = Some(error.clone());
+                drop(state);
                 self.changed.notify_all();
             }
-            if !matches!(next, Ok(Next::Anew)) {
-                let held = lock(&self.held);
-                let go_on = |_: &mut Held| !self.is_closed();
-                let _ = self.changed.wait_timeout_while(held, AGAIN, go_on);
+            if !matches!(next, Ok(NextStep::Refetch)) {
+                let state = lock(&self.state);
+                let go_on = |_: &mut ReplicaState| !self.is_closed();
+                let _ = self.changed.wait_timeout_while(state, RETRY_INTERVAL, go_on);
             }
         }
     }
 
     /// Takes the keys, and follows their changes for as long as these are in order. The subscription of a feed is
     /// kept for the next time.
-    fn follow(&self, feed: &mut Option<(String, Subscriber<StateChange>)>) -> Result<Next> {
+    fn follow_feed(&self, feed: &mut Option<(String, Subscriber<StateChange>)>) -> Result<NextStep> {
         let mut ask = StateAsk { key: self.prefix.clone(), ..StateAsk::default() };
         ask.set_action(Action::Follow);
         let asked_boot_ns = boot_ns();
-        let reply = self.state.read.ask(&ask, KEYS_LIMIT, || self.is_closed())?;
-        let mut types = Types::default();
-        self.take(reply.entries, reply.revision, asked_boot_ns, &mut types)?;
+        let reply = self.remote.read.request(&ask, FETCH_TIMEOUT, || self.is_closed())?;
+        let mut types = TypeCache::default();
+        self.replace_keys(reply.entries, reply.revision, asked_boot_ns, &mut types)?;
         if feed.as_ref().is_none_or(|(topic, _)| *topic != reply.topic) {
             *feed = None;
             let options = SubscriberOptions::new().reliable().transient_local();
-            let subscriber = self.state.node.subscriber_with(&reply.topic, options)?;
+            let subscriber = self.remote.node.subscriber_with(&reply.topic, options)?;
             *feed = Some((reply.topic.clone(), subscriber));
         }
-        let Some((_, changes)) = feed else { return Ok(Next::Later) };
-        *lock(&self.waiting) = Some(changes.interrupter());
+        let Some((_, changes)) = feed else { return Ok(NextStep::RetryLater) };
+        *lock(&self.interrupter) = Some(changes.interrupter());
         let mut seq = reply.seq;
         while !self.is_closed() {
-            let change = match changes.recv(Some(SILENCE)) {
+            let change = match changes.recv(Some(FEED_TIMEOUT)) {
                 Ok(sample) => sample.into_message(),
                 Err(Error::Interrupted) => continue,
-                Err(Error::Malformed { .. }) => return Ok(Next::Anew),
+                Err(Error::Malformed { .. }) => return Ok(NextStep::Refetch),
                 Err(Error::Timeout { .. } | Error::PeerLost { .. }) => {
-                    lock(&self.held).away = true;
-                    return Ok(Next::Anew);
+                    lock(&self.state).is_stale = true;
+                    return Ok(NextStep::Refetch);
                 }
                 Err(error) => return Err(error),
             };
@@ -361,98 +361,98 @@ impl ReplicaShared {
                 if change.seq == seq {
                     continue;
                 }
-                return Ok(Next::Anew);
+                return Ok(NextStep::Refetch);
             }
             seq = change.seq;
             let skipped = change.skipped;
-            if !self.apply(change.entry, skipped, &mut types) {
-                return Ok(Next::Anew);
+            if !self.apply_change(change.entry, skipped, &mut types) {
+                return Ok(NextStep::Refetch);
             }
         }
-        Ok(Next::Later)
+        Ok(NextStep::RetryLater)
     }
 
     /// Takes all keys, and tells what differs from before.
-    fn take(
+    fn replace_keys(
         &self,
         entries: Vec<StateEntry>,
         revision: u64,
         known_boot_ns: u64,
-        types: &mut Types,
+        types: &mut TypeCache,
     ) -> Result<()> {
         let mut now = BTreeMap::new();
         let mut sum_bytes = 0;
         for entry in entries {
             let len_bytes = entry.key.len() + entry.value.len();
             sum_bytes += len_bytes;
-            check_room(&self.prefix, now.len() + 1, sum_bytes)?;
-            let entry = types.entry(entry).map_err(|why| self.state.bad(why))?;
-            if !self.means.matches(&entry.key) {
-                return Err(self.state.bad(format!("{} is not under {}", entry.key, self.prefix)));
+            check_limits(&self.prefix, now.len() + 1, sum_bytes)?;
+            let entry = types.decode_entry(entry).map_err(|why| self.remote.bad_value(why))?;
+            if !self.matcher.matches(&entry.key) {
+                return Err(self.remote.bad_value(format!("{} is not under {}", entry.key, self.prefix)));
             }
             now.insert(entry.key.clone(), (entry, len_bytes));
         }
-        let mut held = lock(&self.held);
+        let mut state = lock(&self.state);
         let gone: Vec<String> =
-            held.keys.keys().filter(|key| !now.contains_key(*key)).cloned().collect();
+            state.keys.keys().filter(|key| !now.contains_key(*key)).cloned().collect();
         for key in gone {
-            held.remove(&key, (revision, None, None));
+            state.remove(&key, (revision, None, None));
         }
-        let first = held.known_boot_ns.is_none();
+        let first = state.known_boot_ns.is_none();
         for (key, (entry, len_bytes)) in now {
             let same = |(before, _): &(Entry, usize)| {
                 (before.revision, before.version, &before.value)
                     == (entry.revision, entry.version, &entry.value)
             };
-            if !held.keys.get(&key).is_some_and(same) {
-                held.put(entry, len_bytes, first.then_some(0));
+            if !state.keys.get(&key).is_some_and(same) {
+                state.put(entry, len_bytes, first.then_some(0));
             }
         }
-        held.revision = revision;
-        held.known_boot_ns = Some(known_boot_ns);
-        (held.away, held.refused) = (false, None);
-        drop(held);
+        state.revision = revision;
+        state.known_boot_ns = Some(known_boot_ns);
+        (state.is_stale, state.error) = (false, None);
+        drop(state);
         self.changed.notify_all();
         Ok(())
     }
 
     /// Applies a change, if it is one; whether it could be.
-    fn apply(&self, told: Option<StateEntry>, skipped: Option<u64>, types: &mut Types) -> bool {
+    fn apply_change(&self, told: Option<StateEntry>, skipped: Option<u64>, types: &mut Types) -> bool {
         let told = match told {
             None => None,
             Some(told) if told.deleted => Some((told.key, (told.revision, told.expired), None)),
             Some(told) => {
                 let len_bytes = told.key.len() + told.value.len();
-                let Ok(entry) = types.entry(told) else { return false };
+                let Ok(entry) = types.decode_entry(told) else { return false };
                 let at = (entry.key.clone(), (entry.revision, None));
                 Some((at.0, at.1, Some((entry, len_bytes))))
             }
         };
-        let mut held = lock(&self.held);
+        let mut state = lock(&self.state);
         if let Some((key, (revision, expired), entry)) = told {
-            if !self.means.matches(&key) {
+            if !self.matcher.matches(&key) {
                 return false;
             }
-            let before = held.keys.get(&key).map(|(entry, _)| entry.revision);
+            let before = state.keys.get(&key).map(|(entry, _)| entry.revision);
             match (entry, before) {
                 // The keys that were asked for had it already.
                 (Some(_), Some(before)) if revision <= before => {}
                 (None, Some(before)) if revision < before => {}
-                (_, None) if revision <= held.revision => {}
-                (None, _) => held.remove(&key, (revision, expired, skipped)),
+                (_, None) if revision <= state.revision => {}
+                (None, _) => state.remove(&key, (revision, expired, skipped)),
                 (Some((entry, len_bytes)), _) => {
-                    let keys = held.keys.len() + 1;
-                    if check_room(&self.prefix, keys, held.len_bytes + len_bytes).is_err() {
+                    let keys = state.keys.len() + 1;
+                    if check_limits(&self.prefix, keys, state.len_bytes + len_bytes).is_err() {
                         // The home says so by name when it is asked.
                         return false;
                     }
-                    held.put(entry, len_bytes, skipped);
+                    state.put(entry, len_bytes, skipped);
                 }
             }
         }
-        held.known_boot_ns = Some(boot_ns());
-        held.away = false;
-        drop(held);
+        state.known_boot_ns = Some(boot_ns());
+        state.is_stale = false;
+        drop(state);
         self.changed.notify_all();
         true
     }

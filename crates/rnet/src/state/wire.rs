@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use rnet_core::{Error, Failure, Result, fnv1a_64, key_name};
-use rnet_state::carried;
+use rnet_state::transfer;
 use rnet_state::{Entry, Value};
 
 use crate::msgs::{StateEntry, state_reply::Refusal};
@@ -40,7 +40,7 @@ fn root(host: &str) -> String {
 /// `BadValue` for a type that cannot be described.
 fn describe(value: &Value) -> Result<(u64, Vec<u8>)> {
     let Some(message) = value.as_message() else { return Ok((0, Vec::new())) };
-    let description = carried::describe(message.message_type())?;
+    let description = transfer::describe(message.message_type())?;
     Ok((message.type_id().unwrap_or_else(|| fnv1a_64(&description)), description))
 }
 
@@ -48,12 +48,12 @@ fn describe(value: &Value) -> Result<(u64, Vec<u8>)> {
 ///
 /// # Errors
 /// `BadValue` for one that cannot be written.
-pub fn pack(key: &str, value: &Value) -> Result<StateEntry> {
+pub fn encode_write(key: &str, value: &Value) -> Result<StateEntry> {
     let bad = |why| Error::bad_value(format!("value of {key}"), why);
     if let Value::Unreadable(_) = value {
         return Err(bad("an unreadable value cannot be written".to_owned()));
     }
-    let (kind, bytes) = carried::pack(value).map_err(bad)?;
+    let (kind, bytes) = transfer::pack(value).map_err(bad)?;
     let (number, description) = describe(value)?;
     Ok(StateEntry {
         kind: u32::from(kind),
@@ -64,10 +64,10 @@ pub fn pack(key: &str, value: &Value) -> Result<StateEntry> {
     })
 }
 
-/// What is told of a key. The description of its type is left out where `is_told` says so of the type's number.
-pub fn told(entry: &Entry, mut is_told: impl FnMut(u64) -> bool) -> StateEntry {
+/// What is told of a key. The description of its type is left out where `is_known` says so of the type's number.
+pub fn encode_entry(entry: &Entry, mut is_known: impl FnMut(u64) -> bool) -> StateEntry {
     let value = match &entry.value {
-        Value::Message(message) if message.type_id().is_some_and(&mut is_told) => {
+        Value::Message(message) if message.type_id().is_some_and(&mut is_known) => {
             let number = message.type_id().unwrap_or_default();
             Ok(StateEntry { r#type: number, ..StateEntry::default() })
         }
@@ -78,7 +78,7 @@ pub fn told(entry: &Entry, mut is_told: impl FnMut(u64) -> bool) -> StateEntry {
         }),
     };
     let packed = value.map_err(|error| error.to_string()).and_then(|of| {
-        let (kind, value) = carried::pack(&entry.value)?;
+        let (kind, value) = transfer::pack(&entry.value)?;
         Ok(StateEntry { kind: u32::from(kind), value, ..of })
     });
     let unreadable = |why: String| StateEntry { value: why.into_bytes(), ..StateEntry::default() };
@@ -97,33 +97,33 @@ pub fn told(entry: &Entry, mut is_told: impl FnMut(u64) -> bool) -> StateEntry {
 
 /// The types of a home, by their numbers there.
 #[derive(Default)]
-pub struct Types(HashMap<u64, MessageType>);
+pub struct TypeCache(HashMap<u64, MessageType>);
 
-impl Types {
+impl TypeCache {
     /// The value of an entry.
     ///
     /// # Errors
     /// In words, what is wrong with it.
-    pub fn value(&mut self, entry: &StateEntry) -> Result<Value, String> {
+    pub fn decode_value(&mut self, entry: &StateEntry) -> Result<Value, String> {
         let kind = u16::try_from(entry.kind).map_err(|_| format!("of kind {}", entry.kind))?;
         if !entry.type_description.is_empty() {
-            let known = carried::understand(&entry.type_description)?;
+            let known = transfer::decode_type(&entry.type_description)?;
             if self.0.len() >= MAX_TYPES {
                 self.0.clear();
             }
             self.0.insert(entry.r#type, known);
         }
-        carried::unpack(kind, self.0.get(&entry.r#type), &entry.value)
+        transfer::unpack(kind, self.0.get(&entry.r#type), &entry.value)
     }
 
     /// What another host tells of a key that is there.
     ///
     /// # Errors
     /// In words, what is wrong with it.
-    pub fn entry(&mut self, entry: StateEntry) -> Result<Entry, String> {
+    pub fn decode_entry(&mut self, entry: StateEntry) -> Result<Entry, String> {
         let key = key_name(&entry.key).map_err(|error| error.to_string())?.into_owned();
-        let value = self.value(&entry).map_err(|why| format!("{key}: {why}"))?;
-        let mut told = carried::entry(key, value);
+        let value = self.decode_value(&entry).map_err(|why| format!("{key}: {why}"))?;
+        let mut told = transfer::remote_entry(key, value);
         (told.revision, told.version, told.durable) =
             (entry.revision, entry.version, entry.durable);
         (told.owner.node, told.owner.written_unix_ns) = (entry.node, entry.written_unix_ns);
@@ -133,7 +133,7 @@ impl Types {
 }
 
 /// An error of the home, for who asked.
-pub fn refusal(error: &Error) -> Refusal {
+pub fn encode_error(error: &Error) -> Refusal {
     let text = error.to_string();
     let (words, numbers) = match error {
         Error::Conflict { key, expected, found } => (vec![key], vec![*expected, *found]),
@@ -148,7 +148,7 @@ pub fn refusal(error: &Error) -> Refusal {
 
 /// The error that a home has told; those that say nothing of the asker's doing are a `CallFailed` that names the
 /// host.
-pub fn refused(service: &str, host: &str, refusal: &Refusal) -> Error {
+pub fn decode_error(service: &str, host: &str, refusal: &Refusal) -> Error {
     let mut words = refusal.words.iter().cloned();
     let mut word = || words.next().unwrap_or_default();
     let number = |at: usize| refusal.numbers.get(at).copied().unwrap_or_default();

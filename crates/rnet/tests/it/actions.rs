@@ -10,7 +10,7 @@ use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use futures_core::Stream;
 use rnet::{
     ActionClient, ActionContext, CallOptions, CancelReason, Error, Goal, HandlerError, Node,
-    Policy, Service,
+    GoalPolicy, Service,
 };
 
 #[repr(C)]
@@ -68,7 +68,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn open(node: &Node, policy: Policy) -> Worker {
+    fn open(node: &Node, policy: GoalPolicy) -> Worker {
         let (say, said) = mpsc::channel();
         let (results, give) = mpsc::channel();
         let give = Mutex::new(give);
@@ -149,7 +149,7 @@ fn a_goal_has_its_feedback_in_order_and_then_its_result() {
     assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
     assert_eq!(*b.call::<N, N>("/navigate", &n(3), LONG).unwrap(), n(3));
     let stats = client.stats();
-    assert_eq!((stats.calls, stats.late, stats.skipped, stats.unheard), (5, 0, 0, 0));
+    assert_eq!((stats.calls, stats.late, stats.feedback_skipped, stats.feedback_lost), (5, 0, 0, 0));
     eventually("the last has ended", || service.stats().running == 0);
     assert_eq!(service.stats().calls, 6);
 }
@@ -177,8 +177,8 @@ fn feedback_that_nobody_takes_is_counted() {
     }
     let stats = client.stats();
     assert_eq!(kept, 1024);
-    assert!(stats.skipped > 0 && stats.unheard > 0, "{stats:?}");
-    assert_eq!(kept + stats.skipped + stats.unheard, 200_000);
+    assert!(stats.feedback_skipped > 0 && stats.feedback_lost > 0, "{stats:?}");
+    assert_eq!(kept + stats.feedback_skipped + stats.feedback_lost, 200_000);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn async_goals() {
     let (a, b) = (net.node("a"), net.node("b"));
     let client = client(&b);
     let early = send(&client, 5);
-    let worker = Worker::open(&a, Policy::Queue(8));
+    let worker = Worker::open(&a, GoalPolicy::Queue(8));
     worker.expect(5, "begun");
     worker.results.send(6).unwrap();
     assert_eq!(*block_on(early).unwrap(), n(6));
@@ -220,7 +220,7 @@ fn two_threads_wait_for_feedback_and_for_the_result() {
         Ok(n(1))
     };
     let _service =
-        a.action::<N, N, N>("/navigate").policy(Policy::Queue(64)).serve(handler).unwrap();
+        a.action::<N, N, N>("/navigate").policy(GoalPolicy::Queue(64)).serve(handler).unwrap();
     let client = client(&b);
     for _ in 0..20 {
         let goal = Arc::new(send(&client, 1));
@@ -241,7 +241,7 @@ fn two_threads_wait_for_feedback_and_for_the_result() {
 fn one_goal_at_a_time_and_the_one_that_runs_is_named() {
     let net = Net::new("reject");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
-    let worker = Worker::open(&a, Policy::default());
+    let worker = Worker::open(&a, GoalPolicy::default());
     let (first, second) = (client(&b), client(&c));
     let goal = send(&first, 1);
     worker.expect(1, "begun");
@@ -266,9 +266,9 @@ fn one_goal_at_a_time_and_the_one_that_runs_is_named() {
 fn goals_wait_for_their_turn() {
     let net = Net::new("queue");
     let (a, b) = (net.node("a"), net.node("b"));
-    let zero = a.action::<N, N, N>("/zero").policy(Policy::Queue(0)).serve(|g, _| Ok(*g));
+    let zero = a.action::<N, N, N>("/zero").policy(GoalPolicy::Queue(0)).serve(|g, _| Ok(*g));
     assert_eq!(zero.err().map(|e| e.code()), Some("bad_value"));
-    let worker = Worker::open(&a, Policy::Queue(2));
+    let worker = Worker::open(&a, GoalPolicy::Queue(2));
     let client = client(&b);
     let first = send(&client, 1);
     worker.expect(1, "begun");
@@ -303,7 +303,7 @@ fn a_newer_goal_takes_the_place_of_the_older() {
         say.send((goal.x, context.cancel_reason().map_or("reached", CancelReason::name)))?;
         Ok(*goal)
     };
-    let replace = a.action::<N, N, N>("/navigate").policy(Policy::Replace);
+    let replace = a.action::<N, N, N>("/navigate").policy(GoalPolicy::Replace);
     let service = replace.serve(handler).unwrap();
     let expect = |goal: u64, what: &str| {
         assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), (goal, what));
@@ -337,7 +337,7 @@ fn a_goal_is_cancelled_in_each_state() {
     let goal = send(&client, 1);
     goal.cancel().unwrap();
     assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
-    let worker = Worker::open(&a, Policy::default());
+    let worker = Worker::open(&a, GoalPolicy::default());
     // Running: its caller is told when the handler has ended.
     let goal = send(&client, 2);
     worker.expect(2, "begun");
@@ -436,7 +436,7 @@ fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
 fn an_operator_ends_the_goals_of_all() {
     let net = Net::new("operator");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
-    let worker = Worker::open(&a, Policy::Queue(8));
+    let worker = Worker::open(&a, GoalPolicy::Queue(8));
     let (first, second) = (client(&b), client(&c));
     let running = send(&first, 1);
     worker.expect(1, "begun");
@@ -486,7 +486,7 @@ fn a_server_that_dies_or_stands_still() {
 fn the_death_of_a_caller_cancels_its_goal() {
     let net = Net::new("caller");
     let node = net.node("a");
-    let worker = Worker::open(&node, Policy::default());
+    let worker = Worker::open(&node, GoalPolicy::default());
     let mut child = Child::spawn(&net, "client");
     worker.expect(1, "begun");
     child.kill();
@@ -509,7 +509,7 @@ fn sixty_four_clients_are_served() {
         }
         Ok(*goal)
     };
-    let queue = a.action::<N, N, N>("/navigate").policy(Policy::Queue(64));
+    let queue = a.action::<N, N, N>("/navigate").policy(GoalPolicy::Queue(64));
     let service = queue.serve(handler).unwrap();
     let clients: Vec<Actions> = (0..64).map(|_| client(&b)).collect();
     std::thread::scope(|scope| {
@@ -530,7 +530,7 @@ fn sixty_four_clients_are_served() {
 fn types_that_do_not_fit_are_told() {
     let net = Net::new("types");
     let (a, b) = (net.node("a"), net.node("b"));
-    let worker = Worker::open(&a, Policy::Queue(8));
+    let worker = Worker::open(&a, GoalPolicy::Queue(8));
     let fails = |result: Result<(), Error>| result.unwrap_err().code();
     let client = b.action_client::<F, N, N>("/navigate").unwrap();
     let goal = client.send(&F { x: 1.0 }, CallOptions::new()).unwrap();

@@ -34,7 +34,7 @@ const DRIVER_SEED: &str = "COMMANDS_DRIVER_SEED";
 
 /// What a receiver has done, and which process it was.
 #[derive(Clone, Debug, PartialEq)]
-enum Did {
+enum LoggedEvent {
     /// When, in ns of CLOCK_MONOTONIC: the process of the driver, the number of its authority, and the how many-th command
     /// of that number it is.
     Applied(u64, [u64; 3]),
@@ -47,14 +47,14 @@ fn note(mut record: &File, what: &str) {
     record.write_all(line.as_bytes()).unwrap();
 }
 
-fn recorded(net: &Net) -> Vec<(u64, Did)> {
+fn recorded(net: &Net) -> Vec<(u64, LoggedEvent)> {
     let text = std::fs::read_to_string(net.base().join(RECORD)).unwrap_or_default();
     let of = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let number = |at: usize| words[at].parse::<u64>().unwrap();
         let did = match words[2] {
-            "applied" => Did::Applied(number(1), [number(3), number(4), number(5)]),
-            _ => Did::FellBack(words[3].to_owned()),
+            "applied" => LoggedEvent::Applied(number(1), [number(3), number(4), number(5)]),
+            _ => LoggedEvent::FellBack(words[3].to_owned()),
         };
         (number(0), did)
     };
@@ -133,7 +133,7 @@ fn start(net: &Net, role: &str, random: &mut Random) -> Child {
 
 /// What must hold of all that was done, in its order: how many times authority has changed hands, and why receivers fell
 /// back.
-fn judge(all: &[(u64, Did)]) -> (usize, BTreeSet<String>) {
+fn judge(all: &[(u64, LoggedEvent)]) -> (usize, BTreeSet<String>) {
     let (mut receivers, mut of, mut why) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
     let (mut last, mut last_number) = (None, 0);
     for (at, (receiver, did)) in all.iter().enumerate() {
@@ -143,15 +143,15 @@ fn judge(all: &[(u64, Did)]) -> (usize, BTreeSet<String>) {
                 "two receivers at once: {:?}",
                 &all[at - 1..=at]
             );
-            assert_eq!(*did, Did::FellBack("Opened".into()), "what {receiver} did first");
+            assert_eq!(*did, LoggedEvent::FellBack("Opened".into()), "what {receiver} did first");
             receivers.push(*receiver);
         }
         match did {
-            Did::FellBack(reason) => {
+            LoggedEvent::FellBack(reason) => {
                 why.insert(reason.clone());
                 last = None;
             }
-            Did::Applied(now_ns, now @ [driver, number, count]) => {
+            LoggedEvent::Applied(now_ns, now @ [driver, number, count]) => {
                 let place = || format!("{:?}", &all[at.saturating_sub(3)..all.len().min(at + 3)]);
                 let granted = of.entry(*number).or_insert((*driver, None));
                 assert_eq!(granted.0, *driver, "{number} was granted to two: {}", place());
@@ -164,7 +164,7 @@ fn judge(all: &[(u64, Did)]) -> (usize, BTreeSet<String>) {
                 let pause_ns = last.map_or(0, |last_ns| now_ns - last_ns);
                 if u128::from(pause_ns) > 2 * DEADLINE.as_nanos() {
                     let next = all.get(at + 1).filter(|(by, _)| by == receiver);
-                    let is_safe = next.is_none_or(|(_, did)| matches!(did, Did::FellBack(_)));
+                    let is_safe = next.is_none_or(|(_, did)| matches!(did, LoggedEvent::FellBack(_)));
                     assert!(is_safe, "{pause_ns} ns without a fallback: {}", place());
                 }
                 (last, last_number) = (Some(*now_ns), *number);
@@ -191,7 +191,7 @@ fn of_processes_that_are_killed_and_stopped_no_two_are_in_force() {
     let mut drivers: Vec<Child> =
         (0..DRIVERS).map(|_| start(&net, "driver", &mut random)).collect();
     let is_applied = |since: usize| {
-        recorded(&net)[since..].iter().any(|(_, did)| matches!(did, Did::Applied(..)))
+        recorded(&net)[since..].iter().any(|(_, did)| matches!(did, LoggedEvent::Applied(..)))
     };
     eventually("somebody drives", || is_applied(0));
     let go_on = |drivers: &[Child], receiver: &Child| {
@@ -234,22 +234,22 @@ fn of_processes_that_are_killed_and_stopped_no_two_are_in_force() {
     let is_of_a_death =
         |why: &String| ["DriverLost", "Deadline", "Expired"].contains(&why.as_str());
     assert!(why.iter().any(is_of_a_death), "no driver was missed: {why:?}");
-    assert!(matches!(all.last(), Some((_, Did::FellBack(_)))), "{:?}", all.last());
+    assert!(matches!(all.last(), Some((_, LoggedEvent::FellBack(_)))), "{:?}", all.last());
 }
 
 /// That the judge sees what it is there to see.
 #[test]
 #[should_panic(expected = "ns without a fallback")]
 fn a_pause_without_a_fallback_is_seen() {
-    let applied = |ms: u64, count| (7, Did::Applied(ms * 1_000_000, [1, 5, count]));
-    let opened = (7, Did::FellBack("Opened".into()));
+    let applied = |ms: u64, count| (7, LoggedEvent::Applied(ms * 1_000_000, [1, 5, count]));
+    let opened = (7, LoggedEvent::FellBack("Opened".into()));
     judge(&[opened, applied(1, 0), applied(100, 1), applied(101, 2)]);
 }
 
 #[test]
 #[should_panic(expected = "of an earlier driver")]
 fn a_command_of_an_earlier_driver_is_seen() {
-    let applied = |ms: u64, number| (7, Did::Applied(ms * 1_000_000, [number, number, ms]));
-    let opened = (7, Did::FellBack("Opened".into()));
+    let applied = |ms: u64, number| (7, LoggedEvent::Applied(ms * 1_000_000, [number, number, ms]));
+    let opened = (7, LoggedEvent::FellBack("Opened".into()));
     judge(&[opened, applied(1, 5), applied(2, 6), applied(3, 5)]);
 }

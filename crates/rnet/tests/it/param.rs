@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use common::{Net, eventually};
-use rnet::param::{ParamDescription, ParamInfo, ParamKind, Refused};
+use rnet::param::{ParamDescription, ParamInfo, ParamKind, RefusedValue};
 use rnet::state::Value;
 use rnet::{Error, Node, Param, Result};
 
@@ -178,9 +178,9 @@ fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
     let (tell, told) = mpsc::channel();
     let builder = arm.param("/gain").default(1.0).max(5.0);
     let param =
-        builder.on_refused(move |r: &Refused| tell.send(r.clone()).unwrap()).declare().unwrap();
+        builder.on_refused(move |r: &RefusedValue| tell.send(r.clone()).unwrap()).declare().unwrap();
     let refused = told.try_recv().expect("it was told before the parameter was there");
-    let Refused { value, why, set_by, .. } = &refused;
+    let RefusedValue { value, why, set_by, .. } = &refused;
     assert_eq!(
         (value.as_str(), why.as_str(), set_by.as_str()),
         ("7.5", "is above its maximum 5.0", "/arm")

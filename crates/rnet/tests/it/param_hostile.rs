@@ -16,7 +16,7 @@ use rnet_shm::state::{Record, Region, Stored, Write};
 const JSON: u16 = 6;
 
 /// Somebody who writes into the region what robot-net would not.
-fn stranger(net: &Net) -> Region {
+fn raw_region(net: &Net) -> Region {
     let config = rnet_shm::domain::DomainConfig {
         id: rnet::DomainId::new("t").unwrap(),
         base: Some(net.base().to_owned()),
@@ -39,7 +39,7 @@ fn write(region: &Region, key: &str, kind: u16, bytes: &[u8]) {
 fn a_description_that_is_none_stops_setters_and_is_written_anew() {
     let net = Net::new("param corrupt description");
     let (arm, other) = (net.node("arm"), net.node("other"));
-    let region = stranger(&net);
+    let region = raw_region(&net);
     let declare = || arm.param("/gain").default(1.0).max(9.0).declare().unwrap();
     let state = other.state().unwrap();
     let node = NodeName::new("arm").unwrap();
@@ -72,7 +72,7 @@ fn a_description_that_is_none_stops_setters_and_is_written_anew() {
 fn a_value_of_another_kind_is_an_error_and_no_other_value() {
     let net = Net::new("param corrupt value");
     let arm = net.node("arm");
-    let region = stranger(&net);
+    let region = raw_region(&net);
     let gain = arm.param("/gain").default(1.0).declare().unwrap();
     let legs = arm.param("/legs").default(vec![1_i64]).declare().unwrap();
     write(&region, gain.key(), 4, b"fast");
@@ -94,7 +94,7 @@ fn a_value_of_another_kind_is_an_error_and_no_other_value() {
 fn at_no_moment_a_value_that_is_forbidden() {
     const DECLARATIONS: u64 = 300;
     let net = Net::new("param race");
-    let witness = stranger(&net);
+    let witness = raw_region(&net);
     let done = AtomicBool::new(false);
     let (allowed, refused) = (AtomicU64::new(0), AtomicU64::new(0));
     let key = "/params/arm/level";

@@ -54,10 +54,10 @@ fn child_entry() {
     }
 }
 
-type Back = mpsc::Receiver<(u64, Error)>;
+type UndeliveredJobs = mpsc::Receiver<(u64, Error)>;
 
 /// A pusher, and what it is handed back.
-fn pusher(node: &Node) -> (PushBuilder<N>, Back) {
+fn pusher(node: &Node) -> (PushBuilder<N>, UndeliveredJobs) {
     let (tell, back) = mpsc::channel();
     let undelivered = move |undelivered: Undelivered<N>| {
         let _ = tell.send((undelivered.job.x, undelivered.error));
@@ -65,7 +65,7 @@ fn pusher(node: &Node) -> (PushBuilder<N>, Back) {
     (node.push::<N>("/jobs").on_undelivered(undelivered), back)
 }
 
-fn handed_back(back: &Back) -> (u64, Error) {
+fn handed_back(back: &UndeliveredJobs) -> (u64, Error) {
     back.recv_timeout(LONG.unwrap()).expect("a job is handed back")
 }
 
@@ -289,12 +289,12 @@ fn a_full_backlog_refuses_by_name_or_waits() {
     assert!(error.to_string().contains("/jobs"), "{error}");
     assert_eq!((jobs.stats().pushed, jobs.stats().open), (2, 2));
     let least = Duration::from_millis(50);
-    let patient = b.push::<N>("/others").backlog(1).wait_for_room(least).open().unwrap();
+    let patient = b.push::<N>("/others").backlog(1).wait_for_capacity(least).open().unwrap();
     patient.push(&n(0)).unwrap();
     let begun = std::time::Instant::now();
     assert_eq!(patient.push(&n(1)).unwrap_err().code(), "limit_reached");
     assert!(begun.elapsed() >= least);
-    let longer = b.push::<N>("/more").backlog(1).wait_for_room(LONG.unwrap()).open().unwrap();
+    let longer = b.push::<N>("/more").backlog(1).wait_for_capacity(LONG.unwrap()).open().unwrap();
     let worker = a.pull::<N>("/more").on(|_, _| Ok(())).unwrap();
     (0..50).for_each(|x| longer.push(&n(x)).unwrap());
     longer.wait_until_done(LONG).unwrap();

@@ -17,16 +17,16 @@ fn n(x: u64) -> N {
 }
 
 /// A service that a handler closes while it runs, and the client that calls it.
-struct Closing {
+struct ClosingServer {
     server: Node,
     client: Client<N, N>,
     slot: Arc<Mutex<Option<Service>>>,
 }
 
-impl Closing {
-    fn new(net: &Net) -> Closing {
+impl ClosingServer {
+    fn new(net: &Net) -> ClosingServer {
         let client = net.node("b").client::<N, N>("/plan").unwrap();
-        Closing { server: net.node("a"), client, slot: Arc::default() }
+        ClosingServer { server: net.node("a"), client, slot: Arc::default() }
     }
 
     /// Closes the service of the handler that calls it.
@@ -53,7 +53,7 @@ impl Closing {
 #[test]
 fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     let net = Net::new("closing");
-    let closing = Closing::new(&net);
+    let closing = ClosingServer::new(&net);
     let plan = || closing.server.service::<N, N>("/plan");
     for x in [1, 0] {
         let close = closing.close();

@@ -13,7 +13,7 @@ use rnet_survival::{LONG, points, roles};
 
 /// Those that a victim passes which calls, sends goals, pushes and drives. At the others one dies that serves.
 const OF_CALLERS: [&str; 6] = [
-    "call.half_open",
+    "call.server_half_open",
     "call.requested",
     "call.cancelling",
     "queue.started",
@@ -177,7 +177,7 @@ fn a_server_may_be_killed_at_any_step() {
     assert!(points.len() >= 10, "{points:?}");
     for point in points {
         // What is passed once while it opens is not passed again.
-        let opening = ["command.shown", "command.heard"].contains(&point.as_str());
+        let opening = ["command.status_opened", "command.receiver_started"].contains(&point.as_str());
         for pass in if opening { 1..2 } else { 1..3 } {
             a_server_dies(&point, pass);
         }

@@ -25,17 +25,17 @@ const IS_STOPPED: [&str; 4] =
 const ENDS: [&str; 1] = ["launch.ended"];
 
 /// A directory with a file of one node, which writes down that it was started.
-struct Place(PathBuf);
+struct RunDir(PathBuf);
 
-impl Place {
-    fn new(point: &str) -> Place {
+impl RunDir {
+    fn new(point: &str) -> RunDir {
         let dir = PathBuf::from(format!("/dev/shm/rnet-launches-{}-{point}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let text = "[blackbox]\nenabled = false\n[node.a]\n\
              command = [\"sh\", \"-c\", \"echo $$$$ >> pids; exec sleep 600\"]\n\
              restart = \"always\"\nbackoff_s = 0.05\n";
         std::fs::write(dir.join(FILE), text).unwrap();
-        Place(dir)
+        RunDir(dir)
     }
 
     /// A launcher, which dies at the point, as its keepers do.
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RunDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -121,7 +121,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// A launch without a fail point has the node, once, and stops it.
 #[track_caller]
-fn the_next_has_it(place: &Place, point: &str) {
+fn the_next_has_it(place: &RunDir, point: &str) {
     let mut next = place.launch(None);
     next.until("now running");
     // What a killed keeper had is being killed by the kernel.
@@ -146,7 +146,7 @@ fn every_point_is_passed() {
 #[test]
 fn a_launcher_may_be_killed_as_it_starts_a_node() {
     for point in STARTS {
-        let place = Place::new(point);
+        let place = RunDir::new(point);
         place.launch(Some(point)).was_killed(point);
         the_next_has_it(&place, point);
         assert_eq!(place.starts().len(), 1, "{point}: what had begun was adopted");
@@ -158,7 +158,7 @@ fn a_keeper_may_be_killed_as_it_starts_its_node() {
     for point in KEEPS {
         for pass in 1..=if point == "launch.drafted" { 2 } else { 1 } {
             let point = format!("{point}@{pass}");
-            let place = Place::new(&point);
+            let place = RunDir::new(&point);
             let mut launch = place.launch(Some(&point));
             // It tries again, with a keeper that dies, too.
             launch.until("/a failed");
@@ -172,7 +172,7 @@ fn a_keeper_may_be_killed_as_it_starts_its_node() {
 #[test]
 fn a_launcher_may_be_killed_as_it_adopts_a_node() {
     for point in ADOPTS {
-        let place = Place::new(point);
+        let place = RunDir::new(point);
         let mut first = place.launch(None);
         first.until("now running");
         eventually("the node has begun", || place.starts().len() == 1);
@@ -186,7 +186,7 @@ fn a_launcher_may_be_killed_as_it_adopts_a_node() {
 #[test]
 fn a_launcher_may_be_killed_as_it_stops_a_node() {
     for point in STOPS {
-        let place = Place::new(point);
+        let place = RunDir::new(point);
         let mut launch = place.launch(Some(point));
         launch.until("now running");
         launch.signal(Signal::TERM);
@@ -198,7 +198,7 @@ fn a_launcher_may_be_killed_as_it_stops_a_node() {
 #[test]
 fn a_keeper_may_be_killed_as_it_stops_its_node() {
     for point in IS_STOPPED {
-        let place = Place::new(point);
+        let place = RunDir::new(point);
         let mut launch = place.launch(Some(point));
         launch.until("now running");
         eventually("the node has begun", || place.living().len() == 1);
@@ -221,7 +221,7 @@ fn a_keeper_may_be_killed_as_it_stops_its_node() {
 #[test]
 fn a_launcher_may_be_killed_as_its_node_ends() {
     for point in ENDS {
-        let place = Place::new(point);
+        let place = RunDir::new(point);
         let mut launch = place.launch(Some(point));
         launch.until("now running");
         eventually("the node has begun", || place.living().len() == 1);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rnet_survival::LONG;
 use rnet_survival::points;
-use rnet_survival::world::{CORPSE, World};
+use rnet_survival::world::{DEAD_NODE, World};
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -121,11 +121,11 @@ fn kill_alone(point: &str) -> Outcome<(bool, usize)> {
         Scene::Nothing => None,
         Scene::Stopped => Some(world.stop_a_persister()?),
         _ => {
-            world.leave_a_corpse(death(point))?;
+            world.leave_dead_node(death(point))?;
             None
         }
     };
-    let name = if scene(point) == Scene::Namesake { CORPSE } else { "v" };
+    let name = if scene(point) == Scene::Namesake { DEAD_NODE } else { "v" };
     let fired = die(&mut world, point, name, &["lonely", "once", "durable"])?;
     drop(stopped);
     world.check_usable(point)?;
@@ -187,7 +187,7 @@ fn every_fail_point_kills_one_node_and_harms_no_other() -> Outcome {
             world.measure()?;
         }
     }
-    println!("{}", world.gone());
+    println!("{}", world.cleanup_times());
     violations += world.violations();
     let silent: Vec<&String> = runs.iter().filter(|point| !fired.contains(*point)).collect();
     assert_eq!(silent, Vec::<&String>::new(), "these did not fire");

@@ -17,7 +17,7 @@ fn nodes_killed_at_random_harm_no_other() -> Result<(), Box<dyn std::error::Erro
     random::run(&mut world, seed, Duration::ZERO, &mut |_, _| {})?;
     world.measure()?;
     random::run(&mut world, seed, Duration::from_secs(seconds), &mut |_, _| {})?;
-    println!("{}", world.gone());
+    println!("{}", world.cleanup_times());
     assert!(world.kills > 0, "nothing was killed");
     let (kills, joined, lines, rows) = (world.kills, world.joined, world.lines, world.rows);
     println!("kills={kills} joined={joined} lines={lines} rows={rows}");

@@ -13,8 +13,8 @@ use super::*;
 const OTHERS: &str = "another database";
 
 /// A store with this many keys, closed; where it is.
-fn filled(place: &Place, keys: u64) -> PathBuf {
-    let mut store = kept(&mut taker(place, 1));
+fn filled(place: &TestFolder, keys: u64) -> PathBuf {
+    let mut store = acquire(&mut candidate(place, 1));
     for i in 0..keys {
         let value = vec![i as u8; 500];
         store.commit(&[set(&format!("/k{i}"), &value, i + 1)], i + 1).unwrap();
@@ -25,12 +25,12 @@ fn filled(place: &Place, keys: u64) -> PathBuf {
 /// Opens a damaged store, and sees that it was set aside as it was.
 #[track_caller]
 fn set_aside(what: &str, spoil: impl FnOnce(&PathBuf)) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = filled(&place, 40);
     spoil(&path);
     let damaged = std::fs::read(&path).unwrap();
-    let mut again = taker(&place, 2);
-    let mut store = kept(&mut again);
+    let mut again = candidate(&place, 2);
+    let mut store = acquire(&mut again);
     let reports = again.take_reports();
     let [report] = &reports[..] else { panic!("{what}: {reports:?}") };
     assert!(report.moved_to.to_str().unwrap().contains(".redb.damaged-"), "{what}: {report:?}");
@@ -39,12 +39,12 @@ fn set_aside(what: &str, spoil: impl FnOnce(&PathBuf)) {
         assert_eq!(std::fs::read(&report.moved_to).unwrap().len(), damaged.len(), "{what}");
     }
     assert!(!report.why.is_empty(), "{what}");
-    assert_eq!(held_by(&store), (Model::new(), 0), "{what}");
+    assert_eq!(contents_of(&store), (Model::new(), 0), "{what}");
     store.commit(&[set("/new", b"v", 1)], 1).unwrap();
     drop(store);
     // It is no harm to the next start, and stays.
-    let mut third = taker(&place, 3);
-    assert_eq!(held_by(&kept(&mut third)).0.len(), 1, "{what}");
+    let mut third = candidate(&place, 3);
+    assert_eq!(contents_of(&acquire(&mut third)).0.len(), 1, "{what}");
     assert_eq!(third.take_reports(), [], "{what}");
     assert!(report.moved_to.exists(), "{what}");
 }
@@ -81,24 +81,24 @@ fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
 /// Bytes of anybody: nothing panics or hangs, and the store that comes out works.
 #[test]
 fn no_scribble_over_a_store_ends_the_process() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let image = std::fs::read(filled(&place, 60)).unwrap();
-    let mut dice = Dice(11);
+    let mut rng = TestRng(11);
     let (mut refused, mut opened) = (0, 0);
     for _ in 0..400 {
         let mut image = image.clone();
-        for _ in 0..=dice.next(3) {
+        for _ in 0..=rng.next(3) {
             // The headers and the front of the pages decide most.
-            let near = [640, 16 << 10, image.len() as u64][dice.next(3) as usize];
-            let at = dice.next(near) as usize;
-            let len = (1 + dice.next(64) as usize).min(image.len() - at);
-            let value = dice.next(256) as u8;
+            let near = [640, 16 << 10, image.len() as u64][rng.next(3) as usize];
+            let at = rng.next(near) as usize;
+            let len = (1 + rng.next(64) as usize).min(image.len() - at);
+            let value = rng.next(256) as u8;
             image[at..at + len].fill(value);
         }
         match Engine::open(disk::Disk::of(image)) {
             Ok(mut engine) => {
                 opened += 1;
-                held_by_engine(&engine);
+                contents_of_engine(&engine);
                 engine.commit(&[set("/a", b"b", 1000)], 1000).unwrap();
             }
             Err(_) => refused += 1,
@@ -109,13 +109,13 @@ fn no_scribble_over_a_store_ends_the_process() {
 
 #[test]
 fn a_second_damage_in_the_same_second_overwrites_nothing() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut seen = Vec::new();
     for i in 0..3u8 {
         let path = filled(&place, 1);
         std::fs::write(&path, [i; 3]).unwrap();
-        let mut again = taker(&place, 1);
-        drop(kept(&mut again));
+        let mut again = candidate(&place, 1);
+        drop(acquire(&mut again));
         seen.push(again.take_reports()[0].moved_to.clone());
     }
     for (i, path) in seen.iter().enumerate() {
@@ -135,7 +135,7 @@ fn a_second_damage_in_the_same_second_overwrites_nothing() {
 
 #[test]
 fn a_store_of_a_newer_version_is_left_as_it_is() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = filled(&place, 1);
     {
         let table = redb::TableDefinition::<&str, u64>::new("meta");
@@ -144,7 +144,7 @@ fn a_store_of_a_newer_version_is_left_as_it_is() {
         write.open_table(table).unwrap().insert("format", 99).unwrap();
         write.commit().unwrap();
     }
-    let mut again = taker(&place, 1);
+    let mut again = candidate(&place, 1);
     let error = again.take().unwrap_err();
     assert!(
         matches!(&error, Error::Storage { why, .. } if why.contains("newer robot-net")),
@@ -157,17 +157,17 @@ fn a_store_of_a_newer_version_is_left_as_it_is() {
 
 #[test]
 fn a_folder_that_others_may_enter_is_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     std::fs::create_dir(place.folder().path()).unwrap();
     let mode = |mode| {
         let mode = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(place.folder().path(), mode).unwrap();
     };
     mode(0o750);
-    let error = taker(&place, 1).take().unwrap_err();
+    let error = candidate(&place, 1).take().unwrap_err();
     assert!(error.to_string().contains("chmod 700"), "{error}");
     mode(0o700);
-    kept(&mut taker(&place, 1));
+    acquire(&mut candidate(&place, 1));
     assert!(std::fs::metadata(place.folder().path()).unwrap().permissions().mode() & 0o077 == 0);
     let store = place.folder().path().join(&place.names()[0]);
     assert_eq!(std::fs::metadata(store).unwrap().permissions().mode() & 0o777, 0o600);
@@ -175,7 +175,7 @@ fn a_folder_that_others_may_enter_is_refused() {
 
 #[test]
 fn what_cannot_be_written_is_read_nevertheless() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert_eq!(
         read_only(&place.folder(), &Clock::system(), &mut |_| {}).unwrap(),
         None,
@@ -190,7 +190,7 @@ fn what_cannot_be_written_is_read_nevertheless() {
     assert_eq!((revision, model.len()), (Some(5), 5));
     assert!(before == std::fs::read(&path).unwrap(), "it was only read");
     // Also while it is open, when it is not as after a clean end.
-    let mut store = kept(&mut taker(&place, 1));
+    let mut store = acquire(&mut candidate(&place, 1));
     store.commit(&[set("/k9", b"v", 6)], 6).unwrap();
     model.clear();
     let revision =

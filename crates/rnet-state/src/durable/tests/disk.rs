@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use redb::StorageBackend;
 
-use super::Dice;
+use super::TestRng;
 
 /// What a disk writes whole or not at all.
 const SECTOR_LEN_BYTES: usize = 512;
@@ -105,18 +105,18 @@ pub fn cut(before: &[u8], ops: &[Op], fate: Fate) -> Vec<u8> {
     match fate {
         Fate::Lost => {}
         Fate::Kept => rest.iter().for_each(|op| apply(&mut image, op)),
-        Fate::Torn(seed) => tear(&mut image, rest, &mut Dice(seed)),
+        Fate::Torn(seed) => tear(&mut image, rest, &mut TestRng(seed)),
     }
     image
 }
 
-fn tear(image: &mut Vec<u8>, ops: &[Op], dice: &mut Dice) {
+fn tear(image: &mut Vec<u8>, ops: &[Op], rng: &mut TestRng) {
     let mut order: Vec<&Op> = ops.iter().collect();
     for i in (1..order.len()).rev() {
-        order.swap(i, dice.next(i as u64 + 1) as usize);
+        order.swap(i, rng.next(i as u64 + 1) as usize);
     }
     for op in order {
-        match (op, dice.next(3)) {
+        match (op, rng.next(3)) {
             (_, 0) => {}
             (Op::Write(offset, bytes), 1) => {
                 // Sectors begin at multiples of their length on the disk, not in the write.
@@ -124,7 +124,7 @@ fn tear(image: &mut Vec<u8>, ops: &[Op], dice: &mut Dice) {
                 while at < bytes.len() {
                     let place = *offset as usize + at;
                     let len = (SECTOR_LEN_BYTES - place % SECTOR_LEN_BYTES).min(bytes.len() - at);
-                    if dice.next(2) == 0 {
+                    if rng.next(2) == 0 {
                         apply(image, &Op::Write(place as u64, bytes[at..at + len].to_vec()));
                     }
                     at += len;

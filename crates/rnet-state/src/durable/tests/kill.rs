@@ -17,10 +17,10 @@ const KEYS: u64 = 5;
 #[ignore = "started by a test"]
 fn child_entry() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let mut taker = Taker::new(Folder::at(PathBuf::from(folder)), host(3));
-    let mut store = kept(&mut taker);
-    assert_eq!(taker.take_reports(), []);
-    let mut n = held_by(&store).1;
+    let mut candidate = PersisterCandidate::new(StateFolder::at(PathBuf::from(folder)), host(3));
+    let mut store = acquire(&mut candidate);
+    assert_eq!(candidate.take_reports(), []);
+    let mut n = contents_of(&store).1;
     // Ends when nobody reads any more, whatever becomes of the parent.
     loop {
         n += 1;
@@ -37,8 +37,8 @@ fn child_entry() {
 
 #[test]
 fn a_killed_persister_leaves_what_it_acknowledged() {
-    let place = Place::new();
-    let mut dice = Dice(99);
+    let place = TestFolder::new();
+    let mut rng = TestRng(99);
     let mut last = 0;
     let entry = format!("{}::child_entry", module_path!().split_once("::").unwrap().1);
     for round in 0..ROUNDS {
@@ -50,21 +50,21 @@ fn a_killed_persister_leaves_what_it_acknowledged() {
             .unwrap();
         let told = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let mut told = told.filter_map(|line| line.strip_prefix("@@")?.parse::<u64>().ok());
-        for _ in 0..=dice.next(12) {
+        for _ in 0..=rng.next(12) {
             last = told.next().expect("the child commits");
         }
         // Anywhere in a commit, not only at its end.
-        let until = std::time::Instant::now() + Duration::from_micros(dice.next(3000));
+        let until = std::time::Instant::now() + Duration::from_micros(rng.next(3000));
         while std::time::Instant::now() < until {
             std::hint::spin_loop();
         }
         child.kill().unwrap();
         last = told.last().unwrap_or(last);
         child.wait().unwrap();
-        let mut again = taker(&place, round);
-        let store = kept(&mut again);
+        let mut again = candidate(&place, round);
+        let store = acquire(&mut again);
         assert_eq!(again.take_reports(), []);
-        let (held, revision) = held_by(&store);
+        let (held, revision) = contents_of(&store);
         assert!(revision == last || revision == last + 1, "{revision}, {last} was told");
         assert_eq!(held.len() as u64, KEYS);
         for (key, (value, of)) in held {

@@ -26,9 +26,9 @@ fn quick_clock() -> u64 {
 }
 
 /// Takes over from a persister of the same region that does not move.
-fn take_over(taker: &mut Taker) -> Store {
+fn take_over(candidate: &mut PersisterCandidate) -> Store {
     for _ in 0..100 {
-        if let Taken::Kept(store) = taker.take().unwrap() {
+        if let TakeOutcome::Acquired(store) = candidate.take().unwrap() {
             return *store;
         }
     }
@@ -37,13 +37,13 @@ fn take_over(taker: &mut Taker) -> Store {
 
 #[test]
 fn a_store_lasts_from_one_persister_to_the_next() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut model = Model::new();
-    let mut dice = Dice(5);
+    let mut rng = TestRng(5);
     for revision in 1..=20 {
-        let mut store = kept(&mut taker(&place, revision));
-        assert_eq!(held_by(&store), (model.clone(), revision - 1));
-        let step = dice.step(revision);
+        let mut store = acquire(&mut candidate(&place, revision));
+        assert_eq!(contents_of(&store), (model.clone(), revision - 1));
+        let step = rng.step(revision);
         assert_eq!(store.commit(&step.changes(), revision), Ok(Commit::Done));
         step.apply(&mut model);
         assert_eq!(place.names().len(), 1);
@@ -52,22 +52,22 @@ fn a_store_lasts_from_one_persister_to_the_next() {
 
 #[test]
 fn a_living_persister_is_left_alone_and_a_stopped_one_replaced() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let host = host(4);
-    let new = || Taker::new(place.folder(), host.clone()).with_clock(quick_clock);
-    let mut old = kept(&mut new());
+    let new = || PersisterCandidate::new(place.folder(), host.clone()).with_clock(quick_clock);
+    let mut old = acquire(&mut new());
     old.commit(&[set("/a", b"1", 1)], 1).unwrap();
     let mut waiting = new();
     for _ in 0..50 {
         assert!(old.lease().beat());
-        assert!(matches!(waiting.take().unwrap(), Taken::Busy));
+        assert!(matches!(waiting.take().unwrap(), TakeOutcome::Busy));
     }
     // Now it stands still.
     let path = place.store();
     let file = std::fs::File::open(&path).unwrap();
     let mut store = take_over(&mut waiting);
     assert_ne!(place.store(), path);
-    assert_eq!(held_by(&store).0, Model::from([("/a".to_owned(), (b"1".to_vec(), 1))]));
+    assert_eq!(contents_of(&store).0, Model::from([("/a".to_owned(), (b"1".to_vec(), 1))]));
     store.commit(&[set("/a", b"2", 2)], 2).unwrap();
     // It goes on: it finds that it may not write, and tells nobody that it did.
     let image = |file: &std::fs::File| {
@@ -80,18 +80,18 @@ fn a_living_persister_is_left_alone_and_a_stopped_one_replaced() {
     drop(old);
     assert!(before == image(&file), "not even on closing");
     store.commit(&[set("/c", b"4", 3)], 3).unwrap();
-    let held = held_by(&store).0;
+    let held = contents_of(&store).0;
     assert_eq!(held["/a"], (b"2".to_vec(), 2));
     assert_eq!((held.len(), place.names().len()), (2, 1));
     drop(store);
-    assert_eq!(held_by(&kept(&mut new())).0, held);
+    assert_eq!(contents_of(&acquire(&mut new())).0, held);
 }
 
 #[test]
 fn a_domain_elsewhere_does_not_take_what_another_one_keeps() {
-    let place = Place::new();
-    let store = kept(&mut taker(&place, 4));
-    let mut other = taker(&place, 5).with_clock(quick_clock);
+    let place = TestFolder::new();
+    let store = acquire(&mut candidate(&place, 4));
+    let mut other = candidate(&place, 5).with_clock(quick_clock);
     for _ in 0..30 {
         let error = other.take().unwrap_err();
         assert!(
@@ -101,19 +101,19 @@ fn a_domain_elsewhere_does_not_take_what_another_one_keeps() {
     }
     assert!(store.lease().beat());
     drop(store);
-    kept(&mut other);
+    acquire(&mut other);
 }
 
 #[test]
 fn drafts_of_the_dead_are_swept_and_those_of_the_living_are_not() {
-    let place = Place::new();
-    drop(kept(&mut taker(&place, 1)));
+    let place = TestFolder::new();
+    drop(acquire(&mut candidate(&place, 1)));
     let folder = place.folder();
     let (dead, living) = (folder.draft(), folder.draft());
     std::fs::write(&dead, b"half").unwrap();
     let held = rnet_shm::file_lock::create_locked(&living, 0o600, 9).unwrap();
     std::fs::write(folder.store(1), b"an older store").unwrap();
-    drop(kept(&mut taker(&place, 1)));
+    drop(acquire(&mut candidate(&place, 1)));
     assert!(!dead.exists() && living.exists() && !folder.store(1).exists());
     drop(held);
 }
@@ -135,14 +135,14 @@ struct Race {
 #[derive(Debug)]
 struct Stumbling {
     race: Arc<Race>,
-    dice: Mutex<Dice>,
+    rng: Mutex<TestRng>,
 }
 
 impl Stumbling {
     /// Stands still until others have acknowledged something, or are done, or cannot: they may wait
     /// for us.
     fn stumble(&self) {
-        if self.dice.lock().unwrap().next(150) != 0 {
+        if self.rng.lock().unwrap().next(150) != 0 {
             return;
         }
         let told = self.race.told.lock().unwrap();
@@ -172,7 +172,7 @@ impl LeaseCell for Stumbling {
 /// Keeps as long as it may, counting `/n` up, and tells what it knows to be on disk.
 fn keep(race: &Race, mut store: Store) {
     // What was told before the store was taken must be in it.
-    let (held, _) = held_by(&store);
+    let (held, _) = contents_of(&store);
     let mut n =
         held.get("/n").map_or(0, |(value, _)| u64::from_le_bytes(value[..].try_into().unwrap()));
     for _ in 0..20 {
@@ -198,23 +198,23 @@ fn keep(race: &Race, mut store: Store) {
 #[test]
 fn whatever_a_persister_tells_the_next_one_finds() {
     const ENOUGH: usize = 400;
-    let place = Place::new();
+    let place = TestFolder::new();
     let race = Arc::new(Race::default());
     std::thread::scope(|scope| {
         for seed in 1..=4 {
             let (race, folder) = (race.clone(), place.folder());
             scope.spawn(move || {
-                let dice = Mutex::new(Dice(seed));
-                let pulse = Arc::new(Stumbling { race: race.clone(), dice });
+                let rng = Mutex::new(TestRng(seed));
+                let pulse = Arc::new(Stumbling { race: race.clone(), rng });
                 let host = Host { region: 8, pulse, clock: Clock::system() };
                 while race.told.lock().unwrap().len() < ENOUGH {
-                    let mut taker =
-                        Taker::new(folder.clone(), host.clone()).with_clock(quick_clock);
+                    let mut candidate =
+                        PersisterCandidate::new(folder.clone(), host.clone()).with_clock(quick_clock);
                     for _ in 0..40 {
                         // Before the store is taken.
                         let known = race.told.lock().unwrap().last().copied().unwrap_or(0);
-                        if let Taken::Kept(store) = taker.take().unwrap() {
-                            let found = held_by(&store).1;
+                        if let TakeOutcome::Acquired(store) = candidate.take().unwrap() {
+                            let found = contents_of(&store).1;
                             assert!(found >= known, "{known} was told, {found} is there");
                             race.taken_over.fetch_add(1, Ordering::Relaxed);
                             keep(&race, *store);
@@ -227,8 +227,8 @@ fn whatever_a_persister_tells_the_next_one_finds() {
             });
         }
     });
-    let mut last = taker(&place, 8);
-    let found = held_by(&kept(&mut last)).1;
+    let mut last = candidate(&place, 8);
+    let found = contents_of(&acquire(&mut last)).1;
     let told = race.told.lock().unwrap();
     assert!(found >= *told.last().unwrap());
     assert_eq!(last.take_reports(), []);

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::super::engine::{Engine, Fault};
 use super::disk::{Disk, Fate, Op, cut};
-use super::{Dice, Model, Step, held_by_engine};
+use super::{TestRng, Model, RandomCommit, contents_of_engine};
 
 const COMMITS: u64 = 24;
 const SEEDS: [u64; 3] = [7, 0x5eed, 0x00c0_ffee];
@@ -29,11 +29,11 @@ fn empty_store() -> Vec<u8> {
 fn run(seed: u64) -> Run {
     let before = empty_store();
     let disk = Disk::of(before.clone());
-    let mut dice = Dice(seed);
+    let mut rng = TestRng(seed);
     let mut engine = Engine::open(disk.clone()).unwrap();
     let (mut commits, mut models) = (Vec::new(), vec![Model::new()]);
     for revision in 1..=COMMITS {
-        let step = dice.step(revision);
+        let step = rng.step(revision);
         let begun = disk.count();
         engine.commit(&step.changes(), revision).unwrap();
         commits.push((begun, disk.count()));
@@ -54,7 +54,7 @@ impl Run {
         let begun = self.commits.iter().filter(|(begun, _)| *begun < at).count();
         let engine = Engine::open(Disk::of(image))
             .unwrap_or_else(|e| panic!("cut at {at}, {fate:?}, line {line}: {e:?}"));
-        let (held, revision) = held_by_engine(&engine);
+        let (held, revision) = contents_of_engine(&engine);
         let fits = (acknowledged..=begun).any(|i| held == self.models[i] && revision == i as u64);
         assert!(
             fits,
@@ -104,13 +104,13 @@ fn a_failing_disk_is_told_and_loses_nothing_acknowledged() {
         let mut failed = 0;
         for after in 0.. {
             let disk = Disk::of(empty_store());
-            let mut dice = Dice(3);
+            let mut rng = TestRng(3);
             let mut engine = Engine::open(disk.clone()).unwrap();
             let mut model = Model::new();
             disk.fail_after(after, errno);
-            let mut doubtful: Option<Step> = None;
+            let mut doubtful: Option<RandomCommit> = None;
             for revision in 1..=6 {
-                let step = dice.step(revision);
+                let step = rng.step(revision);
                 match engine.commit(&step.changes(), revision) {
                     Ok(()) => step.apply(&mut model),
                     Err(Fault::Io(error)) => {
@@ -127,12 +127,12 @@ fn a_failing_disk_is_told_and_loses_nothing_acknowledged() {
             drop(engine);
             let disk = Disk::of(disk.image());
             let mut engine = Engine::open(disk).unwrap();
-            let (held, _) = held_by_engine(&engine);
+            let (held, _) = contents_of_engine(&engine);
             let mut with = model.clone();
             doubtful.apply(&mut with);
             assert!(held == model || held == with, "after {after}");
             engine.commit(&doubtful.changes(), 100).unwrap();
-            assert_eq!(held_by_engine(&engine).0, with, "after {after}");
+            assert_eq!(contents_of_engine(&engine).0, with, "after {after}");
         }
         assert!(failed > 10, "{failed} operations failed");
     }

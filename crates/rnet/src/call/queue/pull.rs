@@ -13,10 +13,10 @@ use rnet_node::sync::{lock, wait};
 use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
-use super::super::desk::{Call, Outcome};
-use super::super::service::{CallContext, HandlerError, Service, guarded};
+use super::super::server_core::{Call, HandlerOutcome};
+use super::super::service::{CallContext, HandlerError, Service, run_handler};
 use super::super::service_stats::ServiceStats;
-use super::super::settings::DeskSettings;
+use super::super::settings::ServerSettings;
 use super::super::{Bytes, REDELIVERED, Received};
 use crate::{Message, MessageType, Node};
 
@@ -46,12 +46,12 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     /// `BadName`; `BadValue` for a type that is not that of the jobs; as [`Node::subscriber`].
     pub fn open(self) -> Result<Puller<J>> {
         let ty = choose::<J>(&self.name, self.ty)?;
-        let desk = Arc::new(Handover::default());
-        let this = desk.clone();
+        let slot = Arc::new(JobSlot::default());
+        let this = slot.clone();
         let run = move |call: &mut Call| this.offer(call);
         let types = (ty.clone(), choose::<[u8]>(&self.name, None)?);
-        let service = Service::open(&self.node, settings(&self.name), types, Box::new(run))?;
-        Ok(Puller { desk, service, ty, _type: PhantomData })
+        let service = Service::open(&self.node, worker_settings(&self.name), types, Box::new(run))?;
+        Ok(Puller { slot, service, ty, _type: PhantomData })
     }
 
     /// Opens a worker with a handler on its own thread. A job is acknowledged when its handler returns; a job that
@@ -68,23 +68,23 @@ impl<J: Message + ?Sized> PullBuilder<J> {
         let types = (ty.clone(), choose::<[u8]>(&self.name, None)?);
         let errors = self.node.core().state.errors.clone();
         let run = move |call: &mut Call| {
-            let outcome = guarded(call, &ty, &errors, |job, call| {
-                handler(job, &JobContext(call.context())).map(|()| Outcome::Returned)
+            let outcome = run_handler(call, &ty, &errors, |job, call| {
+                handler(job, &JobContext(call.context())).map(|()| HandlerOutcome::Returned)
             });
             match outcome {
                 // One that knew that it was to stop may have left the job half done.
                 outcome if call.is_cancel_seen() => outcome,
-                Outcome::Failed(error) => Outcome::Settled(Err(error)),
-                _ => Outcome::Settled(Ok(())),
+                HandlerOutcome::Failed(error) => HandlerOutcome::JobResult(Err(error)),
+                _ => HandlerOutcome::JobResult(Ok(())),
             }
         };
-        Service::open(&self.node, settings(&self.name), types, Box::new(run))
+        Service::open(&self.node, worker_settings(&self.name), types, Box::new(run))
     }
 }
 
 /// A worker that is busy refuses: the pusher has others, or waits for one.
-fn settings(name: &str) -> DeskSettings {
-    DeskSettings { backlog: 0, hands_back: true, ..DeskSettings::new(name) }
+fn worker_settings(name: &str) -> ServerSettings {
+    ServerSettings { backlog: 0, requeues: true, ..ServerSettings::new(name) }
 }
 
 /// Status of a job for its worker.
@@ -117,12 +117,12 @@ impl JobContext {
 
 /// Where the thread that has a job leaves it for who receives, and waits for its end.
 #[derive(Default)]
-enum Place {
+enum SlotState {
     #[default]
     Empty,
     Offered(Bytes, JobContext),
     Taken,
-    Ended(Outcome),
+    Ended(HandlerOutcome),
     /// Whether the job of the thread that waits was taken before.
     Closed {
         taken: bool,
@@ -130,43 +130,43 @@ enum Place {
 }
 
 #[derive(Default)]
-struct Handover {
-    place: Mutex<Place>,
+struct JobSlot {
+    state: Mutex<SlotState>,
     changed: Condvar,
     /// A task that waits for an offer.
     task: Mutex<Option<Waker>>,
 }
 
-impl Handover {
-    fn offer(&self, call: &mut Call) -> Outcome {
-        let mut place = lock(&self.place);
-        if !matches!(*place, Place::Closed { .. }) {
-            *place = Place::Offered(call.take_request(), JobContext(call.context()));
+impl JobSlot {
+    fn offer(&self, call: &mut Call) -> HandlerOutcome {
+        let mut state = lock(&self.state);
+        if !matches!(*state, SlotState::Closed { .. }) {
+            *state = SlotState::Offered(call.take_request(), JobContext(call.context()));
             self.changed.notify_all();
-            drop(place);
+            drop(state);
             self.wake();
-            place = lock(&self.place);
+            state = lock(&self.state);
         }
         loop {
-            match std::mem::take(&mut *place) {
-                Place::Ended(outcome) => {
+            match std::mem::take(&mut *state) {
+                SlotState::Ended(outcome) => {
                     self.changed.notify_all();
                     return outcome;
                 }
-                Place::Closed { taken } => {
-                    *place = Place::Closed { taken: false };
+                SlotState::Closed { taken } => {
+                    *state = SlotState::Closed { taken: false };
                     return match taken {
-                        true => Outcome::Failed(HandlerError::new("closed", "the worker closed")),
-                        false => Outcome::Unseen,
+                        true => HandlerOutcome::Failed(HandlerError::new("closed", "the worker closed")),
+                        false => HandlerOutcome::NotStarted,
                     };
                 }
-                other => *place = other,
+                other => *state = other,
             }
-            place = wait(&self.changed, place, None);
+            state = wait(&self.changed, state, None);
         }
     }
 
-    /// Without the lock of the place: who wakes a task may have to wait for a lock of its own.
+    /// Without the lock of the state: who wakes a task may have to wait for a lock of its own.
     fn wake(&self) {
         let task = lock(&self.task).take();
         if let Some(task) = task {
@@ -180,68 +180,68 @@ impl Handover {
         let mut task = lock(&self.task);
         *task = Some(context.waker().clone());
         drop(task);
-        matches!(*lock(&self.place), Place::Offered(..) | Place::Closed { .. })
+        matches!(*lock(&self.state), SlotState::Offered(..) | SlotState::Closed { .. })
     }
 
     /// A job that is offered, waiting for it until then; `None` when the time is over.
     ///
     /// # Errors
     /// The worker was closed.
-    fn take(&self, until: Option<Instant>) -> Result<Option<(Bytes, JobContext)>, ClosedHere> {
-        let mut place = lock(&self.place);
+    fn take(&self, until: Option<Instant>) -> Result<Option<(Bytes, JobContext)>, WorkerClosed> {
+        let mut state = lock(&self.state);
         loop {
-            match std::mem::take(&mut *place) {
-                Place::Offered(_, context) if context.is_cancelled() => {
-                    *place = Place::Ended(Outcome::Unseen);
+            match std::mem::take(&mut *state) {
+                SlotState::Offered(_, context) if context.is_cancelled() => {
+                    *state = SlotState::Ended(HandlerOutcome::NotStarted);
                     self.changed.notify_all();
                 }
-                Place::Offered(bytes, context) => {
-                    *place = Place::Taken;
+                SlotState::Offered(bytes, context) => {
+                    *state = SlotState::Taken;
                     return Ok(Some((bytes, context)));
                 }
-                closed @ Place::Closed { .. } => {
-                    *place = closed;
-                    return Err(ClosedHere);
+                closed @ SlotState::Closed { .. } => {
+                    *state = closed;
+                    return Err(WorkerClosed);
                 }
-                other => *place = other,
+                other => *state = other,
             }
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Ok(None);
             }
-            place = wait(&self.changed, place, until);
+            state = wait(&self.changed, state, until);
         }
     }
 
     fn end(&self, result: Result<(), HandlerError>) {
-        let mut place = lock(&self.place);
-        if matches!(*place, Place::Taken) {
-            *place = Place::Ended(Outcome::Settled(result));
+        let mut state = lock(&self.state);
+        if matches!(*state, SlotState::Taken) {
+            *state = SlotState::Ended(HandlerOutcome::JobResult(result));
             self.changed.notify_all();
         }
     }
 
     fn close(&self) {
-        let mut place = lock(&self.place);
+        let mut state = lock(&self.state);
         // What was said of a job is heard first, by the thread that has it.
-        while matches!(*place, Place::Ended(_)) {
-            place = wait(&self.changed, place, None);
+        while matches!(*state, SlotState::Ended(_)) {
+            state = wait(&self.changed, state, None);
         }
-        if !matches!(*place, Place::Closed { .. }) {
-            *place = Place::Closed { taken: matches!(*place, Place::Taken) };
+        if !matches!(*state, SlotState::Closed { .. }) {
+            *state = SlotState::Closed { taken: matches!(*state, SlotState::Taken) };
         }
-        drop(place);
+        drop(state);
         self.changed.notify_all();
         self.wake();
     }
 }
 
-struct ClosedHere;
+struct WorkerClosed;
 
 /// A worker of a work queue, created by [`PullBuilder::open`]. It takes the next job after finishing the current one.
 /// Dropping it closes it: an unfinished job is delivered to another worker.
 #[must_use = "the worker closes when this is dropped"]
 pub struct Puller<J: Message + ?Sized> {
-    desk: Arc<Handover>,
+    slot: Arc<JobSlot>,
     service: Service,
     ty: MessageType,
     _type: PhantomData<fn() -> Box<J>>,
@@ -268,7 +268,7 @@ impl<J: Message + ?Sized> Puller<J> {
 
     /// Whether [`Puller::recv_within`] returns without a wait. If not, the task is woken once it does.
     pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-        let ready = self.service.check_fork().is_err() || self.desk.is_ready(context);
+        let ready = self.service.check_fork().is_err() || self.slot.is_ready(context);
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -288,23 +288,23 @@ impl<J: Message + ?Sized> Puller<J> {
         // Another thread's lock may be held in the memory of a forked child.
         if self.service.check_fork().is_ok() {
             // First: its pusher is to hear that the worker closes, not that the job has failed.
-            self.service.cancel_all();
-            self.desk.close();
+            self.service.begin_close();
+            self.slot.close();
         }
     }
 
     fn recv_until(&self, until: Option<Instant>) -> Result<Option<Job<J>>> {
         self.service.check_fork()?;
         loop {
-            let closed = |ClosedHere| Error::closed(format!("the worker of {}", self.name()));
-            let Some((bytes, context)) = self.desk.take(until).map_err(closed)? else {
+            let closed = |WorkerClosed| Error::closed(format!("the worker of {}", self.name()));
+            let Some((bytes, context)) = self.slot.take(until).map_err(closed)? else {
                 return Ok(None);
             };
             match Received::decode(bytes, &self.ty) {
-                Ok(job) => return Ok(Some(Job { job, context, desk: Some(self.desk.clone()) })),
+                Ok(job) => return Ok(Some(Job { job, context, slot: Some(self.slot.clone()) })),
                 Err(why) => {
                     let text = format!("the job is malformed: {why}");
-                    self.desk.end(Err(HandlerError::new("malformed", text)));
+                    self.slot.end(Err(HandlerError::new("malformed", text)));
                 }
             }
         }
@@ -328,7 +328,7 @@ impl<J: Message + ?Sized> Drop for Puller<J> {
 pub struct Job<J: Message + ?Sized> {
     job: Received<J>,
     context: JobContext,
-    desk: Option<Arc<Handover>>,
+    slot: Option<Arc<JobSlot>>,
 }
 
 impl<J: Message + ?Sized> Job<J> {
@@ -349,8 +349,8 @@ impl<J: Message + ?Sized> Job<J> {
     }
 
     fn end(&mut self, result: Result<(), HandlerError>) {
-        if let Some(desk) = self.desk.take() {
-            desk.end(result);
+        if let Some(slot) = self.slot.take() {
+            slot.end(result);
         }
     }
 }

@@ -18,13 +18,13 @@ use rnet_node::types::choose;
 use rnet_shm::ring::fail_point;
 
 use super::super::client::Client;
-use super::super::open_call::Open;
+use super::super::open_call::OpenCall;
 use super::super::pending::Pending;
-use super::super::{Bytes, REDELIVERED, Received, WANTS_DONE};
+use super::super::{Bytes, REDELIVERED, Received, WANTS_ALL_REPLIES};
 use crate::{Message, MessageType, Node};
 
 /// How often jobs that wait look for a worker that has come, or that other pushers keep busy.
-const LOOK: Duration = Duration::from_millis(5);
+const WORKER_POLL_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_BACKLOG: usize = 1 << 16;
 
 /// Counters of the jobs of a pusher.
@@ -54,7 +54,7 @@ pub struct Undelivered<J: Message + ?Sized> {
     pub error: Error,
 }
 
-type HandBack = Box<dyn Fn(Vec<u8>, Error) + Send>;
+type OnUndelivered = Box<dyn Fn(Vec<u8>, Error) + Send>;
 
 /// A pusher that is not open yet; made by [`Node::push`].
 #[must_use = "nothing is pushed until open() is called"]
@@ -62,7 +62,7 @@ pub struct PushBuilder<J: Message + ?Sized> {
     node: Node,
     name: String,
     backlog: usize,
-    room: Duration,
+    push_timeout: Duration,
     ack: Option<Duration>,
     ty: Option<MessageType>,
     undelivered: Option<Box<dyn Fn(Undelivered<J>) + Send>>,
@@ -74,14 +74,14 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             node: node.clone(),
             name: name.to_owned(),
             backlog: 1024,
-            room: Duration::ZERO,
+            push_timeout: Duration::ZERO,
             ack: None,
             ty: None,
             undelivered: None,
         }
     }
 
-    /// Maximum number of open jobs: 1 to 65,536, 1,024 by default. [`PushBuilder::wait_for_room`] sets the behaviour
+    /// Maximum number of open jobs: 1 to 65,536, 1,024 by default. [`PushBuilder::wait_for_capacity`] sets the behaviour
     /// beyond it.
     pub fn backlog(mut self, jobs: usize) -> Self {
         self.backlog = jobs;
@@ -89,8 +89,8 @@ impl<J: Message + ?Sized> PushBuilder<J> {
     }
 
     /// How long a push waits for room in a full backlog before it refuses. By default it refuses at once.
-    pub fn wait_for_room(mut self, limit: Duration) -> Self {
-        self.room = limit;
+    pub fn wait_for_capacity(mut self, limit: Duration) -> Self {
+        self.push_timeout = limit;
         self
     }
 
@@ -126,7 +126,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         let ty = choose::<J>(&self.name, self.ty)?;
         let client = Client::open(&self.node, &self.name, (Some(ty.clone()), None), None)?;
         let name = client.name().to_owned();
-        let hand_back: HandBack = match self.undelivered {
+        let on_undelivered: OnUndelivered = match self.undelivered {
             Some(callback) => {
                 let (ty, errors) = (ty.clone(), self.node.core().state.errors.clone());
                 let queue = name.clone();
@@ -149,21 +149,21 @@ impl<J: Message + ?Sized> PushBuilder<J> {
                 })
             }
         };
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(PusherShared::default());
         let work =
-            Work { shared: shared.clone(), client: client.clone(), ack: self.ack, hand_back };
+            PushLoop { shared: shared.clone(), client: client.clone(), ack: self.ack, on_undelivered };
         let errors = self.node.core().state.errors.clone();
         let thread = rnet_shm::thread::spawn("rnet-push", move || {
             errors.attach_thread();
             work.run();
         })?;
-        let (limit, room) = (self.backlog, self.room);
+        let (limit, push_timeout) = (self.backlog, self.push_timeout);
         Ok(Pusher {
             shared,
             client,
             name,
             limit,
-            room,
+            push_timeout,
             ty,
             thread: Some(thread),
             _type: PhantomData,
@@ -172,28 +172,28 @@ impl<J: Message + ?Sized> PushBuilder<J> {
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Task>,
+struct QueueState {
+    waiting: VecDeque<PendingJob>,
     stats: PushStats,
     /// Something has changed for the thread.
-    woken: bool,
+    has_work: bool,
     closed: bool,
     /// Tasks that wait for jobs to end.
-    tasks: Vec<Waker>,
+    wakers: Vec<Waker>,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct PusherShared {
+    state: Mutex<QueueState>,
     /// For the thread.
-    bell: Condvar,
+    condvar: Condvar,
     /// A job has ended.
     ended: Condvar,
 }
 
-impl Shared {
+impl PusherShared {
     /// Waits until there are at most so many open jobs; false if the time is over first.
-    fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, State>, bool) {
+    fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, QueueState>, bool) {
         let mut state = lock(&self.state);
         while state.stats.open > open {
             if until.is_some_and(|until| until <= Instant::now()) {
@@ -205,20 +205,20 @@ impl Shared {
     }
 }
 
-impl Wake for Shared {
+impl Wake for PusherShared {
     fn wake(self: Arc<Self>) {
-        lock(&self.state).woken = true;
-        self.bell.notify_one();
+        lock(&self.state).has_work = true;
+        self.condvar.notify_one();
     }
 }
 
 /// The pushing end of a work queue. Any number of threads may push. Dropping it returns unfinished jobs.
 pub struct Pusher<J: Message + ?Sized> {
-    shared: Arc<Shared>,
+    shared: Arc<PusherShared>,
     client: Client<[u8], [u8]>,
     name: String,
     limit: usize,
-    room: Duration,
+    push_timeout: Duration,
     ty: MessageType,
     thread: Option<JoinHandle<()>>,
     _type: PhantomData<fn(&J)>,
@@ -232,7 +232,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// `LimitReached` if the backlog is full, after the wait that the pusher was opened with: the job was not taken.
     /// `BadValue` for a job that is not of its type; `Closed` in a forked child.
     pub fn push(&self, job: &J) -> Result<()> {
-        self.push_within(job, self.room)
+        self.push_within(job, self.push_timeout)
     }
 
     /// As [`Pusher::push`], with its own time limit.
@@ -240,7 +240,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// # Errors
     /// As there.
     pub fn push_within(&self, job: &J, limit: Duration) -> Result<()> {
-        self.client.held().line.check_fork()?;
+        self.client.shared().core.check_fork()?;
         let mut encoded = Vec::new();
         Bytes::encode(job, &self.ty, &mut encoded)
             .map_err(|why| Error::bad_value(format!("job of {}", self.name), why))?;
@@ -254,9 +254,9 @@ impl<J: Message + ?Sized> Pusher<J> {
         }
         state.stats.pushed += 1;
         state.stats.open += 1;
-        state.waiting.push_back(Task { encoded, lost: None });
-        state.woken = true;
-        self.shared.bell.notify_one();
+        state.waiting.push_back(PendingJob { encoded, lost_worker: None });
+        state.has_work = true;
+        self.shared.condvar.notify_one();
         Ok(())
     }
 
@@ -265,7 +265,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// # Errors
     /// `Timeout`; `Closed` in a forked child.
     pub fn wait_until_done(&self, timeout: Option<Duration>) -> Result<()> {
-        self.client.held().line.check_fork()?;
+        self.client.shared().core.check_fork()?;
         let until = deadline(timeout);
         let (state, done) = self.shared.wait_for(0, until);
         if done {
@@ -282,20 +282,20 @@ impl<J: Message + ?Sized> Pusher<J> {
     }
 
     /// Whether a push would find room. If not, the task is woken once one may.
-    pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
         self.poll_open(context, self.limit - 1)
     }
 
     fn poll_open(&self, context: &mut Context<'_>, open: usize) -> Poll<()> {
-        if self.client.held().line.is_from_parent() {
+        if self.client.shared().core.is_from_parent() {
             return Poll::Ready(());
         }
         let mut state = lock(&self.shared.state);
         if state.stats.open <= open {
             return Poll::Ready(());
         }
-        if !state.tasks.iter().any(|task| task.will_wake(context.waker())) {
-            state.tasks.push(context.waker().clone());
+        if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.wakers.push(context.waker().clone());
         }
         Poll::Pending
     }
@@ -313,7 +313,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// Counters of the jobs so far.
     pub fn stats(&self) -> PushStats {
         // The lock of a forked child may be held by a thread that it does not have.
-        if self.client.held().line.is_from_parent() {
+        if self.client.shared().core.is_from_parent() {
             return PushStats::default();
         }
         lock(&self.shared.state).stats
@@ -323,48 +323,48 @@ impl<J: Message + ?Sized> Pusher<J> {
 impl<J: Message + ?Sized> Drop for Pusher<J> {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        if self.client.held().line.is_from_parent() {
+        if self.client.shared().core.is_from_parent() {
             std::mem::forget(thread);
             return;
         }
         lock(&self.shared.state).closed = true;
-        self.shared.bell.notify_one();
+        self.shared.condvar.notify_one();
         // What it is handed back may be what drops it.
         join(Some(thread));
     }
 }
 
 /// A job that is not done.
-struct Task {
+struct PendingJob {
     encoded: Vec<u8>,
     /// The worker that had it and was lost.
-    lost: Option<u64>,
+    lost_worker: Option<u64>,
 }
 
 /// A job that a worker has, or that waits for the first.
-struct Flight {
-    task: Task,
+struct ActiveJob {
+    job: PendingJob,
     pending: Pending<[u8]>,
 }
 
-struct Work {
-    shared: Arc<Shared>,
+struct PushLoop {
+    shared: Arc<PusherShared>,
     client: Client<[u8], [u8]>,
     ack: Option<Duration>,
-    hand_back: HandBack,
+    on_undelivered: OnUndelivered,
 }
 
-impl Work {
+impl PushLoop {
     fn run(self) {
         let waker = Waker::from(self.shared.clone());
-        let mut flights: Vec<Flight> = Vec::new();
+        let mut active: Vec<ActiveJob> = Vec::new();
         loop {
             let mut refused = false;
             let mut at = 0;
-            while at < flights.len() {
-                match poll(&mut flights[at].pending, &mut Context::from_waker(&waker)) {
+            while at < active.len() {
+                match poll_job(&mut active[at].pending, &mut Context::from_waker(&waker)) {
                     Poll::Pending => at += 1,
-                    Poll::Ready(end) => refused |= self.landed(flights.swap_remove(at), end),
+                    Poll::Ready(end) => refused |= self.on_job_ended(active.swap_remove(at), end),
                 }
             }
             // With no worker there, one waits for the first: a type that does not fit is found by it.
@@ -373,55 +373,55 @@ impl Work {
             if state.closed {
                 let waiting = std::mem::take(&mut state.waiting);
                 drop(state);
-                let flying = flights.drain(..).map(|flight| flight.task);
-                flying.chain(waiting).for_each(|task| self.closed(task));
+                let running = active.drain(..).map(|active_job| active_job.job);
+                running.chain(waiting).for_each(|job| self.return_on_close(job));
                 return;
             }
             let mut started = false;
-            while !refused && flights.len() < workers {
+            while !refused && active.len() < workers {
                 // One whose worker was lost waits for another, and holds up nothing else.
-                let line = &self.client.held().line;
-                let is_next = |task: &Task| {
-                    task.lost.is_none_or(|lost| line.server_count_without(Some(lost)) > 0)
+                let core = &self.client.shared().core;
+                let is_next = |job: &PendingJob| {
+                    job.lost_worker.is_none_or(|lost| core.server_count_without(Some(lost)) > 0)
                 };
                 let at = state.waiting.iter().position(is_next);
-                let Some(task) = at.and_then(|at| state.waiting.remove(at)) else { break };
+                let Some(job) = at.and_then(|at| state.waiting.remove(at)) else { break };
                 drop(state);
-                flights.push(self.start(task));
+                active.push(self.start(job));
                 started = true;
                 state = lock(&self.shared.state);
             }
             // What was started is polled first: else nobody wakes this thread for it.
-            if !started && !state.woken {
-                let until = (!state.waiting.is_empty()).then(|| Instant::now() + LOOK);
-                state = wait(&self.shared.bell, state, until);
+            if !started && !state.has_work {
+                let until = (!state.waiting.is_empty()).then(|| Instant::now() + WORKER_POLL_INTERVAL);
+                state = wait(&self.shared.condvar, state, until);
             }
-            state.woken = false;
+            state.has_work = false;
         }
     }
 
-    fn start(&self, task: Task) -> Flight {
-        let held = self.client.held();
-        let mut open = Open::new(task.encoded.clone(), None, false);
-        let mut wants = WANTS_DONE;
-        if let Some(lost) = task.lost {
-            open.avoid(lost);
+    fn start(&self, job: PendingJob) -> ActiveJob {
+        let client = self.client.shared();
+        let mut open = OpenCall::new(job.encoded.clone(), None, false);
+        let mut wants = WANTS_ALL_REPLIES;
+        if let Some(lost) = job.lost_worker {
+            open.exclude_server(lost);
             wants |= REDELIVERED;
         }
-        let number = held.line.start(open, wants, self.ack);
+        let number = client.core.start(open, wants, self.ack);
         fail_point!("queue.started");
-        let pending = Pending::new(held.clone(), number, self.ack.unwrap_or_default());
-        Flight { task, pending }
+        let pending = Pending::new(client.clone(), number, self.ack.unwrap_or_default());
+        ActiveJob { job, pending }
     }
 
     /// Whether every worker is busy with jobs of others.
-    fn landed(&self, Flight { mut task, pending }: Flight, end: Result<()>) -> bool {
+    fn on_job_ended(&self, ActiveJob { mut job, pending }: ActiveJob, end: Result<()>) -> bool {
         let worker = pending.server();
         // The call ends, and its worker is told, before another has the job.
         drop(pending);
         let error = match end {
             Ok(()) => {
-                self.end(|stats| stats.done += 1);
+                self.count_ended(|stats| stats.done += 1);
                 return false;
             }
             Err(error) => error,
@@ -430,45 +430,45 @@ impl Work {
         // Its time was over before a worker had it.
         let unsent = matches!(error, Error::Timeout { .. }) && worker.is_none();
         if busy || unsent {
-            lock(&self.shared.state).waiting.push_front(task);
+            lock(&self.shared.state).waiting.push_front(job);
             return true;
         }
         let lost = matches!(
             error,
             Error::ServerLost { .. } | Error::CallLost { .. } | Error::Timeout { .. }
         );
-        if lost && task.lost.is_none() {
-            task.lost = worker.or(Some(0));
+        if lost && job.lost_worker.is_none() {
+            job.lost_worker = worker.or(Some(0));
             let mut state = lock(&self.shared.state);
             state.stats.redelivered += 1;
-            state.waiting.push_front(task);
+            state.waiting.push_front(job);
             return false;
         }
-        (self.hand_back)(task.encoded, error);
-        self.end(|stats| stats.undelivered += 1);
+        (self.on_undelivered)(job.encoded, error);
+        self.count_ended(|stats| stats.undelivered += 1);
         false
     }
 
-    fn closed(&self, task: Task) {
+    fn return_on_close(&self, job: PendingJob) {
         let what = format!("the pusher of {}", self.client.name());
-        (self.hand_back)(task.encoded, Error::Closed { what });
-        self.end(|stats| stats.undelivered += 1);
+        (self.on_undelivered)(job.encoded, Error::Closed { what });
+        self.count_ended(|stats| stats.undelivered += 1);
     }
 
-    fn end(&self, count: impl FnOnce(&mut PushStats)) {
+    fn count_ended(&self, count: impl FnOnce(&mut PushStats)) {
         let mut state = lock(&self.shared.state);
         count(&mut state.stats);
         state.stats.open -= 1;
         self.shared.ended.notify_all();
-        let tasks = std::mem::take(&mut state.tasks);
+        let wakers = std::mem::take(&mut state.wakers);
         // Without the lock: who wakes a task may have to wait for a lock of its own.
         drop(state);
-        tasks.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
 /// Whether a worker has said how a job ended. Replies are no part of it.
-fn poll(pending: &mut Pending<[u8]>, context: &mut Context<'_>) -> Poll<Result<()>> {
+fn poll_job(pending: &mut Pending<[u8]>, context: &mut Context<'_>) -> Poll<Result<()>> {
     loop {
         match Pin::new(&mut *pending).poll_next(context) {
             Poll::Pending => return Poll::Pending,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rnet::{
     ActionClient, ActionContext, CallContext, CallOptions, Client, Command, Driver, Error, Goal,
-    HandlerError, Job, Node, Pending, Policy, Puller, Pusher, Responder, Result, Service,
+    HandlerError, Job, Node, Pending, GoalPolicy, Puller, Pusher, Responder, Result, Service,
     Undelivered,
 };
 use serde::{Deserialize, Serialize};
@@ -300,9 +300,9 @@ impl Parts {
                     finish(goal[1], &context.context(), &words).map(|()| goal.to_vec())
                 };
                 let policy = match (queue, replace) {
-                    (_, true) => Policy::Replace,
-                    (0, false) => Policy::Reject,
-                    (goals, false) => Policy::Queue(goals),
+                    (_, true) => GoalPolicy::Replace,
+                    (0, false) => GoalPolicy::Reject,
+                    (goals, false) => GoalPolicy::Queue(goals),
                 };
                 let action = node.action::<[u8], [u8], [u8]>(ACTION).policy(policy);
                 self.service = Some(action.serve(handler)?);

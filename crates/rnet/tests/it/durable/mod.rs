@@ -3,7 +3,7 @@
 use crate::common;
 mod disks;
 mod persisters;
-mod places;
+mod directories;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,18 +2,18 @@
 
 use crate::common;
 
-mod agree;
-mod bad;
+mod watch_consistency;
+mod bad_input;
 mod basics;
 mod cells;
-mod computed;
+mod modify;
 mod forked;
 mod hostile;
 mod messages;
 mod model;
-mod times;
-mod together;
-mod unseen;
+mod expiry;
+mod transactions;
+mod unobserved_deaths;
 mod watching;
 mod wills;
 
@@ -25,9 +25,9 @@ use rnet::state::{State, Value};
 fn child_entry() {
     match common::role().as_deref() {
         Some("owner") => wills::owner(),
-        Some("unseen_watcher") => unseen::watcher(),
-        Some("unseen_victim") => unseen::victim(),
-        Some("counter") => computed::counter(),
+        Some("unseen_watcher") => unobserved_deaths::watcher(),
+        Some("unseen_victim") => unobserved_deaths::victim(),
+        Some("counter") => modify::counter(),
         other => panic!("no such role: {other:?}"),
     }
 }

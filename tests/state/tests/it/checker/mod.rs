@@ -7,7 +7,7 @@ mod sim;
 
 use rnet_state_tests::check::{Verdict, check, search};
 use rnet_state_tests::history::{Operation, Reply};
-use rnet_survival::dice::Dice;
+use rnet_survival::rng::Rng;
 
 use sim::{FAULTS, Fault, Sim};
 
@@ -46,15 +46,15 @@ fn each_wrong_state_is_found_out() {
 }
 
 /// Changes one reply of a history.
-fn spoil(history: &mut [Operation], dice: &mut Dice) {
-    let at = dice.below(history.len() as u64) as usize;
-    let other = history[dice.below(history.len() as u64) as usize].reply.clone();
+fn spoil(history: &mut [Operation], rng: &mut Rng) {
+    let at = rng.below(history.len() as u64) as usize;
+    let other = history[rng.below(history.len() as u64) as usize].reply.clone();
     match (&mut history[at].reply, other) {
         (Some((Reply::Got(seen), _)), Some((Reply::Got(other), _))) => *seen = other,
         (Some((Reply::Sum(sum), _)), _) => *sum += 1,
         (Some((Reply::Done { revision, .. }, _)), _) => *revision = None,
         (Some((Reply::Conflict { found, .. }, _)), _) => *found = None,
-        (Some((Reply::Picture { revision, .. }, _)), _) => *revision += 1,
+        (Some((Reply::Snapshot { revision, .. }, _)), _) => *revision += 1,
         (reply, _) => *reply = None,
     }
 }
@@ -63,11 +63,11 @@ fn spoil(history: &mut [Operation], dice: &mut Dice) {
 fn the_search_finds_what_trying_everything_finds() {
     let (mut right, mut wrong) = (0, 0);
     for seed in 0..3000 {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let fault = if seed % 3 == 0 { Fault::None } else { FAULTS[seed as usize % FAULTS.len()] };
         let mut history = Sim::run(fault, seed, 3, 7, 60);
         if seed % 2 == 0 {
-            spoil(&mut history, &mut dice);
+            spoil(&mut history, &mut rng);
         }
         let expected = naive::is_linearizable(&history);
         let verdict = search(&history, STEPS);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use rnet_state_tests::history::{Call, Guard, Key, Operation, Put, Reply, Seen};
-use rnet_survival::dice::Dice;
+use rnet_survival::rng::Rng;
 
 /// How the simulated state is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub struct Sim {
     fault: Fault,
     /// Steps between two kills, on average.
     lives: u64,
-    dice: Dice,
+    rng: Rng,
     store: Store,
     revision: u64,
     history: Vec<Operation>,
@@ -102,7 +102,7 @@ impl Sim {
         let mut sim = Sim {
             fault,
             lives,
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             store: Store::new(),
             revision: 0,
             history: Vec::new(),
@@ -125,13 +125,13 @@ impl Sim {
     }
 
     fn tick(&mut self) {
-        let who = self.dice.below(self.actors.len() as u64) as usize;
-        if self.dice.below(self.lives) == 0 {
+        let who = self.rng.below(self.actors.len() as u64) as usize;
+        if self.rng.below(self.lives) == 0 {
             self.kill(who);
         } else {
             self.advance(who);
         }
-        if self.dice.below(4) == 0
+        if self.rng.below(4) == 0
             && let Some(call) = self.late.pop()
         {
             self.apply(&call);
@@ -175,7 +175,7 @@ impl Sim {
                 return;
             }
             // Waits for a while.
-            phase if self.dice.below(3) == 0 => phase,
+            phase if self.rng.below(3) == 0 => phase,
             Phase::Called => self.begin(who, at),
             Phase::Half(before) => Phase::Ready(self.finish(at, &before)),
         };
@@ -183,19 +183,19 @@ impl Sim {
     }
 
     fn some_call(&mut self, who: usize) -> Call {
-        let key = self.dice.below(u64::from(KEYS) - 1) as Key;
+        let key = self.rng.below(u64::from(KEYS) - 1) as Key;
         let value = Some(self.next_value);
         self.next_value += 1;
         let cached = self.actors[who].cache.clone();
         let seen = |key: Key| cached.get(&key).map(|(v, r)| Seen { value: *v, revision: Some(*r) });
         let at = |key: Key| cached.get(&key).map_or(0, |(_, r)| *r);
         let one = |put: Put| Call::Commit { guards: Vec::new(), writes: vec![put] };
-        match self.dice.below(10) {
-            0..3 => Call::Get { key: self.dice.below(u64::from(KEYS)) as Key },
+        match self.rng.below(10) {
+            0..3 => Call::Get { key: self.rng.below(u64::from(KEYS)) as Key },
             3 => one(Put { key, value, expect: None }),
             4 => one(Put { key, value, expect: Some(at(key)) }),
             5 => one(Put { key, value: None, expect: None }),
-            6 => Call::Add { key: KEYS - 1, delta: 1 + self.dice.below(1 << 40) as i64 },
+            6 => Call::Add { key: KEYS - 1, delta: 1 + self.rng.below(1 << 40) as i64 },
             7 => Call::Snapshot { keys: (0..KEYS).collect() },
             _ => {
                 let other = (key + 1) % (KEYS - 1);
@@ -214,7 +214,7 @@ impl Sim {
         let call = self.history[at].call.clone();
         let half = Phase::Half(self.store.clone());
         match (self.fault, &call) {
-            (Fault::StaleRead, Call::Get { key }) if self.dice.below(4) == 0 => {
+            (Fault::StaleRead, Call::Get { key }) if self.rng.below(4) == 0 => {
                 Phase::Ready(Reply::Got(show(&self.actors[who].cache, *key)))
             }
             (Fault::LostUpdate, Call::Add { .. })
@@ -264,7 +264,7 @@ impl Sim {
                 let (first, second) = keys.split_at(keys.len() / 2);
                 let old = first.iter().map(|key| show(before, *key));
                 let entries = old.chain(second.iter().map(|key| show(&self.store, *key))).collect();
-                Reply::Picture { revision: self.revision, entries }
+                Reply::Snapshot { revision: self.revision, entries }
             }
             Call::Commit { guards, writes } if self.fault == Fault::DirtyRead => {
                 let conflict = self.conflict(&guards, &writes);
@@ -297,7 +297,7 @@ impl Sim {
     fn apply(&mut self, call: &Call) -> Reply {
         match call {
             Call::Get { key } => Reply::Got(show(&self.store, *key)),
-            Call::Snapshot { keys } => Reply::Picture {
+            Call::Snapshot { keys } => Reply::Snapshot {
                 revision: self.revision,
                 entries: keys.iter().map(|key| show(&self.store, *key)).collect(),
             },
@@ -323,7 +323,7 @@ impl Sim {
                 if !changed {
                     return Reply::Done { revision: Some(0), changed };
                 }
-                let shares = self.fault == Fault::SharedRevision && self.dice.below(8) == 0;
+                let shares = self.fault == Fault::SharedRevision && self.rng.below(8) == 0;
                 self.revision += u64::from(!shares);
                 self.write(writes);
                 Reply::Done { revision: Some(self.revision), changed }

@@ -3,15 +3,15 @@
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, NodeName, Result, TopicName};
 
 /// What the keys of all parameters begin with.
-const VALUES: &str = "/params";
-/// What the keys of their descriptions begin with. No longer than [`VALUES`], so that both keys fit.
-const DESCRIPTIONS: &str = "!param";
+const VALUE_ROOT: &str = "/params";
+/// What the keys of their descriptions begin with. No longer than [`VALUE_ROOT`], so that both keys fit.
+const DESCRIPTION_ROOT: &str = "!param";
 
-const _: () = assert!(DESCRIPTIONS.len() <= VALUES.len());
+const _: () = assert!(DESCRIPTION_ROOT.len() <= VALUE_ROOT.len());
 
 /// The place of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ParamKeys {
     /// The node: `/arm`.
     pub(crate) node: String,
     /// The name: `/gain`.
@@ -19,15 +19,15 @@ pub(crate) struct Place {
     /// The key of its value: `/params/arm/gain`.
     pub(crate) key: String,
     /// The key of its description: `!param/arm/gain`.
-    pub(crate) about: String,
+    pub(crate) description_key: String,
 }
 
-impl Place {
+impl ParamKeys {
     /// The place of `name` of `node`.
     ///
     /// # Errors
     /// `BadName`: the name follows the rules of topics, and both names together fit into a key.
-    pub(crate) fn new(node: &NodeName, name: &str) -> Result<Place> {
+    pub(crate) fn new(node: &NodeName, name: &str) -> Result<ParamKeys> {
         let bad = |name: &str, why: String| Error::BadName {
             what: "parameter",
             name: name.to_owned(),
@@ -38,24 +38,24 @@ impl Place {
             other => other,
         })?;
         let (node, name) = (node.as_str().to_owned(), name.as_str().to_owned());
-        let key = format!("{VALUES}{node}{name}");
+        let key = format!("{VALUE_ROOT}{node}{name}");
         if key.len() > MAX_KEY_LEN_BYTES {
             let why =
                 format!("{key} has {} bytes; a key has at most {MAX_KEY_LEN_BYTES}", key.len());
             return Err(bad(&name, why));
         }
-        let about = format!("{DESCRIPTIONS}{node}{name}");
-        Ok(Place { node, name, key, about })
+        let description_key = format!("{DESCRIPTION_ROOT}{node}{name}");
+        Ok(ParamKeys { node, name, key, description_key })
     }
 
     /// The parameter in words: `parameter /gain of /arm`.
-    pub(crate) fn words(&self) -> String {
-        words(&self.node, &self.name)
+    pub(crate) fn display_name(&self) -> String {
+        display_name(&self.node, &self.name)
     }
 }
 
 /// A parameter in words.
-pub(crate) fn words(node: &str, name: &str) -> String {
+pub(crate) fn display_name(node: &str, name: &str) -> String {
     format!("parameter {name} of {node}")
 }
 
@@ -65,49 +65,49 @@ pub(crate) const ALL_VALUES: &str = "/params/";
 pub(crate) const ALL_DESCRIPTIONS: &str = "!param/";
 
 /// Whether a key is that of a parameter, declared or not.
-pub(crate) fn is_value(key: &str) -> bool {
+pub(crate) fn is_param_key(key: &str) -> bool {
     key.starts_with(ALL_VALUES)
 }
 
 /// Whether a key is that of a description.
-pub(crate) fn is_description(key: &str) -> bool {
+pub(crate) fn is_description_key(key: &str) -> bool {
     key.starts_with(ALL_DESCRIPTIONS)
 }
 
 /// The key of the description that a parameter's key would have.
-pub(crate) fn description_of(key: &str) -> Option<String> {
-    let rest = key.strip_prefix(VALUES).filter(|_| is_value(key))?;
-    Some(format!("{DESCRIPTIONS}{rest}"))
+pub(crate) fn description_key_of(key: &str) -> Option<String> {
+    let rest = key.strip_prefix(VALUE_ROOT).filter(|_| is_param_key(key))?;
+    Some(format!("{DESCRIPTION_ROOT}{rest}"))
 }
 
 /// The key of the parameter that a description is of.
-pub(crate) fn value_of(about: &str) -> Option<String> {
-    let rest = about.strip_prefix(DESCRIPTIONS).filter(|_| is_description(about))?;
-    Some(format!("{VALUES}{rest}"))
+pub(crate) fn param_key_of(about: &str) -> Option<String> {
+    let rest = about.strip_prefix(DESCRIPTION_ROOT).filter(|_| is_description_key(about))?;
+    Some(format!("{VALUE_ROOT}{rest}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(node: &str, name: &str) -> Result<Place> {
-        Place::new(&NodeName::new(node).unwrap(), name)
+    fn place(node: &str, name: &str) -> Result<ParamKeys> {
+        ParamKeys::new(&NodeName::new(node).unwrap(), name)
     }
 
     #[test]
     fn both_keys_say_where_they_belong() {
         let p = place("/arm/left", "pid/p").unwrap();
         assert_eq!(
-            (p.key.as_str(), p.about.as_str()),
+            (p.key.as_str(), p.description_key.as_str()),
             ("/params/arm/left/pid/p", "!param/arm/left/pid/p")
         );
-        assert_eq!(p.words(), "parameter /pid/p of /arm/left");
-        assert_eq!(description_of(&p.key).as_ref(), Some(&p.about));
-        assert_eq!(value_of(&p.about), Some(p.key));
+        assert_eq!(p.display_name(), "parameter /pid/p of /arm/left");
+        assert_eq!(description_key_of(&p.key).as_ref(), Some(&p.description_key));
+        assert_eq!(param_key_of(&p.description_key), Some(p.key));
         for other in ["/params", "/paramsx/a", "/a/params/b", ""] {
-            assert_eq!(description_of(other), None, "{other}");
+            assert_eq!(description_key_of(other), None, "{other}");
         }
-        assert!(is_description("!param/a") && !is_description("!params") && !is_value("!param/a"));
+        assert!(is_description_key("!param/a") && !is_description_key("!params") && !is_param_key("!param/a"));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Failure, Result};
 
-use super::numbers::ByNumber;
-use super::open_call::{Open, Wanted};
+use super::number_map::NumberMap;
+use super::open_call::{OpenCall, CallOutput};
 use super::servers::{Server, hash_of};
-use super::{Bytes, CallId, FLAGS, MAX_IN_FLIGHT, ROOT, WANTS_DONE, reason_of_wire};
+use super::{Bytes, CallId, NUMBER_FLAGS, MAX_IN_FLIGHT, ROOT, WANTS_ALL_REPLIES, reason_from_wire};
 use crate::msgs::call_control::Action;
 use crate::msgs::{CallStatus, call_status::State};
 
@@ -32,188 +32,188 @@ pub struct ClientStats {
     /// Answers that were dropped because their call had already ended.
     pub late: u64,
     /// Calls that were sent to another server because one refused.
-    pub moved: u64,
+    pub rerouted: u64,
     /// Messages of feedback that were passed over: more waited than are kept for their reader.
-    pub skipped: u64,
+    pub feedback_skipped: u64,
     /// Messages of feedback that did not come: the server had no room for them because this client did not read, or
     /// they were lost on their way.
-    pub unheard: u64,
+    pub feedback_lost: u64,
 }
 
 #[derive(Default)]
-pub struct Book {
+pub struct PendingCalls {
     pub service: String,
     pub client: u32,
-    pub leading: bool,
+    pub has_reader: bool,
     pub closed: bool,
     /// Whether the thread for async calls waits until it is told.
-    pub driver_waits: bool,
+    pub async_reader_waits: bool,
     /// Each in memory of its own, which stays where it is when its place in the map moves.
-    pub calls: ByNumber<Box<Open>>,
+    pub by_number: NumberMap<Box<OpenCall>>,
     pub servers: Vec<Arc<Server>>,
     /// Ids of servers that are gone, whose last answers may be there still.
-    pub gone: Vec<u64>,
+    pub gone_servers: Vec<u64>,
     /// Why a server cannot be asked.
-    pub unfit: Option<Error>,
+    pub server_error: Option<Error>,
     pub stats: ClientStats,
     /// Tasks to be woken once the lock of this is free.
-    pub woken: Vec<Waker>,
-    next: u32,
-    turn: usize,
+    pub to_wake: Vec<Waker>,
+    next_number: u32,
+    round_robin: usize,
     /// Whether a call may have no server yet.
-    unsent: bool,
-    /// How many threads wait at the bells of calls.
-    threads: usize,
+    may_have_unsent: bool,
+    /// How many threads wait at the condvars of calls.
+    waiting_threads: usize,
     /// Memory for the next call, and that of one that was answered, which is made ready while the next is on its way.
-    spare: Option<Box<Open>>,
-    answered: Option<Box<Open>>,
+    spare: Option<Box<OpenCall>>,
+    recyclable: Option<Box<OpenCall>>,
 }
 
-impl Book {
-    pub fn new(service: &str, client: u32) -> Book {
-        Book { service: service.to_owned(), client, ..Book::default() }
+impl PendingCalls {
+    pub fn new(service: &str, client: u32) -> PendingCalls {
+        PendingCalls { service: service.to_owned(), client, ..PendingCalls::default() }
     }
 
-    pub fn word(&self, number: u32) -> u64 {
-        CallId { client: self.client, number }.word()
+    pub fn correlation(&self, number: u32) -> u64 {
+        CallId { client: self.client, number }.to_correlation()
     }
 
     /// Begins a call, and sends it if a server is there; `wants` are the bits of its number. Its time begins now. It is
     /// sent first: what is noted of it is noted while it is on its way.
-    pub fn start(&mut self, open: Open, wants: u32, after: Option<Duration>) -> u32 {
-        let (mut open, number) = (Box::new(open), self.free_number(wants));
+    pub fn start(&mut self, open: OpenCall, wants: u32, after: Option<Duration>) -> u32 {
+        let (mut open, number) = (Box::new(open), self.next_free_number(wants));
         let request = std::mem::take(&mut open.request);
         self.send(number, &mut open, &request);
         open.request = request;
-        self.note(number, open, after);
+        self.insert(number, open, after);
         number
     }
 
-    /// As [`Book::start`], of a call that wants one reply. Its request is copied, for a server that may have to be asked
+    /// As [`PendingCalls::start`], of a call that wants one reply. Its request is copied, for a server that may have to be asked
     /// behind this one, when it has left.
     #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
-    pub fn ask(&mut self, request: &[u8], after: Duration) -> u32 {
-        let fresh = || Box::new(Open::new(Vec::new(), None, false));
+    pub fn start_single(&mut self, request: &[u8], after: Duration) -> u32 {
+        let fresh = || Box::new(OpenCall::new(Vec::new(), None, false));
         let mut open = self.spare.take().unwrap_or_else(fresh);
-        let number = self.free_number(0);
+        let number = self.next_free_number(0);
         self.send(number, &mut open, request);
         open.request.extend_from_slice(request);
-        self.note(number, open, Some(after));
-        if let Some(mut answered) = self.answered.take() {
-            answered.renew();
-            self.spare = Some(answered);
+        self.insert(number, open, Some(after));
+        if let Some(mut recyclable) = self.recyclable.take() {
+            recyclable.reset();
+            self.spare = Some(recyclable);
         }
         number
     }
 
-    fn free_number(&mut self, wants: u32) -> u32 {
+    fn next_free_number(&mut self, wants: u32) -> u32 {
         loop {
-            self.next = self.next.wrapping_add(1) & !FLAGS;
-            let number = self.next | wants;
-            if self.calls.is_empty() || !self.calls.contains_key(&number) {
+            self.next_number = self.next_number.wrapping_add(1) & !NUMBER_FLAGS;
+            let number = self.next_number | wants;
+            if self.by_number.is_empty() || !self.by_number.contains_key(&number) {
                 return number;
             }
         }
     }
 
-    fn note(&mut self, number: u32, mut open: Box<Open>, after: Option<Duration>) {
+    fn insert(&mut self, number: u32, mut open: Box<OpenCall>, after: Option<Duration>) {
         self.stats.calls += 1;
         open.deadline = after.and_then(|after| Instant::now().checked_add(after));
-        self.calls.insert(number, open);
+        self.by_number.insert(number, open);
     }
 
     /// Whether a call has something for who waits for it.
-    pub fn has_next(&self, number: u32, wanted: Wanted) -> bool {
-        self.calls.get(&number).is_none_or(|open| open.has_next(wanted))
+    pub fn has_next(&self, number: u32, output: CallOutput) -> bool {
+        self.by_number.get(&number).is_none_or(|open| open.has_next(output))
     }
 
     /// Whether a call has no server yet.
     pub fn any_unsent(&mut self) -> bool {
-        self.unsent = self.unsent && self.calls.values().any(|open| is_unsent(open));
-        self.unsent
+        self.may_have_unsent = self.may_have_unsent && self.by_number.values().any(|open| is_unsent(open));
+        self.may_have_unsent
     }
 
-    pub fn place_all(&mut self) {
+    pub fn send_unsent(&mut self) {
         if !self.any_unsent() {
             return;
         }
-        let calls = self.calls.iter().filter(|(_, open)| is_unsent(open));
+        let calls = self.by_number.iter().filter(|(_, open)| is_unsent(open));
         let mut unsent: Vec<u32> = calls.map(|(number, _)| *number).collect();
         // In the order in which they were begun.
-        unsent.sort_unstable_by_key(|number| number & !FLAGS);
-        unsent.into_iter().for_each(|number| self.place(number));
+        unsent.sort_unstable_by_key(|number| number & !NUMBER_FLAGS);
+        unsent.into_iter().for_each(|number| self.send_if_unsent(number));
     }
 
     /// Sends a call to a server, if one is there.
-    pub fn place(&mut self, number: u32) {
+    pub fn send_if_unsent(&mut self, number: u32) {
         // Another thread may have sent it meanwhile.
-        if !self.calls.get(&number).is_some_and(|open| is_unsent(open)) {
+        if !self.by_number.get(&number).is_some_and(|open| is_unsent(open)) {
             return;
         }
         // Out of the map while it is sent: the choice looks at the others.
-        let Some(mut open) = self.calls.remove(&number) else { return };
+        let Some(mut open) = self.by_number.remove(&number) else { return };
         let request = std::mem::take(&mut open.request);
         self.send(number, &mut open, &request);
         open.request = request;
-        self.calls.insert(number, open);
+        self.by_number.insert(number, open);
     }
 
-    fn send(&mut self, number: u32, open: &mut Open, request: &[u8]) {
-        let word = self.word(number);
+    fn send(&mut self, number: u32, open: &mut OpenCall, request: &[u8]) {
+        let word = self.correlation(number);
         let chosen = match open.cancelled {
             true => Err(self.cancelled(CancelReason::Caller)),
-            false => self.choose(open),
+            false => self.choose_server(open),
         };
         let sent = chosen.and_then(|server| match server {
             Some(one) => one.request(request, word).map(|()| Some(one.clone())),
             None => Ok(None),
         });
-        self.turn = self.turn.wrapping_add(1);
+        self.round_robin = self.round_robin.wrapping_add(1);
         match sent {
             Ok(server) => {
-                self.unsent |= server.is_none();
+                self.may_have_unsent |= server.is_none();
                 open.server = server;
             }
-            Err(error) => open.fail(self.of_service(error), &mut self.woken),
+            Err(error) => open.fail(self.as_service_error(error), &mut self.to_wake),
         }
     }
 
     fn in_flight(&self, server: u64) -> usize {
         // One that has ended may be held by its user still.
-        let open = self.calls.values().filter(|open| !open.has_ended());
+        let open = self.by_number.values().filter(|open| !open.has_ended());
         let servers = open.filter_map(|open| open.server.as_ref());
         servers.filter(|one| one.id == server).count()
     }
 
     /// The server that a call goes to; `None` while it has to wait for one.
-    fn choose(&self, open: &Open) -> Result<Option<&Arc<Server>>> {
+    fn choose_server(&self, open: &OpenCall) -> Result<Option<&Arc<Server>>> {
         if let [server] = &*self.servers
-            && open.refused.is_empty()
-            && self.calls.len() < MAX_IN_FLIGHT
+            && open.excluded_servers.is_empty()
+            && self.by_number.len() < MAX_IN_FLIGHT
             && matches!(server.is_ready(), Ok(true))
         {
             return Ok(Some(server));
         }
-        let mut unfit = self.unfit.clone();
+        let mut server_error = self.server_error.clone();
         let mut fit = Vec::new();
-        for server in self.servers.iter().filter(|server| may_take(server, &open.refused)) {
+        for server in self.servers.iter().filter(|server| accepts(server, &open.excluded_servers)) {
             match server.is_ready() {
                 Ok(true) => fit.push(server),
-                Ok(false) => unfit = None,
-                Err(error) => unfit = Some(error),
+                Ok(false) => server_error = None,
+                Err(error) => server_error = Some(error),
             }
         }
         let many = fit.len().max(1);
         let chosen = match open.key {
             Some(key) => fit.iter().max_by_key(|server| hash_of((key, server.id))),
             None => (0..fit.len())
-                .map(|at| &fit[(at + self.turn) % many])
+                .map(|at| &fit[(at + self.round_robin) % many])
                 .min_by_key(|server| if many > 1 { self.in_flight(server.id) } else { 0 }),
         };
         let Some(server) = chosen else {
-            return unfit.map_or(Ok(None), Err);
+            return server_error.map_or(Ok(None), Err);
         };
-        if self.calls.len() >= MAX_IN_FLIGHT && self.in_flight(server.id) >= MAX_IN_FLIGHT {
+        if self.by_number.len() >= MAX_IN_FLIGHT && self.in_flight(server.id) >= MAX_IN_FLIGHT {
             let (what, limit) =
                 (format!("calls in flight of one client of {}", self.service), MAX_IN_FLIGHT);
             let hint = "wait for some of them to finish, or use another client".to_owned();
@@ -222,8 +222,8 @@ impl Book {
         Ok(Some(server))
     }
 
-    pub fn reply(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
-        let Some(open) = find(&mut self.calls, self.client, node, word) else {
+    pub fn on_reply(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
+        let Some(open) = find_open(&mut self.by_number, self.client, node, word) else {
             self.stats.late += 1;
             return;
         };
@@ -231,37 +231,37 @@ impl Book {
             let (what, limit) =
                 (format!("unread replies of a call of {}", self.service), MAX_REPLIES_WAITING);
             let hint = "read them sooner, or use a separate client for this call".to_owned();
-            open.fail(Error::LimitReached { what, limit, hint }, &mut self.woken);
+            open.fail(Error::LimitReached { what, limit, hint }, &mut self.to_wake);
             if let Some(server) = &open.server {
                 let _ = server.cancel(word, Action::Cancel);
             }
             return;
         }
         open.replies.push(bytes());
-        open.received += 1;
-        if open.goal || word as u32 & WANTS_DONE == 0 {
-            open.total = Some(1);
+        open.replies_received += 1;
+        if open.goal || word as u32 & WANTS_ALL_REPLIES == 0 {
+            open.reply_total = Some(1);
         }
-        open.tell(&mut self.woken);
+        open.notify(&mut self.to_wake);
     }
 
-    pub fn feedback(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
-        let open = find(&mut self.calls, self.client, node, word);
+    pub fn on_feedback(&mut self, node: &str, word: u64, bytes: impl FnOnce() -> Bytes) {
+        let open = find_open(&mut self.by_number, self.client, node, word);
         let Some(open) = open.filter(|open| open.goal) else {
             self.stats.late += 1;
             return;
         };
         if open.feedback.len() >= MAX_FEEDBACK_WAITING {
             open.feedback.pop_front();
-            self.stats.skipped += 1;
+            self.stats.feedback_skipped += 1;
         }
         open.feedback.push_back(bytes());
-        open.heard += 1;
-        open.tell(&mut self.woken);
+        open.feedback_received += 1;
+        open.notify(&mut self.to_wake);
     }
 
-    pub fn status(&mut self, node: &str, word: u64, status: &CallStatus) {
-        let open = find(&mut self.calls, self.client, node, word);
+    pub fn on_status(&mut self, node: &str, word: u64, status: &CallStatus) {
+        let open = find_open(&mut self.by_number, self.client, node, word);
         let Some(open) = open.filter(|open| open.error.is_none()) else {
             // Of a call that was cancelled here, the server says that it has ended.
             self.stats.late += u64::from(status.state() != State::Cancelled);
@@ -269,44 +269,44 @@ impl Book {
         };
         let (topic, node) = (self.service.clone(), node.to_owned());
         if open.goal {
-            self.stats.unheard = self.stats.unheard.saturating_add(status.feedback_dropped);
+            self.stats.feedback_lost = self.stats.feedback_lost.saturating_add(status.feedback_dropped);
         }
         match status.state() {
-            State::Done => open.end_behind(status, None, &mut self.woken),
+            State::Done => open.end_after(status, None, &mut self.to_wake),
             State::Failed => {
                 let (kind, text) = (status.code.clone(), status.text.clone());
                 let failure = Box::new(Failure { kind, text });
                 let error = Error::CallFailed { topic, node, failure };
-                open.end_behind(status, Some(error), &mut self.woken);
+                open.end_after(status, Some(error), &mut self.to_wake);
             }
             State::Cancelled => {
-                let error = match (reason_of_wire(status.reason()), &open.server) {
+                let error = match (reason_from_wire(status.reason()), &open.server) {
                     // Its handler had begun, and may have done a part of it.
                     (CancelReason::ServerClosing, Some(server)) if !open.goal => {
                         // Nothing is sent there any more, also ahead of the word that it is gone.
-                        server.leaves();
+                        server.set_closing();
                         server.lost(&topic)
                     }
                     (reason, _) => Error::Cancelled { topic, reason },
                 };
-                open.end_behind(status, Some(error), &mut self.woken);
+                open.end_after(status, Some(error), &mut self.to_wake);
             }
             State::Refused => {
-                self.unsent = true;
+                self.may_have_unsent = true;
                 if let Some(server) = open.server.take() {
-                    if reason_of_wire(status.reason()) == CancelReason::ServerClosing {
-                        server.leaves();
+                    if reason_from_wire(status.reason()) == CancelReason::ServerClosing {
+                        server.set_closing();
                     }
-                    open.refused.push(server.id);
+                    open.excluded_servers.push(server.id);
                 }
-                let others = self.servers.iter().any(|server| may_take(server, &open.refused));
+                let others = self.servers.iter().any(|server| accepts(server, &open.excluded_servers));
                 let backlog = status.backlog;
                 if others {
-                    self.stats.moved += 1;
-                    self.place(word as u32);
+                    self.stats.rerouted += 1;
+                    self.send_if_unsent(word as u32);
                 } else {
                     let running = status.running.clone();
-                    open.fail(Error::Refused { topic, node, backlog, running }, &mut self.woken);
+                    open.fail(Error::Refused { topic, node, backlog, running }, &mut self.to_wake);
                 }
             }
             // Of a newer release, or of none.
@@ -315,102 +315,102 @@ impl Book {
     }
 
     /// The calls of servers that are gone, and that have left no answer, end.
-    pub fn lose(&mut self, gone: &[u64]) {
-        for open in self.calls.values_mut() {
+    pub fn on_servers_gone(&mut self, gone: &[u64]) {
+        for open in self.by_number.values_mut() {
             if let Some(server) = open.server.as_ref().filter(|server| gone.contains(&server.id)) {
                 let error = server.lost(&self.service);
-                open.fail(error, &mut self.woken);
+                open.fail(error, &mut self.to_wake);
             }
         }
     }
 
     /// Answers of a node were lost on their way. Of which calls they were is not known, so that all that it has end,
     /// and are cancelled there.
-    pub fn lose_answers(&mut self, node: &str, lost: u64) {
+    pub fn on_answers_lost(&mut self, node: &str, lost: u64) {
         let (topic, node) = (self.service.clone(), node.to_owned());
         let error = Error::CallLost { topic, node: node.clone(), lost };
         let client = self.client;
-        for (number, open) in self.calls.iter_mut().filter(|(_, open)| !open.is_decided()) {
+        for (number, open) in self.by_number.iter_mut().filter(|(_, open)| !open.has_outcome()) {
             let Some(server) = open.server.as_ref().filter(|server| server.node == node) else {
                 continue;
             };
-            let _ = server.cancel(CallId { client, number: *number }.word(), Action::Cancel);
-            open.fail(error.clone(), &mut self.woken);
+            let _ = server.cancel(CallId { client, number: *number }.to_correlation(), Action::Cancel);
+            open.fail(error.clone(), &mut self.to_wake);
         }
     }
 
     /// Feedback of a node was lost on its way. It ends no goal.
-    pub fn lose_feedback(&mut self, node: &str, lost: u64) {
-        self.stats.unheard = self.stats.unheard.saturating_add(lost);
-        for open in self.calls.values_mut() {
+    pub fn on_feedback_lost(&mut self, node: &str, lost: u64) {
+        self.stats.feedback_lost = self.stats.feedback_lost.saturating_add(lost);
+        for open in self.by_number.values_mut() {
             if open.server.as_ref().is_some_and(|server| server.node == node) {
-                open.gaps = true;
-                open.tell(&mut self.woken);
+                open.feedback_lost = true;
+                open.notify(&mut self.to_wake);
             }
         }
     }
 
     /// What a node sends cannot be read any more.
-    pub fn fail_of(&mut self, node: &str, error: &Error) {
-        for open in self.calls.values_mut() {
+    pub fn fail_calls_to(&mut self, node: &str, error: &Error) {
+        for open in self.by_number.values_mut() {
             if open.server.as_ref().is_some_and(|server| server.node == node) {
-                open.fail(error.clone(), &mut self.woken);
+                open.fail(error.clone(), &mut self.to_wake);
             }
         }
     }
 
     /// Ends a call, and cancels it if it has not ended; whether it had a server.
     pub fn end(&mut self, number: u32) -> bool {
-        let word = self.word(number);
-        let Some(mut open) = self.calls.remove(&number) else { return false };
-        open.tell(&mut self.woken);
+        let word = self.correlation(number);
+        let Some(mut open) = self.by_number.remove(&number) else { return false };
+        open.notify(&mut self.to_wake);
         if let Some(server) = open.server.as_ref().filter(|_| !open.has_ended()) {
             let _ = server.cancel(word, Action::Cancel);
         }
         open.server.is_some()
     }
 
-    /// As [`Book::end`], of a call whose user has what he waited for. Its memory is for the next one.
+    /// As [`PendingCalls::end`], of a call whose user has what he waited for. Its memory is for the next one.
     #[inline(never)] // Likewise.
     pub fn finish(&mut self, number: u32) {
-        let Entry::Occupied(place) = self.calls.entry(number) else { return };
-        let open = place.get();
-        if !open.has_ended() || open.is_awaited() || open.waits > 0 {
+        let Entry::Occupied(entry) = self.by_number.entry(number) else { return };
+        let open = entry.get();
+        if !open.has_ended() || open.has_waiting_task() || open.waiting_threads > 0 {
             self.end(number);
             return;
         }
-        let open = place.remove();
+        let open = entry.remove();
         if open.request.capacity() <= MAX_SPARE_LEN_BYTES {
-            self.answered = Some(open);
+            self.recyclable = Some(open);
         }
     }
 
     /// Ends a call whose time is over.
     pub fn time_out(&mut self, number: u32, error: Error) {
-        let word = self.word(number);
-        let Some(open) = self.calls.get_mut(&number).filter(|open| !open.has_ended()) else {
+        let word = self.correlation(number);
+        let Some(open) = self.by_number.get_mut(&number).filter(|open| !open.has_ended()) else {
             return;
         };
         if let Some(server) = &open.server {
             let _ = server.cancel(word, Action::TimedOut);
         }
-        open.fail(error, &mut self.woken);
+        open.fail(error, &mut self.to_wake);
     }
 
     /// Asks the server to end a goal, whose end its caller waits for.
     ///
     /// # Errors
     /// `Full` if the server stands still.
-    pub fn ask_to_end(&mut self, number: u32) -> Result<()> {
-        let (word, error) = (self.word(number), self.cancelled(CancelReason::Caller));
-        let Some(open) = self.calls.get_mut(&number).filter(|open| !open.is_decided()) else {
+    pub fn request_cancel(&mut self, number: u32) -> Result<()> {
+        let (word, error) = (self.correlation(number), self.cancelled(CancelReason::Caller));
+        let Some(open) = self.by_number.get_mut(&number).filter(|open| !open.has_outcome()) else {
             return Ok(());
         };
         open.cancelled = true;
         match &open.server {
-            Some(server) => server.cancel(word, Action::Stop).map_err(|e| self.of_service(e)),
+            Some(server) => server.cancel(word, Action::Stop).map_err(|e| self.as_service_error(e)),
             None => {
-                open.fail(error, &mut self.woken);
+                open.fail(error, &mut self.to_wake);
                 Ok(())
             }
         }
@@ -420,16 +420,16 @@ impl Book {
     ///
     /// # Errors
     /// `Full` if one stands still.
-    pub fn stop_all(&self) -> Result<usize> {
+    pub fn cancel_all(&self) -> Result<usize> {
         let ready = self.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true)));
-        let asked = ready.map(|server| server.cancel(self.word(0), Action::StopAll));
+        let asked = ready.map(|server| server.cancel(self.correlation(0), Action::StopAll));
         let asked = asked.collect::<Result<Vec<()>>>();
-        asked.map(|asked| asked.len()).map_err(|error| self.of_service(error))
+        asked.map(|asked| asked.len()).map_err(|error| self.as_service_error(error))
     }
 
     /// The topics of a server have names that no user has given.
-    fn of_service(&self, error: Error) -> Error {
-        of_service(&self.service, error)
+    fn as_service_error(&self, error: Error) -> Error {
+        as_service_error(&self.service, error)
     }
 
     fn cancelled(&self, reason: CancelReason) -> Error {
@@ -438,58 +438,58 @@ impl Book {
 
     /// One that waits and reads itself if nobody else does.
     pub fn wake_one(&self) {
-        if self.threads == 0 {
+        if self.waiting_threads == 0 {
             return;
         }
-        let bells = self.calls.values().filter(|open| open.waits > 0);
-        if let Some(bell) = bells.filter_map(|open| open.bell.as_ref()).next() {
-            bell.notify_one();
+        let condvars = self.by_number.values().filter(|open| open.waiting_threads > 0);
+        if let Some(condvar) = condvars.filter_map(|open| open.condvar.as_ref()).next() {
+            condvar.notify_one();
         }
     }
 
-    /// A thread is about to wait at the bell of this call; `None` where the call has ended.
-    pub fn enter(&mut self, number: u32) -> Option<Arc<Condvar>> {
-        let open = self.calls.get_mut(&number)?;
-        open.waits += 1;
-        self.threads += 1;
-        Some(open.bell.get_or_insert_default().clone())
+    /// A thread is about to wait at the condvar of this call; `None` where the call has ended.
+    pub fn add_waiter(&mut self, number: u32) -> Option<Arc<Condvar>> {
+        let open = self.by_number.get_mut(&number)?;
+        open.waiting_threads += 1;
+        self.waiting_threads += 1;
+        Some(open.condvar.get_or_insert_default().clone())
     }
 
     /// It waits no more.
-    pub fn leave(&mut self, number: u32) {
-        self.threads -= 1;
-        if let Some(open) = self.calls.get_mut(&number) {
-            open.waits -= 1;
+    pub fn remove_waiter(&mut self, number: u32) {
+        self.waiting_threads -= 1;
+        if let Some(open) = self.by_number.get_mut(&number) {
+            open.waiting_threads -= 1;
         }
     }
 }
 
 /// The call that a message is of: its number is open, and its server is in the node that sent it.
-fn find<'a>(
-    calls: &'a mut ByNumber<Box<Open>>,
+fn find_open<'a>(
+    calls: &'a mut NumberMap<Box<OpenCall>>,
     client: u32,
     node: &str,
     word: u64,
-) -> Option<&'a mut Open> {
-    let id = CallId::of(word);
+) -> Option<&'a mut OpenCall> {
+    let id = CallId::from_correlation(word);
     let open = calls.get_mut(&id.number).filter(|_| id.client == client)?;
     let known = open.server.as_ref().is_some_and(|server| server.node == node);
     (known && !open.has_ended()).then_some(open)
 }
 
 /// Whether a call has no server yet.
-fn is_unsent(open: &Open) -> bool {
+fn is_unsent(open: &OpenCall) -> bool {
     open.server.is_none() && !open.has_ended()
 }
 
 /// Whether a call that these have refused may be for this one. One that closes takes nothing, and is there until its
 /// handlers have returned.
-fn may_take(server: &Server, refused: &[u64]) -> bool {
-    !server.is_leaving() && !refused.contains(&server.id)
+fn accepts(server: &Server, refused: &[u64]) -> bool {
+    !server.is_closing() && !refused.contains(&server.id)
 }
 
 /// An error of a topic of a server, or of what it needs, as one of the service.
-fn of_service(service: &str, error: Error) -> Error {
+fn as_service_error(service: &str, error: Error) -> Error {
     let topic = service.to_owned();
     match error {
         Error::IncompatibleQos { publisher_node, subscriber_node, why, .. } => {
@@ -500,15 +500,15 @@ fn of_service(service: &str, error: Error) -> Error {
             Error::OutOfMemory { topic, needed_bytes, limit_bytes, why }
         }
         Error::LimitReached { what, limit, hint } => {
-            Error::limit_reached(named(service, what), limit, hint)
+            Error::limit_reached(with_service_name(service, what), limit, hint)
         }
-        Error::BadValue { what, why } => Error::bad_value(named(service, what), why),
+        Error::BadValue { what, why } => Error::bad_value(with_service_name(service, what), why),
         error => error,
     }
 }
 
 /// What there is too much of, with the name of the service in place of that of its topic, or behind it.
-fn named(service: &str, mut what: String) -> String {
+fn with_service_name(service: &str, mut what: String) -> String {
     let own = format!("{ROOT}{service}/");
     if let Some(at) = what.find(&own) {
         let len = what[at..].find([' ', ',', ')']).unwrap_or(what.len() - at);
@@ -546,7 +546,7 @@ mod tests {
             },
             Error::Full { topic: topic(), reader_node: "/a".into() },
         ] {
-            let (before, error) = (error.clone(), of_service("/plan", error));
+            let (before, error) = (error.clone(), as_service_error("/plan", error));
             assert_eq!((error.code(), error.topic()), (before.code(), Some("/plan")));
             assert!(!error.to_string().contains("_rnet"), "{error}");
         }
@@ -561,11 +561,11 @@ mod tests {
                 "calls in flight of one client of /plan",
             ),
         ] {
-            assert_eq!(of_service("/plan", full(&what)), full(named));
+            assert_eq!(as_service_error("/plan", full(&what)), full(named));
         }
         let bad = |what: String| Error::BadValue { what, why: "no".into() };
         assert_eq!(
-            of_service("/plan", bad(format!("type Pose of {}", topic()))),
+            as_service_error("/plan", bad(format!("type Pose of {}", topic()))),
             bad("type Pose of /plan".to_owned())
         );
     }

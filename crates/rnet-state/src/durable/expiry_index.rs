@@ -7,39 +7,39 @@ use super::record::Change;
 
 /// How often the time is noted on disk, at the least, while there is a key whose time ends. A key may live so
 /// much longer for each power cut.
-const NOTE_NS: u64 = 60_000_000_000;
+const TIME_NOTE_INTERVAL_NS: u64 = 60_000_000_000;
 
 /// What the persister knows of the ends of keys; all by CLOCK_BOOTTIME, in ns.
 #[derive(Debug, Default)]
-pub(super) struct Ends {
-    due: BTreeSet<(u64, String)>,
-    of: HashMap<String, u64>,
-    noted_ns: u64,
+pub(super) struct ExpiryIndex {
+    by_time: BTreeSet<(u64, String)>,
+    by_key: HashMap<String, u64>,
+    last_noted_ns: u64,
 }
 
-impl Ends {
+impl ExpiryIndex {
     /// A key ends at this time by what is on disk; 0: never, or it is not there.
     pub fn set(&mut self, key: &str, ends_ns: u64) {
-        if let Some((key, before)) = self.of.remove_entry(key) {
-            self.due.remove(&(before, key));
+        if let Some((key, before)) = self.by_key.remove_entry(key) {
+            self.by_time.remove(&(before, key));
         }
         if ends_ns != 0 {
-            self.due.insert((ends_ns, key.to_owned()));
-            self.of.insert(key.to_owned(), ends_ns);
+            self.by_time.insert((ends_ns, key.to_owned()));
+            self.by_key.insert(key.to_owned(), ends_ns);
         }
     }
 
     /// These changes are on disk, and with them what time it is.
-    pub fn written(&mut self, changes: &[Change<'_>], now_ns: u64) {
+    pub fn on_written(&mut self, changes: &[Change<'_>], now_ns: u64) {
         for change in changes {
             self.set(change.key, change.saved.map_or(0, |saved| saved.expires_boot_ns));
         }
-        self.noted_ns = now_ns;
+        self.last_noted_ns = now_ns;
     }
 
     /// The keys whose time is over.
-    pub fn over(&self, now_ns: u64) -> Vec<String> {
-        let over = self.due.iter().take_while(|(ends, _)| *ends <= now_ns);
+    pub fn expired(&self, now_ns: u64) -> Vec<String> {
+        let over = self.by_time.iter().take_while(|(ends, _)| *ends <= now_ns);
         over.map(|(_, key)| key.clone()).collect()
     }
 
@@ -49,8 +49,8 @@ impl Ends {
     }
 
     fn due_at(&self) -> Option<u64> {
-        let (ends, _) = self.due.first()?;
-        Some((*ends).min(self.noted_ns.saturating_add(NOTE_NS)))
+        let (ends, _) = self.by_time.first()?;
+        Some((*ends).min(self.last_noted_ns.saturating_add(TIME_NOTE_INTERVAL_NS)))
     }
 
     /// How long the persister may sleep.
@@ -60,7 +60,7 @@ impl Ends {
 
     /// Whether no key ends.
     pub fn is_empty(&self) -> bool {
-        self.due.is_empty()
+        self.by_time.is_empty()
     }
 }
 
@@ -70,19 +70,19 @@ mod tests {
 
     #[test]
     fn the_persister_is_due_at_the_next_end_and_once_a_minute() {
-        let mut ends = Ends::default();
+        let mut ends = ExpiryIndex::default();
         assert!(!ends.is_due(u64::MAX) && ends.sleep_limit(5) == Duration::MAX);
-        ends.written(&[], 1000);
-        ends.set("/far", 10 * NOTE_NS);
+        ends.on_written(&[], 1000);
+        ends.set("/far", 10 * TIME_NOTE_INTERVAL_NS);
         ends.set("/near", 5000);
         assert!(!ends.is_due(4999) && ends.sleep_limit(2000) == Duration::from_nanos(3000));
-        assert_eq!(ends.over(5000), ["/near"]);
+        assert_eq!(ends.expired(5000), ["/near"]);
         // Renewed before it was over.
         ends.set("/near", 7000);
         assert!(!ends.is_due(6999));
-        ends.written(&[Change { key: "/near", saved: None }], 8000);
-        assert_eq!(ends.over(9 * NOTE_NS), [""; 0]);
-        assert!(!ends.is_due(NOTE_NS) && ends.is_due(8000 + NOTE_NS));
+        ends.on_written(&[Change { key: "/near", saved: None }], 8000);
+        assert_eq!(ends.expired(9 * TIME_NOTE_INTERVAL_NS), [""; 0]);
+        assert!(!ends.is_due(TIME_NOTE_INTERVAL_NS) && ends.is_due(8000 + TIME_NOTE_INTERVAL_NS));
         ends.set("/far", 0);
         assert!(ends.is_empty());
     }

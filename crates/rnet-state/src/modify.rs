@@ -9,16 +9,16 @@ use rnet_shm::state::{Record, StoredValue, Write};
 
 use super::encode::{self, Packed, kind};
 use super::options::Options;
-use super::shared::{Item, StateShared};
+use super::shared::{CommitItem, StateShared};
 use super::state::State;
 use super::value::Value;
 
 /// Tries after which a writer lets others run between two of them.
-const BUSY_TRIES: usize = 16;
+const SPIN_TRIES: usize = 16;
 
 /// What a step makes of the present value: nothing new, or new bytes of the kind that the key is of.
 enum Step<T> {
-    Stay(T),
+    Unchanged(T),
     Write(Packed<'static>, T),
 }
 
@@ -26,7 +26,7 @@ enum Step<T> {
 pub(super) fn retry<T>(what: &str, mut write: impl FnMut() -> Result<T>) -> Result<T> {
     for tries in 0..MAX_UPDATE_TRIES {
         match write() {
-            Err(Error::Conflict { .. }) if tries < BUSY_TRIES => std::hint::spin_loop(),
+            Err(Error::Conflict { .. }) if tries < SPIN_TRIES => std::hint::spin_loop(),
             Err(Error::Conflict { .. }) => std::thread::yield_now(),
             done => return done,
         }
@@ -38,12 +38,12 @@ pub(super) fn retry<T>(what: &str, mut write: impl FnMut() -> Result<T>) -> Resu
 
 impl StateShared {
     /// The will of a record, if it stays with who writes now.
-    fn kept_will<'a>(&self, record: &'a Record) -> Option<&'a [u8]> {
+    fn own_will<'a>(&self, record: &'a Record) -> Option<&'a [u8]> {
         record.will().filter(|_| record.writer() == self.node_name())
     }
 
     /// Changes a key of one kind by a step from its bytes to new ones.
-    fn rework<T>(
+    fn modify<T>(
         &self,
         key: &str,
         of: u16,
@@ -63,14 +63,14 @@ impl StateShared {
             let made = step(found.then(|| record.value()));
             let bad = |why| Error::bad_value(format!("value of {key}"), why);
             let (bytes, out) = match made.map_err(bad)? {
-                Step::Stay(out) => return Ok(out),
+                Step::Unchanged(out) => return Ok(out),
                 Step::Write(bytes, out) => (bytes, out),
             };
             let stored = StoredValue {
                 kind: of,
                 type_id: 0,
                 bytes: &bytes,
-                will: if found { self.kept_will(&record) } else { None },
+                will: if found { self.own_will(&record) } else { None },
                 expires_boot_ns: if found { record.expires_boot_ns } else { 0 },
             };
             let expect = Some(if found { record.revision } else { 0 });
@@ -101,10 +101,10 @@ impl State {
             let value = change(present);
             let mut prepared = shared.prepare(&key, &value, &Options::default())?;
             if found {
-                prepared.keep(record.expires_boot_ns, shared.kept_will(&record));
+                prepared.keep_attributes(record.expires_boot_ns, shared.own_will(&record));
             }
             let expect = Some(if found { record.revision } else { 0 });
-            let mut items = [Item { key: &key, value: Some(prepared), expect, durable: None }];
+            let mut items = [CommitItem { key: &key, value: Some(prepared), expect, durable: None }];
             shared.commit(&mut items, &[])?;
             drop(items);
             Ok(value)
@@ -116,10 +116,10 @@ impl State {
     /// # Errors `StateType` if the key holds no integer; `BadValue` if the sum does not fit into 64 bits: then
     /// nothing is changed; `LimitReached` if others were faster [`MAX_UPDATE_TRIES`] times.
     pub fn add(&self, key: &str, amount: i64) -> Result<i64> {
-        self.shared.rework(key, kind::INT, |present| {
+        self.shared.modify(key, kind::INT, |present| {
             let present = match present {
                 None => 0,
-                Some(bytes) => i64::from_le_bytes(encode::eight(kind::INT, bytes)?),
+                Some(bytes) => i64::from_le_bytes(encode::eight_bytes(kind::INT, bytes)?),
             };
             let sum = present
                 .checked_add(amount)
@@ -133,10 +133,10 @@ impl State {
     /// # Errors
     /// `StateType` if the key holds no float; `LimitReached` if others were faster [`MAX_UPDATE_TRIES`] times.
     pub fn add_float(&self, key: &str, amount: f64) -> Result<f64> {
-        self.shared.rework(key, kind::FLOAT, |present| {
+        self.shared.modify(key, kind::FLOAT, |present| {
             let present = match present {
                 None => 0.0,
-                Some(bytes) => f64::from_le_bytes(encode::eight(kind::FLOAT, bytes)?),
+                Some(bytes) => f64::from_le_bytes(encode::eight_bytes(kind::FLOAT, bytes)?),
             };
             let sum = present + amount;
             Ok(Step::Write(Packed::float(sum), sum))
@@ -156,8 +156,8 @@ impl State {
             ));
         }
         let value = value.into();
-        self.shared.rework(key, kind::LIST, |present| {
-            let (list, len) = encode::push(present.unwrap_or_default(), &value, max_len)?;
+        self.shared.modify(key, kind::LIST, |present| {
+            let (list, len) = encode::push_item(present.unwrap_or_default(), &value, max_len)?;
             Ok(Step::Write(Packed::Owned(list), len))
         })
     }
@@ -167,7 +167,7 @@ impl State {
     /// # Errors
     /// `StateType` if the key holds no list.
     pub fn items(&self, key: &str) -> Result<Vec<Value>> {
-        self.many(key, kind::LIST)
+        self.items_of_kind(key, kind::LIST)
     }
 
     /// Puts a value into a set, which begins empty; `false` if it was there.
@@ -176,7 +176,7 @@ impl State {
     /// `BadValue` for a value that no set holds; `StateType` if the key holds no set; as [`State::add`].
     pub fn set_add(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
         let value = value.into();
-        self.rework_set(key, |members| match find(members, &value) {
+        self.modify_set(key, |members| match find_member(members, &value) {
             Ok(_) => false,
             Err(at) => {
                 members.insert(at, value.clone());
@@ -191,7 +191,7 @@ impl State {
     /// `StateType` if the key holds no set; as [`State::add`].
     pub fn set_remove(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
         let value = value.into();
-        self.rework_set(key, |members| match find(members, &value) {
+        self.modify_set(key, |members| match find_member(members, &value) {
             Ok(at) => {
                 members.remove(at);
                 true
@@ -205,7 +205,7 @@ impl State {
     /// # Errors
     /// `StateType` if the key holds no set.
     pub fn members(&self, key: &str) -> Result<Vec<Value>> {
-        self.many(key, kind::SET)
+        self.items_of_kind(key, kind::SET)
     }
 
     /// Whether a set has this member.
@@ -213,15 +213,15 @@ impl State {
     /// # Errors
     /// `StateType` if the key holds no set.
     pub fn contains(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
-        Ok(find(&self.members(key)?, &value.into()).is_ok())
+        Ok(find_member(&self.members(key)?, &value.into()).is_ok())
     }
 
-    fn rework_set(
+    fn modify_set(
         &self,
         key: &str,
         mut change: impl FnMut(&mut Vec<Value>) -> bool,
     ) -> Result<bool> {
-        self.shared.rework(key, kind::SET, |present| {
+        self.shared.modify(key, kind::SET, |present| {
             let mut members = match present.map(|bytes| encode::decode(kind::SET, bytes)) {
                 None => Vec::new(),
                 Some(Ok(Value::Set(members))) => members,
@@ -229,14 +229,14 @@ impl State {
                 Some(Err(why)) => return Err(why),
             };
             if !change(&mut members) {
-                return Ok(Step::Stay(false));
+                return Ok(Step::Unchanged(false));
             }
             let bytes = encode::encode(&Value::Set(members))?.to_vec();
             Ok(Step::Write(Packed::Owned(bytes), true))
         })
     }
 
-    fn many(&self, key: &str, of: u16) -> Result<Vec<Value>> {
+    fn items_of_kind(&self, key: &str, of: u16) -> Result<Vec<Value>> {
         match self.get(key)? {
             None => Ok(Vec::new()),
             Some(Value::List(values)) if of == kind::LIST => Ok(values),
@@ -250,6 +250,6 @@ impl State {
     }
 }
 
-fn find(members: &[Value], value: &Value) -> std::result::Result<usize, usize> {
+fn find_member(members: &[Value], value: &Value) -> std::result::Result<usize, usize> {
     members.binary_search_by(|member| encode::order(member, value))
 }

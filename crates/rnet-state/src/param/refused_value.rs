@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// kept with the parameter until another value is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Refused {
+pub struct RefusedValue {
     /// The value, as people write it.
     pub value: String,
     /// Why it did not fit, in words that follow the value.

@@ -12,29 +12,29 @@ use crate::{Node, Publisher, PublisherOptions};
 
 /// Room for names and texts, so that to say something takes no memory: the longest name of a node of another host has
 /// 266 bytes.
-pub const ROOM: usize = 512;
+pub const TEXT_CAPACITY: usize = 512;
 /// Lines of the audit trail that late subscribers get.
-const KEPT_LINES: u32 = 128;
+const MAX_LATE_EVENTS: u32 = 128;
 
-pub struct Tell {
+pub struct StatusReporter {
     status: Publisher<CommandStatus>,
     log: Publisher<CommandEvent>,
     /// What is said next.
     event: CommandEvent,
 }
 
-impl Tell {
-    pub fn open(node: &Node, topic: &str) -> Result<Tell> {
+impl StatusReporter {
+    pub fn open(node: &Node, topic: &str) -> Result<StatusReporter> {
         // Neither waits for anybody, and both have their memory before they are needed.
         let status = PublisherOptions::new().urgent().transient_local(1).reserve_log();
-        let log = PublisherOptions::new().urgent().transient_local(KEPT_LINES).reserve_log();
+        let log = PublisherOptions::new().urgent().transient_local(MAX_LATE_EVENTS).reserve_log();
         let mut status = node.publisher_with(&command_status_topic(topic), status)?;
         let mut log = node.publisher_with(&command_log_topic(topic), log)?;
-        status.make_room(2 * ROOM);
-        log.make_room(3 * ROOM);
-        let room = || String::with_capacity(ROOM);
+        status.make_room(2 * TEXT_CAPACITY);
+        log.make_room(3 * TEXT_CAPACITY);
+        let room = || String::with_capacity(TEXT_CAPACITY);
         let event = CommandEvent { node: room(), text: room(), ..Default::default() };
-        Ok(Tell { status, log, event })
+        Ok(StatusReporter { status, log, event })
     }
 
     /// The id of the publisher of the status.
@@ -42,18 +42,18 @@ impl Tell {
         self.status.id()
     }
 
-    pub fn status(&mut self, status: &CommandStatus) {
+    pub fn publish_status(&mut self, status: &CommandStatus) {
         // Whoever is not told looks again: the receiver goes on in any case.
         let _ = self.status.send(status);
     }
 
-    pub fn event(&mut self, kind: Kind, of: Option<&Holder>, text: impl Display) {
+    pub fn log_holder_event(&mut self, kind: Kind, of: Option<&Holder>, text: impl Display) {
         let (node, priority, number) =
             of.map_or(("", 0, 0), |of| (of.node.as_str(), of.priority, of.number));
-        self.line(kind, node, priority, number, text);
+        self.log_event(kind, node, priority, number, text);
     }
 
-    pub fn line(&mut self, kind: Kind, node: &str, priority: i32, number: u64, text: impl Display) {
+    pub fn log_event(&mut self, kind: Kind, node: &str, priority: i32, number: u64, text: impl Display) {
         let event = &mut self.event;
         event.timestamp = Some(timestamp_now());
         event.set_kind(kind);

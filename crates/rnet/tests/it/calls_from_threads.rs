@@ -71,9 +71,9 @@ fn the_last_threads_of_a_client_are_not_left_alone() {
     }
 }
 
-struct Panics;
+struct PanickingWaker;
 
-impl Wake for Panics {
+impl Wake for PanickingWaker {
     fn wake(self: Arc<Self>) {
         panic!("on purpose");
     }
@@ -87,7 +87,7 @@ fn a_waker_that_panics_stops_no_other_call() {
     let client = b.client::<Number, Number>("/double").unwrap();
     let options = || CallOptions::new().timeout(LONG.unwrap());
     let mut first = client.start(&number(1), options()).unwrap();
-    let waker = Waker::from(Arc::new(Panics));
+    let waker = Waker::from(Arc::new(PanickingWaker));
     let polled = Future::poll(Pin::new(&mut first), &mut Context::from_waker(&waker));
     assert!(polled.is_pending());
     let serve = a.service::<Number, Number>("/double");

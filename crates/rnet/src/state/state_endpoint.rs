@@ -7,20 +7,20 @@ use rnet_core::{Error, Result};
 use rnet_node::sync::lock;
 
 use super::wire;
-use crate::call::{Servers, service_name};
+use crate::call::{ServerFilter, service_name};
 use crate::msgs::{StateAsk, StateReply};
 use crate::{CallOptions, Client, Node};
 
 /// For how long a home that is not there is waited for: one that is found takes a few milliseconds, and a link that
 /// changes hands less than this.
-const FIND: Duration = Duration::from_secs(1);
+const FIND_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two looks at whether the home is there, and whether to go on.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The same for a home that was looked for in vain before.
-const GLANCE: Duration = Duration::from_millis(2);
+const MISSING_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// One of the two services of a home.
-pub struct Door {
+pub struct StateEndpoint {
     host: String,
     /// For the name that the host is shown by here, and, if that may be a numbered one, for the name that it says
     /// itself, which its services go by.
@@ -29,18 +29,18 @@ pub struct Door {
     missing: Mutex<Option<Instant>>,
 }
 
-impl Door {
+impl StateEndpoint {
     /// `service` names the service of a host.
-    pub fn open(node: &Node, service: fn(&str) -> String, host: &str) -> Result<Door> {
+    pub fn open(node: &Node, service: fn(&str) -> String, host: &str) -> Result<StateEndpoint> {
         let open = |name: &str, servers| {
             Client::at(node, service_name(node, &service(name))?, (None, None), None, servers)
         };
-        let mut clients = vec![open(host, Servers::OfHostAndHere(host.to_owned()))?];
-        if let Some(said) = without_number(host) {
-            clients.push(open(said, Servers::OfHost(host.to_owned()))?);
+        let mut clients = vec![open(host, ServerFilter::HostAndLocal(host.to_owned()))?];
+        if let Some(said) = unnumbered_host(host) {
+            clients.push(open(said, ServerFilter::Host(host.to_owned()))?);
         }
         let missing = Mutex::new(Some(Instant::now()));
-        Ok(Door { host: host.to_owned(), clients, missing })
+        Ok(StateEndpoint { host: host.to_owned(), clients, missing })
     }
 
     /// The client whose server is there, else the first.
@@ -59,7 +59,7 @@ impl Door {
         }
     }
 
-    fn away(&self, key: &str, why: &str, may_hold: bool) -> Error {
+    fn home_away(&self, key: &str, why: &str, may_hold: bool) -> Error {
         let (key, host) = (key.to_owned(), self.host.clone());
         Error::HomeAway { key, host, why: why.to_owned(), may_hold }
     }
@@ -69,7 +69,7 @@ impl Door {
     ///
     /// # Errors
     /// `HomeAway`; what the home said.
-    pub fn ask(
+    pub fn request(
         &self,
         ask: &StateAsk,
         limit: Duration,
@@ -85,26 +85,26 @@ impl Door {
             if !sent && !std::ptr::eq(self.client(), client) {
                 // It is not sent twice, so one that has left meanwhile is not asked of the other.
                 if pending.abandon() {
-                    return Err(self.away(key, "it was lost before it answered", writes));
+                    return Err(self.home_away(key, "it was lost before it answered", writes));
                 }
                 client = self.client();
                 pending = client.start(ask, options())?;
                 continue;
             }
             let missing = self.set_missing(!sent);
-            let look = if missing >= FIND { GLANCE } else { LOOK };
+            let look = if missing >= FIND_TIMEOUT { MISSING_CHECK_INTERVAL } else { CHECK_INTERVAL };
             let error = match pending.next_within(look) {
                 Ok(Some(reply)) => {
                     self.set_missing(false);
                     let reply = reply.into_message();
                     return match &reply.refusal {
-                        Some(refusal) => Err(wire::refused(client.name(), &self.host, refusal)),
+                        Some(refusal) => Err(wire::decode_error(client.name(), &self.host, refusal)),
                         None => Ok(reply),
                     };
                 }
                 Err(Error::Interrupted) if begun.elapsed() >= limit => None,
                 Err(Error::Interrupted) if !stop() => {
-                    if pending.is_sent() || missing < FIND {
+                    if pending.is_sent() || missing < FIND_TIMEOUT {
                         continue;
                     }
                     None
@@ -120,10 +120,10 @@ impl Door {
                 begun.elapsed().max(missing).as_secs_f64()
             );
             return Err(match error {
-                None => self.away(key, &unheard, sent && writes),
-                Some(Error::Timeout { .. }) => self.away(key, &unheard, sent && writes),
+                None => self.home_away(key, &unheard, sent && writes),
+                Some(Error::Timeout { .. }) => self.home_away(key, &unheard, sent && writes),
                 Some(Error::ServerLost { .. }) => {
-                    self.away(key, "it was lost before it answered", writes)
+                    self.home_away(key, "it was lost before it answered", writes)
                 }
                 Some(error) => error,
             });
@@ -132,7 +132,7 @@ impl Door {
 }
 
 /// The name that a host says which is shown by a numbered one, as another host says the same.
-fn without_number(host: &str) -> Option<&str> {
+fn unnumbered_host(host: &str) -> Option<&str> {
     let (said, number) = host.rsplit_once('-')?;
     number.parse::<u32>().ok().filter(|number| *number > 1 && !said.is_empty()).map(|_| said)
 }

@@ -1,7 +1,7 @@
 //! Random numbers that can be had again: a run prints its seed.
 
 /// Mixes a word so that each bit of the outcome depends on all bits of it (SplitMix64).
-pub fn mix(word: u64) -> u64 {
+pub fn mix_bits(word: u64) -> u64 {
     let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -10,17 +10,17 @@ pub fn mix(word: u64) -> u64 {
 
 /// A sequence of random numbers.
 #[derive(Debug)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// The sequence that belongs to a seed.
-    pub fn new(seed: u64) -> Dice {
-        Dice(seed)
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed)
     }
 
     /// A number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0) % limit.max(1)
+        mix_bits(self.0) % limit.max(1)
     }
 }

@@ -105,7 +105,7 @@ fn what_a_watch_cannot_know_is_said_to_be_unknown() {
 
 /// What really happened to a key, by revision.
 #[derive(Default)]
-struct Truth {
+struct KeyModel {
     writes: Vec<u64>,
     /// The first write since it was absent.
     made: u64,
@@ -115,7 +115,7 @@ struct Truth {
     ends: u64,
 }
 
-impl Truth {
+impl KeyModel {
     fn is_gone(&self, now: u64) -> bool {
         let newest = self.writes.last().copied().unwrap_or_default();
         self.deleted.last().is_some_and(|r| *r > newest) || self.ends <= now
@@ -126,11 +126,11 @@ impl Truth {
     }
 }
 
-struct Scene {
+struct WatchModel {
     dice: u64,
     clock: Arc<AtomicU64>,
     state: State,
-    truth: BTreeMap<String, Truth>,
+    truth: BTreeMap<String, KeyModel>,
     /// What a user would keep who only has the watch.
     mirror: BTreeMap<String, u64>,
     told: BTreeMap<String, u64>,
@@ -142,7 +142,7 @@ struct Scene {
     known: u64,
 }
 
-impl Scene {
+impl WatchModel {
     fn below(&mut self, n: u64) -> u64 {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
@@ -279,7 +279,7 @@ fn a_reader_and_a_watch_agree_whatever_happens() {
         println!("seed {seed}");
         let net = Net::new(&format!("agree-{seed}"));
         let (clock, state) = clocked(&net, "n");
-        let mut scene = Scene {
+        let mut scene = WatchModel {
             dice: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             begun: 0,
             looked: 0,

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_shm::random::random_u64;
 
-pub type ByNumber<T> = HashMap<u32, T, Spread>;
+pub type NumberMap<T> = HashMap<u32, T, RandomHash>;
 
 /// Multiplies by a factor that other processes do not know, so that they cannot choose numbers which collide. A call
 /// looks for its number some ten times, and the hash of the standard library takes ten times as long as this.
 #[derive(Clone, Copy)]
-pub struct Spread {
+pub struct RandomHash {
     factor: u64,
 }
 
-impl Default for Spread {
-    fn default() -> Spread {
+impl Default for RandomHash {
+    fn default() -> RandomHash {
         // No `OnceLock`: a fork while another thread fills it would leave it unfilled in the child for good.
         static FACTOR: AtomicU64 = AtomicU64::new(0);
         let factor = match FACTOR.load(Ordering::Relaxed) {
@@ -26,24 +26,24 @@ impl Default for Spread {
             }
             factor => factor,
         };
-        Spread { factor }
+        RandomHash { factor }
     }
 }
 
-impl BuildHasher for Spread {
-    type Hasher = Product;
+impl BuildHasher for RandomHash {
+    type Hasher = MultiplyHasher;
 
-    fn build_hasher(&self) -> Product {
-        Product { factor: self.factor, product: 0 }
+    fn build_hasher(&self) -> MultiplyHasher {
+        MultiplyHasher { factor: self.factor, product: 0 }
     }
 }
 
-pub struct Product {
+pub struct MultiplyHasher {
     factor: u64,
     product: u64,
 }
 
-impl Hasher for Product {
+impl Hasher for MultiplyHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
     }

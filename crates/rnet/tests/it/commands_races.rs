@@ -21,14 +21,14 @@ const STATUS: &str = "/_rnet/command/cmd/status";
 const HOLD: u8 = u8::MAX;
 
 /// A receiver that says which command it begins to apply.
-struct Slow {
+struct SlowReceiver {
     command: Command,
     begun: mpsc::Receiver<u8>,
     goes_on: mpsc::Sender<()>,
 }
 
-impl Slow {
-    fn open(node: &Node) -> Slow {
+impl SlowReceiver {
+    fn open(node: &Node) -> SlowReceiver {
         let (begins, begun) = mpsc::channel();
         let (goes_on, released) = mpsc::channel();
         let slow = move |bytes: &[u8]| {
@@ -42,7 +42,7 @@ impl Slow {
             }
         };
         let command = node.command::<[u8]>(TOPIC).deadline(NEVER).fallback_handler(|_| {});
-        Slow { command: command.apply(slow).unwrap(), begun, goes_on }
+        SlowReceiver { command: command.apply(slow).unwrap(), begun, goes_on }
     }
 
     /// Has it apply this: for so many times 10 ms from now on, or until it is let go. It has begun at the return, so that
@@ -127,7 +127,7 @@ fn child_entry() {
 fn a_driver_that_was_told_busy_has_no_authority_later() {
     let net = Net::new("commands-r-busy");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
-    let slow = Slow::open(&base);
+    let slow = SlowReceiver::open(&base);
     let mut first = driver(&low, 1, NEVER);
     slow.occupy(&mut first, HOLD);
     let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).take(LONG).map(drop);
@@ -145,7 +145,7 @@ fn a_driver_that_was_told_busy_has_no_authority_later() {
 fn a_driver_that_gave_up_waiting_has_no_authority_later() {
     let net = Net::new("commands-r-gave-up");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
-    let slow = Slow::open(&base);
+    let slow = SlowReceiver::open(&base);
     let mut first = driver(&low, 1, NEVER);
     // Its endpoints know each other, so that only the call takes time.
     let warm = high.drive::<[u8]>(TOPIC).priority(0).take(LONG).map(drop);
@@ -166,7 +166,7 @@ fn a_driver_that_gave_up_waiting_has_no_authority_later() {
 fn authority_is_free_once_its_lease_has_passed_in_apply() {
     let net = Net::new("commands-r-passed");
     let (base, one, two) = (net.node("base"), net.node("one"), net.node("two"));
-    let slow = Slow::open(&base);
+    let slow = SlowReceiver::open(&base);
     let mut first = driver(&one, 1, Duration::from_millis(200));
     slow.occupy(&mut first, 80);
     // Its lease passes 200 ms after receipt, and the receiver answers after 800 ms.
@@ -178,7 +178,7 @@ fn authority_is_free_once_its_lease_has_passed_in_apply() {
 fn a_lease_that_has_passed_is_not_renewed() {
     let net = Net::new("commands-r-renewed");
     let (base, one) = (net.node("base"), net.node("one"));
-    let slow = Slow::open(&base);
+    let slow = SlowReceiver::open(&base);
     let mut first = driver(&one, 1, Duration::from_millis(200));
     slow.occupy(&mut first, 80);
     let renewed = first.renew();

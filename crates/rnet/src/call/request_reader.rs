@@ -6,7 +6,7 @@ use std::time::Duration;
 use rnet_core::{CancelReason, Result, Wait};
 use rnet_node::sync::lock;
 
-use super::{Bytes, CallId, Topics};
+use super::{Bytes, CallId, CallTopics};
 use crate::msgs::{CallControl, call_control::Action};
 use crate::{
     Error, MatchEvent, MessageType, Node, Sample, Subscriber, SubscriberOptions, WaitSet,
@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// Requests that are taken in one turn.
-const TURN: usize = 256;
+const MAX_BATCH: usize = 256;
 
-pub enum Told {
+pub enum CallerEvent {
     Request {
         caller: String,
         id: CallId,
@@ -28,58 +28,58 @@ pub enum Told {
         id: CallId,
         reason: CancelReason,
         /// Whether the caller waits for the end.
-        awaited: bool,
+        caller_waits: bool,
     },
     /// The goals of all callers are to end.
     StopAll,
     Malformed,
     /// The process of a caller has ended.
-    Left,
+    Lost,
     /// The callers with these publishers have closed their ends.
     Closed(Vec<u64>),
 }
 
 /// What a wait has found.
 #[derive(Clone, Copy)]
-pub enum Found {
+pub enum WaitOutcome {
     /// A request, perhaps, which a look at requests alone has found.
-    AtOnce,
-    Something,
+    MaybeRequest,
+    Ready,
     /// It was interrupted, or its time is over.
     Nothing,
 }
 
-pub struct Intake {
+pub struct RequestReader {
     requests: Subscriber<[u8]>,
     control: Subscriber<CallControl>,
     set: WaitSet,
-    taken: u64,
+    received: u64,
     /// When the last request was sent, and taken if a glance has found it. What is to be learnt of it is learnt when it
     /// was answered.
-    unlearnt: Option<(u64, Option<u64>)>,
+    unrecorded_arrival: Option<(u64, Option<u64>)>,
     /// What was read and not told yet.
-    untold: Vec<Told>,
+    pending_events: Vec<CallerEvent>,
     /// The publishers of callers that have closed their ends: no error says so.
-    closed: Arc<Mutex<Vec<u64>>>,
+    closed_publishers: Arc<Mutex<Vec<u64>>>,
 }
 
-impl Intake {
-    pub fn open(node: &Node, topics: &Topics, request: &MessageType) -> Result<Intake> {
+impl RequestReader {
+    pub fn open(node: &Node, topics: &CallTopics, request: &MessageType) -> Result<RequestReader> {
         let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
         let typed = options.clone().message_type(request.clone());
         let requests = node.subscriber_with::<[u8]>(&topics.request(), typed)?;
         let control = node.subscriber_with::<CallControl>(&topics.control(), options)?;
         let set = WaitSet::adaptive(node);
         let closed = Arc::<Mutex<Vec<u64>>>::default();
-        let (closing, reading) = (closed.clone(), set.handle());
+        let (closing, wait_handle) = (closed.clone(), set.handle());
         requests.on_match(move |event| {
             if let MatchEvent::Unmatched(publisher) = event {
                 lock(&closing).push(publisher.id);
-                reading.interrupt();
+                wait_handle.interrupt();
             }
         });
-        let (taken, unlearnt, untold) = Default::default();
-        Ok(Intake { requests, control, set, taken, unlearnt, untold, closed })
+        let (received, unrecorded_arrival, pending_events) = Default::default();
+        Ok(RequestReader { requests, control, set, received, unrecorded_arrival, pending_events, closed_publishers: closed })
     }
 
     pub fn handle(&self) -> WaitSetHandle {
@@ -92,21 +92,21 @@ impl Intake {
     }
 
     /// Waits until something was said, first with an eye on requests alone. Whether that has found one.
-    pub fn wait(&mut self, limit: Option<Duration>) -> Found {
-        self.learn();
+    pub fn wait(&mut self, limit: Option<Duration>) -> WaitOutcome {
+        self.record_arrival();
         let control = &self.control;
         if self.set.glance(&mut self.requests, || control.is_ready_now()) {
-            return Found::AtOnce;
+            return WaitOutcome::MaybeRequest;
         }
         let said = self.set.wait(&mut [&mut self.requests, &mut self.control], limit);
-        if said.unwrap_or(false) { Found::Something } else { Found::Nothing }
+        if said.unwrap_or(false) { WaitOutcome::Ready } else { WaitOutcome::Nothing }
     }
 
     /// Takes the next request in, where nothing was said beside it: a cancel would be read first. One that `take` does
-    /// not want, and what went wrong, is among [`Intake::all`].
-    pub fn one<R>(
+    /// not want, and what went wrong, is among [`RequestReader::drain`].
+    pub fn take_request<R>(
         &mut self,
-        found: Found,
+        found: WaitOutcome,
         take: impl FnOnce(&Sample<'_, [u8]>, CallId) -> Option<R>,
     ) -> Option<R> {
         if self.control.has_more_now() {
@@ -115,42 +115,42 @@ impl Intake {
         match self.requests.try_recv() {
             Ok(sample) => {
                 let sample = sample?;
-                let taken_ns = matches!(found, Found::AtOnce).then(|| sample.taken_ns());
-                self.unlearnt = Some((sample.sent_ns(), taken_ns));
-                let id = sample.correlation().map(CallId::of);
+                let taken_ns = matches!(found, WaitOutcome::MaybeRequest).then(|| sample.taken_ns());
+                self.unrecorded_arrival = Some((sample.sent_ns(), taken_ns));
+                let id = sample.correlation().map(CallId::from_correlation);
                 let taken = id.and_then(|id| take(&sample, id));
                 if taken.is_none() {
-                    self.untold.push(told_by(&sample));
+                    self.pending_events.push(request_event(&sample));
                 }
                 taken
             }
             Err(error) => {
-                self.untold.push(of(&error));
+                self.pending_events.push(error_event(&error));
                 None
             }
         }
     }
 
-    fn learn(&mut self) {
-        if let Some((sent_ns, taken_ns)) = self.unlearnt.take() {
-            self.taken += 1;
+    fn record_arrival(&mut self) {
+        if let Some((sent_ns, taken_ns)) = self.unrecorded_arrival.take() {
+            self.received += 1;
             match taken_ns {
-                Some(taken_ns) => self.set.came_at(taken_ns, sent_ns, self.taken),
-                None => self.set.came(sent_ns, self.taken),
+                Some(taken_ns) => self.set.came_at(taken_ns, sent_ns, self.received),
+                None => self.set.came(sent_ns, self.received),
             }
         }
     }
 
     /// All that was said.
-    pub fn all(&mut self) -> Vec<Told> {
-        self.learn();
-        let mut told = std::mem::take(&mut self.untold);
+    pub fn drain(&mut self) -> Vec<CallerEvent> {
+        self.record_arrival();
+        let mut events = std::mem::take(&mut self.pending_events);
         // What cancels is read first and obeyed last: the request was sent before it, so it is there.
         let mut cancels = Vec::new();
-        for _ in 0..TURN {
+        for _ in 0..MAX_BATCH {
             match self.control.try_recv() {
                 Ok(Some(sample)) => {
-                    let id = sample.correlation().map(CallId::of);
+                    let id = sample.correlation().map(CallId::from_correlation);
                     let reason = match sample.action() {
                         Action::Cancel | Action::Stop => Some(CancelReason::Caller),
                         Action::TimedOut => Some(CancelReason::TimedOut),
@@ -158,63 +158,63 @@ impl Intake {
                     };
                     cancels.push(match (reason, id) {
                         (Some(reason), Some(id)) => {
-                            let (caller, awaited) =
+                            let (caller, caller_waits) =
                                 (sample.node().to_owned(), sample.action() == Action::Stop);
-                            Told::Cancel { caller, id, reason, awaited }
+                            CallerEvent::Cancel { caller, id, reason, caller_waits }
                         }
-                        _ if sample.action() == Action::StopAll => Told::StopAll,
-                        _ => Told::Malformed,
+                        _ if sample.action() == Action::StopAll => CallerEvent::StopAll,
+                        _ => CallerEvent::Malformed,
                     });
                 }
                 Ok(None) => break,
-                Err(error) => cancels.push(of(&error)),
+                Err(error) => cancels.push(error_event(&error)),
             }
         }
         // Taken ahead of the reads: what these have sent before is read then.
-        let mut closed = std::mem::take(&mut *lock(&self.closed));
+        let mut closed = std::mem::take(&mut *lock(&self.closed_publishers));
         let mut drained = false;
-        for _ in 0..TURN {
+        for _ in 0..MAX_BATCH {
             match self.requests.try_recv() {
                 Ok(Some(sample)) => {
                     let sent_ns = sample.sent_ns();
-                    told.push(told_by(&sample));
-                    self.taken += 1;
-                    self.set.came(sent_ns, self.taken);
+                    events.push(request_event(&sample));
+                    self.received += 1;
+                    self.set.came(sent_ns, self.received);
                 }
                 Ok(None) => {
                     drained = true;
                     break;
                 }
-                Err(error) => told.push(of(&error)),
+                Err(error) => events.push(error_event(&error)),
             }
         }
-        told.extend(cancels);
+        events.extend(cancels);
         if !drained {
-            lock(&self.closed).append(&mut closed);
+            lock(&self.closed_publishers).append(&mut closed);
         }
         if !closed.is_empty() {
-            told.push(Told::Closed(closed));
+            events.push(CallerEvent::Closed(closed));
         }
-        told
+        events
     }
 }
 
-fn told_by(sample: &Sample<'_, [u8]>) -> Told {
+fn request_event(sample: &Sample<'_, [u8]>) -> CallerEvent {
     match sample.correlation() {
-        Some(word) => Told::Request {
+        Some(word) => CallerEvent::Request {
             caller: sample.node().to_owned(),
-            id: CallId::of(word),
+            id: CallId::from_correlation(word),
             publisher: sample.publisher(),
             bytes: Bytes::copy_of(sample),
         },
-        None => Told::Malformed,
+        None => CallerEvent::Malformed,
     }
 }
 
 /// What an error says of a caller.
-fn of(error: &Error) -> Told {
+fn error_event(error: &Error) -> CallerEvent {
     match error {
-        Error::Malformed { .. } => Told::Malformed,
-        _ => Told::Left,
+        Error::Malformed { .. } => CallerEvent::Malformed,
+        _ => CallerEvent::Lost,
     }
 }

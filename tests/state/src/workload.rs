@@ -2,7 +2,7 @@
 
 use rnet::Error;
 use rnet::state::{State, Value};
-use rnet_survival::dice::Dice;
+use rnet_survival::rng::Rng;
 
 use crate::history::{Call, Guard, Key, Put, Reply, Seen};
 use crate::log::Log;
@@ -20,9 +20,9 @@ pub const REGISTERS: Key = 4;
 /// How many are numbers.
 pub const NUMBERS: Key = 2;
 /// The key that is written once, with a last will.
-pub const LEFT: Key = REGISTERS + NUMBERS;
+pub const WILL_KEY: Key = REGISTERS + NUMBERS;
 /// A register that is never deleted, so that its versions count its writes.
-pub const KEPT: Key = 0;
+pub const NEVER_DELETED: Key = 0;
 /// Values of one process.
 const VALUES_PER_PROCESS: i64 = 1 << 24;
 
@@ -44,20 +44,20 @@ pub fn number_of(value: &Value) -> Result<i64, String> {
 }
 
 /// Uses the state, and writes down what came of it.
-pub struct Mix<'a> {
+pub struct Workload<'a> {
     state: &'a State,
     log: Log,
-    dice: Dice,
+    rng: Rng,
     next: i64,
     /// The revisions that this process knows of each key.
     known: [Option<u64>; KEYS.len()],
 }
 
-impl<'a> Mix<'a> {
+impl<'a> Workload<'a> {
     /// A process that is the `process`-th of its history; `seed` says what it does.
-    pub fn new(state: &'a State, log: Log, process: u32, seed: u64) -> Mix<'a> {
+    pub fn new(state: &'a State, log: Log, process: u32, seed: u64) -> Workload<'a> {
         let next = i64::from(process + 1) * VALUES_PER_PROCESS;
-        Mix { state, log, dice: Dice::new(seed), next, known: [None; KEYS.len()] }
+        Workload { state, log, rng: Rng::new(seed), next, known: [None; KEYS.len()] }
     }
 
     fn value(&mut self) -> i64 {
@@ -66,18 +66,18 @@ impl<'a> Mix<'a> {
     }
 
     fn register(&mut self) -> Key {
-        self.dice.below(REGISTERS.into()) as Key
+        self.rng.below(REGISTERS.into()) as Key
     }
 
     fn deletable(&mut self) -> Key {
-        KEPT + 1 + self.dice.below(u64::from(REGISTERS) - 1) as Key
+        NEVER_DELETED + 1 + self.rng.below(u64::from(REGISTERS) - 1) as Key
     }
 
     fn bytes(&mut self, number: i64) -> Vec<u8> {
-        let len = match self.dice.below(40) {
-            0 => 60_000 + self.dice.below(90_000),
-            1..4 => 3_000 + self.dice.below(6_000),
-            _ => 16 + self.dice.below(200),
+        let len = match self.rng.below(40) {
+            0 => 60_000 + self.rng.below(90_000),
+            1..4 => 3_000 + self.rng.below(6_000),
+            _ => 16 + self.rng.below(200),
         };
         value::bytes(number, len as usize)
     }
@@ -87,7 +87,7 @@ impl<'a> Mix<'a> {
     /// # Errors
     /// Whatever the state must not answer.
     pub fn step(&mut self) -> Outcome {
-        match self.dice.below(100) {
+        match self.rng.below(100) {
             0..25 => self.get(),
             25..38 => self.set(),
             38..53 => self.compare_and_set(),
@@ -113,8 +113,8 @@ impl<'a> Mix<'a> {
     }
 
     fn get(&mut self) -> Outcome {
-        let key = self.dice.below(KEYS.len() as u64) as Key;
-        let with_revision = self.dice.below(3) > 0;
+        let key = self.rng.below(KEYS.len() as u64) as Key;
+        let with_revision = self.rng.below(3) > 0;
         self.get_key(key, with_revision)
     }
 
@@ -153,9 +153,9 @@ impl<'a> Mix<'a> {
 
     fn set(&mut self) -> Outcome {
         let key = self.register();
-        let will = match self.dice.below(6) {
+        let will = match self.rng.below(6) {
             0 => Some(Some(self.value())),
-            1 if key != KEPT => Some(None),
+            1 if key != NEVER_DELETED => Some(None),
             _ => None,
         };
         self.set_with(key, will)
@@ -167,7 +167,7 @@ impl<'a> Mix<'a> {
     /// Whatever the state must not answer.
     pub fn leave(&mut self) -> Outcome {
         let becomes = self.value();
-        self.set_with(LEFT, Some(Some(becomes)))
+        self.set_with(WILL_KEY, Some(Some(becomes)))
     }
 
     /// Sets a key, which then becomes what `will` says.
@@ -214,9 +214,9 @@ impl<'a> Mix<'a> {
     }
 
     fn add(&mut self) -> Outcome {
-        let key = REGISTERS + self.dice.below(NUMBERS.into()) as Key;
+        let key = REGISTERS + self.rng.below(NUMBERS.into()) as Key;
         // Such that a sum tells of what it is made.
-        let delta = 1 + self.dice.below(1 << 40) as i64;
+        let delta = 1 + self.rng.below(1 << 40) as i64;
         let state = self.state;
         self.log.record(Call::Add { key, delta }, || {
             match state.add(KEYS[usize::from(key)], delta) {
@@ -230,7 +230,7 @@ impl<'a> Mix<'a> {
     }
 
     fn snapshot(&mut self) -> Outcome {
-        let (prefix, keys): (&str, Vec<Key>) = match self.dice.below(4) {
+        let (prefix, keys): (&str, Vec<Key>) = match self.rng.below(4) {
             0 => ("/t/deep", vec![3]),
             1 => ("", (0..KEYS.len() as Key).collect()),
             _ => ("/t", (0..KEYS.len() as Key).collect()),
@@ -248,7 +248,7 @@ impl<'a> Mix<'a> {
                     .map(|value| Some(Seen { value, revision: Some(entry.revision) })),
             };
             let entries = keys.iter().map(seen).collect::<Result<Vec<_>, String>>()?;
-            Ok(Some((Reply::Picture { revision: snapshot.revision, entries }, ())))
+            Ok(Some((Reply::Snapshot { revision: snapshot.revision, entries }, ())))
         })?;
         Ok(())
     }
@@ -263,7 +263,7 @@ impl<'a> Mix<'a> {
     fn transaction(&mut self) -> Outcome {
         let mut transaction = self.state.transaction();
         let mut seen: Vec<(Key, Option<Seen>)> = Vec::new();
-        for _ in 0..=self.dice.below(2) {
+        for _ in 0..=self.rng.below(2) {
             let key = self.register();
             if seen.iter().any(|(k, _)| *k == key) {
                 continue;
@@ -277,12 +277,12 @@ impl<'a> Mix<'a> {
             seen.push((key, found.flatten()));
         }
         let mut writes: Vec<Put> = Vec::new();
-        for _ in 0..=self.dice.below(3) {
+        for _ in 0..=self.rng.below(3) {
             let key = self.register();
             if writes.iter().any(|put| put.key == key) {
                 continue;
             }
-            let value = (key == KEPT || self.dice.below(5) > 0).then(|| self.value());
+            let value = (key == NEVER_DELETED || self.rng.below(5) > 0).then(|| self.value());
             let name = KEYS[usize::from(key)];
             match value {
                 Some(number) => transaction.set(name, self.bytes(number))?,

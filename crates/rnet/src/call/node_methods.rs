@@ -8,7 +8,7 @@ use super::action::ActionBuilder;
 use super::bytes::Received;
 use super::client::Client;
 use super::goal::ActionClient;
-use super::line::Servers;
+use super::client_core::ServerFilter;
 use super::service::ServiceBuilder;
 use super::service_name;
 use crate::{Message, MessageType, Node};
@@ -130,19 +130,19 @@ impl Node {
         request: &Q,
         timeout: Option<Duration>,
     ) -> Result<Received<R>> {
-        self.kept_client::<Q, R>(name)?.call(request, timeout)
+        self.cached_client::<Q, R>(name)?.call(request, timeout)
     }
 
     /// The client that is kept for a service.
-    fn kept_client<Q: Message + ?Sized, R: Message + ?Sized>(
+    fn cached_client<Q: Message + ?Sized, R: Message + ?Sized>(
         &self,
         name: &str,
     ) -> Result<Client<Q, R>> {
         self.core().state.check_fork()?;
-        let Some(kept) = &self.clients else { return self.client(name) };
+        let Some(cache) = &self.clients else { return self.client(name) };
         let named = service_name(self, name)?;
-        kept.get(named.as_str().to_owned(), || {
-            Client::at(&self.without_clients(), named, (None, None), None, Servers::All)
+        cache.get(named.as_str().to_owned(), || {
+            Client::at(&self.without_clients(), named, (None, None), None, ServerFilter::All)
         })
     }
 

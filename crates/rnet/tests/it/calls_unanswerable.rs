@@ -101,7 +101,7 @@ fn a_flood_of_them_delays_no_true_caller_and_is_counted() {
 fn a_flood_of_them_does_not_keep_an_action_or_a_worker() {
     let net = Net::new("flood_of_goals");
     let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
-    let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::Policy::Replace);
+    let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::GoalPolicy::Replace);
     let action = action.serve(|goal, context| {
         context.feedback(goal)?;
         Ok(goal.to_vec())
@@ -131,7 +131,7 @@ fn a_flood_of_them_does_not_keep_an_action_or_a_worker() {
 fn a_client_whose_ends_come_later_is_answered() {
     let net = Net::new("later");
     let (a, b) = (net.node("a"), net.node("b"));
-    let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::Policy::Queue(8));
+    let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::GoalPolicy::Queue(8));
     let ran = Arc::new(AtomicU64::new(0));
     let count = ran.clone();
     let action = action.serve(move |goal, context| {

@@ -9,9 +9,9 @@ use crate::entry::{Entry, Owner};
 use crate::message::StateMessage;
 use crate::value::Value;
 
-pub use crate::param::list::{collect as collect_params, raw as params};
+pub use crate::param::list::{collect_params, raw_params as params};
 pub use crate::prefix::Prefix;
-pub use crate::types::{describe_told as describe, understand};
+pub use crate::types::{describe_type as describe, decode_type};
 
 /// The kind of what cannot be read; its bytes say why.
 pub const UNREADABLE: u16 = 0;
@@ -44,7 +44,7 @@ pub fn unpack(of: u16, message_type: Option<&MessageType>, bytes: &[u8]) -> Resu
 }
 
 /// A key of another host with this value; all else is to be filled in.
-pub fn entry(key: String, value: Value) -> Entry {
+pub fn remote_entry(key: String, value: Value) -> Entry {
     let owner = Owner { node: String::new(), written_unix_ns: 0 };
     let (expires_boot_ns, last_will) = (None, None);
     let (revision, version, durable) = (0, 0, false);

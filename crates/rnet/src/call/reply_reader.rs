@@ -4,30 +4,30 @@ use std::time::Instant;
 
 use rnet_core::Result;
 
-use super::losses::Losses;
+use super::loss_tracker::LossTracker;
 use crate::msgs::CallStatus;
 use crate::{Subscriber, WaitSet};
 
-pub struct Inbox {
+pub struct ReplyReader {
     pub replies: Subscriber<[u8]>,
     pub status: Subscriber<CallStatus>,
     /// Of a client of an action.
     pub feedback: Option<Subscriber<[u8]>>,
     /// Of replies, status and feedback.
-    pub lost: [Losses; 3],
+    pub lost: [LossTracker; 3],
     pub set: WaitSet,
-    pub taken: u64,
+    pub received: u64,
     /// When the last reply was sent, and taken if a glance has found it. What is to be learnt of it is learnt while the
     /// next one is on its way.
-    pub untold: Option<(u64, Option<u64>)>,
+    pub unrecorded_arrival: Option<(u64, Option<u64>)>,
     /// Replies that were taken without a look at anything else, one after the other.
-    pub alone: u32,
+    pub single_replies: u32,
 }
 
-impl Inbox {
+impl ReplyReader {
     /// Waits until there is something.
     pub fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
-        let Inbox { replies, status, feedback, set, .. } = self;
+        let ReplyReader { replies, status, feedback, set, .. } = self;
         match feedback {
             Some(feedback) => set.wait_until(&mut [replies, status, feedback], until),
             None => set.wait_until(&mut [replies, status], until),
@@ -35,24 +35,24 @@ impl Inbox {
     }
 
     /// The first part of such a wait, with an eye on replies alone, which is all that most calls have.
-    pub fn glance(&mut self) -> bool {
-        let Inbox { replies, status, feedback, set, .. } = self;
+    pub fn spin_for_reply(&mut self) -> bool {
+        let ReplyReader { replies, status, feedback, set, .. } = self;
         let is_ready = |one: &Subscriber<[u8]>| one.is_ready_now();
         set.glance(replies, || status.is_ready_now() || feedback.as_ref().is_some_and(is_ready))
     }
 
     /// Notes that a reply was taken, which a glance has found if `taken_ns` is given.
-    fn came(&mut self, sent_ns: u64, taken_ns: Option<u64>) {
-        self.taken += 1;
+    fn record(&mut self, sent_ns: u64, taken_ns: Option<u64>) {
+        self.received += 1;
         match taken_ns {
-            Some(taken_ns) => self.set.came_at(taken_ns, sent_ns, self.taken),
-            None => self.set.came(sent_ns, self.taken),
+            Some(taken_ns) => self.set.came_at(taken_ns, sent_ns, self.received),
+            None => self.set.came(sent_ns, self.received),
         }
     }
 
-    pub fn learn(&mut self) {
-        if let Some((sent_ns, taken_ns)) = self.untold.take() {
-            self.came(sent_ns, taken_ns);
+    pub fn record_arrival(&mut self) {
+        if let Some((sent_ns, taken_ns)) = self.unrecorded_arrival.take() {
+            self.record(sent_ns, taken_ns);
         }
     }
 }

@@ -14,9 +14,9 @@ use rnet_shm::ring::fail_point;
 
 use super::driver::DriveBuilder;
 use super::fallback::FallbackReason;
-use super::receiver::{Apply, CommandStats, Parts, Receiver, Rest, StillValid};
-use super::shared::{Ask, Shared, Turn};
-use super::tell::Tell;
+use super::receiver::{Apply, CommandStats, ReceiverParts, Receiver, Fallback, StillValid};
+use super::shared::{DriverRequest, ReceiverShared, AnswerClaim};
+use super::status_reporter::StatusReporter;
 use super::{authority_of, check_time, command_status_topic};
 use crate::call::{Bytes, service_name};
 use crate::msgs::command_request::Action;
@@ -27,13 +27,13 @@ use crate::{
 };
 
 /// How long a command is waited for if the receiver does not say.
-const DEADLINE: Duration = Duration::from_millis(100);
+const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
 /// How long a receiver that was killed may be taken for one that is there.
-const GONE: Duration = Duration::from_millis(200);
+const DEAD_RECEIVER_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a driver waits for the receiver's thread, which may be applying a command.
-const ANSWER: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the first fallback may take for its failure to be an error of [`CommandBuilder::apply`].
-const FIRST_FALLBACK: Duration = Duration::from_secs(5);
+const FIRST_FALLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Node {
     /// A builder for the receiving end of a command, opened by [`CommandBuilder::apply`] or
@@ -66,7 +66,7 @@ impl Node {
         CommandBuilder {
             node,
             topic,
-            deadline: DEADLINE,
+            deadline: DEFAULT_DEADLINE,
             message_type,
             fallback,
             _type: PhantomData,
@@ -82,7 +82,7 @@ impl Node {
 /// Encodes a message as one of this type.
 type Encode = Box<dyn FnOnce(&MessageType) -> Result<Vec<u8>, String> + Send>;
 
-enum Chosen {
+enum FallbackChoice {
     Value(Encode),
     Hold,
     Handler(Box<dyn FnMut(FallbackReason) + Send>),
@@ -95,7 +95,7 @@ pub struct CommandBuilder<T: Message + ?Sized> {
     topic: String,
     deadline: Duration,
     message_type: Option<MessageType>,
-    fallback: Option<Chosen>,
+    fallback: Option<FallbackChoice>,
     _type: PhantomData<fn(&T)>,
 }
 
@@ -121,7 +121,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
             Bytes::encode::<T>(Borrow::<T>::borrow(&message), ty, &mut encoded)?;
             Ok(encoded)
         };
-        self.fallback = Some(Chosen::Value(Box::new(encode)));
+        self.fallback = Some(FallbackChoice::Value(Box::new(encode)));
         self
     }
 
@@ -135,7 +135,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
 
     /// Falls back to the last command, which is applied again; to nothing before the first. For positions to hold.
     pub fn fallback_hold(mut self) -> Self {
-        self.fallback = Some(Chosen::Hold);
+        self.fallback = Some(FallbackChoice::Hold);
         self
     }
 
@@ -144,7 +144,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         mut self,
         handler: impl FnMut(FallbackReason) + Send + 'static,
     ) -> Self {
-        self.fallback = Some(Chosen::Handler(Box::new(handler)));
+        self.fallback = Some(FallbackChoice::Handler(Box::new(handler)));
         self
     }
 
@@ -182,7 +182,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self,
         mut apply: impl FnMut(&T, &mut StillValid<'_>) + Send + 'static,
     ) -> Result<Command> {
-        let (parts, ty) = self.parts()?;
+        let (parts, ty) = self.receiver_options()?;
         let mut held = T::hold(&ty);
         let apply: Apply = Box::new(move |bytes, still_valid| {
             if T::IN_PLACE_FROM.is_none_or(|len| bytes.len() < len) {
@@ -201,12 +201,12 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     /// # Errors
     /// As [`CommandBuilder::apply`]; `BadValue` for a fallback that is a function, or the topic of the command itself.
     pub fn forward(self, topic: &str) -> Result<Command> {
-        let (parts, ty) = self.parts()?;
+        let (parts, ty) = self.receiver_options()?;
         let bad = |why: &str| {
             let what = format!("forward of {}", parts.topic);
             Error::bad_value(what, why)
         };
-        if matches!(parts.rest, Rest::Handler(_)) {
+        if matches!(parts.fallback, Fallback::Handler(_)) {
             return Err(bad(
                 "a function cannot be published; fall back to a message, zero or hold",
             ));
@@ -227,24 +227,24 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         parts.open(ty, apply)
     }
 
-    fn parts(self) -> Result<(Opening, MessageType)> {
+    fn receiver_options(self) -> Result<(ReceiverOptions, MessageType)> {
         let CommandBuilder { node, topic, deadline, message_type, fallback, .. } = self;
         node.core().state.check_fork()?;
         let topic = service_name(&node, &topic)?;
         check_time("deadline", deadline)?;
         let ty = choose::<T>(topic.as_str(), message_type)?;
         let bad = |why: String| bad_fallback(topic.as_str(), why);
-        let rest = match fallback {
-            Some(Chosen::Value(encode)) => Rest::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),
-            Some(Chosen::Hold) => Rest::Hold(None),
-            Some(Chosen::Handler(handler)) => Rest::Handler(handler),
+        let fallback = match fallback {
+            Some(FallbackChoice::Value(encode)) => Fallback::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),
+            Some(FallbackChoice::Hold) => Fallback::Hold(None),
+            Some(FallbackChoice::Handler(handler)) => Fallback::Handler(handler),
             None => {
                 return Err(bad(
                     "none is set; choose a fallback that is safe for your robot".to_owned()
                 ));
             }
         };
-        Ok((Opening { node, topic, deadline, rest }, ty))
+        Ok((ReceiverOptions { node, topic, deadline, fallback }, ty))
     }
 }
 
@@ -253,41 +253,41 @@ fn bad_fallback(topic: &str, why: String) -> Error {
 }
 
 /// A receiver that is about to be opened.
-struct Opening {
+struct ReceiverOptions {
     node: Node,
     topic: TopicName,
     deadline: Duration,
-    rest: Rest,
+    fallback: Fallback,
 }
 
-impl Opening {
+impl ReceiverOptions {
     /// Opens it for messages that are bytes.
     fn open(self, ty: MessageType, apply: Apply) -> Result<Command> {
-        let Opening { node, topic: name, deadline, rest } = self;
+        let ReceiverOptions { node, topic: name, deadline, fallback } = self;
         let topic = name.to_string();
-        let tell = Tell::open(&node, &topic)?;
-        fail_point!("command.shown");
-        let until = Instant::now() + GONE;
-        while let Some(other) = receiver_of(&node, &topic, tell.id())? {
+        let reporter = StatusReporter::open(&node, &topic)?;
+        fail_point!("command.status_opened");
+        let until = Instant::now() + DEAD_RECEIVER_TIMEOUT;
+        while let Some(other) = receiver_of(&node, &topic, reporter.id())? {
             if Instant::now() >= until {
                 return Err(Error::ReceiverExists { topic, node: other });
             }
-            std::thread::sleep(GONE / 20);
+            std::thread::sleep(DEAD_RECEIVER_TIMEOUT / 20);
         }
         // Only the newest of each driver counts: what came before it is old.
         let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
         let commands = Subscriber::<[u8]>::open(node.core(), name, options)?;
         let set = WaitSet::new(&node);
-        let shared = Arc::new(Shared::new(set.handle()));
+        let shared = Arc::new(ReceiverShared::new(set.handle()));
         let asked = shared.clone();
-        let receiver = Receiver::new(Parts {
+        let receiver = Receiver::new(ReceiverParts {
             peers: node.clone(),
             deadline,
             commands,
             set,
             shared,
-            tell,
-            rest,
+            reporter,
+            fallback,
             apply,
         });
         let (opened, has_opened) = sync_channel(1);
@@ -296,16 +296,16 @@ impl Opening {
         let shared = asked.clone();
         let mut command =
             Command { topic, shared, thread: Some(thread), service: None, node: node.clone() };
-        fail_point!("command.heard");
+        fail_point!("command.receiver_started");
         // One that takes its time is not waited for: its status shows that it has not returned.
-        if has_opened.recv_timeout(FIRST_FALLBACK) == Ok(false) {
+        if has_opened.recv_timeout(FIRST_FALLBACK_TIMEOUT) == Ok(false) {
             let why = "it failed when the receiver was opened".to_owned();
             return Err(bad_fallback(&command.topic, why));
         }
         let authority = authority_of(&command.topic)?;
         let service = ServiceBuilder::<CommandRequest, CommandReply>::at(&node, &authority);
         command.service = Some(
-            service.serve_stream(move |request, responder| answer(&asked, request, responder))?,
+            service.serve_stream(move |request, responder| answer_request(&asked, request, responder))?,
         );
         Ok(command)
     }
@@ -329,8 +329,8 @@ pub(super) fn receiver_of(node: &Node, topic: &str, own: u64) -> Result<Option<S
     Ok(found)
 }
 
-fn answer(
-    shared: &Shared,
+fn answer_request(
+    shared: &ReceiverShared,
     request: &CommandRequest,
     responder: &mut Responder<'_, CommandReply>,
 ) -> Result<(), HandlerError> {
@@ -341,13 +341,13 @@ fn answer(
     let (answer, answered) = sync_channel(1);
     let node = responder.caller().to_owned();
     let busy = || HandlerError::new("busy", "the receiver applies a command and does not answer");
-    let (turn, call) = (Arc::new(Turn::default()), Some(responder.context()));
-    if !shared.ask(Ask { turn: turn.clone(), call, node, request: *request, answer }) {
+    let (claim, call) = (Arc::new(AnswerClaim::default()), Some(responder.context()));
+    if !shared.push_request(DriverRequest { claim: claim.clone(), call, node, request: *request, answer }) {
         return Err(busy());
     }
-    let reply = match answered.recv_timeout(ANSWER) {
+    let reply = match answered.recv_timeout(ANSWER_TIMEOUT) {
         Ok(reply) => reply,
-        Err(_) if turn.give_up() => return Err(busy()),
+        Err(_) if claim.give_up() => return Err(busy()),
         // It is on its way; none comes to a driver that has ended its call, or when the receiver closes.
         Err(_) => answered.recv().map_err(|_| busy())?,
     };
@@ -355,10 +355,10 @@ fn answer(
     if sent.is_err() && reply.granted && request.action() == Action::Take {
         // It does not know that it drives.
         let (answer, _) = sync_channel(1);
-        let (turn, node) = (Arc::default(), responder.caller().to_owned());
+        let (claim, node) = (Arc::default(), responder.caller().to_owned());
         let action = Action::Release.into();
         let request = CommandRequest { action, number: reply.number, ..*request };
-        shared.ask(Ask { turn, call: None, node, request, answer });
+        shared.push_request(DriverRequest { claim, call: None, node, request, answer });
     }
     Ok(sent?)
 }
@@ -367,7 +367,7 @@ fn answer(
 #[must_use = "the receiver closes when this is dropped"]
 pub struct Command {
     topic: String,
-    shared: Arc<Shared>,
+    shared: Arc<ReceiverShared>,
     thread: Option<JoinHandle<()>>,
     service: Option<Service>,
     node: Node,
@@ -381,12 +381,12 @@ impl Command {
 
     /// Counters of the commands so far.
     pub fn stats(&self) -> CommandStats {
-        self.shared.shown().0
+        self.shared.published().0
     }
 
     /// The current driver, and whether the receiver has fallen back, as last reported; the counters are up to date.
     pub fn status(&self) -> CommandStatus {
-        self.shared.shown().1
+        self.shared.published().1
     }
 }
 

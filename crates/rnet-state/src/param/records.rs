@@ -41,17 +41,17 @@ fn stored(kind: u16, bytes: &[u8]) -> StoredValue<'_> {
 }
 
 /// The bytes of a parameter's value.
-pub(crate) struct Encoded<'a> {
+pub(crate) struct EncodedValue<'a> {
     kind: u16,
     bytes: Packed<'a>,
 }
 
-impl Encoded<'_> {
+impl EncodedValue<'_> {
     /// Those of `value`.
-    pub(crate) fn of(value: &Value) -> Result<Encoded<'_>> {
+    pub(crate) fn of(value: &Value) -> Result<EncodedValue<'_>> {
         let bytes = encode::encode(value);
         let bytes = bytes.map_err(|why| Error::bad_value("parameter", why))?;
-        Ok(Encoded { kind: encode::kind_of(value), bytes })
+        Ok(EncodedValue { kind: encode::kind_of(value), bytes })
     }
 
     /// As they are stored.

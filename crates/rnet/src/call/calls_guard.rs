@@ -1,0 +1,62 @@
+//! The lock of a client's calls. Tasks that something was found for are woken when it is free again: to wake one may
+//! drop a call of this client, or take a lock whose holder wants this one.
+
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Instant;
+
+use rnet_node::sync;
+
+use super::pending_calls::PendingCalls;
+
+pub struct CallsGuard<'a> {
+    mutex: &'a Mutex<PendingCalls>,
+    /// `None` once it is free.
+    guard: Option<MutexGuard<'a, PendingCalls>>,
+}
+
+pub fn lock(mutex: &Mutex<PendingCalls>) -> CallsGuard<'_> {
+    CallsGuard { mutex, guard: Some(sync::lock(mutex)) }
+}
+
+impl<'a> CallsGuard<'a> {
+    /// Waits for the condvar, or until that moment; may return before.
+    pub fn wait(mut self, condvar: &Condvar, until: Option<Instant>) -> CallsGuard<'a> {
+        let mutex = self.mutex;
+        if !self.to_wake.is_empty() {
+            drop(self);
+            return lock(mutex);
+        }
+        let guard = self.guard.take().expect("it is there until it is dropped");
+        CallsGuard { mutex, guard: Some(sync::wait(condvar, guard, until)) }
+    }
+}
+
+impl Deref for CallsGuard<'_> {
+    type Target = PendingCalls;
+    fn deref(&self) -> &PendingCalls {
+        self.guard.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl DerefMut for CallsGuard<'_> {
+    fn deref_mut(&mut self) -> &mut PendingCalls {
+        self.guard.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for CallsGuard<'_> {
+    fn drop(&mut self) {
+        let Some(mut guard) = self.guard.take() else { return };
+        if guard.to_wake.is_empty() {
+            return;
+        }
+        let to_wake = std::mem::take(&mut guard.to_wake);
+        drop(guard);
+        for waker in to_wake {
+            // It is the user's code. One that panics must not keep the others, nor this thread's calls, from going on.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+}
