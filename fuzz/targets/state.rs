@@ -91,7 +91,7 @@ fn fixture() -> Fixture {
             node: node(host, "/_rnet/link"),
             presence: Presence { host: HostId(number), term: 1 },
             config,
-            holds: Arc::new(|| true),
+            holds_role: Arc::new(|| true),
         };
         Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap()
     };

@@ -5,9 +5,9 @@
 
 use rnet_core::Lane;
 use rnet_fuzz::Input;
-use rnet_net::link::directory::{Announce, Hello, Nodes, Refused, Remote, from_json, to_json};
+use rnet_net::link::directory::{Announcement, Hello, Nodes, Refusal, RemoteEndpoint, from_json, to_json};
 use rnet_net::stream::{Accept, Limits, Stream};
-use rnet_net::wire::{Document, Encoder, Header, Item, Items, Part, Reassembly, decompress};
+use rnet_net::wire::{Document, Encoder, Header, Item, Items, DocumentPart, Reassembly, decompress};
 
 /// Of what is put together or decompressed.
 const LIMIT: usize = 1 << 16;
@@ -32,15 +32,15 @@ fn use_items(items: &[u8]) {
         encoder.encode(&item, &mut bytes);
         found.push(item);
         match item {
-            Item::Piece(piece) => {
-                let added = message.add(piece.seq, piece.total, piece.offset, piece.bytes);
+            Item::Fragment(fragment) => {
+                let added = message.add(fragment.seq, fragment.total, fragment.offset, fragment.bytes);
                 if let Ok(added) = added
                     && let Some(whole) = added.whole
                 {
-                    assert_eq!(whole.len() as u64, piece.total);
+                    assert_eq!(whole.len() as u64, fragment.total);
                 }
             }
-            Item::Part(part) => {
+            Item::DocumentPart(part) => {
                 let (total, offset) = (part.total.into(), part.offset.into());
                 let _ = document.add(part.of, total, offset, part.bytes);
             }
@@ -58,13 +58,13 @@ fn use_items(items: &[u8]) {
 
 /// What another host says of itself.
 fn use_document(text: &[u8]) {
-    let _ = (from_json::<Hello>("", text), from_json::<Refused>("", text));
+    let _ = (from_json::<Hello>("", text), from_json::<Refusal>("", text));
     if let Ok(nodes) = from_json::<Nodes>("", text) {
         assert_eq!(from_json::<Nodes>("", &to_json(&nodes)).ok(), Some(nodes));
     }
-    let Ok(announce) = from_json::<Announce>("", text) else { return };
+    let Ok(announce) = from_json::<Announcement>("", text) else { return };
     for described in &announce.opened {
-        if let Ok(remote) = Remote::check("host", described) {
+        if let Ok(remote) = RemoteEndpoint::check("host", described) {
             let _ = (remote.lane(), remote.hash(), remote.message_type(None));
         }
     }
@@ -111,8 +111,8 @@ fn use_stream(input: &mut Input<'_>) {
             }
             2 => {
                 let bytes = vec![0; input.short() as usize];
-                let part = Part { of: Document::Hello, total: 0, offset: 0, bytes: &bytes };
-                let _ = stream.push(&Item::Part(part));
+                let part = DocumentPart { of: Document::Hello, total: 0, offset: 0, bytes: &bytes };
+                let _ = stream.push(&Item::DocumentPart(part));
                 stream.flush();
             }
             _ => now_ns += input.short() * 10_000,

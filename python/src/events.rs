@@ -109,7 +109,7 @@ pub(crate) fn endpoint(py: Python<'_>, event: &EndpointEvent) -> PyResult<Py<PyA
     let loads = py.import("json")?.getattr("loads")?;
     let qos = loads.call1((qos.unwrap_or_else(|_| "{}".to_owned()),))?;
     let desc = loads.call1((end.type_desc.to_json(),))?;
-    let parts = (end.id, role, &end.topic, &end.node, desc, qos, end.ends);
+    let parts = (end.id, role, &end.topic, &end.node, desc, qos, end.endpoint_count);
     make(py, "EndpointEvent", (kind, make(py, "Endpoint", parts)?))
 }
 

@@ -139,7 +139,7 @@ def test_a_file_is_launched_once(robot):
 
 
 def test_a_node_that_is_given_up_is_an_error_of_who_waits_for_it(robot):
-    bad = '[node.bad]\ncommand = ["sh", "-c", "exit 3"]\nrestart = "never"\nready = "ended"\n'
+    bad = '[node.bad]\ncommand = ["sh", "-c", "exit 3"]\nrestart = "never"\nready = "exited"\n'
     launched = rnet.launch(robot(bad + sleeper("next", 'after = ["bad"]')))
     with pytest.raises(rnet.LaunchFailed, match="/bad is given up: exit code 3"):
         launched.wait_ready(LIMIT_S)
@@ -148,7 +148,7 @@ def test_a_node_that_is_given_up_is_an_error_of_who_waits_for_it(robot):
 
 
 def test_who_is_not_ready_in_time_is_named(robot):
-    with rnet.launch(robot(sleeper("slow", 'ready = "told"') + sleeper("fast"))) as launched:
+    with rnet.launch(robot(sleeper("slow", 'ready = "notified"') + sleeper("fast"))) as launched:
         with pytest.raises(rnet.Timeout, match="^/slow: not ready after 0.05 s"):
             launched.wait_ready(0.05)
 

@@ -127,7 +127,7 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
             // Process numbers of an earlier boot say nothing of a session of this one.
             let ends = |record: &Record| {
                 record.keeper.is_of_this_boot()
-                    && (record.told.contains(session)
+                    && (record.stopped_keepers.contains(session)
                         || launches.was_killed(&record.node, *session))
             };
             Record::all(&launches).iter().any(ends)

@@ -11,7 +11,7 @@ use clap::Args;
 use rnet::NodeName;
 use rnet::inspect::Domain;
 use rnet_launch::{
-    Choices, LaunchError, Launcher, OWN_PROGRAM, RunFolder, Signals, Status, Surroundings,
+    LaunchOptions, LaunchError, Launcher, OWN_PROGRAM, RunFolder, StopSignals, NodeStatus, LauncherContext,
 };
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde_json::json;
@@ -84,14 +84,14 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
     let file = file.unwrap_or_else(|| PathBuf::from("robot.toml"));
     let by_env = || set("RNET_HOST").map(|host| host.to_string_lossy().into_owned());
     let blackbox = folder(context).map(|folder| folder.blackbox()).unwrap_or_default();
-    let choices = Choices { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
+    let choices = LaunchOptions { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
     let plan = rnet_launch::load(&file, &choices)?;
     args.host.as_deref().map_or(Ok(()), |host| plan.check_host(host))?;
-    for (node, of) in &plan.not_awaited {
+    for (node, of) in &plan.unstarted_dependencies {
         let text = format_args!("rnet: {node} does not wait for {of}, which is not started here");
         context.say(text);
     }
-    if let Some(why) = plan.why_nothing() {
+    if let Some(why) = plan.nothing_to_start_reason() {
         context.say(format_args!("rnet: {why}"));
     }
     if args.check {
@@ -103,7 +103,7 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
     let launcher = Launcher::new(file, choices, folder, args.reload, &mut around)?;
     signal::be_told_twice();
     let outcome = launcher.run()?;
-    for (node, how) in &outcome.left {
+    for (node, how) in &outcome.still_running {
         around.goes_on(node, how);
     }
     if !outcome.failed.is_empty() {
@@ -158,8 +158,8 @@ pub fn keeper_of(global: &Global) -> impl Fn() -> Command + Send + Sync + use<> 
 /// What tells this program to stop.
 pub struct BySignal;
 
-impl Signals for BySignal {
-    fn stopped(&self) -> bool {
+impl StopSignals for BySignal {
+    fn stop_requested(&self) -> bool {
         signal::stopped()
     }
 
@@ -175,7 +175,7 @@ impl Signals for BySignal {
 
 /// Prints the plan, and fails if it does not fit this machine.
 fn check(context: &mut Context, plan: &rnet_launch::Plan) -> Outcome {
-    let unfit: Vec<String> = plan.unfit().iter().map(ToString::to_string).collect();
+    let unfit: Vec<String> = plan.requirement_errors().iter().map(ToString::to_string).collect();
     if context.json() {
         let nodes = plan.nodes.iter().map(
             |node| json!({"node": node.name, "command": node.process.command, "after": node.after}),
@@ -206,11 +206,11 @@ struct Terminal<'c> {
     file: PathBuf,
     host: Option<String>,
     watch: bool,
-    drawn: Option<(Instant, Vec<Status>)>,
+    drawn: Option<(Instant, Vec<NodeStatus>)>,
 }
 
-impl Signals for Terminal<'_> {
-    fn stopped(&self) -> bool {
+impl StopSignals for Terminal<'_> {
+    fn stop_requested(&self) -> bool {
         signal::stopped()
     }
 
@@ -224,7 +224,7 @@ impl Signals for Terminal<'_> {
     }
 }
 
-impl Surroundings for Terminal<'_> {
+impl LauncherContext for Terminal<'_> {
     fn keeper(&self, node: &NodeName) -> Command {
         let mut command = keeper_command(self.context);
         // The nodes' link reads the same file.
@@ -243,7 +243,7 @@ impl Surroundings for Terminal<'_> {
         self.context.open_node("launch", &NodeArg::default())
     }
 
-    fn stopped_twice(&self) -> bool {
+    fn second_stop_requested(&self) -> bool {
         signal::stopped_twice()
     }
 
@@ -268,13 +268,13 @@ impl Surroundings for Terminal<'_> {
         self.context.say(format_args!("rnet: {text}"));
     }
 
-    fn status(&mut self, rows: &[Status]) {
+    fn status(&mut self, rows: &[NodeStatus]) {
         if !self.watch {
             return;
         }
         let on_terminal = self.context.on_terminal();
-        let still = |row: &Status| Status { for_s: 0, detail: String::new(), ..row.clone() };
-        let now: Vec<Status> = rows.iter().map(still).collect();
+        let still = |row: &NodeStatus| NodeStatus { for_s: 0, detail: String::new(), ..row.clone() };
+        let now: Vec<NodeStatus> = rows.iter().map(still).collect();
         let is_due = self
             .drawn
             .as_ref()
@@ -297,7 +297,7 @@ impl Terminal<'_> {
         }
     }
 
-    fn draw(&mut self, rows: &[Status], on_terminal: bool) -> Outcome {
+    fn draw(&mut self, rows: &[NodeStatus], on_terminal: bool) -> Outcome {
         if self.context.json() {
             return self.context.json_line(&json!({"nodes": rows}));
         }
@@ -305,7 +305,7 @@ impl Terminal<'_> {
             // To the corner, and what is below it away.
             self.context.line(format_args!("\x1b[H\x1b[J"))?;
         }
-        let cells = |row: &Status| {
+        let cells = |row: &NodeStatus| {
             vec![
                 row.node.to_string(),
                 row.state.to_owned(),

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rnet::NodeName;
 use rustix::process::Signal;
 
-use crate::identity::{Identity, has_ended, signal};
-use crate::keeper::{Answer, KeeperOrder, Signals};
-use crate::log::numbered;
-use crate::place::RunFolder;
+use crate::identity::{Identity, has_exited, signal};
+use crate::keeper::{KeeperReply, KeeperRequest, StopSignals};
+use crate::log::rotated_path;
+use crate::run_folder::RunFolder;
 use crate::record::{Record, lock_if_abandoned};
 use crate::{LaunchError, Result};
 
@@ -19,29 +19,29 @@ use crate::{LaunchError, Result};
 const KEEPER_MARGIN: Duration = Duration::from_secs(10);
 
 /// A launched node, to give orders to.
-pub struct Control {
+pub struct LaunchedNode {
     folder: RunFolder,
     record: Record,
 }
 
 /// How an order to stop has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
+pub enum StopOutcome {
     /// The node has ended.
-    Ended,
+    Exited,
     /// It did not run.
     NotRunning,
     /// Whoever gave the order has been stopped before.
     Interrupted,
     /// It runs still, though its keeper has been told.
-    Running,
+    StillRunning,
 }
 
-impl Control {
+impl LaunchedNode {
     /// The node of this name; `None` if it was not launched.
-    pub fn find(folder: RunFolder, node: &NodeName) -> Option<Control> {
+    pub fn find(folder: RunFolder, node: &NodeName) -> Option<LaunchedNode> {
         let record = Record::read(&folder, node)?;
-        Some(Control { folder, record })
+        Some(LaunchedNode { folder, record })
     }
 
     /// What is known of it.
@@ -52,7 +52,7 @@ impl Control {
     /// Its logs, the oldest first.
     pub fn logs(&self) -> Vec<PathBuf> {
         let path = self.folder.log(&self.record.node);
-        let older = (1..self.record.process.log.files).rev().map(|number| numbered(&path, number));
+        let older = (1..self.record.process.log.files).rev().map(|number| rotated_path(&path, number));
         older.filter(|path| path.exists()).chain([path.clone()]).collect()
     }
 
@@ -77,17 +77,17 @@ impl Control {
     ///
     /// # Errors
     /// The system does not allow it.
-    pub fn stop(&self, signals: &dyn Signals) -> Result<Stopped> {
+    pub fn stop(&self, signals: &dyn StopSignals) -> Result<StopOutcome> {
         let keeper = self.record.keeper();
-        self.wish("stop")?;
-        self.end(keeper, signals)
+        self.write_request("stop")?;
+        self.stop_keeper(keeper, signals)
     }
 
     /// Stops it and starts it: by its launcher, or by a keeper of `command` if that is gone.
     ///
     /// # Errors
     /// The system does not allow it; the node cannot be started.
-    pub fn restart(&self, command: Command, signals: &dyn Signals) -> Result<Stopped> {
+    pub fn restart(&self, command: Command, signals: &dyn StopSignals) -> Result<StopOutcome> {
         if self.record.process.die_with_launcher && !self.has_launcher() {
             return Err(LaunchError::Refused(format!(
                 "{} runs only with its launcher, which has exited; start it with rnet launch {}",
@@ -96,24 +96,24 @@ impl Control {
             )));
         }
         let keeper = self.record.keeper();
-        self.wish("restart")?;
-        let ended = self.end(keeper, signals)?;
-        if matches!(ended, Stopped::Interrupted | Stopped::Running) || self.has_launcher() {
+        self.write_request("restart")?;
+        let ended = self.stop_keeper(keeper, signals)?;
+        if matches!(ended, StopOutcome::Interrupted | StopOutcome::StillRunning) || self.has_launcher() {
             return Ok(ended);
         }
-        let _ = std::fs::remove_file(self.folder.wish(&self.record.node));
-        let order = KeeperOrder {
+        let _ = std::fs::remove_file(self.folder.request_file(&self.record.node));
+        let request = KeeperRequest {
             node: self.record.node.clone(),
             file: self.record.file.clone(),
             process: self.record.process.clone(),
             folder: self.folder.path().to_owned(),
             restarts: self.record.restarts,
-            unprepared: None,
+            setup_error: None,
             is_on_failure: false,
         };
-        match order.send(command) {
-            Ok((Answer::Keeps, _)) => {}
-            Ok((Answer::Busy, mut child)) => {
+        match request.send(command) {
+            Ok((KeeperReply::Started, _)) => {}
+            Ok((KeeperReply::Busy, mut child)) => {
                 let _ = child.wait();
             }
             Err(why) => return Err(LaunchError::Refused(format!("{}: {why}", self.record.node))),
@@ -127,33 +127,33 @@ impl Control {
         }
     }
 
-    /// Ends the keeper, as it was found before the wish was told: the launcher may have done it since, and the node has
+    /// Ends the keeper, as it was found before the request was written: the launcher may have done it since, and the node has
     /// run all the same.
-    fn end(&self, keeper: Option<OwnedFd>, signals: &dyn Signals) -> Result<Stopped> {
+    fn stop_keeper(&self, keeper: Option<OwnedFd>, signals: &dyn StopSignals) -> Result<StopOutcome> {
         let Some(keeper) = keeper else {
-            self.record.end_orphans();
-            Record::settle(&self.folder, &self.record.node)?;
-            return Ok(Stopped::NotRunning);
+            self.record.kill_leftovers();
+            Record::mark_stopped(&self.folder, &self.record.node)?;
+            return Ok(StopOutcome::NotRunning);
         };
         self.send(&keeper, Signal::TERM)?;
         let time = self.record.process.stop_time() + KEEPER_MARGIN;
         let until = Instant::now() + time;
-        while !has_ended(&keeper) {
-            if signals.stopped() {
-                return Ok(Stopped::Interrupted);
+        while !has_exited(&keeper) {
+            if signals.stop_requested() {
+                return Ok(StopOutcome::Interrupted);
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(Stopped::Running);
+                return Ok(StopOutcome::StillRunning);
             }
             let waited = signals.wait(keeper.as_fd(), Some(left), false);
             waited.map_err(|why| LaunchError::io("wait for", Path::new("the keeper"), why))?;
         }
-        Ok(Stopped::Ended)
+        Ok(StopOutcome::Exited)
     }
 
-    fn wish(&self, word: &str) -> Result<()> {
-        let path = self.folder.wish(&self.record.node);
+    fn write_request(&self, word: &str) -> Result<()> {
+        let path = self.folder.request_file(&self.record.node);
         std::fs::write(&path, word).map_err(|why| LaunchError::io("write", &path, why))
     }
 

@@ -12,22 +12,22 @@ use std::sync::Arc;
 use rnet::NodeName;
 use rnet_config::{ConfigError, Entry, FILE_KEYS, SourceLocation, Reader, Table, this_host, invalid_host_reason};
 
-use self::blackbox::BlackBox;
-use self::names::Names;
+use self::blackbox::BlackBoxSettings;
+use self::names::NodeNaming;
 use self::vars::Vars;
 use crate::node::Node;
-use crate::{Result, order};
+use crate::{Result, dependency_order};
 
 const INCLUDE_KEYS: [&str; 3] = ["file", "host", "when"];
 
 /// Files that include each other, at most.
-const MAX_DEPTH: usize = 8;
+const MAX_INCLUDE_DEPTH: usize = 8;
 /// Nodes of a launch, at most.
 pub const MAX_NODES: usize = 256;
 
 /// What the command line and the environment choose.
 #[derive(Clone, Debug, Default)]
-pub struct Choices {
+pub struct LaunchOptions {
     /// The host whose part is started: that of `--host` or `RNET_HOST`.
     pub host: Option<String>,
     /// Values of variables, in place of those of the file.
@@ -50,11 +50,11 @@ pub struct Plan {
     /// The hosts that the files name.
     pub hosts: BTreeSet<String>,
     /// Whether all files that are named were read.
-    pub is_whole: bool,
+    pub is_complete: bool,
     /// Nodes that another host or another choice of variables has.
-    pub elsewhere: Vec<NodeName>,
+    pub excluded: Vec<NodeName>,
     /// Nodes, each with one that it names in `after` and does not wait for, as it is not started here.
-    pub not_awaited: Vec<(NodeName, NodeName)>,
+    pub unstarted_dependencies: Vec<(NodeName, NodeName)>,
 }
 
 impl Plan {
@@ -63,7 +63,7 @@ impl Plan {
     /// # Errors
     /// It has none, and which there are.
     pub fn check_host(&self, named: &str) -> Result<()> {
-        if self.hosts.is_empty() || self.hosts.contains(named) || !self.is_whole {
+        if self.hosts.is_empty() || self.hosts.contains(named) || !self.is_complete {
             return Ok(());
         }
         let expected = format!("one of the hosts {}", self.known_hosts());
@@ -72,8 +72,8 @@ impl Plan {
 
     /// What does not fit this machine, in the order of the nodes: a program that is not there, a core that the machine
     /// does not have.
-    pub fn unfit(&self) -> Vec<ConfigError> {
-        self.nodes.iter().flat_map(Node::unfit).collect()
+    pub fn requirement_errors(&self) -> Vec<ConfigError> {
+        self.nodes.iter().flat_map(Node::requirement_errors).collect()
     }
 
     fn known_hosts(&self) -> String {
@@ -82,9 +82,9 @@ impl Plan {
     }
 
     /// Why there is nothing to start; `None` if there is something.
-    pub fn why_nothing(&self) -> Option<String> {
+    pub fn nothing_to_start_reason(&self) -> Option<String> {
         let (host, file) = (&self.host, self.file.display());
-        let why = match self.elsewhere.len() {
+        let why = match self.excluded.len() {
             0 => format!("{file} has no nodes"),
             count if self.hosts.is_empty() => {
                 format!("when excludes all {count} nodes of {file}")
@@ -99,68 +99,68 @@ impl Plan {
 }
 
 /// A node, and where it stands.
-struct Found {
+struct LoadedNode {
     node: Node,
     place: SourceLocation,
     after: Vec<(NodeName, String)>,
 }
 
 /// What has been read so far.
-struct Loading {
+struct Loader {
     vars: Vars,
     host: String,
-    found: BTreeMap<NodeName, Found>,
+    found: BTreeMap<NodeName, LoadedNode>,
     /// Nodes that another host or another choice of variables has.
-    elsewhere: Vec<NodeName>,
+    excluded: Vec<NodeName>,
     hosts: BTreeSet<String>,
-    is_whole: bool,
+    is_complete: bool,
     /// What `[blackbox]` says, and where it stands.
-    blackbox: Option<(BlackBox, SourceLocation)>,
+    blackbox: Option<(BlackBoxSettings, SourceLocation)>,
     read: Vec<(PathBuf, String)>,
-    way: Vec<PathBuf>,
+    include_stack: Vec<PathBuf>,
 }
 
 /// Reads a file and what it includes.
 ///
 /// # Errors
 /// The first mistake: file, line, key, and what was expected.
-pub fn load(path: &Path, choices: &Choices) -> Result<Plan> {
+pub fn load(path: &Path, options: &LaunchOptions) -> Result<Plan> {
     let unread = |why: std::io::Error| ConfigError::File {
         file: path.to_owned(),
         named_by: None,
         why: why.into(),
     };
     let file = path.canonicalize().map_err(unread)?;
-    let host = choices.host.clone().filter(|host| !host.is_empty());
+    let host = options.host.clone().filter(|host| !host.is_empty());
     if let Some(expected) = host.as_deref().and_then(invalid_host_reason) {
         let found = format!("{:?}", host.unwrap_or_default());
         return Err(ConfigError::value("--host, RNET_HOST", expected, found).into());
     }
-    let mut loading = Loading {
-        vars: Vars::chosen(&choices.set),
+    let mut loader = Loader {
+        vars: Vars::with_overrides(&options.set),
         host: host.unwrap_or_default(),
         found: BTreeMap::new(),
-        elsewhere: Vec::new(),
+        excluded: Vec::new(),
         hosts: BTreeSet::new(),
-        is_whole: true,
+        is_complete: true,
         blackbox: None,
         read: Vec::new(),
-        way: Vec::new(),
+        include_stack: Vec::new(),
     };
-    loading.file(path, &file)?;
-    loading.vars.check_chosen()?;
-    let Loading { host, found, elsewhere, hosts, is_whole, blackbox, read, .. } = loading;
-    let not_awaited = not_awaited(&found, &elsewhere);
-    let mut nodes = in_order(found, &elsewhere)?;
-    let beside = black_box(blackbox, &nodes, &file, &choices.blackbox)?;
+    loader.file(path, &file)?;
+    loader.vars.check_overrides()?;
+    let Loader { host, found, excluded, hosts, is_complete, blackbox, read, .. } = loader;
+    let unstarted_dependencies = unstarted_dependencies(&found, &excluded);
+    let mut nodes = sort_by_dependency(found, &excluded)?;
+    let companion = black_box(blackbox, &nodes, &file, &options.blackbox)?;
     // The first, so that it sees how the others begin.
-    nodes.splice(..0, beside);
-    Ok(Plan { nodes, file, host, read, hosts, is_whole, elsewhere, not_awaited })
+    nodes.splice(..0, companion);
+    Ok(Plan { nodes, file, host, read, hosts, is_complete, excluded, unstarted_dependencies })
 }
 
 /// The node of the black box, unless the file has none or one of its own.
 fn black_box(
-    said: Option<(BlackBox, SourceLocation)>,
+    said: Option<(BlackBoxSettings, SourceLocation)>,
     nodes: &[Node],
     file: &Path,
     output: &Path,
@@ -182,7 +182,7 @@ fn black_box(
     }
 }
 
-impl Loading {
+impl Loader {
     /// Reads a file: `shown` is what it is called in errors.
     fn file(&mut self, shown: &Path, file: &Path) -> Result<()> {
         let text = rnet_config::text(file).map_err(|why| ConfigError::File {
@@ -190,8 +190,8 @@ impl Loading {
             named_by: None,
             why,
         })?;
-        let is_first = self.way.is_empty();
-        self.way.push(file.to_owned());
+        let is_first = self.include_stack.is_empty();
+        self.include_stack.push(file.to_owned());
         self.read.push((file.to_owned(), text.clone()));
         let path: Arc<Path> = Arc::from(shown);
         let reader = Reader::new(&text, &path)?;
@@ -204,16 +204,16 @@ impl Loading {
                 self.host = of_file.unwrap_or_else(this_host);
             }
         }
-        self.vars.say_host(&self.host);
+        self.vars.set_host(&self.host);
         if let Some(vars) = table.get("var") {
             self.vars.declare(&vars.table("a table [var]")?)?;
         }
         let dir = file.parent().unwrap_or(Path::new("/")).to_owned();
         if let Some(entry) = table.get("blackbox") {
-            let said = BlackBox::read(&entry.table("a table [blackbox]")?, &self.vars, &dir)?;
+            let said = BlackBoxSettings::read(&entry.table("a table [blackbox]")?, &self.vars, &dir)?;
             if let Some((_, before)) = &self.blackbox {
                 let expected = format!("only one table [blackbox]; the first is at {before}");
-                return Err(mistake(&entry)(expected, "another".into()).into());
+                return Err(value_error(&entry)(expected, "another".into()).into());
             }
             self.blackbox = Some((said, entry.place()));
         }
@@ -223,7 +223,7 @@ impl Loading {
                 self.node(name, &entry, &dir)?;
             }
         }
-        self.way.pop();
+        self.include_stack.pop();
         Ok(())
     }
 
@@ -234,11 +234,11 @@ impl Loading {
             let include = entry.table("a table [[include]]")?;
             include.check_keys(&INCLUDE_KEYS)?;
             let file = include.require("file", "the path of a file")?;
-            let name = self.vars.filled(&file, file.text("the path of a file")?)?;
+            let name = self.vars.expand(&file, file.text("the path of a file")?)?;
             let is_chosen = self.is_chosen(&include)?;
-            self.is_whole &= is_chosen;
+            self.is_complete &= is_chosen;
             if is_chosen {
-                files.push((dir.join(&name), mistake(&file), format!("{name:?}")));
+                files.push((dir.join(&name), value_error(&file), format!("{name:?}")));
             }
             Ok(())
         })?;
@@ -246,13 +246,13 @@ impl Loading {
             let wrong = |expected: String| mistake(expected, found.clone());
             let file =
                 path.canonicalize().map_err(|error| wrong(format!("a readable file ({error})")))?;
-            if let Some(begin) = self.way.iter().position(|before| *before == file) {
-                let way = self.way[begin..].iter().chain([&file]);
-                let names: Vec<String> = way.map(|file| file.display().to_string()).collect();
+            if let Some(begin) = self.include_stack.iter().position(|before| *before == file) {
+                let cycle = self.include_stack[begin..].iter().chain([&file]);
+                let names: Vec<String> = cycle.map(|file| file.display().to_string()).collect();
                 return Err(mistake("no cycle".into(), names.join(" -> ")).into());
             }
-            if self.way.len() >= MAX_DEPTH {
-                return Err(wrong(format!("includes nested at most {MAX_DEPTH} deep")).into());
+            if self.include_stack.len() >= MAX_INCLUDE_DEPTH {
+                return Err(wrong(format!("includes nested at most {MAX_INCLUDE_DEPTH} deep")).into());
             }
             self.file(&path, &file)?;
         }
@@ -261,22 +261,22 @@ impl Loading {
 
     fn node(&mut self, name: &str, entry: &Entry<'_>, dir: &Path) -> Result<()> {
         let table = entry.table("a table [node.NAME]")?;
-        let names = Names::read(&table, &self.vars)?;
+        let names = NodeNaming::read(&table, &self.vars)?;
         let name = names
             .node(name)
-            .map_err(|error| node::name_wrong(entry, "the name of a node", error))?;
+            .map_err(|error| node::name_error(entry, "the name of a node", error))?;
         let found = node::read(&table, name.clone(), &names, &self.vars, dir)?;
         if !self.is_chosen(&table)? {
-            self.elsewhere.push(name);
+            self.excluded.push(name);
             return Ok(());
         }
         if let Some(before) = self.found.get(&name) {
             let expected = format!("a unique name; {} already uses it", before.place);
-            return Err(mistake(entry)(expected, name.to_string()).into());
+            return Err(value_error(entry)(expected, name.to_string()).into());
         }
         if self.found.len() >= MAX_NODES {
             return Err(
-                mistake(entry)(format!("at most {MAX_NODES} nodes"), "one more".into()).into()
+                value_error(entry)(format!("at most {MAX_NODES} nodes"), "one more".into()).into()
             );
         }
         self.found.insert(name, found);
@@ -288,13 +288,13 @@ impl Loading {
         let host = table.optional("host", Entry::host)?;
         self.hosts.extend(host.clone());
         let when =
-            table.optional("when", |when| self.vars.hold(&when.table("a table of variables")?))?;
+            table.optional("when", |when| self.vars.match_all(&when.table("a table of variables")?))?;
         Ok(host.is_none_or(|host| host == self.host) && when.unwrap_or(true))
     }
 }
 
 /// Makes an error of what was expected and what is there, when the table is not at hand any more.
-fn mistake(entry: &Entry<'_>) -> impl Fn(String, String) -> ConfigError + use<> {
+fn value_error(entry: &Entry<'_>) -> impl Fn(String, String) -> ConfigError + use<> {
     let from = format!("{}: {}", entry.place(), entry.key());
     move |expected, found| ConfigError::value(from.clone(), expected, found)
 }
@@ -306,23 +306,23 @@ fn network_host(file: &Table<'_>) -> rnet_config::Result<Option<String>> {
 }
 
 /// Who names in `after` what is not started here.
-fn not_awaited(
-    found: &BTreeMap<NodeName, Found>,
-    elsewhere: &[NodeName],
+fn unstarted_dependencies(
+    found: &BTreeMap<NodeName, LoadedNode>,
+    excluded: &[NodeName],
 ) -> Vec<(NodeName, NodeName)> {
-    let is_here = |name: &NodeName| found.contains_key(name) || !elsewhere.contains(name);
+    let is_here = |name: &NodeName| found.contains_key(name) || !excluded.contains(name);
     let all =
         found.iter().flat_map(|(of, node)| node.after.iter().map(move |(name, _)| (of, name)));
     all.filter(|(_, name)| !is_here(name)).map(|(of, name)| (of.clone(), name.clone())).collect()
 }
 
 /// The nodes, each after those that it waits for.
-fn in_order(mut found: BTreeMap<NodeName, Found>, elsewhere: &[NodeName]) -> Result<Vec<Node>> {
+fn sort_by_dependency(mut found: BTreeMap<NodeName, LoadedNode>, excluded: &[NodeName]) -> Result<Vec<Node>> {
     let names: Vec<String> = found.keys().map(ToString::to_string).collect();
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     for of in found.values() {
         let missing = |(name, _): &&(NodeName, String)| {
-            !known.contains(&name.as_str()) && !elsewhere.contains(name)
+            !known.contains(&name.as_str()) && !excluded.contains(name)
         };
         if let Some((name, from)) = of.after.iter().find(missing) {
             let expected = format!("one of the nodes {}", rnet_config::one_of(&known));
@@ -336,7 +336,7 @@ fn in_order(mut found: BTreeMap<NodeName, Found>, elsewhere: &[NodeName]) -> Res
         of.node.after.retain(|name| known.contains(&name.as_str()));
     }
     let after = found.iter().map(|(name, of)| (name.clone(), of.node.after.clone())).collect();
-    let order = order::sorted(&after).map_err(|cycle| {
+    let order = dependency_order::topological_order(&after).map_err(|cycle| {
         let first = &found[&cycle[0]];
         let from = first.after.iter().find(|(name, _)| *name == cycle[1]);
         let names: Vec<&str> = cycle.iter().map(NodeName::as_str).collect();

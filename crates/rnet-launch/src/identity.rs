@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Looks for members of a session that is killed, at most.
 const KILL_ROUNDS: usize = 8;
 /// How long the end of a process that was killed is waited for: one in the middle of a write to a disk takes long.
-const KILLED_WITHIN: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+const KILL_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// A process that was seen alive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,14 +40,14 @@ impl Identity {
     }
 
     /// Writes this process into a file that it has locked.
-    pub fn note(mut file: &File) -> std::io::Result<()> {
+    pub fn write_to(mut file: &File) -> std::io::Result<()> {
         let text = serde_json::to_vec(&Identity::of(std::process::id() as i32))?;
         file.set_len(0)?;
         file.write_all(&text)
     }
 
     /// The living process that has written itself into a file.
-    pub fn noted(path: &Path) -> Option<Identity> {
+    pub fn read_living(path: &Path) -> Option<Identity> {
         let noted: Option<Identity> = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
         noted.filter(|process| process.open().is_some())
     }
@@ -56,22 +56,22 @@ impl Identity {
     pub fn may_live(path: &Path) -> bool {
         let Ok(text) = std::fs::read(path) else { return false };
         let noted: Option<Identity> = serde_json::from_slice(&text).ok().flatten();
-        noted.is_some_and(|noted| noted.is_elsewhere() || noted.open().is_some())
+        noted.is_some_and(|noted| noted.is_in_other_namespace() || noted.open().is_some())
     }
 
     /// Whether it is of this boot, and of a namespace of numbers that is not this one: its end cannot be seen from here.
-    pub fn is_elsewhere(&self) -> bool {
-        self.is_of_this_boot() && !self.is_seen_from_here()
+    pub fn is_in_other_namespace(&self) -> bool {
+        self.is_of_this_boot() && !self.is_in_this_namespace()
     }
 
     /// A descriptor of the process, if it is there still. Signals through it reach this process or nobody.
     pub fn open(&self) -> Option<OwnedFd> {
-        if !self.is_seen_from_here() {
+        if !self.is_in_this_namespace() {
             return None;
         }
         let fd = open_pid(self.pid)?;
         // Looked at while the descriptor holds: if the number is another process's by now, its start is another.
-        (start_ticks(self.pid)? == self.start_ticks && !has_ended(&fd)).then_some(fd)
+        (start_ticks(self.pid)? == self.start_ticks && !has_exited(&fd)).then_some(fd)
     }
 
     /// Kills all other processes of the session that this one has begun, and waits until they have ended.
@@ -80,7 +80,7 @@ impl Identity {
     /// session is left.
     pub fn kill_session(&self) {
         let is_another = start_ticks(self.pid).is_some_and(|start| start != self.start_ticks);
-        if !self.is_seen_from_here() || is_another {
+        if !self.is_in_this_namespace() || is_another {
             return;
         }
         // They may be about to start others.
@@ -92,7 +92,7 @@ impl Identity {
             }
             for fd in &killed {
                 let mut polled = [PollFd::new(fd, PollFlags::IN)];
-                let _ = poll(&mut polled, Some(&KILLED_WITHIN));
+                let _ = poll(&mut polled, Some(&KILL_TIMEOUT));
             }
         }
     }
@@ -102,7 +102,7 @@ impl Identity {
         if session(pid) != Some(self.pid) {
             return None;
         }
-        let fd = open_pid(pid).filter(|fd| !has_ended(fd))?;
+        let fd = open_pid(pid).filter(|fd| !has_exited(fd))?;
         // Looked at again while the descriptor holds.
         let is_member = session(pid) == Some(self.pid) && start_ticks(pid)? >= self.start_ticks;
         (is_member && signal(&fd, Signal::KILL).is_ok()).then_some(fd)
@@ -114,7 +114,7 @@ impl Identity {
     }
 
     /// Whether it was one of this boot, and of this namespace of numbers.
-    pub fn is_seen_from_here(&self) -> bool {
+    pub fn is_in_this_namespace(&self) -> bool {
         self.is_of_this_boot() && self.pid_namespace == rnet::inspect::pid_namespace()
     }
 }
@@ -133,7 +133,7 @@ pub fn open_pid(pid: i32) -> Option<OwnedFd> {
 }
 
 /// Whether the process of a descriptor has ended; it may not have been reaped.
-pub fn has_ended(fd: &OwnedFd) -> bool {
+pub fn has_exited(fd: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(fd, PollFlags::IN)];
     let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut polled, Some(&no_time)).is_ok_and(|ready| ready > 0)
@@ -193,7 +193,7 @@ mod tests {
         assert!(Identity { pid_namespace: 1, ..own.clone() }.open().is_none());
         signal(&fd, Signal::KILL).unwrap();
         child.wait().unwrap();
-        assert!(has_ended(&fd) && own.open().is_none());
+        assert!(has_exited(&fd) && own.open().is_none());
         signal(&fd, Signal::KILL).unwrap();
     }
 

@@ -23,13 +23,13 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::identity::{Identity, has_ended, session};
-use crate::log::Log;
-use crate::machine;
+use crate::identity::{Identity, has_exited, session};
+use crate::log::NodeLog;
+use crate::requirements;
 use crate::node::{Limits, OWN_PROGRAM, Process};
-use crate::place::RunFolder;
+use crate::run_folder::RunFolder;
 use crate::record::{End, Record, lock};
-use crate::stop::{self, Step, Stop};
+use crate::stop::{self, StopStep, StopSequence};
 
 /// What a keeper says when it keeps a node, and when another one does.
 const KEEPS: &str = "keeps";
@@ -37,7 +37,7 @@ const BUSY: &str = "busy";
 
 /// What the command of a keeper reads from its standard input.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct KeeperOrder {
+pub struct KeeperRequest {
     /// The node.
     pub node: NodeName,
     /// The file that asks for it.
@@ -50,8 +50,8 @@ pub struct KeeperOrder {
     #[serde(default)]
     pub restarts: u32,
     /// Why the launcher could not prepare the node, if it could not: the keeper then only writes that down.
-    #[serde(default)]
-    pub unprepared: Option<String>,
+    #[serde(default, rename = "unprepared")]
+    pub setup_error: Option<String>,
     /// Whether it is the command of `on_failure` of the node, which is killed when the launcher dies.
     #[serde(default)]
     pub is_on_failure: bool,
@@ -62,34 +62,34 @@ pub struct KeeperOrder {
 const MAX_READS: usize = 16;
 
 /// Between two attempts to write a record that could not be written.
-const NOTE_AGAIN: Duration = Duration::from_secs(1);
+const RECORD_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two looks at whether the launcher lives, of a command of `on_failure` that is being stopped. Before that, a
 /// signal of the kernel tells.
-const LAUNCHER_INTERVAL: Duration = Duration::from_millis(100);
+const LAUNCHER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Lines and bytes of the output of a node that has failed, which its record holds.
 const MAX_LAST_LINES: usize = 10;
 const MAX_LAST_BYTES: usize = 2048;
 
 /// Keepers before this one that a record names.
-const MAX_TOLD: usize = 3;
+const MAX_STOPPED_KEEPERS: usize = 3;
 
-/// What became of an order.
+/// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum KeeperReply {
     /// There is a keeper, and a record.
-    Keeps,
+    Started,
     /// Another keeper has this node.
     Busy,
 }
 
-impl KeeperOrder {
+impl KeeperRequest {
     /// Starts a keeper by `command`, and waits until it has started the node or failed to: some ms.
     ///
     /// # Errors
     /// The keeper cannot be started, in words.
-    pub fn send(&self, mut command: Command) -> Result<(Answer, Child), String> {
+    pub fn send(&self, mut command: Command) -> Result<(KeeperReply, Child), String> {
         let failed = |why: &dyn std::fmt::Display| format!("cannot start its keeper: {why}");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(&error))?;
@@ -99,11 +99,11 @@ impl KeeperOrder {
         let mut said = String::new();
         // A keeper that does not read has said why.
         let _ = to.map(|mut to| to.write_all(&text));
-        fail_point!("launch.ordered");
+        fail_point!("launch.requested");
         from.map(|mut from| from.read_to_string(&mut said)).transpose().map_err(|e| failed(&e))?;
         let answer = match said.trim() {
-            KEEPS => Answer::Keeps,
-            BUSY => Answer::Busy,
+            KEEPS => KeeperReply::Started,
+            BUSY => KeeperReply::Busy,
             other => {
                 let _ = child.wait();
                 return Err(failed(&if other.is_empty() { "the keeper died" } else { other }));
@@ -114,9 +114,9 @@ impl KeeperOrder {
 }
 
 /// What tells a keeper and a launcher to stop.
-pub trait Signals {
+pub trait StopSignals {
     /// Whether SIGTERM or one of its kind has come.
-    fn stopped(&self) -> bool;
+    fn stop_requested(&self) -> bool;
 
     /// Waits until `fd` is readable, such a signal comes, or the time is over. It may return early. One that has come
     /// ends the wait at once, unless the caller `knows` of it.
@@ -129,20 +129,20 @@ pub trait Signals {
 
 /// A node's parent.
 pub struct Keeper {
-    order: KeeperOrder,
+    request: KeeperRequest,
     /// The launcher, if the command dies with it.
     launcher: Option<Pid>,
     folder: RunFolder,
-    log: Log,
+    log: NodeLog,
     record: Record,
     /// The end of what the node has written.
     last_output: Vec<u8>,
     /// Whether the record has something that its file does not: the disk may be full.
-    is_unwritten: bool,
+    is_record_dirty: bool,
 }
 
 /// A node that runs.
-struct Kept {
+struct RunningNode {
     child: Child,
     pid: Pid,
     ended: OwnedFd,
@@ -151,89 +151,89 @@ struct Kept {
 }
 
 impl Keeper {
-    /// What the command of a keeper does: reads its order, says on `answer` that it keeps the node, and returns when the
+    /// What the command of a keeper does: reads its request, says on `answer` that it keeps the node, and returns when the
     /// node has ended.
     ///
     /// # Errors
     /// Why it does not keep the node, in words.
     pub fn run(
-        order: KeeperOrder,
+        request: KeeperRequest,
         mut answer: impl FnMut(&str),
-        signals: &dyn Signals,
+        signals: &dyn StopSignals,
     ) -> Result<(), String> {
         let launcher = getppid();
         // Out of the launcher's terminal: neither its Ctrl-C nor its end is the node's.
         setsid().map_err(|error| format!("cannot start a session: {error}"))?;
-        if order.process.die_with_launcher {
+        if request.process.die_with_launcher {
             let asked = set_parent_process_death_signal(Some(Signal::TERM));
             asked.map_err(|error| format!("cannot set up to die with the launcher: {error}"))?;
             if getppid() != launcher {
                 return Err("the launcher has died".into());
             }
         }
-        let of_nodes = RunFolder::at(order.folder.clone());
-        let path = of_nodes.log(&order.node);
-        let folder = if order.is_on_failure { of_nodes.on_failure() } else { of_nodes };
-        let Some(_lock) = lock(&folder.lock(&order.node)).map_err(|error| error.to_string())?
+        let of_nodes = RunFolder::at(request.folder.clone());
+        let path = of_nodes.log(&request.node);
+        let folder = if request.is_on_failure { of_nodes.on_failure() } else { of_nodes };
+        let Some(_lock) = lock(&folder.lock(&request.node)).map_err(|error| error.to_string())?
         else {
             answer(BUSY);
             return Ok(());
         };
-        fail_point!("launch.kept");
-        let before = Record::read(&folder, &order.node);
+        fail_point!("launch.locked");
+        let before = Record::read(&folder, &request.node);
         if before.as_ref().is_some_and(|before| before.keeper().is_some()) {
             // It was killed and is exiting: the kernel has closed its files, and has not killed its node yet.
             answer(BUSY);
             return Ok(());
         }
-        let mut told = before.map_or_else(Vec::new, |before| {
-            before.end_orphans();
+        let mut stopped_keepers = before.map_or_else(Vec::new, |before| {
+            before.kill_leftovers();
             // Process numbers of an earlier boot are given to others now.
-            if before.keeper.is_of_this_boot() { before.told } else { Vec::new() }
+            if before.keeper.is_of_this_boot() { before.stopped_keepers } else { Vec::new() }
         });
         // Numbers are given again: nobody has told this one anything.
-        told.retain(|pid| *pid != std::process::id() as i32);
-        folder.forget_killed(&order.node);
-        told.drain(..told.len().saturating_sub(MAX_TOLD));
-        let log = Log::open(&path, order.process.log)
+        stopped_keepers.retain(|pid| *pid != std::process::id() as i32);
+        folder.forget_killed(&request.node);
+        stopped_keepers.drain(..stopped_keepers.len().saturating_sub(MAX_STOPPED_KEEPERS));
+        let log = NodeLog::open(&path, request.process.log)
             .map_err(|error| format!("cannot open {}: {error}", path.display()))?;
         let own = Identity::of(std::process::id() as i32).ok_or("/proc is not mounted")?;
         let record = Record {
-            node: order.node.clone(),
-            file: order.file.clone(),
-            process: order.process.clone(),
+            node: request.node.clone(),
+            file: request.file.clone(),
+            process: request.process.clone(),
             keeper: own,
             main: None,
             started_boot_ns: rnet::boot_ns(),
             is_ready: false,
-            restarts: order.restarts,
+            restarts: request.restarts,
             end: None,
             last_output: Vec::new(),
-            told,
+            stopped_keepers,
         };
-        let (last_output, is_unwritten) = (Vec::new(), false);
-        let launcher = launcher.filter(|_| order.is_on_failure);
-        let mut keeper = Keeper { order, launcher, folder, log, record, last_output, is_unwritten };
+        let (last_output, is_record_dirty) = (Vec::new(), false);
+        let launcher = launcher.filter(|_| request.is_on_failure);
+        let mut keeper = Keeper { request, launcher, folder, log, record, last_output, is_record_dirty };
         // Before the node: should this process be killed, the record says whose session is to be ended.
         keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
         fail_point!("launch.recorded");
-        let started = match keeper.order.unprepared.take() {
+        let started = match keeper.request.setup_error.take() {
             Some(why) => Err(why),
             None => keeper.start(),
         };
         match started {
-            Ok(kept) => {
+            Ok(running) => {
                 fail_point!("launch.started");
                 // It is not reaped yet, so that this is its very process.
-                keeper.record.main = Identity::of(kept.pid.as_raw_nonzero().get());
+                keeper.record.main = Identity::of(running.pid.as_raw_nonzero().get());
                 if let Err(error) = keeper.record.write(&keeper.folder) {
                     // Nobody would find it.
-                    let _ = kill_process_group(kept.pid, Signal::KILL);
+                    let _ = kill_process_group(running.pid, Signal::KILL);
                     return Err(error.to_string());
                 }
-                fail_point!("launch.noted");
+                fail_point!("launch.process_recorded");
                 answer(KEEPS);
-                keeper.keep(kept, signals);
+                keeper.supervise(running, signals);
             }
             Err(why) => {
                 keeper.log.write(format!("[rnet launch] cannot be started: {why}\n").as_bytes());
@@ -245,8 +245,8 @@ impl Keeper {
         Ok(())
     }
 
-    fn start(&mut self) -> Result<Kept, String> {
-        let Process { command, dir, env, limits, .. } = &self.order.process;
+    fn start(&mut self) -> Result<RunningNode, String> {
+        let Process { command, dir, env, limits, .. } = &self.request.process;
         let words = |error: std::io::Error| {
             let asked = match limits.to_string() {
                 none if none.is_empty() => none,
@@ -265,7 +265,7 @@ impl Keeper {
             rustix::io::fcntl_dupfd_cloexec(&written, 3)
         })();
         let errors = prepared.map_err(|error| words(error.into()))?;
-        let mut child = Command::new(machine::program(&command[0], dir));
+        let mut child = Command::new(requirements::program_path(&command[0], dir));
         if command[0] == OWN_PROGRAM {
             child.arg0("rnet");
         }
@@ -276,54 +276,54 @@ impl Keeper {
         let keeper = rustix::process::getpid();
         // SAFETY: between fork and exec it makes system calls and nothing else; the keeper has one thread, so that no
         // lock is held by another.
-        unsafe { child.pre_exec(move || confine(&limits, keeper)) };
+        unsafe { child.pre_exec(move || apply_limits(&limits, keeper)) };
         let child = child.spawn().map_err(|error| {
-            let told = words(error);
+            let text = words(error);
             // The kernel does not say of what it speaks: a directory, a program, the cores.
-            let unfit = machine::unfit(&self.order.process);
-            unfit.iter().fold(told, |told, u| {
-                format!("{told}; {}: expected {}, found {}", u.key, u.expected, u.found)
+            let errors = requirements::requirement_errors(&self.request.process);
+            errors.iter().fold(text, |text, u| {
+                format!("{text}; {}: expected {}, found {}", u.key, u.expected, u.found)
             })
         })?;
         let pid = Pid::from_child(&child);
         let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| words(error.into()))?;
-        Ok(Kept { child, pid, ended, output: Some(output), ready: Some(ready) })
+        Ok(RunningNode { child, pid, ended, output: Some(output), ready: Some(ready) })
     }
 
-    fn keep(&mut self, mut kept: Kept, signals: &dyn Signals) {
-        let mut stop: Option<Stop> = None;
-        while !has_ended(&kept.ended) {
-            if signals.stopped() && stop.is_none() {
+    fn supervise(&mut self, mut running: RunningNode, signals: &dyn StopSignals) {
+        let mut stop: Option<StopSequence> = None;
+        while !has_exited(&running.ended) {
+            if signals.stop_requested() && stop.is_none() {
                 // Before it ends: whoever sees it end looks here.
-                self.record.told.push(self.record.keeper.pid);
-                self.note();
-                fail_point!("launch.told");
+                self.record.stopped_keepers.push(self.record.keeper.pid);
+                self.write_record();
+                fail_point!("launch.stop_recorded");
                 let Process { interrupt_timeout_ms, stop_timeout_ms, .. } = self.record.process;
-                stop = Some(Stop::begin(interrupt_timeout_ms, stop_timeout_ms));
+                stop = Some(StopSequence::begin(interrupt_timeout_ms, stop_timeout_ms));
             }
-            if let Some(step) = stop.as_mut().and_then(Stop::due) {
-                self.send_stop_signal(&kept, step);
+            if let Some(step) = stop.as_mut().and_then(StopSequence::next_due) {
+                self.send_stop_signal(&running, step);
                 fail_point!("launch.terminated");
             }
             let is_bound = self.launcher.is_some();
             if is_bound && getppid() != self.launcher {
-                let _ = kill_process_group(kept.pid, Signal::KILL);
+                let _ = kill_process_group(running.pid, Signal::KILL);
             }
-            self.hear(&mut kept);
-            let until_signal = stop.as_ref().and_then(Stop::until_next);
-            if self.is_unwritten {
-                self.note();
+            self.read_pipes(&mut running);
+            let until_signal = stop.as_ref().and_then(StopSequence::until_next);
+            if self.is_record_dirty {
+                self.write_record();
             }
-            let until_note = self.is_unwritten.then_some(NOTE_AGAIN);
-            let is_told = stop.is_some();
-            let until_look = (is_bound && is_told).then_some(LAUNCHER_INTERVAL);
-            let limit = [until_signal, until_note, until_look].into_iter().flatten().min();
-            let all = [Some(&kept.ended), kept.output.as_ref(), kept.ready.as_ref()];
-            let waited = any_of(all.into_iter().flatten())
-                .and_then(|any| signals.wait(any.as_fd(), limit, is_told));
+            let until_retry = self.is_record_dirty.then_some(RECORD_RETRY_INTERVAL);
+            let is_stopping = stop.is_some();
+            let until_look = (is_bound && is_stopping).then_some(LAUNCHER_CHECK_INTERVAL);
+            let limit = [until_signal, until_retry, until_look].into_iter().flatten().min();
+            let all = [Some(&running.ended), running.output.as_ref(), running.ready.as_ref()];
+            let waited = epoll_any(all.into_iter().flatten())
+                .and_then(|any| signals.wait(any.as_fd(), limit, is_stopping));
             if waited.is_err() {
                 // Out of descriptors: what can be done without is to look now and then.
-                let _ = signals.wait(kept.ended.as_fd(), Some(Duration::from_millis(100)), is_told);
+                let _ = signals.wait(running.ended.as_fd(), Some(Duration::from_millis(100)), is_stopping);
             }
         }
         if stop.is_some() {
@@ -331,12 +331,12 @@ impl Keeper {
             self.set_stop_request(StopRequest::Kill);
         }
         // What the node has started and left behind would hold its name and its pipe.
-        let _ = kill_process_group(kept.pid, Signal::KILL);
+        let _ = kill_process_group(running.pid, Signal::KILL);
         self.record.keeper.kill_session();
-        self.hear(&mut kept);
-        let status = kept.child.wait().ok();
+        self.read_pipes(&mut running);
+        let status = running.child.wait().ok();
         fail_point!("launch.reaped");
-        let end = status.map_or(End::Unknown, end);
+        let end = status.map_or(End::Unknown, end_of);
         if end.is_failure() {
             let text = String::from_utf8_lossy(&self.last_output);
             let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -344,26 +344,26 @@ impl Keeper {
             self.record.last_output = last.iter().map(ToString::to_string).collect();
         }
         self.record.end = Some(end);
-        self.note();
-        if self.record.was_told_to_stop() && !self.order.is_on_failure {
+        self.write_record();
+        if self.record.was_asked_to_stop() && !self.request.is_on_failure {
             self.record.forget_death();
         }
-        fail_point!("launch.closed");
+        fail_point!("launch.end_recorded");
     }
 
     /// Sends a signal of a stop to the node's group. Until it is killed, the end of the node is a departure to its peers;
     /// then they lose it, and nobody notes that it has died.
-    fn send_stop_signal(&mut self, kept: &Kept, Step { signal, after }: Step) {
+    fn send_stop_signal(&mut self, running: &RunningNode, StopStep { signal, after }: StopStep) {
         self.set_stop_request(match signal {
             Signal::KILL => StopRequest::Kill,
             _ => StopRequest::Stop,
         });
         if let Some((before, ran)) = after {
-            let (name, before, ran_s) = (stop::name(signal), stop::name(before), ran.as_secs_f64());
+            let (name, before, ran_s) = (stop::signal_name(signal), stop::signal_name(before), ran.as_secs_f64());
             let text = format!("[rnet launch] {name}: still running {ran_s} s after {before}\n");
             self.log.write(text.as_bytes());
         }
-        let _ = kill_process_group(kept.pid, signal);
+        let _ = kill_process_group(running.pid, signal);
     }
 
     /// See [`Location::set_stop_request`](rnet::inspect::Location::set_stop_request).
@@ -377,23 +377,23 @@ impl Keeper {
 
     /// Writes the record. What cannot be written is told once, and tried again while the node runs: others wait for what
     /// it says.
-    fn note(&mut self) {
+    fn write_record(&mut self) {
         let written = self.record.write(&self.folder);
         if let Err(error) = &written
-            && !self.is_unwritten
+            && !self.is_record_dirty
         {
             self.log.write(format!("[rnet launch] {error}\n").as_bytes());
         }
-        self.is_unwritten = written.is_err();
+        self.is_record_dirty = written.is_err();
     }
 
     /// Takes what the node has written and said.
-    fn hear(&mut self, kept: &mut Kept) {
+    fn read_pipes(&mut self, running: &mut RunningNode) {
         let mut bytes = [0; 1 << 16];
         for _ in 0..MAX_READS {
-            let Some(output) = &kept.output else { break };
+            let Some(output) = &running.output else { break };
             match rustix::io::read(output, &mut bytes) {
-                Ok(0) => kept.output = None,
+                Ok(0) => running.output = None,
                 Ok(len) => {
                     self.log.write(&bytes[..len]);
                     self.last_output
@@ -405,14 +405,14 @@ impl Keeper {
                 Err(_) => break,
             }
         }
-        if let Some(ready) = &kept.ready {
+        if let Some(ready) = &running.ready {
             match rustix::io::read(ready, &mut bytes) {
                 // Nobody has the other end any more: it will not say so.
-                Ok(0) => kept.ready = None,
+                Ok(0) => running.ready = None,
                 Ok(_) => {
-                    kept.ready = None;
+                    running.ready = None;
                     self.record.is_ready = true;
-                    self.note();
+                    self.write_record();
                 }
                 Err(_) => {}
             }
@@ -421,7 +421,7 @@ impl Keeper {
 }
 
 /// One descriptor that is readable when one of these is.
-pub fn any_of<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<OwnedFd> {
+pub fn epoll_any<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<OwnedFd> {
     let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for fd in all {
         epoll::add(&any, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
@@ -430,7 +430,7 @@ pub fn any_of<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<Own
 }
 
 /// Makes this process, which is about to become the node, what its limits say.
-pub(crate) fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
+pub(crate) fn apply_limits(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
     // A node without its keeper would run unseen, and write into a pipe without a reader.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // It was killed before the kernel was asked.
@@ -438,17 +438,17 @@ pub(crate) fn confine(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
         return Err(Errno::SRCH.into());
     }
     if !limits.cpus.is_empty() {
-        machine::pin(&limits.cpus)?;
+        requirements::set_affinity(&limits.cpus)?;
     }
     if let Some(mib) = limits.memory_limit_mib {
         let bytes = Some(mib.saturating_mul(1 << 20));
         setrlimit(Resource::Data, Rlimit { current: bytes, maximum: bytes })?;
     }
-    machine::schedule(limits)
+    requirements::set_scheduler(limits)
 }
 
 /// How a process has ended, of which the system says this.
-pub(crate) fn end(status: ExitStatus) -> End {
+pub(crate) fn end_of(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Code(code),
         (None, Some(signal)) => End::Signal(signal),

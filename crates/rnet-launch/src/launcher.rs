@@ -4,10 +4,10 @@
 //! waits for the end of a keeper or a tenth of a second. All that it has to know to be replaced by another launcher
 //! stands in the records of the keepers.
 
-mod ending;
+mod shutdown;
 mod on_failure;
 mod ready;
-mod refused;
+mod pending_params;
 mod reload;
 
 use std::collections::BTreeMap;
@@ -22,29 +22,29 @@ use rnet::state::Value;
 use rnet::{NodeName, fail_point};
 use rnet_config::ConfigError;
 
-use crate::file::{Choices, Plan};
+use crate::file::{LaunchOptions, Plan};
 use crate::identity::Identity;
-use crate::keeper::{Answer, KeeperOrder, Signals, any_of};
+use crate::keeper::{KeeperReply, KeeperRequest, StopSignals, epoll_any};
 use crate::node::{Node, ParamValue};
-use crate::place::RunFolder;
-use crate::policy::Verdict;
+use crate::run_folder::RunFolder;
+use crate::policy::RestartDecision;
 use crate::record::{End, Record, lock_if_abandoned};
-use crate::slot::{Fate, Slot, State, Status};
+use crate::slot::{AfterExit, Slot, NodeState, NodeStatus};
 use crate::{LaunchError, Result};
 
-pub use refused::Undeclared;
+pub use pending_params::PendingParams;
 
-/// How often the launcher looks for what does not wake it: readiness, wishes, a changed file.
-const ROUND: Duration = Duration::from_millis(100);
+/// How often the launcher looks for what does not wake it: readiness, requests, a changed file.
+const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Looks for the record of a keeper that has its node already, before it is told that there is none. The wait between
 /// two doubles up to then, from a round on: 1.5 s in all.
-const MAX_LOOKS: u32 = 5;
+const MAX_RECORD_CHECKS: u32 = 5;
 /// Between two looks at a black box that is not ours.
-const OTHER_BOX: Duration = Duration::from_secs(1);
+const OTHER_BLACKBOX_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a launcher needs of the program that it is in.
-pub trait Surroundings: Signals {
+pub trait LauncherContext: StopSignals {
     /// The command of a keeper, which reads its order from its standard input.
     fn keeper(&self, node: &NodeName) -> Command;
 
@@ -61,7 +61,7 @@ pub trait Surroundings: Signals {
     fn node(&self) -> rnet::Result<rnet::Node>;
 
     /// Whether somebody who has stopped the launch does not want to wait for the ends of its nodes.
-    fn stopped_twice(&self) -> bool {
+    fn second_stop_requested(&self) -> bool {
         false
     }
 
@@ -72,35 +72,35 @@ pub trait Surroundings: Signals {
     fn say(&mut self, text: &str);
 
     /// Shows how all nodes are; called in each round.
-    fn status(&mut self, rows: &[Status]);
+    fn status(&mut self, rows: &[NodeStatus]);
 }
 
 /// How a launch has ended.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct LaunchOutcome {
     /// Nodes that failed or never began, and why.
     pub failed: Vec<(NodeName, String)>,
     /// Whether somebody has stopped it.
     pub is_stopped: bool,
     /// Nodes that go on, because somebody did not want to wait for their ends: process, and what becomes of it.
-    pub left: Vec<(NodeName, String)>,
+    pub still_running: Vec<(NodeName, String)>,
 }
 
 /// Starts the nodes of a plan, and keeps them running.
 pub struct Launcher<'s> {
     plan: Plan,
     path: PathBuf,
-    choices: Choices,
+    options: LaunchOptions,
     folder: RunFolder,
     slots: Vec<Slot>,
-    around: &'s mut dyn Surroundings,
+    context: &'s mut dyn LauncherContext,
     domain: Option<Domain>,
     began: Instant,
     is_stopping: bool,
     /// Commands of `on_failure` that run.
-    helpers: Vec<on_failure::Helper>,
+    failure_commands: Vec<on_failure::FailureCommand>,
     /// With reload: the files as the last round saw them, and whether they were refused.
-    seen: Option<reload::Seen>,
+    file_snapshot: Option<reload::FileSnapshot>,
     _lock: File,
 }
 
@@ -111,20 +111,20 @@ impl<'s> Launcher<'s> {
     /// Another launcher has the file; the folder cannot be made.
     pub fn new(
         path: PathBuf,
-        choices: Choices,
+        options: LaunchOptions,
         folder: RunFolder,
         reloads: bool,
-        around: &'s mut dyn Surroundings,
+        context: &'s mut dyn LauncherContext,
     ) -> Result<Launcher<'s>> {
-        let plan = crate::file::load(&path, &choices)?;
+        let plan = crate::file::load(&path, &options)?;
         folder.create()?;
         let path_of_lock = folder.launcher_lock(&plan.file);
-        let has_owner = || around.stopped() || Identity::may_live(&path_of_lock);
+        let has_owner = || context.stop_requested() || Identity::may_live(&path_of_lock);
         let Some(lock) = lock_if_abandoned(&path_of_lock, has_owner)? else {
-            if around.stopped() {
+            if context.stop_requested() {
                 return Err(LaunchError::Stopped);
             }
-            let other = Identity::noted(&path_of_lock).map(|other| format!(", pid {}", other.pid));
+            let other = Identity::read_living(&path_of_lock).map(|other| format!(", pid {}", other.pid));
             return Err(LaunchError::Refused(format!(
                 "{} is already launched in this domain by another rnet launch{}",
                 plan.file.display(),
@@ -132,58 +132,58 @@ impl<'s> Launcher<'s> {
             )));
         };
         // For whoever finds the lock held; without it, it is held all the same.
-        let _ = Identity::note(&lock);
+        let _ = Identity::write_to(&lock);
         let slots = plan.nodes.iter().cloned().map(Slot::new).collect();
-        let seen = reloads.then(reload::Seen::default);
+        let file_snapshot = reloads.then(reload::FileSnapshot::default);
         Ok(Launcher {
             plan,
             path,
-            choices,
+            options,
             folder,
             slots,
-            around,
+            context,
             domain: None,
             began: Instant::now(),
             is_stopping: false,
-            helpers: Vec::new(),
-            seen,
+            failure_commands: Vec::new(),
+            file_snapshot,
             _lock: lock,
         })
     }
 
     /// Runs until every node has exited or a stop is requested. On return all nodes are stopped, except those of
-    /// [`Outcome::left`].
+    /// [`LaunchOutcome::still_running`].
     ///
     /// # Errors
     /// The system cannot wait. Nodes that run go on.
-    pub fn run(mut self) -> Result<Outcome> {
-        self.tell_unfit(self.plan.unfit());
-        self.find_strays();
+    pub fn run(mut self) -> Result<LaunchOutcome> {
+        self.report_requirement_errors(self.plan.requirement_errors());
+        self.find_orphans();
         for slot in &self.slots {
             // What was wished of an earlier launch.
-            let _ = std::fs::remove_file(self.folder.wish(&slot.node.name));
+            let _ = std::fs::remove_file(self.folder.request_file(&slot.node.name));
         }
         loop {
-            self.take_ends();
-            self.is_stopping |= self.around.stopped();
-            self.look_after_helpers();
+            self.handle_exits();
+            self.is_stopping |= self.context.stop_requested();
+            self.check_failure_commands();
             if self.is_stopping {
                 self.stop_next();
-                if self.around.stopped_twice() {
-                    return Ok(Outcome { left: self.left(), ..self.outcome() });
+                if self.context.second_stop_requested() {
+                    return Ok(LaunchOutcome { still_running: self.still_running(), ..self.outcome() });
                 }
             } else {
-                self.follow_file();
-                self.heed_wishes();
-                self.look_who_is_ready();
+                self.reload_if_changed();
+                self.handle_requests();
+                self.check_readiness();
                 self.report_refused_params();
                 self.start_due();
-                self.end_what_is_beside();
+                self.stop_companions();
             }
-            let rows: Vec<Status> = self.slots.iter().map(Slot::status).collect();
-            self.around.status(&rows);
+            let rows: Vec<NodeStatus> = self.slots.iter().map(Slot::status).collect();
+            self.context.status(&rows);
             if self.is_over() {
-                self.settle_all();
+                self.mark_all_stopped();
                 return Ok(self.outcome());
             }
             self.wait()?;
@@ -192,9 +192,9 @@ impl<'s> Launcher<'s> {
 
     /// Tells what does not fit the machine. The nodes are started all the same: another node may be what makes it fit,
     /// and the rest of the robot is to run.
-    fn tell_unfit(&mut self, unfit: Vec<ConfigError>) {
-        for error in unfit {
-            self.around.say(&format!("{error}; the node is started anyway"));
+    fn report_requirement_errors(&mut self, errors: Vec<ConfigError>) {
+        for error in errors {
+            self.context.say(&format!("{error}; the node is started anyway"));
         }
     }
 
@@ -203,101 +203,101 @@ impl<'s> Launcher<'s> {
     }
 
     /// Nodes that an earlier launch of this file has started, and that it names no more.
-    fn find_strays(&mut self) {
+    fn find_orphans(&mut self) {
         for record in Record::all(&self.folder) {
             if record.file != self.plan.file {
                 continue;
             }
-            record.end_orphans();
+            record.kill_leftovers();
             if self.slot(&record.node).is_some() {
                 continue;
             }
             let Some(keeper) = record.keeper() else {
-                self.settle(&record.node);
+                self.mark_stopped(&record.node);
                 continue;
             };
             let mut slot = Slot::new(Node::new(record.node.clone(), record.process.clone()));
-            slot.runs(&record, keeper, None);
-            slot.fate = Fate::Forgotten;
+            slot.set_running(&record, keeper, None);
+            slot.after_exit = AfterExit::Remove;
             slot.stop();
-            self.around.event(&record.node, "stopping", "removed from the file");
+            self.context.event(&record.node, "stopping", "removed from the file");
             self.slots.push(slot);
         }
     }
 
-    fn take_ends(&mut self) {
+    fn handle_exits(&mut self) {
         for at in 0..self.slots.len() {
-            if self.slots[at].has_ended() {
+            if self.slots[at].has_exited() {
                 let record = Record::read(&self.folder, &self.slots[at].node.name);
                 if let Some(record) = &record {
-                    record.end_orphans();
+                    record.kill_leftovers();
                     let slot = &mut self.slots[at];
-                    if slot.fate == Fate::Policy && slot.was_stopped_before(record) {
-                        slot.fate = Fate::Again;
+                    if slot.after_exit == AfterExit::ApplyPolicy && slot.was_stopped_by_earlier_launcher(record) {
+                        slot.after_exit = AfterExit::Restart;
                     }
                 }
-                let (end, output) = self.slots[at].ended(record);
+                let (end, output) = self.slots[at].take_exit(record);
                 fail_point!("launch.ended");
-                self.ended(at, end, &output);
+                self.handle_exit(at, end, &output);
             }
         }
-        self.slots.retain(|slot| slot.fate != Fate::Forgotten || slot.is_running());
+        self.slots.retain(|slot| slot.after_exit != AfterExit::Remove || slot.is_running());
     }
 
     /// What becomes of a node that has ended, after this output.
-    fn ended(&mut self, at: usize, end: End, output: &[String]) {
+    fn handle_exit(&mut self, at: usize, end: End, output: &[String]) {
         let now_ms = self.began.elapsed().as_millis() as u64;
-        let is_done = self.slots[at].node.is_beside && !self.goes_on();
+        let is_done = self.slots[at].node.is_companion && !self.has_active_nodes();
         let slot = &mut self.slots[at];
         let name = slot.node.name.clone();
-        let wish = std::fs::read_to_string(self.folder.wish(&name)).unwrap_or_default();
-        let _ = std::fs::remove_file(self.folder.wish(&name));
+        let request = std::fs::read_to_string(self.folder.request_file(&name)).unwrap_or_default();
+        let _ = std::fs::remove_file(self.folder.request_file(&name));
         slot.why = end.to_string();
-        if self.is_stopping || is_done || slot.fate == Fate::Forgotten || wish == "stop" {
-            if slot.fate == Fate::Again {
-                slot.fate = Fate::Policy;
+        if self.is_stopping || is_done || slot.after_exit == AfterExit::Remove || request == "stop" {
+            if slot.after_exit == AfterExit::Restart {
+                slot.after_exit = AfterExit::ApplyPolicy;
             }
-            slot.enter(if wish == "stop" { State::Stopped } else { State::Ended });
-            return self.around.event(&name, "stopped", &end.to_string());
+            slot.enter(if request == "stop" { NodeState::Stopped } else { NodeState::Ended });
+            return self.context.event(&name, "stopped", &end.to_string());
         }
-        if slot.fate == Fate::Again || wish == "restart" {
-            slot.fate = Fate::Policy;
-            slot.enter(State::Waiting);
-            return self.around.event(&name, "stopped", &format!("{end}; restarting"));
+        if slot.after_exit == AfterExit::Restart || request == "restart" {
+            slot.after_exit = AfterExit::ApplyPolicy;
+            slot.enter(NodeState::Waiting);
+            return self.context.event(&name, "stopped", &format!("{end}; restarting"));
         }
-        match slot.history.ended(&slot.node.policy, end.is_failure(), now_ms, random()) {
-            Verdict::Done => {
+        match slot.history.record_exit(&slot.node.policy, end.is_failure(), now_ms, random()) {
+            RestartDecision::Done => {
                 slot.is_ready = !end.is_failure();
-                slot.enter(State::Ended);
-                self.around.event(&name, "ended", &end.to_string());
+                slot.enter(NodeState::Ended);
+                self.context.event(&name, "ended", &end.to_string());
             }
-            Verdict::Again(wait_ms) => {
+            RestartDecision::RestartAfter(wait_ms) => {
                 slot.restarts += 1;
                 let until = Instant::now().checked_add(Duration::from_millis(wait_ms));
-                slot.enter(until.map_or(State::Ended, State::Backoff));
+                slot.enter(until.map_or(NodeState::Ended, NodeState::Backoff));
                 slot.add_output(output);
                 let detail = format!("{end}; restarting in {} s", wait_ms as f64 / 1e3);
                 let what = if end.is_failure() { "failed" } else { "ended" };
-                self.around.event(&name, what, &with_output(detail, output));
+                self.context.event(&name, what, &with_output(detail, output));
             }
-            Verdict::GiveUp => {
-                slot.enter(State::GivenUp);
+            RestartDecision::GiveUp => {
+                slot.enter(NodeState::GivenUp);
                 slot.add_output(output);
                 let log = self.folder.log(&name);
                 let detail = format!("{end}; not restarted; output: {}", log.display());
-                self.around.event(&name, "given-up", &with_output(detail, output));
-                self.help(at);
+                self.context.event(&name, "given-up", &with_output(detail, output));
+                self.run_on_failure(at);
             }
         }
     }
 
     /// Does what `rnet node stop` and `restart` ask.
-    fn heed_wishes(&mut self) {
+    fn handle_requests(&mut self) {
         for slot in &mut self.slots {
-            let path = self.folder.wish(&slot.node.name);
+            let path = self.folder.request_file(&slot.node.name);
             let state = match std::fs::read_to_string(&path).as_deref() {
-                Ok("restart") => State::Waiting,
-                Ok("stop") => State::Stopped,
+                Ok("restart") => NodeState::Waiting,
+                Ok("stop") => NodeState::Stopped,
                 _ => continue,
             };
             if slot.is_running() {
@@ -314,8 +314,8 @@ impl<'s> Launcher<'s> {
     fn start_due(&mut self) {
         for at in 0..self.slots.len() {
             let is_due = match self.slots[at].state {
-                State::Waiting => self.waits_for(at).is_none(),
-                State::Backoff(until) => Instant::now() >= until,
+                NodeState::Waiting => self.first_unready_dependency(at).is_none(),
+                NodeState::Backoff(until) => Instant::now() >= until,
                 _ => false,
             };
             if is_due {
@@ -325,7 +325,7 @@ impl<'s> Launcher<'s> {
     }
 
     /// The first node that a node waits for and that is not ready.
-    fn waits_for(&self, at: usize) -> Option<&Slot> {
+    fn first_unready_dependency(&self, at: usize) -> Option<&Slot> {
         let after = self.slots[at].node.after.iter();
         after.filter_map(|name| self.slot(name)).find(|slot| !slot.is_ready)
     }
@@ -333,24 +333,24 @@ impl<'s> Launcher<'s> {
     /// Starts a node, or adopts it if it runs.
     fn start(&mut self, at: usize) {
         let name = self.slots[at].node.name.clone();
-        if self.leaves_to_another(at) || self.adopt(at) {
+        if self.yields_to_other_blackbox(at) || self.adopt(at) {
             return;
         }
-        let order = KeeperOrder {
+        let request = KeeperRequest {
             node: name.clone(),
             file: self.plan.file.clone(),
             process: self.slots[at].node.process.clone(),
             folder: self.folder.path().to_owned(),
             restarts: self.slots[at].restarts,
-            unprepared: self.set_params(at).err(),
+            setup_error: self.set_params(at).err(),
             is_on_failure: false,
         };
-        match order.send(self.around.keeper(&name)) {
-            Ok((Answer::Busy, mut child)) => {
+        match request.send(self.context.keeper(&name)) {
+            Ok((KeeperReply::Busy, mut child)) => {
                 let _ = child.wait();
-                self.look_again(at);
+                self.recheck_record(at);
             }
-            Ok((Answer::Keeps, mut child)) => {
+            Ok((KeeperReply::Started, mut child)) => {
                 fail_point!("launch.answered");
                 let record = Record::read(&self.folder, &name);
                 let keeper = record.as_ref().and_then(Record::keeper);
@@ -359,37 +359,37 @@ impl<'s> Launcher<'s> {
                     let _ = child.wait();
                     let record = Record::read(&self.folder, &name);
                     let (end, output) = record.map_or((End::Unknown, Vec::new()), Record::into_end);
-                    return self.ended(at, end, &output);
+                    return self.handle_exit(at, end, &output);
                 };
-                self.slots[at].runs(&record, keeper, Some(child));
-                self.slots[at].undeclared = Undeclared::of(&self.slots[at]);
+                self.slots[at].set_running(&record, keeper, Some(child));
+                self.slots[at].pending_params = PendingParams::of(&self.slots[at]);
                 let pid = self.slots[at].pid;
                 if let Some(pid) = pid {
-                    self.around.event(&name, "started", &format!("pid {pid}"));
+                    self.context.event(&name, "started", &format!("pid {pid}"));
                 }
             }
-            Err(why) => self.ended(at, End::NotStarted(why), &[]),
+            Err(why) => self.handle_exit(at, End::NotStarted(why), &[]),
         }
     }
 
     /// Waits for the record of a keeper that has the node, which is only about to write it. One that stays away is told of
     /// once, and looked for less and less often.
-    fn look_again(&mut self, at: usize) {
+    fn recheck_record(&mut self, at: usize) {
         let slot = &mut self.slots[at];
-        slot.looks += 1;
-        let wait = ROUND * (1 << slot.looks.min(MAX_LOOKS)) / 2;
-        slot.enter(State::Backoff(Instant::now() + wait));
-        if slot.looks == MAX_LOOKS {
+        slot.record_checks += 1;
+        let wait = ROUND_INTERVAL * (1 << slot.record_checks.min(MAX_RECORD_CHECKS)) / 2;
+        slot.enter(NodeState::Backoff(Instant::now() + wait));
+        if slot.record_checks == MAX_RECORD_CHECKS {
             let (record, name) = (self.folder.record(&slot.node.name), slot.node.name.clone());
             slot.why = format!("it is running, but its record {} cannot be read", record.display());
             let detail = format!("{}; trying again", slot.why);
-            self.around.event(&name, "not-adopted", &detail);
+            self.context.event(&name, "not-adopted", &detail);
         }
     }
 
     /// Whether a black box of somebody else runs in the domain, which has one. Ours is started when that has ended.
-    fn leaves_to_another(&mut self, at: usize) -> bool {
-        if !self.slots[at].node.is_beside {
+    fn yields_to_other_blackbox(&mut self, at: usize) -> bool {
+        if !self.slots[at].node.is_companion {
             return false;
         }
         let name = self.slots[at].node.name.clone();
@@ -405,10 +405,10 @@ impl<'s> Launcher<'s> {
         };
         let slot = &mut self.slots[at];
         let why = format!("the domain already has a black box, {other}; waiting until it exits");
-        slot.enter(State::Backoff(Instant::now() + OTHER_BOX));
+        slot.enter(NodeState::Backoff(Instant::now() + OTHER_BLACKBOX_INTERVAL));
         if slot.why != why {
             slot.why.clone_from(&why);
-            self.around.event(&name, "waits", &why);
+            self.context.event(&name, "waits", &why);
         }
         true
     }
@@ -424,23 +424,23 @@ impl<'s> Launcher<'s> {
         if record.file != self.plan.file {
             slot.why =
                 format!("{} has already launched a node with this name", record.file.display());
-            slot.enter(State::GivenUp);
+            slot.enter(NodeState::GivenUp);
             let why = slot.why.clone();
-            self.around.event(&name, "given-up", &why);
+            self.context.event(&name, "given-up", &why);
             return true;
         }
         let is_same = record.process == slot.node.process;
         fail_point!("launch.adopting");
-        slot.runs(&record, keeper, None);
+        slot.set_running(&record, keeper, None);
         fail_point!("launch.adopted");
         slot.params_set.clone_from(&record.process.params);
         let pid = slot.pid.unwrap_or_default();
         if is_same {
-            self.around.event(&name, "adopted", &format!("pid {pid}"));
+            self.context.event(&name, "adopted", &format!("pid {pid}"));
         } else {
-            slot.fate = Fate::Again;
+            slot.after_exit = AfterExit::Restart;
             slot.stop();
-            self.around.event(&name, "stopping", &format!("pid {pid} runs an outdated command"));
+            self.context.event(&name, "stopping", &format!("pid {pid} runs an outdated command"));
         }
         true
     }
@@ -452,7 +452,7 @@ impl<'s> Launcher<'s> {
         let mut params = slot.node.process.params.clone();
         params.retain(|name, value| slot.params_set.get(name) != Some(value));
         if !params.is_empty() {
-            let node = self.around.node().map_err(|error| error.to_string())?;
+            let node = self.context.node().map_err(|error| error.to_string())?;
             let words = |error: rnet::Error| format!("cannot set its parameters: {error}");
             set(&node, &slot.node.name, &params).map_err(words)?;
         }
@@ -462,55 +462,55 @@ impl<'s> Launcher<'s> {
 
     fn is_over(&self) -> bool {
         // What is beside has been stopped by then, but for what waits to be started.
-        let runs = self.slots.iter().any(|slot| slot.node.is_beside && slot.is_running());
-        self.helpers.is_empty() && !runs && !self.goes_on()
+        let runs = self.slots.iter().any(|slot| slot.node.is_companion && slot.is_running());
+        self.failure_commands.is_empty() && !runs && !self.has_active_nodes()
     }
 
     /// Whether a node runs or is due, of those that the launch is for.
-    fn goes_on(&self) -> bool {
-        let goes_on = |(at, slot): (usize, &Slot)| match slot.state {
-            _ if slot.node.is_beside => false,
-            State::Running => true,
-            State::Backoff(_) => true,
-            State::Stopped => !self.is_stopping,
-            State::Waiting => self.is_stopping || !self.is_hopeless(at),
-            State::Ended | State::GivenUp => false,
+    fn has_active_nodes(&self) -> bool {
+        let is_active = |(at, slot): (usize, &Slot)| match slot.state {
+            _ if slot.node.is_companion => false,
+            NodeState::Running => true,
+            NodeState::Backoff(_) => true,
+            NodeState::Stopped => !self.is_stopping,
+            NodeState::Waiting => self.is_stopping || !self.can_never_start(at),
+            NodeState::Ended | NodeState::GivenUp => false,
         };
-        self.slots.iter().enumerate().any(goes_on)
+        self.slots.iter().enumerate().any(is_active)
     }
 
     /// Whether a node waits for one that will never be ready.
-    fn is_hopeless(&self, at: usize) -> bool {
+    fn can_never_start(&self, at: usize) -> bool {
         let names = self.slots[at].node.after.iter();
         let mut slots =
             names.filter_map(|name| self.slots.iter().position(|s| s.node.name == *name));
         slots.any(|at| match self.slots[at].state {
-            State::GivenUp => true,
-            State::Ended => !self.slots[at].is_ready,
-            State::Waiting => self.is_hopeless(at),
+            NodeState::GivenUp => true,
+            NodeState::Ended => !self.slots[at].is_ready,
+            NodeState::Waiting => self.can_never_start(at),
             _ => false,
         })
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> LaunchOutcome {
         let failed = self.slots.iter().enumerate().filter_map(|(at, slot)| match slot.state {
-            _ if slot.node.is_beside => None,
-            State::GivenUp => Some((slot.node.name.clone(), slot.why.clone())),
-            State::Waiting => {
-                let of = self.waits_for(at).map(|slot| slot.node.name.to_string());
+            _ if slot.node.is_companion => None,
+            NodeState::GivenUp => Some((slot.node.name.clone(), slot.why.clone())),
+            NodeState::Waiting => {
+                let of = self.first_unready_dependency(at).map(|slot| slot.node.name.to_string());
                 let why = format!("never started: {} is not ready", of.unwrap_or_default());
                 Some((slot.node.name.clone(), why))
             }
             _ => None,
         });
-        Outcome { failed: failed.collect(), is_stopped: self.is_stopping, left: Vec::new() }
+        LaunchOutcome { failed: failed.collect(), is_stopped: self.is_stopping, still_running: Vec::new() }
     }
 
     fn wait(&self) -> Result<()> {
         let failed =
             |why: std::io::Error| LaunchError::Refused(format!("the launcher cannot wait: {why}"));
-        let any = any_of(self.slots.iter().filter_map(Slot::keeper)).map_err(failed)?;
-        self.around.wait(any.as_fd(), Some(ROUND), self.is_stopping).map_err(failed)
+        let any = epoll_any(self.slots.iter().filter_map(Slot::keeper)).map_err(failed)?;
+        self.context.wait(any.as_fd(), Some(ROUND_INTERVAL), self.is_stopping).map_err(failed)
     }
 }
 

@@ -12,26 +12,26 @@ mod identity;
 mod keeper;
 mod launcher;
 mod log;
-mod machine;
+mod requirements;
 mod node;
-mod order;
-mod place;
+mod dependency_order;
+mod run_folder;
 mod policy;
 mod record;
 mod slot;
 mod stop;
 
-pub use control::{Control, Stopped};
+pub use control::{LaunchedNode, StopOutcome};
 pub use error::LaunchError;
-pub use file::{Choices, Plan, load};
-pub use identity::{has_ended, session, signal};
-pub use keeper::{Answer, Keeper, KeeperOrder, Signals};
-pub use launcher::{Launcher, Outcome, Surroundings};
+pub use file::{LaunchOptions, Plan, load};
+pub use identity::{has_exited, session, signal};
+pub use keeper::{KeeperReply, Keeper, KeeperRequest, StopSignals};
+pub use launcher::{Launcher, LaunchOutcome, LauncherContext};
 pub use node::{Limits, LogLimits, Node, OWN_PROGRAM, ParamValue, Process, Ready, Scheduler};
-pub use place::RunFolder;
-pub use policy::{History, Policy, Verdict, When};
+pub use run_folder::RunFolder;
+pub use policy::{ExitHistory, RestartPolicy, RestartDecision, RestartWhen};
 pub use record::{End, Record};
-pub use slot::Status;
+pub use slot::NodeStatus;
 
 /// What failed, or what came of it.
 pub type Result<T> = std::result::Result<T, LaunchError>;

@@ -8,7 +8,7 @@ use crate::node::LogLimits;
 
 /// Writes a log. What cannot be written is counted, and told in the log as soon as that is possible.
 #[derive(Debug)]
-pub struct Log {
+pub struct NodeLog {
     path: PathBuf,
     limits: LogLimits,
     file: Option<File>,
@@ -17,14 +17,14 @@ pub struct Log {
     why: Option<String>,
 }
 
-impl Log {
+impl NodeLog {
     /// Goes on with the log at `path`.
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn open(path: &Path, limits: LogLimits) -> io::Result<Log> {
+    pub fn open(path: &Path, limits: LogLimits) -> io::Result<NodeLog> {
         let (path, file) = (path.to_owned(), None);
-        let mut log = Log { path, limits, file, len_bytes: 0, lost_bytes: 0, why: None };
+        let mut log = NodeLog { path, limits, file, len_bytes: 0, lost_bytes: 0, why: None };
         log.reopen()?;
         Ok(log)
     }
@@ -41,19 +41,19 @@ impl Log {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.lost_bytes > 0 {
                 let (lost, why) = (self.lost_bytes, self.why.clone().unwrap_or_default());
-                let told = format!("[rnet launch] {lost} bytes of output were lost: {why}\n");
-                if self.put(told.as_bytes()).is_ok() {
+                let notice = format!("[rnet launch] {lost} bytes of output were lost: {why}\n");
+                if self.write_line(notice.as_bytes()).is_ok() {
                     self.lost_bytes = 0;
                 }
             }
-            if let Err(error) = self.put(line) {
+            if let Err(error) = self.write_line(line) {
                 self.lost_bytes += line.len() as u64;
                 self.why = Some(error.to_string());
             }
         }
     }
 
-    fn put(&mut self, line: &[u8]) -> io::Result<()> {
+    fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
         if self.len_bytes > 0 && self.len_bytes + line.len() as u64 > self.limits.max_len_bytes {
             self.file = None;
             self.rotate()?;
@@ -73,9 +73,9 @@ impl Log {
         for number in (1..self.limits.files).rev() {
             let from = match number {
                 1 => self.path.clone(),
-                _ => numbered(&self.path, number - 1),
+                _ => rotated_path(&self.path, number - 1),
             };
-            match std::fs::rename(&from, numbered(&self.path, number)) {
+            match std::fs::rename(&from, rotated_path(&self.path, number)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -92,7 +92,7 @@ impl Log {
 }
 
 /// The path of an older log: `arm.log.2`.
-pub fn numbered(path: &Path, number: u32) -> PathBuf {
+pub fn rotated_path(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     name.into()
@@ -114,18 +114,18 @@ mod tests {
         let dir = dir("rotate");
         let path = dir.join("arm.log");
         let limits = LogLimits { max_len_bytes: 20, files: 3 };
-        let mut log = Log::open(&path, limits).unwrap();
+        let mut log = NodeLog::open(&path, limits).unwrap();
         for n in 0..10 {
             log.write(format!("line {n:03}\n").as_bytes());
         }
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert_eq!(read(&path), "line 008\nline 009\n");
-        assert_eq!(read(&numbered(&path, 1)), "line 006\nline 007\n");
-        assert_eq!(read(&numbered(&path, 2)), "line 004\nline 005\n");
+        assert_eq!(read(&rotated_path(&path, 1)), "line 006\nline 007\n");
+        assert_eq!(read(&rotated_path(&path, 2)), "line 004\nline 005\n");
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 3);
         // Another process goes on where the first one was.
         drop(log);
-        Log::open(&path, limits).unwrap().write(b"on\n");
+        NodeLog::open(&path, limits).unwrap().write(b"on\n");
         assert_eq!(read(&path), "on\n");
         std::fs::remove_dir_all(dir).unwrap();
     }
@@ -134,7 +134,7 @@ mod tests {
     fn one_file_alone_is_begun_anew() {
         let dir = dir("one");
         let path = dir.join("arm.log");
-        let mut log = Log::open(&path, LogLimits { max_len_bytes: 8, files: 1 }).unwrap();
+        let mut log = NodeLog::open(&path, LogLimits { max_len_bytes: 8, files: 1 }).unwrap();
         log.write(b"first\nsecond\n");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "second\n");
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
@@ -150,13 +150,13 @@ mod tests {
         let dir = dir("lost");
         let path = dir.join("sub").join("arm.log");
         std::fs::create_dir(dir.join("sub")).unwrap();
-        let mut log = Log::open(&path, LogLimits { max_len_bytes: 8, files: 2 }).unwrap();
+        let mut log = NodeLog::open(&path, LogLimits { max_len_bytes: 8, files: 2 }).unwrap();
         log.write(b"before\n");
         std::fs::remove_dir_all(dir.join("sub")).unwrap();
         log.write(b"lost line\n");
         std::fs::create_dir(dir.join("sub")).unwrap();
         log.write(b"after\n");
-        let all = std::fs::read_to_string(numbered(&path, 1)).unwrap();
+        let all = std::fs::read_to_string(rotated_path(&path, 1)).unwrap();
         assert!(all.contains("10 bytes of output were lost: No such file"), "{all}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "after\n");
         std::fs::remove_dir_all(dir).unwrap();

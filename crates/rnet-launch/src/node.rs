@@ -10,8 +10,8 @@ use rnet::inspect::Location;
 use rnet_config::ConfigError;
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{self, Unfit};
-use crate::policy::Policy;
+use crate::requirements::{self, RequirementError};
+use crate::policy::RestartPolicy;
 
 /// A node, as a file asks for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,14 +27,14 @@ pub struct Node {
     /// After how long one says that it is not ready, in ms.
     pub ready_timeout_ms: u64,
     /// What happens when its process ends.
-    pub policy: Policy,
+    pub policy: RestartPolicy,
     /// Run when it is given up; empty for nothing.
     pub on_failure: Vec<String>,
     /// Whether it runs beside the others, as the black box does: it is stopped when all of them have ended, and its
     /// failure is told and is none of the launch.
-    pub is_beside: bool,
+    pub is_companion: bool,
     /// Where keys that depend on the machine stand: each with its file and line.
-    pub places: BTreeMap<&'static str, String>,
+    pub key_positions: BTreeMap<&'static str, String>,
 }
 
 impl Node {
@@ -46,25 +46,25 @@ impl Node {
             after: Vec::new(),
             ready: Ready::default(),
             ready_timeout_ms: 0,
-            policy: Policy::default(),
+            policy: RestartPolicy::default(),
             on_failure: Vec::new(),
-            is_beside: false,
-            places: BTreeMap::new(),
+            is_companion: false,
+            key_positions: BTreeMap::new(),
         }
     }
 
     /// What of it does not fit this machine, each with its place.
-    pub fn unfit(&self) -> Vec<ConfigError> {
-        let helper = machine::unfit_program(
+    pub fn requirement_errors(&self) -> Vec<ConfigError> {
+        let helper = requirements::program_error(
             "on_failure",
             &self.on_failure,
             &self.process.dir,
             // It has the environment of the launcher.
             &BTreeMap::new(),
         );
-        let all = machine::unfit(&self.process).into_iter().chain(helper);
-        let error = |Unfit { key, expected, found }| {
-            let from = self.places.get(key).cloned();
+        let all = requirements::requirement_errors(&self.process).into_iter().chain(helper);
+        let error = |RequirementError { key, expected, found }| {
+            let from = self.key_positions.get(key).cloned();
             ConfigError::value(
                 from.unwrap_or_else(|| format!("{}: {key}", self.name)),
                 expected,
@@ -85,9 +85,9 @@ pub enum Ready {
     #[default]
     Started,
     /// When it has written to the descriptor that `RNET_READY_FD` names.
-    Told,
+    Notified,
     /// When its process has ended with exit code 0.
-    Ended,
+    Exited,
     /// When its processes publish these topics.
     Publishes(Vec<String>),
 }

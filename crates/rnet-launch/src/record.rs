@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::Identity;
 use crate::node::Process;
-use crate::place::RunFolder;
+use crate::run_folder::RunFolder;
 use crate::{LaunchError, Result};
 
 /// How long [`lock_if_abandoned`] waits. A machine under load runs a forked child late.
-const ABANDONED_WITHIN: Duration = Duration::from_secs(10);
+const ABANDONED_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two attempts to take a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -48,10 +48,10 @@ pub struct Record {
     #[serde(default)]
     pub last_output: Vec<String>,
     /// Keepers of this node that were told to stop it, by their numbers, which are those of the sessions of its processes:
-    /// what ends of these has not died by itself. Also one whose node had ended before: see [`Record::settle`]. The last
+    /// what ends of these has not died by itself. Also one whose node had ended before: see [`Record::mark_stopped`]. The last
     /// few.
-    #[serde(default)]
-    pub told: Vec<i32>,
+    #[serde(default, rename = "told")]
+    pub stopped_keepers: Vec<i32>,
 }
 
 /// How a process has ended.
@@ -123,14 +123,14 @@ impl Record {
         let text = serde_json::to_vec(self).map_err(std::io::Error::from);
         let done = text.and_then(|text| {
             File::create(&draft)?.write_all(&text)?;
-            fail_point!("launch.drafted");
+            fail_point!("launch.record_drafted");
             std::fs::rename(&draft, &path)
         });
         done.map_err(|why| LaunchError::io("write", &path, why))
     }
 
     /// Kills what a keeper that was killed has left of its node: the kernel has killed the node's first process alone.
-    pub fn end_orphans(&self) {
+    pub fn kill_leftovers(&self) {
         if self.end.is_none() && self.keeper().is_none() {
             self.keeper.kill_session();
         }
@@ -149,28 +149,28 @@ impl Record {
     }
 
     /// Whether somebody has told the node to stop, since it was started last.
-    pub fn was_told_to_stop(&self) -> bool {
-        self.told.contains(&self.keeper.pid)
+    pub fn was_asked_to_stop(&self) -> bool {
+        self.stopped_keepers.contains(&self.keeper.pid)
     }
 
     /// Whether it is to run and does not, if it has no keeper.
-    fn is_missed(&self) -> bool {
-        !self.was_told_to_stop() && self.end.as_ref().is_none_or(End::is_failure)
+    fn has_unhandled_failure(&self) -> bool {
+        !self.was_asked_to_stop() && self.end.as_ref().is_none_or(End::is_failure)
     }
 
     /// Writes down that a node which does not run is not to run: its launch has been stopped since, its file names it no
     /// more, or somebody has said so. A node that has a keeper is left alone.
-    pub fn settle(folder: &RunFolder, node: &NodeName) -> Result<()> {
+    pub fn mark_stopped(folder: &RunFolder, node: &NodeName) -> Result<()> {
         let may_stay = || {
             Record::read(folder, node).is_none_or(|record| {
-                let has_keeper = record.keeper().is_some() || record.keeper.is_elsewhere();
-                has_keeper || !record.is_missed()
+                let has_keeper = record.keeper().is_some() || record.keeper.is_in_other_namespace();
+                has_keeper || !record.has_unhandled_failure()
             })
         };
         let Some(_lock) = lock_if_abandoned(&folder.lock(node), may_stay)? else { return Ok(()) };
         match Record::read(folder, node) {
-            Some(mut record) if record.is_missed() => {
-                record.told.push(record.keeper.pid);
+            Some(mut record) if record.has_unhandled_failure() => {
+                record.stopped_keepers.push(record.keeper.pid);
                 record.forget_death();
                 record.write(folder)
             }
@@ -192,9 +192,9 @@ pub fn lock(path: &Path) -> Result<Option<File>> {
 
 /// The same, of a lock that can outlive its owner for a moment: a process that is killed between fork and exec leaves a
 /// child with a copy of the descriptor, until that child executes its program. As long as `has_owner` does not find a living
-/// owner, it tries again, for [`ABANDONED_WITHIN`] at most.
+/// owner, it tries again, for [`ABANDONED_TIMEOUT`] at most.
 pub fn lock_if_abandoned(path: &Path, has_owner: impl Fn() -> bool) -> Result<Option<File>> {
-    let until = Instant::now() + ABANDONED_WITHIN;
+    let until = Instant::now() + ABANDONED_TIMEOUT;
     let file = open_lock(path)?;
     while !try_lock(&file, path)? {
         if has_owner() || Instant::now() >= until {

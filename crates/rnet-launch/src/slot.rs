@@ -9,10 +9,10 @@ use rnet::{NodeName, fail_point};
 use rustix::process::Signal;
 use serde::Serialize;
 
-use crate::identity::{self, Identity, has_ended};
-use crate::launcher::Undeclared;
+use crate::identity::{self, Identity, has_exited};
+use crate::launcher::PendingParams;
 use crate::node::{Node, ParamValue, Ready};
-use crate::policy::History;
+use crate::policy::ExitHistory;
 use crate::record::{End, Record};
 
 /// Characters of a node's last line that stand in its row.
@@ -20,7 +20,7 @@ const MAX_LAST_CHARS: usize = 200;
 
 /// How a node is.
 #[derive(Debug, PartialEq)]
-pub enum State {
+pub enum NodeState {
     /// Those that it waits for are not ready.
     Waiting,
     /// It runs.
@@ -37,32 +37,32 @@ pub enum State {
 
 /// What becomes of a node when its process has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fate {
+pub enum AfterExit {
     /// What its policy says.
-    Policy,
+    ApplyPolicy,
     /// It is started again.
-    Again,
+    Restart,
     /// It is forgotten.
-    Forgotten,
+    Remove,
 }
 
 /// A node, and what its launcher knows of it.
 #[derive(Debug)]
 pub struct Slot {
     pub node: Node,
-    pub state: State,
-    pub fate: Fate,
-    pub history: History,
+    pub state: NodeState,
+    pub after_exit: AfterExit,
+    pub history: ExitHistory,
     pub restarts: u32,
     /// How often its record was looked for in vain while a keeper had it.
-    pub looks: u32,
+    pub record_checks: u32,
     pub is_ready: bool,
     /// The parameters that have been set because its file says so.
     pub params_set: BTreeMap<String, ParamValue>,
     /// Of these it is not known yet whether the node has taken them.
-    pub undeclared: Option<Undeclared>,
+    pub pending_params: Option<PendingParams>,
     /// Whether it has been said that it is not ready.
-    pub is_told: bool,
+    pub is_delay_reported: bool,
     /// Whether its keeper has been told to stop it.
     pub is_stopping: bool,
     pub since: Instant,
@@ -75,7 +75,7 @@ pub struct Slot {
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Status {
+pub struct NodeStatus {
     /// The node.
     pub node: NodeName,
     /// `waiting`, `running`, `backoff`, `ended`, `given-up`, `stopped` or `stopping`.
@@ -96,15 +96,15 @@ impl Slot {
     pub fn new(node: Node) -> Slot {
         Slot {
             node,
-            state: State::Waiting,
-            fate: Fate::Policy,
-            history: History::default(),
+            state: NodeState::Waiting,
+            after_exit: AfterExit::ApplyPolicy,
+            history: ExitHistory::default(),
             restarts: 0,
-            looks: 0,
+            record_checks: 0,
             is_ready: false,
             params_set: BTreeMap::new(),
-            undeclared: None,
-            is_told: false,
+            pending_params: None,
+            is_delay_reported: false,
             is_stopping: false,
             since: Instant::now(),
             why: String::new(),
@@ -114,15 +114,15 @@ impl Slot {
         }
     }
 
-    pub fn enter(&mut self, state: State) {
+    pub fn enter(&mut self, state: NodeState) {
         // One that has ended well and is to run once more is not what others wait for.
-        self.is_ready &= state != State::Waiting;
+        self.is_ready &= state != NodeState::Waiting;
         self.state = state;
         self.since = Instant::now();
     }
 
     pub fn is_running(&self) -> bool {
-        self.state == State::Running
+        self.state == NodeState::Running
     }
 
     /// Whether it runs, is not ready, and is not about to end.
@@ -131,16 +131,16 @@ impl Slot {
     }
 
     /// It runs, kept by the keeper of this record.
-    pub fn runs(&mut self, record: &Record, keeper: OwnedFd, child: Option<Child>) {
+    pub fn set_running(&mut self, record: &Record, keeper: OwnedFd, child: Option<Child>) {
         self.keeper = Some((record.keeper.clone(), keeper));
         self.child = child;
         self.pid = record.main.as_ref().map(|main| main.pid);
         self.is_ready = self.node.ready == Ready::Started;
         self.restarts = record.restarts;
-        self.undeclared = None;
-        (self.is_told, self.is_stopping, self.looks) = (false, false, 0);
+        self.pending_params = None;
+        (self.is_delay_reported, self.is_stopping, self.record_checks) = (false, false, 0);
         self.why.clear();
-        self.enter(State::Running);
+        self.enter(NodeState::Running);
         self.since = Instant::now()
             .checked_sub(Duration::from_nanos(
                 rnet::boot_ns().saturating_sub(record.started_boot_ns),
@@ -159,12 +159,12 @@ impl Slot {
     }
 
     /// Whether its keeper has ended.
-    pub fn has_ended(&self) -> bool {
-        self.keeper.as_ref().is_some_and(|(_, fd)| has_ended(fd))
+    pub fn has_exited(&self) -> bool {
+        self.keeper.as_ref().is_some_and(|(_, fd)| has_exited(fd))
     }
 
     /// How it has ended, and what it has written last if it has failed, by the record that its keeper has left.
-    pub fn ended(&mut self, record: Option<Record>) -> (End, Vec<String>) {
+    pub fn take_exit(&mut self, record: Option<Record>) -> (End, Vec<String>) {
         if let Some(mut child) = self.child.take() {
             // It has ended: this only takes it off the list of processes.
             let _ = child.wait();
@@ -176,10 +176,10 @@ impl Slot {
     }
 
     /// Whether an earlier launcher had told the keeper of this record to stop: its launch ended, and not this one.
-    pub fn was_stopped_before(&self, record: &Record) -> bool {
+    pub fn was_stopped_by_earlier_launcher(&self, record: &Record) -> bool {
         let is_own = self.keeper.as_ref().is_some_and(|(identity, _)| *identity == record.keeper);
         let is_adopted = self.child.is_none();
-        is_own && is_adopted && !self.is_stopping && record.was_told_to_stop()
+        is_own && is_adopted && !self.is_stopping && record.was_asked_to_stop()
     }
 
     /// Adds to why it has ended the last line that it has written.
@@ -200,22 +200,22 @@ impl Slot {
         }
     }
 
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> NodeStatus {
         let mut more = String::new();
         let state = match &self.state {
-            State::Running if self.is_stopping => "stopping",
-            State::Running => "running",
-            State::Waiting => "waiting",
-            State::Backoff(until) => {
+            NodeState::Running if self.is_stopping => "stopping",
+            NodeState::Running => "running",
+            NodeState::Waiting => "waiting",
+            NodeState::Backoff(until) => {
                 let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
                 more = format!("restart in {left:.1} s; ");
                 "backoff"
             }
-            State::Ended => "ended",
-            State::GivenUp => "given-up",
-            State::Stopped => "stopped",
+            NodeState::Ended => "ended",
+            NodeState::GivenUp => "given-up",
+            NodeState::Stopped => "stopped",
         };
-        Status {
+        NodeStatus {
             node: self.node.name.clone(),
             state,
             is_ready: self.is_ready,

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 /// A stop under way.
 #[derive(Debug)]
-pub struct Stop {
+pub struct StopSequence {
     /// The signals to come, and how long the process has after each.
     steps: [Option<(Signal, Duration)>; 3],
     at: usize,
@@ -19,33 +19,33 @@ pub struct Stop {
 
 /// A signal that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct StopStep {
     /// The signal.
     pub signal: Signal,
     /// The one before, and how long the process ran after it.
     pub after: Option<(Signal, Duration)>,
 }
 
-impl Stop {
+impl StopSequence {
     /// Begins with SIGINT, or with SIGTERM if the process has no time after SIGINT.
-    pub fn begin(interrupt_timeout_ms: u64, stop_timeout_ms: u64) -> Stop {
+    pub fn begin(interrupt_timeout_ms: u64, stop_timeout_ms: u64) -> StopSequence {
         let ms = Duration::from_millis;
         let interrupt = (interrupt_timeout_ms > 0).then(|| (Signal::INT, ms(interrupt_timeout_ms)));
         let terminate = Some((Signal::TERM, ms(stop_timeout_ms)));
         let kill = Some((Signal::KILL, Duration::MAX));
         let at = usize::from(interrupt.is_none());
-        Stop { steps: [interrupt, terminate, kill], at, due: Some(Instant::now()) }
+        StopSequence { steps: [interrupt, terminate, kill], at, due: Some(Instant::now()) }
     }
 
     /// The signal that is due, once.
-    pub fn due(&mut self) -> Option<Step> {
+    pub fn next_due(&mut self) -> Option<StopStep> {
         let now = Instant::now();
         self.due.filter(|due| now >= *due)?;
         let (signal, timeout) = (*self.steps.get(self.at)?)?;
         let after = self.at.checked_sub(1).and_then(|before| self.steps[before]);
         self.at += 1;
         self.due = now.checked_add(timeout);
-        Some(Step { signal, after })
+        Some(StopStep { signal, after })
     }
 
     /// How long it is until the next signal is due, if one is to come.
@@ -55,8 +55,8 @@ impl Stop {
     }
 }
 
-/// The name of a signal of [`Stop`].
-pub fn name(signal: Signal) -> &'static str {
+/// The name of a signal of [`StopSequence`].
+pub fn signal_name(signal: Signal) -> &'static str {
     match signal {
         Signal::INT => "SIGINT",
         Signal::TERM => "SIGTERM",
@@ -69,11 +69,11 @@ mod tests {
     use super::*;
 
     /// All signals of a stop without waiting for its times.
-    fn signals(mut stop: Stop) -> Vec<(Signal, Option<Signal>)> {
+    fn signals(mut stop: StopSequence) -> Vec<(Signal, Option<Signal>)> {
         let mut all = Vec::new();
         loop {
             stop.due = Some(Instant::now());
-            let Some(step) = stop.due() else { return all };
+            let Some(step) = stop.next_due() else { return all };
             all.push((step.signal, step.after.map(|(signal, _)| signal)));
         }
     }
@@ -82,17 +82,17 @@ mod tests {
     fn each_signal_comes_once_and_in_its_order() {
         let (int, term, kill) = (Signal::INT, Signal::TERM, Signal::KILL);
         let all = [(int, None), (term, Some(int)), (kill, Some(term))];
-        assert_eq!(signals(Stop::begin(1, 1)), all);
-        assert_eq!(signals(Stop::begin(0, 1)), [(term, None), (kill, Some(term))]);
+        assert_eq!(signals(StopSequence::begin(1, 1)), all);
+        assert_eq!(signals(StopSequence::begin(0, 1)), [(term, None), (kill, Some(term))]);
     }
 
     #[test]
     fn the_next_signal_waits_for_its_time() {
-        let mut stop = Stop::begin(600_000, 600_000);
+        let mut stop = StopSequence::begin(600_000, 600_000);
         assert_eq!(stop.until_next(), Some(Duration::ZERO));
-        assert_eq!(stop.due(), Some(Step { signal: Signal::INT, after: None }));
-        assert_eq!(stop.due(), None);
+        assert_eq!(stop.next_due(), Some(StopStep { signal: Signal::INT, after: None }));
+        assert_eq!(stop.next_due(), None);
         assert!(stop.until_next().is_some_and(|left| left > Duration::ZERO));
-        assert_eq!(Stop::begin(u64::MAX, 0).due().map(|step| step.signal), Some(Signal::INT));
+        assert_eq!(StopSequence::begin(u64::MAX, 0).next_due().map(|step| step.signal), Some(Signal::INT));
     }
 }

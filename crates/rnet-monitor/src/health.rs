@@ -85,7 +85,7 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
     for record in records.iter().filter(|record| record.keeper.is_of_this_boot()) {
         let (node, restarts) = (&record.node, record.restarts);
         match &record.end {
-            Some(end) if end.is_failure() && !record.was_told_to_stop() => findings.problem(
+            Some(end) if end.is_failure() && !record.was_asked_to_stop() => findings.problem(
                 "launch",
                 format!(
                     "the launched node {node} is not running: {end}, after {restarts} restarts{}",
@@ -95,7 +95,7 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
                          node stop {node} leaves it stopped"),
             ),
             Some(_) => {}
-            None if record.keeper().is_none() && record.was_told_to_stop() => {}
+            None if record.keeper().is_none() && record.was_asked_to_stop() => {}
             // Who was a keeper in another container is not known here.
             None if !record.keeper.is_seen_from_here() => {}
             None if record.keeper().is_none() => findings.problem(
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(found(&[record(this_process(1), 0, None)]), [(Level::Problem, gone.to_owned())]);
         assert_eq!(found(&[living(0, Some(End::Code(0)))]), [], "it has done what it had to do");
         let mut stopped = living(0, Some(End::Signal(15)));
-        stopped.told.push(stopped.keeper.pid);
+        stopped.stopped_keepers.push(stopped.keeper.pid);
         assert_eq!(found(&[stopped]), [], "somebody has stopped it");
         let mut keeper = this_process(0);
         keeper["boot_id"] = "another".into();

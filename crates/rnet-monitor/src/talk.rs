@@ -464,7 +464,7 @@ pub(crate) mod tests {
             topic: "/t".to_owned(),
             node: "/ear".to_owned(),
             via: None,
-            ends: 1,
+            endpoint_count: 1,
             forwards: None,
             type_desc: TypeDesc::Raw,
             schema: None,

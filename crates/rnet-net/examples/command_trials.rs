@@ -78,7 +78,7 @@ impl Hosts {
             let dir = &dirs[at];
             let node = Node::builder("/_rnet/link").domain("trials").dir(dir).state_dir(dir);
             let presence = Presence { host: HostId(at as u64 + 1), term: 1 };
-            let options = LinkOptions { node, presence, config, holds: Arc::new(|| true) };
+            let options = LinkOptions { node, presence, config, holds_role: Arc::new(|| true) };
             Link::open(options, |own, sink| Ok(net.join(own, sink))).expect("a link")
         });
         Hosts { dirs, net, _links: links }

@@ -30,7 +30,7 @@ fn link(net: &Arc<MemoryNet>, dir: &Path, id: u64) -> Link {
     config.host = format!("host{id}");
     let node = Node::builder("/_rnet/link").domain("cost").dir(dir).state_dir(dir);
     let presence = Presence { host: HostId(id), term: 1 };
-    let options = LinkOptions { node, presence, config, holds: Arc::new(|| true) };
+    let options = LinkOptions { node, presence, config, holds_role: Arc::new(|| true) };
     Link::open(options, |own, sink| Ok(net.join(own, sink))).expect("a link")
 }
 

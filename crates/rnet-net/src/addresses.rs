@@ -5,13 +5,13 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses of this host that others may reach. Empty where they cannot be read.
-pub fn of_this_host() -> BTreeSet<IpAddr> {
+pub fn local_addresses() -> BTreeSet<IpAddr> {
     let six = fs::read_to_string("/proc/self/net/if_inet6").unwrap_or_default();
-    ipv4().into_iter().map(IpAddr::from).chain(parse_v6(&six).map(IpAddr::from)).collect()
+    local_ipv4_addresses().into_iter().map(IpAddr::from).chain(parse_v6(&six).map(IpAddr::from)).collect()
 }
 
 /// Those of IPv4.
-pub fn ipv4() -> BTreeSet<Ipv4Addr> {
+pub fn local_ipv4_addresses() -> BTreeSet<Ipv4Addr> {
     parse_v4(&fs::read_to_string("/proc/self/net/fib_trie").unwrap_or_default())
 }
 

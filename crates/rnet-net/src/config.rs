@@ -6,7 +6,7 @@
 //! there. Unknown keys are errors: a misspelt rule would let cross what it was meant to hold.
 
 mod endpoint;
-mod given;
+mod merge;
 mod parse;
 
 use std::fmt;
@@ -19,15 +19,15 @@ use std::time::Duration;
 use rnet::NamePattern;
 
 pub use endpoint::Endpoint;
-pub use given::Given;
+pub use merge::Overrides;
 pub use rnet_config::{ConfigError, SourceLocation};
 
 /// Topics that no rule lets cross: each host has its own.
-const STAY: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
+const LOCAL_ONLY_TOPICS: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
 
 /// For how long a host may be silent unless the configuration says otherwise: with what it takes to notice, a host
 /// that is cut off is lost within a second.
-pub const LOST_AFTER: Duration = Duration::from_millis(750);
+pub const DEFAULT_LOST_AFTER: Duration = Duration::from_millis(750);
 
 /// What is kept for hosts that are away, in bytes.
 const MAX_OFFLINE_LEN_BYTES: u64 = 256 << 20;
@@ -39,15 +39,15 @@ pub struct Config {
     /// Whether there is a network, and how its hosts find each other.
     pub mode: Mode,
     /// Who said so.
-    pub mode_from: From,
+    pub mode_source: SettingSource,
     /// The name of this host, as others see it: 1 to 64 letters, digits, `-`, `.` and `_`.
     pub host: String,
     /// Where the link can be reached.
-    pub listen: Vec<Listed<Endpoint>>,
+    pub listen: Vec<WithSource<Endpoint>>,
     /// Where the links of other hosts can be reached.
     pub connect: Vec<Endpoint>,
     /// Network interfaces of mode `lan`; empty for all but the loopback.
-    pub interfaces: Vec<Listed<String>>,
+    pub interfaces: Vec<WithSource<String>>,
     /// For how long another host may be silent before it counts as lost.
     pub lost_after: Duration,
     /// Whether the link may reach beyond this host, though it is neither encrypted nor authenticated.
@@ -60,7 +60,7 @@ pub struct Config {
     pub offline: OfflineLimits,
     /// The file that was read.
     pub file: Option<PathBuf>,
-    stay: Vec<Rule>,
+    local_only_rules: Vec<Rule>,
 }
 
 /// How much of reliable topics is kept for hosts that are away, and for how long.
@@ -116,42 +116,42 @@ impl fmt::Display for Mode {
 
 /// Who gave a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum SettingSource {
     /// Nobody: it is the default.
     Default,
     /// An option of the command line, a variable of the environment, or that there are endpoints.
-    Word(&'static str),
+    Text(&'static str),
     /// A file.
     File(SourceLocation),
 }
 
-impl fmt::Display for From {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            From::Default => f.write_str("default"),
-            From::Word(word) => f.write_str(word),
-            From::File(place) => write!(f, "{}:{}", place.file.display(), place.line),
+            SettingSource::Default => f.write_str("default"),
+            SettingSource::Text(word) => f.write_str(word),
+            SettingSource::File(place) => write!(f, "{}:{}", place.file.display(), place.line),
         }
     }
 }
 
 /// A value of a list, and who gave it: for errors that are found only where it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed<T> {
+pub struct WithSource<T> {
     /// The value.
     pub value: T,
     /// Place and key in a file, else an option or a variable, as errors have them: `robot.toml:4:11: network.listen`.
-    pub from: String,
+    pub source: String,
 }
 
-impl<T: Clone> Listed<T> {
+impl<T: Clone> WithSource<T> {
     /// The values of a list.
-    pub fn values(list: &[Listed<T>]) -> Vec<T> {
+    pub fn values(list: &[WithSource<T>]) -> Vec<T> {
         list.iter().map(|listed| listed.value.clone()).collect()
     }
 }
 
-impl<T: fmt::Display> fmt::Display for Listed<T> {
+impl<T: fmt::Display> fmt::Display for WithSource<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }
@@ -213,7 +213,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    fn fits(&self, topic: &str, direction: Direction, host: &str) -> bool {
+    fn matches(&self, topic: &str, direction: Direction, host: &str) -> bool {
         self.direction.covers(direction)
             && self.host.as_deref().is_none_or(|only| only == host)
             && self.topic.matches(topic)
@@ -291,13 +291,13 @@ pub const RESEND_LIMIT_BYTES: u64 = 16 << 20;
 
 impl Shaping {
     /// Whether all messages cross, and as they are.
-    pub fn leaves_as_is(&self) -> bool {
+    pub fn is_passthrough(&self) -> bool {
         let resend_limit_bytes = self.resend_limit_bytes;
         *self == Shaping { resend_limit_bytes, ..Shaping::default() }
     }
 
     /// Whether messages are passed over for newer ones.
-    pub fn takes_newest(&self) -> bool {
+    pub fn skips_to_newest(&self) -> bool {
         self.newest_only || self.rate_limit_hz.is_some()
     }
 }
@@ -326,17 +326,17 @@ pub struct TopicShaping {
 }
 
 impl Config {
-    /// Reads the settings of this process: `given` on the command line, the environment, the file.
+    /// Reads the settings of this process: `overrides` of the command line, the environment, the file.
     ///
     /// # Errors
     /// Which setting is wrong, where it stands, and what was expected.
-    pub fn load(given: &Given) -> Result<Config, ConfigError> {
-        given::load(given, &|name| std::env::var_os(name))
+    pub fn load(overrides: &Overrides) -> Result<Config, ConfigError> {
+        merge::load(overrides, &|name| std::env::var_os(name))
     }
 
     /// The file that [`load`](Config::load) reads, if it is there, and who has named it.
-    pub fn path(given: &Given) -> (PathBuf, Option<&'static str>) {
-        rnet_config::path(given.config.as_deref(), &|name| std::env::var_os(name))
+    pub fn path(overrides: &Overrides) -> (PathBuf, Option<&'static str>) {
+        rnet_config::path(overrides.config.as_deref(), &|name| std::env::var_os(name))
     }
 
     /// Reads settings from the text of a file; `path` is for errors. Neither flags nor environment are heard.
@@ -344,20 +344,20 @@ impl Config {
     /// # Errors
     /// As [`load`](Config::load).
     pub fn from_toml(text: &str, path: &std::path::Path) -> Result<Config, ConfigError> {
-        given::merge(&Given::default(), &|_| None, parse::parse(text, Arc::from(path))?)
+        merge::merge(&Overrides::default(), &|_| None, parse::parse(text, Arc::from(path))?)
     }
 
     /// The first setting by which the link reaches beyond this host, with its place; `None` if it stays on the loopback.
-    pub fn reaches_beyond(&self) -> Option<String> {
+    pub fn exposing_setting(&self) -> Option<String> {
         let is_lan = self.interfaces.is_empty()
             || self.interfaces.iter().any(|interface| interface.value != "lo");
         match self.mode {
             Mode::Off => None,
-            Mode::Lan if is_lan => Some(format!("{}: mode \"lan\"", self.mode_from)),
+            Mode::Lan if is_lan => Some(format!("{}: mode \"lan\"", self.mode_source)),
             Mode::Lan | Mode::Peers => {
                 let listen = self.listen.iter().find(|listed| !listed.value.is_loopback());
                 let connect = || self.connect.iter().find(|endpoint| !endpoint.is_loopback());
-                let listen = listen.map(|listed| format!("{}: {listed}", listed.from));
+                let listen = listen.map(|listed| format!("{}: {listed}", listed.source));
                 listen.or_else(|| connect().map(|endpoint| format!("connect: {endpoint}")))
             }
         }
@@ -368,7 +368,7 @@ impl Config {
     /// # Errors
     /// Which setting reaches beyond this host without being allowed to, and how to allow it.
     pub fn check_insecure(&self) -> Result<(), String> {
-        let Some(setting) = self.reaches_beyond().filter(|_| !self.insecure) else { return Ok(()) };
+        let Some(setting) = self.exposing_setting().filter(|_| !self.insecure) else { return Ok(()) };
         Err(format!(
             "{setting} reaches beyond this host, and the link is neither encrypted nor authenticated: anyone who \
              reaches its ports can read, publish and call. On a private network, set insecure = true under [network] \
@@ -381,8 +381,8 @@ impl Config {
     /// # Errors
     /// The rule that forbids it.
     pub fn allows(&self, topic: &str, direction: Direction, host: &str) -> Result<(), &Rule> {
-        let mut rules = self.stay.iter().chain(&self.rules);
-        match rules.find(|rule| rule.fits(topic, direction, host)) {
+        let mut rules = self.local_only_rules.iter().chain(&self.rules);
+        match rules.find(|rule| rule.matches(topic, direction, host)) {
             Some(rule) if !rule.allow => Err(rule),
             _ => Ok(()),
         }
@@ -396,12 +396,12 @@ impl Config {
 }
 
 /// The rules that hold before all others.
-fn stay() -> Vec<Rule> {
+fn local_only_rules() -> Vec<Rule> {
     let rule = |name: &&str| {
         let topic = pattern(name).expect("names of ours are patterns");
         Rule { topic, direction: Direction::Both, host: None, allow: false, place: None }
     };
-    STAY.iter().map(rule).collect()
+    LOCAL_ONLY_TOPICS.iter().map(rule).collect()
 }
 
 fn pattern(text: &str) -> rnet::Result<NamePattern> {

@@ -2,25 +2,25 @@
 //!
 //! Three kinds of threads. The control thread (`control`) knows hosts and endpoints. Each lane to each host has
 //! a thread that reads the publishers which that host wants, and sends (`lane`, `forwarder`). What arrives is
-//! published by the thread that the network brings it with (`arrive`, `proxy`).
+//! published by the thread that the network brings it with (`receive`, `proxy`).
 
-mod anew;
-mod arrive;
+mod reopen_limit;
+mod receive;
 mod backlog;
 mod control;
 #[doc(hidden)]
 pub mod directory;
 mod event;
-mod faults;
+mod problems;
 mod forwarder;
 mod host;
-mod kept;
-mod known;
+mod resume_points;
+mod control_state;
 mod lane;
 mod lock;
 mod offline;
 mod orphans;
-mod places;
+mod positions;
 mod proxy;
 mod resend_buffer;
 mod status;
@@ -43,11 +43,11 @@ use event::Event;
 use lane::LaneState;
 use lock::lock;
 use offline::OfflineReaders;
-use places::Places;
+use positions::PositionTable;
 pub use status::TOPIC as STATUS_TOPIC;
 
 /// How long a lane is waited for that is asked whether it is at rest.
-const REST_WAIT: Duration = Duration::from_millis(500);
+const QUIESCENCE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a link is opened with.
 pub struct LinkOptions {
@@ -58,7 +58,7 @@ pub struct LinkOptions {
     /// What is allowed to cross, and how; the name of the host.
     pub config: Config,
     /// Whether the role is still held. It is asked before each frame that is sent.
-    pub holds: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub holds_role: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// Why a link cannot be opened.
@@ -74,39 +74,39 @@ pub enum LinkError {
 
 /// Why a link has ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum LinkFailure {
     /// It cannot go on.
-    Failed(String),
+    Fatal(String),
     /// Its network is to be opened anew: it says that a host is there, and does not bring what that host says.
     Network(String),
 }
 
 /// What the threads of a link share.
-struct Shared {
+struct LinkContext {
     node: Node,
     name: String,
     domain: String,
     presence: Presence,
     config: Config,
-    holds: Arc<dyn Fn() -> bool + Send + Sync>,
+    holds_role: Arc<dyn Fn() -> bool + Send + Sync>,
     events: mpsc::Sender<Event>,
     /// Nobody has it after the end: it holds this.
     transport: Mutex<Option<Arc<dyn Transport>>>,
-    places: Places,
+    positions: PositionTable,
     /// Readers for hosts that are away.
     offline: OfflineReaders,
     sessions: AtomicU64,
     lanes: RwLock<BTreeMap<(HostId, bool), Arc<LaneState>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    ended: (Mutex<Option<Ended>>, Condvar),
+    failure: (Mutex<Option<LinkFailure>>, Condvar),
 }
 
 /// By what a lane is found for each frame.
-fn key_of(host: HostId, lane: Lane) -> (HostId, bool) {
+fn lane_key(host: HostId, lane: Lane) -> (HostId, bool) {
     (host, lane == Lane::Urgent)
 }
 
-impl Shared {
+impl LinkContext {
     /// Numbers grow from term to term: a session of a later holder is above all of the one before. One in a
     /// millisecond would take 50 days to run into the next term.
     fn next_session(&self) -> u64 {
@@ -119,13 +119,13 @@ impl Shared {
 
     fn add_lane(&self, lane: Arc<LaneState>) {
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        lanes.insert(key_of(lane.host, lane.lane), lane);
+        lanes.insert(lane_key(lane.host, lane.lane), lane);
     }
 
     fn remove_lane(&self, lane: &Arc<LaneState>) {
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
         // A host that has come back has another by now.
-        let key = key_of(lane.host, lane.lane);
+        let key = lane_key(lane.host, lane.lane);
         if lanes.get(&key).is_some_and(|there| Arc::ptr_eq(there, lane)) {
             lanes.remove(&key);
         }
@@ -138,22 +138,22 @@ impl Shared {
                 threads.retain(|thread| !thread.is_finished());
                 threads.push(thread);
             }
-            Err(error) => self.end(&format!("cannot start a thread: {error}")),
+            Err(error) => self.fail(&format!("cannot start a thread: {error}")),
         }
     }
 
     /// The link cannot go on.
-    fn end(&self, why: &str) {
-        self.note_end(Ended::Failed(why.to_owned()));
+    fn fail(&self, why: &str) {
+        self.set_failure(LinkFailure::Fatal(why.to_owned()));
     }
 
     /// The network is at fault, and another one may do.
-    fn end_network(&self, why: String) {
-        self.note_end(Ended::Network(why));
+    fn fail_network(&self, why: String) {
+        self.set_failure(LinkFailure::Network(why));
     }
 
-    fn note_end(&self, why: Ended) {
-        let (ended, changed) = &self.ended;
+    fn set_failure(&self, why: LinkFailure) {
+        let (ended, changed) = &self.failure;
         lock(ended).get_or_insert(why);
         changed.notify_all();
     }
@@ -161,7 +161,7 @@ impl Shared {
 
 /// The link of a host, which ends when this is dropped.
 pub struct Link {
-    shared: Arc<Shared>,
+    shared: Arc<LinkContext>,
     watch: Option<EndpointWatch>,
     control: Option<JoinHandle<()>>,
 }
@@ -176,30 +176,30 @@ impl Link {
         options: LinkOptions,
         connect: impl FnOnce(Presence, Arc<dyn Sink>) -> io::Result<Arc<T>>,
     ) -> Result<Link, LinkError> {
-        let LinkOptions { node, presence, config, holds } = options;
+        let LinkOptions { node, presence, config, holds_role } = options;
         let node = node.open()?;
         let (events, received) = mpsc::channel();
         let domain = node.domain().to_owned();
-        let places = Places::open(node.domain_path())?;
-        let shared = Arc::new(Shared {
+        let positions = PositionTable::open(node.domain_path())?;
+        let shared = Arc::new(LinkContext {
             name: config.host.clone(),
             domain,
             presence,
             offline: OfflineReaders::new(config.offline),
             config,
-            holds,
+            holds_role,
             events: events.clone(),
             transport: Mutex::default(),
-            places,
+            positions,
             sessions: AtomicU64::new(1),
             lanes: RwLock::default(),
             threads: Mutex::default(),
-            ended: Default::default(),
+            failure: Default::default(),
             node,
         });
         let control = Control::new(shared.clone(), received)?;
         let watch = shared.node.on_endpoint(move |event| {
-            let _ = events.send(Event::Local(event.clone()));
+            let _ = events.send(Event::LocalEndpoint(event.clone()));
         })?;
         // Ahead of the network: what another host is told first is all that there is. What is not among it counts as
         // lost there, and a link that takes over would have its host's publishers lost.
@@ -215,8 +215,8 @@ impl Link {
     }
 
     /// Waits until the link cannot go on, and says why; `None` if it can after `limit`.
-    pub fn wait(&self, limit: Duration) -> Option<Ended> {
-        let (ended, changed) = &self.shared.ended;
+    pub fn wait(&self, limit: Duration) -> Option<LinkFailure> {
+        let (ended, changed) = &self.shared.failure;
         let ended = lock(ended);
         let (ended, _) = changed
             .wait_timeout_while(ended, limit, |ended| ended.is_none())
@@ -225,8 +225,8 @@ impl Link {
     }
 
     /// Adds a problem to those that the status of the link tells, for ten minutes.
-    pub fn tell(&self, error: rnet::Error) {
-        let _ = self.shared.events.send(Event::Fault(error));
+    pub fn report_problem(&self, error: rnet::Error) {
+        let _ = self.shared.events.send(Event::Problem(error));
     }
 
     /// How many frames and messages have come so far, if nothing is under way: what publishers of this host have
@@ -238,14 +238,14 @@ impl Link {
     /// all asked once before one is asked again. Endpoints that come and go are not looked at: who sends waits for
     /// subscribers.
     #[must_use]
-    pub fn at_rest(&self) -> Option<u64> {
+    pub fn quiescent_count(&self) -> Option<u64> {
         let lanes: Vec<Arc<LaneState>> = {
             let lanes = self.shared.lanes.read().unwrap_or_else(PoisonError::into_inner);
             lanes.values().cloned().collect()
         };
-        let asked: Vec<_> = lanes.iter().map(|lane| lane.ask_rest()).collect();
+        let asked: Vec<_> = lanes.iter().map(|lane| lane.request_quiescence()).collect();
         // One that ends, or that the network holds up, does not answer.
-        asked.iter().map(|told| told.recv_timeout(REST_WAIT).ok().flatten()).sum()
+        asked.iter().map(|told| told.recv_timeout(QUIESCENCE_TIMEOUT).ok().flatten()).sum()
     }
 }
 
@@ -267,33 +267,33 @@ impl Drop for Link {
 }
 
 /// Tells the control thread of the nodes of this host.
-fn watch_nodes(shared: &Shared) {
+fn watch_nodes(shared: &LinkContext) {
     let (events, order) = (shared.events.clone(), Arc::new(Mutex::new(())));
     // What happens after the nodes were asked for is told after them.
     let (_first, then) = (lock(&order), order.clone());
     shared.node.on_node(move |event| {
         let _then = lock(&then);
-        let _ = events.send(Event::Node(event.clone()));
+        let _ = events.send(Event::LocalNode(event.clone()));
     });
     for node in shared.node.peers() {
-        let _ = shared.events.send(Event::Node(NodeEvent::Joined(node)));
+        let _ = shared.events.send(Event::LocalNode(NodeEvent::Joined(node)));
     }
 }
 
-impl Sink for Shared {
-    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
-        self.arrived(lane, from, frame);
+impl Sink for LinkContext {
+    fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
+        self.receive_frame(lane, from, frame);
     }
 
-    fn up(&self, presence: Presence) {
-        let _ = self.events.send(Event::Up(presence));
+    fn on_up(&self, presence: Presence) {
+        let _ = self.events.send(Event::HostUp(presence));
     }
 
-    fn down(&self, presence: Presence) {
-        let _ = self.events.send(Event::Down(presence));
+    fn on_down(&self, presence: Presence) {
+        let _ = self.events.send(Event::HostDown(presence));
     }
 
-    fn stranger(&self, domain: &DomainId, version: u32, is_there: bool) {
+    fn on_incompatible(&self, domain: &DomainId, version: u32, is_there: bool) {
         let mut why = Vec::new();
         if domain.as_str() != self.domain {
             why.push(format!(
@@ -308,7 +308,7 @@ impl Sink for Shared {
             ));
         }
         let what = "the link of another host".to_owned();
-        let fault = rnet::Error::BadValue { what, why: why.join("; ") };
-        let _ = self.events.send(Event::Lasting(fault, is_there));
+        let problem = rnet::Error::BadValue { what, why: why.join("; ") };
+        let _ = self.events.send(Event::PersistentProblem(problem, is_there));
     }
 }

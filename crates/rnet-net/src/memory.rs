@@ -3,7 +3,7 @@
 //! Two links have a connection while each hears the other. A cut holds frames up, and senders wait once
 //! [`CAPACITY`] frames are under way; heal it within the lease and they arrive. A cut that outlasts the lease, in
 //! either direction, ends the connection for both: what was under way is lost and both are told
-//! [`down`](Sink::down). The next connection begins when both directions are healed.
+//! [`down`](Sink::on_down). The next connection begins when both directions are healed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -48,12 +48,12 @@ struct State {
     /// Pairs that are connected, lower id first, and who they are: one that has left is no member any more.
     connected: BTreeMap<(u64, u64), (Presence, Presence)>,
     /// What is under way, by sender, receiver and lane.
-    queues: BTreeMap<(u64, u64, u8), VecDeque<Arriving>>,
+    queues: BTreeMap<(u64, u64, u8), VecDeque<InFlightFrame>>,
     notices: VecDeque<(u64, Presence, bool)>,
 }
 
 /// When a frame arrives, and its bytes.
-type Arriving = (Instant, Vec<u8>);
+type InFlightFrame = (Instant, Vec<u8>);
 
 #[derive(Clone)]
 struct Member {
@@ -249,9 +249,9 @@ impl Shared {
                 let Some(member) = state.members.get(&receiver).cloned() else { continue };
                 drop(state);
                 if up {
-                    member.sink.up(presence);
+                    member.sink.on_up(presence);
                 } else {
-                    member.sink.down(presence);
+                    member.sink.on_down(presence);
                 }
                 // Before the lock: this may be the last reference, and what it lets go may be a link.
                 drop(member);
@@ -282,7 +282,7 @@ impl Shared {
                     drop(state);
                     self.changed.notify_all();
                     if let (Some(from), Some((_, frame))) = (from, frame) {
-                        member.sink.frame(lane, from, &frame);
+                        member.sink.on_frame(lane, from, &frame);
                     }
                     drop(member);
                     state = self.lock();

@@ -55,7 +55,7 @@ pub trait Transport: Send + Sync + 'static {
     }
 
     /// Hosts of which one lane is there, which is named, and the other one is not. They are not told as up.
-    fn half_there(&self) -> Vec<(HostId, Lane)> {
+    fn half_connected(&self) -> Vec<(HostId, Lane)> {
         Vec::new()
     }
 }
@@ -64,17 +64,17 @@ pub trait Transport: Send + Sync + 'static {
 /// wait: the network stands still meanwhile.
 pub trait Sink: Send + Sync + 'static {
     /// A frame came, which nobody has looked into yet.
-    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]);
+    fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]);
 
     /// A link is there.
-    fn up(&self, presence: Presence);
+    fn on_up(&self, presence: Presence);
 
     /// A link is gone, or no longer heard.
-    fn down(&self, presence: Presence);
+    fn on_down(&self, presence: Presence);
 
     /// Links are there that are not understood, as they are of another domain, or speak another version of the wire; or
     /// none of this kind is there any more.
-    fn stranger(&self, domain: &DomainId, version: u32, is_there: bool) {
+    fn on_incompatible(&self, domain: &DomainId, version: u32, is_there: bool) {
         let _ = (domain, version, is_there);
     }
 }

@@ -6,9 +6,9 @@
 
 mod connections;
 mod scouting;
-mod settings;
-mod strangers;
-mod who;
+mod session_config;
+mod incompatible_peers;
+mod discovery;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -33,17 +33,17 @@ use crate::stream::Frame;
 use crate::wire::VERSION;
 use crate::{Connection, HostId, Presence, Sink, Transport};
 
-use scouting::{Opening, Scouting};
-use settings::group;
-use strangers::{Kind, Strangers};
-pub use who::{WhoIsThere, ask_who_is_there};
+use scouting::{SocketSnapshot, Scouting};
+use session_config::multicast_group;
+use incompatible_peers::{DomainVersion, IncompatiblePeers};
+pub use discovery::{DiscoveredHosts, discover_hosts};
 
 /// Presences beyond this are not told: more hosts than a domain has, made up by one of them.
 const MAX_PRESENCES: usize = 1024;
 /// Hosts of which one lane is there that are told.
-const MAX_HALF: usize = 16;
+const MAX_HALF_CONNECTED: usize = 16;
 /// For so long a host that was lost is missed, if it does not come back.
-const MISSED: Duration = Duration::from_secs(600);
+const MISSING_FOR: Duration = Duration::from_secs(600);
 /// Hosts for which a publisher is kept ready: those that were sent to last.
 const MAX_PEERS: usize = 64;
 
@@ -68,7 +68,7 @@ impl ZenohOptions {
     /// # Errors
     /// Which of them is not. It may be there later.
     pub fn check(&self) -> Result<(), ZenohError> {
-        check(self)
+        check_options(self)
     }
 }
 
@@ -120,18 +120,18 @@ pub enum ZenohError {
 /// The network of one host and domain. Dropped, it leaves: the others are told at once. Let no call of its
 /// [`Sink`] drop the last reference, as leaving waits for these calls.
 pub struct ZenohNet {
-    urgent: LaneNet,
-    bulk: LaneNet,
-    presences: Arc<Presences>,
+    urgent: LaneSession,
+    bulk: LaneSession,
+    presences: Arc<PresenceTracker>,
 }
 
-struct LaneNet {
+struct LaneSession {
     prefix: String,
     own: HostId,
     priority: Priority,
     /// One for each host that is sent to, with how often any was used before it was last. Locked only to find one: a sender
     /// that waits holds up no other.
-    peers: Mutex<HashMap<HostId, (u64, Arc<Peer>)>>,
+    peers: Mutex<HashMap<HostId, (u64, Arc<LanePeer>)>>,
     turns: AtomicU64,
     _frames: Subscriber<()>,
     _presences: Subscriber<()>,
@@ -141,7 +141,7 @@ struct LaneNet {
 }
 
 /// Of one lane to another host.
-struct Peer {
+struct LanePeer {
     publisher: Publisher<'static>,
     /// What comes from it. A key that is declared has its route found once, and not for each frame.
     _incoming: KeyExpr<'static>,
@@ -163,15 +163,15 @@ impl ZenohNet {
         {
             zenoh::init_log_from_env_or(filter);
         }
-        check(options)?;
-        let presences = Arc::new(Presences {
+        check_options(options)?;
+        let presences = Arc::new(PresenceTracker {
             own: own.host,
             sink: Arc::clone(&sink),
             seen: Mutex::default(),
             missed: Mutex::default(),
-            strangers: Mutex::default(),
+            incompatible: Mutex::default(),
         });
-        let lane = |lane| LaneNet::open(options, own, domain, lane, &sink, &presences);
+        let lane = |lane| LaneSession::open(options, own, domain, lane, &sink, &presences);
         let (urgent, bulk) = (lane(Lane::Urgent)?, lane(Lane::Bulk)?);
         Ok(Arc::new(Self { urgent, bulk, presences }))
     }
@@ -187,34 +187,34 @@ impl Transport for ZenohNet {
     }
 
     fn connections(&self) -> Vec<Connection> {
-        connections::of_this_process()
+        connections::tcp_connections()
     }
 
-    fn half_there(&self) -> Vec<(HostId, Lane)> {
-        self.presences.half()
+    fn half_connected(&self) -> Vec<(HostId, Lane)> {
+        self.presences.half_connected()
     }
 }
 
-impl LaneNet {
+impl LaneSession {
     fn open(
         options: &ZenohOptions,
         own: Presence,
         domain: &DomainId,
         lane: Lane,
         sink: &Arc<dyn Sink>,
-        presences: &Arc<Presences>,
+        presences: &Arc<PresenceTracker>,
     ) -> Result<Self, ZenohError> {
-        let failed = |cause| ZenohError::Zenoh { lane: name(lane), cause };
-        let config = settings::settings(options, domain, lane).map_err(failed)?;
-        let opening = options.lan.is_some().then(Opening::begin);
+        let failed = |cause| ZenohError::Zenoh { lane: lane_name(lane), cause };
+        let config = session_config::session_config(options, domain, lane).map_err(failed)?;
+        let snapshot = options.lan.is_some().then(SocketSnapshot::take);
         let session = zenoh::open(config).wait().map_err(failed)?;
         let missed = Arc::clone(presences);
-        let scouting = opening.and_then(|opening| {
+        let scouting = snapshot.and_then(|snapshot| {
             let interfaces = options.lan.clone().unwrap_or_default();
             // Without it, as where no interface is up yet, hosts are found as often as Zenoh looks for them.
-            opening.ended(group(domain, lane), interfaces, move || missed.is_missed()).ok()
+            snapshot.start_scouting(multicast_group(domain, lane), interfaces, move || missed.is_anyone_missing()).ok()
         });
-        let prefix = format!("rnet/{VERSION}/{domain}/{}", name(lane));
+        let prefix = format!("rnet/{VERSION}/{domain}/{}", lane_name(lane));
 
         // Zenoh calls from the thread of each connection; the sink hears of one at a time.
         let one_at_a_time = Mutex::new(());
@@ -223,9 +223,9 @@ impl LaneNet {
             .declare_subscriber(format!("{prefix}/{}/*", own.host))
             .allowed_origin(Locality::Remote)
             .callback(move |sample: Sample| {
-                let Some(from) = sample.key_expr().rsplit('/').next().and_then(hex) else { return };
+                let Some(from) = sample.key_expr().rsplit('/').next().and_then(parse_hex) else { return };
                 let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
-                told.frame(lane, HostId(from), &sample.payload().to_bytes());
+                told.on_frame(lane, HostId(from), &sample.payload().to_bytes());
             })
             .wait()
             .map_err(failed)?;
@@ -233,21 +233,21 @@ impl LaneNet {
         let others = session
             .liveliness()
             // Those of other domains and versions as well, to say why nobody is heard.
-            .declare_subscriber(format!("rnet/*/*/{}/host/*/*", name(lane)))
+            .declare_subscriber(format!("rnet/*/*/{}/host/*/*", lane_name(lane)))
             .history(true)
             .callback(move |sample: Sample| {
                 let parts: Vec<&str> = sample.key_expr().split('/').collect();
                 let [_, version, domain, _, _, host, term] = parts[..] else { return };
-                let (Some(host), Some(term)) = (hex(host), hex(term)) else { return };
+                let (Some(host), Some(term)) = (parse_hex(host), parse_hex(term)) else { return };
                 let (Ok(version), Ok(domain)) = (version.parse(), DomainId::new(domain)) else {
                     return;
                 };
                 let presence = Presence { host: HostId(host), term };
                 let is_there = sample.kind() == SampleKind::Put;
                 if (version, &domain) == (u32::from(VERSION), &ours) {
-                    told.tell(presence, lane, is_there);
+                    told.update(presence, lane, is_there);
                 } else {
-                    told.tell_stranger((domain, version), lane, presence, is_there);
+                    told.update_incompatible((domain, version), lane, presence, is_there);
                 }
             })
             .wait()
@@ -281,7 +281,7 @@ impl LaneNet {
         peer.publisher.put(ZBytes::from(Bytes::from_owner(frame))).wait()
     }
 
-    fn peer(&self, to: HostId) -> zenoh::Result<Arc<Peer>> {
+    fn peer(&self, to: HostId) -> zenoh::Result<Arc<LanePeer>> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         if let Some((last, peer)) = peers.get_mut(&to) {
@@ -305,13 +305,13 @@ impl LaneNet {
             .wait()?;
         let incoming = format!("{}/{}/{to}", self.prefix, self.own);
         let incoming = self.session.declare_keyexpr(incoming).wait()?;
-        let peer = Arc::new(Peer { publisher, _incoming: incoming });
+        let peer = Arc::new(LanePeer { publisher, _incoming: incoming });
         peers.insert(to, (turn, Arc::clone(&peer)));
         Ok(peer)
     }
 }
 
-impl Drop for LaneNet {
+impl Drop for LaneSession {
     fn drop(&mut self) {
         // The process goes on without it in any case.
         let _ = self.session.close().wait();
@@ -319,18 +319,18 @@ impl Drop for LaneNet {
 }
 
 /// Who is there. A host is, while its token is seen on both lanes.
-struct Presences {
+struct PresenceTracker {
     own: HostId,
     sink: Arc<dyn Sink>,
     seen: Mutex<BTreeMap<(u64, u64), [bool; 2]>>,
     /// Hosts that were there, and when they were lost.
     missed: Mutex<BTreeMap<u64, Instant>>,
     /// Links that are not understood.
-    strangers: Mutex<Strangers>,
+    incompatible: Mutex<IncompatiblePeers>,
 }
 
-impl Presences {
-    fn tell(&self, presence: Presence, lane: Lane, is_there: bool) {
+impl PresenceTracker {
+    fn update(&self, presence: Presence, lane: Lane, is_there: bool) {
         if presence.host == self.own {
             return;
         }
@@ -355,14 +355,14 @@ impl Presences {
         }
         drop(missed);
         match (was_up, lanes == [true; 2]) {
-            (false, true) => self.sink.up(presence),
-            (true, false) => self.sink.down(presence),
+            (false, true) => self.sink.on_up(presence),
+            (true, false) => self.sink.on_down(presence),
             _ => {}
         }
     }
 
     /// Hosts of which one lane is seen. One that changes links may be seen as both, and is there as one.
-    fn half(&self) -> Vec<(HostId, Lane)> {
+    fn half_connected(&self) -> Vec<(HostId, Lane)> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut hosts = BTreeMap::<u64, [bool; 2]>::new();
         for ((host, _), lanes) in &*seen {
@@ -374,35 +374,35 @@ impl Presences {
             [false, true] => Some((HostId(host), Lane::Bulk)),
             _ => None,
         };
-        hosts.into_iter().filter_map(lane).take(MAX_HALF).collect()
+        hosts.into_iter().filter_map(lane).take(MAX_HALF_CONNECTED).collect()
     }
 
     /// A link is there that is not understood, or is gone.
-    fn tell_stranger(&self, kind: Kind, lane: Lane, presence: Presence, is_there: bool) {
-        // Held while the sink is told, as in `tell`.
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        for ((domain, version), is_there) in strangers.note(kind, lane, presence, is_there) {
-            self.sink.stranger(&domain, version, is_there);
+    fn update_incompatible(&self, kind: DomainVersion, lane: Lane, presence: Presence, is_there: bool) {
+        // Held while the sink is told, as in `update`.
+        let mut incompatible = self.incompatible.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((domain, version), is_there) in incompatible.note(kind, lane, presence, is_there) {
+            self.sink.on_incompatible(&domain, version, is_there);
         }
     }
 
     /// Whether nobody is there, or somebody is gone and may come back.
-    fn is_missed(&self) -> bool {
+    fn is_anyone_missing(&self) -> bool {
         let is_alone = self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
-        missed.retain(|_, since| since.elapsed() < MISSED);
+        missed.retain(|_, since| since.elapsed() < MISSING_FOR);
         is_alone || !missed.is_empty()
     }
 }
 
 /// Sixteen lower-case hex digits, as keys have them.
-fn hex(text: &str) -> Option<u64> {
+fn parse_hex(text: &str) -> Option<u64> {
     let digits =
         text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     u64::from_str_radix(text, 16).ok().filter(|_| digits)
 }
 
-fn name(lane: Lane) -> &'static str {
+fn lane_name(lane: Lane) -> &'static str {
     match lane {
         Lane::Urgent => "urgent",
         Lane::Bulk => "bulk",
@@ -410,15 +410,15 @@ fn name(lane: Lane) -> &'static str {
 }
 
 /// The port of a lane, as the rule of wire.md has it.
-fn port(endpoint: &Endpoint, lane: Lane) -> u16 {
+fn lane_port(endpoint: &Endpoint, lane: Lane) -> u16 {
     endpoint.port() + u16::from(lane == Lane::Bulk)
 }
 
 /// Finds what Zenoh would refuse, to say what to do about it.
-fn check(options: &ZenohOptions) -> Result<(), ZenohError> {
+fn check_options(options: &ZenohOptions) -> Result<(), ZenohError> {
     for endpoint in &options.listen {
         for lane in [Lane::Urgent, Lane::Bulk] {
-            let port = port(endpoint, lane);
+            let port = lane_port(endpoint, lane);
             let listened = (endpoint.host(), port).to_socket_addrs().and_then(|found| {
                 TcpListener::bind(found.collect::<Vec<_>>().as_slice()).map(drop)
             });
@@ -428,7 +428,7 @@ fn check(options: &ZenohOptions) -> Result<(), ZenohError> {
                     return Err(ZenohError::PortInUse {
                         endpoint: endpoint.clone(),
                         port,
-                        lane: name(lane),
+                        lane: lane_name(lane),
                     });
                 }
                 Err(cause) => {

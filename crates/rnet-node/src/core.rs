@@ -23,7 +23,7 @@ use crate::matching::Matching;
 use crate::matching::traced::TraceChange;
 use crate::node_event::NodeEvent;
 use crate::node_time::NodeTime;
-use crate::options::check_ends;
+use crate::options::check_endpoint_count;
 use crate::outlet::Outlet;
 use crate::subscriber_state::SubscriberState;
 use crate::sync::{join, lock};
@@ -315,10 +315,10 @@ impl NodeState {
     }
 
     /// Our subscription, a proxy, stands for so many from now on.
-    pub fn set_ends(self: &Arc<Self>, id: u64, ends: u32) -> Result<()> {
+    pub fn set_endpoint_count(self: &Arc<Self>, id: u64, endpoint_count: u32) -> Result<()> {
         self.check_fork()?;
-        check_ends(ends)?;
-        self.matching().set_ends(id, ends)?;
+        check_endpoint_count(endpoint_count)?;
+        self.matching().set_endpoint_count(id, endpoint_count)?;
         self.refresh();
         Ok(())
     }

@@ -37,7 +37,7 @@ pub struct Endpoint {
     /// For a proxy: the endpoint of another host that it represents.
     pub proxy: Option<Proxy>,
     /// Number of endpoints that it represents: 1, or more for a proxy of subscriptions.
-    pub ends: u32,
+    pub endpoint_count: u32,
     /// Whether it is a publisher that was opened with a last will.
     pub last_will: bool,
     /// Folder of its node.
@@ -201,12 +201,12 @@ mod tests {
         endpoint_of(id, 1)
     }
 
-    fn endpoint_of(id: u64, ends: u32) -> Arc<Endpoint> {
+    fn endpoint_of(id: u64, endpoint_count: u32) -> Arc<Endpoint> {
         let qos = EndpointQos::Subscriber(SubscriberQos::default());
         let (topic, node, folder) = ("/t".to_owned(), "/n".to_owned(), PathBuf::new());
         let (type_desc, proxy) = (TypeDesc::Raw, None);
         let last_will = false;
-        Arc::new(Endpoint { id, topic, node, type_desc, qos, proxy, ends, last_will, folder })
+        Arc::new(Endpoint { id, topic, node, type_desc, qos, proxy, endpoint_count, last_will, folder })
     }
 
     #[test]
@@ -250,9 +250,9 @@ mod tests {
         for id in 0..many {
             watcher.push(EndpointEvent::Opened(endpoint(id)));
         }
-        for ends in 2..100 {
+        for endpoint_count in 2..100 {
             for id in [known, waits, goes] {
-                watcher.push(EndpointEvent::Changed(endpoint_of(id, ends)));
+                watcher.push(EndpointEvent::Changed(endpoint_of(id, endpoint_count)));
             }
             watcher.push(EndpointEvent::Closed(endpoint(back)));
             watcher.push(EndpointEvent::Opened(endpoint(back)));

@@ -216,8 +216,8 @@ pub struct PublisherState {
 #[derive(Default)]
 pub struct PublisherMatches {
     pub matched: Vec<PeerInfo>,
-    /// How many ends each proxy among them stands for.
-    pub ends: BTreeMap<u64, u32>,
+    /// How many endpoints each proxy among them stands for.
+    pub endpoint_counts: BTreeMap<u64, u32>,
     /// Those that wait for a publisher that defers to admit them.
     pub asking: Vec<PeerInfo>,
     pub incompatible: Vec<Error>,
@@ -245,10 +245,10 @@ impl PublisherState {
     /// How many subscribers are served, those included for which proxies stand.
     pub fn count(&self, readers: &ReaderTable) -> usize {
         let matches = self.lock();
-        if matches.ends.is_empty() {
+        if matches.endpoint_counts.is_empty() {
             return readers.len();
         }
-        let ends = |id| matches.ends.get(id).map_or(1, |ends| *ends as usize);
+        let ends = |id| matches.endpoint_counts.get(id).map_or(1, |ends| *ends as usize);
         readers.readers().iter().map(|(id, _)| ends(id)).sum()
     }
 

@@ -492,7 +492,7 @@ impl Matching {
             Some(Known::Pending(peer)) => peer,
             Some(other) => {
                 own.known.insert(entry.id, other);
-                own.note_ends(entry, notices);
+                own.note_endpoint_count(entry, notices);
                 return;
             }
             None => return,
@@ -534,7 +534,7 @@ impl Matching {
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
         if peer.meta.proxy.is_some() && peer.meta.counts() {
-            own.state.lock().ends.insert(entry.id, entry.ends);
+            own.state.lock().endpoint_counts.insert(entry.id, entry.endpoint_count);
         }
         let info = PeerInfo { id: entry.id, node };
         match own.readers.admit(entry.id, &info.node, &peer.meta.topic, bound, bells) {

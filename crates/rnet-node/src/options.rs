@@ -264,10 +264,10 @@ impl SubscriberOptions {
         self.message_type = Some(message_type.into());
         self
     }
-    /// For what forwards messages between hosts: the subscriber stands for `ends` subscribers of this node.
+    /// For what forwards messages between hosts: the subscriber stands for `endpoint_count` subscribers of this node.
     #[doc(hidden)]
-    pub fn proxy(mut self, proxy: Proxy, ends: u32) -> Self {
-        self.proxy = Some((proxy, ends));
+    pub fn proxy(mut self, proxy: Proxy, endpoint_count: u32) -> Self {
+        self.proxy = Some((proxy, endpoint_count));
         self
     }
     /// For what forwards messages between hosts: the subscriber reads the messages of this publisher alone, and
@@ -295,12 +295,12 @@ impl SubscriberOptions {
     }
 }
 
-/// Refuses a number of ends that no peer would believe.
-pub fn check_ends(ends: u32) -> Result<()> {
-    if (1..=MAX_ENDPOINTS_PER_PROXY).contains(&ends) {
+/// Refuses a number of endpoints that no peer would believe.
+pub fn check_endpoint_count(endpoint_count: u32) -> Result<()> {
+    if (1..=MAX_ENDPOINTS_PER_PROXY).contains(&endpoint_count) {
         return Ok(());
     }
-    let why = format!("it is {ends}; it must be 1 to {MAX_ENDPOINTS_PER_PROXY}");
+    let why = format!("it is {endpoint_count}; it must be 1 to {MAX_ENDPOINTS_PER_PROXY}");
     Err(Error::bad_value("endpoints of a proxy", why))
 }
 

@@ -18,7 +18,7 @@ use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
 use crate::aligned_bytes::AlignedBytes;
 use crate::core::{NodeCore, NodeState};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
-use crate::options::{SubscriberOptions, check_ends};
+use crate::options::{SubscriberOptions, check_endpoint_count};
 use crate::pace::Pace;
 use crate::past::{Past, PublisherStats, stats_of};
 use crate::subscriber_state::SubscriberState;
@@ -96,8 +96,8 @@ impl Receiver {
         options: SubscriberOptions,
         choose: fn(&str, Option<MessageType>) -> Result<MessageType>,
     ) -> Result<(Receiver, MessageType)> {
-        if let Some((_, ends)) = &options.proxy {
-            check_ends(*ends)?;
+        if let Some((_, endpoint_count)) = &options.proxy {
+            check_endpoint_count(*endpoint_count)?;
         }
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
         let ty = choose(topic.as_str(), options.message_type)?;
@@ -113,9 +113,9 @@ impl Receiver {
         node.refresh();
         node.matching().check_topic_limit(topic.hash())?;
         let id = node.own.next_endpoint()?;
-        let ends = options.proxy.as_ref().map_or(1, |(_, ends)| *ends);
+        let endpoint_count = options.proxy.as_ref().map_or(1, |(_, endpoint_count)| *endpoint_count);
         let kind = EndpointKind::Subscription;
-        let entry = Entry { id, topic_hash: topic.hash(), kind, ends };
+        let entry = Entry { id, topic_hash: topic.hash(), kind, endpoint_count };
         let path = entry.path(node.own.folder());
         ty.keep_at(&node.own, topic.as_str())?;
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);

@@ -130,8 +130,8 @@ impl Subscription {
     /// # Errors
     /// `BadValue` if it is no proxy, or for none and too many.
     #[doc(hidden)]
-    pub fn set_ends(&self, ends: u32) -> Result<()> {
-        self.core.as_ref().map_or(Ok(()), |core| core.state.set_ends(self.file.id(), ends))
+    pub fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
+        self.core.as_ref().map_or(Ok(()), |core| core.state.set_endpoint_count(self.file.id(), endpoint_count))
     }
 
     /// How many publishers serve the callback, as its thread has seen it last: that is busy while a

@@ -89,21 +89,21 @@ pub struct Entry {
     pub topic_hash: u64,
     /// Publisher or subscription.
     pub kind: EndpointKind,
-    /// How many ends it stands for: 1, or, of a proxy's subscription, up to [`MAX_ENDPOINTS_PER_PROXY`]. Its state in
+    /// How many endpoints it stands for: 1, or, of a proxy's subscription, up to [`MAX_ENDPOINTS_PER_PROXY`]. Its state in
     /// the list; 0 is a free place.
-    pub ends: u32,
+    pub endpoint_count: u32,
 }
 
 impl Entry {
     /// An endpoint that stands for itself alone.
     pub fn new(id: u64, topic_hash: u64, kind: EndpointKind) -> Entry {
-        Entry { id, topic_hash, kind, ends: 1 }
+        Entry { id, topic_hash, kind, endpoint_count: 1 }
     }
 
     /// Whether it may stand for that many.
     fn is_sound(&self) -> bool {
         let most = if self.kind == EndpointKind::Publisher { 1 } else { MAX_ENDPOINTS_PER_PROXY };
-        (1..=most).contains(&self.ends)
+        (1..=most).contains(&self.endpoint_count)
     }
 
     /// The endpoint's file in its node's folder.
@@ -384,8 +384,8 @@ impl OwnNode {
         table.free.remove(&place);
         table.slots[place] = Some(entry);
         table.slot_by_id.insert(entry.id, place);
-        let Entry { id, topic_hash, kind, ends } = entry;
-        self.write_entry(place, [id, topic_hash, kind as u64, ends.into()]).map_err(failed)?;
+        let Entry { id, topic_hash, kind, endpoint_count } = entry;
+        self.write_entry(place, [id, topic_hash, kind as u64, endpoint_count.into()]).map_err(failed)?;
         fail_point!("announce.entry");
         self.write_generation(&mut table).map_err(failed)?;
         fail_point!("announce.generation");

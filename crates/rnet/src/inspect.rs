@@ -209,7 +209,7 @@ pub struct SubscriptionInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
     /// Number of subscriptions that it represents: 1 if it is not a proxy.
-    pub ends: u32,
+    pub endpoint_count: u32,
     /// The publisher whose messages it forwards to another host, if it is the link's.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
     pub forwards: Option<u64>,
@@ -539,7 +539,7 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
         topic: peer.meta.topic.clone(),
         node: shown(&peer.meta.proxy, node),
         via: peer.meta.proxy.is_some().then(|| node.to_owned()),
-        ends: if peer.meta.proxy.is_some() { entry.ends } else { 1 },
+        endpoint_count: if peer.meta.proxy.is_some() { entry.endpoint_count } else { 1 },
         forwards: match peer.meta.link {
             Some(LinkRole::Forwards(publisher)) => Some(publisher),
             _ => None,

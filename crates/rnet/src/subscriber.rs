@@ -242,13 +242,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// As [`crate::Subscription::set_ends`].
+    /// As [`crate::Subscription::set_endpoint_count`].
     ///
     /// # Errors
     /// As there.
     #[doc(hidden)]
-    pub fn set_ends(&self, ends: u32) -> Result<()> {
-        self.core.state.set_ends(self.receiver.id, ends)
+    pub fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
+        self.core.state.set_endpoint_count(self.receiver.id, endpoint_count)
     }
 
     /// For a passive subscriber: this publisher is to serve it and to count it, now or as soon as it is there and

@@ -84,14 +84,14 @@ class Endpoint(NamedTuple):
     #: The QoS that it offers or requests, as ``rnet topic info --json`` shows it.
     qos: dict[str, Any]
     #: Number of endpoints that it represents: 1, or more for subscribers of another host.
-    ends: int
+    endpoint_count: int
 
 
 class EndpointEvent(NamedTuple):
     """A publisher or subscriber was opened or closed."""
 
     #: "opened": it exists; "closed": it was closed, or its node has left; "lost": its process has died.
-    #: "changed": it represents more or fewer endpoints, see ``Endpoint.ends``.
+    #: "changed": it represents more or fewer endpoints, see ``Endpoint.endpoint_count``.
     kind: Literal["opened", "closed", "lost", "changed", "other"]
     endpoint: Endpoint
 

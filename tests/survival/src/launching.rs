@@ -11,7 +11,7 @@ use std::time::Duration;
 use rnet::NodeName;
 use rnet::inspect::Domain;
 use rnet_launch::{
-    Choices, Keeper, KeeperOrder, Launcher, RunFolder, Signals, Status, Surroundings,
+    LaunchOptions, Keeper, KeeperRequest, Launcher, RunFolder, StopSignals, NodeStatus, LauncherContext,
 };
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -44,8 +44,8 @@ fn begin() {
 /// Whether it was told to stop.
 struct BySignal;
 
-impl Signals for BySignal {
-    fn stopped(&self) -> bool {
+impl StopSignals for BySignal {
+    fn stop_requested(&self) -> bool {
         STOP.load(Ordering::Relaxed)
     }
 
@@ -72,9 +72,9 @@ impl TestSurroundings<'_> {
     }
 }
 
-impl Signals for TestSurroundings<'_> {
-    fn stopped(&self) -> bool {
-        BySignal.stopped()
+impl StopSignals for TestSurroundings<'_> {
+    fn stop_requested(&self) -> bool {
+        BySignal.stop_requested()
     }
 
     fn wait(
@@ -87,7 +87,7 @@ impl Signals for TestSurroundings<'_> {
     }
 }
 
-impl Surroundings for TestSurroundings<'_> {
+impl LauncherContext for TestSurroundings<'_> {
     fn keeper(&self, _: &NodeName) -> Command {
         let mut command = Command::new("/proc/self/exe");
         command.arg("keep");
@@ -110,7 +110,7 @@ impl Surroundings for TestSurroundings<'_> {
         self.line(text);
     }
 
-    fn status(&mut self, rows: &[Status]) {
+    fn status(&mut self, rows: &[NodeStatus]) {
         let now: Vec<&'static str> = rows.iter().map(|row| row.state).collect();
         if now != self.shown {
             self.line(&format!("now {}", now.join(" ")));
@@ -126,7 +126,7 @@ impl Surroundings for TestSurroundings<'_> {
 pub fn launch(dir: &Path) -> Outcome {
     begin();
     let folder = RunFolder::at(dir.join(RUNS));
-    let choices = Choices { host: None, set: Vec::new(), blackbox: folder.blackbox() };
+    let choices = LaunchOptions { host: None, set: Vec::new(), blackbox: folder.blackbox() };
     let mut surroundings = TestSurroundings { dir, shown: Vec::new() };
     let ended = Launcher::new(dir.join(FILE), choices, folder, false, &mut surroundings)?.run()?;
     match ended.failed.is_empty() {
@@ -135,7 +135,7 @@ pub fn launch(dir: &Path) -> Outcome {
     }
 }
 
-/// Keeps the node that the order on the standard input names.
+/// Keeps the node that the request on the standard input names.
 ///
 /// # Errors
 /// Why it does not.
@@ -143,7 +143,7 @@ pub fn keep() -> Outcome {
     begin();
     let mut text = Vec::new();
     std::io::stdin().read_to_end(&mut text)?;
-    let order: KeeperOrder = serde_json::from_slice(&text)?;
+    let request: KeeperRequest = serde_json::from_slice(&text)?;
     let answer = |word: &str| {
         let mut out = std::io::stdout().lock();
         // The launcher may be dead. One that lives reads to the end of it.
@@ -153,5 +153,5 @@ pub fn keep() -> Outcome {
             unsafe { libc::dup2(null.as_raw_fd(), libc::STDOUT_FILENO) };
         }
     };
-    Keeper::run(order, answer, &BySignal).map_err(Into::into)
+    Keeper::run(request, answer, &BySignal).map_err(Into::into)
 }

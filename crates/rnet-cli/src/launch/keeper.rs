@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use rnet_launch::{Keeper, KeeperOrder};
+use rnet_launch::{Keeper, KeeperRequest};
 
 use super::BySignal;
 use super::KeeperArgs;
@@ -14,13 +14,13 @@ pub fn run(context: &mut Context, args: &KeeperArgs) -> Outcome {
     signal::be_patient();
     let mut text = Vec::new();
     std::io::stdin().read_to_end(&mut text)?;
-    let order: KeeperOrder = serde_json::from_slice(&text).map_err(|error| {
+    let request: KeeperRequest = serde_json::from_slice(&text).map_err(|error| {
         Failure::Usage(format!(
             "this command is started by rnet launch; cannot read its instructions for {}: {error}",
             args.node
         ))
     })?;
-    let kept = Keeper::run(order, |word| answer(context, word), &BySignal);
+    let kept = Keeper::run(request, |word| answer(context, word), &BySignal);
     kept.map_err(|why| {
         answer(context, &why);
         Failure::Told

@@ -41,7 +41,7 @@ impl Settings {
     }
 }
 
-/// What `rnet-link hear` says: which hosts ask by multicast who is there, and which answer to that.
+/// What `rnet-link discover` says: which hosts ask by multicast who is there, and which answer to that.
 #[derive(Debug, Deserialize)]
 pub struct Heard {
     pub groups: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Heard {
 /// Listens for two seconds; `None` if the program cannot, as one of an earlier release.
 pub fn hear(program: PathBuf, domain: &str) -> Option<Heard> {
     let mut command = Command::new(program);
-    command.args(["hear", "--domain", domain]).stdin(Stdio::null());
+    command.args(["discover", "--domain", domain]).stdin(Stdio::null());
     let output = command.output().ok().filter(|output| output.status.success())?;
     serde_json::from_slice(&output.stdout).ok()
 }

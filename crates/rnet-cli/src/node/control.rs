@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rnet::NodeName;
 use rnet::inspect::{NodeInfo, StopRequest};
-use rnet_launch::{Control, Stopped};
+use rnet_launch::{LaunchedNode, StopOutcome};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::topic::{look, no_such};
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
-    if let Some(control) = Control::find(folder(context)?, node)
+    if let Some(control) = LaunchedNode::find(folder(context)?, node)
         && control.kill()?
     {
         return say(context, node, "killed");
@@ -33,9 +33,9 @@ pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
 }
 
 pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
-    if let Some(control) = Control::find(folder(context)?, node) {
+    if let Some(control) = LaunchedNode::find(folder(context)?, node) {
         let stopped = control.stop(&BySignal)?;
-        if stopped != Stopped::NotRunning
+        if stopped != StopOutcome::NotRunning
             || context.domain()?.snapshot()?.node(node.as_str()).is_none()
         {
             return tell(context, node, stopped, "stopped");
@@ -45,7 +45,7 @@ pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
     let location = context.location()?;
     location.set_stop_request(|pid| pid == process.pid, StopRequest::Stop);
     let done = stop_process(node, &process);
-    if !rnet_launch::has_ended(&process.fd) {
+    if !rnet_launch::has_exited(&process.fd) {
         // A later end of this process is a death again.
         context.location()?.set_stop_request(|pid| pid == process.pid, StopRequest::None);
     }
@@ -62,7 +62,7 @@ fn stop_process(node: &NodeName, process: &Process) -> Outcome {
         send(node, &process.fd, signal)?;
         signal::wait_readable_for(process.fd.as_fd(), Some(STOP_TIMEOUT), false)?;
         signal::check()?;
-        if rnet_launch::has_ended(&process.fd) {
+        if rnet_launch::has_exited(&process.fd) {
             return Ok(());
         }
     }
@@ -78,7 +78,7 @@ pub fn restart(context: &mut Context, node: &NodeName) -> Outcome {
     let mut command = keeper_command(context);
     command.arg(node.as_str()).env("RNET_CONFIG", &control.record().file);
     let stopped = control.restart(command, &BySignal)?;
-    let stopped = if stopped == Stopped::NotRunning { Stopped::Ended } else { stopped };
+    let stopped = if stopped == StopOutcome::NotRunning { StopOutcome::Exited } else { stopped };
     tell(context, node, stopped, "restarted")
 }
 
@@ -92,19 +92,19 @@ fn say(context: &mut Context, node: &NodeName, done: &str) -> Outcome {
 
 fn tell(context: &mut Context, node: &NodeName, stopped: Stopped, done: &str) -> Outcome {
     match stopped {
-        Stopped::Ended => say(context, node, done),
-        Stopped::NotRunning if context.json() => say(context, node, "does not run"),
-        Stopped::NotRunning => context.line(format_args!("{node} is not running")),
-        Stopped::Interrupted => Err(Failure::Interrupted),
-        Stopped::Running => Err(Failure::Failed(format!(
+        StopOutcome::Exited => say(context, node, done),
+        StopOutcome::NotRunning if context.json() => say(context, node, "does not run"),
+        StopOutcome::NotRunning => context.line(format_args!("{node} is not running")),
+        StopOutcome::Interrupted => Err(Failure::Interrupted),
+        StopOutcome::StillRunning => Err(Failure::Failed(format!(
             "{node} is still running after the stop request; kill it with rnet node kill {node}"
         ))),
     }
 }
 
 /// A node that rnet launch has started in this domain.
-pub fn launched(context: &Context, node: &NodeName) -> Outcome<Control> {
-    Control::find(folder(context)?, node).ok_or_else(|| {
+pub fn launched(context: &Context, node: &NodeName) -> Outcome<LaunchedNode> {
+    LaunchedNode::find(folder(context)?, node).ok_or_else(|| {
         Failure::Failed(format!("{node} was not started by rnet launch in this domain"))
     })
 }

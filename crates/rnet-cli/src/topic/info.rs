@@ -155,7 +155,7 @@ fn print_subscription(
         if s.forwards.is_some() { "FORWARDER (of the link, not counted)" } else { "SUBSCRIPTION" };
     head(context, &s.node, own, kind, s.id, &s.type_desc)?;
     if let Some(via) = &s.via {
-        context.line(format_args!("Proxy: in {via}, for {} subscriptions", s.ends))?;
+        context.line(format_args!("Proxy: in {via}, for {} subscriptions", s.endpoint_count))?;
     }
     context.line(format_args!("QoS profile:"))?;
     let reliability = match s.qos.reliability {

@@ -108,11 +108,11 @@ fn dependents_wait_until_a_node_is_ready() {
         ready_timeout_s = 60
         [node.setup]
         command = ["sh", "-c", "echo done > setup"]
-        ready = "ended"
+        ready = "exited"
         [node.map]
         command = ["sh", "-c", "cat setup; until test -e go; do sleep 0.05; done; echo > /dev/fd/$$RNET_READY_FD; exec sleep 600"]
         after = ["lidar"]
-        ready = "told"
+        ready = "notified"
         ready_timeout_s = 0.1
         "#
     ) + &sleeper("plan", "after = [\"map\"]");

@@ -116,7 +116,7 @@ fn limits_that_this_user_may_not_have_are_told() {
 #[test]
 fn a_start_tells_the_same_and_the_rest_of_the_robot_runs() {
     let setup = "[node.setup]\ncommand = [\"sh\", \"-c\", \"printf '#!/bin/sh\\\\nexec sleep 600\\\\n' > arm; chmod +x arm\"]\n\
-                 ready = \"ended\"\n";
+                 ready = \"exited\"\n";
     let robot = Robot::new(&format!(
         "{setup}[node.arm]\ncommand = [\"./arm\"]\nafter = [\"setup\"]\n[node.eye]\ncommand = [\"sh\"]\n\
          dir = \"nowhere\"\nrestart = \"never\"\n{}",

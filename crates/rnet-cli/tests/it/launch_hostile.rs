@@ -221,7 +221,7 @@ fn a_launch_that_is_stopped_before_it_has_adopted_a_node_stops_it() {
     // It waits for a node that never becomes ready.
     robot.write(&format!(
         "{}{}",
-        sleeper("first", "ready = \"told\""),
+        sleeper("first", "ready = \"notified\""),
         sleeper("a", "after = [\"first\"]")
     ));
     let mut next = robot.launch(&[]);
@@ -388,7 +388,7 @@ fn a_command_of_on_failure_runs_on_a_full_disk() {
 fn a_node_that_is_ready_while_its_record_cannot_be_written_is_ready_when_it_can() {
     let robot = Robot::new(&format!(
         "[node.slow]\ncommand = [\"sh\", \"-c\", \"until test -e go; do sleep 0.05; done; \
-         eval \\\"echo 1 >&$$RNET_READY_FD\\\"; exec sleep 600\"]\nready = \"told\"\n{}",
+         eval \\\"echo 1 >&$$RNET_READY_FD\\\"; exec sleep 600\"]\nready = \"notified\"\n{}",
         sleeper("late", "after = [\"slow\"]")
     ));
     let mut launch = robot.launch(&[]);

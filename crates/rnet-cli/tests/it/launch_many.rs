@@ -15,7 +15,7 @@ fn sixty_four_nodes_start_in_order_are_adopted_and_stop_in_reverse() {
         let after = if n > 1 { format!("after = [\"n{}\"]", n / 2) } else { String::new() };
         format!(
             "[node.n{n}]\ncommand = [\"sh\", \"-c\", \"trap 'echo -{n} >> order; exit 0' INT; echo $$$$ > {n}.pid; \
-             echo +{n} >> order; echo > /dev/fd/$$RNET_READY_FD; while :; do sleep 0.2; done\"]\nready = \"told\"\n\
+             echo +{n} >> order; echo > /dev/fd/$$RNET_READY_FD; while :; do sleep 0.2; done\"]\nready = \"notified\"\n\
              ready_timeout_s = 600\ninterrupt_timeout_s = 600\n{after}\n"
         )
     };

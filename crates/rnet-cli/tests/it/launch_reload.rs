@@ -16,7 +16,7 @@ fn slow(more: &str) -> String {
 fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_the_next() {
     let setup = |env: &str| {
         format!(
-            "[node.setup]\ncommand = [\"sh\", \"-c\", \"echo $$$$ >> setup.pid\"]\nready = \"ended\"\n\
+            "[node.setup]\ncommand = [\"sh\", \"-c\", \"echo $$$$ >> setup.pid\"]\nready = \"exited\"\n\
              after = [\"slow\"]\nenv = {{ A = \"{env}\" }}\n"
         )
     };

@@ -47,7 +47,7 @@ fn proxies_are_shown_as_those_for_which_they_stand() {
     assert_eq!(json["remote"], remote);
     let brief = rnet!(place, "topic", "info", "/pose").ok();
     assert_eq!(brief, "Type: Pose\nPublisher count: 1\nSubscription count: 3\n");
-    proxy.set_ends(5).unwrap();
+    proxy.set_endpoint_count(5).unwrap();
     let full = rnet!(place, "topic", "info", "/pose", "-v").ok();
     assert_eq!(full.matches("Node name: @robot2/arm\n").count(), 2, "{full}");
     for part in

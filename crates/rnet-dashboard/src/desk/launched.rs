@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rnet::NodeName;
-use rnet_launch::{Control, LaunchError, RunFolder, Signals, Stopped};
+use rnet_launch::{LaunchedNode, LaunchError, RunFolder, StopSignals, StopOutcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -36,11 +36,11 @@ fn some() -> usize {
     200
 }
 
-fn found(seat: &Seat, node: &str) -> Result<Control, Refusal> {
+fn found(seat: &Seat, node: &str) -> Result<LaunchedNode, Refusal> {
     let node = NodeName::new(node)?;
     let path = seat.world.options.location.path();
     let folder = RunFolder::of_domain(path, &|name| std::env::var_os(name))?;
-    Control::find(folder, &node).ok_or_else(|| {
+    LaunchedNode::find(folder, &node).ok_or_else(|| {
         Refusal::not_found(format!("{node} was not started by rnet launch in this domain"))
     })
 }
@@ -53,7 +53,7 @@ pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
     let stopped = match op {
         "launch.kill" => {
             let runs = control.kill()?;
-            if runs { Stopped::Ended } else { Stopped::NotRunning }
+            if runs { StopOutcome::Exited } else { StopOutcome::NotRunning }
         }
         "launch.stop" => control.stop(&until_end)?,
         _ => {
@@ -64,16 +64,16 @@ pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
             command.arg(&node).env("RNET_CONFIG", &control.record().file);
             match control.restart(command, &until_end)? {
                 // It runs now.
-                Stopped::NotRunning => Stopped::Ended,
+                StopOutcome::NotRunning => StopOutcome::Exited,
                 stopped => stopped,
             }
         }
     };
     match stopped {
-        Stopped::Ended => Ok(json!({})),
-        Stopped::NotRunning => Err(Refusal::new("refused", format!("{node} is not running"))),
-        Stopped::Interrupted => Err(Refusal::new("cancelled", "the dashboard is shutting down")),
-        Stopped::Running => {
+        StopOutcome::Exited => Ok(json!({})),
+        StopOutcome::NotRunning => Err(Refusal::new("refused", format!("{node} is not running"))),
+        StopOutcome::Interrupted => Err(Refusal::new("cancelled", "the dashboard is shutting down")),
+        StopOutcome::StillRunning => {
             Err(Refusal::failed(format!("{node} still runs after the request to stop; kill it")))
         }
     }
@@ -113,8 +113,8 @@ fn tail(path: &Path) -> std::io::Result<String> {
 /// An order is given up when the dashboard ends.
 struct UntilEnd<'a>(&'a Seat);
 
-impl Signals for UntilEnd<'_> {
-    fn stopped(&self) -> bool {
+impl StopSignals for UntilEnd<'_> {
+    fn stop_requested(&self) -> bool {
         self.0.world.is_stopped()
     }
 

@@ -19,7 +19,7 @@ pub fn launched() -> Read {
 fn row(record: &Record) -> Json {
     let runs = record.keeper().is_some();
     let state = match (&record.end, runs) {
-        (Some(end), _) if end.is_failure() && !record.was_told_to_stop() => "failed",
+        (Some(end), _) if end.is_failure() && !record.was_asked_to_stop() => "failed",
         (Some(_), _) => "ended",
         // Its keeper was killed, and nobody has said so.
         (None, false) => "failed",

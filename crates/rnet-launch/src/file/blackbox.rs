@@ -7,7 +7,7 @@ use rnet::limits::MAX_TOPIC_LEN_BYTES;
 use rnet_config::{Entry, Result, Table};
 use rnet_record::blackbox::{DEFAULT_MAX_DISK_BYTES, MAX_TIME, MIN_MEMORY_BYTES, Trigger};
 
-use super::node::whole;
+use super::node::whole_in_range;
 use super::vars::Vars;
 use crate::node::{LogLimits, Node, OWN_PROGRAM, Process};
 
@@ -23,17 +23,17 @@ const KEYS: [&str; 8] = [
 ];
 
 /// What is bad for any robot. Deadlines and losses are a matter of taste.
-const TRIGGERS: [&str; 3] = ["death", "fallback", "log fatal"];
+const DEFAULT_TRIGGERS: [&str; 3] = ["death", "fallback", "log fatal"];
 const MAX_MIB: u64 = 1 << 20;
-const BEFORE_S: f64 = 30.0;
-const AFTER_S: f64 = 5.0;
+const DEFAULT_BEFORE_S: f64 = 30.0;
+const DEFAULT_AFTER_S: f64 = 5.0;
 /// It writes what is in the making, to a disk that may be slow.
 const INTERRUPT_TIMEOUT_MS: u64 = 30_000;
 /// The second signal ends it at once.
 const STOP_TIMEOUT_MS: u64 = 1_000;
 
 /// What a file says of the black box.
-pub struct BlackBox {
+pub struct BlackBoxSettings {
     is_enabled: bool,
     before_s: f64,
     after_s: f64,
@@ -45,31 +45,31 @@ pub struct BlackBox {
     output: Option<PathBuf>,
 }
 
-impl Default for BlackBox {
-    fn default() -> BlackBox {
-        BlackBox {
+impl Default for BlackBoxSettings {
+    fn default() -> BlackBoxSettings {
+        BlackBoxSettings {
             is_enabled: true,
-            before_s: BEFORE_S,
-            after_s: AFTER_S,
+            before_s: DEFAULT_BEFORE_S,
+            after_s: DEFAULT_AFTER_S,
             memory_mib: None,
             max_disk_mib: DEFAULT_MAX_DISK_BYTES >> 20,
-            triggers: TRIGGERS.map(str::to_owned).to_vec(),
+            triggers: DEFAULT_TRIGGERS.map(str::to_owned).to_vec(),
             exclude: Vec::new(),
             output: None,
         }
     }
 }
 
-impl BlackBox {
+impl BlackBoxSettings {
     /// Reads the table of a file in `dir`.
-    pub fn read(table: &Table<'_>, vars: &Vars, dir: &Path) -> Result<BlackBox> {
+    pub fn read(table: &Table<'_>, vars: &Vars, dir: &Path) -> Result<BlackBoxSettings> {
         table.check_keys(&KEYS)?;
-        let none = BlackBox::default();
+        let none = BlackBoxSettings::default();
         let max_s = MAX_TIME.as_secs_f64();
         let seconds = |key| table.optional(key, |entry| entry.number("seconds", 0.0..=max_s));
         let words = |entry: &Entry<'_>, read: &dyn Fn(&Entry<'_>, &str) -> Result<()>| {
             entry.each(|entry| {
-                let text = vars.filled(entry, entry.text("a string")?)?;
+                let text = vars.expand(entry, entry.text("a string")?)?;
                 read(entry, &text)?;
                 Ok(text)
             })
@@ -83,20 +83,20 @@ impl BlackBox {
             read.map(drop).map_err(|error| entry.wrong(format!("a topic pattern ({error})")))
         };
         let least_mib = MIN_MEMORY_BYTES >> 20;
-        Ok(BlackBox {
+        Ok(BlackBoxSettings {
             is_enabled: table.optional("enabled", Entry::boolean)?.unwrap_or(true),
             before_s: seconds("before_s")?.unwrap_or(none.before_s),
             after_s: seconds("after_s")?.unwrap_or(none.after_s),
-            memory_mib: table.optional("memory_mib", |entry| whole(entry, least_mib..=MAX_MIB))?,
+            memory_mib: table.optional("memory_mib", |entry| whole_in_range(entry, least_mib..=MAX_MIB))?,
             max_disk_mib: table
-                .optional("max_disk_mib", |entry| whole(entry, 1..=MAX_MIB))?
+                .optional("max_disk_mib", |entry| whole_in_range(entry, 1..=MAX_MIB))?
                 .unwrap_or(none.max_disk_mib),
             triggers: table
                 .optional("triggers", |entry| words(entry, &trigger))?
                 .unwrap_or(none.triggers),
             exclude: table.optional("exclude", |entry| words(entry, &pattern))?.unwrap_or_default(),
             output: table
-                .optional("output", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
+                .optional("output", |entry| vars.expand(entry, entry.text("the path of a directory")?))?
                 .map(|below| dir.join(below)),
         })
     }
@@ -129,6 +129,6 @@ impl BlackBox {
             die_with_launcher: false,
             log: LogLimits { max_len_bytes: 1 << 20, files: 2 },
         };
-        Node { is_beside: true, ..Node::new(name, process) }
+        Node { is_companion: true, ..Node::new(name, process) }
     }
 }

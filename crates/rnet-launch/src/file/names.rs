@@ -3,14 +3,14 @@
 use rnet::{NameResolver, NodeName, TopicName};
 use rnet_config::{Entry, Result, Table};
 
-use super::node::name_wrong;
+use super::node::name_error;
 use super::vars::Vars;
 
 const NAMESPACE: &str = "namespace";
 const REMAP: &str = "remap";
 
 /// What `namespace` and `remap` of a node say. The node's process gets it by variables.
-pub struct Names {
+pub struct NodeNaming {
     /// The namespace alone: for names of nodes in the file, which are those of the domain.
     nodes: NameResolver,
     all: NameResolver,
@@ -18,13 +18,13 @@ pub struct Names {
     env: Vec<(&'static str, &'static str, String)>,
 }
 
-impl Names {
-    pub fn read(table: &Table<'_>, vars: &Vars) -> Result<Names> {
-        let mut names = Names { nodes: NameResolver::default(), all: NameResolver::default(), env: Vec::new() };
+impl NodeNaming {
+    pub fn read(table: &Table<'_>, vars: &Vars) -> Result<NodeNaming> {
+        let mut names = NodeNaming { nodes: NameResolver::default(), all: NameResolver::default(), env: Vec::new() };
         let mut namespace = None;
         if let Some(entry) = table.get(NAMESPACE) {
-            let given = vars.filled(&entry, entry.text("a namespace, such as \"/left\"")?)?;
-            names.nodes = NameResolver::new(Some(&given), &[]).map_err(|error| wrong(&entry, error))?;
+            let given = vars.expand(&entry, entry.text("a namespace, such as \"/left\"")?)?;
+            names.nodes = NameResolver::new(Some(&given), &[]).map_err(|error| naming_error(&entry, error))?;
             names.all = names.nodes.clone();
             names.env.push((NAMESPACE, "RNET_NAMESPACE", given.clone()));
             namespace = Some(given);
@@ -33,13 +33,13 @@ impl Names {
         let mut rules = Vec::new();
         for (from, to) in entry.table("a table, such as { \"/scan\" = \"/left/scan\" }")?.entries()
         {
-            let rule = (from.to_owned(), vars.filled(&to, to.text("a name")?)?);
+            let rule = (from.to_owned(), vars.expand(&to, to.text("a name")?)?);
             NameResolver::new(namespace.as_deref(), std::slice::from_ref(&rule))
-                .map_err(|error| wrong(&to, error))?;
+                .map_err(|error| naming_error(&to, error))?;
             rules.push(rule);
         }
         names.all =
-            NameResolver::new(namespace.as_deref(), &rules).map_err(|error| wrong(&entry, error))?;
+            NameResolver::new(namespace.as_deref(), &rules).map_err(|error| naming_error(&entry, error))?;
         // Names hold no comma and no '=', so the process reads the same rules.
         let text: Vec<String> = rules.iter().map(|(from, to)| format!("{from}={to}")).collect();
         names.env.push((REMAP, "RNET_REMAP", text.join(",")));
@@ -62,6 +62,6 @@ impl Names {
     }
 }
 
-fn wrong(entry: &Entry<'_>, error: rnet::Error) -> rnet_config::ConfigError {
-    name_wrong(entry, "names", error)
+fn naming_error(entry: &Entry<'_>, error: rnet::Error) -> rnet_config::ConfigError {
+    name_error(entry, "names", error)
 }

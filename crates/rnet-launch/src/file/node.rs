@@ -7,11 +7,11 @@ use rnet::NodeName;
 use rnet_config::{ConfigError, Entry, Result, Table};
 use toml::de::DeValue;
 
-use super::Found;
-use super::names::Names;
+use super::LoadedNode;
+use super::names::NodeNaming;
 use super::vars::Vars;
 use crate::node::{Limits, LogLimits, Node, ParamValue, Process, Ready, Scheduler};
-use crate::policy::{Policy, When};
+use crate::policy::{RestartPolicy, RestartWhen};
 
 const NODE_KEYS: [&str; 26] = [
     "command",
@@ -54,7 +54,7 @@ const MAX_LOG_FILES: u64 = 100;
 const MAX_PARAM_DEPTH: usize = 8;
 
 /// That an entry is not what is expected, with what is wrong with its name.
-pub fn name_wrong(entry: &Entry<'_>, expected: &str, error: rnet::Error) -> ConfigError {
+pub fn name_error(entry: &Entry<'_>, expected: &str, error: rnet::Error) -> ConfigError {
     match error {
         rnet::Error::BadName { why, .. } | rnet::Error::BadValue { why, .. } => {
             entry.wrong(format!("{expected} ({why})"))
@@ -67,25 +67,25 @@ pub fn name_wrong(entry: &Entry<'_>, expected: &str, error: rnet::Error) -> Conf
 pub fn read(
     table: &Table<'_>,
     name: NodeName,
-    names: &Names,
+    names: &NodeNaming,
     vars: &Vars,
     dir: &Path,
-) -> Result<Found> {
+) -> Result<LoadedNode> {
     table.check_keys(&NODE_KEYS)?;
-    let words = |entry: &Entry<'_>| words(entry, vars);
+    let read_command = |entry: &Entry<'_>| read_command(entry, vars);
     let expected = "an array, such as [\"python\", \"arm.py\"]";
     let after = table
         .optional("after", |entry| entry.each(|entry| node_name(entry, names)))?
         .unwrap_or_default();
-    let none = Policy::default();
+    let none = RestartPolicy::default();
     let ms = |key: &str, default: u64| {
         let ms = table.optional(key, |entry| entry.number("seconds", 0.0..=MAX_S))?;
         Ok(ms.map_or(default, |s| (s * 1e3).round() as u64))
     };
     let (backoff_ms, backoff_max_ms) = backoff(table, ms, &none)?;
     let ready = table.optional("ready", |entry| ready(entry, &name, names))?.unwrap_or_default();
-    let policy = Policy {
-        when: table.optional("restart", |entry| entry.keyword(&When::NAMES))?.unwrap_or_default(),
+    let policy = RestartPolicy {
+        when: table.optional("restart", |entry| entry.keyword(&RestartWhen::NAMES))?.unwrap_or_default(),
         backoff_ms,
         backoff_max_ms,
         give_up_after: table
@@ -93,13 +93,13 @@ pub fn read(
             .map_or(none.give_up_after, u32::from),
         give_up_within_ms: ms("give_up_within_s", none.give_up_within_ms)?,
     };
-    if ready == Ready::Ended && policy.when == When::Always {
+    if ready == Ready::Exited && policy.when == RestartWhen::Always {
         return Err(table.require("ready", "")?.wrong("another value, because restart = \"always\""));
     }
     let process = Process {
-        command: words(&table.require("command", expected)?)?,
+        command: read_command(&table.require("command", expected)?)?,
         dir: table
-            .optional("dir", |entry| vars.filled(entry, entry.text("the path of a directory")?))?
+            .optional("dir", |entry| vars.expand(entry, entry.text("the path of a directory")?))?
             .map_or_else(|| dir.to_owned(), |below| dir.join(below)),
         env: env(table, names, vars)?,
         params: table
@@ -110,21 +110,21 @@ pub fn read(
         stop_timeout_ms: ms("stop_timeout_s", 5_000)?,
         die_with_launcher: table.optional("die_with_launcher", Entry::boolean)?.unwrap_or_default(),
         log: LogLimits {
-            max_len_bytes: table.optional("log_max_mib", |e| whole(e, 1..=MAX_MIB))?.unwrap_or(10) << 20,
-            files: table.optional("log_files", |e| whole(e, 1..=MAX_LOG_FILES))?.unwrap_or(3) as u32,
+            max_len_bytes: table.optional("log_max_mib", |e| whole_in_range(e, 1..=MAX_MIB))?.unwrap_or(10) << 20,
+            files: table.optional("log_files", |e| whole_in_range(e, 1..=MAX_LOG_FILES))?.unwrap_or(3) as u32,
         },
     };
     let place = |key| table.get(key).map(|e| (key, format!("{}: {}", e.place(), e.key())));
-    let places = MACHINE_KEYS.into_iter().filter_map(place).collect();
+    let key_positions = MACHINE_KEYS.into_iter().filter_map(place).collect();
     let node = Node {
         ready,
         ready_timeout_ms: ms("ready_timeout_s", 10_000)?,
         policy,
         on_failure: table.optional("on_failure", words)?.unwrap_or_default(),
-        places,
+        key_positions,
         ..Node::new(name, process)
     };
-    Ok(Found { node, place: table.place(), after })
+    Ok(LoadedNode { node, place: table.place(), after })
 }
 
 /// The first and the longest wait. One that the file says moves the default of the other, and two contradict each other
@@ -132,7 +132,7 @@ pub fn read(
 fn backoff(
     table: &Table<'_>,
     ms: impl Fn(&str, u64) -> Result<u64>,
-    none: &Policy,
+    none: &RestartPolicy,
 ) -> Result<(u64, u64)> {
     let (first, longest) = (table.get("backoff_s"), table.get("backoff_max_s"));
     let first_ms = ms("backoff_s", none.backoff_ms)?;
@@ -150,14 +150,14 @@ fn backoff(
 }
 
 /// A program and its arguments.
-fn words(entry: &Entry<'_>, vars: &Vars) -> Result<Vec<String>> {
+fn read_command(entry: &Entry<'_>, vars: &Vars) -> Result<Vec<String>> {
     if entry.value().as_array().is_none_or(|words| words.is_empty()) {
         return Err(entry
             .wrong("an array of a program and its arguments, such as [\"python\", \"arm.py\"]"));
     }
     let mut is_program = true;
     entry.each(|word| {
-        let text = vars.filled(word, no_zero(word)?)?;
+        let text = vars.expand(word, text_without_nul(word)?)?;
         match std::mem::take(&mut is_program) && text.is_empty() {
             true => Err(word.wrong("a program as the first element")),
             false => Ok(text),
@@ -165,12 +165,12 @@ fn words(entry: &Entry<'_>, vars: &Vars) -> Result<Vec<String>> {
     })
 }
 
-fn no_zero<'t>(entry: &Entry<'t>) -> Result<&'t str> {
+fn text_without_nul<'t>(entry: &Entry<'t>) -> Result<&'t str> {
     let text = entry.text("a string")?;
     if text.contains('\0') { Err(entry.wrong("a string without a zero byte")) } else { Ok(text) }
 }
 
-fn env(table: &Table<'_>, names: &Names, vars: &Vars) -> Result<BTreeMap<String, String>> {
+fn env(table: &Table<'_>, names: &NodeNaming, vars: &Vars) -> Result<BTreeMap<String, String>> {
     let variable = |(name, entry): (&str, Entry<'_>)| {
         if let Some((key, _, _)) = names.env().find(|(_, variable, _)| *variable == name) {
             return Err(entry.wrong(format!("no {name}, because {key} sets it")));
@@ -178,7 +178,7 @@ fn env(table: &Table<'_>, names: &Names, vars: &Vars) -> Result<BTreeMap<String,
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(entry.wrong("a name without '='"));
         }
-        Ok((name.to_owned(), vars.filled(&entry, no_zero(&entry)?)?))
+        Ok((name.to_owned(), vars.expand(&entry, text_without_nul(&entry)?)?))
     };
     let given = table.optional("env", |entry| {
         entry.table("a table")?.entries().into_iter().map(variable).collect::<Result<_>>()
@@ -191,7 +191,7 @@ fn env(table: &Table<'_>, names: &Names, vars: &Vars) -> Result<BTreeMap<String,
 fn params(table: &Table<'_>, node: &NodeName, vars: &Vars) -> Result<BTreeMap<String, ParamValue>> {
     let param = |(name, entry): (&str, Entry<'_>)| {
         rnet::param::key(node, name)
-            .map_err(|error| name_wrong(&entry, "the name of a parameter", error))?;
+            .map_err(|error| name_error(&entry, "the name of a parameter", error))?;
         Ok((name.to_owned(), param(&entry, vars, 0)?))
     };
     table.entries().into_iter().map(param).collect()
@@ -213,7 +213,7 @@ fn param(entry: &Entry<'_>, vars: &Vars, depth: usize) -> Result<ParamValue> {
                 .filter(|number: &f64| number.is_finite())
                 .ok_or_else(wrong)?,
         ),
-        DeValue::String(text) => ParamValue::Text(vars.filled(entry, text)?),
+        DeValue::String(text) => ParamValue::Text(vars.expand(entry, text)?),
         DeValue::Array(_) if depth < MAX_PARAM_DEPTH => {
             ParamValue::List(entry.each(|entry| param(entry, vars, depth + 1))?)
         }
@@ -222,26 +222,26 @@ fn param(entry: &Entry<'_>, vars: &Vars, depth: usize) -> Result<ParamValue> {
 }
 
 /// A node that is waited for, and where that stands.
-fn node_name(entry: &Entry<'_>, names: &Names) -> Result<(NodeName, String)> {
+fn node_name(entry: &Entry<'_>, names: &NodeNaming) -> Result<(NodeName, String)> {
     let name = names.node(entry.text("the name of a node")?);
-    let name = name.map_err(|error| name_wrong(entry, "the name of a node", error))?;
+    let name = name.map_err(|error| name_error(entry, "the name of a node", error))?;
     Ok((name, format!("{}: {}", entry.place(), entry.key())))
 }
 
-fn ready(entry: &Entry<'_>, node: &NodeName, names: &Names) -> Result<Ready> {
-    let expected = "\"started\", \"told\", \"ended\", or an array of topics that it publishes";
+fn ready(entry: &Entry<'_>, node: &NodeName, names: &NodeNaming) -> Result<Ready> {
+    let expected = "\"started\", \"notified\", \"exited\", or an array of topics that it publishes";
     match entry.value() {
         DeValue::Array(topics) if !topics.is_empty() => {
             Ok(Ready::Publishes(entry.each(|topic| {
                 let name = names.topic(node, topic.text("the name of a topic")?);
                 name.map(|name| name.to_string())
-                    .map_err(|error| name_wrong(topic, "a topic", error))
+                    .map_err(|error| name_error(topic, "a topic", error))
             })?))
         }
         DeValue::String(text) => match text.as_ref() {
             "started" => Ok(Ready::Started),
-            "told" => Ok(Ready::Told),
-            "ended" => Ok(Ready::Ended),
+            "notified" => Ok(Ready::Notified),
+            "exited" => Ok(Ready::Exited),
             _ => Err(entry.wrong(expected)),
         },
         _ => Err(entry.wrong(expected)),
@@ -249,13 +249,13 @@ fn ready(entry: &Entry<'_>, node: &NodeName, names: &Names) -> Result<Ready> {
 }
 
 fn limits(table: &Table<'_>) -> Result<Limits> {
-    let cpu = |entry: &Entry<'_>| whole(entry, 0..=MAX_CPU).map(|cpu| cpu as usize);
+    let cpu = |entry: &Entry<'_>| whole_in_range(entry, 0..=MAX_CPU).map(|cpu| cpu as usize);
     let scheduler: Option<Scheduler> =
         table.optional("scheduler", |entry| entry.keyword(&Scheduler::NAMES))?;
     let is_real_time = scheduler.is_some_and(Scheduler::is_real_time);
     let priority = table.get("priority");
     let priority = match (&priority, is_real_time) {
-        (Some(priority), true) => whole(priority, 1..=99)?,
+        (Some(priority), true) => whole_in_range(priority, 1..=99)?,
         (Some(priority), false) => {
             return Err(priority.wrong("scheduler = \"fifo\" or \"rr\" together with priority"));
         }
@@ -269,12 +269,12 @@ fn limits(table: &Table<'_>) -> Result<Limits> {
         cpus: table.optional("cpus", |entry| entry.each(cpu))?.unwrap_or_default(),
         scheduler,
         priority: priority as i32,
-        memory_limit_mib: table.optional("memory_limit_mib", |entry| whole(entry, 1..=MAX_MIB))?,
+        memory_limit_mib: table.optional("memory_limit_mib", |entry| whole_in_range(entry, 1..=MAX_MIB))?,
     })
 }
 
 /// A whole number of these.
-pub fn whole(entry: &Entry<'_>, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
+pub fn whole_in_range(entry: &Entry<'_>, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
     entry
         .unsigned()
         .filter(|number| range.contains(number))

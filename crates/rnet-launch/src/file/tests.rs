@@ -26,16 +26,16 @@ impl Dir {
         Dir(dir)
     }
 
-    fn load(&self, choices: &Choices) -> std::result::Result<Plan, String> {
+    fn load(&self, choices: &LaunchOptions) -> std::result::Result<Plan, String> {
         // Errors are told without the directory, which has another name each time.
         let dir = format!("{}/", self.0.display());
         load(&self.0.join("robot.toml"), choices).map_err(|e| e.to_string().replace(&dir, ""))
     }
 
     /// Without the black box, which has tests of its own.
-    fn nodes(&self, choices: &Choices) -> std::result::Result<Plan, String> {
+    fn nodes(&self, choices: &LaunchOptions) -> std::result::Result<Plan, String> {
         let mut plan = self.load(choices)?;
-        plan.nodes.retain(|node| !node.is_beside);
+        plan.nodes.retain(|node| !node.is_companion);
         Ok(plan)
     }
 }
@@ -46,9 +46,9 @@ impl Drop for Dir {
     }
 }
 
-fn choices(host: &str, set: &[(&str, &str)]) -> Choices {
+fn choices(host: &str, set: &[(&str, &str)]) -> LaunchOptions {
     let set = set.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    Choices { host: Some(host.into()), set, ..Choices::default() }
+    LaunchOptions { host: Some(host.into()), set, ..LaunchOptions::default() }
 }
 
 fn parsed(text: &str) -> std::result::Result<Plan, String> {
@@ -115,7 +115,7 @@ fn all_keys_are_taken() {
     assert_eq!((arm.ready_timeout_ms, arm.process.stop_timeout_ms), (2500, 500));
     assert_eq!(arm.process.interrupt_timeout_ms, 1500);
     let policy = &arm.policy;
-    assert_eq!((policy.when, policy.give_up_after), (When::Always, 9));
+    assert_eq!((policy.when, policy.give_up_after), (RestartWhen::Always, 9));
     assert_eq!(
         (policy.backoff_ms, policy.backoff_max_ms, policy.give_up_within_ms),
         (100, 2000, 10_000)
@@ -241,15 +241,15 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
         ("log_files = 101", "log_files: expected a whole number, 1 to 100, found 101"),
         (
             "ready = \"now\"",
-            "ready: expected \"started\", \"told\", \"ended\", or an array of topics that it",
+            "ready: expected \"started\", \"notified\", \"exited\", or an array of topics that it",
         ),
         (
             "ready = []",
-            "ready: expected \"started\", \"told\", \"ended\", or an array of topics that it",
+            "ready: expected \"started\", \"notified\", \"exited\", or an array of topics that it",
         ),
         ("ready = [\"a b\"]", "ready: expected a topic (' ' at character 2 is not allowed"),
         (
-            "ready = \"ended\"\nrestart = \"always\"",
+            "ready = \"exited\"\nrestart = \"always\"",
             "ready: expected another value, because restart = \"always\", found",
         ),
         ("ready_timeout_s = true", "ready_timeout_s: expected seconds, 0 to 86400, found true"),
@@ -344,7 +344,7 @@ fn mistakes_around_nodes_are_told() {
     );
     let error = parsed("[node.arm\n").unwrap_err();
     assert!(error.starts_with("robot.toml:1:10: "), "{error}");
-    let missing = Dir::new(&[]).load(&Choices::default()).unwrap_err();
+    let missing = Dir::new(&[]).load(&LaunchOptions::default()).unwrap_err();
     assert!(missing.starts_with("robot.toml: cannot be read: No such file"), "{missing}");
     let host = Dir::new(&[("robot.toml", "")]).load(&choices("a b", &[])).unwrap_err();
     assert!(host.starts_with("--host, RNET_HOST: expected a name of 1 to 64"), "{host}");
@@ -356,9 +356,9 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
     let loaded = |text: &str| {
         let dir = Dir::new(&[("robot.toml", text), ("more.toml", "[blackbox]\nafter_s = 1")]);
         let blackbox = PathBuf::from("/kept");
-        let choices = Choices { blackbox, ..choices("base", &[]) };
+        let choices = LaunchOptions { blackbox, ..choices("base", &[]) };
         dir.load(&choices).map(|plan| {
-            let first = plan.nodes.into_iter().next().filter(|node| node.is_beside);
+            let first = plan.nodes.into_iter().next().filter(|node| node.is_companion);
             first.map(|node| {
                 node.process.command[3..].join(" ").replace(&dir.0.display().to_string(), ".")
             })
@@ -455,7 +455,7 @@ fn hosts_and_variables_choose() {
     ];
     let dir = Dir::new(&files);
     // The file says which host this is. What another host has is not waited for.
-    let own = dir.nodes(&Choices::default()).unwrap();
+    let own = dir.nodes(&LaunchOptions::default()).unwrap();
     assert_eq!((names(&own), own.host.as_str()), (vec!["/arm", "/lidar"], "arm-pc"));
     assert_eq!(own.nodes[0].process.command, ["arm1", "v1", "7"]);
     assert!(own.nodes[1].after.is_empty());
@@ -476,7 +476,7 @@ fn files_that_include_each_other_are_told_as_the_cycle() {
         ("robot.toml", "[[include]]\nfile = \"b.toml\""),
         ("b.toml", "\n[[include]]\nfile = \"robot.toml\""),
     ]);
-    let error = dir.nodes(&Choices::default()).unwrap_err();
+    let error = dir.nodes(&LaunchOptions::default()).unwrap_err();
     assert_eq!(
         error,
         "b.toml:3:8: include.file: expected no cycle, found robot.toml -> b.toml -> robot.toml"

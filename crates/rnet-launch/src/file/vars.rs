@@ -13,29 +13,29 @@ const HOST: &str = "host";
 pub struct Vars {
     known: BTreeMap<String, Var>,
     /// What the command line says, and whether a file has such a variable.
-    chosen: Vec<(String, String)>,
+    overrides: Vec<(String, String)>,
 }
 
 /// A variable, and where its default stands, which says of which type it is.
 struct Var {
-    value: Word,
+    value: VarValue,
     place: String,
 }
 
 /// A value of a variable.
 #[derive(Clone, Debug, PartialEq)]
-enum Word {
+enum VarValue {
     Text(String),
-    Truth(bool),
-    Whole(i64),
+    Bool(bool),
+    Int(i64),
 }
 
-impl Word {
-    fn read(entry: &Entry<'_>) -> Result<Word> {
-        let whole = |number: &str, radix| i64::from_str_radix(number, radix).ok().map(Word::Whole);
+impl VarValue {
+    fn read(entry: &Entry<'_>) -> Result<VarValue> {
+        let whole = |number: &str, radix| i64::from_str_radix(number, radix).ok().map(VarValue::Int);
         let word = match entry.value() {
-            DeValue::String(text) => Some(Word::Text(text.clone().into_owned())),
-            DeValue::Boolean(truth) => Some(Word::Truth(*truth)),
+            DeValue::String(text) => Some(VarValue::Text(text.clone().into_owned())),
+            DeValue::Boolean(truth) => Some(VarValue::Bool(*truth)),
             DeValue::Integer(number) => whole(number.as_str(), number.radix()),
             _ => None,
         };
@@ -43,34 +43,34 @@ impl Word {
     }
 
     /// A word of this one's type, as the command line has it; `None` if it is of another.
-    fn like(&self, text: &str) -> Option<Word> {
+    fn parse_like(&self, text: &str) -> Option<VarValue> {
         match self {
-            Word::Text(_) => Some(Word::Text(text.to_owned())),
-            Word::Truth(_) => text.parse().ok().map(Word::Truth),
-            Word::Whole(_) => text.parse().ok().map(Word::Whole),
+            VarValue::Text(_) => Some(VarValue::Text(text.to_owned())),
+            VarValue::Bool(_) => text.parse().ok().map(VarValue::Bool),
+            VarValue::Int(_) => text.parse().ok().map(VarValue::Int),
         }
     }
 
-    fn is_like(&self, other: &Word) -> bool {
+    fn has_same_type(&self, other: &VarValue) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
     /// What its type is.
-    fn kind(&self) -> &'static str {
+    fn type_name(&self) -> &'static str {
         match self {
-            Word::Text(_) => "a string",
-            Word::Truth(_) => "true or false",
-            Word::Whole(_) => "a whole number",
+            VarValue::Text(_) => "a string",
+            VarValue::Bool(_) => "true or false",
+            VarValue::Int(_) => "a whole number",
         }
     }
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for VarValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Word::Text(text) => f.write_str(text),
-            Word::Truth(truth) => truth.fmt(f),
-            Word::Whole(number) => number.fmt(f),
+            VarValue::Text(text) => f.write_str(text),
+            VarValue::Bool(truth) => truth.fmt(f),
+            VarValue::Int(number) => number.fmt(f),
         }
     }
 }
@@ -79,21 +79,21 @@ impl Var {
     /// What a value of it must be, and why.
     fn expected(&self, name: &str) -> String {
         match name {
-            HOST => format!("{}, because host names are strings", self.value.kind()),
-            _ => format!("{}, like the default of {name} at {}", self.value.kind(), self.place),
+            HOST => format!("{}, because host names are strings", self.value.type_name()),
+            _ => format!("{}, like the default of {name} at {}", self.value.type_name(), self.place),
         }
     }
 }
 
 impl Vars {
     /// Those of the command line.
-    pub fn chosen(set: &[(String, String)]) -> Vars {
-        Vars { known: BTreeMap::new(), chosen: set.to_vec() }
+    pub fn with_overrides(set: &[(String, String)]) -> Vars {
+        Vars { known: BTreeMap::new(), overrides: set.to_vec() }
     }
 
     /// The name of the host, which is there without `[var]` too.
-    pub fn say_host(&mut self, host: &str) {
-        let host = Var { value: Word::Text(host.into()), place: String::new() };
+    pub fn set_host(&mut self, host: &str) {
+        let host = Var { value: VarValue::Text(host.into()), place: String::new() };
         self.known.insert(HOST.into(), host);
     }
 
@@ -105,16 +105,16 @@ impl Vars {
             if !is_word || name == HOST {
                 return Err(entry.wrong("a name of letters, digits and '_', other than host"));
             }
-            let value = Word::read(&entry)?;
+            let value = VarValue::read(&entry)?;
             if let Some(before) = self.known.get(name) {
-                if !before.value.is_like(&value) {
+                if !before.value.has_same_type(&value) {
                     return Err(entry.wrong(before.expected(name)));
                 }
                 continue;
             }
             let mut var = Var { value, place: entry.place().to_string() };
-            if let Some((_, text)) = self.chosen.iter().rev().find(|(chosen, _)| chosen == name) {
-                var.value = var.value.like(text).ok_or_else(|| {
+            if let Some((_, text)) = self.overrides.iter().rev().find(|(chosen, _)| chosen == name) {
+                var.value = var.value.parse_like(text).ok_or_else(|| {
                     let found = format!("{text:?}");
                     ConfigError::value(format!("--set {name}"), var.expected(name), found)
                 })?;
@@ -125,10 +125,10 @@ impl Vars {
     }
 
     /// That the command line has chosen no value for a variable that there is not.
-    pub fn check_chosen(&self) -> Result<()> {
+    pub fn check_overrides(&self) -> Result<()> {
         let missing =
             |(name, _): &&(String, String)| name == HOST || !self.known.contains_key(name);
-        let Some((name, _)) = self.chosen.iter().find(missing) else { return Ok(()) };
+        let Some((name, _)) = self.overrides.iter().find(missing) else { return Ok(()) };
         Err(ConfigError::value("--set", self.names(), format!("{name:?}")))
     }
 
@@ -142,14 +142,14 @@ impl Vars {
     }
 
     /// Whether the variables have the values that a table names.
-    pub fn hold(&self, table: &Table<'_>) -> Result<bool> {
+    pub fn match_all(&self, table: &Table<'_>) -> Result<bool> {
         let mut all = true;
         for (name, entry) in table.entries() {
             let var = self.known.get(name).ok_or_else(|| {
                 entry.wrong(format!("{} (declared before this table)", self.names()))
             })?;
-            let value = Word::read(&entry)?;
-            if !var.value.is_like(&value) {
+            let value = VarValue::read(&entry)?;
+            if !var.value.has_same_type(&value) {
                 return Err(entry.wrong(var.expected(name)));
             }
             all &= var.value == value;
@@ -158,7 +158,7 @@ impl Vars {
     }
 
     /// A text with the value of each `${name}` in its place; `$$` is a dollar.
-    pub fn filled(&self, entry: &Entry<'_>, text: &str) -> Result<String> {
+    pub fn expand(&self, entry: &Entry<'_>, text: &str) -> Result<String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once('$') {
             filled.push_str(before);
@@ -170,7 +170,7 @@ impl Vars {
             {
                 let var = self.known.get(name);
                 let var = var.ok_or_else(|| {
-                    entry.wrong(format!("in ${{…}}: {} ({})", self.names(), no_environment(name)))
+                    entry.wrong(format!("in ${{…}}: {} ({})", self.names(), environment_hint(name)))
                 })?;
                 filled.push_str(&var.value.to_string());
                 after
@@ -179,7 +179,7 @@ impl Vars {
                 let name: String = after.chars().take_while(word).collect();
                 return Err(entry.wrong(format!(
                     "${{NAME}} for a variable of [var], or $$ for a dollar ({})",
-                    no_environment(if name.is_empty() { "NAME" } else { &name })
+                    environment_hint(if name.is_empty() { "NAME" } else { &name })
                 )));
             };
         }
@@ -189,7 +189,7 @@ impl Vars {
 }
 
 /// How something that looks like a variable of the environment is read: by a shell, or as a variable of the file.
-fn no_environment(name: &str) -> String {
+fn environment_hint(name: &str) -> String {
     format!(
         "launch files do not read environment variables: use a shell, [\"sh\", \"-c\", \"… $${name} …\"], or \
          declare {name} in [var] and start with --set {name}=VALUE"

@@ -9,10 +9,10 @@ use super::Launcher;
 use crate::identity::session;
 use crate::node::Ready;
 use crate::record::Record;
-use crate::slot::{Slot, State};
+use crate::slot::{Slot, NodeState};
 
 impl Launcher<'_> {
-    pub(super) fn look_who_is_ready(&mut self) {
+    pub(super) fn check_readiness(&mut self) {
         let asks =
             |slot: &Slot| slot.may_become_ready() && matches!(slot.node.ready, Ready::Publishes(_));
         let snapshot = match self.slots.iter().any(asks) {
@@ -26,8 +26,8 @@ impl Launcher<'_> {
             }
             let missing = match &slot.node.ready {
                 Ready::Started => None,
-                Ready::Ended => Some("it has not exited".to_owned()),
-                Ready::Told => {
+                Ready::Exited => Some("it has not exited".to_owned()),
+                Ready::Notified => {
                     let record = Record::read(&self.folder, &slot.node.name);
                     let has_told = record.is_some_and(|record| record.is_ready);
                     (!has_told).then(|| "it has not reported readiness on RNET_READY_FD".to_owned())
@@ -44,12 +44,12 @@ impl Launcher<'_> {
                 None => {
                     slot.is_ready = true;
                     slot.why.clear();
-                    self.around.event(&name, "ready", "");
+                    self.context.event(&name, "ready", "");
                 }
                 Some(why) => {
                     let limit_ms = slot.node.ready_timeout_ms;
-                    if !slot.is_told && slot.since.elapsed().as_millis() >= u128::from(limit_ms) {
-                        slot.is_told = true;
+                    if !slot.is_delay_reported && slot.since.elapsed().as_millis() >= u128::from(limit_ms) {
+                        slot.is_delay_reported = true;
                         slot.why = format!("not ready: {why}");
                         late.push((name, format!("after {} s: {why}", limit_ms as f64 / 1e3)));
                     }
@@ -57,25 +57,25 @@ impl Launcher<'_> {
             }
         }
         for (name, why) in late {
-            let detail = match self.who_waits_for(&name).as_slice() {
+            let detail = match self.dependents_of(&name).as_slice() {
                 [] => why,
                 [one] => format!("{why}; {one} is waiting for it"),
                 several => format!("{why}; {} are waiting for it", several.join(", ")),
             };
-            self.around.event(&name, "not-ready", &detail);
+            self.context.event(&name, "not-ready", &detail);
         }
     }
 
     /// Nodes that are not started before this one is ready.
-    fn who_waits_for(&self, name: &NodeName) -> Vec<String> {
-        let waits = |slot: &&Slot| slot.state == State::Waiting && slot.node.after.contains(name);
+    fn dependents_of(&self, name: &NodeName) -> Vec<String> {
+        let waits = |slot: &&Slot| slot.state == NodeState::Waiting && slot.node.after.contains(name);
         self.slots.iter().filter(waits).map(|slot| slot.node.name.to_string()).collect()
     }
 
     /// What there is in the domain; `None` if it cannot be read.
     pub(super) fn snapshot(&mut self) -> Option<Snapshot> {
         if self.domain.is_none() {
-            self.domain = self.around.domain().ok();
+            self.domain = self.context.domain().ok();
         }
         self.domain.as_mut()?.snapshot().ok()
     }

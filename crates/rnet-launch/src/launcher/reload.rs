@@ -2,45 +2,45 @@
 
 use super::Launcher;
 use crate::file::{Plan, load};
-use crate::slot::{Fate, Slot, State};
+use crate::slot::{AfterExit, Slot, NodeState};
 
 /// The files, as they were seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct FileSnapshot {
     texts: Vec<Option<String>>,
     /// The mistake that was told.
-    refused: Option<String>,
+    reported_error: Option<String>,
 }
 
 impl Launcher<'_> {
-    pub(super) fn follow_file(&mut self) {
-        let Some(seen) = &mut self.seen else { return };
+    pub(super) fn reload_if_changed(&mut self) {
+        let Some(snapshot) = &mut self.file_snapshot else { return };
         let read = self.plan.read.iter();
         let texts: Vec<_> = read.map(|(path, _)| std::fs::read_to_string(path).ok()).collect();
         let is_new =
             self.plan.read.iter().zip(&texts).any(|((_, old), new)| Some(old) != new.as_ref());
         // Looked at twice: who writes a file may be in the middle of it.
-        let is_steady = seen.texts == texts;
+        let is_steady = snapshot.texts == texts;
         if !is_steady {
-            *seen = Seen { texts, refused: None };
+            *snapshot = FileSnapshot { texts, reported_error: None };
         }
         // Refused, it is read again all the same: the mistake may be in a file that no plan has named yet.
         if !(is_new && is_steady) {
             return;
         }
-        match load(&self.path, &self.choices) {
-            Ok(plan) => self.take_up(plan),
+        match load(&self.path, &self.options) {
+            Ok(plan) => self.apply_plan(plan),
             Err(error) => {
-                let refused = Some(error.to_string());
-                if seen.refused != refused {
-                    self.around.say(&format!("{error}; the nodes keep running unchanged"));
+                let error_text = Some(error.to_string());
+                if snapshot.reported_error != error_text {
+                    self.context.say(&format!("{error}; the nodes keep running unchanged"));
                 }
-                seen.refused = refused;
+                snapshot.reported_error = error_text;
             }
         }
     }
 
-    fn take_up(&mut self, plan: Plan) {
+    fn apply_plan(&mut self, plan: Plan) {
         let mut old = std::mem::take(&mut self.slots);
         for node in &plan.nodes {
             let at = old.iter().position(|slot| slot.node.name == node.name);
@@ -52,32 +52,32 @@ impl Launcher<'_> {
                 slot.history = Default::default();
                 match slot.is_running() {
                     true => {
-                        slot.fate = Fate::Again;
+                        slot.after_exit = AfterExit::Restart;
                         slot.stop();
-                        self.around.event(&node.name, "stopping", "changed in the file");
+                        self.context.event(&node.name, "stopping", "changed in the file");
                     }
-                    false => slot.enter(State::Waiting),
+                    false => slot.enter(NodeState::Waiting),
                 }
-            } else if slot.fate == Fate::Forgotten {
+            } else if slot.after_exit == AfterExit::Remove {
                 // It was taken out and put back before it had ended.
-                slot.fate = Fate::Again;
+                slot.after_exit = AfterExit::Restart;
             }
             slot.node = node.clone();
             self.slots.push(slot);
         }
         for mut slot in old {
-            slot.fate = Fate::Forgotten;
+            slot.after_exit = AfterExit::Remove;
             if !slot.is_running() {
-                self.settle(&slot.node.name);
+                self.mark_stopped(&slot.node.name);
             }
             slot.stop();
-            self.around.event(&slot.node.name, "stopping", "removed from the file");
+            self.context.event(&slot.node.name, "stopping", "removed from the file");
             self.slots.push(slot);
         }
-        let told: Vec<String> = self.plan.unfit().iter().map(ToString::to_string).collect();
-        let mut unfit = plan.unfit();
-        unfit.retain(|error| !told.contains(&error.to_string()));
+        let reported: Vec<String> = self.plan.requirement_errors().iter().map(ToString::to_string).collect();
+        let mut errors = plan.requirement_errors();
+        errors.retain(|error| !reported.contains(&error.to_string()));
         self.plan = plan;
-        self.tell_unfit(unfit);
+        self.report_requirement_errors(errors);
     }
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 const MAX_HOST_LEN_BYTES: usize = 253;
 
 /// What an endpoint looks like, for errors.
-pub(super) const FORM: &str =
+pub(super) const ENDPOINT_FORMAT: &str =
     "an endpoint such as \"tcp/10.0.0.2:7450\", with a port of 1 to 65534";
 
 /// Where a link can be reached: `tcp/HOST:PORT`, with an IPv6 address in brackets.
@@ -36,7 +36,7 @@ impl Endpoint {
     }
 
     /// Whether who listens on one cannot listen on the other, as a lane of each takes the same port.
-    pub(super) fn meets(&self, other: &Endpoint) -> bool {
+    pub(super) fn conflicts_with(&self, other: &Endpoint) -> bool {
         // Of an IPv6 address the interface stands behind it.
         let address = |endpoint: &Endpoint| {
             let host = endpoint.host.split_once('%').map_or(&*endpoint.host, |(host, _)| host);

@@ -9,7 +9,7 @@ use rnet_config::{Entry, FILE_KEYS, SourceLocation, Reader, Result, Table};
 use toml::de::DeValue;
 
 use super::{
-    Compression, Direction, Endpoint, Listed, Mode, Rule, Shaping, TopicShaping, endpoint, pattern,
+    Compression, Direction, Endpoint, WithSource, Mode, Rule, Shaping, TopicShaping, endpoint, pattern,
 };
 
 const NETWORK_KEYS: [&str; 9] = [
@@ -35,16 +35,16 @@ const MAX_RESEND_LIMIT_BYTES: u64 = super::MAX_OFFLINE_LEN_BYTES;
 const MAX_INTERFACE_LEN_BYTES: usize = 15;
 
 /// Highest and lowest rate of a limit, in Hz: one message in a day, and one in a microsecond.
-const RATE_HZ: RangeInclusive<f64> = 1e-5..=1e6;
+const RATE_LIMIT_HZ: RangeInclusive<f64> = 1e-5..=1e6;
 
 /// What a file says; nothing where it says nothing.
 #[derive(Default)]
-pub(super) struct Parsed {
+pub(super) struct FileSettings {
     pub path: Option<PathBuf>,
     pub mode: Option<(Mode, SourceLocation)>,
     pub host: Option<String>,
-    pub interfaces: Vec<Listed<String>>,
-    pub listen: Vec<Listed<Endpoint>>,
+    pub interfaces: Vec<WithSource<String>>,
+    pub listen: Vec<WithSource<Endpoint>>,
     pub connect: Vec<Endpoint>,
     pub lost_after: Option<Duration>,
     pub insecure: Option<bool>,
@@ -52,9 +52,9 @@ pub(super) struct Parsed {
     pub topics: Vec<TopicShaping>,
 }
 
-pub(super) fn parse(text: &str, path: Arc<Path>) -> Result<Parsed> {
+pub(super) fn parse(text: &str, path: Arc<Path>) -> Result<FileSettings> {
     let reader = Reader::new(text, &path)?;
-    let mut parsed = Parsed { path: Some(path.to_path_buf()), ..Parsed::default() };
+    let mut parsed = FileSettings { path: Some(path.to_path_buf()), ..FileSettings::default() };
     let file = reader.table();
     file.check_keys(&FILE_KEYS)?;
     let Some(entry) = file.get("network") else { return Ok(parsed) };
@@ -62,11 +62,11 @@ pub(super) fn parse(text: &str, path: Arc<Path>) -> Result<Parsed> {
         parsed.mode = Some((entry.keyword(&Mode::NAMES)?, entry.place()));
         return Ok(parsed);
     }
-    network(&entry.table("a table, or \"off\" or \"lan\"")?, &mut parsed)?;
+    read_network(&entry.table("a table, or \"off\" or \"lan\"")?, &mut parsed)?;
     Ok(parsed)
 }
 
-fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
+fn read_network(table: &Table<'_>, parsed: &mut FileSettings) -> Result<()> {
     table.check_keys(&NETWORK_KEYS)?;
     if let Some(mode) = table.get("mode") {
         parsed.mode = Some((mode.word(&Mode::NAMES)?, mode.place()));
@@ -76,29 +76,29 @@ fn network(table: &Table<'_>, parsed: &mut Parsed) -> Result<()> {
         if parsed.mode.as_ref().is_some_and(|(mode, _)| *mode != Mode::Lan) {
             return Err(interfaces.wrong("mode = \"lan\" with interfaces"));
         }
-        parsed.interfaces = interfaces.each(|entry| listed(entry, interface(entry)?))?;
+        parsed.interfaces = interfaces.each(|entry| with_source(entry, read_interface(entry)?))?;
     }
     if let Some(listen) = table.get("listen") {
-        parsed.listen = listen.each(|entry| listed(entry, reached(entry)?))?;
+        parsed.listen = listen.each(|entry| with_source(entry, read_endpoint(entry)?))?;
     }
     if let Some(connect) = table.get("connect") {
-        parsed.connect = connect.each(reached)?;
+        parsed.connect = connect.each(read_endpoint)?;
     }
-    parsed.lost_after = table.optional("lost_after_ms", silence)?;
+    parsed.lost_after = table.optional("lost_after_ms", read_lost_after)?;
     parsed.insecure = table.optional("insecure", Entry::boolean)?;
     if let Some(rules) = table.get("rule") {
         let form = "[[network.rule]] in double brackets, one per rule";
-        parsed.rules = tables(&rules, form, rule)?;
+        parsed.rules = read_tables(&rules, form, read_rule)?;
     }
     if let Some(topics) = table.get("topic") {
         let form = "[[network.topic]] in double brackets, one per entry";
-        parsed.topics = tables(&topics, form, topic)?;
+        parsed.topics = read_tables(&topics, form, read_topic)?;
     }
     Ok(())
 }
 
 /// An array of tables, of the form that errors name.
-fn tables<T>(
+fn read_tables<T>(
     list: &Entry<'_>,
     form: &str,
     read: impl Fn(&Table<'_>) -> Result<T>,
@@ -110,15 +110,15 @@ fn tables<T>(
 }
 
 /// A value of a list with its place and key, as errors have them.
-fn listed<T>(entry: &Entry<'_>, value: T) -> Result<Listed<T>> {
-    Ok(Listed { value, from: format!("{}: {}", entry.place(), entry.key()) })
+fn with_source<T>(entry: &Entry<'_>, value: T) -> Result<WithSource<T>> {
+    Ok(WithSource { value, source: format!("{}: {}", entry.place(), entry.key()) })
 }
 
-fn rule(table: &Table<'_>) -> Result<Rule> {
+fn read_rule(table: &Table<'_>) -> Result<Rule> {
     table.check_keys(&RULE_KEYS)?;
     let direction = table.optional("direction", |entry| entry.keyword(&Direction::NAMES))?;
     Ok(Rule {
-        topic: topics(&table.require("topic", "a topic pattern")?)?,
+        topic: read_pattern(&table.require("topic", "a topic pattern")?)?,
         direction: direction.unwrap_or_default(),
         host: table.optional("host", Entry::host)?,
         allow: table.require("allow", "true or false")?.boolean()?,
@@ -126,11 +126,11 @@ fn rule(table: &Table<'_>) -> Result<Rule> {
     })
 }
 
-fn topic(table: &Table<'_>) -> Result<TopicShaping> {
+fn read_topic(table: &Table<'_>) -> Result<TopicShaping> {
     table.check_keys(&TOPIC_KEYS)?;
-    let topic = topics(&table.require("topic", "a topic pattern")?)?;
+    let topic = read_pattern(&table.require("topic", "a topic pattern")?)?;
     let none = Shaping::default();
-    let rate = |entry: &Entry<'_>| entry.number("messages per second", RATE_HZ);
+    let rate = |entry: &Entry<'_>| entry.number("messages per second", RATE_LIMIT_HZ);
     let shaping = Shaping {
         rate_limit_hz: table.optional("rate_limit_hz", rate)?,
         newest_only: table.optional("newest_only", Entry::boolean)?.unwrap_or(none.newest_only),
@@ -139,29 +139,29 @@ fn topic(table: &Table<'_>) -> Result<TopicShaping> {
             .optional("compression", |entry| entry.keyword(&Compression::NAMES))?
             .unwrap_or(none.compression),
         resend_limit_bytes: table
-            .optional("resend_limit_bytes", resend_limit)?
+            .optional("resend_limit_bytes", read_resend_limit)?
             .unwrap_or(none.resend_limit_bytes),
     };
     Ok(TopicShaping { topic, shaping, place: table.place() })
 }
 
-fn resend_limit(entry: &Entry<'_>) -> Result<u64> {
+fn read_resend_limit(entry: &Entry<'_>) -> Result<u64> {
     let bytes = entry.unsigned().filter(|bytes| *bytes <= MAX_RESEND_LIMIT_BYTES);
     bytes.ok_or_else(|| {
         entry.wrong(format!("a whole number of bytes, 0 to {MAX_RESEND_LIMIT_BYTES}"))
     })
 }
 
-fn interface(entry: &Entry<'_>) -> Result<String> {
+fn read_interface(entry: &Entry<'_>) -> Result<String> {
     let text = entry.text("a network interface name, such as \"eth0\"")?;
-    match why_no_interface(text) {
+    match interface_name_error(text) {
         Some(expected) => Err(entry.wrong(expected)),
         None => Ok(text.to_owned()),
     }
 }
 
 /// What is expected in place of this name of an interface; `None` if it may be one.
-pub(super) fn why_no_interface(text: &str) -> Option<String> {
+pub(super) fn interface_name_error(text: &str) -> Option<String> {
     let fine = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
     let is_one = (1..=MAX_INTERFACE_LEN_BYTES).contains(&text.len()) && text.bytes().all(fine);
     (!is_one).then(|| {
@@ -170,25 +170,25 @@ pub(super) fn why_no_interface(text: &str) -> Option<String> {
 }
 
 /// What a time of silence is written as.
-pub(super) fn silence_form() -> String {
+pub(super) fn lost_after_format() -> String {
     let (least, most) = (LOST_AFTER_MS.start(), LOST_AFTER_MS.end());
     format!("a whole number of milliseconds, {least} to {most}")
 }
 
-fn silence(entry: &Entry<'_>) -> Result<Duration> {
+fn read_lost_after(entry: &Entry<'_>) -> Result<Duration> {
     let ms = entry.unsigned().filter(|ms| LOST_AFTER_MS.contains(ms));
-    let ms = ms.ok_or_else(|| entry.wrong(silence_form()))?;
+    let ms = ms.ok_or_else(|| entry.wrong(lost_after_format()))?;
     Ok(Duration::from_millis(ms))
 }
 
 /// Where a link can be reached.
-fn reached(entry: &Entry<'_>) -> Result<Endpoint> {
-    let text = entry.text(endpoint::FORM)?;
-    text.parse().map_err(|why| entry.wrong(format!("{} ({why})", endpoint::FORM)))
+fn read_endpoint(entry: &Entry<'_>) -> Result<Endpoint> {
+    let text = entry.text(endpoint::ENDPOINT_FORMAT)?;
+    text.parse().map_err(|why| entry.wrong(format!("{} ({why})", endpoint::ENDPOINT_FORMAT)))
 }
 
 /// Which topics.
-fn topics(entry: &Entry<'_>) -> Result<rnet::NamePattern> {
+fn read_pattern(entry: &Entry<'_>) -> Result<rnet::NamePattern> {
     let text = entry.text("a topic pattern, such as \"/camera/**\"")?;
     pattern(text).map_err(|error| match error {
         rnet::Error::BadName { why, .. } => entry.wrong(format!("a topic pattern ({why})")),

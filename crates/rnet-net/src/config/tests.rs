@@ -26,10 +26,10 @@ fn refused(text: &str, expected: &str) {
 }
 
 /// A configuration of these flags and this environment.
-fn loaded(given: &Given, env: &[(&str, &OsStr)]) -> Result<Config, ConfigError> {
+fn loaded(overrides: &Overrides, env: &[(&str, &OsStr)]) -> Result<Config, ConfigError> {
     let env: HashMap<&str, OsString> =
         env.iter().map(|(name, value)| (*name, value.to_os_string())).collect();
-    given::load(given, &|name| env.get(name).cloned())
+    merge::load(overrides, &|name| env.get(name).cloned())
 }
 
 /// A directory of the test, gone with it.
@@ -100,12 +100,12 @@ rate_limit_hz = 0.5
 fn every_key_is_taken() {
     let config = parsed(WHOLE).unwrap();
     assert_eq!(config.mode, Mode::Peers);
-    assert_eq!(config.mode_from.to_string(), "robot.toml:3");
+    assert_eq!(config.mode_source.to_string(), "robot.toml:3");
     assert_eq!(config.host, "robot-1");
     assert_eq!(config.lost_after, Duration::from_secs(2));
     assert_eq!(config.file.as_deref(), Some(Path::new("robot.toml")));
     let texts = |list: &[Endpoint]| list.iter().map(Endpoint::to_string).collect::<Vec<_>>();
-    let listen = texts(&Listed::values(&config.listen));
+    let listen = texts(&WithSource::values(&config.listen));
     assert_eq!(listen, ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]);
     assert_eq!(config.listen[1].from, "robot.toml:5:31: network.listen");
     assert_eq!(texts(&config.connect), ["tcp/10.0.0.2:7450", "tcp/laptop.local:7450"]);
@@ -125,7 +125,7 @@ fn every_key_is_taken() {
 
     let lan = parsed("[network]\nmode = \"lan\"\ninterfaces = [\"eth0\", \"wlan0\"]").unwrap();
     assert_eq!(
-        (lan.mode, Listed::values(&lan.interfaces)),
+        (lan.mode, WithSource::values(&lan.interfaces)),
         (Mode::Lan, vec!["eth0".into(), "wlan0".into()])
     );
     assert_eq!(lan.interfaces[1].from, "robot.toml:3:23: network.interfaces");
@@ -145,7 +145,7 @@ fn the_network_may_be_one_word_and_is_off_by_default() {
         ("[network]\nmode = \"off\"\nlisten = [\"tcp/a:1\"]", Mode::Off, "robot.toml:2"),
     ] {
         let config = parsed(text).unwrap();
-        assert_eq!((config.mode, config.mode_from.to_string().as_str()), (mode, from), "{text}");
+        assert_eq!((config.mode, config.mode_source.to_string().as_str()), (mode, from), "{text}");
     }
 }
 
@@ -263,7 +263,7 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
             "\"a/b\"",
         ),
         ("network.listen", "{ a = 1 }", "an array, such as [\"…\", \"…\"]", "a table"),
-        ("network.connect", "[[]]", endpoint::FORM, "an empty array"),
+        ("network.connect", "[[]]", endpoint::ENDPOINT_FORMAT, "an empty array"),
         ("network.lost_after_ms", "1.5", silence, "1.5"),
         ("network.lost_after_ms", "100", silence, "100"),
         ("network.lost_after_ms", "\"1 s\"", silence, "\"1 s\""),
@@ -354,7 +354,7 @@ fn a_bad_endpoint_is_told_with_its_reason() {
             &format!("network.listen = [\"tcp/a:1\", \"{text}\"]"),
             &format!(
                 "robot.toml:1:30: network.listen: expected {} ({why}), found {found}",
-                endpoint::FORM
+                endpoint::ENDPOINT_FORMAT
             ),
         );
     }
@@ -394,8 +394,8 @@ fn what_is_no_toml_is_told_with_its_place() {
 fn flags_go_before_the_environment_and_that_before_the_file() {
     let (_dir, path) = file(WHOLE.as_bytes());
     let text = |text: &str| Some(text.to_owned());
-    let given = Given { config: Some(path.clone()), ..Given::default() };
-    assert_eq!(loaded(&given, &[]).unwrap().host, "robot-1");
+    let overrides = Overrides { config: Some(path.clone()), ..Overrides::default() };
+    assert_eq!(loaded(&overrides, &[]).unwrap().host, "robot-1");
     let env: [(&str, &OsStr); 7] = [
         ("RNET_CONFIG", "/nonexistent".as_ref()),
         ("RNET_NETWORK", "off".as_ref()),
@@ -405,16 +405,16 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
         ("RNET_INTERFACES", " eth1, eth2 ".as_ref()),
         ("RNET_LOST_AFTER_MS", "900".as_ref()),
     ];
-    let config = loaded(&given, &env).unwrap();
-    assert_eq!((config.mode, config.mode_from.to_string().as_str()), (Mode::Off, "RNET_NETWORK"));
+    let config = loaded(&overrides, &env).unwrap();
+    assert_eq!((config.mode, config.mode_source.to_string().as_str()), (Mode::Off, "RNET_NETWORK"));
     assert_eq!(config.host, "by-env");
     assert_eq!(config.listen.len(), 2);
     assert_eq!(config.connect.len(), 2, "an empty variable is none");
-    assert_eq!(Listed::values(&config.interfaces), ["eth1", "eth2"]);
+    assert_eq!(WithSource::values(&config.interfaces), ["eth1", "eth2"]);
     assert_eq!(config.interfaces[1].from, "RNET_INTERFACES");
     assert_eq!(config.listen[0].from, "RNET_LISTEN");
     assert_eq!(config.lost_after, Duration::from_millis(900));
-    let given = Given {
+    let overrides = Overrides {
         config: Some(path.clone()),
         network: text("lan"),
         host: text("by-flag"),
@@ -423,13 +423,13 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
         interfaces: text("wlan0"),
         lost_after_ms: text("60000"),
     };
-    let config = loaded(&given, &env).unwrap();
-    assert_eq!((config.mode, config.mode_from.to_string().as_str()), (Mode::Lan, "--network"));
+    let config = loaded(&overrides, &env).unwrap();
+    assert_eq!((config.mode, config.mode_source.to_string().as_str()), (Mode::Lan, "--network"));
     assert_eq!((config.host.as_str(), config.listen.len()), ("by-flag", 0));
     assert_eq!(config.connect[0].to_string(), "tcp/c:3");
     assert_eq!((config.interfaces[0].value.as_str(), config.interfaces.len()), ("wlan0", 1));
     assert_eq!(config.lost_after, Duration::from_secs(60));
-    let by_env = loaded(&Given::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap();
+    let by_env = loaded(&Overrides::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap();
     assert_eq!(by_env.file, Some(path));
 }
 
@@ -487,8 +487,8 @@ fn a_wrong_variable_or_flag_is_named() {
         ),
     ] {
         let (_dir, path) = file(b"");
-        let given = Given { config: Some(path), ..Given::default() };
-        let error = loaded(&given, &[(name, value)]).unwrap_err();
+        let overrides = Overrides { config: Some(path), ..Overrides::default() };
+        let error = loaded(&overrides, &[(name, value)]).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 }
@@ -507,7 +507,7 @@ fn a_file_that_cannot_be_read_is_named_with_who_named_it() {
         (&long, "has more than 1048576 bytes"),
         (&bad, "line 2 is not UTF-8"),
     ] {
-        let error = loaded(&Given::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap_err();
+        let error = loaded(&Overrides::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap_err();
         let error = error.to_string();
         let start = format!("{}: {what}", path.display());
         assert!(error.starts_with(&start) && error.ends_with(" (named by RNET_CONFIG)"), "{error}");
@@ -517,8 +517,8 @@ fn a_file_that_cannot_be_read_is_named_with_who_named_it() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o0);
     std::fs::set_permissions(&secret, mode).unwrap();
     if std::fs::File::open(&secret).is_err() {
-        let given = Given { config: Some(secret), ..Given::default() };
-        let error = loaded(&given, &[]).unwrap_err().to_string();
+        let overrides = Overrides { config: Some(secret), ..Overrides::default() };
+        let error = loaded(&overrides, &[]).unwrap_err().to_string();
         assert!(error.contains("Permission denied") && error.ends_with("(named by --config)"));
     }
 }
@@ -539,7 +539,7 @@ fn the_guide_shows_files_that_are_taken() {
 
 /// Texts that are nearly a configuration.
 fn nearly() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec![
+    let fragment = prop::sample::select(vec![
         "[network]",
         "[[network.rule]]",
         "[[network.topic]]",
@@ -577,7 +577,7 @@ fn nearly() -> impl Strategy<Value = String> {
         "[\"tcp/[::1]:1\"]",
         "1979-05-27",
     ]);
-    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    prop::collection::vec(fragment, 0..40).prop_map(|fragments| fragments.concat())
 }
 
 proptest! {

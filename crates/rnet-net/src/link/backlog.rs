@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Backlog(Arc<AtomicU64>);
 
 /// A part of a backlog, for as long as it is not dropped.
-pub struct Waits {
+pub struct BacklogGuard {
     of: Arc<AtomicU64>,
     len_bytes: u64,
 }
@@ -20,15 +20,15 @@ impl Backlog {
     const EVENT_LEN_BYTES: u64 = 256;
 
     /// Counts an event with so many bytes; `None` if too much waits.
-    pub fn add(&self, len_bytes: usize) -> Option<Waits> {
+    pub fn add(&self, len_bytes: usize) -> Option<BacklogGuard> {
         let len_bytes = Self::EVENT_LEN_BYTES + len_bytes as u64;
-        let waits = Waits { of: self.0.clone(), len_bytes };
+        let waits = BacklogGuard { of: self.0.clone(), len_bytes };
         let before = self.0.fetch_add(len_bytes, Ordering::Relaxed);
         (before + len_bytes <= Self::MAX_LEN_BYTES).then_some(waits)
     }
 }
 
-impl Drop for Waits {
+impl Drop for BacklogGuard {
     fn drop(&mut self) {
         self.of.fetch_sub(self.len_bytes, Ordering::Relaxed);
     }

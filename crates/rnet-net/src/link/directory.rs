@@ -38,7 +38,7 @@ pub struct Hello {
 /// Why a link did not go on with another, for the status of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Refused {
+pub struct Refusal {
     /// In words.
     pub text: String,
 }
@@ -50,7 +50,7 @@ pub struct Nodes {
     /// Whether `joined` are all that there are.
     pub all: bool,
     /// Nodes that are there.
-    pub joined: Vec<Joined>,
+    pub joined: Vec<JoinedNode>,
     /// Names of those that have left.
     pub left: Vec<String>,
     /// Names of those whose process has died.
@@ -62,7 +62,7 @@ pub struct Nodes {
 
 /// A node of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Joined {
+pub struct JoinedNode {
     /// Its name.
     pub name: String,
 }
@@ -70,14 +70,14 @@ pub struct Joined {
 /// Endpoints that have come and gone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Announce {
+pub struct Announcement {
     /// Whether `opened` are all that there are.
     pub all: bool,
     /// With `all`, and in what follows it: the next document of endpoints goes on with what this one has begun.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
     /// Endpoints that are there.
-    pub opened: Vec<Described>,
+    pub opened: Vec<EndpointDescription>,
     /// Those that were closed.
     pub closed: Vec<u64>,
     /// Those whose process has died.
@@ -92,17 +92,17 @@ pub struct Announce {
 /// of several for all, and those that follow for endpoints that were opened since.
 const MAX_PART_LEN_BYTES: usize = 8 << 20;
 
-impl Announce {
+impl Announcement {
     /// All that there are, in as many documents as it takes.
-    pub fn all(opened: impl Iterator<Item = Described>, withheld: Option<u64>) -> Vec<Announce> {
-        let first = Announce { all: true, withheld, ..Announce::default() };
+    pub fn split(opened: impl Iterator<Item = EndpointDescription>, withheld: Option<u64>) -> Vec<Announcement> {
+        let first = Announcement { all: true, withheld, ..Announcement::default() };
         let (mut parts, mut len_bytes) = (vec![first], 0);
         for described in opened {
             let len = to_json(&described).len();
             let mut last = parts.len() - 1;
             if len_bytes + len > MAX_PART_LEN_BYTES && !parts[last].opened.is_empty() {
                 parts[last].more = true;
-                parts.push(Announce::default());
+                parts.push(Announcement::default());
                 (last, len_bytes) = (last + 1, 0);
             }
             len_bytes += len;
@@ -114,7 +114,7 @@ impl Announce {
 
 /// An endpoint of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Described {
+pub struct EndpointDescription {
     /// Its id there.
     pub id: u64,
     /// Its node.
@@ -147,14 +147,14 @@ pub enum Qos {
     Subscriber(SubscriberQos),
 }
 
-impl Described {
+impl EndpointDescription {
     /// What is told of an endpoint of this host.
-    pub fn of(endpoint: &Endpoint) -> Described {
+    pub fn of(endpoint: &Endpoint) -> EndpointDescription {
         let qos = match &endpoint.qos {
             EndpointQos::Publisher(qos) => Qos::Publisher(qos.clone()),
             EndpointQos::Subscriber(qos) => Qos::Subscriber(qos.clone()),
         };
-        Described {
+        EndpointDescription {
             id: endpoint.id,
             node: endpoint.node.clone(),
             topic: endpoint.topic.clone(),
@@ -169,7 +169,7 @@ impl Described {
 
 /// An endpoint of another host whose description has passed all checks.
 #[derive(Clone, Debug)]
-pub struct Remote {
+pub struct RemoteEndpoint {
     /// Its topic.
     pub topic: String,
     /// Its type, which may be known by name only.
@@ -182,12 +182,12 @@ pub struct Remote {
     pub will: bool,
 }
 
-impl Remote {
+impl RemoteEndpoint {
     /// Checks what the link of `host` says of an endpoint there.
     ///
     /// # Errors
     /// What is wrong with it, naming the node or topic.
-    pub fn check(host: &str, described: &Described) -> Result<Remote> {
+    pub fn check(host: &str, described: &EndpointDescription) -> Result<RemoteEndpoint> {
         let topic = TopicName::new(&described.topic)?.as_str().to_owned();
         let type_desc = TypeDesc::from_json(&described.type_desc.to_string())?;
         if let TypeDesc::Protobuf(named) = &type_desc
@@ -205,7 +205,7 @@ impl Remote {
         .map_err(|error| error.with_topic(&topic))?;
         let proxy = Proxy::new(host, &described.node, described.id)?;
         let (qos, will) = (described.qos.clone(), described.will);
-        Ok(Remote { topic, type_desc, qos, proxy, will })
+        Ok(RemoteEndpoint { topic, type_desc, qos, proxy, will })
     }
 
     /// The lane on which its messages cross, if it is a publisher.
@@ -230,8 +230,8 @@ impl Remote {
     }
 
     /// What was told of it.
-    pub fn describe(&self, id: u64) -> Described {
-        Described {
+    pub fn describe(&self, id: u64) -> EndpointDescription {
+        EndpointDescription {
             id,
             node: self.proxy.node().to_owned(),
             topic: self.topic.clone(),
@@ -281,8 +281,8 @@ pub fn from_json<'a, T: Deserialize<'a>>(what: &str, bytes: &'a [u8]) -> Result<
 mod tests {
     use super::*;
 
-    fn described(id: u64, name_len: usize) -> Described {
-        Described {
+    fn described(id: u64, name_len: usize) -> EndpointDescription {
+        EndpointDescription {
             id,
             node: "/n".to_owned(),
             topic: "/t".to_owned(),
@@ -296,10 +296,10 @@ mod tests {
 
     #[test]
     fn what_is_too_long_for_a_document_is_told_in_several() {
-        let none = Announce::all(std::iter::empty(), Some(3));
-        let one = Announce { all: true, withheld: Some(3), ..Announce::default() };
+        let none = Announcement::split(std::iter::empty(), Some(3));
+        let one = Announcement { all: true, withheld: Some(3), ..Announcement::default() };
         assert_eq!(none, [one]);
-        let parts = Announce::all((0..40).map(|id| described(id, 1 << 20)), None);
+        let parts = Announcement::split((0..40).map(|id| described(id, 1 << 20)), None);
         assert!(parts.iter().all(|part| to_json(part).len() < 16 << 20));
         let says: Vec<(bool, bool)> = parts.iter().map(|part| (part.all, part.more)).collect();
         assert_eq!(says.first(), Some(&(true, true)));
@@ -308,11 +308,11 @@ mod tests {
         let ids = parts.iter().flat_map(|part| &part.opened).map(|one| one.id);
         assert!(ids.eq(0..40));
         // One that is longer than a part has one of its own.
-        let parts = Announce::all((0..3).map(|id| described(id, 9 << 20)), None);
+        let parts = Announcement::split((0..3).map(|id| described(id, 9 << 20)), None);
         assert_eq!(parts.iter().map(|part| part.opened.len()).collect::<Vec<_>>(), [1, 1, 1]);
         // Where one document is enough, it is as it was.
         let text =
-            String::from_utf8(to_json(&Announce::all([described(1, 3)].into_iter(), None)[0]));
+            String::from_utf8(to_json(&Announcement::split([described(1, 3)].into_iter(), None)[0]));
         assert!(!text.unwrap().contains("more"));
     }
 }

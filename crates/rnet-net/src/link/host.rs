@@ -13,52 +13,52 @@ use rnet::{
 use crate::config::Direction;
 use crate::stream::{Limits, Stream};
 use crate::transport::{Presence, Transport};
-use crate::wire::{Item, Want};
+use crate::wire::{Item, Subscribe};
 
 mod address;
-mod crossing;
-mod ending;
-mod heard;
-mod later;
-mod leaving;
+mod traffic;
+mod pending_ends;
+mod liveness;
+mod retry_queue;
+mod closing;
 mod name;
-pub use name::said;
+pub use name::sanitize_name;
 mod nodes;
-mod others;
+mod reported_hosts;
 mod owner;
 mod types;
 
-use address::Addresses;
-pub use crossing::{Counts, Reason};
-use ending::Ending;
-use heard::Heard;
-use later::Later;
+use address::HostAddresses;
+pub use traffic::{TrafficCounts, HoldReason};
+use pending_ends::PendingEnd;
+use liveness::HostLiveness;
+use retry_queue::RetryQueue;
 
-use super::Shared;
-use super::directory::{Announce, Described, Hello, Qos, Remote};
+use super::LinkContext;
+use super::directory::{Announcement, EndpointDescription, Hello, Qos, RemoteEndpoint};
 use super::event::Event;
-use super::known::Known;
-use super::lane::{LaneState, Say, Sending};
+use super::control_state::ControlState;
+use super::lane::{LaneState, OutboxEntry, LaneSender};
 use super::lock::lock;
 use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 
 /// For how long those are waited for that have read a publisher before its host was lost.
-const GRACE: Duration = Duration::from_millis(500);
+const REJOIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// Endpoints of one host that are believed.
 const MAX_ENDPOINTS: usize = 1 << 16;
 
 /// Hosts of which another host tells that are believed.
-const MAX_OTHERS: usize = 64;
+const MAX_REPORTED_HOSTS: usize = 64;
 
 /// A publisher there, and its proxy here.
 struct RemotePublisher {
-    remote: Remote,
+    remote: RemoteEndpoint,
     proxy: Arc<Mutex<Proxy>>,
     channel: Option<u32>,
     /// Whether the channel was asked for with reliability.
     reliable: bool,
     /// Whether messages flow, so that subscriptions may be admitted.
-    flows: bool,
+    is_delivering: bool,
     /// It is gone there, lost if `true`, and its channel has not ended yet.
     leaving: Option<bool>,
     /// Its channel has ended there, and something of it waits for room here.
@@ -71,38 +71,38 @@ struct RemotePublisher {
 }
 
 /// A channel that the other host wants of us.
-struct Given {
-    wanted: Want,
+struct GrantedChannel {
+    wanted: Subscribe,
     /// Subscriptions there that get what it carries.
     served: BTreeSet<u64>,
 }
 
 pub struct Host {
-    shared: Arc<Shared>,
+    shared: Arc<LinkContext>,
     pub presence: Presence,
     pub hello: Option<Hello>,
     /// What it is called here: another name than each other host has.
     name: String,
     /// What it calls itself: the rules go by that.
-    said: String,
+    declared_name: String,
     pub lanes: [Arc<LaneState>; 2],
     session: Option<u64>,
-    heard: Heard,
-    addresses: Addresses,
+    liveness: HostLiveness,
+    addresses: HostAddresses,
     /// For how long it may be silent.
     lost_after: Duration,
     publishers: BTreeMap<u64, RemotePublisher>,
-    subscriptions: BTreeMap<u64, (Remote, Subscriber<[u8]>)>,
+    subscriptions: BTreeMap<u64, (RemoteEndpoint, Subscriber<[u8]>)>,
     nodes: nodes::HostNodes,
-    others: others::Others,
+    reported_hosts: reported_hosts::ReportedHosts,
     /// Topics of publishers that a rule of this host keeps out.
     denied: BTreeMap<u64, String>,
     /// Endpoints for which there was no room here.
-    later: Later,
+    retry_queue: RetryQueue,
     /// How many of its topics its rules keep from this host.
     withheld: u64,
     /// Endpoints whose type was asked for.
-    unknown: types::Unknown,
+    unresolved_types: types::UnresolvedTypes,
     /// Bytes of the types that it has told of.
     types_len_bytes: usize,
     /// What it did that it was not heard for a while, before it is told.
@@ -110,29 +110,29 @@ pub struct Host {
     /// Whether it has told of its endpoints in this session.
     announced: bool,
     /// Those of which it has told, while it goes on with them in the next document, and the nodes of those that are there.
-    told: Option<(BTreeSet<u64>, BTreeSet<u64>)>,
-    given: HashMap<(Lane, u32), Given>,
+    partial_announcement: Option<(BTreeSet<u64>, BTreeSet<u64>)>,
+    granted: HashMap<(Lane, u32), GrantedChannel>,
     /// Publishers that it was given in this session.
-    given_once: BTreeSet<u64>,
+    granted_publishers: BTreeSet<u64>,
     /// Publishers that have ended, and are there for it.
-    ending: BTreeMap<u64, Ending>,
+    pending_ends: BTreeMap<u64, PendingEnd>,
     /// What it wants again of the time before, whose reader is handed over.
-    pending_wants: HashMap<(Lane, u32), Want>,
+    pending_wants: HashMap<(Lane, u32), Subscribe>,
     /// Subscriptions there that are served before they are known, and by which channels.
-    early: BTreeSet<(u64, usize, u32)>,
+    early_deliveries: BTreeSet<(u64, usize, u32)>,
     next_channel: u32,
 }
 
 pub const LANES: [Lane; 2] = [Lane::Bulk, Lane::Urgent];
 
-fn place(lane: Lane) -> usize {
+fn lane_index(lane: Lane) -> usize {
     usize::from(lane == Lane::Urgent)
 }
 
 impl Host {
     /// A host whose link is there; its lanes begin to send.
     pub fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<LinkContext>,
         presence: Presence,
         transport: &Arc<dyn Transport>,
         refused: Option<String>,
@@ -142,13 +142,13 @@ impl Host {
             let stream = Stream::new(session, Limits::of(lane));
             let (state, set) = LaneState::new(&shared.node, lane, presence.host, stream);
             shared.add_lane(state.clone());
-            let sending = Sending {
+            let sending = LaneSender {
                 state: state.clone(),
                 set,
                 transport: transport.clone(),
                 events: shared.events.clone(),
-                holds: shared.holds.clone(),
-                first: 0,
+                holds_role: shared.holds_role.clone(),
+                first_channel: 0,
                 sent_ns: 0,
             };
             shared.spawn(&format!("rnet-link-{lane:?}").to_lowercase(), move || sending.run());
@@ -159,29 +159,29 @@ impl Host {
             presence,
             hello: None,
             name: presence.host.to_string(),
-            said: presence.host.to_string(),
+            declared_name: presence.host.to_string(),
             lanes,
             session: None,
-            heard: Heard::default(),
-            addresses: Addresses::default(),
+            liveness: HostLiveness::default(),
+            addresses: HostAddresses::default(),
             lost_after: shared.config.lost_after,
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),
-            others: others::Others::default(),
+            reported_hosts: reported_hosts::ReportedHosts::default(),
             denied: BTreeMap::new(),
-            later: Later::default(),
+            retry_queue: RetryQueue::default(),
             withheld: 0,
-            unknown: types::Unknown::default(),
+            unresolved_types: types::UnresolvedTypes::default(),
             types_len_bytes: 0,
             refused,
             announced: false,
-            told: None,
-            given: HashMap::new(),
-            given_once: BTreeSet::new(),
-            ending: BTreeMap::new(),
+            partial_announcement: None,
+            granted: HashMap::new(),
+            granted_publishers: BTreeSet::new(),
+            pending_ends: BTreeMap::new(),
             pending_wants: HashMap::new(),
-            early: BTreeSet::new(),
+            early_deliveries: BTreeSet::new(),
             next_channel: 1,
         }
     }
@@ -192,86 +192,86 @@ impl Host {
     }
 
     /// Whether there was no room for what is to be said to it.
-    pub fn is_overfull(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.is_overfull())
+    pub fn is_overflowed(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.is_overflowed())
     }
 
     /// Says something on the bulk lane, which has the directory.
-    pub fn say(&self, say: Say) {
-        self.lanes[place(Lane::Bulk)].say(say);
+    pub fn enqueue(&self, entry: OutboxEntry) {
+        self.lanes[lane_index(Lane::Bulk)].enqueue(entry);
     }
 
     fn lane(&self, lane: Lane) -> &Arc<LaneState> {
-        &self.lanes[place(lane)]
+        &self.lanes[lane_index(lane)]
     }
 
     /// Asks again for what is wanted and was refused: there may be room by now.
-    pub fn ask_again(&mut self, known: &mut Known) {
-        self.open_again(known);
+    pub fn retry_requests(&mut self, control: &mut ControlState) {
+        self.retry_queued(control);
         let refused = self.publishers.iter().filter(|(_, remote)| remote.channel.is_none());
         let refused: Vec<u64> = refused.map(|(id, _)| *id).collect();
         for id in refused {
-            self.asked(known, id);
+            self.update_demand(control, id);
         }
     }
 
     /// Its link has begun a new session: no channel holds any more. `false` if that was known, or a newer one: after
     /// a cut that ended no connection, one lane may still bring frames of a session that is over.
-    pub fn begin(&mut self, session: u64) -> bool {
+    pub fn begin_session(&mut self, session: u64) -> bool {
         if self.session.is_some_and(|known| session <= known) {
             return false;
         }
         self.session = Some(session);
-        self.heard_anew();
+        self.reset_liveness();
         for lane in &self.lanes {
             lane.clear(session);
         }
         for remote in self.publishers.values_mut() {
             (remote.channel, remote.over) = (None, false);
-            lock(&remote.proxy).follow(None);
+            lock(&remote.proxy).set_channel(None);
         }
-        self.end_given();
+        self.revoke_granted();
         self.denied.clear();
-        self.later.clear();
+        self.retry_queue.clear();
         self.withheld = 0;
-        self.unknown = types::Unknown::default();
-        (self.announced, self.told) = (false, None);
+        self.unresolved_types = types::UnresolvedTypes::default();
+        (self.announced, self.partial_announcement) = (false, None);
         true
     }
 
-    pub fn announced(&mut self, known: &mut Known, announce: Announce) {
+    pub fn apply_announcement(&mut self, control: &mut ControlState, announce: Announcement) {
         if announce.all {
-            self.told = Some(Default::default());
+            self.partial_announcement = Some(Default::default());
         }
-        if let Some((mut here, mut nodes)) = self.told.take() {
+        if let Some((mut here, mut nodes)) = self.partial_announcement.take() {
             here.extend(announce.opened.iter().map(|described| described.id));
             let there = announce.opened.iter().filter(|described| !described.ended);
             nodes.extend(there.map(|described| node_of(described.id)));
             if announce.more && here.len() <= MAX_ENDPOINTS {
-                self.told = Some((here, nodes));
+                self.partial_announcement = Some((here, nodes));
             } else {
                 self.announced = true;
                 let known_here = self.publishers.keys().chain(self.subscriptions.keys());
                 let gone = known_here.filter(|id| !here.contains(id)).copied().collect::<Vec<_>>();
                 // An endpoint does not die without its node: where that has others, it was closed.
                 for id in gone {
-                    self.gone(known, id, !nodes.contains(&node_of(id)));
+                    self.endpoint_gone(control, id, !nodes.contains(&node_of(id)));
                 }
             }
         }
         self.withheld = announce.withheld.unwrap_or(self.withheld);
         for described in announce.opened {
-            self.open(known, described);
+            self.open_or_queue(control, described);
         }
         for id in announce.closed {
-            self.gone(known, id, false);
+            self.endpoint_gone(control, id, false);
         }
         for id in announce.lost {
-            self.gone(known, id, true);
+            self.endpoint_gone(control, id, true);
         }
     }
 
-    fn opened(&mut self, known: &mut Known, described: Described) -> Result<()> {
+    fn open_endpoint(&mut self, control: &mut ControlState, described: EndpointDescription) -> Result<()> {
         let id = described.id;
         if let Some(remote) = self.publishers.get_mut(&id) {
             // Its channel was cut before all had come, which waits there.
@@ -282,20 +282,20 @@ impl Host {
             return Ok(());
         }
         let known_here = self.publishers.len() + self.subscriptions.len();
-        if known_here + self.unknown.len() >= MAX_ENDPOINTS {
+        if known_here + self.unresolved_types.len() >= MAX_ENDPOINTS {
             let what = format!("endpoints of host {}", self.name);
             let hint = "the other host has an implausible number; check which program opens them"
                 .to_owned();
             return Err(Error::LimitReached { what, limit: MAX_ENDPOINTS, hint });
         }
-        let remote = Remote::check(&self.name, &described)?;
+        let remote = RemoteEndpoint::check(&self.name, &described)?;
         let ended = described.ended.then_some(described.died);
         // What a publisher sends comes in, and what a subscription wants goes out.
         let direction = match &remote.qos {
             Qos::Publisher(_) => Direction::In,
             Qos::Subscriber(_) => Direction::Out,
         };
-        if known.shared.config.allows(&remote.topic, direction, &self.said).is_err() {
+        if control.shared.config.allows(&remote.topic, direction, &self.declared_name).is_err() {
             if matches!(remote.qos, Qos::Publisher(_)) && self.denied.len() < MAX_ENDPOINTS {
                 self.denied.insert(id, remote.topic);
             }
@@ -303,13 +303,13 @@ impl Host {
         }
         let schema = match remote.hash() {
             None => None,
-            Some(hash) => match known.types.get(hash) {
+            Some(hash) => match control.types.get(hash) {
                 Some(schema) => Some(schema.clone()),
                 None => {
                     let hash = hash.to_owned();
-                    let asked = self.unknown.add(hash.clone(), described);
+                    let asked = self.unresolved_types.add(hash.clone(), described);
                     if let (false, Ok(number)) = (asked, u128::from_str_radix(&hash, 16)) {
-                        self.say(Say::Item(Item::NeedType { hash: number }));
+                        self.enqueue(OutboxEntry::Item(Item::NeedType { hash: number }));
                     }
                     return Ok(());
                 }
@@ -320,41 +320,41 @@ impl Host {
             Qos::Publisher(qos) => {
                 let key = (self.presence.host, id);
                 let pool = qos.pool_limit_bytes;
-                known.close_orphan(key);
+                control.close_orphan(key);
                 let options = PublisherOptions::new()
                     .qos(PublisherQos { reserve_log: false, ..qos })
                     .message_type(message_type)
                     .proxy(remote.proxy.clone())
                     .room_for_will(remote.will)
                     .deferred();
-                let publisher = known.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
+                let publisher = control.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
                 // Not before there is one: where there was no room, its place is there for the next try.
-                let claim = known.shared.places.claim(self.presence.host, id);
-                let expects_all = claim.next_seq.is_some() && !known.places.has(&key);
-                let place = known.places.take(&key);
+                let claim = control.shared.positions.claim(self.presence.host, id);
+                let expects_all_readers = claim.next_seq.is_some() && !control.resume_points.has(&key);
+                let point = control.resume_points.take(&key);
                 // Of one that has ended, and of which nothing is left to come, only the word for that was lost.
-                let was_lost = place.is_some() || (ended.is_some() && claim.next_seq.is_none());
-                let place = place.unwrap_or_default();
-                let next_seq = place.next_seq.or(claim.next_seq);
-                let (events, host) = (known.shared.events.clone(), self.presence.host);
+                let was_lost = point.is_some() || (ended.is_some() && claim.next_seq.is_none());
+                let point = point.unwrap_or_default();
+                let next_seq = point.next_seq.or(claim.next_seq);
+                let (events, host) = (control.shared.events.clone(), self.presence.host);
                 publisher.on_match(move |event| {
                     if !matches!(event, MatchEvent::Incompatible(_)) {
-                        let _ = events.send(Event::Asked(host, id));
+                        let _ = events.send(Event::ProxyReadersChanged(host, id));
                     }
                 });
                 let limit = limits::MAX_MESSAGE_LEN_BYTES.min(pool as usize);
                 let mut proxy = Proxy::new(publisher, (host, id), next_seq, claim.slot, limit);
-                (proxy.expected, proxy.known_lost) = (place.readers, place.known_lost);
-                proxy.expects_all = expects_all;
+                (proxy.previous_readers, proxy.known_lost) = (point.readers, point.known_lost);
+                proxy.expects_all_readers = expects_all_readers;
                 let proxy = Arc::new(Mutex::new(proxy));
-                let (channel, reliable, flows, leaving) = (None, false, false, None);
+                let (channel, reliable, is_delivering, leaving) = (None, false, false, None);
                 let opened = Instant::now();
                 let publisher = RemotePublisher {
                     remote,
                     proxy,
                     channel,
                     reliable,
-                    flows,
+                    is_delivering,
                     leaving,
                     over: false,
                     ended,
@@ -369,27 +369,27 @@ impl Host {
                     .message_type(message_type)
                     .proxy(remote.proxy.clone(), 1)
                     .passive();
-                let passive = known.shared.node.subscriber_with::<[u8]>(&remote.topic, options)?;
+                let passive = control.shared.node.subscriber_with::<[u8]>(&remote.topic, options)?;
                 self.subscriptions.insert(id, (remote, passive));
-                self.serve_early(known, id);
+                self.serve_early(control, id);
             }
         }
         Ok(())
     }
 
     /// Subscriptions of the proxy of this publisher have come, gone, or wait to be admitted.
-    pub fn asked(&mut self, known: &mut Known, id: u64) {
+    pub fn update_demand(&mut self, control: &mut ControlState, id: u64) {
         let Some(remote) = self.publishers.get_mut(&id) else { return };
         let lane = remote.remote.lane();
-        let state = &self.lanes[place(lane)];
+        let state = &self.lanes[lane_index(lane)];
         let mut proxy = lock(&remote.proxy);
         let (mut asking, served) = proxy.readers();
-        // Of one that is not known yet neither are its wishes: it is looked at when it is, in `look_again`.
-        asking.retain(|id| known.local.contains_key(id));
+        // Of one that is not known yet neither are its wishes: it is looked at when it is, in `update_topic_demand`.
+        asking.retain(|id| control.local.contains_key(id));
         // Those that have read it before go on where it stopped; so a gap is counted by them.
         let again: Vec<u64> = asking
             .iter()
-            .filter(|id| proxy.expects_all || proxy.expected.contains(id))
+            .filter(|id| proxy.expects_all_readers || proxy.previous_readers.contains(id))
             .copied()
             .collect();
         for subscription in &again {
@@ -397,16 +397,16 @@ impl Host {
         }
         let wanted = !asking.is_empty() || !served.is_empty();
         let is_late =
-            |id: &u64| known.local.contains_key(id) && !asking.contains(id) && !served.contains(id);
-        let late = proxy.expected.iter().any(is_late);
+            |id: &u64| control.local.contains_key(id) && !asking.contains(id) && !served.contains(id);
+        let late = proxy.previous_readers.iter().any(is_late);
         // So that they miss nothing. One that is stopped keeps the others waiting no longer.
-        if late && remote.channel.is_none() && remote.opened.elapsed() < GRACE {
+        if late && remote.channel.is_none() && remote.opened.elapsed() < REJOIN_TIMEOUT {
             return;
         }
         let goes_on = late || !again.is_empty() || !served.is_empty();
         let reliable = remote.remote.offers_reliable()
             && asking.union(&served).any(|id| {
-                known.local.get(id).is_some_and(|endpoint| {
+                control.local.get(id).is_some_and(|endpoint| {
                     matches!(&endpoint.qos, EndpointQos::Subscriber(qos)
                         if qos.reliability == Reliability::Reliable)
                 })
@@ -414,21 +414,21 @@ impl Host {
         if let Some(channel) = remote.channel
             && (!wanted || (reliable && !remote.reliable))
         {
-            state.say(Say::Item(Item::Unwant { channel }));
+            state.enqueue(OutboxEntry::Item(Item::Unsubscribe { channel }));
             lock(&state.channels).remove(&channel);
             (remote.channel, remote.over) = (None, false);
-            proxy.follow(None);
+            proxy.set_channel(None);
             if !wanted {
-                remote.flows = false;
-                proxy.forget();
+                remote.is_delivering = false;
+                proxy.reset_position();
                 // What it has kept for late joiners gets old.
                 if remote.remote.history() > 0 && remote.leaving.is_none() {
                     let (ended, died) = (remote.ended.is_some(), remote.ended == Some(true));
-                    let described = Described { ended, died, ..remote.remote.describe(id) };
+                    let described = EndpointDescription { ended, died, ..remote.remote.describe(id) };
                     drop(proxy);
-                    self.drop_publisher(known, id, false);
-                    if let Err(error) = self.opened(known, described) {
-                        known.fault(&error);
+                    self.drop_publisher(control, id, false);
+                    if let Err(error) = self.open_endpoint(control, described) {
+                        control.report(&error);
                     }
                     return;
                 }
@@ -440,16 +440,16 @@ impl Host {
             self.next_channel = self.next_channel.wrapping_add(1).max(1);
             remote.channel = Some(channel);
             remote.reliable = reliable;
-            proxy.follow(Some(channel));
-            proxy.expects_all = false;
+            proxy.set_channel(Some(channel));
+            proxy.expects_all_readers = false;
             if !goes_on {
-                proxy.forget();
+                proxy.reset_position();
             }
             lock(&state.channels).insert(channel, remote.proxy.clone());
-            if proxy.is_stuck() {
-                state.note_stuck();
+            if proxy.is_blocked() {
+                state.note_blocked();
             }
-            state.say(Say::Item(Item::Want(Want {
+            state.enqueue(OutboxEntry::Item(Item::Subscribe(Subscribe {
                 channel,
                 publisher: id,
                 from: proxy.next_seq,
@@ -461,7 +461,7 @@ impl Host {
             })));
         }
         let Some(channel) = remote.channel else { return };
-        if remote.flows {
+        if remote.is_delivering {
             for subscription in &asking {
                 proxy.admit(*subscription);
             }
@@ -471,41 +471,41 @@ impl Host {
             );
             let changes =
                 come.into_iter().map(|id| (id, true)).chain(gone.into_iter().map(|id| (id, false)));
-            for (subscription, yes) in changes {
-                state.say(Say::Item(Item::Flowing { channel, subscription, yes }));
+            for (subscription, active) in changes {
+                state.enqueue(OutboxEntry::Item(Item::Delivery { channel, subscription, active }));
             }
             proxy.admitted = served;
         }
     }
 
-    pub fn flowing(
+    pub fn handle_delivery(
         &mut self,
-        known: &mut Known,
+        control: &mut ControlState,
         (lane, channel): (Lane, u32),
         subscription: u64,
-        yes: bool,
+        active: bool,
     ) {
-        if subscription == 0 && !yes {
-            return self.ended(known, lane, channel);
+        if subscription == 0 && !active {
+            return self.end_channel(control, lane, channel);
         }
         if subscription == 0 {
             let ours = self.publishers.iter_mut().find(|(_, remote)| {
                 remote.remote.lane() == lane && remote.channel == Some(channel)
             });
             if let Some((id, remote)) = ours {
-                remote.flows = true;
+                remote.is_delivering = true;
                 // One that is there is lost for another time.
                 remote.was_lost &= remote.ended.is_some();
                 let id = *id;
-                self.asked(known, id);
+                self.update_demand(control, id);
             }
             return;
         }
-        self.serve(known, (lane, channel), subscription, yes);
+        self.serve(control, (lane, channel), subscription, active);
     }
 
     /// A subscription of this host on `topic` has become known.
-    pub fn look_again(&mut self, known: &mut Known, topic: &str) {
+    pub fn update_topic_demand(&mut self, control: &mut ControlState, topic: &str) {
         let on: Vec<u64> = self
             .publishers
             .iter()
@@ -513,7 +513,7 @@ impl Host {
             .map(|(id, _)| *id)
             .collect();
         for id in on {
-            self.asked(known, id);
+            self.update_demand(control, id);
         }
     }
 
@@ -526,7 +526,7 @@ impl Host {
     }
 
     /// The host is gone, or nobody hears it: its nodes are lost.
-    pub fn lose(mut self, known: &mut Known) {
+    pub fn lose(mut self, control: &mut ControlState) {
         self.end();
         self.nodes.lose();
         for lane in &self.lanes {
@@ -534,7 +534,7 @@ impl Host {
         }
         for (id, remote) in std::mem::take(&mut self.publishers) {
             let is_lost = remote.is_lost(true);
-            known.orphan((self.presence.host, id), remote.proxy, is_lost);
+            control.add_orphan((self.presence.host, id), remote.proxy, is_lost);
         }
     }
 }

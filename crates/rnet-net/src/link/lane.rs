@@ -10,11 +10,11 @@ use rnet::{Lane, Node, WaitSet, WaitSetHandle, Waitable, now_ns};
 
 use crate::stream::{PULSE_NS, Stream};
 use crate::transport::{HostId, Transport};
-use crate::wire::{Document, Item, Part, Reassembly};
+use crate::wire::{Document, Item, DocumentPart, Reassembly};
 
 use super::backlog::Backlog;
 use super::event::{self, Event};
-use super::forwarder::{Forwarded, Forwarder, Forwarders, Turn};
+use super::forwarder::{ForwardStats, Forwarder, Forwarders, TurnResult};
 use super::lock::lock;
 use super::offline::OfflineReaders;
 use super::proxy::Proxy;
@@ -24,50 +24,50 @@ const RETRY_NS: u64 = 1_000_000;
 /// Longest document that another host may send.
 const MAX_DOCUMENT_LEN_BYTES: usize = 16 << 20;
 /// What is to be said to another host, in bytes, which takes it too slowly or asks for too much.
-const MAX_SAY_LEN_BYTES: usize = 64 << 20;
+const MAX_OUTBOX_LEN_BYTES: usize = 64 << 20;
 /// Orders that wait for the thread, which the network may hold up.
-const MAX_ORDERS: usize = 1 << 16;
+const MAX_COMMANDS: usize = 1 << 16;
 /// What an item takes of these bytes.
 const ITEM_LEN_BYTES: usize = 256;
 
 /// What the sending thread is asked for.
-pub enum Order {
+pub enum LaneCommand {
     /// Reads a publisher of this host.
     Add(Box<Forwarder>),
     /// Ends a channel.
     Remove(u32),
     /// The publisher of a channel is gone.
-    Left(u32),
+    PublisherGone(u32),
     /// So many bytes of a channel were read.
     Credit(u32, u64),
     /// Ends all channels: the other link, or this one, has begun anew.
     Clear,
-    /// Says whether the lane is at rest, once it has looked at everything: [`LaneState::ask_rest`].
-    Rest(mpsc::Sender<Option<u64>>),
+    /// Says whether the lane is at rest, once it has looked at everything: [`LaneState::request_quiescence`].
+    ReportQuiescence(mpsc::Sender<Option<u64>>),
 }
 
 /// What is to be said beside messages.
-pub enum Say {
+pub enum OutboxEntry {
     /// As it is.
     Item(Item<'static>),
     /// A document, in as many parts as it takes.
     Document(Document, Vec<u8>),
 }
 
-impl Say {
+impl OutboxEntry {
     fn len_bytes(&self) -> usize {
         ITEM_LEN_BYTES
             + match self {
-                Say::Item(_) => 0,
-                Say::Document(_, body) => body.len(),
+                OutboxEntry::Item(_) => 0,
+                OutboxEntry::Document(_, body) => body.len(),
             }
     }
 }
 
 /// What is to be said.
 #[derive(Default)]
-struct Speech {
-    queue: VecDeque<Say>,
+struct Outbox {
+    queue: VecDeque<OutboxEntry>,
     /// How many parts of the first have been said.
     parts: usize,
     len_bytes: usize,
@@ -80,14 +80,14 @@ pub struct LaneState {
     pub stream: Mutex<Stream>,
     /// The proxies of this host, by the channel that feeds them.
     pub channels: Mutex<BTreeMap<u32, Arc<Mutex<Proxy>>>>,
-    orders: Mutex<Vec<Order>>,
-    say: Mutex<Speech>,
+    commands: Mutex<Vec<LaneCommand>>,
+    outbox: Mutex<Outbox>,
     /// What the other link has said and the control thread has not looked at.
     pub backlog: Backlog,
     /// Whether it is not heard any more.
-    refused: AtomicBool,
+    rejected: AtomicBool,
     /// Whether more is to be said or done for the other link than there is room for.
-    overfull: AtomicBool,
+    overflowed: AtomicBool,
     pub documents: Mutex<Reassembly<Document>>,
     waker: WaitSetHandle,
     /// Whether the thread was woken and has not looked since.
@@ -97,14 +97,14 @@ pub struct LaneState {
     /// Until when it sleeps; 0 while it is awake.
     sleeps_until: AtomicU64,
     /// Whether it waits for the other link to acknowledge.
-    waits: AtomicBool,
+    awaits_ack: AtomicBool,
     /// Whether something waits for room in a subscriber of this host.
-    stuck: AtomicBool,
+    has_blocked_proxy: AtomicBool,
     ended: AtomicBool,
     /// What has gone through each channel.
-    pub forwarded: Mutex<BTreeMap<u32, Forwarded>>,
+    pub forwarded: Mutex<BTreeMap<u32, ForwardStats>>,
     /// How many frames that have come are being read.
-    pub taking: AtomicUsize,
+    pub frames_in_process: AtomicUsize,
 }
 
 impl LaneState {
@@ -116,60 +116,60 @@ impl LaneState {
             host,
             stream: Mutex::new(stream),
             channels: Mutex::default(),
-            orders: Mutex::default(),
-            say: Mutex::default(),
+            commands: Mutex::default(),
+            outbox: Mutex::default(),
             backlog: Backlog::default(),
-            refused: AtomicBool::new(false),
-            overfull: AtomicBool::new(false),
+            rejected: AtomicBool::new(false),
+            overflowed: AtomicBool::new(false),
             documents: Mutex::new(Reassembly::new(MAX_DOCUMENT_LEN_BYTES)),
             waker: set.handle(),
             woken: AtomicBool::new(false),
             session: AtomicU64::new(0),
             sleeps_until: AtomicU64::new(0),
-            waits: AtomicBool::new(false),
-            stuck: AtomicBool::new(false),
+            awaits_ack: AtomicBool::new(false),
+            has_blocked_proxy: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             forwarded: Mutex::default(),
-            taking: AtomicUsize::new(0),
+            frames_in_process: AtomicUsize::new(0),
         };
         (Arc::new(state), set)
     }
 
-    pub fn order(&self, order: Order) {
-        let mut orders = lock(&self.orders);
-        match orders.len() < MAX_ORDERS {
-            true => orders.push(order),
-            false => self.overfull.store(true, Ordering::Relaxed),
+    pub fn send_command(&self, command: LaneCommand) {
+        let mut commands = lock(&self.commands);
+        match commands.len() < MAX_COMMANDS {
+            true => commands.push(command),
+            false => self.overflowed.store(true, Ordering::Relaxed),
         }
-        drop(orders);
+        drop(commands);
         self.wake();
     }
 
-    pub fn say(&self, say: Say) {
-        let mut speech = lock(&self.say);
-        match speech.len_bytes < MAX_SAY_LEN_BYTES {
+    pub fn enqueue(&self, entry: OutboxEntry) {
+        let mut outbox = lock(&self.outbox);
+        match outbox.len_bytes < MAX_OUTBOX_LEN_BYTES {
             true => {
-                speech.len_bytes += say.len_bytes();
-                speech.queue.push_back(say);
+                outbox.len_bytes += entry.len_bytes();
+                outbox.queue.push_back(entry);
             }
-            false => self.overfull.store(true, Ordering::Relaxed),
+            false => self.overflowed.store(true, Ordering::Relaxed),
         }
-        drop(speech);
+        drop(outbox);
         self.wake();
     }
 
     /// Hears nothing more of the other link; whether that was so before.
-    pub fn refuse(&self) -> bool {
-        self.refused.swap(true, Ordering::Relaxed)
+    pub fn reject(&self) -> bool {
+        self.rejected.swap(true, Ordering::Relaxed)
     }
 
-    pub fn is_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
+    pub fn is_rejected(&self) -> bool {
+        self.rejected.load(Ordering::Relaxed)
     }
 
     /// Whether something was left out that was to be said or done for the other link, which is then given up.
-    pub fn is_overfull(&self) -> bool {
-        self.overfull.load(Ordering::Relaxed)
+    pub fn is_overflowed(&self) -> bool {
+        self.overflowed.load(Ordering::Relaxed)
     }
 
     /// Has the thread look at everything.
@@ -181,8 +181,8 @@ impl LaneState {
 
     /// Something was heard of the other link: wakes the thread if it waits for that, or sleeps for longer than the
     /// stream may wait.
-    pub fn wake_in_time(&self) {
-        if self.waits.load(Ordering::Acquire) {
+    pub fn wake_if_due(&self) {
+        if self.awaits_ack.load(Ordering::Acquire) {
             return self.wake();
         }
         let planned = self.sleeps_until.load(Ordering::Acquire);
@@ -193,33 +193,33 @@ impl LaneState {
 
     /// Asks the thread how many frames and messages have come so far, which it answers with `None` while something
     /// is under way.
-    pub fn ask_rest(&self) -> mpsc::Receiver<Option<u64>> {
+    pub fn request_quiescence(&self) -> mpsc::Receiver<Option<u64>> {
         let (tell, told) = mpsc::channel();
-        self.order(Order::Rest(tell));
+        self.send_command(LaneCommand::ReportQuiescence(tell));
         told
     }
 
     /// What has come so far, if nothing is to be said, sent, acknowledged or published that could be.
-    fn rest(&self) -> Option<u64> {
-        let busy = !lock(&self.say).queue.is_empty()
-            || !lock(&self.orders).is_empty()
-            || self.taking.load(Ordering::SeqCst) != 0;
+    fn quiescent_count(&self) -> Option<u64> {
+        let busy = !lock(&self.outbox).queue.is_empty()
+            || !lock(&self.commands).is_empty()
+            || self.frames_in_process.load(Ordering::SeqCst) != 0;
         let stream = lock(&self.stream).stats();
         let channels: Vec<_> = lock(&self.channels).values().cloned().collect();
-        let published: u64 = channels.iter().map(|proxy| lock(proxy).arrived.messages).sum();
+        let published: u64 = channels.iter().map(|proxy| lock(proxy).stats.messages).sum();
         let at_rest = !busy && stream.unacknowledged_bytes == 0;
         at_rest.then_some(stream.frames_received + published)
     }
 
     /// Something waits for room.
-    pub fn note_stuck(&self) {
-        self.stuck.store(true, Ordering::Release);
+    pub fn note_blocked(&self) {
+        self.has_blocked_proxy.store(true, Ordering::Release);
         self.wake();
     }
 
     /// The network has met the other link.
-    pub fn meet(&self) {
-        lock(&self.stream).meet(now_ns());
+    pub fn note_connected(&self) {
+        lock(&self.stream).note_heard(now_ns());
         self.wake();
     }
 
@@ -232,9 +232,9 @@ impl LaneState {
     /// The other link has begun this session: forgets what was to be said, and ends all channels.
     pub fn clear(&self, session: u64) {
         self.session.store(session, Ordering::Release);
-        *lock(&self.say) = Default::default();
+        *lock(&self.outbox) = Default::default();
         lock(&self.channels).clear();
-        self.order(Order::Clear);
+        self.send_command(LaneCommand::Clear);
     }
 }
 
@@ -252,41 +252,41 @@ fn go_offline(forwarder: Forwarder) {
 }
 
 /// What the sending thread has.
-pub struct Sending {
+pub struct LaneSender {
     pub state: Arc<LaneState>,
     pub set: WaitSet,
     pub transport: Arc<dyn Transport>,
     pub events: mpsc::Sender<Event>,
-    pub holds: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub holds_role: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The channel that has the first turn.
-    pub first: u32,
+    pub first_channel: u32,
     /// When a frame was sent last.
     pub sent_ns: u64,
 }
 
-impl Sending {
+impl LaneSender {
     /// Sends until the lane ends, or the role is lost.
     pub fn run(mut self) {
         let mut forwarders = Forwarders::new();
         self.serve(&mut forwarders);
         // What is wanted and was not looked at yet.
-        self.take_orders(&mut forwarders);
+        self.take_commands(&mut forwarders);
         forwarders.into_values().for_each(go_offline);
     }
 
     fn serve(&mut self, forwarders: &mut Forwarders) {
         while !self.state.ended.load(Ordering::Acquire) {
             self.state.woken.store(false, Ordering::Release);
-            let asked = self.take_orders(forwarders);
-            self.talk();
-            let more = self.read(forwarders);
+            let asked = self.take_commands(forwarders);
+            self.push_outbox();
+            let more = self.run_forwarders(forwarders);
             self.retry();
             if !self.send(more) {
                 return;
             }
             for asked in asked {
-                let read = !more && forwarders.values().all(Forwarder::is_at_rest);
-                let _ = asked.send(self.state.rest().filter(|_| read));
+                let read = !more && forwarders.values().all(Forwarder::is_quiescent);
+                let _ = asked.send(self.state.quiescent_count().filter(|_| read));
             }
             if !more {
                 self.sleep(forwarders);
@@ -295,41 +295,41 @@ impl Sending {
     }
 
     /// Returns who asks whether the lane is at rest.
-    fn take_orders(&self, forwarders: &mut Forwarders) -> Vec<mpsc::Sender<Option<u64>>> {
+    fn take_commands(&self, forwarders: &mut Forwarders) -> Vec<mpsc::Sender<Option<u64>>> {
         let mut asked = Vec::new();
         // Others may order something while these are carried out.
-        let orders = std::mem::take(&mut *lock(&self.state.orders));
-        for order in orders {
-            match order {
-                Order::Add(forwarder) => drop(forwarders.insert(forwarder.channel, *forwarder)),
-                Order::Remove(channel) => {
+        let commands = std::mem::take(&mut *lock(&self.state.commands));
+        for command in commands {
+            match command {
+                LaneCommand::Add(forwarder) => drop(forwarders.insert(forwarder.channel, *forwarder)),
+                LaneCommand::Remove(channel) => {
                     forwarders.remove(&channel);
                     lock(&self.state.forwarded).remove(&channel);
                 }
-                Order::Left(channel) => {
+                LaneCommand::PublisherGone(channel) => {
                     if let Some(forwarder) = forwarders.get_mut(&channel) {
-                        forwarder.note_left();
+                        forwarder.note_publisher_gone();
                     }
                 }
-                Order::Credit(channel, read) => {
+                LaneCommand::Credit(channel, read) => {
                     if let Some(forwarder) = forwarders.get_mut(&channel) {
                         forwarder.credit(read);
                     }
                 }
-                Order::Clear => {
+                LaneCommand::Clear => {
                     std::mem::take(forwarders).into_values().for_each(go_offline);
                     lock(&self.state.forwarded).clear();
                 }
-                Order::Rest(tell) => asked.push(tell),
+                LaneCommand::ReportQuiescence(tell) => asked.push(tell),
             }
         }
         asked
     }
 
     /// Hands what is to be said to the stream, as far as it has room.
-    fn talk(&self) {
-        let mut say = lock(&self.state.say);
-        let Speech { queue, parts, len_bytes } = &mut *say;
+    fn push_outbox(&self) {
+        let mut outbox = lock(&self.state.outbox);
+        let Outbox { queue, parts, len_bytes } = &mut *outbox;
         let mut stream = lock(&self.state.stream);
         // What is meant for another session of the other link is not said in this one.
         if stream.peer_term() != Some(self.state.session.load(Ordering::Acquire)) {
@@ -337,9 +337,9 @@ impl Sending {
         }
         while let Some(first) = queue.front() {
             let pushed = match first {
-                Say::Item(item) => stream.push(item),
-                Say::Document(of, body) => Part::cut(*of, body).skip(*parts).try_for_each(|next| {
-                    stream.push(&Item::Part(next))?;
+                OutboxEntry::Item(item) => stream.push(item),
+                OutboxEntry::Document(of, body) => DocumentPart::split(*of, body).skip(*parts).try_for_each(|next| {
+                    stream.push(&Item::DocumentPart(next))?;
                     *parts += 1;
                     Ok(())
                 }),
@@ -355,11 +355,11 @@ impl Sending {
 
     /// Gives each forwarder a turn; whether one of them may have more. The next time, one for which the others have
     /// left no room is the first: what they always have more of would otherwise keep it from ever being sent.
-    fn read(&mut self, forwarders: &mut Forwarders) -> bool {
+    fn run_forwarders(&mut self, forwarders: &mut Forwarders) -> bool {
         let now = now_ns();
         let (mut more, mut passed_over) = (false, None);
         let (mut over, mut ended) = (Vec::new(), Vec::new());
-        let parts = [(Included(self.first), Unbounded), (Unbounded, Excluded(self.first))];
+        let parts = [(Included(self.first_channel), Unbounded), (Unbounded, Excluded(self.first_channel))];
         for part in parts {
             for (channel, forwarder) in forwarders.range_mut(part) {
                 let mut stream = lock(&self.state.stream);
@@ -374,27 +374,27 @@ impl Sending {
                     continue;
                 }
                 let before = forwarder.sent();
-                match forwarder.turn(&mut stream, now) {
-                    Ok(Turn::More) => more = true,
-                    Ok(Turn::Blocked) if forwarder.has_credit() && forwarder.sent() == before => {
+                match forwarder.run_turn(&mut stream, now) {
+                    Ok(TurnResult::More) => more = true,
+                    Ok(TurnResult::Blocked) if forwarder.has_credit() && forwarder.sent() == before => {
                         passed_over.get_or_insert(*channel);
                     }
-                    Ok(Turn::Idle | Turn::Blocked) => {}
-                    Ok(Turn::Ended) => ended.push(*channel),
+                    Ok(TurnResult::Idle | TurnResult::Blocked) => {}
+                    Ok(TurnResult::Ended) => ended.push(*channel),
                     Err(error) => {
                         more = true;
-                        let _ = self.events.send(Event::Fault(error));
+                        let _ = self.events.send(Event::Problem(error));
                     }
                 }
                 drop(stream);
-                if let Some(forwarded) = forwarder.news() {
+                if let Some(forwarded) = forwarder.take_changed_stats() {
                     lock(&self.state.forwarded).insert(*channel, forwarded);
                 }
             }
         }
-        self.first = passed_over.unwrap_or(self.first);
+        self.first_channel = passed_over.unwrap_or(self.first_channel);
         for channel in ended {
-            self.state.say(Say::Item(event::ended(channel)));
+            self.state.enqueue(OutboxEntry::Item(event::channel_end(channel)));
             let (host, lane) = (self.state.host, self.state.lane);
             let _ = self.events.send(Event::ChannelEnded(host, lane, channel));
         }
@@ -406,20 +406,20 @@ impl Sending {
 
     /// Publishes what has waited for room, and tells the owners what was read.
     fn retry(&self) {
-        if !self.state.stuck.swap(false, Ordering::AcqRel) {
+        if !self.state.has_blocked_proxy.swap(false, Ordering::AcqRel) {
             return;
         }
         let channels: Vec<_> = lock(&self.state.channels).values().cloned().collect();
         for proxy in channels {
             let mut proxy = lock(&proxy);
             if let Err(error) = proxy.retry() {
-                let _ = self.events.send(Event::Fault(error));
+                let _ = self.events.send(Event::Problem(error));
             }
-            if proxy.is_stuck() {
-                self.state.stuck.store(true, Ordering::Release);
+            if proxy.is_blocked() {
+                self.state.has_blocked_proxy.store(true, Ordering::Release);
             }
             if let Some((channel, read)) = proxy.channel.zip(proxy.take_credit(now_ns())) {
-                self.state.say(Say::Item(Item::Credit { channel, read }));
+                self.state.enqueue(OutboxEntry::Item(Item::Credit { channel, read }));
             }
         }
     }
@@ -433,7 +433,7 @@ impl Sending {
                 stream.flush();
             }
             if now_ns().saturating_sub(self.sent_ns) >= PULSE_NS {
-                stream.answer();
+                stream.request_ack();
             }
         }
         loop {
@@ -441,7 +441,7 @@ impl Sending {
             let Some(frame) = lock(&self.state.stream).poll(now) else { return true };
             self.sent_ns = now;
             // Whoever has been stopped, and replaced meanwhile, must not go on sending.
-            if !(self.holds)() {
+            if !(self.holds_role)() {
                 let _ = self.events.send(Event::RoleLost);
                 return false;
             }
@@ -455,25 +455,25 @@ impl Sending {
     fn sleep(&mut self, forwarders: &mut Forwarders) {
         // What comes while this is computed finds it asleep, and wakes it.
         self.state.sleeps_until.store(u64::MAX, Ordering::SeqCst);
-        let (has_room, is_known, held_until, wake_at) = {
+        let (has_room, is_known, paused_until, wake_at) = {
             let stream = lock(&self.state.stream);
             let waits = !stream.has_room() || stream.has_unsent();
-            self.state.waits.store(waits, Ordering::Release);
-            let look_at = stream.look_at(now_ns());
+            self.state.awaits_ack.store(waits, Ordering::Release);
+            let look_at = stream.planned_poll_at(now_ns());
             let wake_at = stream.wake_at().into_iter().chain(look_at).min();
-            (stream.has_room(), stream.peer_term().is_some(), stream.held_until(), wake_at)
+            (stream.has_room(), stream.peer_term().is_some(), stream.paused_until(), wake_at)
         };
         // Room that has come since the last turn.
-        if has_room && forwarders.values().any(Forwarder::can_go_on) {
+        if has_room && forwarders.values().any(Forwarder::can_resume) {
             self.state.sleeps_until.store(0, Ordering::SeqCst);
             return;
         }
         let now = now_ns();
-        let retry = self.state.stuck.load(Ordering::Acquire).then(|| now + RETRY_NS);
+        let retry = self.state.has_blocked_proxy.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
         // Of those that are over nothing comes any more, and their publishers do nothing.
-        let looks = forwarders.values().filter(|of| !of.is_over()).filter_map(Forwarder::look_at);
-        let pulse = match held_until > now {
+        let looks = forwarders.values().filter(|of| !of.is_over()).filter_map(Forwarder::liveliness_check_at);
+        let pulse = match paused_until > now {
             // What it has had to say meanwhile is said soon after the other link is heard.
             true => Some(now + PULSE_NS),
             false => pulse_at(self.sent_ns, now, is_known),

@@ -13,7 +13,7 @@ use rnet::{Error, Subscriber, WaitSet, WaitSetHandle, Waitable};
 
 use crate::config::OfflineLimits;
 
-use super::Shared;
+use super::LinkContext;
 use super::event::{Event, OfflineKey};
 use super::lock::lock;
 use super::resend_buffer::ResendBuffer;
@@ -21,7 +21,7 @@ use super::resend_buffer::ResendBuffer;
 /// By how much the longest buffer is cut, before another may be the longest.
 const TRIM_LEN_BYTES: u64 = 1 << 20;
 /// Messages that are read of one publisher before the next one has its turn.
-const TURN: usize = 64;
+const MESSAGES_PER_TURN: usize = 64;
 
 /// A reader whose other host is away.
 pub struct OfflineReader {
@@ -52,7 +52,7 @@ impl OfflineReader {
     /// Reads some of what there is; whether there may be more.
     fn read(&mut self) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
-        for _ in 0..TURN {
+        for _ in 0..MESSAGES_PER_TURN {
             match self.subscriber.try_recv() {
                 Ok(Some(sample)) => {
                     let meta = sample.has_meta().then(|| sample.meta());
@@ -75,22 +75,22 @@ impl OfflineReader {
 }
 
 /// What has become of the reader that a host wants again.
-pub enum Found {
+pub enum OfflineLookup {
     /// There is none.
-    Nothing,
-    /// It is handed over: [`Event::Offline`] says when.
-    Later,
-    Reader(Box<OfflineReader>),
+    NotFound,
+    /// It is handed over: [`Event::OfflineReader`] says when.
+    Pending,
+    Ready(Box<OfflineReader>),
 }
 
 /// That a forwarder has the reader of a publisher. Dropped with it, or once it is handed over.
-pub struct Claim {
-    shared: Arc<Shared>,
+pub struct OfflineClaim {
+    shared: Arc<LinkContext>,
     key: OfflineKey,
     number: u64,
 }
 
-impl Drop for Claim {
+impl Drop for OfflineClaim {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.offline.state);
         if state.end_claim(self.key, self.number) {
@@ -100,7 +100,7 @@ impl Drop for Claim {
 }
 
 #[derive(Default)]
-struct State {
+struct OfflineState {
     /// The readers that forwarders have, by the number of the last one.
     claims: BTreeMap<OfflineKey, u64>,
     next_claim: u64,
@@ -117,7 +117,7 @@ struct State {
     closed: bool,
 }
 
-impl State {
+impl OfflineState {
     /// Whether this claim was the last one of its key, and is none any more.
     fn end_claim(&mut self, key: OfflineKey, number: u64) -> bool {
         let is_last = self.claims.get(&key) == Some(&number);
@@ -136,7 +136,7 @@ impl State {
     /// Gives a reader to whoever wants it, or says that there is none; returns it if nobody does.
     fn answer(
         &mut self,
-        shared: &Shared,
+        shared: &LinkContext,
         key: OfflineKey,
         reader: Option<Box<OfflineReader>>,
     ) -> Option<Box<OfflineReader>> {
@@ -144,7 +144,7 @@ impl State {
             return reader;
         }
         self.found.extend(reader.map(|reader| (key, reader)));
-        let _ = shared.events.send(Event::Offline(key));
+        let _ = shared.events.send(Event::OfflineReader(key));
         None
     }
 
@@ -159,7 +159,7 @@ impl State {
 #[derive(Default)]
 pub struct OfflineReaders {
     limits: OfflineLimits,
-    state: Mutex<State>,
+    state: Mutex<OfflineState>,
 }
 
 impl OfflineReaders {
@@ -168,17 +168,17 @@ impl OfflineReaders {
     }
 
     /// Says that a forwarder has this reader.
-    pub fn claim(shared: &Arc<Shared>, key: OfflineKey) -> Claim {
+    pub fn claim(shared: &Arc<LinkContext>, key: OfflineKey) -> OfflineClaim {
         let mut state = lock(&shared.offline.state);
         state.next_claim += 1;
         let number = state.next_claim;
         state.claims.insert(key, number);
-        Claim { shared: shared.clone(), key, number }
+        OfflineClaim { shared: shared.clone(), key, number }
     }
 
     /// A forwarder hands its reader over. One that another forwarder has replaced meanwhile is dropped: nobody goes on
     /// with what it has read.
-    pub fn hand_over((reader, claim): (OfflineReader, Claim)) {
+    pub fn hand_over((reader, claim): (OfflineReader, OfflineClaim)) {
         let mut state = lock(&claim.shared.offline.state);
         if state.end_claim(claim.key, claim.number) {
             Self::add_to(state, &claim.shared, claim.key, Box::new(reader));
@@ -186,13 +186,13 @@ impl OfflineReaders {
     }
 
     /// Has the thread go on with a reader, or whoever wants it.
-    pub fn add(shared: &Arc<Shared>, key: OfflineKey, reader: Box<OfflineReader>) {
+    pub fn add(shared: &Arc<LinkContext>, key: OfflineKey, reader: Box<OfflineReader>) {
         Self::add_to(lock(&shared.offline.state), shared, key, reader);
     }
 
     fn add_to(
-        mut state: MutexGuard<'_, State>,
-        shared: &Arc<Shared>,
+        mut state: MutexGuard<'_, OfflineState>,
+        shared: &Arc<LinkContext>,
         key: OfflineKey,
         reader: Box<OfflineReader>,
     ) {
@@ -207,7 +207,7 @@ impl OfflineReaders {
                 let set = WaitSet::new(&shared.node);
                 state.thread = Some(set.handle());
                 let of = shared.clone();
-                shared.spawn("rnet-link-away", move || run(&of, set));
+                shared.spawn("rnet-offline", move || run_offline_thread(&of, set));
             }
         }
         drop(state);
@@ -227,22 +227,22 @@ impl OfflineReaders {
     }
 
     /// The reader that a host wants again.
-    pub fn take(&self, key: OfflineKey) -> Found {
+    pub fn take(&self, key: OfflineKey) -> OfflineLookup {
         let mut state = lock(&self.state);
         // One that an earlier wish found is had before that is known.
         let state = &mut *state;
         if let Some(reader) = state.found.remove(&key).or_else(|| state.arriving.remove(&key)) {
-            return Found::Reader(reader);
+            return OfflineLookup::Ready(reader);
         }
         if !state.kept.contains(&key) && !state.claims.contains_key(&key) {
-            return Found::Nothing;
+            return OfflineLookup::NotFound;
         }
         state.wanted.insert(key);
         state.wake();
-        Found::Later
+        OfflineLookup::Pending
     }
 
-    /// The reader of which [`Event::Offline`] says that it can be had, if there is one.
+    /// The reader of which [`Event::OfflineReader`] says that it can be had, if there is one.
     pub fn found(&self, key: OfflineKey) -> Option<Box<OfflineReader>> {
         lock(&self.state).found.remove(&key)
     }
@@ -274,7 +274,7 @@ impl OfflineReaders {
     }
 }
 
-fn run(shared: &Arc<Shared>, mut set: WaitSet) {
+fn run_offline_thread(shared: &Arc<LinkContext>, mut set: WaitSet) {
     let mut kept: BTreeMap<OfflineKey, Box<OfflineReader>> = BTreeMap::new();
     let limits = shared.offline.limits;
     loop {
@@ -345,7 +345,7 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
-    use crate::link::places::Places;
+    use crate::link::positions::PositionTable;
     use crate::transport::{HostId, Presence};
 
     const KEY: OfflineKey = (HostId(2), 7);
@@ -353,7 +353,7 @@ mod tests {
 
     /// What the threads of a link share, without the link.
     struct Fixture {
-        shared: Arc<Shared>,
+        shared: Arc<LinkContext>,
         events: Receiver<Event>,
         dir: PathBuf,
     }
@@ -364,20 +364,20 @@ mod tests {
             std::fs::create_dir(&dir).unwrap();
             let node = Node::builder("link").dir(&dir).domain("t").open().unwrap();
             let (tell, events) = mpsc::channel();
-            let shared = Arc::new(Shared {
+            let shared = Arc::new(LinkContext {
                 name: "here".to_owned(),
                 domain: "t".to_owned(),
                 presence: Presence { host: HostId(1), term: 1 },
                 config: Config::from_toml("", Path::new("robot.toml")).unwrap(),
-                holds: Arc::new(|| true),
+                holds_role: Arc::new(|| true),
                 events: tell,
                 transport: Mutex::default(),
-                places: Places::open(node.domain_path()).unwrap(),
+                positions: PositionTable::open(node.domain_path()).unwrap(),
                 offline: OfflineReaders::new(OfflineLimits::default()),
                 sessions: AtomicU64::new(1),
                 lanes: Default::default(),
                 threads: Mutex::default(),
-                ended: Default::default(),
+                failure: Default::default(),
                 node,
             });
             Fixture { shared, events, dir }
@@ -387,23 +387,23 @@ mod tests {
             OfflineReader::new(self.shared.node.subscriber::<[u8]>("/t").unwrap(), None, None)
         }
 
-        fn claim(&self) -> Claim {
+        fn claim(&self) -> OfflineClaim {
             OfflineReaders::claim(&self.shared, KEY)
         }
 
-        fn take(&self) -> Found {
+        fn take(&self) -> OfflineLookup {
             self.shared.offline.take(KEY)
         }
 
-        fn is_later(&self) {
-            assert!(matches!(self.take(), Found::Later));
+        fn assert_pending(&self) {
+            assert!(matches!(self.take(), OfflineLookup::Pending));
         }
 
-        fn is_told(&self) {
-            assert!(matches!(self.events.recv_timeout(LONG), Ok(Event::Offline(KEY))));
+        fn assert_notified(&self) {
+            assert!(matches!(self.events.recv_timeout(LONG), Ok(Event::OfflineReader(KEY))));
         }
 
-        fn is_not_told(&self) {
+        fn assert_not_notified(&self) {
             assert!(matches!(self.events.try_recv(), Err(TryRecvError::Empty)));
         }
 
@@ -424,29 +424,29 @@ mod tests {
     #[test]
     fn a_claimed_reader_is_handed_over_later() {
         let of = Fixture::new("offline-claimed");
-        assert!(matches!(of.take(), Found::Nothing));
+        assert!(matches!(of.take(), OfflineLookup::NotFound));
         let claim = of.claim();
-        of.is_later();
-        of.is_not_told();
+        of.assert_pending();
+        of.assert_not_notified();
         OfflineReaders::hand_over((of.reader(), claim));
-        of.is_told();
+        of.assert_notified();
         assert!(of.has_found() && !of.has_found());
-        assert!(matches!(of.take(), Found::Nothing));
+        assert!(matches!(of.take(), OfflineLookup::NotFound));
         // A forwarder that ends without a reader to hand over.
         let claim = of.claim();
-        of.is_later();
+        of.assert_pending();
         drop(claim);
-        of.is_told();
+        of.assert_notified();
         assert!(!of.has_found());
         // One that another has replaced hands over to nobody.
         let (replaced, last) = (of.claim(), of.claim());
-        of.is_later();
+        of.assert_pending();
         OfflineReaders::hand_over((of.reader(), replaced));
-        of.is_not_told();
+        of.assert_not_notified();
         OfflineReaders::hand_over((of.reader(), last));
-        of.is_told();
+        of.assert_notified();
         // It is wanted again before the word that it was found is read.
-        assert!(matches!(of.take(), Found::Reader(_)));
+        assert!(matches!(of.take(), OfflineLookup::Ready(_)));
         assert!(!of.has_found());
     }
 
@@ -457,24 +457,24 @@ mod tests {
         while !lock(&of.shared.offline.state).kept.contains(&KEY) {
             std::thread::yield_now();
         }
-        of.is_later();
-        of.is_told();
+        of.assert_pending();
+        of.assert_notified();
         assert!(of.has_found());
-        assert!(matches!(of.take(), Found::Nothing));
+        assert!(matches!(of.take(), OfflineLookup::NotFound));
     }
 
     #[test]
     fn an_unwanted_reader_is_not_announced() {
         let of = Fixture::new("offline-unwanted");
         let claim = of.claim();
-        of.is_later();
+        of.assert_pending();
         of.shared.offline.drop_all(|key| *key == KEY);
         OfflineReaders::hand_over((of.reader(), claim));
-        of.is_not_told();
+        of.assert_not_notified();
         assert!(!of.has_found() && !of.shared.offline.has(KEY));
         // The wish is over, too: the next reader waits for another one.
         OfflineReaders::hand_over((of.reader(), of.claim()));
-        of.is_not_told();
+        of.assert_not_notified();
         assert!(of.shared.offline.has(KEY));
     }
 }

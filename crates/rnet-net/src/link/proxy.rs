@@ -6,12 +6,12 @@ use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Resu
 
 use crate::stream::ClockOffset;
 use crate::transport::HostId;
-use crate::wire::{Piece, decompress};
+use crate::wire::{Fragment, decompress};
 
-use super::places::Slot;
-use large::Large;
+use super::positions::PositionSlot;
+use large_message::IncomingLargeMessage;
 
-mod large;
+mod large_message;
 
 /// Bytes that the owner may send before it hears how many were read.
 pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
@@ -20,19 +20,19 @@ const SLOW_CREDIT_NS: u64 = 10_000_000;
 /// How often an owner is told of what was read, however little: it keeps what it has not been told of.
 const CREDIT_NS: u64 = 1_000_000_000;
 /// How soon room is looked for again as frames come.
-const RETRY_AGAIN_NS: u64 = 100_000;
+const RETRY_INTERVAL_NS: u64 = 100_000;
 /// What a message counts beside its bytes.
 pub const MESSAGE_COST: u64 = 64;
 
 /// Losses of one cause.
-pub fn of_cause(cause: LossCause, count: u64) -> LossCounts {
+pub fn loss_counts(cause: LossCause, count: u64) -> LossCounts {
     let mut counts = [0; 4];
     counts[cause as usize] = count;
     counts.into()
 }
 
 /// A message that a subscriber of this host has no room for, or a gap behind one.
-struct Waiting {
+struct WaitingMessage {
     seq: u64,
     gap: Option<LossCounts>,
     /// As they crossed: what waits counts as many bytes as the credit that it has used.
@@ -43,12 +43,12 @@ struct Waiting {
     meta: Meta,
     sent_ns: u64,
     /// How many bytes of the channel had come with it.
-    came: u64,
+    received_len_bytes: u64,
 }
 
 /// What has come of a proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceiveStats {
     /// Messages that were published here.
     pub messages: u64,
     /// Their bytes.
@@ -71,27 +71,27 @@ pub struct Proxy {
     pub next_seq: Option<u64>,
     /// What its publisher knew to be missing where the channel has come to, by cause; `None` before it has said so.
     pub known_lost: Option<[u64; 4]>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingMessage>,
     waiting_len_bytes: u64,
     /// Bytes of the channel that came, that were read, and of which the owner knows that they were.
-    came: u64,
+    received_len_bytes: u64,
     read: u64,
-    told: u64,
+    acknowledged: u64,
     /// When the owner was told.
-    told_ns: u64,
+    acknowledged_ns: u64,
     /// When a frame that came had room looked for.
     retried_ns: u64,
-    large: Large,
+    large: IncomingLargeMessage,
     /// Longest message, in bytes.
     limit: usize,
-    pub arrived: Arrived,
+    pub stats: ReceiveStats,
     /// Subscriptions that its owner knows to be served.
     pub admitted: BTreeSet<u64>,
     /// Those that had read it before it was lost; all, if another process held the link then.
-    pub expected: BTreeSet<u64>,
-    pub expects_all: bool,
+    pub previous_readers: BTreeSet<u64>,
+    pub expects_all_readers: bool,
     /// Where its place stands for who holds the link after this process.
-    slot: Option<Slot>,
+    slot: Option<PositionSlot>,
 }
 
 impl Proxy {
@@ -100,11 +100,11 @@ impl Proxy {
         mut publisher: Publisher<[u8]>,
         (host, endpoint): (HostId, u64),
         next_seq: Option<u64>,
-        slot: Option<Slot>,
+        slot: Option<PositionSlot>,
         limit: usize,
     ) -> Proxy {
         publisher.set_waiting(false);
-        publisher.set_checkpoint(slot.as_ref().map(Slot::mark));
+        publisher.set_checkpoint(slot.as_ref().map(PositionSlot::mark));
         Proxy {
             publisher: Some(publisher),
             host,
@@ -114,42 +114,42 @@ impl Proxy {
             known_lost: None,
             waiting: VecDeque::new(),
             waiting_len_bytes: 0,
-            came: 0,
+            received_len_bytes: 0,
             read: 0,
-            told: 0,
-            told_ns: 0,
+            acknowledged: 0,
+            acknowledged_ns: 0,
             retried_ns: 0,
-            large: Large::new(limit),
+            large: IncomingLargeMessage::new(limit),
             limit,
-            arrived: Arrived::default(),
+            stats: ReceiveStats::default(),
             admitted: BTreeSet::new(),
-            expected: BTreeSet::new(),
-            expects_all: false,
+            previous_readers: BTreeSet::new(),
+            expects_all_readers: false,
             slot,
         }
     }
 
     /// A new channel begins; what the one before has brought and nobody had room for stays.
-    pub fn follow(&mut self, channel: Option<u32>) {
+    pub fn set_channel(&mut self, channel: Option<u32>) {
         self.channel = channel;
-        self.forget_large();
+        self.reset_large();
         // Its owner counts nobody yet.
         self.admitted.clear();
-        (self.came, self.read, self.told) = (0, 0, 0);
-        self.told_ns = rnet::now_ns();
+        (self.received_len_bytes, self.read, self.acknowledged) = (0, 0, 0);
+        self.acknowledged_ns = rnet::now_ns();
         for waiting in &mut self.waiting {
-            waiting.came = 0;
+            waiting.received_len_bytes = 0;
         }
     }
 
     /// Nobody reads it any more, so the next channel may begin anywhere.
-    pub fn forget(&mut self) {
+    pub fn reset_position(&mut self) {
         (self.next_seq, self.known_lost) = (None, None);
-        self.note_place();
+        self.store_position();
     }
 
     /// The messages that follow are stamped by what is known of their host's clock.
-    pub fn stamped_by(&mut self, clock: Option<ClockOffset>) {
+    pub fn set_clock(&mut self, clock: Option<ClockOffset>) {
         if let Some(publisher) = &mut self.publisher {
             publisher.set_sent_uncertainty_ns(clock.map(|clock| clock.uncertainty_ns));
         }
@@ -161,7 +161,7 @@ impl Proxy {
     }
 
     /// Shows subscribers what was published.
-    pub fn show(&mut self) {
+    pub fn commit(&mut self) {
         if let Some(publisher) = &mut self.publisher {
             publisher.show();
         }
@@ -181,13 +181,13 @@ impl Proxy {
     }
 
     /// Where its successor has to go on: what waits for room was not published.
-    pub fn place(&self) -> Option<u64> {
+    pub fn position(&self) -> Option<u64> {
         self.waiting.front().map_or(self.next_seq, |first| Some(first.seq))
     }
 
     /// Where its place stands, for who gives it to another; `None` if there was no room for it. A frame that is
     /// still being read writes nothing there any more.
-    pub fn take_slot(&mut self) -> Option<Slot> {
+    pub fn take_slot(&mut self) -> Option<PositionSlot> {
         if let Some(publisher) = &mut self.publisher {
             publisher.set_checkpoint(None);
         }
@@ -196,15 +196,15 @@ impl Proxy {
 
     /// Says where it has come to, to who holds the link after this process. Messages are noted as subscribers can see
     /// them, by the publisher.
-    fn note_place(&mut self) {
-        self.show();
+    fn store_position(&mut self) {
+        self.commit();
         if let Some(slot) = &self.slot {
-            slot.mark().set(self.place());
+            slot.mark().set(self.position());
         }
     }
 
     /// What its publisher knew to be missing at that place, by cause.
-    pub fn known_lost_there(&self) -> Option<[u64; 4]> {
+    pub fn known_lost_at_position(&self) -> Option<[u64; 4]> {
         let mut known = self.known_lost?;
         for gap in self.waiting.iter().filter_map(|waiting| waiting.meta.gap) {
             known[gap.cause as usize] = known[gap.cause as usize].saturating_sub(gap.size);
@@ -213,9 +213,9 @@ impl Proxy {
     }
 
     /// Counts what waits for room as lost: nobody will ask for it again.
-    pub fn lose_waiting(&mut self) {
+    pub fn drop_waiting(&mut self) {
         while let Some(waiting) = self.waiting.pop_front() {
-            self.lose_all(waiting.gap.unwrap_or_else(|| of_cause(LossCause::Link, 1)));
+            self.count_all_lost(waiting.gap.unwrap_or_else(|| loss_counts(LossCause::Link, 1)));
         }
         self.waiting_len_bytes = 0;
     }
@@ -241,19 +241,19 @@ impl Proxy {
     }
 
     /// Whether something waits for room.
-    pub fn is_stuck(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// Whether this message has neither come nor been counted as lost.
-    pub fn expects(&self, seq: u64) -> bool {
+    pub fn is_expected(&self, seq: u64) -> bool {
         self.next_seq.is_none_or(|next| seq >= next)
     }
 
-    /// A piece of a message that is not expected counts as read, and takes no memory.
-    pub fn pass_over(&mut self, piece: &Piece<'_>) {
-        let ends = piece.offset.saturating_add(piece.bytes.len() as u64) >= piece.total;
-        self.came(piece.bytes.len() as u64 + if ends { MESSAGE_COST } else { 0 });
+    /// A fragment of a message that is not expected counts as read, and takes no memory.
+    pub fn skip_fragment(&mut self, fragment: &Fragment<'_>) {
+        let ends = fragment.offset.saturating_add(fragment.bytes.len() as u64) >= fragment.total;
+        self.add_received(fragment.bytes.len() as u64 + if ends { MESSAGE_COST } else { 0 });
     }
 
     /// Whether nobody has had this message.
@@ -262,12 +262,12 @@ impl Proxy {
             self.next_seq = Some(seq.saturating_add(1));
             return true;
         }
-        if self.expects(seq) {
+        if self.is_expected(seq) {
             self.interrupt();
         }
         // Nor one before another that was half there, and is counted as lost by now.
-        if !self.expects(seq) {
-            self.arrived.repeated += 1;
+        if !self.is_expected(seq) {
+            self.stats.repeated += 1;
             return false;
         }
         // A number that was passed over without a gap was left out as configured, and is no loss.
@@ -275,7 +275,7 @@ impl Proxy {
         true
     }
 
-    /// Publishes a message, which crossed as `compressed` if that is given; subscribers see it at [`Proxy::show`]. One
+    /// Publishes a message, which crossed as `compressed` if that is given; subscribers see it at [`Proxy::commit`]. One
     /// that a reliable subscriber of this host has no room for waits, as it crossed.
     ///
     /// # Errors
@@ -309,7 +309,7 @@ impl Proxy {
             let origin = Origin { host: self.host.0, publisher: self.endpoint, seq };
             match publisher.forward_plain(bytes, origin, sent_ns) {
                 Err(Error::Full { .. }) => {}
-                sent => return self.sent(bytes.len(), sent),
+                sent => return self.count_published(bytes.len(), sent),
             }
         }
         self.publish_new(seq, sent_ns, Meta::default(), bytes, None)
@@ -323,11 +323,11 @@ impl Proxy {
         bytes: &[u8],
         compressed: Option<&[u8]>,
     ) -> Result<()> {
-        let meta = self.carried(seq, meta);
+        let meta = self.local_meta(seq, meta);
         if self.waiting.is_empty() {
             match self.forward(bytes, meta, sent_ns) {
                 Err(Error::Full { .. }) => {}
-                sent => return self.sent(bytes.len(), sent),
+                sent => return self.count_published(bytes.len(), sent),
             }
         }
         let (bytes, compressed) = (compressed.unwrap_or(bytes), compressed.is_some());
@@ -335,7 +335,7 @@ impl Proxy {
     }
 
     /// What a message carries here, whose gap counts among what its publisher knows to be missing.
-    fn carried(&mut self, seq: u64, meta: Meta) -> Meta {
+    fn local_meta(&mut self, seq: u64, meta: Meta) -> Meta {
         if let Some((known, gap)) = self.known_lost.as_mut().zip(meta.gap) {
             let known = &mut known[gap.cause as usize];
             *known = known.saturating_add(gap.size);
@@ -356,15 +356,15 @@ impl Proxy {
         // An owner that keeps to its credit never comes here.
         if self.waiting_len_bytes > 2 * CREDIT_LEN_BYTES + self.limit as u64 {
             self.waiting_len_bytes -= bytes.len() as u64 + MESSAGE_COST;
-            self.lose(LossCause::Link, 1);
+            self.count_lost(LossCause::Link, 1);
             let what = format!("message of host {}", self.host);
             return Err(Error::BadValue {
                 what,
                 why: "it exceeds the requested credit".to_owned(),
             });
         }
-        let (gap, message, came) = (None, None, self.came);
-        self.waiting.push_back(Waiting {
+        let (gap, message, received_len_bytes) = (None, None, self.received_len_bytes);
+        self.waiting.push_back(WaitingMessage {
             seq,
             gap,
             bytes,
@@ -372,19 +372,19 @@ impl Proxy {
             compressed,
             meta,
             sent_ns,
-            came,
+            received_len_bytes,
         });
         Ok(())
     }
 
     /// Counts bytes of the channel that came, before what they end is published.
-    pub fn came(&mut self, len: u64) {
-        self.came += len;
+    pub fn add_received(&mut self, len: u64) {
+        self.received_len_bytes += len;
     }
 
     /// Whether to look for room again as a frame comes: a pool that is full takes a while to say so.
     pub fn may_retry(&mut self, now_ns: u64) -> bool {
-        let may = now_ns >= self.retried_ns + RETRY_AGAIN_NS;
+        let may = now_ns >= self.retried_ns + RETRY_INTERVAL_NS;
         if may {
             self.retried_ns = now_ns;
         }
@@ -397,7 +397,7 @@ impl Proxy {
     /// As [`Proxy::publish`].
     pub fn retry(&mut self) -> Result<()> {
         let published = self.publish_waiting();
-        self.show();
+        self.commit();
         published
     }
 
@@ -405,8 +405,8 @@ impl Proxy {
         while let Some(mut first) = self.waiting.pop_front() {
             if let Some(lost) = first.gap {
                 self.waiting_len_bytes -= MESSAGE_COST;
-                self.read = self.read.max(first.came);
-                self.lose_all(lost);
+                self.read = self.read.max(first.received_len_bytes);
+                self.count_all_lost(lost);
                 continue;
             }
             if first.compressed && first.message.is_none() {
@@ -424,21 +424,21 @@ impl Proxy {
                 return Ok(());
             }
             self.waiting_len_bytes -= first.bytes.len() as u64 + MESSAGE_COST;
-            self.read = self.read.max(first.came);
-            self.sent(len, sent)?;
+            self.read = self.read.max(first.received_len_bytes);
+            self.count_published(len, sent)?;
         }
         Ok(())
     }
 
-    fn sent(&mut self, len: usize, sent: Result<()>) -> Result<()> {
+    fn count_published(&mut self, len: usize, sent: Result<()>) -> Result<()> {
         match sent {
             Ok(()) => {
-                self.arrived.messages += 1;
-                self.arrived.bytes += len as u64;
+                self.stats.messages += 1;
+                self.stats.bytes += len as u64;
                 Ok(())
             }
             Err(error) => {
-                self.lose(LossCause::Link, 1);
+                self.count_lost(LossCause::Link, 1);
                 Err(error)
             }
         }
@@ -448,19 +448,19 @@ impl Proxy {
     pub fn gap(&mut self, seq: u64, count: u64, cause: LossCause) {
         let end = seq.saturating_add(count);
         let from = (*self.next_seq.get_or_insert(seq)).max(seq);
-        self.note_place();
+        self.store_position();
         if end > from {
             self.next_seq = Some(end);
-            let (lost, came) = (of_cause(cause, end - from), self.came);
-            let Some(last) = self.waiting.back_mut() else { return self.lose_all(lost) };
+            let (lost, received_len_bytes) = (loss_counts(cause, end - from), self.received_len_bytes);
+            let Some(last) = self.waiting.back_mut() else { return self.count_all_lost(lost) };
             // One entry for all between two messages: who tells of gaps without end takes no memory by it.
             if let Some(before) = &mut last.gap {
                 before.add(&lost);
-                last.came = came;
+                last.received_len_bytes = received_len_bytes;
                 return;
             }
             // In its place: a successor that goes on before it counts it.
-            self.waiting.push_back(Waiting {
+            self.waiting.push_back(WaitingMessage {
                 seq: from,
                 gap: Some(lost),
                 bytes: Vec::new(),
@@ -468,7 +468,7 @@ impl Proxy {
                 compressed: false,
                 meta: Meta::default(),
                 sent_ns: 0,
-                came,
+                received_len_bytes,
             });
             self.waiting_len_bytes += MESSAGE_COST;
         }
@@ -476,12 +476,12 @@ impl Proxy {
 
     /// The publisher knows so many messages to be missing, by cause. The first that is heard of it says what nobody
     /// here was promised.
-    pub fn missing(&mut self, known: [u64; 4]) {
+    pub fn add_known_lost(&mut self, known: [u64; 4]) {
         let before = self.known_lost.get_or_insert(known);
         let more: [u64; 4] = std::array::from_fn(|at| known[at].saturating_sub(before[at]));
         *before = std::array::from_fn(|at| known[at].max(before[at]));
         for (cause, count) in LossCause::ALL.into_iter().zip(more).filter(|(_, count)| *count > 0) {
-            self.lose(cause, count);
+            self.count_lost(cause, count);
         }
     }
 
@@ -496,7 +496,7 @@ impl Proxy {
     /// # Errors
     /// `BadValue` for one that is too long or of another length than the type has, and where none was announced. The
     /// will is then as before.
-    pub fn will(&mut self, message: Option<&[u8]>) -> Result<()> {
+    pub fn set_will(&mut self, message: Option<&[u8]>) -> Result<()> {
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
         match message {
             Some(message) => publisher.set_last_will(message),
@@ -504,35 +504,35 @@ impl Proxy {
         }
     }
 
-    fn lose_all(&mut self, lost: LossCounts) {
+    fn count_all_lost(&mut self, lost: LossCounts) {
         for (cause, (_, count)) in LossCause::ALL.into_iter().zip(lost.parts()) {
             if count > 0 {
-                self.lose(cause, count);
+                self.count_lost(cause, count);
             }
         }
     }
 
-    fn lose(&mut self, cause: LossCause, count: u64) {
-        self.arrived.lost.add(&of_cause(cause, count));
+    fn count_lost(&mut self, cause: LossCause, count: u64) {
+        self.stats.lost.add(&loss_counts(cause, count));
         // It fails in a forked child or with a truncated file alone, where nobody reads it any more.
-        let place = self.place();
-        let forward = |publisher: &mut Publisher<_>| publisher.forward_gap(cause, count, place);
+        let position = self.position();
+        let forward = |publisher: &mut Publisher<_>| publisher.forward_gap(cause, count, position);
         let _ = self.publisher.as_mut().map(forward);
-        self.note_place();
+        self.store_position();
     }
 
     /// What is to be told to the owner of the bytes that were read, once that is worth an item: a quarter of the
     /// credit, or less for an owner that has used most of it.
     pub fn take_credit(&mut self, now_ns: u64) -> Option<u64> {
         if self.waiting.is_empty() {
-            self.read = self.came;
+            self.read = self.received_len_bytes;
         }
-        let (more, used) = (self.read - self.told, self.came - self.told);
-        let untold_ns = now_ns.saturating_sub(self.told_ns);
-        let is_slow = used >= CREDIT_LEN_BYTES / 2 && untold_ns >= SLOW_CREDIT_NS;
-        let is_due = more > 0 && (is_slow || untold_ns >= CREDIT_NS);
+        let (more, used) = (self.read - self.acknowledged, self.received_len_bytes - self.acknowledged);
+        let unacknowledged_ns = now_ns.saturating_sub(self.acknowledged_ns);
+        let is_slow = used >= CREDIT_LEN_BYTES / 2 && unacknowledged_ns >= SLOW_CREDIT_NS;
+        let is_due = more > 0 && (is_slow || unacknowledged_ns >= CREDIT_NS);
         (more >= CREDIT_LEN_BYTES / 4 || is_due).then(|| {
-            (self.told, self.told_ns) = (self.read, now_ns);
+            (self.acknowledged, self.acknowledged_ns) = (self.read, now_ns);
             self.read
         })
     }

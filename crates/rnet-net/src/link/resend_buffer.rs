@@ -11,7 +11,7 @@ use super::proxy::{CREDIT_LEN_BYTES, MESSAGE_COST};
 /// there are, and a reader may keep 64 of them.
 const COPIED_LEN_BYTES: usize = 128 << 10;
 /// A publisher has plenty of memory if it has room for so many messages, and for so many times the credit.
-const PLENTY: u64 = 8;
+const PLENTIFUL_SHARE: u64 = 8;
 /// What an empty buffer keeps of its memory, in bytes.
 const SPARE_LEN_BYTES: usize = 64 << 10;
 
@@ -86,7 +86,7 @@ impl ResendBuffer {
     /// One of at most `limit_bytes`, of a publisher whose pool may grow to `pool_limit_bytes`, as far as its memory may be
     /// kept.
     pub fn new(limit_bytes: u64, pool_limit_bytes: Option<u64>) -> ResendBuffer {
-        let share = pool_limit_bytes.unwrap_or_default() / PLENTY;
+        let share = pool_limit_bytes.unwrap_or_default() / PLENTIFUL_SHARE;
         ResendBuffer {
             limit_bytes,
             longest_kept: if share < CREDIT_LEN_BYTES { 0 } else { share as usize },

@@ -7,12 +7,12 @@
 use crate::wire::Header;
 
 /// What two clocks drift apart at most, without being taken for a step.
-const DRIFT_PPM: u64 = 100;
+const MAX_DRIFT_PPM: u64 = 100;
 /// Samples of the last 10 s: the best of each of these parts.
-const PARTS: usize = 16;
-const PART_NS: u64 = 625_000_000;
+const SAMPLE_SLOTS: usize = 16;
+const SLOT_NS: u64 = 625_000_000;
 /// Over how long the drift is measured, at most twice of it.
-const DRIFT_OVER_NS: u64 = 300_000_000_000;
+const DRIFT_PERIOD_NS: u64 = 300_000_000_000;
 
 /// How far another host's `CLOCK_MONOTONIC` is ahead of this one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl ClockOffset {
 
 /// By how much two clocks drift apart at most in so long, in ns.
 fn drift_ns(passed_ns: u64) -> u64 {
-    passed_ns / (1_000_000 / DRIFT_PPM)
+    passed_ns / (1_000_000 / MAX_DRIFT_PPM)
 }
 
 /// By how much another host's clock is faster than this one's: 0.00001 is 10 ppm.
@@ -71,16 +71,16 @@ impl Sample {
 }
 
 #[derive(Debug, Default)]
-pub struct Clock {
-    samples: [Option<Sample>; PARTS],
+pub struct ClockEstimator {
+    samples: [Option<Sample>; SAMPLE_SLOTS],
     /// One of long ago, against which the drift is measured.
-    early: Option<Sample>,
+    reference: Option<Sample>,
     steps: u64,
     /// By how much the offset changed with the last step, in ns.
     last_step_ns: i64,
 }
 
-impl Clock {
+impl ClockEstimator {
     pub fn offset(&self, now_ns: u64) -> Option<ClockOffset> {
         let best = self.best(now_ns)?;
         Some(ClockOffset {
@@ -97,14 +97,14 @@ impl Clock {
 
     /// The drift, once two samples tell more of it than is allowed for anyway.
     pub fn drift(&self, now_ns: u64) -> Option<ClockDrift> {
-        let (early, late) = (self.early.as_ref()?, self.best(now_ns)?);
+        let (early, late) = (self.reference.as_ref()?, self.best(now_ns)?);
         let passed_ns = late.at_ns.checked_sub(early.at_ns).filter(|passed_ns| *passed_ns > 0)?;
         let of = |ns: f64| ns / passed_ns as f64;
         let drift = ClockDrift {
             rate: of(late.offset_ns.saturating_sub(early.offset_ns) as f64),
             uncertainty: of((late.error_ns() + early.error_ns()) as f64),
         };
-        (drift.uncertainty * 1e6 < DRIFT_PPM as f64).then_some(drift)
+        (drift.uncertainty * 1e6 < MAX_DRIFT_PPM as f64).then_some(drift)
     }
 
     fn best(&self, now_ns: u64) -> Option<&Sample> {
@@ -128,20 +128,20 @@ impl Clock {
                 best.uncertainty_ns(now_ns).saturating_add(sample.uncertainty_ns(now_ns));
             if apart_ns > allowed_ns {
                 self.last_step_ns = sample.offset_ns.saturating_sub(best.offset_ns);
-                self.samples = [None; PARTS];
-                self.early = None;
+                self.samples = [None; SAMPLE_SLOTS];
+                self.reference = None;
                 self.steps += 1;
             }
         }
-        let is_old = |early: &Sample| now_ns.saturating_sub(early.at_ns) > 2 * DRIFT_OVER_NS;
-        if self.early.as_ref().is_none_or(is_old) {
+        let is_old = |early: &Sample| now_ns.saturating_sub(early.at_ns) > 2 * DRIFT_PERIOD_NS;
+        if self.reference.as_ref().is_none_or(is_old) {
             // What the drift was an hour ago, when it was colder, says nothing of now.
             let known = self.samples.iter().flatten().min_by_key(|sample| sample.at_ns);
-            self.early = Some(known.copied().unwrap_or(sample));
+            self.reference = Some(known.copied().unwrap_or(sample));
         }
-        let part = &mut self.samples[(now_ns / PART_NS) as usize % PARTS];
+        let part = &mut self.samples[(now_ns / SLOT_NS) as usize % SAMPLE_SLOTS];
         let better = |known: &Sample| {
-            now_ns.saturating_sub(known.at_ns) >= PART_NS
+            now_ns.saturating_sub(known.at_ns) >= SLOT_NS
                 || sample.uncertainty_ns(now_ns) <= known.uncertainty_ns(now_ns)
         };
         if part.as_ref().is_none_or(better) {

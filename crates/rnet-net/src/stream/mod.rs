@@ -10,9 +10,9 @@
 //! where to go on, so a network that is merely slow is not given everything again.
 
 mod clock;
-mod receiving;
+mod receive_state;
 mod round_trip;
-mod sending;
+mod send_queue;
 mod window;
 
 use std::ops::Deref;
@@ -20,13 +20,13 @@ use std::sync::Arc;
 
 use rnet::Lane;
 
-use crate::wire::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, Item, Plain, VERSION};
+use crate::wire::{ACK_AT_ONCE, ACK_ONLY, HEADER_LEN, Header, Item, PlainData, VERSION};
 
-use clock::Clock;
+use clock::ClockEstimator;
 pub use clock::{ClockDrift, ClockOffset};
-use receiving::{ACK_DELAY_NS, Receiving};
+use receive_state::{ACK_DELAY_NS, ReceiveState};
 use round_trip::RoundTrip;
-use sending::Sending;
+use send_queue::SendQueue;
 use window::Window;
 
 /// How often a link introduces itself to one that does not answer, at first.
@@ -113,9 +113,9 @@ pub enum Accept {
     /// Nothing but acknowledgement.
     Acknowledgement,
     /// Its items were read before.
-    Repeated,
+    Duplicate,
     /// One before it is missing. It will come again.
-    Ahead,
+    OutOfOrder,
     /// Of a link, or for one, that no longer holds its role.
     Stale,
     /// The first that was heard of a new holder. Both directions begin anew: what was pushed and is not
@@ -146,7 +146,7 @@ pub struct Stats {
     /// Bytes not acknowledged, with those that were not sent yet.
     pub unacknowledged_bytes: u64,
     /// Since when the oldest frame that was sent is not acknowledged, ns of the caller's clock.
-    pub unanswered_since_ns: Option<u64>,
+    pub unacknowledged_since_ns: Option<u64>,
     /// Round trip, smoothed, in ns.
     pub round_trip_ns: Option<u64>,
     /// Smallest round trip since it was last measured anew, in ns.
@@ -159,11 +159,11 @@ pub struct Stream {
     own_term: u64,
     /// 0 until it is known.
     peer_term: u64,
-    sending: Sending,
-    receiving: Receiving,
+    send_queue: SendQueue,
+    receive_state: ReceiveState,
     window: Option<Window>,
     round_trip: RoundTrip,
-    clock: Clock,
+    clock: ClockEstimator,
     /// How far the other clock is ahead for stamps of messages, and until when that holds.
     offset: Option<(ClockOffset, u64)>,
     /// The last stamp given out: each frame has its own.
@@ -187,11 +187,11 @@ impl Stream {
         Self {
             own_term,
             peer_term: 0,
-            sending: Sending::new(limits),
-            receiving: Receiving::default(),
+            send_queue: SendQueue::new(limits),
+            receive_state: ReceiveState::default(),
             window: limits.noise_ns.map(Window::new),
             round_trip: RoundTrip::default(),
-            clock: Clock::default(),
+            clock: ClockEstimator::default(),
             offset: None,
             last_sent_ns: 0,
             last_echo_ns: 0,
@@ -211,12 +211,12 @@ impl Stream {
 
     /// Whether [`push`](Self::push) takes an item that a frame holds.
     pub fn has_room(&self) -> bool {
-        self.peer_term != 0 && self.sending.has_room(self.window.as_ref())
+        self.peer_term != 0 && self.send_queue.has_room(self.window.as_ref())
     }
 
     /// Whether something was pushed and is not handed out, or has to be again.
     pub fn has_unsent(&self) -> bool {
-        self.sending.has_unsent()
+        self.send_queue.has_unsent()
     }
 
     /// Adds an item to the frame that is being filled.
@@ -228,7 +228,7 @@ impl Stream {
         if self.peer_term == 0 {
             return Err(PushError::NoPeer);
         }
-        self.sending.push(item, self.window.as_ref())
+        self.send_queue.push(item, self.window.as_ref())
     }
 
     /// Adds an item that belongs to the one before, whether or not there is room.
@@ -240,7 +240,7 @@ impl Stream {
         if self.peer_term == 0 {
             return Err(PushError::NoPeer);
         }
-        self.sending.push_along(item, self.window.as_ref())
+        self.send_queue.push_along(item, self.window.as_ref())
     }
 
     /// As [`push_along`](Self::push_along), of a message as most are.
@@ -248,31 +248,31 @@ impl Stream {
     /// # Errors
     /// As there.
     #[inline]
-    pub fn push_plain(&mut self, plain: Plain<'_>) -> Result<(), PushError> {
+    pub fn push_plain(&mut self, plain: PlainData<'_>) -> Result<(), PushError> {
         if self.peer_term == 0 {
             return Err(PushError::NoPeer);
         }
-        self.sending.push_plain(plain, self.window.as_ref())
+        self.send_queue.push_plain(plain, self.window.as_ref())
     }
 
     /// Number behind the frame that has what was pushed last.
     pub fn end(&self) -> u64 {
-        self.sending.end()
+        self.send_queue.end()
     }
 
     /// Whether all frames before this number were acknowledged.
     pub fn has_acknowledged(&self, end: u64) -> bool {
-        self.sending.has_acknowledged(end)
+        self.send_queue.has_acknowledged(end)
     }
 
     /// What is being filled may leave now.
     pub fn flush(&mut self) {
-        self.sending.flush();
+        self.send_queue.flush();
     }
 
-    /// How many bytes a [`Piece`](crate::wire::Piece) should carry now.
-    pub fn piece_len(&self) -> usize {
-        sending::piece_len(self.window.as_ref())
+    /// How many bytes a [`Fragment`](crate::wire::Fragment) should carry now.
+    pub fn fragment_len(&self) -> usize {
+        send_queue::fragment_len(self.window.as_ref())
     }
 
     /// The next frame for the network, which has to be handed to it before `poll` is called again: a new one, one
@@ -298,23 +298,23 @@ impl Stream {
         Some(frame)
     }
 
-    /// What is to leave next; if `ask` is set, what has a number is to be acknowledged at once.
-    fn next_frame(&mut self, now_ns: u64, ask: bool) -> Option<Frame> {
-        let Some(next) = self.sending.next(now_ns, self.window.as_mut(), &mut self.round_trip)
+    /// What is to leave next; if `ack_now` is set, what has a number is to be acknowledged at once.
+    fn next_frame(&mut self, now_ns: u64, ack_now: bool) -> Option<Frame> {
+        let Some(next) = self.send_queue.next(now_ns, self.window.as_mut(), &mut self.round_trip)
         else {
-            return self.receiving.due(now_ns).then(|| self.acknowledgement(now_ns));
+            return self.receive_state.is_ack_due(now_ns).then(|| self.acknowledgement(now_ns));
         };
-        let flags = if next.ask || ask { ACK_AT_ONCE } else { 0 };
+        let flags = if next.ack_now || ack_now { ACK_AT_ONCE } else { 0 };
         let sent_ns = self.stamp(now_ns);
         let header = self.header(now_ns, sent_ns, flags, next.number, next.len);
         self.stats.frames_repeated += u64::from(next.repeated);
-        let bytes = self.sending.hand_out(next, now_ns, header);
+        let bytes = self.send_queue.hand_out(next, now_ns, header);
         Some(self.count(bytes))
     }
 
     /// The next [`poll`](Self::poll) gives a frame, once the other link is known.
-    pub fn answer(&mut self) {
-        self.receiving.answer();
+    pub fn request_ack(&mut self) {
+        self.receive_state.request_ack();
     }
 
     /// The newest stamp of ours that came back, ns of the caller's clock; 0 if none has.
@@ -327,18 +327,18 @@ impl Stream {
         if self.peer_term == 0 {
             return Some(self.introduce_at_ns);
         }
-        let at_ns = [self.sending.repeat_at(), self.receiving.due_at()].into_iter().flatten().min();
+        let at_ns = [self.send_queue.repeat_at(), self.receive_state.ack_due_at()].into_iter().flatten().min();
         at_ns.map(|at_ns| at_ns.max(self.probe_at_ns))
     }
 
     /// Until when nothing leaves, because the peer is quiet; 0 if it is not.
-    pub fn held_until(&self) -> u64 {
+    pub fn paused_until(&self) -> u64 {
         self.probe_at_ns
     }
 
     /// Introduces itself seldom from now on: the peer was lost, and what leaves may wait in the network until the connection
     /// is given up.
-    pub fn introduce_seldom(&mut self, now_ns: u64) {
+    pub fn introduce_slowly(&mut self, now_ns: u64) {
         self.introduce_wait_ns = INTRODUCE_MAX_NS;
         self.introduce_at_ns = now_ns + INTRODUCE_MAX_NS;
     }
@@ -353,14 +353,14 @@ impl Stream {
     }
 
     /// The network has met the peer, or a frame of it came: it is not quiet.
-    pub fn meet(&mut self, now_ns: u64) {
+    pub fn note_heard(&mut self, now_ns: u64) {
         (self.heard_ns, self.probe_at_ns) = (now_ns, 0);
     }
 
     /// When it is to be called again if as much goes on to come as came lately: to plan for that once costs less than
     /// to be woken by each frame that has to be acknowledged.
-    pub fn look_at(&self, now_ns: u64) -> Option<u64> {
-        let came = self.receiving.numbered_at()?;
+    pub fn planned_poll_at(&self, now_ns: u64) -> Option<u64> {
+        let came = self.receive_state.numbered_at()?;
         (now_ns.saturating_sub(came) < ACK_DELAY_NS).then_some(now_ns + ACK_DELAY_NS)
     }
 
@@ -373,32 +373,32 @@ impl Stream {
         if to_term != 0 && to_term < self.own_term {
             // It has not heard of us.
             if self.peer_term == from_term {
-                self.receiving.answer();
+                self.receive_state.request_ack();
             } else {
                 self.introduce_at_ns = 0;
             }
             return Accept::Stale;
         }
-        self.meet(now_ns);
-        self.receiving.note_newest(now_ns, header.sent_ns);
+        self.note_heard(now_ns);
+        self.receive_state.note_newest(now_ns, header.sent_ns);
         self.stats.bytes_received += u64::from(header.len);
         if from_term > self.peer_term {
-            self.begin_anew(from_term);
+            self.reset(from_term);
             return Accept::NewPeerTerm;
         }
         let only = header.flags & ACK_ONLY != 0;
         if to_term == 0 {
-            self.receiving.answer();
+            self.receive_state.request_ack();
             return if only { Accept::Acknowledgement } else { Accept::Corrupt };
         }
-        if !self.sending.can_acknowledge(header.next) {
+        if !self.send_queue.can_acknowledge(header.next) {
             return Accept::Corrupt;
         }
         self.take_acknowledgement(now_ns, header);
         if only {
             return Accept::Acknowledgement;
         }
-        let accept = self.receiving.number(now_ns, header);
+        let accept = self.receive_state.accept_numbered(now_ns, header);
         self.stats.frames_received += u64::from(accept == Accept::New);
         accept
     }
@@ -433,17 +433,17 @@ impl Stream {
     pub fn stats(&self) -> Stats {
         Stats {
             window_bytes: self.window.as_ref().map_or(0, Window::bytes),
-            unacknowledged_bytes: self.sending.kept_bytes() as u64,
-            unanswered_since_ns: self.sending.unanswered_since(),
+            unacknowledged_bytes: self.send_queue.queued_bytes() as u64,
+            unacknowledged_since_ns: self.send_queue.unacknowledged_since(),
             round_trip_ns: self.round_trip.smoothed_ns(),
             base_ns: self.window.as_ref().and_then(Window::base_ns),
             ..self.stats
         }
     }
 
-    fn begin_anew(&mut self, peer_term: u64) {
-        self.stats.frames_dropped += self.sending.begin_anew();
-        self.receiving.begin_anew();
+    fn reset(&mut self, peer_term: u64) {
+        self.stats.frames_dropped += self.send_queue.reset();
+        self.receive_state.reset();
         if let Some(window) = &mut self.window {
             window.restart();
         }
@@ -467,7 +467,7 @@ impl Stream {
                 window.sample(now_ns, round_trip_ns, echo_ns, self.last_sent_ns);
             }
         }
-        let lost = self.sending.acknowledge(
+        let lost = self.send_queue.acknowledge(
             now_ns,
             header.next,
             if possible { echo_ns } else { 0 },
@@ -500,7 +500,7 @@ impl Stream {
 
     /// Whatever is sent acknowledges.
     fn header(&mut self, now_ns: u64, sent_ns: u64, flags: u8, number: u64, len: usize) -> Header {
-        let (next, echo_ns, held_ns) = self.receiving.acknowledged(now_ns);
+        let (next, echo_ns, held_ns) = self.receive_state.acknowledgement(now_ns);
         Header {
             version: VERSION,
             flags,

@@ -1,6 +1,6 @@
 //! How long an acknowledgement takes, and when it is overdue (RFC 6298).
 
-use super::receiving::ACK_DELAY_NS;
+use super::receive_state::ACK_DELAY_NS;
 
 const MIN_NS: u64 = 20_000_000;
 const MAX_NS: u64 = 250_000_000;

@@ -12,22 +12,22 @@ const MIN_WINDOW: u64 = 2 * MIN_FRAME;
 /// With what waits to be sent it is less than a stream keeps. At 10 Gbit/s it is a queue of less than 3 ms.
 const MAX_WINDOW: u64 = 7 << 19;
 /// A longer window grows only where it keeps frames back: what has arrived and is not acknowledged yet is under way, too.
-const MAX_BY_HALF: u64 = 512 << 10;
+const MAX_HALF_FULL_GROWTH: u64 = 512 << 10;
 /// A frame is this part of the window.
-const FRAMES: u64 = 16;
+const FRAMES_PER_WINDOW: u64 = 16;
 
 /// Frames that may queue in the network before the window stops to grow, and before it shrinks.
 const QUEUED_LOW: u64 = 2;
 const QUEUED_HIGH: u64 = 4;
 /// From here on it shrinks to what the network holds without a queue.
-const QUEUED_FAR: u64 = 8;
+const QUEUED_TOO_MANY: u64 = 8;
 /// A queue that delays by less than this is as short as one of `QUEUED_LOW` frames, however many they are.
-const SHORT_NS: u64 = 300_000;
+const SHORT_QUEUE_NS: u64 = 300_000;
 /// Up to this rate, in bytes per second. Beyond it hosts limit more often than cables do: what waits in a host waits
 /// for its processors, in the connection of this lane, and delays nobody else.
 const CABLE_RATE: u64 = 125_000_000;
-/// By how much `SHORT_NS` may grow with the rate.
-const MAX_FASTER: u64 = 4;
+/// By how much `SHORT_QUEUE_NS` may grow with the rate.
+const MAX_SHORT_QUEUE_FACTOR: u64 = 4;
 
 /// A round takes a round trip, and this long: a queue delays all frames of such a time, a host that is busy some.
 const ROUND_NS: u64 = 10_000_000;
@@ -38,7 +38,7 @@ const WIDER_ROUNDS: u32 = 4;
 /// The smallest round trip is measured anew when it is older: our own queue is otherwise taken for the cable.
 const BASE_AGE_NS: u64 = 10_000_000_000;
 /// Frames that are sent alone for that.
-const LONE_FRAMES: usize = 8;
+const PROBE_FRAMES: usize = 8;
 /// How late the hosts may be without that being taken for a queue.
 const MAX_NOISE_NS: u64 = 5_000_000;
 /// After a pause of this length the network may be another.
@@ -46,12 +46,12 @@ const IDLE_NS: u64 = 1_000_000_000;
 
 /// Frames of which each leaves when the one before has come back.
 #[derive(Debug)]
-struct Lone {
+struct BaseProbe {
     /// Stamps of these frames are not below; not yet known while others are under way.
     from_ns: u64,
     /// How many have come back.
     frames: usize,
-    round_trips_ns: [u64; LONE_FRAMES],
+    round_trips_ns: [u64; PROBE_FRAMES],
 }
 
 #[derive(Debug)]
@@ -66,13 +66,13 @@ pub struct Window {
     /// When that was measured last.
     measured_ns: Option<u64>,
     /// While the base is measured anew.
-    lone: Option<Lone>,
+    probe: Option<BaseProbe>,
     /// Whether no queue was seen since the window was smallest.
-    starting: bool,
+    in_slow_start: bool,
     /// Rounds since a queue was last seen in which the window was full.
-    wider: u32,
+    growth_rounds: u32,
     /// Bytes that have left in this round, and per second in the rounds before.
-    left_bytes: u64,
+    sent_bytes: u64,
     rate: u64,
     /// The last stamp given out before this round.
     round_after_ns: u64,
@@ -82,7 +82,7 @@ pub struct Window {
     /// Whether the window was more than half full in this round.
     limited: bool,
     /// When the last frame left.
-    left_ns: u64,
+    last_sent_ns: u64,
 }
 
 impl Window {
@@ -93,16 +93,16 @@ impl Window {
             noise_ns,
             base_ns: None,
             measured_ns: None,
-            lone: None,
-            starting: true,
-            wider: 0,
-            left_bytes: 0,
+            probe: None,
+            in_slow_start: true,
+            growth_rounds: 0,
+            sent_bytes: 0,
             rate: 0,
             round_after_ns: 0,
             round_since_ns: 0,
             smallest_ns: u64::MAX,
             limited: false,
-            left_ns: 0,
+            last_sent_ns: 0,
         }
     }
 
@@ -117,30 +117,30 @@ impl Window {
     /// Begins with the smallest window again; the base stays.
     pub fn restart(&mut self) {
         self.bytes = MIN_WINDOW;
-        self.starting = true;
-        (self.wider, self.rate) = (0, 0);
+        self.in_slow_start = true;
+        (self.growth_rounds, self.rate) = (0, 0);
         (self.smallest_ns, self.limited) = (u64::MAX, false);
     }
 
     /// Length at which a frame is full, in bytes.
     pub fn frame_len(&self) -> usize {
-        (self.bytes / FRAMES).clamp(MIN_FRAME, MAX_FRAME) as usize
+        (self.bytes / FRAMES_PER_WINDOW).clamp(MIN_FRAME, MAX_FRAME) as usize
     }
 
     /// Whether a frame may leave.
     pub fn admits(&mut self, now_ns: u64, under_way: usize, len: usize) -> bool {
         if under_way == 0 {
-            if self.left_ns + IDLE_NS < now_ns {
+            if self.last_sent_ns + IDLE_NS < now_ns {
                 self.restart();
             }
             return true;
         }
         let current = |measured_ns: u64| now_ns < measured_ns + BASE_AGE_NS;
-        if self.lone.is_none() && !self.measured_ns.is_some_and(current) {
-            let round_trips_ns = [0; LONE_FRAMES];
-            self.lone = Some(Lone { from_ns: u64::MAX, frames: 0, round_trips_ns });
+        if self.probe.is_none() && !self.measured_ns.is_some_and(current) {
+            let round_trips_ns = [0; PROBE_FRAMES];
+            self.probe = Some(BaseProbe { from_ns: u64::MAX, frames: 0, round_trips_ns });
         }
-        if self.lone.is_some() {
+        if self.probe.is_some() {
             return false;
         }
         let admits = (under_way + len) as u64 <= self.bytes;
@@ -150,23 +150,23 @@ impl Window {
 
     /// A frame of `len` bytes leaves; whether it has to be acknowledged at once, given the bytes under way and those
     /// since the last such one, with its own.
-    pub fn leaves(&mut self, now_ns: u64, len: usize, under_way: usize, unasked: usize) -> bool {
-        self.left_ns = now_ns;
-        self.left_bytes += len as u64;
-        if let Some(lone) = &mut self.lone {
-            lone.from_ns = lone.from_ns.min(now_ns);
+    pub fn on_send(&mut self, now_ns: u64, len: usize, under_way: usize, unasked: usize) -> bool {
+        self.last_sent_ns = now_ns;
+        self.sent_bytes += len as u64;
+        if let Some(probe) = &mut self.probe {
+            probe.from_ns = probe.from_ns.min(now_ns);
         }
         let full = under_way as u64 + MIN_FRAME > self.bytes;
         // Where less is under way the acknowledgement comes in time by itself, as seldom as can be. And a window that
         // is used no more than half is wide enough, as with TCP (RFC 7661, section 4.3).
         let half = under_way as u64 >= self.bytes / 2;
-        self.limited |= half && self.bytes < MAX_BY_HALF;
-        full || self.lone.is_some() || (half && unasked as u64 >= self.bytes / 4)
+        self.limited |= half && self.bytes < MAX_HALF_FULL_GROWTH;
+        full || self.probe.is_some() || (half && unasked as u64 >= self.bytes / 4)
     }
 
     /// A round trip was measured, of the frame with the stamp `echo_ns`. The last stamp given out is `last_ns`.
     pub fn sample(&mut self, now_ns: u64, ns: u64, echo_ns: u64, last_ns: u64) {
-        if self.lone.is_some() {
+        if self.probe.is_some() {
             self.measure(now_ns, ns, echo_ns);
             // Frames alone say nothing of the window.
             self.begin_round(now_ns, last_ns);
@@ -177,10 +177,10 @@ impl Window {
             return;
         }
         self.smallest_ns = self.smallest_ns.min(ns);
-        let round_ns = if self.starting { FIRST_ROUND_NS } else { ROUND_NS };
+        let round_ns = if self.in_slow_start { FIRST_ROUND_NS } else { ROUND_NS };
         let took_ns = now_ns - self.round_since_ns;
         if took_ns >= round_ns {
-            let rate = u128::from(self.left_bytes) * 1_000_000_000 / u128::from(took_ns);
+            let rate = u128::from(self.sent_bytes) * 1_000_000_000 / u128::from(took_ns);
             // One round may be slow for reasons of a host.
             self.rate = (rate as u64).max(self.rate - self.rate / 16);
             self.adjust();
@@ -189,22 +189,22 @@ impl Window {
     }
 
     fn measure(&mut self, now_ns: u64, ns: u64, echo_ns: u64) {
-        let Some(lone) = self.lone.as_mut().filter(|lone| lone.from_ns <= echo_ns) else { return };
-        lone.round_trips_ns[lone.frames] = ns;
-        lone.frames += 1;
-        if lone.frames == LONE_FRAMES {
-            lone.round_trips_ns.sort_unstable();
-            let smallest_ns = lone.round_trips_ns[0];
-            let noise_ns = lone.round_trips_ns[LONE_FRAMES / 2] - smallest_ns;
+        let Some(probe) = self.probe.as_mut().filter(|probe| probe.from_ns <= echo_ns) else { return };
+        probe.round_trips_ns[probe.frames] = ns;
+        probe.frames += 1;
+        if probe.frames == PROBE_FRAMES {
+            probe.round_trips_ns.sort_unstable();
+            let smallest_ns = probe.round_trips_ns[0];
+            let noise_ns = probe.round_trips_ns[PROBE_FRAMES / 2] - smallest_ns;
             self.noise_ns = noise_ns.min(MAX_NOISE_NS).max(self.least_noise_ns);
             (self.base_ns, self.measured_ns) = (Some(smallest_ns), Some(now_ns));
-            self.lone = None;
+            self.probe = None;
         }
     }
 
     fn begin_round(&mut self, now_ns: u64, last_ns: u64) {
         (self.round_since_ns, self.round_after_ns) = (now_ns, last_ns);
-        (self.smallest_ns, self.limited, self.left_bytes) = (u64::MAX, false, 0);
+        (self.smallest_ns, self.limited, self.sent_bytes) = (u64::MAX, false, 0);
     }
 
     fn adjust(&mut self) {
@@ -216,24 +216,24 @@ impl Window {
         let frame = self.frame_len() as u64;
         let delay_ns = ns.saturating_sub(empty_ns);
         let short_ns =
-            (u128::from(SHORT_NS) * u128::from(self.rate) / u128::from(CABLE_RATE)) as u64;
-        let short_ns = short_ns.clamp(SHORT_NS, MAX_FASTER * SHORT_NS);
+            (u128::from(SHORT_QUEUE_NS) * u128::from(self.rate) / u128::from(CABLE_RATE)) as u64;
+        let short_ns = short_ns.clamp(SHORT_QUEUE_NS, MAX_SHORT_QUEUE_FACTOR * SHORT_QUEUE_NS);
         let beyond =
             |frames: u64| queued >= frames * frame && delay_ns >= frames / QUEUED_LOW * short_ns;
         if !beyond(QUEUED_LOW) {
             if self.limited {
-                self.wider = self.wider.saturating_add(1);
-                self.bytes += match self.starting {
+                self.growth_rounds = self.growth_rounds.saturating_add(1);
+                self.bytes += match self.in_slow_start {
                     true => self.bytes,
-                    false if self.wider > WIDER_ROUNDS => self.bytes / 2,
+                    false if self.growth_rounds > WIDER_ROUNDS => self.bytes / 2,
                     false => frame,
                 };
             }
         } else {
-            self.wider = 0;
+            self.growth_rounds = 0;
             // The first queue may be a moment's: a whole round has to say that it is long.
-            if !mem::take(&mut self.starting) {
-                if beyond(QUEUED_FAR) {
+            if !mem::take(&mut self.in_slow_start) {
+                if beyond(QUEUED_TOO_MANY) {
                     self.bytes = held + QUEUED_LOW * frame;
                 } else if beyond(QUEUED_HIGH) {
                     self.bytes -= frame;

@@ -25,18 +25,18 @@ pub fn compress(message: &[u8], out: &mut Vec<u8>) -> bool {
 /// If it states a length above `limit`, or is not of the length that it states.
 pub fn decompress(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), WireError> {
     let mut block = compressed;
-    let len = varint::take(&mut block).ok_or(WireError::Compressed(compressed.len()))?;
+    let len = varint::take(&mut block).ok_or(WireError::BadCompression(compressed.len()))?;
     if len > limit as u64 {
-        return Err(WireError::Limit { len, limit });
+        return Err(WireError::LimitExceeded { len, limit });
     }
     // What cannot be that long is refused before it is given memory.
     if len > MAX_RATIO * block.len() as u64 {
-        return Err(WireError::Compressed(compressed.len()));
+        return Err(WireError::BadCompression(compressed.len()));
     }
     out.clear();
     out.resize(len as usize, 0);
     match block::decompress_into(block, out) {
         Ok(written) if written as u64 == len => Ok(()),
-        _ => Err(WireError::Compressed(compressed.len())),
+        _ => Err(WireError::BadCompression(compressed.len())),
     }
 }

@@ -8,33 +8,33 @@ use super::header::{HEADER_LEN, MAX_FRAME_LEN, VERSION};
 pub enum WireError {
     /// Less than a header.
     #[error("a frame of {0} bytes is shorter than its header of {HEADER_LEN}")]
-    Short(usize),
+    TooShort(usize),
     /// No frame at all.
     #[error("a frame starts with {0:#06x}: it is not a frame of a robot-net link")]
-    Magic(u16),
+    BadMagic(u16),
     /// The frame says another length than it has.
-    #[error("a frame of {is} bytes declares {says}")]
-    Length {
+    #[error("a frame of {actual} bytes declares {declared}")]
+    LengthMismatch {
         /// What its header says.
-        says: u32,
+        declared: u32,
         /// What it has.
-        is: usize,
+        actual: usize,
     },
     /// Longer than any frame.
     #[error("a frame of {0} bytes exceeds the limit of {MAX_FRAME_LEN}")]
-    Long(usize),
+    TooLong(usize),
     /// A kind that must be understood and is not.
     #[error(
         "an item has the mandatory kind {0:#04x}, which version {VERSION} of the link protocol does not support: install \
          the same release of robot-net on both hosts"
     )]
-    Kind(u8),
+    UnknownKind(u8),
     /// An item that ends before its fields do, or whose length exceeds its frame.
     #[error("an item of kind {0:#04x} is truncated")]
-    Cut(u8),
+    Truncated(u8),
     /// A number that cannot be what it stands for.
     #[error("an item of kind {kind:#04x} has an invalid {field}")]
-    Field {
+    InvalidField {
         /// Kind of the item.
         kind: u8,
         /// Name of the field.
@@ -42,7 +42,7 @@ pub enum WireError {
     },
     /// More than the receiver takes.
     #[error("{len} bytes are announced; at most {limit} are accepted")]
-    Limit {
+    LimitExceeded {
         /// What was announced.
         len: u64,
         /// What is taken.
@@ -52,7 +52,7 @@ pub enum WireError {
     #[error(
         "a part of {len} bytes at {offset} of {total} does not follow the {have} of {known} received"
     )]
-    Part {
+    OutOfOrder {
         /// Length of the part.
         len: usize,
         /// Where it claims to belong.
@@ -66,11 +66,11 @@ pub enum WireError {
     },
     /// A header that no peer that follows the protocol sends.
     #[error("it acknowledges data that was never sent, or was sent before its receiver is known")]
-    Stream,
+    InvalidHeader,
     /// More was said than is looked at in time.
     #[error("too many requests at once")]
     Backlog,
     /// Compressed bytes that are not.
     #[error("{0} compressed bytes cannot be decompressed to the length that they declare")]
-    Compressed(usize),
+    BadCompression(usize),
 }

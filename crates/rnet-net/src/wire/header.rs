@@ -70,20 +70,20 @@ impl Header {
     /// If this is no frame, or its length is not what it says.
     pub fn decode(frame: &[u8]) -> Result<(Header, &[u8]), WireError> {
         let Some((head, items)) = frame.split_first_chunk::<HEADER_LEN>() else {
-            return Err(WireError::Short(frame.len()));
+            return Err(WireError::TooShort(frame.len()));
         };
         let magic = u16::from_le_bytes([head[0], head[1]]);
         if magic != MAGIC {
-            return Err(WireError::Magic(magic));
+            return Err(WireError::BadMagic(magic));
         }
         if frame.len() > MAX_FRAME_LEN {
-            return Err(WireError::Long(frame.len()));
+            return Err(WireError::TooLong(frame.len()));
         }
         let (words, _) = head.as_chunks::<8>();
         let word = |at: usize| u64::from_le_bytes(words[at]);
         let len = (word(0) >> 32) as u32;
         if len as usize != frame.len() {
-            return Err(WireError::Length { says: len, is: frame.len() });
+            return Err(WireError::LengthMismatch { declared: len, actual: frame.len() });
         }
         let header = Header {
             version: head[2],

@@ -2,23 +2,23 @@
 
 use rnet::{LossCause, Meta};
 
-use super::part::Part;
+use super::part::DocumentPart;
 
 /// One thing that a link tells another. A **channel** is a number that the side that wants gives to one
 /// publisher, for the life of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A document, or a part of one.
-    Part(Part<'a>),
+    DocumentPart(DocumentPart<'a>),
     /// To the owner of a type: its descriptor set is needed.
     NeedType {
         /// Fingerprint of its structure.
         hash: u128,
     },
     /// To the owner: messages of a publisher are wanted.
-    Want(Want),
+    Subscribe(Subscribe),
     /// To the owner: they no longer are.
-    Unwant {
+    Unsubscribe {
         /// The channel, which ends.
         channel: u32,
     },
@@ -30,18 +30,18 @@ pub enum Item<'a> {
         read: u64,
     },
     /// To the owner: a subscription here gets what the channel carries, or no longer does; the owner counts it.
-    Flowing {
+    Delivery {
         /// The channel.
         channel: u32,
         /// Id of the subscription, on the side that wants.
         subscription: u64,
         /// Whether it gets the messages.
-        yes: bool,
+        active: bool,
     },
     /// A message.
     Data(Data<'a>),
     /// A part of a large one.
-    Piece(Piece<'a>),
+    Fragment(Fragment<'a>),
     /// Messages that will not come.
     Gap {
         /// The channel.
@@ -54,7 +54,7 @@ pub enum Item<'a> {
         cause: LossCause,
     },
     /// What the publisher itself knows to be missing, without sequence numbers.
-    Missing {
+    KnownLost {
         /// The channel.
         channel: u32,
         /// How many, in all of the publisher's life, by cause in the order of [`LossCause::ALL`]. Gaps that came
@@ -77,7 +77,7 @@ pub enum Item<'a> {
 
 /// Messages of a publisher are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Want {
+pub struct Subscribe {
     /// The channel on which they are to come.
     pub channel: u32,
     /// Id of the publisher, on its host.
@@ -92,13 +92,13 @@ pub struct Want {
     pub credit: u64,
     /// Whether last wills are to come as [`Item::Will`]; without, one comes as the last message.
     pub wills: bool,
-    /// Whether [`Item::Unwant`] follows the end of a reliable channel, once all that it has brought was published.
+    /// Whether [`Item::Unsubscribe`] follows the end of a reliable channel, once all that it has brought was published.
     pub confirms_end: bool,
 }
 
 /// A message that carries nothing beside its payload, and crosses as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plain<'a> {
+pub struct PlainData<'a> {
     /// The channel.
     pub channel: u32,
     /// Its number at its publisher.
@@ -109,8 +109,8 @@ pub struct Plain<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> From<Plain<'a>> for Data<'a> {
-    fn from(Plain { channel, seq, sent_ns, payload }: Plain<'a>) -> Data<'a> {
+impl<'a> From<PlainData<'a>> for Data<'a> {
+    fn from(PlainData { channel, seq, sent_ns, payload }: PlainData<'a>) -> Data<'a> {
         Data { channel, seq, sent_ns, meta: Meta::default(), payload, compressed: false }
     }
 }
@@ -132,21 +132,21 @@ pub struct Data<'a> {
     pub compressed: bool,
 }
 
-/// A part of a message that is too long for a frame. The pieces of a message follow each other in their
+/// A part of a message that is too long for a frame. The fragments of a message follow each other in their
 /// channel, from its beginning on, with no other message of the channel between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct Fragment<'a> {
     /// The channel.
     pub channel: u32,
     /// The message's number at its publisher.
     pub seq: u64,
     /// When it was published, ns of the owner's `CLOCK_MONOTONIC`.
     pub sent_ns: u64,
-    /// As in [`Data::meta`]; that of the first piece counts.
+    /// As in [`Data::meta`]; that of the first fragment counts.
     pub meta: Meta,
     /// Length of the whole, in bytes, as it crosses.
     pub total: u64,
-    /// Where this piece begins.
+    /// Where this fragment begins.
     pub offset: u64,
     /// Its bytes.
     pub bytes: &'a [u8],

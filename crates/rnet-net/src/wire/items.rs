@@ -1,9 +1,9 @@
 //! Items to bytes and back: kind, length, fields as varints, and bytes to the end of the item.
 
 use super::error::WireError;
-use super::item::{Data, Item, Piece, Plain, Want};
-use super::message::{Before, FLAGS, FOLLOWS, Message, cause};
-use super::part::{Document, Part};
+use super::item::{Data, Item, Fragment, PlainData, Subscribe};
+use super::message::{DeltaState, FLAGS, FOLLOWS, MessageFields, loss_cause};
+use super::part::{Document, DocumentPart};
 use super::varint;
 
 const HELLO: u8 = 1;
@@ -11,19 +11,19 @@ const NODES: u8 = 2;
 const ENDPOINTS: u8 = 3;
 const NEED_TYPE: u8 = 4;
 const TYPE: u8 = 5;
-const WANT: u8 = 6;
-const UNWANT: u8 = 7;
+const SUBSCRIBE: u8 = 6;
+const UNSUBSCRIBE: u8 = 7;
 const CREDIT: u8 = 8;
 const GAP: u8 = 9;
 const REFUSED: u8 = 10;
-const FLOWING: u8 = 11;
-const MISSING: u8 = 12;
+const DELIVERY: u8 = 11;
+const KNOWN_LOST: u8 = 12;
 const ALIVE: u8 = 13;
 const WILL: u8 = 14;
-/// With the flags of [`Message`].
+/// With the flags of [`MessageFields`].
 const DATA: u8 = 0x20;
-/// With the flags of [`Message`].
-const PIECE: u8 = 0x40;
+/// With the flags of [`MessageFields`].
+const FRAGMENT: u8 = 0x40;
 /// Bit of a kind that must be understood.
 const CRITICAL: u8 = 0x80;
 
@@ -33,28 +33,28 @@ const WILLS: u64 = 1 << 2;
 const CONFIRMS_END: u64 = 1 << 3;
 
 /// The beginning of an item while it is written: room for its kind and length, and its fields.
-pub struct Head {
-    bytes: [u8; Head::ROOM],
+pub struct ItemHead {
+    bytes: [u8; ItemHead::ROOM],
     /// Where the next field begins.
     len: usize,
 }
 
-impl Head {
+impl ItemHead {
     /// Of kind and length, which are known when the fields are.
     const START: usize = 1 + varint::MAX_LEN;
-    /// A `Piece` with all that it can have is the longest: four words, two more and a cause, two lengths.
-    const ROOM: usize = Head::START + 10 * varint::MAX_LEN;
+    /// A `Fragment` with all that it can have is the longest: four words, two more and a cause, two lengths.
+    const ROOM: usize = ItemHead::START + 10 * varint::MAX_LEN;
 
     #[inline]
-    fn new() -> Head {
-        Head { bytes: [0; Head::ROOM], len: Head::START }
+    fn new() -> ItemHead {
+        ItemHead { bytes: [0; ItemHead::ROOM], len: ItemHead::START }
     }
 
     /// All that stands before the `tail_len` bytes of the item.
     #[inline]
     fn finish(&mut self, kind: u8, tail_len: usize) -> &[u8] {
-        let len = (self.len - Head::START + tail_len) as u64;
-        let begin = Head::START - 1 - varint::len(len);
+        let len = (self.len - ItemHead::START + tail_len) as u64;
+        let begin = ItemHead::START - 1 - varint::len(len);
         self.bytes[begin] = kind;
         varint::put(&mut self.bytes[begin + 1..], len);
         &self.bytes[begin..self.len]
@@ -72,15 +72,15 @@ impl Head {
 }
 
 /// The fields of an item while they are read, and its bytes behind them.
-pub struct Fields<'a> {
+pub struct ItemFields<'a> {
     pub kind: u8,
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ItemFields<'a> {
     #[inline]
     pub fn word(&mut self) -> Result<u64, WireError> {
-        varint::take(&mut self.rest).ok_or(WireError::Cut(self.kind))
+        varint::take(&mut self.rest).ok_or(WireError::Truncated(self.kind))
     }
 
     /// A number that is to fit into 32 bits.
@@ -91,11 +91,11 @@ impl<'a> Fields<'a> {
     }
 
     pub fn wrong(&self, field: &'static str) -> WireError {
-        WireError::Field { kind: self.kind, field }
+        WireError::InvalidField { kind: self.kind, field }
     }
 
     fn hash(&mut self) -> Result<u128, WireError> {
-        let (hash, rest) = self.rest.split_first_chunk().ok_or(WireError::Cut(self.kind))?;
+        let (hash, rest) = self.rest.split_first_chunk().ok_or(WireError::Truncated(self.kind))?;
         self.rest = rest;
         Ok(u128::from_le_bytes(*hash))
     }
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
 /// Writes the items of one frame.
 #[derive(Clone, Debug, Default)]
 pub struct Encoder {
-    before: Before,
+    before: DeltaState,
 }
 
 impl Encoder {
@@ -112,13 +112,13 @@ impl Encoder {
     /// through a new one.
     #[inline]
     pub fn encode(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
-        let mut head = Head::new();
+        let mut head = ItemHead::new();
         let (kind, tail): (u8, &[u8]) = match *item {
             Item::Data(Data { channel, seq, sent_ns, meta, payload, compressed }) => {
-                let message = Message { channel, seq, sent_ns, meta, compressed };
+                let message = MessageFields { channel, seq, sent_ns, meta, compressed };
                 (DATA | message.put(&mut self.before, &mut head), payload)
             }
-            Item::Piece(Piece {
+            Item::Fragment(Fragment {
                 channel,
                 seq,
                 sent_ns,
@@ -128,32 +128,32 @@ impl Encoder {
                 bytes,
                 compressed,
             }) => {
-                let message = Message { channel, seq, sent_ns, meta, compressed };
+                let message = MessageFields { channel, seq, sent_ns, meta, compressed };
                 let flags = message.put(&mut self.before, &mut head);
                 head.put(total);
                 head.put(offset);
-                (PIECE | flags, bytes)
+                (FRAGMENT | flags, bytes)
             }
-            Item::Part(part) => (put_part(&mut head, part), part.bytes),
+            Item::DocumentPart(part) => (put_part(&mut head, part), part.bytes),
             Item::NeedType { hash } => {
                 head.put_hash(hash);
                 (NEED_TYPE, &[])
             }
-            Item::Want(want) => (put_want(&mut head, want), &[]),
-            Item::Unwant { channel } => {
+            Item::Subscribe(want) => (put_subscribe(&mut head, want), &[]),
+            Item::Unsubscribe { channel } => {
                 head.put(u64::from(channel));
-                (UNWANT, &[])
+                (UNSUBSCRIBE, &[])
             }
             Item::Credit { channel, read } => {
                 head.put(u64::from(channel));
                 head.put(read);
                 (CREDIT, &[])
             }
-            Item::Flowing { channel, subscription, yes } => {
+            Item::Delivery { channel, subscription, active } => {
                 head.put(u64::from(channel));
                 head.put(subscription);
-                head.put(u64::from(yes));
-                (FLOWING, &[])
+                head.put(u64::from(active));
+                (DELIVERY, &[])
             }
             Item::Gap { channel, seq, count, cause } => {
                 head.put(u64::from(channel));
@@ -162,10 +162,10 @@ impl Encoder {
                 head.put(cause as u64);
                 (GAP, &[])
             }
-            Item::Missing { channel, known } => {
+            Item::KnownLost { channel, known } => {
                 head.put(u64::from(channel));
                 known.into_iter().for_each(|count| head.put(count));
-                (MISSING, &[])
+                (KNOWN_LOST, &[])
             }
             Item::Alive { channel } => {
                 head.put(u64::from(channel));
@@ -183,12 +183,12 @@ impl Encoder {
 
     /// As [`Encoder::encode`], of a message as most are: in the common case kind, length and time fit into one word.
     #[inline]
-    pub fn encode_plain(&mut self, plain: Plain<'_>, out: &mut Vec<u8>) {
-        let Plain { channel, seq, sent_ns, payload } = plain;
-        if !self.before.goes_on_with(channel, seq) {
+    pub fn encode_plain(&mut self, plain: PlainData<'_>, out: &mut Vec<u8>) {
+        let PlainData { channel, seq, sent_ns, payload } = plain;
+        if !self.before.advance_if_next(channel, seq) {
             return self.encode(&Item::Data(plain.into()), out);
         }
-        let time = self.before.sent_at(sent_ns);
+        let time = self.before.encode_time(sent_ns);
         let len = (varint::len(time) + payload.len()) as u64;
         out.reserve(1 + 2 * varint::MAX_LEN + payload.len());
         match varint::pair(len, time) {
@@ -210,7 +210,7 @@ impl Encoder {
     }
 }
 
-fn put_part(head: &mut Head, part: Part<'_>) -> u8 {
+fn put_part(head: &mut ItemHead, part: DocumentPart<'_>) -> u8 {
     let kind = match part.of {
         Document::Hello => HELLO,
         Document::Nodes => NODES,
@@ -226,7 +226,7 @@ fn put_part(head: &mut Head, part: Part<'_>) -> u8 {
     kind
 }
 
-fn put_want(head: &mut Head, want: Want) -> u8 {
+fn put_subscribe(head: &mut ItemHead, want: Subscribe) -> u8 {
     head.put(u64::from(want.channel));
     head.put(want.publisher);
     let bit = |yes: bool, bit: u64| if yes { bit } else { 0 };
@@ -238,26 +238,26 @@ fn put_want(head: &mut Head, want: Want) -> u8 {
     if let Some(from) = want.from {
         head.put(from);
     }
-    WANT
+    SUBSCRIBE
 }
 
 /// The items of a frame. After an error there are no more.
 #[derive(Clone, Debug)]
 pub struct Items<'a> {
     rest: &'a [u8],
-    before: Before,
+    before: DeltaState,
 }
 
 impl<'a> Items<'a> {
     /// Of the bytes behind a frame's header.
     pub fn new(items: &'a [u8]) -> Self {
-        Self { rest: items, before: Before::default() }
+        Self { rest: items, before: DeltaState::default() }
     }
 
     /// The next item, if it is a message that follows the one before on its channel and carries nothing beside its
     /// payload. `None` says nothing.
     #[inline]
-    pub fn next_plain(&mut self) -> Option<Plain<'a>> {
+    pub fn next_plain(&mut self) -> Option<PlainData<'a>> {
         let (&kind, mut rest) = self.rest.split_first()?;
         if kind != DATA | FOLLOWS {
             return None;
@@ -265,9 +265,9 @@ impl<'a> Items<'a> {
         let len = usize::try_from(varint::take(&mut rest)?).ok()?;
         let (mut payload, rest) = rest.split_at_checked(len)?;
         let distance = varint::take(&mut payload)?;
-        let (channel, seq, sent_ns) = self.before.follow(distance)?;
+        let (channel, seq, sent_ns) = self.before.decode_next(distance)?;
         self.rest = rest;
-        Some(Plain { channel, seq, sent_ns, payload })
+        Some(PlainData { channel, seq, sent_ns, payload })
     }
 
     /// The next item, if it is a message that follows the one before on its channel.
@@ -289,24 +289,24 @@ impl<'a> Items<'a> {
     fn read(&mut self) -> Result<Option<Item<'a>>, WireError> {
         let kind = self.rest[0];
         let mut rest = &self.rest[1..];
-        let len = varint::take(&mut rest).ok_or(WireError::Cut(kind))?;
-        let len = usize::try_from(len).map_err(|_| WireError::Cut(kind))?;
-        let (body, rest) = rest.split_at_checked(len).ok_or(WireError::Cut(kind))?;
+        let len = varint::take(&mut rest).ok_or(WireError::Truncated(kind))?;
+        let len = usize::try_from(len).map_err(|_| WireError::Truncated(kind))?;
+        let (body, rest) = rest.split_at_checked(len).ok_or(WireError::Truncated(kind))?;
         self.rest = rest;
-        let mut fields = Fields { kind, rest: body };
+        let mut fields = ItemFields { kind, rest: body };
         match kind & !FLAGS {
             DATA => {
-                let message = Message::take(&mut self.before, &mut fields)?;
-                let Message { channel, seq, sent_ns, meta, compressed } = message;
+                let message = MessageFields::take(&mut self.before, &mut fields)?;
+                let MessageFields { channel, seq, sent_ns, meta, compressed } = message;
                 let payload = fields.rest;
                 Ok(Some(Item::Data(Data { channel, seq, sent_ns, meta, payload, compressed })))
             }
-            PIECE => {
-                let message = Message::take(&mut self.before, &mut fields)?;
-                let Message { channel, seq, sent_ns, meta, compressed } = message;
+            FRAGMENT => {
+                let message = MessageFields::take(&mut self.before, &mut fields)?;
+                let MessageFields { channel, seq, sent_ns, meta, compressed } = message;
                 let (total, offset) = (fields.word()?, fields.word()?);
                 let bytes = fields.rest;
-                Ok(Some(Item::Piece(Piece {
+                Ok(Some(Item::Fragment(Fragment {
                     channel,
                     seq,
                     sent_ns,
@@ -342,7 +342,7 @@ impl<'a> Iterator for Items<'a> {
 }
 
 /// What is no message. Bytes behind the last field are of a later version.
-fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
+fn read_other(mut fields: ItemFields<'_>) -> Result<Option<Item<'_>>, WireError> {
     let fields = &mut fields;
     Ok(Some(match fields.kind {
         HELLO => read_part(Document::Hello, fields)?,
@@ -354,12 +354,12 @@ fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
             read_part(Document::Type(hash), fields)?
         }
         NEED_TYPE => Item::NeedType { hash: fields.hash()? },
-        WANT => {
+        SUBSCRIBE => {
             let (channel, publisher) = (fields.number("channel")?, fields.word()?);
             let flags = fields.word()?;
             let (transient_local, credit) = (fields.word()?, fields.word()?);
             let from = if flags & FROM != 0 { Some(fields.word()?) } else { None };
-            Item::Want(Want {
+            Item::Subscribe(Subscribe {
                 channel,
                 publisher,
                 from,
@@ -370,20 +370,20 @@ fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
                 confirms_end: flags & CONFIRMS_END != 0,
             })
         }
-        UNWANT => Item::Unwant { channel: fields.number("channel")? },
+        UNSUBSCRIBE => Item::Unsubscribe { channel: fields.number("channel")? },
         CREDIT => Item::Credit { channel: fields.number("channel")?, read: fields.word()? },
-        FLOWING => Item::Flowing {
+        DELIVERY => Item::Delivery {
             channel: fields.number("channel")?,
             subscription: fields.word()?,
-            yes: fields.word()? != 0,
+            active: fields.word()? != 0,
         },
         GAP => Item::Gap {
             channel: fields.number("channel")?,
             seq: fields.word()?,
             count: fields.word()?,
-            cause: cause(fields.word()?),
+            cause: loss_cause(fields.word()?),
         },
-        MISSING => Item::Missing {
+        KNOWN_LOST => Item::KnownLost {
             channel: fields.number("channel")?,
             known: [fields.word()?, fields.word()?, fields.word()?, fields.word()?],
         },
@@ -392,12 +392,12 @@ fn read_other(mut fields: Fields<'_>) -> Result<Option<Item<'_>>, WireError> {
             let (channel, there) = (fields.number("channel")?, fields.word()? != 0);
             Item::Will { channel, message: there.then_some(fields.rest) }
         }
-        kind if kind & CRITICAL != 0 => return Err(WireError::Kind(kind)),
+        kind if kind & CRITICAL != 0 => return Err(WireError::UnknownKind(kind)),
         _ => return Ok(None),
     }))
 }
 
-fn read_part<'a>(of: Document, fields: &mut Fields<'a>) -> Result<Item<'a>, WireError> {
+fn read_part<'a>(of: Document, fields: &mut ItemFields<'a>) -> Result<Item<'a>, WireError> {
     let (total, offset) = (fields.number("total")?, fields.number("offset")?);
-    Ok(Item::Part(Part { of, total, offset, bytes: fields.rest }))
+    Ok(Item::DocumentPart(DocumentPart { of, total, offset, bytes: fields.rest }))
 }

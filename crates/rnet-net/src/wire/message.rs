@@ -1,4 +1,4 @@
-//! What `Data` and `Piece` begin with: few bytes, because it is paid for each message.
+//! What `Data` and `Fragment` begin with: few bytes, because it is paid for each message.
 //!
 //! Numbers are told by their distance to those of the message before in the same frame. So a frame can be read
 //! without any other, and a repeated one means the same.
@@ -6,7 +6,7 @@
 use rnet::{KnownGap, LossCause, Meta};
 
 use super::error::WireError;
-use super::items::{Fields, Head};
+use super::items::{ItemFields, ItemHead};
 use super::varint::{unzigzag, zigzag};
 
 /// Flag in the kind: the bytes are compressed.
@@ -19,24 +19,24 @@ const CORRELATION: u8 = 1 << 2;
 const GAP: u8 = 1 << 3;
 /// Flag in the kind: same channel as the message before, next sequence number; neither is there.
 pub const FOLLOWS: u8 = 1 << 4;
-/// All of them; the other bits say `Data` or `Piece`.
+/// All of them; the other bits say `Data` or `Fragment`.
 pub const FLAGS: u8 = COMPRESSED | SOURCE | CORRELATION | GAP | FOLLOWS;
 
 /// Channels of which the last sequence number in the frame is remembered.
-const REMEMBERED: usize = 16;
+const REMEMBERED_CHANNELS: usize = 16;
 
 /// What the messages before this one in its frame have told.
 #[derive(Clone, Debug, Default)]
-pub struct Before {
+pub struct DeltaState {
     channel: Option<u32>,
     sent_ns: u64,
-    /// Channel, and the sequence number that is expected next, at the place `channel % REMEMBERED`.
-    expected: [(u32, u64); REMEMBERED],
+    /// Channel, and the sequence number that is expected next, at the place `channel % REMEMBERED_CHANNELS`.
+    expected: [(u32, u64); REMEMBERED_CHANNELS],
 }
 
-impl Before {
+impl DeltaState {
     fn expected(&mut self, channel: u32) -> &mut u64 {
-        let slot = &mut self.expected[channel as usize % REMEMBERED];
+        let slot = &mut self.expected[channel as usize % REMEMBERED_CHANNELS];
         if slot.0 != channel {
             *slot = (channel, 0);
         }
@@ -44,14 +44,14 @@ impl Before {
     }
 }
 
-impl Before {
+impl DeltaState {
     /// Whether this is the message that follows the one before on its channel; it is then noted.
     #[inline]
-    pub fn goes_on_with(&mut self, channel: u32, seq: u64) -> bool {
+    pub fn advance_if_next(&mut self, channel: u32, seq: u64) -> bool {
         if self.channel != Some(channel) {
             return false;
         }
-        let (of, expected) = &mut self.expected[channel as usize % REMEMBERED];
+        let (of, expected) = &mut self.expected[channel as usize % REMEMBERED_CHANNELS];
         if (*of, *expected) != (channel, seq) {
             return false;
         }
@@ -61,14 +61,14 @@ impl Before {
 
     /// By how much it was sent later than the one before, as the wire has it.
     #[inline]
-    pub fn sent_at(&mut self, sent_ns: u64) -> u64 {
+    pub fn encode_time(&mut self, sent_ns: u64) -> u64 {
         let distance = sent_ns.wrapping_sub(std::mem::replace(&mut self.sent_ns, sent_ns));
         zigzag(distance.cast_signed())
     }
 
     /// The message that follows, sent by so much later as the wire has it: its channel, number and time.
     #[inline]
-    pub fn follow(&mut self, distance: u64) -> Option<(u32, u64, u64)> {
+    pub fn decode_next(&mut self, distance: u64) -> Option<(u32, u64, u64)> {
         let channel = self.channel?;
         let expected = self.expected(channel);
         let seq = *expected;
@@ -78,9 +78,9 @@ impl Before {
     }
 }
 
-/// The fields that `Data` and `Piece` have in common.
+/// The fields that `Data` and `Fragment` have in common.
 #[derive(Clone, Copy)]
-pub struct Message {
+pub struct MessageFields {
     pub channel: u32,
     pub seq: u64,
     pub sent_ns: u64,
@@ -88,10 +88,10 @@ pub struct Message {
     pub compressed: bool,
 }
 
-impl Message {
+impl MessageFields {
     /// Writes the fields; returns the flags for the kind.
     #[inline]
-    pub fn put(&self, before: &mut Before, head: &mut Head) -> u8 {
+    pub fn put(&self, before: &mut DeltaState, head: &mut ItemHead) -> u8 {
         let mut flags = if self.compressed { COMPRESSED } else { 0 };
         let same = before.channel.replace(self.channel) == Some(self.channel);
         let expected = before.expected(self.channel);
@@ -123,7 +123,7 @@ impl Message {
 
     /// Reads what [`put`](Self::put) has written.
     #[inline]
-    pub fn take(before: &mut Before, fields: &mut Fields<'_>) -> Result<Message, WireError> {
+    pub fn take(before: &mut DeltaState, fields: &mut ItemFields<'_>) -> Result<MessageFields, WireError> {
         let flags = fields.kind & FLAGS;
         let (channel, distance) = if flags & FOLLOWS == 0 {
             (fields.number("channel")?, unzigzag(fields.word()?).cast_unsigned())
@@ -143,15 +143,15 @@ impl Message {
             meta.correlation = Some(fields.word()?);
         }
         if flags & GAP != 0 {
-            meta.gap = Some(KnownGap { cause: cause(fields.word()?), size: fields.word()? });
+            meta.gap = Some(KnownGap { cause: loss_cause(fields.word()?), size: fields.word()? });
         }
         let compressed = flags & COMPRESSED != 0;
-        Ok(Message { channel, seq, sent_ns: before.sent_ns, meta, compressed })
+        Ok(MessageFields { channel, seq, sent_ns: before.sent_ns, meta, compressed })
     }
 }
 
 /// A cause of a later version is one of the link, so that its messages are counted.
-pub fn cause(number: u64) -> LossCause {
+pub fn loss_cause(number: u64) -> LossCause {
     let known = usize::try_from(number).ok().and_then(|number| LossCause::ALL.get(number));
     known.copied().unwrap_or(LossCause::Link)
 }

@@ -18,7 +18,7 @@ pub enum Document {
 /// A document, or a part of one. The parts of a document follow each other in their stream, with none of
 /// another document of its kind between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct DocumentPart<'a> {
     /// Of which document.
     pub of: Document,
     /// Length of the whole, in bytes.
@@ -29,18 +29,18 @@ pub struct Part<'a> {
     pub bytes: &'a [u8],
 }
 
-impl<'a> Part<'a> {
-    /// Longest part that [`cut`](Self::cut) makes, in bytes.
+impl<'a> DocumentPart<'a> {
+    /// Longest part that [`split`](Self::split) makes, in bytes.
     pub const MAX_LEN: usize = 8 << 10;
 
     /// Cuts a document; an empty one has one empty part.
     ///
     /// # Panics
     /// If the document is longer than a u32 can say.
-    pub fn cut(of: Document, body: &'a [u8]) -> impl Iterator<Item = Part<'a>> {
+    pub fn split(of: Document, body: &'a [u8]) -> impl Iterator<Item = DocumentPart<'a>> {
         let total = u32::try_from(body.len()).expect("a document is shorter than 4 GiB");
-        let empty = body.is_empty().then_some(Part { of, total, offset: 0, bytes: &[] });
-        let parts = body.chunks(Self::MAX_LEN).enumerate().map(move |(at, bytes)| Part {
+        let empty = body.is_empty().then_some(DocumentPart { of, total, offset: 0, bytes: &[] });
+        let parts = body.chunks(Self::MAX_LEN).enumerate().map(move |(at, bytes)| DocumentPart {
             of,
             total,
             offset: (at * Self::MAX_LEN) as u32,

@@ -5,7 +5,7 @@ use super::error::WireError;
 /// How far a whole has come that arrives in parts, one whole at a time. Whoever takes the parts puts them where they
 /// belong.
 #[derive(Debug)]
-pub struct Progress<K> {
+pub struct ReassemblyProgress<K> {
     limit: usize,
     /// What is under way, its length, and how much of it is there.
     under_way: Option<(K, u64, u64)>,
@@ -13,16 +13,16 @@ pub struct Progress<K> {
 
 /// What a part is of its whole.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Step<K> {
+pub struct PartStatus<K> {
     /// Whether it is the first.
     pub begins: bool,
     /// Whether it is the last.
     pub ends: bool,
     /// What had begun before and is given up, because a part of another came.
-    pub given_up: Option<K>,
+    pub abandoned: Option<K>,
 }
 
-impl<K: Copy + Eq> Progress<K> {
+impl<K: Copy + Eq> ReassemblyProgress<K> {
     /// For wholes of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, under_way: None }
@@ -39,9 +39,9 @@ impl<K: Copy + Eq> Progress<K> {
         total: u64,
         offset: u64,
         len: usize,
-    ) -> Result<Step<K>, WireError> {
+    ) -> Result<PartStatus<K>, WireError> {
         if total > self.limit as u64 {
-            return Err(WireError::Limit { len: total, limit: self.limit });
+            return Err(WireError::LimitExceeded { len: total, limit: self.limit });
         }
         let (have, known) = match self.under_way {
             Some((under_way, known, have)) if under_way == key => (have, known),
@@ -51,11 +51,11 @@ impl<K: Copy + Eq> Progress<K> {
         // An empty part of what is not empty would keep its sender from ever ending.
         let moves = len > 0 || total == 0;
         let Some(end) = end.filter(|_| offset == have && known == total && moves) else {
-            return Err(WireError::Part { len, offset, total, have: have as usize, known });
+            return Err(WireError::OutOfOrder { len, offset, total, have: have as usize, known });
         };
-        let given_up = self.give_up().filter(|before| *before != key);
+        let abandoned = self.give_up().filter(|before| *before != key);
         self.under_way = Some((key, total, end)).filter(|_| end < total);
-        Ok(Step { begins: have == 0, ends: end == total, given_up })
+        Ok(PartStatus { begins: have == 0, ends: end == total, abandoned })
     }
 
     /// Length of what is under way, as it was announced.
@@ -72,9 +72,9 @@ impl<K: Copy + Eq> Progress<K> {
 /// The parts of a whole of `total` bytes, one behind the other. It grows with what has arrived, not with what a first
 /// part announces.
 #[derive(Debug, Default)]
-pub struct Parts(Vec<u8>);
+pub struct PartBuffer(Vec<u8>);
 
-impl Parts {
+impl PartBuffer {
     /// Adds a part, the first if it `begins`.
     pub fn add(&mut self, part: &[u8], total: u64, begins: bool) {
         let bytes = &mut self.0;
@@ -100,7 +100,7 @@ impl Parts {
     }
 
     /// Bytes of memory, which are kept for the next whole.
-    pub fn held_len_bytes(&self) -> u64 {
+    pub fn capacity_bytes(&self) -> u64 {
         self.0.capacity() as u64
     }
 }
@@ -108,26 +108,26 @@ impl Parts {
 /// Puts together what comes in parts, one whole at a time.
 #[derive(Debug)]
 pub struct Reassembly<K> {
-    progress: Progress<K>,
-    parts: Parts,
+    progress: ReassemblyProgress<K>,
+    parts: PartBuffer,
 }
 
 /// What a part has brought.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Added<'a, K> {
+pub struct AddedPart<'a, K> {
     /// The whole, if this was its last part.
     pub whole: Option<&'a [u8]>,
     /// What had begun before and is given up, because a part of another came.
-    pub given_up: Option<K>,
+    pub abandoned: Option<K>,
 }
 
 impl<K: Copy + Eq> Reassembly<K> {
     /// For wholes of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { progress: Progress::new(limit), parts: Parts::default() }
+        Self { progress: ReassemblyProgress::new(limit), parts: PartBuffer::default() }
     }
 
-    /// Adds a part, as [`Progress::add`] does.
+    /// Adds a part, as [`ReassemblyProgress::add`] does.
     ///
     /// # Errors
     /// As there.
@@ -137,10 +137,10 @@ impl<K: Copy + Eq> Reassembly<K> {
         total: u64,
         offset: u64,
         part: &[u8],
-    ) -> Result<Added<'_, K>, WireError> {
-        let Step { begins, ends, given_up } = self.progress.add(key, total, offset, part.len())?;
+    ) -> Result<AddedPart<'_, K>, WireError> {
+        let PartStatus { begins, ends, abandoned } = self.progress.add(key, total, offset, part.len())?;
         self.parts.add(part, total, begins);
-        Ok(Added { whole: ends.then_some(self.parts.bytes()), given_up })
+        Ok(AddedPart { whole: ends.then_some(self.parts.bytes()), abandoned })
     }
 
     /// Gives up what is under way, and says what that was.

@@ -5,7 +5,7 @@ use rnet_shm::tcp::{TcpConnection, connections_of_this_process};
 use crate::Connection;
 
 /// Those that are open.
-pub(super) fn of_this_process() -> Vec<Connection> {
+pub(super) fn tcp_connections() -> Vec<Connection> {
     connections_of_this_process().into_iter().map(judged).collect()
 }
 
@@ -34,7 +34,7 @@ mod tests {
             stream.set_nonblocking(true).unwrap();
             while stream.write(&[0; 64 << 10]).is_ok() {}
             let to = |one: &Connection| one.peer == address;
-            while !of_this_process().into_iter().find(to).is_some_and(|one| one.answered) {
+            while !tcp_connections().into_iter().find(to).is_some_and(|one| one.answered) {
                 std::thread::yield_now();
             }
         }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_ip_multicast_if_with_ifindex;
 
-pub(super) const PERIOD: Duration = Duration::from_millis(500);
+pub(super) const SCOUT_INTERVAL: Duration = Duration::from_millis(500);
 /// Who is there, in version 9 of Zenoh's protocol: routers, peers and clients are meant.
 pub(super) const SCOUT: [u8; 3] = [0x01, 0x09, 0b111];
 /// What an answer begins with, in the low five bits of its first byte.
@@ -30,28 +30,28 @@ pub struct Scouting {
 }
 
 /// Held while a session of Zenoh opens, whose sockets are to be told from those of others.
-pub struct Opening {
+pub struct SocketSnapshot {
     _alone: MutexGuard<'static, ()>,
     before: BTreeSet<u16>,
 }
 
-impl Opening {
-    pub fn begin() -> Opening {
+impl SocketSnapshot {
+    pub fn take() -> SocketSnapshot {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Opening { _alone: alone, before: udp_ports().unwrap_or_default() }
+        SocketSnapshot { _alone: alone, before: udp_ports().unwrap_or_default() }
     }
 
-    /// Begins to ask in `group` on these interfaces (all, if there are none), while `is_missed` says so, for the
+    /// Begins to ask in `group` on these interfaces (all, if there are none), while `is_anyone_missing` says so, for the
     /// session that was opened meanwhile.
     ///
     /// # Errors
     /// If the socket cannot be made, the session has none, or no thread can be started.
-    pub fn ended(
+    pub fn start_scouting(
         self,
         group: SocketAddrV4,
         interfaces: Vec<String>,
-        is_missed: impl Fn() -> bool + Send + 'static,
+        is_anyone_missing: impl Fn() -> bool + Send + 'static,
     ) -> io::Result<Scouting> {
         let ports = udp_ports()?;
         let zenoh = ports.difference(&self.before).find(|port| **port != group.port());
@@ -61,10 +61,10 @@ impl Opening {
         let told = Arc::clone(&ended);
         thread::Builder::new().name("rnet-scouting".into()).spawn(move || {
             while !told.load(Ordering::Relaxed) {
-                if is_missed() {
-                    ask(&socket, group, &interfaces);
+                if is_anyone_missing() {
+                    send_scout(&socket, group, &interfaces);
                 }
-                hand_on(&socket, zenoh);
+                forward_answers(&socket, zenoh);
             }
         })?;
         Ok(Scouting { ended })
@@ -78,8 +78,8 @@ impl Drop for Scouting {
 }
 
 /// Asks on all interfaces that are there and can be asked on, which may change.
-pub(super) fn ask(socket: &UdpSocket, group: SocketAddrV4, interfaces: &[String]) {
-    for index in interfaces_of(interfaces) {
+pub(super) fn send_scout(socket: &UdpSocket, group: SocketAddrV4, interfaces: &[String]) {
+    for index in interface_indexes(interfaces) {
         let any = Ipv4Addr::UNSPECIFIED;
         // One that is down is asked on the next time.
         if set_ip_multicast_if_with_ifindex(socket, &any, &any, index).is_ok() {
@@ -89,7 +89,7 @@ pub(super) fn ask(socket: &UdpSocket, group: SocketAddrV4, interfaces: &[String]
 }
 
 /// The numbers of the interfaces of these names that are there; of all but the loopback, if none is named.
-pub(super) fn interfaces_of(names: &[String]) -> impl Iterator<Item = u32> {
+pub(super) fn interface_indexes(names: &[String]) -> impl Iterator<Item = u32> {
     let known = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     known.filter_map(|entry| entry.file_name().into_string().ok()).filter_map(move |name| {
         let is_ours = if names.is_empty() { name != "lo" } else { names.contains(&name) };
@@ -99,8 +99,8 @@ pub(super) fn interfaces_of(names: &[String]) -> impl Iterator<Item = u32> {
 }
 
 /// Hands answers to Zenoh until it is time to ask again.
-fn hand_on(socket: &UdpSocket, zenoh: u16) {
-    let until = Instant::now() + PERIOD;
+fn forward_answers(socket: &UdpSocket, zenoh: u16) {
+    let until = Instant::now() + SCOUT_INTERVAL;
     let mut answer = [0; MAX_HELLO_LEN_BYTES + 1];
     loop {
         let left = until.saturating_duration_since(Instant::now());

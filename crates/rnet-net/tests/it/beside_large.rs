@@ -17,9 +17,9 @@ const PERIOD: Duration = Duration::from_millis(10);
 const DELAY: Duration = Duration::from_millis(20);
 
 /// Ends the talker, also where the test has failed.
-struct Ends<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -53,7 +53,7 @@ fn small_messages_flow_while_a_large_one_is_under_way_and_pieces_are_lost() {
     hosts.net().set_delay(DELAY);
     let (sent, ends) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let _ends = Ends(&ends);
+        let _ends = StopOnDrop(&ends);
         scope.spawn(|| talk(&camera, &sent, &ends));
         let mut next = 0;
         let mut hear = || {

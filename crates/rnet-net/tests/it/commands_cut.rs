@@ -15,19 +15,19 @@ const TOPIC: &str = "/cmd_vel";
 /// So that no lease ends by itself.
 const NEVER: Duration = Duration::from_secs(600);
 
-enum Did {
+enum ReceiverAction {
     Applied(u8, Instant),
     FellBack(FallbackReason, Instant),
 }
 
-fn receiver(node: &Node, deadline: Duration) -> (Command, mpsc::Receiver<Did>) {
+fn receiver(node: &Node, deadline: Duration) -> (Command, mpsc::Receiver<ReceiverAction>) {
     let (did, done) = mpsc::channel();
     let fell = did.clone();
     let command = node
         .command::<[u8]>(TOPIC)
         .deadline(deadline)
-        .fallback_handler(move |why| fell.send(Did::FellBack(why, Instant::now())).unwrap())
-        .apply(move |bytes| did.send(Did::Applied(bytes[0], Instant::now())).unwrap())
+        .fallback_handler(move |why| fell.send(ReceiverAction::FellBack(why, Instant::now())).unwrap())
+        .apply(move |bytes| did.send(ReceiverAction::Applied(bytes[0], Instant::now())).unwrap())
         .unwrap();
     (command, done)
 }
@@ -42,21 +42,21 @@ fn a_cable_that_is_cut_ends_in_the_fallback() {
     let hosts = Hosts::new("commands cut", 2);
     let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
     let (command, did) = receiver(&base, DEADLINE);
-    assert!(matches!(did.recv().unwrap(), Did::FellBack(FallbackReason::Opened, _)));
+    assert!(matches!(did.recv().unwrap(), ReceiverAction::FellBack(FallbackReason::Opened, _)));
     let mut far = driver(&away, 1);
     let mut applied = 0;
     while applied < 20 {
         far.send(&[1]).unwrap();
         std::thread::sleep(Duration::from_millis(5)); // sleep: the period of the commands
-        applied += did.try_iter().filter(|did| matches!(did, Did::Applied(..))).count();
+        applied += did.try_iter().filter(|did| matches!(did, ReceiverAction::Applied(..))).count();
     }
     hosts.cut(0, 1);
     let mut last = Instant::now();
     let (why, at) = loop {
         let _ = far.send(&[2]);
         match did.recv_timeout(Duration::from_millis(5)) {
-            Ok(Did::Applied(_, at)) => last = at,
-            Ok(Did::FellBack(why, at)) => break (why, at),
+            Ok(ReceiverAction::Applied(_, at)) => last = at,
+            Ok(ReceiverAction::FellBack(why, at)) => break (why, at),
             Err(_) => {}
         }
     };
@@ -75,7 +75,7 @@ fn a_cable_that_is_cut_ends_in_the_fallback() {
         command.stats().applied > before
     });
     while let Ok(did) = did.try_recv() {
-        assert!(!matches!(did, Did::Applied(2 | 3, _)), "an old command was applied after the cut");
+        assert!(!matches!(did, ReceiverAction::Applied(2 | 3, _)), "an old command was applied after the cut");
     }
 }
 
@@ -84,7 +84,7 @@ fn who_renews_in_vain_has_no_authority_when_the_lease_is_over() {
     let hosts = Hosts::new("renewed in vain", 2);
     let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
     let (_command, did) = receiver(&base, Duration::from_secs(1));
-    assert!(matches!(did.recv().unwrap(), Did::FellBack(FallbackReason::Opened, _)));
+    assert!(matches!(did.recv().unwrap(), ReceiverAction::FellBack(FallbackReason::Opened, _)));
     let lease = Duration::from_millis(100);
     let drive = away.drive::<[u8]>(TOPIC).priority(1).lease(lease);
     let mut far = drive.take(LONG).unwrap();
@@ -111,7 +111,7 @@ fn a_command_that_is_under_way_for_longer_than_the_deadline_is_late() {
     let mut far = driver(&away, 1);
     eventually("it drives", || {
         far.send(&[1]).unwrap();
-        did.try_iter().any(|did| matches!(did, Did::Applied(1, _)))
+        did.try_iter().any(|did| matches!(did, ReceiverAction::Applied(1, _)))
     });
     eventually("the clocks were compared", || hosts.clock_uncertainty(0) < DEADLINE);
     hosts.settle();
@@ -124,8 +124,8 @@ fn a_command_that_is_under_way_for_longer_than_the_deadline_is_late() {
     eventually("it drives again", || {
         far.send(&[3]).unwrap();
         let new = did.try_iter().filter_map(|did| match did {
-            Did::Applied(value, _) => Some(value),
-            Did::FellBack(..) => None,
+            ReceiverAction::Applied(value, _) => Some(value),
+            ReceiverAction::FellBack(..) => None,
         });
         applied.extend(new);
         applied.contains(&3)

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::eventually;
-use drivers::{Did, drive, judge};
+use drivers::{ReceiverAction, drive, judge};
 use hosts::Hosts;
 use random::Random;
 use rnet::FallbackReason;
@@ -75,9 +75,9 @@ fn heal_all(hosts: &Hosts) {
 }
 
 /// Ends the drivers, also where the test has failed.
-struct Ends<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -102,13 +102,13 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
     let command = base
         .command::<[u8]>(drivers::TOPIC)
         .deadline(DEADLINE)
-        .fallback_handler(move |why| falls.lock().unwrap().push(Did::FellBack(why)))
-        .apply(move |bytes| applies.lock().unwrap().push(Did::applied(bytes)))
+        .fallback_handler(move |why| falls.lock().unwrap().push(ReceiverAction::FellBack(why)))
+        .apply(move |bytes| applies.lock().unwrap().push(ReceiverAction::applied(bytes)))
         .unwrap();
     let (ends, driven) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; HOSTS]);
     let nodes: Vec<_> = (0..HOSTS).map(|host| hosts.node(host, "driver")).collect();
     std::thread::scope(|scope| {
-        let _ends = Ends(&ends);
+        let _ends = StopOnDrop(&ends);
         for (host, (node, driven)) in nodes.iter().zip(&driven).enumerate() {
             let (random, ends) = (Random(random.next()), &ends);
             scope.spawn(move || drive(node, host as u64, random, ends, driven));
@@ -126,7 +126,7 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
             let did = did.lock().unwrap();
             let since = &did[before..];
             (0..HOSTS as u64).all(|host| {
-                since.iter().any(|did| matches!(did, Did::Applied(_, [of, ..]) if *of == host))
+                since.iter().any(|did| matches!(did, ReceiverAction::Applied(_, [of, ..]) if *of == host))
             })
         };
         // Each has to win once against random priorities, and to be in time: on a busy machine that takes its time.
@@ -143,8 +143,8 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
     let drivers = judge(&did, DEADLINE);
     println!("{} things done by {drivers} numbers; {stats:?}", did.len());
     assert!(drivers >= HOSTS, "{drivers} changes of drivers are too few to say anything");
-    assert!(matches!(did.first(), Some(Did::FellBack(FallbackReason::Opened))));
-    assert!(matches!(did.last(), Some(Did::FellBack(_))), "{:?}", did.last());
+    assert!(matches!(did.first(), Some(ReceiverAction::FellBack(FallbackReason::Opened))));
+    assert!(matches!(did.last(), Some(ReceiverAction::FellBack(_))), "{:?}", did.last());
 }
 
 /// What the judge is for.
@@ -153,13 +153,13 @@ mod judged {
 
     const MS: u64 = 1_000_000;
 
-    fn applied(at_ms: u64, number: u64, count: u64) -> Did {
-        Did::Applied(at_ms * MS, [number % 3, number, count])
+    fn applied(at_ms: u64, number: u64, count: u64) -> ReceiverAction {
+        ReceiverAction::Applied(at_ms * MS, [number % 3, number, count])
     }
 
     #[test]
     fn a_pause_with_a_fallback_is_safe() {
-        let fell = Did::FellBack(FallbackReason::Deadline);
+        let fell = ReceiverAction::FellBack(FallbackReason::Deadline);
         assert_eq!(judge(&[applied(0, 1, 0), fell, applied(500, 2, 0)], DEADLINE), 2);
         // It was written down late, and a fallback follows it.
         assert_eq!(judge(&[applied(0, 1, 0), applied(500, 1, 1), fell], DEADLINE), 1);

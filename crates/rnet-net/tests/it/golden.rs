@@ -25,7 +25,7 @@ const KINDS: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14];
 /// Of a message: alone, compressed, with source, correlation and gap, behind another one.
 const FIELDS: [u8; 5] = [1, 2, 4, 8, 16];
 const DATA: u8 = 0x20;
-const PIECE: u8 = 0x40;
+const FRAGMENT: u8 = 0x40;
 
 fn place() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/wire")
@@ -66,7 +66,7 @@ fn a_session_of_this_release_is_read_by_later_ones() {
     for field in FIELDS {
         assert!(found.iter().any(|kind| kind & DATA != 0 && kind & field != 0), "no field {field}");
     }
-    assert!(found.iter().any(|kind| kind & PIECE != 0), "no piece");
+    assert!(found.iter().any(|kind| kind & FRAGMENT != 0), "no fragment");
 }
 
 /// Keeps what arrives.
@@ -76,16 +76,16 @@ struct Tap {
 }
 
 impl Sink for Tap {
-    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
+    fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
         self.seen.lock().unwrap().push(frame.to_vec());
         self.to.frame(lane, from, frame);
     }
 
-    fn up(&self, presence: Presence) {
+    fn on_up(&self, presence: Presence) {
         self.to.up(presence);
     }
 
-    fn down(&self, presence: Presence) {
+    fn on_down(&self, presence: Presence) {
         self.to.down(presence);
     }
 }
@@ -98,7 +98,7 @@ fn link(net: &Arc<MemoryNet>, domain: &Net, id: u64, seen: &Arc<Mutex<Vec<Vec<u8
         node: domain.builder("/_rnet/link"),
         presence: Presence { host: HostId(id), term: 1 },
         config,
-        holds: Arc::new(|| true),
+        holds_role: Arc::new(|| true),
     };
     let (net, seen) = (net.clone(), seen.clone());
     Link::open(options, |own, to| Ok(net.join(own, Arc::new(Tap { to, seen })))).unwrap()

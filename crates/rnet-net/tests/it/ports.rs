@@ -26,7 +26,7 @@ fn domain_name() -> String {
 }
 
 /// What the link may take more than before, in bytes.
-const GROWS: u64 = 64 << 20;
+const MAX_GROWTH_BYTES: u64 = 64 << 20;
 
 /// Numbers that are the same in each run.
 struct Random(u64);
@@ -224,7 +224,7 @@ fn attack_for(rounds: usize) {
     assert!(one.link.try_wait().unwrap().is_none(), "the link lives");
     let grown = one.resident().saturating_sub(before);
     println!("{rounds} rounds: {} KiB more than {} KiB", grown >> 10, before >> 10);
-    assert!(grown < GROWS, "{grown} bytes more");
+    assert!(grown < MAX_GROWTH_BYTES, "{grown} bytes more");
     let snapshot = one.folder.location().domain().unwrap().snapshot().unwrap();
     let of_evil = snapshot.publishers.iter().filter(|p| p.node.starts_with('@')).count();
     assert_eq!((of_evil, snapshot.remote.len()), (0, 0), "nothing has joined");

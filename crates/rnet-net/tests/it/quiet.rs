@@ -61,7 +61,7 @@ fn a_quiet_peer_gets_one_frame_within_a_lease_and_all_once_it_is_heard() {
             seq += u64::from(push(&mut a, seq, now_ns));
             // As a lane does that has nothing else to send.
             if left.last().is_none_or(|(at_ns, _)| now_ns - at_ns >= PULSE_NS) {
-                a.answer();
+                a.request_ack();
             }
             while let Some(frame) = a.poll(now_ns) {
                 left.push((now_ns, frame));
@@ -79,7 +79,7 @@ fn a_quiet_peer_gets_one_frame_within_a_lease_and_all_once_it_is_heard() {
             for frame in arrived.drain(..) {
                 read.extend(give(&frame, &mut b, now_ns));
             }
-            b.answer();
+            b.request_ack();
             while let Some(frame) = b.poll(now_ns) {
                 give(&frame, &mut a, now_ns);
             }
@@ -97,11 +97,11 @@ fn a_quiet_peer_gets_one_frame_within_a_lease_and_all_once_it_is_heard() {
 fn who_was_away_says_so_at_once() {
     let (mut a, mut b, begun_ns) = meet(Lane::Urgent);
     let now_ns = begun_ns + 10 * QUIET_NS;
-    a.answer();
+    a.request_ack();
     let frame = a.poll(now_ns).expect("one frame");
     assert!(a.poll(now_ns).is_none());
     give(&frame, &mut b, now_ns);
-    b.answer();
+    b.request_ack();
     let answer = b.poll(now_ns).expect("an answer");
     give(&answer, &mut a, now_ns);
     assert!(push(&mut a, 0, now_ns));
@@ -117,7 +117,7 @@ fn a_peer_that_is_met_again_is_not_quiet() {
     assert!(a.poll(now_ns).is_some());
     assert!(push(&mut a, 1, now_ns));
     assert!(a.poll(now_ns).is_none());
-    a.meet(now_ns + MS);
+    a.note_heard(now_ns + MS);
     assert!(a.poll(now_ns + MS).is_some());
 }
 

@@ -17,9 +17,9 @@ use rnet::msgs::LinkStatus;
 use rustix::process::{Pid, Signal};
 
 /// A host, and the program on it.
-struct Place(Folder);
+struct LinkFolder(Folder);
 
-impl Deref for Place {
+impl Deref for LinkFolder {
     type Target = Folder;
 
     fn deref(&self) -> &Folder {
@@ -27,14 +27,14 @@ impl Deref for Place {
     }
 }
 
-impl Place {
-    fn new() -> Place {
-        Place(Folder::new("linktest"))
+impl LinkFolder {
+    fn new() -> LinkFolder {
+        LinkFolder(Folder::new("linktest"))
     }
 
     /// With a network of one host that listens on a port of its own.
-    fn with_port() -> Place {
-        let place = Place::new();
+    fn with_port() -> LinkFolder {
+        let place = LinkFolder::new();
         place.configure(&format!(
             "[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{}\"]",
             free_port()
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LinkFolder {
     fn drop(&mut self) {
         for role in ["link", "link-standby"] {
             // Both, in case the test has failed: a link outlives the test otherwise.
@@ -88,7 +88,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn where_the_network_is_off_nothing_starts() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     let ran = place.run(&["start"]);
     assert_eq!(text(&ran.stdout), "the network is off (default): no link is started\n");
     assert!(ran.status.success() && ran.stderr.is_empty());
@@ -102,7 +102,7 @@ fn where_the_network_is_off_nothing_starts() {
 
 #[test]
 fn a_mistake_is_told_before_anything_starts() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     place.configure("[network]\nmode = \"lan\"\nlisen = []");
     for word in ["start", "run", "config"] {
         let ran = place.run(&[word]);
@@ -119,7 +119,7 @@ fn a_mistake_is_told_before_anything_starts() {
 
 #[test]
 fn beyond_this_host_a_link_has_to_be_allowed() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     let listen = "[network]\nlisten = [\"tcp/0.0.0.0:7450\"]\n";
     place.configure(listen);
     for word in ["start", "run"] {
@@ -144,7 +144,7 @@ fn beyond_this_host_a_link_has_to_be_allowed() {
 
 #[test]
 fn config_says_what_the_settings_come_to() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\nhost = \"one\"");
     let ran = place.run(&["config", "--connect", "tcp/10.0.0.2:7450"]);
     let settings: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
@@ -158,7 +158,7 @@ fn config_says_what_the_settings_come_to() {
 /// `rnet-link config | grep -q mode` ends well: the reader has closed the pipe before all is written.
 #[test]
 fn a_reader_that_closes_the_pipe_is_no_error() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     for word in ["start", "config"] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -169,7 +169,7 @@ fn a_reader_that_closes_the_pipe_is_no_error() {
 
 #[test]
 fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
-    let place = Place::with_port();
+    let place = LinkFolder::with_port();
     let node = place.node();
     // A pipe of the starting process, which the link is to leave alone: its end comes while the link runs.
     let (mut read, write) = std::io::pipe().unwrap();
@@ -219,7 +219,7 @@ fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
 
 #[test]
 fn start_replaces_links_that_are_stopped() {
-    let place = Place::with_port();
+    let place = LinkFolder::with_port();
     let _node = place.node();
     let started = place.run(&["start"]);
     assert_eq!((text(&started.stderr).as_str(), started.status.success()), ("", true));
@@ -241,7 +241,7 @@ fn start_replaces_links_that_are_stopped() {
 
 #[test]
 fn a_link_in_a_terminal_stays_until_it_is_told() {
-    let place = Place::with_port();
+    let place = LinkFolder::with_port();
     let mut link =
         place.command(&["run"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     eventually("it links", || place.holder("link") == Some(link.id()) && place.is_linked());
@@ -269,7 +269,7 @@ fn first_line(mut command: Command) -> (std::process::Child, String) {
 
 #[test]
 fn what_keeps_a_link_from_listening_is_said() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("tcp/{}", taken.local_addr().unwrap());
     let _node = place.node();
@@ -308,7 +308,7 @@ fn what_keeps_a_link_from_listening_is_said() {
 
 #[test]
 fn a_port_that_is_taken_is_tried_again_until_it_is_free() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("tcp/{}", taken.local_addr().unwrap());
     let node = place.node();
@@ -338,7 +338,7 @@ fn a_port_that_is_taken_is_tried_again_until_it_is_free() {
 
 #[test]
 fn lan_says_that_anyone_can_join() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]");
     let mut command = place.command(&["run", "--listen"]);
     command.arg(format!("tcp/127.0.0.1:{}", free_port()));
@@ -360,7 +360,7 @@ fn lan_says_that_anyone_can_join() {
 
 #[test]
 fn two_hosts_talk() {
-    let (one, two) = (Place::new(), Place::new());
+    let (one, two) = (LinkFolder::new(), LinkFolder::new());
     let port = free_port();
     one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
     two.configure(&format!("[network]\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
@@ -396,7 +396,7 @@ fn two_hosts_talk() {
 /// One link is stopped, then one is killed, and so on, on either side, while a publisher goes on.
 #[test]
 fn links_change_hands_under_traffic() {
-    let (one, two) = (Place::new(), Place::new());
+    let (one, two) = (LinkFolder::new(), LinkFolder::new());
     let port = free_port();
     // Of a link that is stopped nothing is heard for 500 ms, and on a machine that is busy for longer.
     let network = "[network]\nlost_after_ms = 10000";
@@ -464,7 +464,7 @@ fn links_change_hands_under_traffic() {
 /// A node that opens while the link ends with the one before finds it still there, and has one all the same.
 #[test]
 fn a_node_that_comes_as_the_link_ends_has_a_link() {
-    let place = Place::with_port();
+    let place = LinkFolder::with_port();
     let mut node = place.node();
     assert!(place.run(&["start"]).status.success());
     for _ in 0..8 {
@@ -479,7 +479,7 @@ fn a_node_that_comes_as_the_link_ends_has_a_link() {
 
 #[test]
 fn a_host_of_another_domain_is_a_problem_that_is_named() {
-    let (one, two) = (Place::new(), Place(Folder::new("otherdomain")));
+    let (one, two) = (LinkFolder::new(), LinkFolder(Folder::new("otherdomain")));
     let port = free_port();
     one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
     two.configure(&format!("[network]\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
@@ -521,7 +521,7 @@ const RULE: &str = "\n[[network.rule]]\ntopic = \"/secret\"\nallow = false\n";
 
 #[test]
 fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     let port = free_port();
     let file = |host: &str, more: &str| {
         format!("[network]\nhost = \"{host}\"\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{more}")
@@ -553,7 +553,7 @@ fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
 
 #[test]
 fn a_file_that_is_made_while_the_link_runs_is_read() {
-    let place = Place::new();
+    let place = LinkFolder::new();
     let at = format!("tcp/127.0.0.1:{}", free_port());
     let node = place.node();
     assert!(place.run(&["start", "--listen", &at]).status.success());

@@ -11,15 +11,15 @@ use rnet_net::{HostId, Presence, Sink};
 pub const LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
-pub struct Heard {
+pub struct RecordedEvents {
     pub frames: Vec<(Lane, HostId, Vec<u8>)>,
     /// Presences, with whether they came or went, and when.
     pub presences: Vec<(Presence, bool, Instant)>,
     /// Domains and versions of links that are there and are not understood.
-    pub strangers: Vec<(String, u32)>,
+    pub incompatible: Vec<(String, u32)>,
 }
 
-impl Heard {
+impl RecordedEvents {
     /// The frames of one lane from one host, as numbers.
     pub fn numbers(&self, lane: Lane, from: HostId) -> Vec<u64> {
         let ours = self.frames.iter().filter(|(of, host, _)| (*of, *host) == (lane, from));
@@ -44,7 +44,7 @@ impl Heard {
 /// Keeps what a network tells, for a test that waits for it.
 #[derive(Default)]
 pub struct Recorder {
-    heard: Mutex<Heard>,
+    heard: Mutex<RecordedEvents>,
     changed: Condvar,
 }
 
@@ -57,7 +57,7 @@ impl Recorder {
     ///
     /// # Panics
     /// If it has not within [`LIMIT`].
-    pub fn wait<T>(&self, what: &str, found: impl Fn(&Heard) -> Option<T>) -> T {
+    pub fn wait<T>(&self, what: &str, found: impl Fn(&RecordedEvents) -> Option<T>) -> T {
         let end = Instant::now() + LIMIT;
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -92,7 +92,7 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
-    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
+    fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).frames.push((
             lane,
             from,
@@ -101,23 +101,23 @@ impl Sink for Recorder {
         self.changed.notify_all();
     }
 
-    fn up(&self, presence: Presence) {
+    fn on_up(&self, presence: Presence) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.presences.push((presence, true, Instant::now()));
         self.changed.notify_all();
     }
 
-    fn stranger(&self, domain: &DomainId, version: u32, is_there: bool) {
+    fn on_incompatible(&self, domain: &DomainId, version: u32, is_there: bool) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (domain.to_string(), version);
         match is_there {
-            true => heard.strangers.push(kind),
-            false => heard.strangers.retain(|other| *other != kind),
+            true => heard.incompatible.push(kind),
+            false => heard.incompatible.retain(|other| *other != kind),
         }
         self.changed.notify_all();
     }
 
-    fn down(&self, presence: Presence) {
+    fn on_down(&self, presence: Presence) {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.presences.push((presence, false, Instant::now()));
         self.changed.notify_all();

@@ -29,7 +29,7 @@ struct Cable {
     rate: Option<u64>,
 }
 
-const GOOD: Cable = Cable {
+const IDEAL_CABLE: Cable = Cable {
     delay_ns: MS,
     jitter_ns: 0,
     late_ns: None,
@@ -137,7 +137,7 @@ impl Network {
     }
 
     fn push_nowhere(&mut self) -> Result<(), PushError> {
-        self.sides[0].stream.push(&Item::Unwant { channel: 1 })
+        self.sides[0].stream.push(&Item::Unsubscribe { channel: 1 })
     }
 
     /// Hands to the cable what may leave.
@@ -233,7 +233,7 @@ impl Network {
         for side in &self.sides {
             assert_eq!(side.stream.wake_at(), None, "a stream without work wants to be woken");
             assert_eq!(side.stream.stats().unacknowledged_bytes, 0);
-            assert_eq!(side.stream.stats().unanswered_since_ns, None);
+            assert_eq!(side.stream.stats().unacknowledged_since_ns, None);
         }
     }
 
@@ -290,7 +290,7 @@ proptest! {
         steps in steps(), seed in any::<u64>(), bulk in any::<bool>(),
     ) {
         let lane = if bulk { Lane::Bulk } else { Lane::Urgent };
-        let mut network = Network::new(lane, GOOD, seed);
+        let mut network = Network::new(lane, IDEAL_CABLE, seed);
         let payload = [7; 3000];
         for step in steps {
             match step {
@@ -310,7 +310,7 @@ proptest! {
             }
         }
         for side in &mut network.sides {
-            side.cable = GOOD;
+            side.cable = IDEAL_CABLE;
             side.stream.flush();
         }
         let kept: u64 =
@@ -332,7 +332,7 @@ fn saturate(network: &mut Network, warm_ns: u64, for_ns: u64) -> (u64, u64) {
     let (start_ns, mut read, mut longest_ns) = (network.now_ns + warm_ns, None, 0);
     let end_ns = start_ns + for_ns;
     while network.now_ns < end_ns {
-        let len = network.sides[0].stream.piece_len();
+        let len = network.sides[0].stream.fragment_len();
         while network.push(0, &payload[..len]).is_ok() {}
         // As a lane does that has nothing more to read, or no room for it.
         network.sides[0].stream.flush();
@@ -351,7 +351,7 @@ fn saturate(network: &mut Network, warm_ns: u64, for_ns: u64) -> (u64, u64) {
 #[test]
 fn a_narrow_cable_is_full_and_its_queue_short() {
     let rate = 2_500_000;
-    let mut network = Network::meet(Lane::Bulk, Cable { rate: Some(rate), ..GOOD }, 1);
+    let mut network = Network::meet(Lane::Bulk, Cable { rate: Some(rate), ..IDEAL_CABLE }, 1);
     let (read, queue) = saturate(&mut network, 2 * S, 30 * S);
     assert!(read >= rate * 9 / 10, "{read} bytes per second");
     assert!(queue <= 5 * 1400, "{queue} bytes in the queue");
@@ -360,7 +360,7 @@ fn a_narrow_cable_is_full_and_its_queue_short() {
 #[test]
 fn a_fast_cable_is_full() {
     let rate = 125_000_000;
-    let cable = Cable { rate: Some(rate), delay_ns: 100_000, ..GOOD };
+    let cable = Cable { rate: Some(rate), delay_ns: 100_000, ..IDEAL_CABLE };
     let mut network = Network::meet(Lane::Bulk, cable, 1);
     let (read, queue) = saturate(&mut network, S / 2, 2 * S);
     assert!(read >= rate * 9 / 10, "{read} bytes per second");
@@ -375,7 +375,7 @@ fn a_cable_between_busy_hosts_is_full() {
         [(1_250_000_000, MS / 5, 3 * MS), (125_000_000, MS, 2 * MS), (2_500_000, MS, 4 * MS)]
     {
         let late_ns = Some(late_ns);
-        let cable = Cable { rate: Some(rate), delay_ns: 30_000, late_ns, ..GOOD };
+        let cable = Cable { rate: Some(rate), delay_ns: 30_000, late_ns, ..IDEAL_CABLE };
         let mut network = Network::meet(Lane::Bulk, cable, 1);
         let (read, queue) = saturate(&mut network, S / 2, 2 * S);
         assert!(read >= rate * 9 / 10, "{read} bytes per second of {rate}");
@@ -387,7 +387,7 @@ fn a_cable_between_busy_hosts_is_full() {
 /// burst queue before the urgent lane.
 #[test]
 fn a_flow_of_half_a_cable_widens_no_window() {
-    let cable = Cable { rate: Some(125_000_000), delay_ns: 100_000, ..GOOD };
+    let cable = Cable { rate: Some(125_000_000), delay_ns: 100_000, ..IDEAL_CABLE };
     let mut network = Network::meet(Lane::Bulk, cable, 1);
     for _ in 0..2000 {
         // The window is small at first.
@@ -403,7 +403,7 @@ fn a_flow_of_half_a_cable_widens_no_window() {
 
 #[test]
 fn a_cable_that_becomes_narrow_is_not_flooded() {
-    let mut network = Network::meet(Lane::Bulk, Cable { rate: Some(125_000_000), ..GOOD }, 1);
+    let mut network = Network::meet(Lane::Bulk, Cable { rate: Some(125_000_000), ..IDEAL_CABLE }, 1);
     saturate(&mut network, S, S);
     let rate = 2_500_000;
     network.sides[0].cable.rate = Some(rate);
@@ -438,7 +438,7 @@ fn check_clocks(network: &Network, largest_ns: u64) {
 #[test]
 fn clocks_are_told_apart_within_what_is_stated() {
     // One way is three times the other, and both are disturbed.
-    let cable = Cable { jitter_ns: 10 * MS, ..GOOD };
+    let cable = Cable { jitter_ns: 10 * MS, ..IDEAL_CABLE };
     let mut network = Network::new(Lane::Urgent, cable, 7);
     network.sides[0].cable.delay_ns = 3 * MS;
     (network.sides[1].clock_ns, network.sides[1].ppm) = (500 * S, 50);
@@ -460,7 +460,7 @@ fn clocks_are_told_apart_within_what_is_stated() {
 
 #[test]
 fn a_drift_is_told_within_what_is_stated() {
-    let mut network = Network::meet(Lane::Urgent, GOOD, 1);
+    let mut network = Network::meet(Lane::Urgent, IDEAL_CABLE, 1);
     network.sides[1].ppm = 50;
     for _ in 0..30 {
         chat(&mut network, S);
@@ -476,7 +476,7 @@ fn a_drift_is_told_within_what_is_stated() {
 #[test]
 fn a_cut_cable_fills_the_stream_and_nothing_is_lost() {
     for lane in [Lane::Urgent, Lane::Bulk] {
-        let mut network = Network::meet(lane, GOOD, 1);
+        let mut network = Network::meet(lane, IDEAL_CABLE, 1);
         network.sides[0].cable.cut = true;
         while network.push(0, &[3; 4000]).is_ok() {
             network.poll();
@@ -485,7 +485,7 @@ fn a_cut_cable_fills_the_stream_and_nothing_is_lost() {
         assert!(!network.sides[0].stream.has_room());
         let kept = network.sides[0].stream.stats().unacknowledged_bytes;
         assert!(kept <= (4 << 20) + (64 << 10), "{kept} bytes");
-        let since = network.sides[0].stream.stats().unanswered_since_ns;
+        let since = network.sides[0].stream.stats().unacknowledged_since_ns;
         assert_eq!(since, Some(network.now_ns));
         // Nothing is heard: one frame now and then.
         let before = network.sides[0].frames;
@@ -504,7 +504,7 @@ fn a_cut_cable_fills_the_stream_and_nothing_is_lost() {
 
 #[test]
 fn a_frame_is_acknowledged_soon_and_an_acknowledgement_never() {
-    let mut network = Network::meet(Lane::Urgent, GOOD, 1);
+    let mut network = Network::meet(Lane::Urgent, IDEAL_CABLE, 1);
     let before = network.sides.each_ref().map(|side| side.frames);
     network.push(0, &[1; 22]).unwrap();
     network.sides[0].stream.flush();
@@ -520,7 +520,7 @@ fn a_frame_is_acknowledged_soon_and_an_acknowledgement_never() {
 #[test]
 fn a_steady_stream_is_acknowledged_seldom() {
     for late_ns in [None, Some(MS / 10), Some(MS / 2), Some(2 * MS)] {
-        let cable = Cable { rate: Some(125_000_000), delay_ns: 50_000, late_ns, ..GOOD };
+        let cable = Cable { rate: Some(125_000_000), delay_ns: 50_000, late_ns, ..IDEAL_CABLE };
         let mut network = Network::meet(Lane::Bulk, cable, 1);
         let mut before = 0;
         for sent in 0..10_000 {
@@ -538,12 +538,12 @@ fn a_steady_stream_is_acknowledged_seldom() {
 
 #[test]
 fn what_no_frame_holds_is_refused() {
-    let mut network = Network::new(Lane::Urgent, GOOD, 1);
+    let mut network = Network::new(Lane::Urgent, IDEAL_CABLE, 1);
     assert_eq!(network.push_nowhere(), Err(PushError::NoPeer));
     network.settle();
     let long = vec![1; 64 << 10];
     assert!(matches!(network.push(0, &long), Err(PushError::TooLong(len)) if len > 64 << 10));
-    let len = network.sides[0].stream.piece_len();
+    let len = network.sides[0].stream.fragment_len();
     assert!(len > 63 << 10);
     network.push(0, &long[..len]).unwrap();
     network.settle();
@@ -552,7 +552,7 @@ fn what_no_frame_holds_is_refused() {
 
 #[test]
 fn an_acknowledgement_of_what_was_never_sent_is_corrupt() {
-    let mut network = Network::meet(Lane::Urgent, GOOD, 1);
+    let mut network = Network::meet(Lane::Urgent, IDEAL_CABLE, 1);
     let header = Header { flags: ACK_ONLY, from_term: 1, to_term: 1, ..Header::default() };
     let side = &mut network.sides[0].stream;
     assert_eq!(side.accept(0, &Header { next: 1, ..header }), Accept::Corrupt);
@@ -570,7 +570,7 @@ proptest! {
         bulk in any::<bool>(),
     ) {
         let lane = if bulk { Lane::Bulk } else { Lane::Urgent };
-        let mut network = Network::meet(lane, GOOD, 1);
+        let mut network = Network::meet(lane, IDEAL_CABLE, 1);
         let stream = &mut network.sides[0].stream;
         let mut now_ns = network.now_ns;
         for (flags, small, words) in headers {
@@ -587,7 +587,7 @@ proptest! {
             stream.accept(now_ns, &Header {
                 version: 1, flags, len, from_term, to_term, number, next, sent_ns, echo_ns, held_ns,
             });
-            let _ = stream.push(&Item::Unwant { channel: 1 });
+            let _ = stream.push(&Item::Unsubscribe { channel: 1 });
             stream.flush();
             let frames = std::iter::from_fn(|| stream.poll(now_ns)).take(100).count();
             prop_assert!(frames < 100);

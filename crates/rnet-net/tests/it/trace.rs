@@ -21,7 +21,7 @@ fn tracer(node: &Node, topic: &str) -> Subscriber<[u8]> {
 }
 
 /// A record as it came: whose it is, and how its times are put on the clock of the tracer's host.
-struct Came {
+struct TracedRecord {
     node: String,
     record: TraceRecord,
     /// What is to be added to its times.
@@ -30,7 +30,7 @@ struct Came {
     uncertain_ns: Option<u64>,
 }
 
-impl Came {
+impl TracedRecord {
     /// How far from the truth its send may be on the tracer's clock.
     fn sent_uncertain_ns(&self) -> Option<u64> {
         let there = Some(self.record.uncertain_ns).filter(|ns| *ns != u64::MAX)?;
@@ -39,7 +39,7 @@ impl Came {
 }
 
 /// The next record, if one comes before the next message of the sensor.
-fn next(tracer: &mut Subscriber<[u8]>) -> Option<Came> {
+fn next(tracer: &mut Subscriber<[u8]>) -> Option<TracedRecord> {
     let sample = match tracer.recv(Some(PERIOD)) {
         Ok(sample) => sample,
         // A tracer that comes as another one leaves meets the end of that one's trace.
@@ -48,7 +48,7 @@ fn next(tracer: &mut Subscriber<[u8]>) -> Option<Came> {
     };
     let record = TraceRecord::from_bytes(&sample).unwrap();
     assert!(record.is_consistent(), "{record:?}");
-    Some(Came {
+    Some(TracedRecord {
         node: sample.node().to_owned(),
         record,
         offset_ns: sample.sent_ns().wrapping_sub(record.written_ns).cast_signed(),
@@ -70,7 +70,7 @@ impl Lidar {
     }
 
     /// Sends until such a record has come.
-    fn until(&mut self, trace: &mut Subscriber<[u8]>, wanted: impl Fn(&Came) -> bool) -> Came {
+    fn until(&mut self, trace: &mut Subscriber<[u8]>, wanted: impl Fn(&TracedRecord) -> bool) -> TracedRecord {
         let mut found = None;
         eventually("it is traced", || {
             let before_ns = now_ns();
@@ -93,7 +93,7 @@ fn a_message_is_traced_from_host_to_host_on_whichever_the_tracer_is() {
         let node = hosts.node(host, "tracer");
         let mut trace = tracer(&node, "/scan");
         let seen_as = if host == 1 { "/map" } else { "@host1/map" };
-        let is_known = |came: &Came| came.node == seen_as && came.sent_uncertain_ns().is_some();
+        let is_known = |came: &TracedRecord| came.node == seen_as && came.sent_uncertain_ns().is_some();
         let came = lidar.until(&mut trace, is_known);
         // Its own host has no clock but its own; another one's is never known exactly.
         assert_eq!(came.uncertain_ns == Some(0), host == 1, "{:?}", came.uncertain_ns);

@@ -7,8 +7,8 @@ use proptest::option;
 use proptest::prelude::*;
 use rnet::{LossCause, Meta};
 use rnet_net::wire::{
-    ACK_AT_ONCE, ACK_ONLY, Data, Document, Encoder, HEADER_LEN, Header, Item, Items, Part, Piece,
-    Plain, Reassembly, VERSION, Want, WireError, compress, decompress,
+    ACK_AT_ONCE, ACK_ONLY, Data, Document, Encoder, HEADER_LEN, Header, Item, Items, DocumentPart, Fragment,
+    PlainData, Reassembly, VERSION, Subscribe, WireError, compress, decompress,
 };
 
 /// An item that owns its bytes.
@@ -21,9 +21,9 @@ struct Owned {
 impl Owned {
     fn item(&self) -> Item<'_> {
         match self.item {
-            Item::Part(part) => Item::Part(Part { bytes: &self.bytes, ..part }),
+            Item::DocumentPart(part) => Item::DocumentPart(DocumentPart { bytes: &self.bytes, ..part }),
             Item::Data(data) => Item::Data(Data { payload: &self.bytes, ..data }),
-            Item::Piece(piece) => Item::Piece(Piece { bytes: &self.bytes, ..piece }),
+            Item::Fragment(fragment) => Item::Fragment(Fragment { bytes: &self.bytes, ..fragment }),
             item => item,
         }
     }
@@ -66,7 +66,7 @@ fn of() -> impl Strategy<Value = Document> {
 fn item() -> impl Strategy<Value = Item<'static>> {
     let message = || (channel(), number(), number(), meta(), any::<bool>());
     let other = prop_oneof![
-        (of(), any::<u32>(), any::<u32>()).prop_map(|(of, total, offset)| Item::Part(Part {
+        (of(), any::<u32>(), any::<u32>()).prop_map(|(of, total, offset)| Item::DocumentPart(DocumentPart {
             of,
             total,
             offset,
@@ -76,7 +76,7 @@ fn item() -> impl Strategy<Value = Item<'static>> {
         (channel(), number(), option::of(number()), any::<[bool; 3]>(), number(), number())
             .prop_map(|(channel, publisher, from, flags, transient_local, credit)| {
                 let [reliable, wills, confirms_end] = flags;
-                Item::Want(Want {
+                Item::Subscribe(Subscribe {
                     channel,
                     publisher,
                     from,
@@ -87,14 +87,14 @@ fn item() -> impl Strategy<Value = Item<'static>> {
                     confirms_end,
                 })
             }),
-        channel().prop_map(|channel| Item::Unwant { channel }),
+        channel().prop_map(|channel| Item::Unsubscribe { channel }),
         (channel(), number()).prop_map(|(channel, read)| Item::Credit { channel, read }),
         (channel(), number(), any::<bool>())
-            .prop_map(|(channel, subscription, yes)| Item::Flowing { channel, subscription, yes }),
+            .prop_map(|(channel, subscription, active)| Item::Delivery { channel, subscription, active }),
         (channel(), number(), number(), cause())
             .prop_map(|(channel, seq, count, cause)| Item::Gap { channel, seq, count, cause }),
         (channel(), [number(), number(), number(), number()])
-            .prop_map(|(channel, known)| Item::Missing { channel, known }),
+            .prop_map(|(channel, known)| Item::KnownLost { channel, known }),
         channel().prop_map(|channel| Item::Alive { channel }),
         (channel(), any::<bool>())
             .prop_map(|(channel, there)| Item::Will { channel, message: there.then_some(&[]) }),
@@ -107,7 +107,7 @@ fn item() -> impl Strategy<Value = Item<'static>> {
         1 => (message(), number(), number()).prop_map(
             |((channel, seq, sent_ns, meta, compressed), total, offset)| {
                 let bytes = &[];
-                Item::Piece(Piece {
+                Item::Fragment(Fragment {
                     channel, seq, sent_ns, meta, total, offset, bytes, compressed,
                 })
             }
@@ -176,15 +176,15 @@ fn read(frame: &[u8]) {
                     assert!(out.len() <= data.payload.len() * 255);
                 }
             }
-            Item::Piece(piece) => {
-                payload += piece.bytes.len();
-                if let Ok(added) = whole.add(piece.seq, piece.total, piece.offset, piece.bytes)
+            Item::Fragment(fragment) => {
+                payload += fragment.bytes.len();
+                if let Ok(added) = whole.add(fragment.seq, fragment.total, fragment.offset, fragment.bytes)
                     && let Some(whole) = added.whole
                 {
-                    assert_eq!(whole.len() as u64, piece.total);
+                    assert_eq!(whole.len() as u64, fragment.total);
                 }
             }
-            Item::Part(part) => payload += part.bytes.len(),
+            Item::DocumentPart(part) => payload += part.bytes.len(),
             _ => {}
         }
     }
@@ -241,7 +241,7 @@ proptest! {
             sent_ns = sent_ns.wrapping_add(time.checked_shr(*bits).unwrap_or(0));
             let seq = seqs[*channel as usize].wrapping_add(gap / 2);
             seqs[*channel as usize] = seq.wrapping_add(1);
-            let plain = Plain { channel: *channel, seq, sent_ns, payload };
+            let plain = PlainData { channel: *channel, seq, sent_ns, payload };
             one.encode(&Item::Data(plain.into()), &mut long);
             other.encode_plain(plain, &mut short);
             sent.push(Data::from(plain));
@@ -283,7 +283,7 @@ proptest! {
                 Ok(added) => {
                     prop_assert!(fits);
                     let whole = [have, bytes].concat();
-                    prop_assert_eq!(added.given_up, before.map(|b| b.0).filter(|b| *b != key));
+                    prop_assert_eq!(added.abandoned, before.map(|b| b.0).filter(|b| *b != key));
                     if end == total {
                         prop_assert_eq!(added.whole, Some(&whole[..]));
                         model = None;
@@ -311,7 +311,7 @@ proptest! {
             let len = message.len() as u64;
             let limit = message.len() - 1;
             let refused = decompress(&small, limit, &mut out);
-            prop_assert_eq!(refused, Err(WireError::Limit { len, limit }));
+            prop_assert_eq!(refused, Err(WireError::LimitExceeded { len, limit }));
             prop_assert!(decompress(&small[..cut.index(small.len())], 1 << 20, &mut out).is_err());
             let bit = flip.index(small.len() * 8);
             small[bit / 8] ^= 1 << (bit % 8);
@@ -327,21 +327,21 @@ fn a_bomb_is_refused_before_it_is_given_memory() {
     // 2 GiB, in four bytes.
     let mut out = Vec::new();
     let bomb = [0x80, 0x80, 0x80, 0x80, 0x08, 0, 0, 0, 0];
-    assert_eq!(decompress(&bomb, usize::MAX, &mut out), Err(WireError::Compressed(9)));
+    assert_eq!(decompress(&bomb, usize::MAX, &mut out), Err(WireError::BadCompression(9)));
     assert_eq!(out.capacity(), 0);
 }
 
 #[test]
 fn an_unknown_kind_is_passed_over_unless_it_must_be_understood() {
     let mut bytes = vec![0x1f, 3, 1, 2, 3];
-    Encoder::default().encode(&Item::Unwant { channel: 5 }, &mut bytes);
+    Encoder::default().encode(&Item::Unsubscribe { channel: 5 }, &mut bytes);
     // A field of a later version.
     bytes.extend([7, 2, 6, 99]);
     bytes.extend([0x9f, 0]);
     bytes.extend([7, 1, 7]);
     let found: Vec<_> = Items::new(&bytes).collect();
-    let unwant = |channel| Ok(Item::Unwant { channel });
-    assert_eq!(found, [unwant(5), unwant(6), Err(WireError::Kind(0x9f))]);
+    let unwant = |channel| Ok(Item::Unsubscribe { channel });
+    assert_eq!(found, [unwant(5), unwant(6), Err(WireError::UnknownKind(0x9f))]);
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn a_cause_of_a_later_version_is_counted_as_the_links() {
 #[test]
 fn signs_of_a_publisher_have_these_bytes() {
     let items = [
-        Item::Missing { channel: 3, known: [0, 200, 1, 0] },
+        Item::KnownLost { channel: 3, known: [0, 200, 1, 0] },
         Item::Alive { channel: 3 },
         Item::Will { channel: 3, message: Some(b"gone") },
         Item::Will { channel: 3, message: Some(b"") },
@@ -400,11 +400,11 @@ fn a_small_message_costs_four_bytes() {
 
 #[test]
 fn a_document_is_cut_and_put_together() {
-    for len in [0, 1, Part::MAX_LEN, Part::MAX_LEN + 1, 5 * Part::MAX_LEN] {
+    for len in [0, 1, DocumentPart::MAX_LEN, DocumentPart::MAX_LEN + 1, 5 * DocumentPart::MAX_LEN] {
         let body: Vec<u8> = (0..len).map(|at| at as u8).collect();
         let mut whole = Reassembly::new(len);
         let mut found = None;
-        for part in Part::cut(Document::Nodes, &body) {
+        for part in DocumentPart::split(Document::Nodes, &body) {
             assert_eq!(found, None);
             let added =
                 whole.add(part.of, part.total.into(), part.offset.into(), part.bytes).unwrap();
@@ -483,10 +483,10 @@ fn the_page_draws_the_header() {
 #[test]
 fn the_page_lists_the_items() {
     let meta = Meta::default();
-    let part = |of| Item::Part(Part { of, total: 0, offset: 0, bytes: &[] });
+    let part = |of| Item::DocumentPart(DocumentPart { of, total: 0, offset: 0, bytes: &[] });
     // Such that no bit of a message's kind is set.
     let (channel, seq, sent_ns, compressed) = (1, 1, 1, false);
-    let want = Want {
+    let want = Subscribe {
         channel,
         publisher: 2,
         from: Some(seq),
@@ -503,19 +503,19 @@ fn the_page_lists_the_items() {
         ("Endpoints", part(Document::Endpoints)),
         ("NeedType", Item::NeedType { hash: 1 }),
         ("Type", part(Document::Type(1))),
-        ("Want", Item::Want(want)),
-        ("Unwant", Item::Unwant { channel }),
+        ("Subscribe", Item::Subscribe(want)),
+        ("Unsubscribe", Item::Unsubscribe { channel }),
         ("Credit", Item::Credit { channel, read: 1 }),
         ("Gap", Item::Gap { channel, seq, count: 1, cause }),
         ("Refused", part(Document::Refused)),
-        ("Flowing", Item::Flowing { channel, subscription: 1, yes: true }),
-        ("Missing", Item::Missing { channel, known: [0; 4] }),
+        ("Delivery", Item::Delivery { channel, subscription: 1, active: true }),
+        ("KnownLost", Item::KnownLost { channel, known: [0; 4] }),
         ("Alive", Item::Alive { channel }),
         ("Will", Item::Will { channel, message: None }),
         ("Data", Item::Data(Data { channel, seq, sent_ns, meta, payload: &[], compressed })),
         (
-            "Piece",
-            Item::Piece(Piece {
+            "Fragment",
+            Item::Fragment(Fragment {
                 channel,
                 seq,
                 sent_ns,

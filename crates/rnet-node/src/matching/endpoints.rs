@@ -164,8 +164,8 @@ impl Matching {
         }
         self.endpoints.unread.remove(&entry.id);
         if let Some(told) = self.endpoints.told.get_mut(&entry.id) {
-            if told.proxy.is_some() && told.ends != entry.ends {
-                let changed = Arc::new(Endpoint { ends: entry.ends, ..(**told).clone() });
+            if told.proxy.is_some() && told.endpoint_count != entry.endpoint_count {
+                let changed = Arc::new(Endpoint { endpoint_count: entry.endpoint_count, ..(**told).clone() });
                 *told = changed.clone();
                 self.endpoints.push(EndpointEvent::Changed(changed));
             }
@@ -217,8 +217,8 @@ impl Matching {
             return Err(Error::Corrupt { topic, publisher_node: place.node, what });
         }
         let (node, folder) = (shown(&proxy, &place.node), place.folder);
-        let ends = if proxy.is_some() { entry.ends } else { 1 };
-        Ok(Some(Endpoint { id, topic, node, type_desc, qos, proxy, ends, last_will, folder }))
+        let endpoint_count = if proxy.is_some() { entry.endpoint_count } else { 1 };
+        Ok(Some(Endpoint { id, topic, node, type_desc, qos, proxy, endpoint_count, last_will, folder }))
     }
 
     /// An entry is no longer there.

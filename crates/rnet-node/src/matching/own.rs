@@ -104,7 +104,7 @@ impl OwnPublisher {
             self.readers.remove(id);
         }
         let mut matches = self.state.lock();
-        matches.ends.remove(&id);
+        matches.endpoint_counts.remove(&id);
         let Some(at) = matches.matched.iter().position(|p| p.id == id) else { return };
         let info = matches.matched.swap_remove(at);
         drop(matches);

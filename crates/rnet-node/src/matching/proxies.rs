@@ -14,10 +14,10 @@ pub fn shown(proxy: &Option<Proxy>, node: &str) -> String {
 
 impl OwnPublisher {
     /// A proxy that is served may stand for more or fewer by now.
-    pub fn note_ends(&self, entry: &Entry, notices: &mut Vec<Notice>) {
+    pub fn note_endpoint_count(&self, entry: &Entry, notices: &mut Vec<Notice>) {
         let mut matches = self.state.lock();
-        match matches.ends.get_mut(&entry.id) {
-            Some(ends) if *ends != entry.ends => *ends = entry.ends,
+        match matches.endpoint_counts.get_mut(&entry.id) {
+            Some(count) if *count != entry.endpoint_count => *count = entry.endpoint_count,
             _ => return,
         }
         let Some(info) = matches.matched.iter().find(|p| p.id == entry.id).cloned() else { return };
@@ -62,12 +62,12 @@ impl Matching {
         Ok(())
     }
 
-    /// Our subscription, which is a proxy, stands for so many ends from now on. The next refresh tells our own
+    /// Our subscription, which is a proxy, stands for so many endpoints from now on. The next refresh tells our own
     /// publishers.
     ///
     /// # Errors
     /// `BadValue` if it is no proxy; `Closed` if it is not there any more; those of announcing.
-    pub fn set_ends(&mut self, id: u64, ends: u32) -> Result<()> {
+    pub fn set_endpoint_count(&mut self, id: u64, endpoint_count: u32) -> Result<()> {
         let found = self.subscriptions.get(&id).map(|s| (s.topic_hash, s.meta.proxy.is_some()));
         let Some((topic_hash, is_proxy)) = found else {
             return Err(Error::closed("the subscription"));
@@ -76,10 +76,10 @@ impl Matching {
             let why = "it is not a proxy: open it as a proxy".to_owned();
             return Err(Error::bad_value("endpoints of a subscription", why));
         }
-        let Some(before) = self.entry_of(id, topic_hash).filter(|entry| entry.ends != ends) else {
+        let Some(before) = self.entry_of(id, topic_hash).filter(|entry| entry.endpoint_count != endpoint_count) else {
             return Ok(());
         };
-        let entry = Entry { ends, ..before };
+        let entry = Entry { endpoint_count, ..before };
         self.own.announce(entry)?;
         self.unindex(&before);
         self.index_own(entry);

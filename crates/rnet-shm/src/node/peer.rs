@@ -177,8 +177,8 @@ impl PeerFile {
             if own && word_at(bytes, 3) == ENTRY_LOST {
                 lost.push(id);
             }
-            let ends = u32::try_from(word_at(bytes, 3)).ok()?;
-            let entry = Entry { id, topic_hash: word_at(bytes, 1), kind, ends };
+            let endpoint_count = u32::try_from(word_at(bytes, 3)).ok()?;
+            let entry = Entry { id, topic_hash: word_at(bytes, 1), kind, endpoint_count };
             // Of two entries of one endpoint the first counts: else it would change with each look.
             (own && entry.is_sound() && ids.insert(id)).then_some(entry)
         };

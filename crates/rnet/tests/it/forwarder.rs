@@ -311,10 +311,10 @@ fn a_passive_subscription_is_counted_by_those_that_it_is_admitted_to() {
         let MatchEvent::Matched(peer) = next() else { panic!("not matched") };
         assert_eq!((peer.id, peer.node.as_str()), (passive.id(), "@robot2/map"));
         assert_eq!((publisher.subscriber_count(), other.subscriber_count()), (3, 0));
-        passive.set_ends(2).unwrap();
+        passive.set_endpoint_count(2).unwrap();
         eventually("it stands for two", || publisher.subscriber_count() == 2);
         assert!(matches!(next(), MatchEvent::Changed(_)));
-        passive.set_ends(3).unwrap();
+        passive.set_endpoint_count(3).unwrap();
         eventually("it stands for three", || publisher.subscriber_count() == 3);
         assert!(matches!(next(), MatchEvent::Changed(_)));
         (0..100).for_each(|seq| publisher.send(&message(seq)).unwrap());

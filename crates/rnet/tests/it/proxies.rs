@@ -33,7 +33,7 @@ fn child_entry() {
         let watcher = net.node("watcher");
         let _watch = watcher.on_endpoint(|event| match event {
             EndpointEvent::Closed(_) => tell("closed"),
-            event => tell(&event.endpoint().ends.to_string()),
+            event => tell(&event.endpoint().endpoint_count.to_string()),
         });
         drop(common::orders().recv());
         return;
@@ -106,20 +106,20 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     let own = node.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(4, LONG).unwrap();
     assert!(matches!(next(), MatchEvent::Matched(own) if own.node == "/node"));
-    proxy.set_ends(5).unwrap();
+    proxy.set_endpoint_count(5).unwrap();
     publisher.wait_for_subscribers(6, LONG).unwrap();
     assert_eq!(next(), MatchEvent::Changed(peer.clone()));
-    proxy.set_ends(5).unwrap();
-    proxy.set_ends(1).unwrap();
+    proxy.set_endpoint_count(5).unwrap();
+    proxy.set_endpoint_count(1).unwrap();
     eventually("it stands for one", || publisher.subscriber_count() == 2);
     assert_eq!(next(), MatchEvent::Changed(peer.clone()));
     for ends in [0, (1 << 16) + 1, u32::MAX] {
-        assert!(matches!(proxy.set_ends(ends), Err(Error::BadValue { .. })));
+        assert!(matches!(proxy.set_endpoint_count(ends), Err(Error::BadValue { .. })));
         let options = SubscriberOptions::new().proxy(arm(), ends);
         let refused = link.subscriber_with::<[u8]>("/t", options);
         assert!(matches!(refused, Err(Error::BadValue { .. })));
     }
-    assert!(matches!(own.set_ends(2), Err(Error::BadValue { .. })), "it is no proxy");
+    assert!(matches!(own.set_endpoint_count(2), Err(Error::BadValue { .. })), "it is no proxy");
     // Messages go through it as through any other.
     publisher.send(b"one").unwrap();
     assert_eq!(&*proxy.recv(LONG).unwrap(), b"one");
@@ -161,20 +161,20 @@ fn those_who_watch_endpoints_see_what_a_proxy_stands_for() {
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     let proxy = subscriber(&link, "/t", 2);
     let EndpointEvent::Opened(opened) = next() else { panic!("not opened") };
-    assert_eq!((opened.node.as_str(), opened.ends), ("@robot2/arm", 2));
+    assert_eq!((opened.node.as_str(), opened.endpoint_count), ("@robot2/arm", 2));
     let of = opened.proxy.as_ref().unwrap();
     assert_eq!((of.host(), of.node(), of.endpoint()), ("robot2", "/arm", 7));
-    proxy.set_ends(9).unwrap();
+    proxy.set_endpoint_count(9).unwrap();
     let EndpointEvent::Changed(changed) = next() else { panic!("not changed") };
-    assert_eq!((changed.id, changed.ends), (opened.id, 9));
+    assert_eq!((changed.id, changed.endpoint_count), (opened.id, 9));
     drop(proxy);
     assert_eq!(next(), EndpointEvent::Closed(changed));
     // Who begins to watch later sees what it stands for now.
     let proxy = subscriber(&link, "/t", 2);
-    proxy.set_ends(4).unwrap();
+    proxy.set_endpoint_count(4).unwrap();
     let seen: Arc<Mutex<Vec<u32>>> = Arc::default();
     let late = seen.clone();
-    let _late = link.on_endpoint(move |event| late.lock().unwrap().push(event.endpoint().ends));
+    let _late = link.on_endpoint(move |event| late.lock().unwrap().push(event.endpoint().endpoint_count));
     eventually("the late watch is told", || *seen.lock().unwrap() == [4]);
 }
 
@@ -188,9 +188,9 @@ fn a_watcher_that_was_stopped_sees_what_a_proxy_stands_for_when_it_goes_on() {
     watcher.stop();
     // More changes than its FIFO has room for.
     for ends in (1..=10_000).rev() {
-        proxy.set_ends(ends).unwrap();
+        proxy.set_endpoint_count(ends).unwrap();
     }
-    proxy.set_ends(7).unwrap();
+    proxy.set_endpoint_count(7).unwrap();
     watcher.resume();
     while watcher.hear() != "7" {}
     watcher.stop();
@@ -205,7 +205,7 @@ fn tools_show_the_nodes_for_which_proxies_stand() {
     let link = net.node("link");
     let (_p, s) = (publisher(&link, "/t"), subscriber(&link, "/u", 3));
     let _own = link.publisher::<[u8]>("/link/stats").unwrap();
-    s.set_ends(6).unwrap();
+    s.set_endpoint_count(6).unwrap();
     let snapshot = net.inspect();
     assert_eq!(snapshot.node("/link").unwrap().publishes, ["/link/stats"]);
     assert!(snapshot.node("/link").unwrap().subscribes.is_empty());
@@ -271,7 +271,7 @@ fn of_two_entries_of_one_endpoint_the_first_counts() {
         let event: EndpointEvent = events.recv_timeout(LONG.unwrap()).unwrap();
         match event {
             EndpointEvent::Closed(_) => break,
-            EndpointEvent::Opened(endpoint) => told.push((endpoint.topic.clone(), endpoint.ends)),
+            EndpointEvent::Opened(endpoint) => told.push((endpoint.topic.clone(), endpoint.endpoint_count)),
             other => panic!("{other:?}"),
         }
     }

@@ -12,15 +12,15 @@ use rnet_survival::{LONG, points};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Passed by the launcher as a node starts, and by the keeper.
-const STARTS: [&str; 3] = ["launch.spawned", "launch.ordered", "launch.answered"];
+const STARTS: [&str; 3] = ["launch.spawned", "launch.requested", "launch.answered"];
 const KEEPS: [&str; 5] =
-    ["launch.kept", "launch.drafted", "launch.recorded", "launch.started", "launch.noted"];
+    ["launch.locked", "launch.record_drafted", "launch.recorded", "launch.started", "launch.process_recorded"];
 /// Passed by the launcher that adopts a node.
 const ADOPTS: [&str; 2] = ["launch.adopting", "launch.adopted"];
 /// Passed by the launcher that stops a node, and by the keeper.
 const STOPS: [&str; 2] = ["launch.stopping", "launch.signalled"];
 const IS_STOPPED: [&str; 4] =
-    ["launch.told", "launch.terminated", "launch.reaped", "launch.closed"];
+    ["launch.stop_recorded", "launch.terminated", "launch.reaped", "launch.end_recorded"];
 /// Passed by the launcher whose node has ended.
 const ENDS: [&str; 1] = ["launch.ended"];
 
@@ -156,7 +156,7 @@ fn a_launcher_may_be_killed_as_it_starts_a_node() {
 #[test]
 fn a_keeper_may_be_killed_as_it_starts_its_node() {
     for point in KEEPS {
-        for pass in 1..=if point == "launch.drafted" { 2 } else { 1 } {
+        for pass in 1..=if point == "launch.record_drafted" { 2 } else { 1 } {
             let point = format!("{point}@{pass}");
             let place = RunDir::new(&point);
             let mut launch = place.launch(Some(&point));
@@ -204,7 +204,7 @@ fn a_keeper_may_be_killed_as_it_stops_its_node() {
         eventually("the node has begun", || place.living().len() == 1);
         launch.signal(Signal::TERM);
         // By its record: how the node has ended stands there when the last point is passed.
-        let closed = point == "launch.closed";
+        let closed = point == "launch.end_recorded";
         launch.until(if closed {
             "/a stopped terminated by SIGINT"
         } else {

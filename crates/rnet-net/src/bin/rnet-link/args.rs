@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use rnet::DomainId;
-use rnet_net::config::Given;
+use rnet_net::config::Overrides;
 
 /// Link between the hosts of a robot-net domain. `rnet link` starts it and shows its status.
 #[derive(Debug, Parser)]
@@ -30,7 +30,7 @@ pub enum Command {
     /// Print the settings as JSON
     Config,
     /// Discover other links by multicast for two seconds, and print as JSON which hosts asked and which answered
-    Hear,
+    Discover,
 }
 
 /// What goes for all commands.
@@ -71,8 +71,8 @@ pub struct Options {
 
 impl Options {
     /// Those that configuration is made of.
-    pub fn given(&self) -> Given {
-        Given {
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
             config: self.config.clone(),
             network: self.network.clone(),
             host: self.host.clone(),
@@ -84,7 +84,7 @@ impl Options {
     }
 
     /// The words that say the same to another process.
-    pub fn words(&self) -> Vec<OsString> {
+    pub fn to_args(&self) -> Vec<OsString> {
         let text = |value: &Option<String>| value.clone().map(OsString::from);
         let path = |value: &Option<PathBuf>| value.clone().map(OsString::from);
         let all = [
@@ -116,9 +116,9 @@ mod tests {
                      --listen tcp/a:1 --connect tcp/b:1 --interfaces eth0,wlan0 --lost-after-ms 900";
         let first = Cli::parse_from(words.split_whitespace());
         let again: Vec<OsString> =
-            ["rnet-link".into(), "run".into()].into_iter().chain(first.options.words()).collect();
+            ["rnet-link".into(), "run".into()].into_iter().chain(first.options.to_args()).collect();
         let second = Cli::parse_from(again);
         assert_eq!(format!("{:?}", first.options), format!("{:?}", second.options));
-        assert_eq!(first.options.words().len(), 20);
+        assert_eq!(first.options.to_args().len(), 20);
     }
 }

@@ -9,7 +9,7 @@ use crate::args::Options;
 
 /// Closes what the starting process has left open: pipes and sockets of a node would stay open for as long as the link
 /// runs. To be called before anything is opened here.
-pub fn close_inherited() {
+pub fn close_inherited_fds() {
     let numbers =
         |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
     let open: Vec<i32> = match std::fs::read_dir("/proc/self/fd") {
@@ -29,19 +29,19 @@ pub fn spawn(options: &Options) -> Outcome {
     let failed = |e: std::io::Error| format!("cannot start the link: {e}");
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(program);
-    command.args(["run", "--background"]).args(options.words());
+    command.args(["run", "--background"]).args(options.to_args());
     // Who started this ends sooner than it does, and does not wait for it.
     command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map(drop).map_err(failed)
 }
 
 /// Leaves the session, and so the terminal: Ctrl-C there is not meant for a link in the background.
-pub fn leave_session() {
+pub fn start_session() {
     // Refused where this process leads a group, and then it was not started by `spawn`.
     let _ = rustix::process::setsid();
 }
 
 /// Has nothing more to say to whoever started it.
-pub fn silence() {
+pub fn silence_stderr() {
     let open = || OpenOptions::new().write(true).open("/dev/null");
     if let Ok(null) = open() {
         let _ = redirect(&null);

@@ -7,7 +7,7 @@ use rnet::role::Role;
 use rnet::{Node, NodeBuilder};
 
 use crate::args::Options;
-use crate::told;
+use crate::error_text;
 
 /// The role of the process that links.
 const LINK: &str = "link";
@@ -25,8 +25,8 @@ impl Domain {
     pub fn open(options: &Options) -> Result<Domain, String> {
         let domain = options.domain.as_ref().map(|id| id.as_str());
         let (dir, group): (Option<PathBuf>, _) = (options.dir.clone(), options.group.clone());
-        let location = Location::new(domain, dir, group).map_err(told)?;
-        let role = |name| location.role(name).map_err(told);
+        let location = Location::new(domain, dir, group).map_err(error_text)?;
+        let role = |name| location.role(name).map_err(error_text);
         Ok(Domain { link: role(LINK)?, standby: role(STANDBY)?, location })
     }
 

@@ -1,24 +1,24 @@
 //! `rnet-link`: the link between hosts, one process for each host and domain.
 //!
-//! `run` is the link: it waits for its turn, holds the role, waits for its addresses (`waiting.rs`) and links until it
-//! is told to end (`run.rs`, `nodes.rs`).
+//! `run` is the link: it waits for its turn, holds the role, waits for its addresses (`network_wait.rs`) and links until it
+//! is told to end (`run.rs`, `last_node.rs`).
 //! `start` puts one into the background where the configuration wants a link (`start.rs`). `config` says what the
 //! settings come to. The link itself is the library's.
 
-mod addresses;
+mod address_monitor;
 mod args;
 mod detach;
 mod domain;
-mod file;
-mod hear;
-mod nodes;
+mod config_watcher;
+mod discover;
+mod last_node;
 mod predecessor;
 mod run;
 mod runtime;
 mod settings;
 mod start;
 mod stop;
-mod waiting;
+mod network_wait;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -34,13 +34,13 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Run { background } => {
-            runtime::choose_threads();
+            runtime::configure_threads();
             runtime::raise_file_limit();
             run::run(&cli.options, background)
         }
         Command::Start => start::start(&cli.options),
         Command::Config => settings::show(&cli.options),
-        Command::Hear => hear::hear(&cli.options),
+        Command::Discover => discover::discover(&cli.options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 

@@ -7,84 +7,84 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rnet::role::HeldRole;
-use rnet_net::config::{Config, Listed, Mode};
-use rnet_net::link::{Ended, Link, LinkError, LinkOptions};
+use rnet_net::config::{Config, WithSource, Mode};
+use rnet_net::link::{LinkFailure, Link, LinkError, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
-use crate::addresses::Addresses;
+use crate::address_monitor::AddressMonitor;
 use crate::args::Options;
 use crate::domain::Domain;
-use crate::file::{Change, Watched};
-use crate::waiting::Waiting;
-use crate::{Outcome, detach, nodes, predecessor, stop, told};
+use crate::config_watcher::{ConfigChange, ConfigWatcher};
+use crate::network_wait::NetworkWait;
+use crate::{Outcome, detach, last_node, predecessor, stop, error_text};
 
 /// In the background: for how long the one who stands by is waited for. One that is stopped is replaced in this time.
-const STANDBY: Duration = Duration::from_secs(2);
+const STANDBY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Between two looks at whether to stop.
-const LOOK: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn run(options: &Options, background: bool) -> Outcome {
     if background {
-        detach::close_inherited();
-        detach::leave_session();
+        detach::close_inherited_fds();
+        detach::start_session();
     }
-    stop::on_signals();
-    let config = Config::load(&options.given()).map_err(told)?;
+    stop::install_signal_handlers();
+    let config = Config::load(&options.overrides()).map_err(error_text)?;
     config.check_insecure()?;
     if config.mode == Mode::Off {
         return Err(format!(
             "the network is off ({}). Set network = \"lan\" in robot.toml, or RNET_NETWORK=lan; \
              see docs/guide/two-computers.md",
-            config.mode_from
+            config.mode_source
         ));
     }
     let domain = Domain::open(options)?;
     if background {
-        nodes::end_with_the_last(&domain.location)?;
+        last_node::stop_after_last_node(&domain.location)?;
     }
-    let Some(standby) = stand_by(&domain, background)? else { return Ok(()) };
-    let before = domain.link.holder().map_err(told)?;
+    let Some(standby) = wait_as_standby(&domain, background)? else { return Ok(()) };
+    let before = domain.link.holder().map_err(error_text)?;
     if background && before.is_some() {
-        detach::silence();
+        detach::silence_stderr();
     }
-    let held = domain.link.wait_for_turn(stop::flag()).map_err(told)?;
+    let held = domain.link.wait_for_turn(stop::flag()).map_err(error_text)?;
     let Some(held) = held.map(Arc::new) else { return Ok(()) };
     drop(standby);
     if let Some(pid) = before {
-        predecessor::end(pid);
+        predecessor::kill(pid);
     }
     // It may have stood by for days. What is a mistake now is told once it links, by what held before.
-    let config = Config::load(&options.given())
+    let config = Config::load(&options.overrides())
         .ok()
         .filter(|config| config.check_insecure().is_ok())
         .unwrap_or(config);
     if config.mode == Mode::Off {
         return Ok(());
     }
-    let outcome = link(options, config, &domain, &held, background);
-    if let Ok(End::Anew(what)) = &outcome {
+    let outcome = run_link(options, config, &domain, &held, background);
+    if let Ok(LinkExit::Restart(what)) = &outcome {
         eprintln!("rnet-link: {what}: the link restarts");
-        return begin_anew(options, held, background);
+        return restart(options, held, background);
     }
     drop(held);
-    if background && nodes::came_back(&domain.location) {
+    if background && last_node::node_returned(&domain.location) {
         detach::spawn(options)?;
     }
     outcome.map(drop)
 }
 
 /// Why a link has ended.
-pub enum End {
+pub enum LinkExit {
     /// It was told to.
-    Asked,
+    Requested,
     /// Another process has to open the network: as this says, the addresses or interfaces of the host or its settings
     /// have changed, or the network does not bring what another host says.
-    Anew(String),
+    Restart(String),
 }
 
 /// Links again, as another process.
-fn begin_anew(options: &Options, held: Arc<HeldRole>, background: bool) -> Outcome {
+fn restart(options: &Options, held: Arc<HeldRole>, background: bool) -> Outcome {
     if background {
         // Before the role is free: who takes it ends this process. If one stands by already, this one ends soon.
         return detach::spawn(options);
@@ -96,35 +96,35 @@ fn begin_anew(options: &Options, held: Arc<HeldRole>, background: bool) -> Outco
 }
 
 /// Waits to be the next; `None` if this process is to end, or, in the background, if there is a next already.
-fn stand_by(domain: &Domain, background: bool) -> Result<Option<HeldRole>, String> {
+fn wait_as_standby(domain: &Domain, background: bool) -> Result<Option<HeldRole>, String> {
     if !background {
-        return domain.standby.wait_for_turn(stop::flag()).map_err(told);
+        return domain.standby.wait_for_turn(stop::flag()).map_err(error_text);
     }
     let over = Arc::new(AtomicBool::new(false));
     let ended = over.clone();
-    let limit = std::thread::Builder::new().name("rnet-limit".into()).spawn(move || {
-        let looks = STANDBY.as_millis() / LOOK.as_millis();
+    let limit = std::thread::Builder::new().name("rnet-timeout".into()).spawn(move || {
+        let looks = STANDBY_TIMEOUT.as_millis() / STOP_CHECK_INTERVAL.as_millis();
         for _ in 0..looks {
-            if stop::is_set() || ended.load(Ordering::SeqCst) {
+            if stop::is_requested() || ended.load(Ordering::SeqCst) {
                 break;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(STOP_CHECK_INTERVAL);
         }
         ended.store(true, Ordering::SeqCst);
     });
     limit.map_err(|e| format!("cannot start a thread: {e}"))?;
-    let held = domain.standby.wait_for_turn(&over).map_err(told);
+    let held = domain.standby.wait_for_turn(&over).map_err(error_text);
     over.store(true, Ordering::SeqCst);
     held
 }
 
-fn link(
+fn run_link(
     options: &Options,
     config: Config,
     domain: &Domain,
     held: &Arc<HeldRole>,
     background: bool,
-) -> Result<End, String> {
+) -> Result<LinkExit, String> {
     let id = domain.location.id();
     if config.mode == Mode::Lan {
         eprintln!(
@@ -132,22 +132,22 @@ fn link(
              publish on them"
         );
     }
-    let mut file = Watched::new(options.given(), &config);
+    let mut file = ConfigWatcher::new(options.overrides(), &config);
     // Before Zenoh reads them.
-    let interfaces = Listed::values(&config.interfaces);
-    let mut addresses = (config.mode == Mode::Lan).then(|| Addresses::now(&interfaces));
+    let interfaces = WithSource::values(&config.interfaces);
+    let mut addresses = (config.mode == Mode::Lan).then(|| AddressMonitor::new(&interfaces));
     let network = ZenohOptions {
-        listen: Listed::values(&config.listen),
+        listen: WithSource::values(&config.listen),
         connect: config.connect.clone(),
         lan: (config.mode == Mode::Lan).then_some(interfaces),
         lost_after: config.lost_after,
     };
-    let host = HostId(domain.location.host_id().map_err(told)?);
+    let host = HostId(domain.location.host_id().map_err(error_text)?);
     let presence = Presence { host, term: held.term() };
     let name = config.host.clone();
     let link = loop {
-        let waiting = Waiting { options, config: &config, presence, network: &network };
-        if let Some(end) = waiting.until_usable(held, &mut file, background)? {
+        let wait = NetworkWait { options, config: &config, presence, network: &network };
+        if let Some(end) = wait.wait_until_usable(held, &mut file, background)? {
             return Ok(end);
         }
         let role = held.clone();
@@ -155,7 +155,7 @@ fn link(
             node: Domain::node(options, "link"),
             presence,
             config: config.clone(),
-            holds: Arc::new(move || role.holds()),
+            holds_role: Arc::new(move || role.holds()),
         };
         let link = Link::open(link_options, |own, sink| {
             ZenohNet::open(&network, own, id, sink).map_err(std::io::Error::other)
@@ -166,42 +166,42 @@ fn link(
             Err(_) if network.check().is_err() => {}
             // An interface has gone meanwhile. Nobody stands by yet, and this process knows those of before.
             Err(LinkError::Network(error)) if background => {
-                return waiting.begin_anew(&error).map(End::Anew);
+                return wait.pause_before_restart(&error).map(LinkExit::Restart);
             }
             Err(error) => return Err(format!("cannot open the link of domain {id}: {error}")),
         }
     };
     // What was lost while Zenoh read them is unknown to it.
     if let Some(addresses) = &mut addresses {
-        addresses.look_for_down(&Listed::values(&config.interfaces));
+        addresses.note_down_interfaces(&WithSource::values(&config.interfaces));
     }
     // Its topics cross as those of any node: it is none of the link's.
     // Who follows keys hears of their home by the host's clock, whatever the nodes' time is.
-    let state = Domain::node(options, "state").sim_time(false).open().map_err(told)?;
-    let _home = rnet::state::serve(&state, &name).map_err(told)?;
+    let state = Domain::node(options, "state").sim_time(false).open().map_err(error_text)?;
+    let _home = rnet::state::serve(&state, &name).map_err(error_text)?;
     if background {
         // The next in line, for the moment in which this one ends.
         detach::spawn(options)?;
-        detach::silence();
+        detach::silence_stderr();
     }
-    while !stop::is_set() {
-        match link.wait(LOOK) {
-            Some(Ended::Failed(why)) => return Err(why),
-            Some(Ended::Network(what)) => return Ok(End::Anew(what)),
+    while !stop::is_requested() {
+        match link.wait(STOP_CHECK_INTERVAL) {
+            Some(LinkFailure::Fatal(why)) => return Err(why),
+            Some(LinkFailure::Network(what)) => return Ok(LinkExit::Restart(what)),
             None => {}
         }
-        if let Some(what) = addresses.as_mut().and_then(Addresses::changed) {
-            return Ok(End::Anew(what));
+        if let Some(what) = addresses.as_mut().and_then(AddressMonitor::poll_change) {
+            return Ok(LinkExit::Restart(what));
         }
-        match file.change() {
-            Some(Change::Settings) => return Ok(End::Anew(format!("{} has changed", file.name()))),
-            Some(Change::Mistake(why)) => {
+        match file.poll_change() {
+            Some(ConfigChange::Settings) => return Ok(LinkExit::Restart(format!("{} has changed", file.name()))),
+            Some(ConfigChange::Invalid(why)) => {
                 eprintln!(
                     "rnet-link: {}: {why}; the previous settings stay in effect",
                     file.name()
                 );
                 let what = format!("{} (the previous settings stay in effect)", file.name());
-                link.tell(rnet::Error::BadValue { what, why });
+                link.report_problem(rnet::Error::BadValue { what, why });
             }
             None => {}
         }
@@ -211,5 +211,5 @@ fn link(
             ));
         }
     }
-    Ok(End::Asked)
+    Ok(LinkExit::Requested)
 }

@@ -1,22 +1,22 @@
 //! `rnet-link config`: what flags, environment and file come to.
 
-use rnet_net::config::{Config, Endpoint, Listed};
+use rnet_net::config::{Config, Endpoint, WithSource};
 use serde_json::json;
 
 use crate::args::Options;
-use crate::{Outcome, print_line, told};
+use crate::{Outcome, print_line, error_text};
 
 pub fn show(options: &Options) -> Outcome {
-    let config = Config::load(&options.given()).map_err(told)?;
+    let config = Config::load(&options.overrides()).map_err(error_text)?;
     let texts = |list: &[Endpoint]| list.iter().map(Endpoint::to_string).collect::<Vec<_>>();
     let document = json!({
         "version": rnet::VERSION,
         "mode": config.mode.to_string(),
-        "mode_from": config.mode_from.to_string(),
+        "mode_from": config.mode_source.to_string(),
         "file": config.file,
         "host": config.host,
-        "interfaces": Listed::values(&config.interfaces),
-        "listen": texts(&Listed::values(&config.listen)),
+        "interfaces": WithSource::values(&config.interfaces),
+        "listen": texts(&WithSource::values(&config.listen)),
         "connect": texts(&config.connect),
         "lost_after_ms": config.lost_after.as_millis() as u64,
         "insecure": config.insecure,

@@ -4,22 +4,22 @@ use rnet_net::config::{Config, Mode};
 
 use crate::args::Options;
 use crate::domain::Domain;
-use crate::{Outcome, detach, print_line, told};
+use crate::{Outcome, detach, print_line, error_text};
 
 pub fn start(options: &Options) -> Outcome {
-    detach::close_inherited();
-    let config = Config::load(&options.given()).map_err(told)?;
+    detach::close_inherited_fds();
+    let config = Config::load(&options.overrides()).map_err(error_text)?;
     config.check_insecure()?;
     if config.mode == Mode::Off {
         return print_line(format_args!(
             "the network is off ({}): no link is started",
-            config.mode_from
+            config.mode_source
         ));
     }
     let domain = Domain::open(options)?;
     // One that is stopped is there and does nothing. Whoever is started replaces it.
-    let link = domain.link.responsive_holder().map_err(told)?;
-    let standby = domain.standby.responsive_holder().map_err(told)?;
+    let link = domain.link.responsive_holder().map_err(error_text)?;
+    let standby = domain.standby.responsive_holder().map_err(error_text)?;
     if let (Some(link), Some(standby)) = (link, standby) {
         return print_line(format_args!(
             "process {link} is the link of this host, process {standby} is the standby"

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 // A signal handler has no argument through which it could reach anything but a static.
-static STOP: AtomicBool = AtomicBool::new(false);
+static STOP_REQUESTED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_signal(_: libc::c_int) {
-    if STOP.swap(true, Ordering::SeqCst) {
+    if STOP_REQUESTED.swap(true, Ordering::SeqCst) {
         // The second time somebody is in earnest.
         // SAFETY: `_exit` is async-signal-safe and does not return.
         unsafe { libc::_exit(130) }
@@ -14,7 +14,7 @@ extern "C" fn on_signal(_: libc::c_int) {
 }
 
 /// Heeds SIGINT, SIGTERM and SIGHUP from now on.
-pub fn on_signals() {
+pub fn install_signal_handlers() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the handler only touches an atomic and calls `_exit`, both async-signal-safe.
@@ -24,13 +24,13 @@ pub fn on_signals() {
 
 /// The flag itself, for who waits.
 pub fn flag() -> &'static AtomicBool {
-    &STOP
+    &STOP_REQUESTED
 }
 
-pub fn set() {
-    STOP.store(true, Ordering::SeqCst);
+pub fn request() {
+    STOP_REQUESTED.store(true, Ordering::SeqCst);
 }
 
-pub fn is_set() -> bool {
-    STOP.load(Ordering::SeqCst)
+pub fn is_requested() -> bool {
+    STOP_REQUESTED.load(Ordering::SeqCst)
 }

@@ -5,15 +5,15 @@ use super::*;
 #[test]
 fn interfaces_of_the_environment_need_the_mode_lan() {
     let (_dir, path) = file(b"");
-    let given = Given { config: Some(path), ..Given::default() };
+    let overrides = Overrides { config: Some(path), ..Overrides::default() };
     let [lan, off] = ["lan", "off"].map(OsStr::new);
     for mode in [lan, off] {
         let env = [("RNET_NETWORK", mode), ("RNET_INTERFACES", "eth0".as_ref())];
-        assert_eq!(Listed::values(&loaded(&given, &env).unwrap().interfaces), ["eth0"]);
+        assert_eq!(WithSource::values(&loaded(&overrides, &env).unwrap().interfaces), ["eth0"]);
     }
     let env = [("RNET_LISTEN", "tcp/a:1".as_ref()), ("RNET_INTERFACES", "eth0".as_ref())];
     assert_eq!(
-        loaded(&given, &env).unwrap_err().to_string(),
+        loaded(&overrides, &env).unwrap_err().to_string(),
         "RNET_INTERFACES: expected mode \"lan\" with interfaces, found \"peers\" (listen or \
          connect endpoints are set)"
     );
@@ -27,13 +27,13 @@ fn interfaces_of_the_file_need_the_mode_lan_whoever_gives_another() {
     refused(&endpoints, &format!("{start} (listen or connect endpoints are set)"));
     for mode in ["", "mode = \"lan\"\n"] {
         let (_dir, path) = file(format!("{text}{mode}connect = [\"tcp/a:1\"]").as_bytes());
-        let given = Given { config: Some(path.clone()), ..Given::default() };
-        let by = |mode: &str| loaded(&given, &[("RNET_NETWORK", mode.as_ref())]);
+        let overrides = Overrides { config: Some(path.clone()), ..Overrides::default() };
+        let by = |mode: &str| loaded(&overrides, &[("RNET_NETWORK", mode.as_ref())]);
         let error = by("peers").unwrap_err().to_string();
         let start = start.replace("robot.toml", &path.display().to_string());
         assert_eq!(error, format!("{start} (RNET_NETWORK)"), "{mode}");
         for fine in ["lan", "off"] {
-            assert_eq!(Listed::values(&by(fine).unwrap().interfaces), ["eth0", "eth1"]);
+            assert_eq!(WithSource::values(&by(fine).unwrap().interfaces), ["eth0", "eth1"]);
         }
     }
 }
@@ -76,7 +76,7 @@ fn two_lanes_have_no_port_in_common() {
     }
     let (_dir, path) = file(b"");
     let listen = Some("tcp/a:1,tcp/a:2".to_owned());
-    let given = Given { config: Some(path), listen, ..Given::default() };
-    let error = loaded(&given, &[]).unwrap_err().to_string();
+    let overrides = Overrides { config: Some(path), listen, ..Overrides::default() };
+    let error = loaded(&overrides, &[]).unwrap_err().to_string();
     assert_eq!(error, format!("--listen: {}", expected("tcp/a:1", "tcp/a:2")));
 }

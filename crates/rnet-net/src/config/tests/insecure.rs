@@ -26,7 +26,7 @@ fn what_reaches_beyond_this_host_has_to_be_allowed() {
         ),
     ] {
         let config = parsed(text).unwrap();
-        assert_eq!(config.reaches_beyond().as_deref(), beyond, "{text}");
+        assert_eq!(config.exposing_setting().as_deref(), beyond, "{text}");
         let refused = config.check_insecure().err();
         assert_eq!(refused.is_some(), beyond.is_some(), "{text}");
         let allowed = Config { insecure: true, ..config };
@@ -42,11 +42,11 @@ fn what_reaches_beyond_this_host_has_to_be_allowed() {
     let error = parsed("network.insecure = 1").unwrap_err().to_string();
     assert!(error.contains("network.insecure: expected true or false"), "{error}");
     let (_dir, path) = file(b"network.insecure = true");
-    let given = Given { config: Some(path), ..Given::default() };
+    let overrides = Overrides { config: Some(path), ..Overrides::default() };
     for (value, expected) in [("1", true), ("0", false), ("", true)] {
-        let config = loaded(&given, &[("RNET_INSECURE", value.as_ref())]).unwrap();
+        let config = loaded(&overrides, &[("RNET_INSECURE", value.as_ref())]).unwrap();
         assert_eq!(config.insecure, expected, "{value:?}");
     }
-    let error = loaded(&given, &[("RNET_INSECURE", "yes".as_ref())]).unwrap_err().to_string();
+    let error = loaded(&overrides, &[("RNET_INSECURE", "yes".as_ref())]).unwrap_err().to_string();
     assert_eq!(error, "RNET_INSECURE: expected 1 or 0, found \"yes\"");
 }

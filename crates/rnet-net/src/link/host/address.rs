@@ -14,17 +14,17 @@ const MAX_ADDRESSES: usize = 64;
 
 /// What a host says of where it is.
 #[derive(Debug, Default)]
-pub struct Addresses {
+pub struct HostAddresses {
     own: Vec<IpAddr>,
     listen: Vec<Endpoint>,
 }
 
-impl Addresses {
-    pub fn of(hello: &Hello) -> Addresses {
+impl HostAddresses {
+    pub fn of(hello: &Hello) -> HostAddresses {
         // Two hosts may have one for networks within them, as those of containers.
-        let ours = addresses::of_this_host();
+        let ours = addresses::local_addresses();
         let own = hello.addresses.iter().filter_map(|address| address.parse().ok());
-        Addresses {
+        HostAddresses {
             own: own.filter(|address| !ours.contains(address)).take(MAX_ADDRESSES).collect(),
             listen: (hello.listen.iter().filter_map(|endpoint| endpoint.parse().ok()))
                 .take(MAX_ADDRESSES)
@@ -33,13 +33,13 @@ impl Addresses {
     }
 
     /// The connections that end there.
-    fn of_them<'a>(&self, all: &'a [Connection]) -> impl Iterator<Item = &'a Connection> {
+    fn connections_to<'a>(&self, all: &'a [Connection]) -> impl Iterator<Item = &'a Connection> {
         all.iter().filter(|connection| self.own.contains(&connection.peer.ip()))
     }
 
     /// Its address, with the port on which others reach it if there is one.
-    fn reached(&self, all: &[Connection]) -> Option<String> {
-        let ip = self.of_them(all).next()?.peer.ip();
+    fn reachable_at(&self, all: &[Connection]) -> Option<String> {
+        let ip = self.connections_to(all).next()?.peer.ip();
         let there = |endpoint: &&Endpoint| {
             let host: Option<IpAddr> = endpoint.host().parse().ok();
             host.is_none_or(|host| host.is_unspecified() || host == ip)
@@ -56,12 +56,12 @@ impl Addresses {
 impl Host {
     /// Its address, as far as these connections and what it has said tell.
     pub fn address(&self, connections: &[Connection]) -> Option<String> {
-        self.addresses.reached(connections)
+        self.addresses.reachable_at(connections)
     }
 
     /// Whether its system answers, though its link says nothing.
     pub(super) fn is_answered(&self, connections: &[Connection]) -> bool {
-        let mut of_it = self.addresses.of_them(connections).peekable();
+        let mut of_it = self.addresses.connections_to(connections).peekable();
         of_it.peek().is_some() && of_it.all(|connection| connection.answered)
     }
 }
@@ -75,12 +75,12 @@ mod tests {
         let text = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
         let of = |addresses: &[&str], listen: &[&str]| {
             let (addresses, listen) = (text(addresses), text(listen));
-            Addresses::of(&Hello { addresses, listen, ..Hello::default() })
+            HostAddresses::of(&Hello { addresses, listen, ..Hello::default() })
         };
         let connections = ["203.0.113.9:4000", "198.51.100.7:50000", "[2001:db8::7]:50001"]
             .map(|peer| Connection { peer: peer.parse().unwrap(), answered: true });
         let two = ["192.0.2.1", "198.51.100.7"];
-        let reached = |addresses: &Addresses| addresses.reached(&connections);
+        let reached = |addresses: &HostAddresses| addresses.reachable_at(&connections);
         let all = of(&two, &["tcp/0.0.0.0:7450"]);
         assert_eq!(reached(&all).as_deref(), Some("tcp/198.51.100.7:7450"));
         assert_eq!(reached(&of(&two, &[])).as_deref(), Some("198.51.100.7"));
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(reached(&of(&[], &[])), None);
         // What it says is not believed without a bound.
         let many: Vec<String> = (0..1000_u32).map(|n| format!("2001:db8::{n:x}")).collect();
-        let many = Addresses::of(&Hello { addresses: many, ..Hello::default() });
+        let many = HostAddresses::of(&Hello { addresses: many, ..Hello::default() });
         assert_eq!(many.own.len(), MAX_ADDRESSES);
     }
 }

@@ -5,23 +5,23 @@ use rnet::Error;
 use rnet::limits::MAX_HOST_LEN_BYTES;
 
 use super::super::directory::Hello;
-use super::super::known::Known;
+use super::super::control_state::ControlState;
 use super::super::lock::lock;
 use super::Host;
-use super::address::Addresses;
+use super::address::HostAddresses;
 
 /// Longest name of its release, in characters.
 const MAX_RELEASE_CHARS: usize = 64;
 
 /// The name that a host says, as far as it may be one; `None` if nothing of it may.
-pub fn said(text: &str) -> Option<String> {
+pub fn sanitize_name(text: &str) -> Option<String> {
     let fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let name: String = text.chars().filter(fine).take(MAX_HOST_LEN_BYTES).collect();
     (!name.is_empty()).then_some(name)
 }
 
 /// This name, or the first with a number behind it that is free.
-fn free(said: &str, is_free: impl Fn(&String) -> bool) -> String {
+fn unique_name(said: &str, is_free: impl Fn(&String) -> bool) -> String {
     let numbered = |n: u32| {
         let end = format!("-{n}");
         format!("{}{end}", &said[..said.len().min(MAX_HOST_LEN_BYTES - end.len())])
@@ -37,8 +37,8 @@ impl Host {
     }
 
     /// What it calls itself, for the rules of the configuration; its id until it has said a name.
-    pub fn said(&self) -> &str {
-        &self.said
+    pub fn declared_name(&self) -> &str {
+        &self.declared_name
     }
 
     /// Whether it has this name here, and nothing says that it lives on: a host that says the same name may be the next
@@ -54,30 +54,30 @@ impl Host {
     }
 
     /// It says who it is, where others have the names that are `taken`.
-    pub fn greeted(&mut self, known: &mut Known, mut hello: Hello, taken: &[String]) {
+    pub fn apply_hello(&mut self, control: &mut ControlState, mut hello: Hello, taken: &[String]) {
         hello.release = hello.release.chars().take(MAX_RELEASE_CHARS).collect();
         hello.domain.clear();
-        self.addresses = Addresses::of(&hello);
+        self.addresses = HostAddresses::of(&hello);
         (hello.addresses, hello.listen) = Default::default();
-        let name = said(&std::mem::take(&mut hello.host));
+        let name = sanitize_name(&std::mem::take(&mut hello.host));
         // Once: what has crossed so far went by that name.
         if self.hello.is_none() {
-            self.said = name.unwrap_or_else(|| self.presence.host.to_string());
+            self.declared_name = name.unwrap_or_else(|| self.presence.host.to_string());
             let ours = &self.shared.name;
-            self.name = free(&self.said, |name| !taken.contains(name) && name != ours);
-            if self.name != self.said {
-                let what = format!("host {}", self.said);
+            self.name = unique_name(&self.declared_name, |name| !taken.contains(name) && name != ours);
+            if self.name != self.declared_name {
+                let what = format!("host {}", self.declared_name);
                 let why = format!(
                     "two hosts have this name; here one of them is called {}, and the rules for {} apply to both: \
                      give each host its own name (network.host in its robot.toml, or RNET_HOST)",
-                    self.name, self.said
+                    self.name, self.declared_name
                 );
-                known.fault(&Error::BadValue { what, why });
+                control.report(&Error::BadValue { what, why });
             }
         }
         self.hello = Some(hello);
         for lane in &self.lanes {
-            lock(&lane.stream).expect_pulses(self.pulses());
+            lock(&lane.stream).expect_pulses(self.sends_pulses());
         }
     }
 }
@@ -89,16 +89,16 @@ mod tests {
     #[test]
     fn a_name_that_is_said_is_kept_whole() {
         let longest = "n".repeat(MAX_HOST_LEN_BYTES);
-        assert_eq!(said(&longest), Some(longest.clone()));
-        assert_eq!(said(&format!("{longest}n")), Some(longest));
-        assert_eq!(said("a/b c\u{0}-é.1"), Some("abc-.1".to_owned()));
-        assert_eq!(said("/é "), None);
+        assert_eq!(sanitize_name(&longest), Some(longest.clone()));
+        assert_eq!(sanitize_name(&format!("{longest}n")), Some(longest));
+        assert_eq!(sanitize_name("a/b c\u{0}-é.1"), Some("abc-.1".to_owned()));
+        assert_eq!(sanitize_name("/é "), None);
     }
 
     #[test]
     fn one_that_is_taken_gets_a_number_and_stays_a_name() {
         let free_of =
-            |said: &str, taken: &[&str]| free(said, |name| !taken.contains(&name.as_str()));
+            |said: &str, taken: &[&str]| unique_name(said, |name| !taken.contains(&name.as_str()));
         assert_eq!(free_of("a", &[]), "a");
         assert_eq!(free_of("a", &["a", "a-2"]), "a-3");
         let longest = "n".repeat(MAX_HOST_LEN_BYTES);

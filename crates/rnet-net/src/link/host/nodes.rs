@@ -9,7 +9,7 @@ use rnet::{
 };
 
 use super::super::directory::Nodes;
-use super::super::known::Known;
+use super::super::control_state::ControlState;
 use super::Host;
 
 /// Nodes of one host that are believed.
@@ -33,8 +33,8 @@ impl HostNodes {
 
 impl Host {
     /// Its link tells of nodes.
-    pub fn told_of_nodes(&mut self, known: &mut Known, mut told: Nodes) {
-        self.told_of_others(&mut told);
+    pub fn apply_nodes(&mut self, control: &mut ControlState, mut told: Nodes) {
+        self.apply_reported_hosts(&mut told);
         let mut died: BTreeSet<String> = told.died.into_iter().collect();
         if told.all {
             let here: BTreeSet<&str> = told.joined.iter().map(|node| node.name.as_str()).collect();
@@ -49,13 +49,13 @@ impl Host {
             self.nodes.0.remove(name);
         }
         for node in told.joined {
-            if let Err(error) = self.node_joined(known, &node.name) {
-                known.fault(&error);
+            if let Err(error) = self.node_joined(control, &node.name) {
+                control.report(&error);
             }
         }
     }
 
-    fn node_joined(&mut self, known: &Known, name: &str) -> Result<()> {
+    fn node_joined(&mut self, control: &ControlState, name: &str) -> Result<()> {
         let name = NodeName::new(name)?.to_string();
         if self.nodes.0.contains_key(&name) {
             return Ok(());
@@ -74,7 +74,7 @@ impl Host {
             ..PublisherQos::default()
         };
         let options = PublisherOptions::new().qos(qos).proxy(proxy);
-        let publisher = known.shared.node.publisher_with::<[u8]>(NODES_TOPIC, options)?;
+        let publisher = control.shared.node.publisher_with::<[u8]>(NODES_TOPIC, options)?;
         self.nodes.0.insert(name, publisher);
         Ok(())
     }

@@ -6,52 +6,52 @@ use rnet::trace::traced_topic;
 use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result, SubscriberOptions};
 
 use crate::config::Compression;
-use crate::wire::Want;
+use crate::wire::Subscribe;
 
-use super::super::event::ended;
+use super::super::event::channel_end;
 use super::super::forwarder::Forwarder;
-use super::super::known::Known;
-use super::super::lane::{Order, Say};
-use super::super::offline::{Found, OfflineReader, OfflineReaders};
+use super::super::control_state::ControlState;
+use super::super::lane::{LaneCommand, OutboxEntry};
+use super::super::offline::{OfflineLookup, OfflineReader, OfflineReaders};
 use super::super::proxy::CREDIT_LEN_BYTES;
 use super::super::resend_buffer::ResendBuffer;
-use super::{Given, Host, LANES, MAX_ENDPOINTS, place};
+use super::{GrantedChannel, Host, LANES, MAX_ENDPOINTS, lane_index};
 
 impl Host {
     /// The other host wants a publisher of this one.
-    pub fn want(&mut self, known: &mut Known, lane: Lane, wanted: Want) {
+    pub fn handle_subscribe(&mut self, control: &mut ControlState, lane: Lane, wanted: Subscribe) {
         // One channel for a publisher: however many are asked for, there are no more forwarders than publishers.
         let before =
-            self.given.iter().find(|(_, given)| given.wanted.publisher == wanted.publisher);
+            self.granted.iter().find(|(_, granted)| granted.wanted.publisher == wanted.publisher);
         if let Some((lane, channel)) = before.map(|(key, _)| *key) {
-            self.unwant(lane, channel);
+            self.handle_unsubscribe(lane, channel);
         }
         // And one publisher for a channel.
-        self.unwant(lane, wanted.channel);
+        self.handle_unsubscribe(lane, wanted.channel);
         let key = (self.presence.host, wanted.publisher);
         let found = match wanted.from {
-            Some(_) => known.shared.offline.take(key),
+            Some(_) => control.shared.offline.take(key),
             None => {
                 // Nobody there goes on with what came before.
-                known.shared.offline.drop_all(|of| *of == key);
-                Found::Nothing
+                control.shared.offline.drop_all(|of| *of == key);
+                OfflineLookup::NotFound
             }
         };
         match found {
-            Found::Nothing => self.give(known, lane, wanted, None),
-            Found::Later => {
+            OfflineLookup::NotFound => self.grant(control, lane, wanted, None),
+            OfflineLookup::Pending => {
                 // The newest wish for a publisher replaces the others.
                 self.pending_wants.retain(|_, other| other.publisher != wanted.publisher);
                 self.pending_wants.insert((lane, wanted.channel), wanted);
             }
-            Found::Reader(reader) => self.give(known, lane, wanted, Some(reader)),
+            OfflineLookup::Ready(reader) => self.grant(control, lane, wanted, Some(reader)),
         }
     }
 
     /// The reader that it wants again is handed over, or there is none; returns it if it is not wanted any more.
-    pub fn want_again(
+    pub fn resume_subscribe(
         &mut self,
-        known: &mut Known,
+        control: &mut ControlState,
         publisher: u64,
         reader: Option<Box<OfflineReader>>,
     ) -> Option<Box<OfflineReader>> {
@@ -60,33 +60,33 @@ impl Host {
             return reader;
         };
         self.pending_wants.remove(&key);
-        self.give(known, key.0, wanted, reader);
+        self.grant(control, key.0, wanted, reader);
         None
     }
 
-    fn give(
+    fn grant(
         &mut self,
-        known: &mut Known,
+        control: &mut ControlState,
         lane: Lane,
-        wanted: Want,
+        wanted: Subscribe,
         reader: Option<Box<OfflineReader>>,
     ) {
-        let made = self.forwarder(known, lane, wanted, reader);
-        let state = self.lanes[place(lane)].clone();
+        let made = self.forwarder(control, lane, wanted, reader);
+        let state = self.lanes[lane_index(lane)].clone();
         match made {
             Ok(forwarder) => {
-                self.given_once.insert(wanted.publisher);
-                state.order(Order::Add(Box::new(forwarder)));
+                self.granted_publishers.insert(wanted.publisher);
+                state.send_command(LaneCommand::Add(Box::new(forwarder)));
                 let channel = (lane, wanted.channel);
-                self.given.insert(channel, Given { wanted, served: BTreeSet::new() });
-                self.serve_pending(known, channel);
+                self.granted.insert(channel, GrantedChannel { wanted, served: BTreeSet::new() });
+                self.serve_pending(control, channel);
             }
             Err(error) => {
-                state.say(Say::Item(ended(wanted.channel)));
-                self.tell_end(wanted.publisher);
+                state.enqueue(OutboxEntry::Item(channel_end(wanted.channel)));
+                self.announce_end(wanted.publisher);
                 // One that has closed meanwhile is no fault: word of that and the wish have crossed on the way.
                 if !matches!(error, Error::Closed { .. }) {
-                    known.fault(&error);
+                    control.report(&error);
                 }
             }
         }
@@ -94,9 +94,9 @@ impl Host {
 
     fn forwarder(
         &self,
-        known: &Known,
+        control: &ControlState,
         lane: Lane,
-        wanted: Want,
+        wanted: Subscribe,
         reader: Option<Box<OfflineReader>>,
     ) -> Result<Forwarder> {
         if !self.is_greeted() {
@@ -104,9 +104,9 @@ impl Host {
             let what = format!("publisher {:x}, requested by host {}", wanted.publisher, self.name);
             return Err(Error::BadValue { what, why: "it has not announced its name".to_owned() });
         }
-        let ended = known.ended.get(&wanted.publisher).filter(|_| reader.is_some());
+        let ended = control.ended.get(&wanted.publisher).filter(|_| reader.is_some());
         let ended = ended.map(|ended| &ended.endpoint);
-        let Some(endpoint) = known.local.get(&wanted.publisher).or(ended) else {
+        let Some(endpoint) = control.local.get(&wanted.publisher).or(ended) else {
             let what = format!("publisher {:x}, requested by host {}", wanted.publisher, self.name);
             return Err(Error::Closed { what });
         };
@@ -115,17 +115,17 @@ impl Host {
             let what = format!("endpoint of {topic}, requested by host {}", self.name);
             return Err(Error::BadValue { what, why: "it is a subscription".to_owned() });
         };
-        if qos.lane != lane || !known.crosses(endpoint, &self.said) {
+        if qos.lane != lane || !control.crosses(endpoint, &self.declared_name) {
             let what = format!("request of host {} for {topic}", self.name);
             return Err(Error::BadValue { what, why: "it is not offered there".to_owned() });
         }
         // Errors name one of those for whom it reads.
         let for_whom = self.subscriptions.values().find(|(remote, _)| remote.topic == *topic);
         let mut options = SubscriberOptions::new().forwarder(wanted.publisher, wanted.from);
-        let shaping = known.shared.config.shaping(topic);
+        let shaping = control.shared.config.shaping(topic);
         // What takes the newest alone, perhaps once in ten seconds, must not hold the publisher back.
         let is_reliable =
-            wanted.reliable && qos.reliability == Reliability::Reliable && !shaping.takes_newest();
+            wanted.reliable && qos.reliability == Reliability::Reliable && !shaping.skips_to_newest();
         options = match is_reliable {
             true => options.reliable(),
             false => options.keep_all(),
@@ -143,7 +143,7 @@ impl Host {
         let (mut subscriber, spare, buffer) = match reader {
             Some(reader) if goes_on => (reader.subscriber, None, reader.buffer),
             reader => {
-                let subscriber = known.shared.node.subscriber_with::<[u8]>(topic, options)?;
+                let subscriber = control.shared.node.subscriber_with::<[u8]>(topic, options)?;
                 (subscriber, reader.map(|reader| reader.subscriber), None)
             }
         };
@@ -165,11 +165,11 @@ impl Host {
         // More than a link asks for would have this one keep more.
         let (from, credit) = (wanted.from, wanted.credit.min(CREDIT_LEN_BYTES));
         let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
-        (forwarder.wills, forwarder.spare) = (wanted.wills, spare);
+        (forwarder.sends_wills, forwarder.spare) = (wanted.wills, spare);
         forwarder.will = will;
-        forwarder.awaits_unwant = is_reliable && wanted.confirms_end;
+        forwarder.awaits_unsubscribe = is_reliable && wanted.confirms_end;
         if ended.is_some() {
-            forwarder.note_left();
+            forwarder.note_publisher_gone();
         }
         if is_reliable {
             // What is compressed takes little of the credit, which then bounds nothing.
@@ -179,40 +179,40 @@ impl Host {
             forwarder.resend(buffer.unwrap_or_else(new), from);
         }
         // Nodes record traces for as long as there is a subscription of them.
-        if !shaping.takes_newest() && traced_topic(topic).is_none() {
+        if !shaping.skips_to_newest() && traced_topic(topic).is_none() {
             let key = (self.presence.host, wanted.publisher);
-            forwarder.claim = Some(OfflineReaders::claim(&known.shared, key));
+            forwarder.claim = Some(OfflineReaders::claim(&control.shared, key));
         }
         Ok(forwarder)
     }
 
     /// The other host wants a publisher of this one no more, or has published all that was left of it.
-    pub fn unwant(&mut self, lane: Lane, channel: u32) {
-        let given = self.given.remove(&(lane, channel));
-        if given.is_some() || self.pending_wants.remove(&(lane, channel)).is_some() {
-            self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
+    pub fn handle_unsubscribe(&mut self, lane: Lane, channel: u32) {
+        let granted = self.granted.remove(&(lane, channel));
+        if granted.is_some() || self.pending_wants.remove(&(lane, channel)).is_some() {
+            self.early_deliveries.retain(|(_, of, early)| (*of, *early) != (lane_index(lane), channel));
         }
         // Also one that has ended, and waits for this.
-        self.lane(lane).order(Order::Remove(channel));
-        if let Some(given) = given {
-            self.given_once.remove(&given.wanted.publisher);
-            self.release(&given);
+        self.lane(lane).send_command(LaneCommand::Remove(channel));
+        if let Some(granted) = granted {
+            self.granted_publishers.remove(&granted.wanted.publisher);
+            self.release(&granted);
         }
     }
 
     /// A publisher of this host is gone: its channel ends once what it has left is read.
-    pub fn left(&mut self, publisher: u64) {
-        self.given_once.remove(&publisher);
-        let of_it = |(_, given): &(_, &Given)| given.wanted.publisher == publisher;
-        if let Some(((lane, channel), _)) = self.given.iter().find(of_it) {
-            self.lane(*lane).order(Order::Left(*channel));
+    pub fn publisher_gone(&mut self, publisher: u64) {
+        self.granted_publishers.remove(&publisher);
+        let of_it = |(_, granted): &(_, &GrantedChannel)| granted.wanted.publisher == publisher;
+        if let Some(((lane, channel), _)) = self.granted.iter().find(of_it) {
+            self.lane(*lane).send_command(LaneCommand::PublisherGone(*channel));
         }
     }
 
-    fn release(&self, given: &Given) {
-        for subscription in &given.served {
+    fn release(&self, granted: &GrantedChannel) {
+        for subscription in &granted.served {
             if let Some((_, passive)) = self.subscriptions.get(subscription) {
-                let _ = passive.release_from(given.wanted.publisher);
+                let _ = passive.release_from(granted.wanted.publisher);
             }
         }
     }
@@ -220,87 +220,87 @@ impl Host {
     /// A subscription there gets, or no longer gets, what a channel of ours carries.
     pub(super) fn serve(
         &mut self,
-        known: &mut Known,
+        control: &mut ControlState,
         (lane, channel): (Lane, u32),
         subscription: u64,
-        yes: bool,
+        active: bool,
     ) {
-        let given = self.given.get_mut(&(lane, channel));
-        if given.is_none() && !self.pending_wants.contains_key(&(lane, channel)) {
+        let granted = self.granted.get_mut(&(lane, channel));
+        if granted.is_none() && !self.pending_wants.contains_key(&(lane, channel)) {
             return;
         }
-        let Some((given, (_, passive))) = given.zip(self.subscriptions.get(&subscription)) else {
-            let key = (subscription, place(lane), channel);
-            if !yes {
-                self.early.remove(&key);
-            } else if self.early.len() < MAX_ENDPOINTS {
-                self.early.insert(key);
+        let Some((granted, (_, passive))) = granted.zip(self.subscriptions.get(&subscription)) else {
+            let key = (subscription, lane_index(lane), channel);
+            if !active {
+                self.early_deliveries.remove(&key);
+            } else if self.early_deliveries.len() < MAX_ENDPOINTS {
+                self.early_deliveries.insert(key);
             }
             return;
         };
-        let publisher = given.wanted.publisher;
-        let changed = match yes {
+        let publisher = granted.wanted.publisher;
+        let changed = match active {
             true => {
-                given.served.insert(subscription);
+                granted.served.insert(subscription);
                 passive.admit_to(publisher)
             }
             false => {
-                given.served.remove(&subscription);
+                granted.served.remove(&subscription);
                 passive.release_from(publisher)
             }
         };
         if let Err(error) = changed {
-            known.fault(&error);
+            control.report(&error);
         }
     }
 
     /// A subscription there is known now. Word that it is served may have come before: by the other lane, ahead of
     /// its announcement, or while its type was asked for.
-    pub(super) fn serve_early(&mut self, known: &mut Known, subscription: u64) {
-        let early: Vec<_> = self.early_of(subscription).collect();
+    pub(super) fn serve_early(&mut self, control: &mut ControlState, subscription: u64) {
+        let early: Vec<_> = self.early_deliveries_of(subscription).collect();
         for key in early {
-            self.early.remove(&key);
-            self.serve(known, (LANES[key.1], key.2), subscription, true);
+            self.early_deliveries.remove(&key);
+            self.serve(control, (LANES[key.1], key.2), subscription, true);
         }
     }
 
     /// A channel is given that was pending. Word that subscriptions are served by it may have come before.
-    fn serve_pending(&mut self, known: &mut Known, (lane, channel): (Lane, u32)) {
-        let of_it = |(_, of, early): &&(u64, usize, u32)| (*of, *early) == (place(lane), channel);
-        for key in self.early.iter().filter(of_it).copied().collect::<Vec<_>>() {
-            self.early.remove(&key);
-            self.serve(known, (lane, channel), key.0, true);
+    fn serve_pending(&mut self, control: &mut ControlState, (lane, channel): (Lane, u32)) {
+        let of_it = |(_, of, early): &&(u64, usize, u32)| (*of, *early) == (lane_index(lane), channel);
+        for key in self.early_deliveries.iter().filter(of_it).copied().collect::<Vec<_>>() {
+            self.early_deliveries.remove(&key);
+            self.serve(control, (lane, channel), key.0, true);
         }
     }
 
     /// Those of this subscription.
-    pub(super) fn early_of(
+    pub(super) fn early_deliveries_of(
         &self,
         subscription: u64,
     ) -> impl Iterator<Item = (u64, usize, u32)> + use<'_> {
         let from = (subscription, 0, 0);
-        self.early.range(from..).take_while(move |(of, ..)| *of == subscription).copied()
+        self.early_deliveries.range(from..).take_while(move |(of, ..)| *of == subscription).copied()
     }
 
     /// Our forwarder has read all that its publisher has left.
     pub fn channel_ended(&mut self, lane: Lane, channel: u32) {
-        if let Some(given) = self.given.remove(&(lane, channel)) {
-            self.release(&given);
-            self.early.retain(|(_, of, early)| (*of, *early) != (place(lane), channel));
-            self.tell_end(given.wanted.publisher);
+        if let Some(granted) = self.granted.remove(&(lane, channel)) {
+            self.release(&granted);
+            self.early_deliveries.retain(|(_, of, early)| (*of, *early) != (lane_index(lane), channel));
+            self.announce_end(granted.wanted.publisher);
         }
     }
 
     /// No channel holds any more.
-    pub(super) fn end_given(&mut self) {
+    pub(super) fn revoke_granted(&mut self) {
         self.pending_wants.clear();
-        self.given_once.clear();
-        self.ending.clear();
-        self.early.clear();
-        for given in std::mem::take(&mut self.given).into_values() {
-            for subscription in given.served {
+        self.granted_publishers.clear();
+        self.pending_ends.clear();
+        self.early_deliveries.clear();
+        for granted in std::mem::take(&mut self.granted).into_values() {
+            for subscription in granted.served {
                 if let Some((_, passive)) = self.subscriptions.get(&subscription) {
-                    let _ = passive.release_from(given.wanted.publisher);
+                    let _ = passive.release_from(granted.wanted.publisher);
                 }
             }
         }

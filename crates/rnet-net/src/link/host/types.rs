@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rnet::Error;
 use rnet::schema::Schema;
 
-use super::super::directory::Described;
-use super::super::known::Known;
+use super::super::directory::EndpointDescription;
+use super::super::control_state::ControlState;
 use super::Host;
 
 /// What a host may tell of its types, in bytes of descriptor sets.
@@ -14,19 +14,19 @@ const MAX_TYPES_LEN_BYTES: usize = 16 << 20;
 
 /// Endpoints that wait for their types.
 #[derive(Default)]
-pub struct Unknown {
-    by_hash: BTreeMap<String, BTreeMap<u64, Described>>,
+pub struct UnresolvedTypes {
+    by_hash: BTreeMap<String, BTreeMap<u64, EndpointDescription>>,
     hashes: BTreeMap<u64, String>,
 }
 
-impl Unknown {
+impl UnresolvedTypes {
     /// How many endpoints wait.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
     /// Adds an endpoint; whether its type was asked for before.
-    pub fn add(&mut self, hash: String, described: Described) -> bool {
+    pub fn add(&mut self, hash: String, described: EndpointDescription) -> bool {
         self.remove(described.id);
         let asked = self.by_hash.contains_key(&hash);
         self.hashes.insert(described.id, hash.clone());
@@ -45,7 +45,7 @@ impl Unknown {
     }
 
     /// The endpoints that wait for a type, which wait no longer.
-    fn take(&mut self, hash: &str) -> Option<BTreeMap<u64, Described>> {
+    fn take(&mut self, hash: &str) -> Option<BTreeMap<u64, EndpointDescription>> {
         let waiting = self.by_hash.remove(hash)?;
         for id in waiting.keys() {
             self.hashes.remove(id);
@@ -56,15 +56,15 @@ impl Unknown {
 
 impl Host {
     /// A type that was asked for has come.
-    pub fn learn(&mut self, known: &mut Known, hash: u128, set: &[u8]) {
+    pub fn resolve_type(&mut self, control: &mut ControlState, hash: u128, set: &[u8]) {
         let hash = format!("{hash:032x}");
-        let Some(waiting) = self.unknown.take(&hash) else { return };
+        let Some(waiting) = self.unresolved_types.take(&hash) else { return };
         self.types_len_bytes += set.len();
         for (id, described) in waiting {
             if self.types_len_bytes > MAX_TYPES_LEN_BYTES {
                 let what = format!("bytes of the types of host {}", self.name);
                 let hint = "the other host has an implausible number".to_owned();
-                known.fault(&Error::LimitReached { what, limit: MAX_TYPES_LEN_BYTES, hint });
+                control.report(&Error::LimitReached { what, limit: MAX_TYPES_LEN_BYTES, hint });
                 continue;
             }
             let name = described.type_desc["name"].as_str().unwrap_or_default().to_owned();
@@ -75,18 +75,18 @@ impl Host {
                     false => Err(format!("it has the hash {}, not {hash}", schema.hash())),
                 });
             match learnt {
-                Ok(schema) => known.keep_type(hash.clone(), schema, set.len()),
+                Ok(schema) => control.keep_type(hash.clone(), schema, set.len()),
                 Err(why) => {
                     let what = format!("type {name} of host {}", self.name);
-                    known.fault(&Error::BadValue { what, why });
+                    control.report(&Error::BadValue { what, why });
                     continue;
                 }
             }
             let topic = described.topic.clone();
-            if let Err(error) = self.opened(known, described) {
-                known.fault(&error.with_topic(&topic));
+            if let Err(error) = self.open_endpoint(control, described) {
+                control.report(&error.with_topic(&topic));
             }
-            self.asked(known, id);
+            self.update_demand(control, id);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
 
 use super::*;
-use crate::link::places::Places;
+use crate::link::positions::PositionTable;
 
 const LONG: std::time::Duration = std::time::Duration::from_secs(30);
 
@@ -23,12 +23,12 @@ fn matched(test: &str) -> (PathBuf, Node, Publisher<[u8]>, Subscriber<[u8]>) {
 
 /// The first byte of a large message comes.
 fn begin(proxy: &mut Proxy, seq: u64, total: u64) {
-    proxy.add_piece(&piece(seq, total, 0, b"x"), 1).unwrap().unwrap();
+    proxy.add_fragment(&fragment(seq, total, 0, b"x"), 1).unwrap().unwrap();
 }
 
-fn piece(seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Piece<'_> {
+fn fragment(seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Fragment<'_> {
     let (channel, sent_ns, meta, compressed) = (1, 1, Meta::default(), false);
-    Piece { channel, seq, sent_ns, meta, total, offset, bytes, compressed }
+    Fragment { channel, seq, sent_ns, meta, total, offset, bytes, compressed }
 }
 
 /// A link that is killed leaves no time to note anything: what it had published is noted already.
@@ -36,11 +36,11 @@ fn piece(seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Piece<'_> {
 fn a_place_is_noted_with_each_message_and_gap() {
     let (dir, node, publisher, mut reader) = matched("proxy");
     let host = HostId(7);
-    let places = Places::open(&dir).unwrap();
-    let slot = places.claim(host, 1).slot;
+    let positions = PositionTable::open(&dir).unwrap();
+    let slot = positions.claim(host, 1).slot;
     let mut proxy = Proxy::new(publisher, (host, 1), None, slot, 1 << 20);
     // Whoever takes over from a process that is killed at this moment goes on from here.
-    let left = || Places::open(&dir).unwrap().claim(host, 1).next_seq;
+    let left = || PositionTable::open(&dir).unwrap().claim(host, 1).next_seq;
     assert_eq!(left(), None);
     proxy.gap(40, 0, LossCause::Link);
     assert_eq!(left(), Some(40));
@@ -54,13 +54,13 @@ fn a_place_is_noted_with_each_message_and_gap() {
         assert_eq!(left(), Some(seen));
     }
     assert!(seen > 60, "{seen}");
-    proxy.show();
+    proxy.commit();
     assert_eq!(left(), Some(75));
     proxy.gap(75, 25, LossCause::Overrun);
     assert_eq!(left(), Some(100));
     // What waits for room was not published.
     let mut seq = 100;
-    while !proxy.is_stuck() {
+    while !proxy.is_blocked() {
         proxy.publish(seq, 1, Meta::default(), &[0; 1000], None).unwrap();
         seq += 1;
     }
@@ -69,14 +69,14 @@ fn a_place_is_noted_with_each_message_and_gap() {
     assert_eq!(left(), Some(seq - 1));
     while reader.try_recv().unwrap().is_some() {}
     proxy.retry().unwrap();
-    assert_eq!((proxy.is_stuck(), left()), (false, Some(seq + 10)));
+    assert_eq!((proxy.is_blocked(), left()), (false, Some(seq + 10)));
     // Large ones, of which the second is put together in memory of the publisher.
     let large = vec![0; 1 << 20];
     for seq in [seq + 10, seq + 11] {
-        proxy.add_piece(&piece(seq, 1 << 20, 0, &large), 1).unwrap().unwrap();
-        assert_eq!((proxy.is_stuck(), left()), (false, Some(seq + 1)));
+        proxy.add_fragment(&fragment(seq, 1 << 20, 0, &large), 1).unwrap().unwrap();
+        assert_eq!((proxy.is_blocked(), left()), (false, Some(seq + 1)));
     }
-    proxy.forget();
+    proxy.reset_position();
     assert_eq!(left(), None);
     // Its slot is another's by now.
     places.release(proxy.take_slot());
@@ -93,23 +93,23 @@ fn what_waits_is_published_as_a_frame_comes_and_before_it() {
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
     let (mut seq, mut seen, mut now_ns) = (0, Vec::new(), 1_000_000_000);
     for _ in 0..50 {
-        while !proxy.is_stuck() {
+        while !proxy.is_blocked() {
             proxy.publish(seq, 1, Meta::default(), &[0; 1000], None).unwrap();
             seq += 1;
         }
         while let Some(message) = reader.try_recv().unwrap() {
             seen.push(message.origin().unwrap().seq);
         }
-        now_ns += RETRY_AGAIN_NS;
+        now_ns += RETRY_INTERVAL_NS;
         assert!(proxy.may_retry(now_ns));
         assert!(
-            !proxy.may_retry(now_ns + RETRY_AGAIN_NS - 1),
+            !proxy.may_retry(now_ns + RETRY_INTERVAL_NS - 1),
             "a full pool takes a while to say so"
         );
         proxy.retry().unwrap();
-        assert!(!proxy.is_stuck());
+        assert!(!proxy.is_blocked());
     }
-    proxy.show();
+    proxy.commit();
     while let Some(message) = reader.try_recv().unwrap() {
         seen.push(message.origin().unwrap().seq);
     }
@@ -124,15 +124,15 @@ fn what_is_given_up_takes_no_memory() {
     let (dir, node, publisher, mut reader) = matched("given-up");
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 30);
     let mut seq = 0;
-    while !proxy.is_stuck() {
+    while !proxy.is_blocked() {
         proxy.publish(seq, 1, Meta::default(), &[0; 1000], None).unwrap();
         seq += 1;
     }
     let begun = seq;
     for _ in 0..1000 {
         begin(&mut proxy, seq, 1 << 30);
-        proxy.give_up(seq + 1);
-        assert!(!proxy.expects(seq) && !proxy.expects(seq + 1) && proxy.expects(seq + 2));
+        proxy.drop_large(seq + 1);
+        assert!(!proxy.is_expected(seq) && !proxy.is_expected(seq + 1) && proxy.is_expected(seq + 2));
         assert_eq!(proxy.partial_len_bytes(false), 0);
         seq += 2;
         for cause in LossCause::ALL {
@@ -142,11 +142,11 @@ fn what_is_given_up_takes_no_memory() {
     }
     assert!(proxy.waiting.len() <= 2, "{}", proxy.waiting.len());
     let mut read = 0;
-    while proxy.is_stuck() || read < begun {
+    while proxy.is_blocked() || read < begun {
         read += u64::from(reader.try_recv().unwrap().is_some());
         proxy.retry().unwrap();
     }
-    let lost = proxy.arrived.lost;
+    let lost = proxy.stats.lost;
     assert_eq!(lost.parts().map(|(_, count)| count), [1000, 3000, 1000, 1000]);
     drop((proxy, reader, node));
     std::fs::remove_dir_all(&dir).unwrap();
@@ -162,16 +162,16 @@ fn a_number_before_one_that_was_given_up_is_a_repetition() {
         proxy.publish(seq, 1, Meta::default(), b"before", None).unwrap();
     }
     proxy.publish(11, 1, Meta::default(), b"behind", None).unwrap();
-    proxy.show();
+    proxy.commit();
     let message = reader.recv(Some(LONG)).unwrap();
     assert_eq!((&*message, message.origin().unwrap().seq), (&b"behind"[..], 11));
     assert!(reader.try_recv().unwrap().is_none());
-    assert_eq!(proxy.arrived.repeated, 2);
+    assert_eq!(proxy.stats.repeated, 2);
     drop((proxy, reader, node));
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Subscribers read a large message where its pieces were put: it is copied once.
+/// Subscribers read a large message where its fragments were put: it is copied once.
 #[test]
 fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
     const LEN: u64 = 1 << 20;
@@ -180,7 +180,7 @@ fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
     let send = |proxy: &mut Proxy, seq: u64| {
         for offset in (0..LEN).step_by(1 << 16) {
             let bytes = [(seq + offset / (1 << 16)) as u8; 1 << 16];
-            proxy.add_piece(&piece(seq, LEN, offset, &bytes), 1).unwrap().unwrap();
+            proxy.add_fragment(&fragment(seq, LEN, offset, &bytes), 1).unwrap().unwrap();
         }
     };
     let read = |reader: &mut Subscriber<[u8]>, seq: u64| {
@@ -208,7 +208,7 @@ fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
         match seq % 4 {
             0 => begin(&mut proxy, 3 * seq + 1, 2 * LEN),
             1 => proxy.interrupt(),
-            2 => proxy.give_up(3 * seq + 1),
+            2 => proxy.drop_large(3 * seq + 1),
             _ => begin(&mut proxy, 3 * seq + 1, LEN),
         }
         send(&mut proxy, 3 * seq + 2);
@@ -221,27 +221,27 @@ fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
     }
     proxy.interrupt();
     assert_eq!(memory_bytes(&proxy), before);
-    let lost = proxy.arrived.lost;
+    let lost = proxy.stats.lost;
     // One that finds no room once it is whole waits for it, and is not lost.
     let last = LEN - (1 << 16);
     for offset in (0..last).step_by(1 << 16) {
         let bytes = [(offset / (1 << 16)) as u8; 1 << 16];
-        proxy.add_piece(&piece(1024, LEN, offset, &bytes), 1).unwrap().unwrap();
+        proxy.add_fragment(&fragment(1024, LEN, offset, &bytes), 1).unwrap().unwrap();
     }
     let mut small = 0;
     while proxy.publisher.as_mut().unwrap().send(b"small").is_ok() {
         small += 1;
     }
     let bytes = [(last / (1 << 16)) as u8; 1 << 16];
-    proxy.add_piece(&piece(1024, LEN, last, &bytes), 1).unwrap().unwrap();
-    assert!(proxy.is_stuck());
+    proxy.add_fragment(&fragment(1024, LEN, last, &bytes), 1).unwrap().unwrap();
+    assert!(proxy.is_blocked());
     for _ in 0..small {
         assert_eq!(&*reader.recv(Some(LONG)).unwrap(), b"small");
     }
     proxy.retry().unwrap();
-    assert!(!proxy.is_stuck());
+    assert!(!proxy.is_blocked());
     read(&mut reader, 1024);
-    assert_eq!(proxy.arrived.lost, lost);
+    assert_eq!(proxy.stats.lost, lost);
     drop((proxy, reader, node));
     std::fs::remove_dir_all(&dir).unwrap();
 }
@@ -269,7 +269,7 @@ fn a_message_that_only_begins_ends_none_before_it_and_no_patience() {
         publisher.wait_for_subscribers(1, Some(LONG)).unwrap();
         let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
         let large = vec![0; LEN as usize];
-        proxy.add_piece(&piece(0, LEN, 0, &large), 1).unwrap().unwrap();
+        proxy.add_fragment(&fragment(0, LEN, 0, &large), 1).unwrap().unwrap();
         for seq in 1..10 {
             begin(&mut proxy, seq, LEN);
             std::thread::sleep(STALL / 4); // sleep: for longer than the stall in all
@@ -291,7 +291,7 @@ fn a_small_message_does_not_hold_the_room_of_a_large_one() {
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 24);
     let part = vec![7; 1 << 23];
     let add = |proxy: &mut Proxy, seq: u64, total: u64, offset: u64, bytes: &[u8]| {
-        proxy.add_piece(&piece(seq, total, offset, bytes), 1).unwrap().unwrap();
+        proxy.add_fragment(&fragment(seq, total, offset, bytes), 1).unwrap().unwrap();
         proxy.partial_len_bytes(false)
     };
     assert_eq!(add(&mut proxy, 1, LARGE, 0, &part), LARGE);
@@ -299,7 +299,7 @@ fn a_small_message_does_not_hold_the_room_of_a_large_one() {
     assert_eq!(held, LARGE, "no more room than the whole takes");
     let held = add(&mut proxy, 2, 2, 0, &[1]);
     assert!(held < 100, "{held}");
-    assert_eq!(proxy.arrived.lost, of_cause(LossCause::Link, 1));
+    assert_eq!(proxy.stats.lost, loss_counts(LossCause::Link, 1));
     // Of one as long the room is kept for the next, and counted while it is there.
     add(&mut proxy, 3, LARGE, 0, &part);
     proxy.interrupt();

@@ -129,7 +129,7 @@ pub fn link(words: &str) {
         node: domain.builder("/_rnet/link"),
         presence: Presence { host: HostId(number + 1), term: 1 },
         config,
-        holds: Arc::new(|| true),
+        holds_role: Arc::new(|| true),
     };
     let id = DomainId::default();
     let open = |presence, sink| {
@@ -140,7 +140,7 @@ pub fn link(words: &str) {
     for order in common::orders() {
         match order.as_str() {
             "rest" => {
-                common::tell(&serde_json::to_string(&link.at_rest()).expect("a number or null"));
+                common::tell(&serde_json::to_string(&link.quiescent_count()).expect("a number or null"));
             }
             "clocks" => {
                 let uncertainty = clock_uncertainty(&domain.node("clocks"), HOSTS - 1);

@@ -14,7 +14,7 @@ pub const TOPIC: &str = "/cmd";
 pub type Words = [u64; 3];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Did {
+pub enum ReceiverAction {
     /// When, in ns of the receiver's clock.
     Applied(u64, Words),
     FellBack(FallbackReason),
@@ -55,19 +55,19 @@ pub fn drive(node: &Node, host: u64, mut random: Random, ends: &AtomicBool, driv
     }
 }
 
-impl Did {
+impl ReceiverAction {
     /// A command that is applied now.
-    pub fn applied(bytes: &[u8]) -> Did {
-        Did::Applied(rnet::now_ns(), words(bytes))
+    pub fn applied(bytes: &[u8]) -> ReceiverAction {
+        ReceiverAction::Applied(rnet::now_ns(), words(bytes))
     }
 }
 
 /// What must hold of the receiver's own order: no earlier driver and no earlier command after a later one, and no pause
 /// of twice its deadline without a fallback in it, or behind the command that ends it.
-pub fn judge(did: &[Did], deadline: Duration) -> usize {
+pub fn judge(did: &[ReceiverAction], deadline: Duration) -> usize {
     let (mut last, mut of, mut last_ns) = (None::<Words>, BTreeMap::new(), None);
     for (at, done) in did.iter().enumerate() {
-        let Did::Applied(now_ns, now @ [host, number, count]) = *done else {
+        let ReceiverAction::Applied(now_ns, now @ [host, number, count]) = *done else {
             last_ns = None;
             continue;
         };
@@ -82,7 +82,7 @@ pub fn judge(did: &[Did], deadline: Duration) -> usize {
         let pause_ns = last_ns.map_or(0, |last_ns| now_ns - last_ns);
         if u128::from(pause_ns) > 2 * deadline.as_nanos() {
             let next = did.get(at + 1);
-            let is_safe = next.is_none_or(|next| matches!(next, Did::FellBack(_)));
+            let is_safe = next.is_none_or(|next| matches!(next, ReceiverAction::FellBack(_)));
             let near = &did[at.saturating_sub(3)..did.len().min(at + 3)];
             assert!(is_safe, "{pause_ns} ns without a fallback: {near:?}");
         }

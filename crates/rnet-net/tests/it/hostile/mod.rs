@@ -18,8 +18,8 @@ use peer::{LANES, Peer};
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::State;
 use rnet::{Error, Lane, Meta, Subscriber, SubscriberOptions};
-use rnet_net::link::Ended;
-use rnet_net::wire::{Data, Document, Item, Part, Piece, Want};
+use rnet_net::link::LinkFailure;
+use rnet_net::wire::{Data, Document, Item, DocumentPart, Fragment, Subscribe};
 use rnet_net::{HostId, Presence};
 
 /// The role of the children.
@@ -61,10 +61,10 @@ fn announce(opened: &str) -> Vec<u8> {
 }
 
 /// The wishes of the other host, in order.
-fn wishes(peer: &Peer) -> Vec<Want> {
+fn subscribe_requests(peer: &Peer) -> Vec<Subscribe> {
     let wishes = std::cell::RefCell::new(Vec::new());
     peer.count(|item| {
-        if let Item::Want(want) = item {
+        if let Item::Subscribe(want) = item {
             wishes.borrow_mut().push(*want);
         }
         false
@@ -126,9 +126,9 @@ fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
     let mut hears =
         node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     introduce(&peer, 1, &publisher(7, "/t"));
-    wait(&peer, "it is wanted", || wishes(&peer).len() == 1);
-    let channel = wishes(&peer)[0].channel;
-    let flowing = Item::Flowing { channel, subscription: 0, yes: true };
+    wait(&peer, "it is wanted", || subscribe_requests(&peer).len() == 1);
+    let channel = subscribe_requests(&peer)[0].channel;
+    let flowing = Item::Delivery { channel, subscription: 0, active: true };
     assert!(
         peer.say(
             Lane::Bulk,
@@ -138,9 +138,9 @@ fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
     assert!(peer.say(Lane::Bulk, &flowing));
     wait(&peer, "it is admitted", || hears.publisher_count() == 1);
     peer.say(Lane::Bulk, &data(channel, 0, b"0"));
-    // No piece of that message has come: what stands behind it in the frame is not read.
+    // No fragment of that message has come: what stands behind it in the frame is not read.
     let (sent_ns, meta) = (0, Meta::default());
-    let middle = Piece {
+    let middle = Fragment {
         channel,
         seq: 1,
         sent_ns,
@@ -150,7 +150,7 @@ fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
         bytes: b"x",
         compressed: false,
     };
-    peer.push(Lane::Bulk, &Item::Piece(middle));
+    peer.push(Lane::Bulk, &Item::Fragment(middle));
     peer.push(Lane::Bulk, &data(channel, 2, b"2"));
     wait(&peer, "a new session begins", || peer.sessions() == 2);
     assert_eq!(&*hears.recv(LONG).unwrap(), b"0");
@@ -158,8 +158,8 @@ fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
 
     assert!(peer.greet("evil"));
     assert!(peer.document(Document::Endpoints, &announce(&publisher(7, "/t"))));
-    wait(&peer, "it is wanted again", || wishes(&peer).len() == 2);
-    let again = wishes(&peer)[1];
+    wait(&peer, "it is wanted again", || subscribe_requests(&peer).len() == 2);
+    let again = subscribe_requests(&peer)[1];
     assert_eq!(again.from, Some(1), "from where nothing was read");
     is_told(&peer, "does not follow");
     for seq in 1..4 {
@@ -193,8 +193,8 @@ fn a_step_while_a_host_is_away_is_told() {
         told().clock_offset.is_some()
     });
     // It begins in the middle, and is not heard for a second.
-    let middle = Part::cut(Document::Endpoints, &[b' '; 200_000]).last().unwrap();
-    assert!(peer.say(Lane::Bulk, &Item::Part(middle)));
+    let middle = DocumentPart::split(Document::Endpoints, &[b' '; 200_000]).last().unwrap();
+    assert!(peer.say(Lane::Bulk, &Item::DocumentPart(middle)));
     wait(&peer, "it is lost", || told().state() != State::Connected);
     assert_eq!(told().clock_steps, []);
     peer.step(STEP_NS);
@@ -366,13 +366,13 @@ fn a_network_that_brings_one_lane_alone_is_opened_anew() {
     };
     begin(1);
     last("both lanes are answered", &|| LANES.iter().all(|lane| peer.is_answered(*lane)));
-    peer.be_half_quiet();
+    peer.silence_urgent_lane();
     last("another session", &|| peer.sessions() == 2);
     assert_eq!(hosts.ended(0), None);
     begin(2);
     last("the link ends", &|| hosts.ended(0).is_some());
     let text = "host evil is visible, but its messages do not arrive";
-    assert_eq!(hosts.ended(0), Some(Ended::Network(text.into())));
+    assert_eq!(hosts.ended(0), Some(LinkFailure::Network(text.into())));
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn a_session_that_is_over_ends_no_newer_one() {
     let peer = Peer::join_in(hosts.net(), own, HostId(1), [old + 1, old]);
     introduce(&peer, 1, "");
     wait(&peer, "its endpoints", || !peer.documents(Document::Endpoints).is_empty());
-    peer.speak_up();
+    peer.unsilence_urgent_lane();
     wait(&peer, "an answer on the urgent lane", || peer.is_answered(Lane::Urgent));
     let _publisher = hosts.node(0, "node").publisher::<[u8]>("/later").unwrap();
     let told = || peer.documents(Document::Endpoints).iter().any(|text| text.contains("/later"));
@@ -397,9 +397,9 @@ fn a_directory_comes_in_parts_and_nothing_of_it_is_gone_before_the_last() {
     let mut hears = ["/a", "/b", "/c", "/d"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
     let mut heard = || hears.each_mut().map(|subscriber| subscriber.publisher_count());
     let flow = |count: usize| {
-        wait(&peer, "they are wanted", || wishes(&peer).len() == count);
-        let channel = wishes(&peer)[count - 1].channel;
-        let flowing = Item::Flowing { channel, subscription: 0, yes: true };
+        wait(&peer, "they are wanted", || subscribe_requests(&peer).len() == count);
+        let channel = subscribe_requests(&peer)[count - 1].channel;
+        let flowing = Item::Delivery { channel, subscription: 0, active: true };
         assert!(peer.say(Lane::Bulk, &flowing));
     };
     introduce(&peer, 1, &publisher(1, "/a"));
@@ -420,7 +420,7 @@ fn a_directory_comes_in_parts_and_nothing_of_it_is_gone_before_the_last() {
     let last = format!(r#"{{"opened":[{}]}}"#, publisher(3, "/c"));
     assert!(peer.document(Document::Endpoints, last.as_bytes()));
     // Its channel ends, as that of each publisher that is gone.
-    let channel = wishes(&peer)[1].channel;
-    assert!(peer.say(Lane::Bulk, &Item::Flowing { channel, subscription: 0, yes: false }));
+    let channel = subscribe_requests(&peer)[1].channel;
+    assert!(peer.say(Lane::Bulk, &Item::Delivery { channel, subscription: 0, active: false }));
     wait(&peer, "the second one is gone", || heard() == [1, 0, 1, 1]);
 }

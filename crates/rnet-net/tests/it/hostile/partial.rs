@@ -10,10 +10,10 @@ const LARGE_LEN_BYTES: u64 = 1 << 30;
 const PATIENT: &str = "[network]\nlost_after_ms = 30000";
 const TOPICS: [&str; 3] = ["/a", "/b", "/c"];
 
-/// A piece that begins a message and ends it only if it is as long.
-fn piece(channel: u32, seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Item<'_> {
+/// A fragment that begins a message and ends it only if it is as long.
+fn fragment(channel: u32, seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Item<'_> {
     let (sent_ns, meta, compressed) = (0, Meta::default(), false);
-    Item::Piece(Piece { channel, seq, sent_ns, meta, total, offset, bytes, compressed })
+    Item::Fragment(Fragment { channel, seq, sent_ns, meta, total, offset, bytes, compressed })
 }
 
 fn say(peer: &Peer, item: &Item<'_>) {
@@ -28,12 +28,12 @@ fn heard(hosts: &Hosts, peer: &Peer) -> (rnet::Node, [Subscriber<[u8]>; 3], [u32
     });
     let all: Vec<String> = (1..).zip(TOPICS).map(|(id, topic)| publisher(id, topic)).collect();
     introduce(peer, 1, &all.join(","));
-    wait(peer, "all are wanted", || wishes(peer).len() == 3);
-    let of = |id: u64| wishes(peer).into_iter().find(|want| want.publisher == id).unwrap().channel;
+    wait(peer, "all are wanted", || subscribe_requests(peer).len() == 3);
+    let of = |id: u64| subscribe_requests(peer).into_iter().find(|want| want.publisher == id).unwrap().channel;
     let channels = [of(1), of(2), of(3)];
     for channel in channels {
         say(peer, &Item::Gap { channel, seq: 0, count: 0, cause: LossCause::Link });
-        say(peer, &Item::Flowing { channel, subscription: 0, yes: true });
+        say(peer, &Item::Delivery { channel, subscription: 0, active: true });
     }
     wait(peer, "all flow", || hears.iter_mut().all(|hears| hears.publisher_count() == 1));
     (node, hears, channels)
@@ -54,12 +54,12 @@ fn one_for_which_there_is_no_room_is_lost_alone() {
     let (mut problems, _looks) = Problems::of(&hosts);
     let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
     for channel in [a, b] {
-        say(&peer, &piece(channel, 0, LARGE_LEN_BYTES, 0, b"x"));
+        say(&peer, &fragment(channel, 0, LARGE_LEN_BYTES, 0, b"x"));
     }
     // All of the third comes, and none of it is kept.
     let (len, part) = (1 << 20, vec![7; 32 << 10]);
     for offset in (0..len).step_by(part.len()) {
-        say(&peer, &piece(c, 0, len, offset, &part));
+        say(&peer, &fragment(c, 0, len, offset, &part));
     }
     wait_for_lost(&peer, &mut hears[2], 1);
     problems.wait(&peer, "a message on /c of 1048576 bytes is lost");
@@ -78,7 +78,7 @@ fn one_for_which_there_is_no_room_is_lost_alone() {
         came == next
     });
     // Another message in its place ends one of those that are half there: it is lost, and makes room.
-    say(&peer, &piece(b, 1, 3, 0, b"new"));
+    say(&peer, &fragment(b, 1, 3, 0, b"new"));
     let mut new = None;
     wait(&peer, "it comes", || {
         new = hears[1].try_recv().unwrap().map(|sample| sample.to_vec());
@@ -87,7 +87,7 @@ fn one_for_which_there_is_no_room_is_lost_alone() {
     assert_eq!(new.as_deref(), Some(&b"new"[..]));
     wait_for_lost(&peer, &mut hears[1], 1);
     for offset in (0..len).step_by(part.len()) {
-        say(&peer, &piece(c, next, len, offset, &part));
+        say(&peer, &fragment(c, next, len, offset, &part));
     }
     let mut came = 0;
     wait(&peer, "there is room again", || {
@@ -103,11 +103,11 @@ fn one_for_which_there_is_no_room_is_lost_alone() {
 fn those_that_only_begin_are_each_lost_and_end_no_session() {
     let (hosts, peer) = hosts("only begin", PATIENT);
     let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
-    say(&peer, &piece(a, 0, LARGE_LEN_BYTES, 0, b"x"));
+    say(&peer, &fragment(a, 0, LARGE_LEN_BYTES, 0, b"x"));
     const COUNT: u64 = 3_000;
     for seq in 0..COUNT {
         for channel in [b, c] {
-            say(&peer, &piece(channel, seq, LARGE_LEN_BYTES, 0, b"x"));
+            say(&peer, &fragment(channel, seq, LARGE_LEN_BYTES, 0, b"x"));
         }
     }
     for (channel, hears) in [b, c].into_iter().zip(&mut hears[1..]) {

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use rnet::{Lane, now_ns};
 use rnet_net::memory::{MemoryLink, MemoryNet};
 use rnet_net::stream::{Accept, Limits, Stream};
-use rnet_net::wire::{ACK_ONLY, Document, HEADER_LEN, Header, Item, Items, Part};
+use rnet_net::wire::{ACK_ONLY, Document, HEADER_LEN, Header, Item, Items, DocumentPart};
 use rnet_net::{HostId, Presence, Sink, Transport};
 
 /// By their number.
 pub const LANES: [Lane; 2] = [Lane::Bulk, Lane::Urgent];
 
 /// Its end of the network, which the threads of the network call.
-struct Heard {
+struct PeerSink {
     streams: [Mutex<Stream>; 2],
     /// The items of the frames that came, in order.
     items: Mutex<Vec<Vec<u8>>>,
@@ -24,14 +24,14 @@ struct Heard {
     ahead_ns: AtomicI64,
 }
 
-impl Heard {
+impl PeerSink {
     fn now_ns(&self) -> u64 {
         now_ns().saturating_add_signed(self.ahead_ns.load(Ordering::SeqCst))
     }
 }
 
-impl Sink for Heard {
-    fn frame(&self, lane: Lane, _: HostId, frame: &[u8]) {
+impl Sink for PeerSink {
+    fn on_frame(&self, lane: Lane, _: HostId, frame: &[u8]) {
         let (header, items) = Header::decode(frame).unwrap();
         let mut stream = self.streams[lane as usize].lock().unwrap();
         match stream.accept(self.now_ns(), &header) {
@@ -43,13 +43,13 @@ impl Sink for Heard {
         }
     }
 
-    fn up(&self, _: Presence) {}
+    fn on_up(&self, _: Presence) {}
 
-    fn down(&self, _: Presence) {}
+    fn on_down(&self, _: Presence) {}
 }
 
 pub struct Peer {
-    heard: Arc<Heard>,
+    heard: Arc<PeerSink>,
     link: Arc<MemoryLink>,
     to: HostId,
     is_urgent_quiet: AtomicBool,
@@ -61,12 +61,12 @@ impl Peer {
         Peer::join_in(net, own, to, [own.term << 32; 2])
     }
 
-    /// With a session for each lane. The urgent one says nothing before [`Peer::speak_up`] if it is another one.
+    /// With a session for each lane. The urgent one says nothing before [`Peer::unsilence_urgent_lane`] if it is another one.
     pub fn join_in(net: &Arc<MemoryNet>, own: Presence, to: HostId, sessions: [u64; 2]) -> Peer {
         let streams =
             LANES.map(|lane| Mutex::new(Stream::new(sessions[lane as usize], Limits::of(lane))));
         let (items, begun, ahead_ns) = Default::default();
-        let heard = Heard { streams, items, sessions: begun, ahead_ns };
+        let heard = PeerSink { streams, items, sessions: begun, ahead_ns };
         let heard = Arc::new(heard);
         let link = net.join(own, heard.clone());
         let is_urgent_quiet = AtomicBool::new(sessions[0] != sessions[1]);
@@ -74,19 +74,19 @@ impl Peer {
     }
 
     /// Has the urgent lane say nothing.
-    pub fn be_half_quiet(&self) {
+    pub fn silence_urgent_lane(&self) {
         self.is_urgent_quiet.store(true, Ordering::SeqCst);
     }
 
     /// Has each frame say what only a later version knows.
-    pub fn be_newer(&self) {
+    pub fn use_later_version(&self) {
         self.is_newer.store(true, Ordering::SeqCst);
     }
 
     /// Answers the stamps of the other link on both lanes, as often as it is called.
     pub fn pulse(&self) {
         for stream in &self.heard.streams {
-            stream.lock().unwrap().answer();
+            stream.lock().unwrap().request_ack();
         }
         self.pump();
     }
@@ -97,7 +97,7 @@ impl Peer {
     }
 
     /// Has the urgent lane speak.
-    pub fn speak_up(&self) {
+    pub fn unsilence_urgent_lane(&self) {
         self.is_urgent_quiet.store(false, Ordering::SeqCst);
     }
 
@@ -144,11 +144,11 @@ impl Peer {
 
     /// Says a document; whether there was room for all of it.
     pub fn document(&self, of: Document, text: &[u8]) -> bool {
-        Part::cut(of, text).all(|part| {
+        DocumentPart::split(of, text).all(|part| {
             // A frame may have to be acknowledged first.
             let begun = std::time::Instant::now();
             loop {
-                if self.say(Lane::Bulk, &Item::Part(part)) {
+                if self.say(Lane::Bulk, &Item::DocumentPart(part)) {
                     return true;
                 }
                 if begun.elapsed() > std::time::Duration::from_secs(5) {
@@ -180,7 +180,7 @@ impl Peer {
         let items = self.heard.items.lock().unwrap();
         let parts = items.iter().flat_map(|items| Items::new(items)).flatten();
         let texts = parts.filter_map(|item| match item {
-            Item::Part(part) if part.of == of => {
+            Item::DocumentPart(part) if part.of == of => {
                 Some(String::from_utf8_lossy(part.bytes).into_owned())
             }
             _ => None,

@@ -16,11 +16,11 @@ use super::*;
 
 /// The channel of the publisher that the peer has told of, once a subscription here gets what comes of it.
 pub fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
-    wait(peer, "it is wanted", || wishes(peer).len() == 1);
-    let channel = wishes(peer)[0].channel;
+    wait(peer, "it is wanted", || subscribe_requests(peer).len() == 1);
+    let channel = subscribe_requests(peer)[0].channel;
     let (seq, count, cause) = (0, 0, rnet::LossCause::Link);
     assert!(peer.say(Lane::Bulk, &Item::Gap { channel, seq, count, cause }));
-    assert!(peer.say(Lane::Bulk, &Item::Flowing { channel, subscription: 0, yes: true }));
+    assert!(peer.say(Lane::Bulk, &Item::Delivery { channel, subscription: 0, active: true }));
     wait(peer, "it is admitted", || hears.publisher_count() == 1);
     channel
 }
@@ -62,7 +62,7 @@ fn an_owner_that_ignores_its_credit_fills_no_queue() {
         presence: Presence { host: HostId(1), term: 1 },
         config: Config::from_toml("network.lost_after_ms = 30000", Path::new("robot.toml"))
             .unwrap(),
-        holds: Arc::new(|| true),
+        holds_role: Arc::new(|| true),
     };
     let _link = Link::open(options, |own, sink| {
         let link = net.join(own, sink);
@@ -110,7 +110,7 @@ fn a_wish_for_a_publisher_that_has_closed_is_no_problem() {
     let (hosts, peer) = hosts("closed", "");
     let (mut problems, _node) = Problems::of(&hosts);
     introduce(&peer, 1, "");
-    let want = Want {
+    let want = Subscribe {
         channel: 9,
         publisher: 99,
         from: None,
@@ -120,9 +120,9 @@ fn a_wish_for_a_publisher_that_has_closed_is_no_problem() {
         wills: false,
         confirms_end: false,
     };
-    assert!(peer.say(Lane::Bulk, &Item::Want(want)));
+    assert!(peer.say(Lane::Bulk, &Item::Subscribe(want)));
     let ended =
-        |item: &Item<'_>| matches!(item, Item::Flowing { channel: 9, subscription: 0, yes: false });
+        |item: &Item<'_>| matches!(item, Item::Delivery { channel: 9, subscription: 0, active: false });
     wait(&peer, "its channel has ended", || peer.count(ended) == 1);
     // What is told then is all that there is to tell.
     assert!(peer.document(Document::Nodes, b"no JSON"));
@@ -167,11 +167,11 @@ fn what_has_crossed_of_a_host_that_is_refused_is_counted_and_it_says_why() {
     for seq in 0..3 {
         assert!(peer.say(Lane::Bulk, &data(channel, seq, b"x")));
     }
-    // No piece of that message has come.
+    // No fragment of that message has come.
     let (meta, compressed) = (Meta::default(), false);
     let (sent_ns, total, offset, bytes) = (0, 9, 5, b"x");
-    let middle = Piece { channel, seq: 3, sent_ns, meta, total, offset, bytes, compressed };
-    assert!(peer.say(Lane::Bulk, &Item::Piece(middle)));
+    let middle = Fragment { channel, seq: 3, sent_ns, meta, total, offset, bytes, compressed };
+    assert!(peer.say(Lane::Bulk, &Item::Fragment(middle)));
     let mut lost = None;
     wait(&peer, "it is told as refused", || {
         while let Some(status) = statuses.try_recv().unwrap() {

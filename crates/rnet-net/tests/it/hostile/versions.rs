@@ -19,7 +19,7 @@ fn subscriber(id: u64, topic: &str) -> String {
 }
 
 /// What a link says of itself and of its host, and how it goes on.
-struct Said<'a> {
+struct PeerBehavior<'a> {
     hello: &'a str,
     nodes: Option<&'a str>,
     endpoints: &'a str,
@@ -31,7 +31,7 @@ struct Said<'a> {
 }
 
 /// A whole session with a link that says this.
-fn talk((hosts, peer): &(Hosts, Peer), said: &Said<'_>) {
+fn talk((hosts, peer): &(Hosts, Peer), said: &PeerBehavior<'_>) {
     let node = hosts.node(0, "both");
     let options = SubscriberOptions::new().transient_local();
     let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
@@ -74,7 +74,7 @@ fn talk((hosts, peer): &(Hosts, Peer), said: &Said<'_>) {
         });
         publisher.is_some()
     });
-    let want = Want {
+    let want = Subscribe {
         channel: CHANNEL,
         publisher: publisher.unwrap(),
         from: None,
@@ -84,8 +84,8 @@ fn talk((hosts, peer): &(Hosts, Peer), said: &Said<'_>) {
         wills: false,
         confirms_end: false,
     };
-    assert!(peer.say(Lane::Bulk, &Item::Want(want)));
-    let flowing = |subscription| Item::Flowing { channel: CHANNEL, subscription, yes: true };
+    assert!(peer.say(Lane::Bulk, &Item::Subscribe(want)));
+    let flowing = |subscription| Item::Delivery { channel: CHANNEL, subscription, active: true };
     wait(peer, "it flows", || peer.count(|item| *item == flowing(0)) == 1);
     assert!(peer.say(Lane::Bulk, &flowing(THERE[1])));
     wait(peer, "it is counted", || says.subscriber_count() == 1);
@@ -126,7 +126,7 @@ fn talk((hosts, peer): &(Hosts, Peer), said: &Said<'_>) {
 #[test]
 fn one_of_an_earlier_release_is_talked_with_and_may_be_silent() {
     let all = [publisher(THERE[0], "/t"), subscriber(THERE[1], "/u")].join(",");
-    let said = Said {
+    let said = PeerBehavior {
         hello: r#"{"release":"0.0.1","host":"old","domain":"","wall_offset_ns":0}"#,
         nodes: None,
         endpoints: &format!(r#"{{"all":true,"opened":[{all}],"closed":[],"lost":[]}}"#),
@@ -140,12 +140,12 @@ fn one_of_an_earlier_release_is_talked_with_and_may_be_silent() {
 #[test]
 fn one_of_a_later_release_is_talked_with_and_what_is_not_known_is_passed_over() {
     let both = hosts("later", "");
-    both.1.be_newer();
+    both.1.use_later_version();
     let later = r#"{"later":[1,{"a":null}],"#;
     let all = [publisher(THERE[0], "/t"), subscriber(THERE[1], "/u")].join(",");
     let all = all.replace(r#"{"id""#, &format!(r#"{later}"id""#));
     let all = all.replace(r#"{"reliability""#, &format!(r#"{later}"reliability""#));
-    let said = Said {
+    let said = PeerBehavior {
         hello: &format!(r#"{later}"release":"9.0.0","host":"new","pulse_ms":100}}"#),
         nodes: Some(&format!(r#"{later}"all":true,"joined":[{later}"name":"/idle"}}]}}"#)),
         endpoints: &format!(r#"{later}"all":true,"opened":[{all}],"gone":[],"withheld":0}}"#),

@@ -16,8 +16,8 @@ fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
     let mut hears = node.subscriber::<[u8]>("/t").unwrap();
     let _other = node.subscriber::<[u8]>("/without").unwrap();
     introduce(&peer, 1, &format!("{},{}", with_will(7, "/t"), publisher(8, "/without")));
-    wait(&peer, "both are wanted", || wishes(&peer).len() == 2);
-    let of = |id: u64| wishes(&peer).into_iter().find(|want| want.publisher == id).unwrap();
+    wait(&peer, "both are wanted", || subscribe_requests(&peer).len() == 2);
+    let of = |id: u64| subscribe_requests(&peer).into_iter().find(|want| want.publisher == id).unwrap();
     let (channel, without) = (of(7).channel, of(8).channel);
     assert_eq!((of(7).wills, of(8).wills), (true, false));
     let say = |channel, message| {
@@ -26,7 +26,7 @@ fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
     };
     say(channel, Some(b"gone"));
     peer.say(Lane::Bulk, &Item::Gap { channel, seq: 0, count: 0, cause: LossCause::Link });
-    peer.say(Lane::Bulk, &Item::Flowing { channel, subscription: 0, yes: true });
+    peer.say(Lane::Bulk, &Item::Delivery { channel, subscription: 0, active: true });
     wait(&peer, "it is admitted", || hears.publisher_count() == 1);
     // None of these takes the place of the first.
     let long = vec![0; 4097];
@@ -41,7 +41,7 @@ fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
     wait(&peer, "all of it was read", || hears.try_recv().unwrap().is_some());
     assert_eq!(peer.sessions(), 1, "what is of no channel is passed over");
     assert!(peer.document(Document::Endpoints, br#"{"lost":[7]}"#));
-    peer.say(Lane::Bulk, &Item::Flowing { channel, subscription: 0, yes: false });
+    peer.say(Lane::Bulk, &Item::Delivery { channel, subscription: 0, active: false });
     let mut will = None;
     wait(&peer, "its will is read", || {
         let sample = hears.try_recv().unwrap();
@@ -58,8 +58,8 @@ fn a_flood_of_them_is_taken_or_ends_the_session() {
     let node = hosts.node(0, "hears");
     let _hears = node.subscriber::<[u8]>("/t").unwrap();
     introduce(&peer, 1, &publisher(7, "/t"));
-    wait(&peer, "it is wanted", || wishes(&peer).len() == 1);
-    let channel = wishes(&peer)[0].channel;
+    wait(&peer, "it is wanted", || subscribe_requests(&peer).len() == 1);
+    let channel = subscribe_requests(&peer)[0].channel;
     // Each is refused, as none was announced.
     for _ in 0..10_000 {
         let will = Item::Will { channel, message: Some(&[0; 4096]) };
@@ -87,7 +87,7 @@ fn a_link_that_does_not_ask_for_wills_gets_a_message() {
     let announced: serde_json::Value = serde_json::from_str(&text).unwrap();
     let opened = announced["opened"].as_array().unwrap();
     let id = opened.iter().find(|one| one["topic"] == "/t").unwrap()["id"].as_u64().unwrap();
-    let want = Want {
+    let want = Subscribe {
         channel: 1,
         publisher: id,
         from: None,
@@ -97,8 +97,8 @@ fn a_link_that_does_not_ask_for_wills_gets_a_message() {
         wills: false,
         confirms_end: false,
     };
-    peer.say(Lane::Bulk, &Item::Want(want));
-    let flows = |item: &Item<'_>| matches!(item, Item::Flowing { yes: true, .. });
+    peer.say(Lane::Bulk, &Item::Subscribe(want));
+    let flows = |item: &Item<'_>| matches!(item, Item::Delivery { active: true, .. });
     wait(&peer, "it flows", || peer.count(flows) == 1);
     child.kill();
     let will = |item: &Item<'_>| matches!(item, Item::Data(data) if data.payload == b"gone");

@@ -14,7 +14,7 @@ use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::state::{Home, serve};
 use rnet::{Node, SubscriberOptions};
 use rnet_net::config::{Config, OfflineLimits};
-use rnet_net::link::{Ended, Link, LinkOptions};
+use rnet_net::link::{LinkFailure, Link, LinkOptions};
 use rnet_net::memory::MemoryNet;
 #[cfg(feature = "zenoh")]
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
@@ -130,7 +130,7 @@ impl Hosts {
             node: self.domains[host].builder(&name),
             presence,
             config,
-            holds: Arc::new(|| true),
+            holds_role: Arc::new(|| true),
         };
         let net = self.net.clone();
         #[cfg(feature = "zenoh")]
@@ -170,7 +170,7 @@ impl Hosts {
     }
 
     /// Why the link of a host has ended by itself, if it has.
-    pub fn ended(&self, host: usize) -> Option<Ended> {
+    pub fn ended(&self, host: usize) -> Option<LinkFailure> {
         self.links[host].as_ref()?.wait(Duration::ZERO)
     }
 
@@ -192,7 +192,7 @@ impl Hosts {
         let mut before = None;
         eventually("nothing is under way", || {
             let links = self.links.iter().flatten();
-            let now: Option<Vec<u64>> = links.map(Link::at_rest).collect();
+            let now: Option<Vec<u64>> = links.map(Link::quiescent_count).collect();
             let settled = now.is_some() && now == before;
             before = now;
             settled

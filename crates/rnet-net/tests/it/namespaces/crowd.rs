@@ -14,7 +14,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// What a subscriber has had of the publisher that it hears.
 #[derive(Default)]
-struct Heard {
+struct ReceivedSequence {
     /// When the other host was booted: its numbers begin anew.
     boot: u64,
     first: u64,
@@ -25,13 +25,13 @@ struct Heard {
     is_fresh: bool,
 }
 
-impl Heard {
+impl ReceivedSequence {
     fn take(&mut self, message: &[u8], lost: u64) {
         let word = |at: usize| u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
         let (boot, number) = (word(0), word(8));
         if boot != self.boot {
             *self =
-                Heard { boot, first: number, next: number, lost_before: lost, ..Heard::default() };
+                ReceivedSequence { boot, first: number, next: number, lost_before: lost, ..ReceivedSequence::default() };
         }
         if number < self.next {
             say(&format!("twice {number}"));
@@ -60,7 +60,7 @@ pub fn actor(host: &str) {
         .map(|n| {
             let options = SubscriberOptions::new().keep_all();
             let subscriber = nodes[n].subscriber_with::<[u8]>(&topic(host + 1, n), options);
-            (subscriber.unwrap(), Heard::default())
+            (subscriber.unwrap(), ReceivedSequence::default())
         })
         .collect();
     say("ready");

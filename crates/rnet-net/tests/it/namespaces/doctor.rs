@@ -71,24 +71,24 @@ impl Drop for Robot {
     }
 }
 
-/// Two hosts of a net, with a node each that keeps the link, and these settings.
-struct Two {
+/// RobotPair hosts of a net, with a node each that keeps the link, and these settings.
+struct RobotPair {
     one: Robot,
     two: Robot,
     _nodes: [Peer; 2],
     _net: Net,
 }
 
-impl Two {
+impl RobotPair {
     /// The second one in this domain, if it is another.
-    fn new(test: &str, settings: [&str; 2], domain: Option<&str>) -> Option<Two> {
+    fn new(test: &str, settings: [&str; 2], domain: Option<&str>) -> Option<RobotPair> {
         let mut net = Net::new(&format!("doctor::{test}"))?;
         let (one, mut two) = (net.host(), net.host());
         domain.iter().for_each(|domain| two.set_domain(domain));
         let nodes = [Peer::actor(&one, "talk"), Peer::actor(&two, "listen")];
         let one = Robot::new(one, "host1", test, settings[0]);
         let two = Robot::new(two, "host2", test, settings[1]);
-        Some(Two { one, two, _nodes: nodes, _net: net })
+        Some(RobotPair { one, two, _nodes: nodes, _net: net })
     }
 
     fn link(&self) {
@@ -111,7 +111,7 @@ const UPPER: &str = "its bulk lane is connected, but its urgent lane, on the por
 #[test]
 fn the_port_of_the_bulk_lane_is_closed() {
     let test = "the_port_of_the_bulk_lane_is_closed";
-    let Some(all) = Two::new(test, [LISTENS, CONNECTS], None) else { return };
+    let Some(all) = RobotPair::new(test, [LISTENS, CONNECTS], None) else { return };
     all.one.host.refuse("tcp dport 7451");
     all.link();
     let closed = "tcp/10.77.0.1:7450 answers, but the next higher port does not: no answer";
@@ -137,7 +137,7 @@ fn the_port_of_the_bulk_lane_is_closed() {
 #[test]
 fn the_port_of_the_urgent_lane_is_closed() {
     let test = "the_port_of_the_urgent_lane_is_closed";
-    let Some(all) = Two::new(test, [LISTENS, CONNECTS], None) else { return };
+    let Some(all) = RobotPair::new(test, [LISTENS, CONNECTS], None) else { return };
     all.one.host.refuse("tcp dport 7450");
     all.link();
     let closed = "cannot reach tcp/10.77.0.1:7450: no answer; the next higher port answers";
@@ -163,7 +163,7 @@ fn the_port_of_the_urgent_lane_is_closed() {
 #[test]
 fn the_other_host_is_of_another_domain() {
     let test = "the_other_host_is_of_another_domain";
-    let Some(all) = Two::new(test, [LISTENS, CONNECTS], Some("other")) else { return };
+    let Some(all) = RobotPair::new(test, [LISTENS, CONNECTS], Some("other")) else { return };
     all.link();
     let set = "set the same RNET_DOMAIN on both hosts";
     all.one.finds(&[&["PROBLEM", "it is in domain other, this one in domain", set]]);
@@ -177,7 +177,7 @@ fn the_other_host_is_of_another_domain() {
 #[test]
 fn hosts_of_a_lan_are_of_two_domains() {
     let test = "hosts_of_a_lan_are_of_two_domains";
-    let Some(all) = Two::new(test, [LAN, LAN], Some("other")) else { return };
+    let Some(all) = RobotPair::new(test, [LAN, LAN], Some("other")) else { return };
     all.link();
     let why = "none is on, they use another domain, or the network blocks multicast";
     let advice = "-> run rnet doctor on the other host: its first line shows its domain";
@@ -189,7 +189,7 @@ fn hosts_of_a_lan_are_of_two_domains() {
 #[test]
 fn no_multicast_comes_through() {
     let test = "no_multicast_comes_through";
-    let Some(all) = Two::new(test, [LAN, LAN], None) else { return };
+    let Some(all) = RobotPair::new(test, [LAN, LAN], None) else { return };
     for robot in [&all.one, &all.two] {
         robot.host.refuse("ip daddr 224.0.0.0/4");
     }
@@ -220,16 +220,16 @@ fn no_multicast_comes_through() {
 /// The interface of the first host is down; the second is to use one that it does not have.
 const DOWN: &str = "network interface eth0 is down or has no cable";
 
-fn two_without_interface(test: &str) -> Option<Two> {
+fn two_without_interface(test: &str) -> Option<RobotPair> {
     let settings = ["eth0", "eth7"].map(|name| format!("{LAN}interfaces = [\"{name}\"]\n"));
-    let all = Two::new(test, [&settings[0], &settings[1]], None)?;
+    let all = RobotPair::new(test, [&settings[0], &settings[1]], None)?;
     all.one.host.set_interface("down");
     all.link();
     Some(all)
 }
 
 /// The interface comes, and its cable is pulled.
-fn goes_up_and_is_unplugged(all: &Two) {
+fn goes_up_and_is_unplugged(all: &RobotPair) {
     all.one.host.set_interface("up");
     all.one.host.unplug();
     all.one.finds(&[&["PROBLEM", DOWN]]);
@@ -273,7 +273,7 @@ fn an_interface_that_comes_and_goes_leaves_a_link() {
 fn rules_hold_a_topic_back() {
     let test = "rules_hold_a_topic_back";
     let rule = "[[network.rule]]\ntopic = \"/numbers\"\nallow = false\n";
-    let Some(all) = Two::new(test, [&format!("{LISTENS}{rule}"), CONNECTS], None) else { return };
+    let Some(all) = RobotPair::new(test, [&format!("{LISTENS}{rule}"), CONNECTS], None) else { return };
     all.link();
     let rule_of_it = "the rule \"/numbers\" (robot.toml:4)";
     all.one.finds(&[&[
@@ -295,7 +295,7 @@ fn rules_hold_a_topic_back() {
 fn rules_of_the_other_host_keep_its_subscription_back() {
     let test = "rules_of_the_other_host_keep_its_subscription_back";
     let rule = "[[network.rule]]\ntopic = \"/numbers\"\ndirection = \"in\"\nallow = false\n";
-    let Some(all) = Two::new(test, [LISTENS, &format!("{CONNECTS}{rule}")], None) else { return };
+    let Some(all) = RobotPair::new(test, [LISTENS, &format!("{CONNECTS}{rule}")], None) else { return };
     all.link();
     all.two.finds(&[&[
         "note",

@@ -17,7 +17,7 @@ use rnet::{FallbackReason, Node};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::driving::{self, Did, TOPIC, judge};
+use super::driving::{self, ReceiverAction, TOPIC, judge};
 use super::killed::{both, start_with};
 use super::net::{Host, Net};
 use super::partitions::partition;
@@ -41,8 +41,8 @@ pub fn receive() {
     let command = node
         .command::<[u8]>(TOPIC)
         .deadline(DEADLINE)
-        .fallback_handler(move |why| falls.lock().unwrap().push(Did::FellBack(why)))
-        .apply(move |bytes| applies.lock().unwrap().push(Did::applied(bytes)))
+        .fallback_handler(move |why| falls.lock().unwrap().push(ReceiverAction::FellBack(why)))
+        .apply(move |bytes| applies.lock().unwrap().push(ReceiverAction::applied(bytes)))
         .unwrap();
     say("ready");
     for line in std::io::stdin().lines().map_while(Result::ok) {
@@ -51,8 +51,8 @@ pub fn receive() {
         let obeyed = || -> BTreeSet<u64> {
             let did = did.lock().unwrap();
             let hosts = did[from..].iter().filter_map(|did| match did {
-                Did::Applied(_, [host, ..]) => Some(*host),
-                Did::FellBack(_) => None,
+                ReceiverAction::Applied(_, [host, ..]) => Some(*host),
+                ReceiverAction::FellBack(_) => None,
             });
             hosts.collect()
         };
@@ -63,13 +63,13 @@ pub fn receive() {
         say("again");
     }
     // The last driver has ended.
-    while !matches!(did.lock().unwrap().last(), Some(Did::FellBack(_))) {
+    while !matches!(did.lock().unwrap().last(), Some(ReceiverAction::FellBack(_))) {
         thread::sleep(Duration::from_millis(5)); // sleep: between two looks at a condition
     }
     let stats = command.stats();
     drop(command);
     let did = did.lock().unwrap();
-    assert!(matches!(did.first(), Some(Did::FellBack(FallbackReason::Opened))));
+    assert!(matches!(did.first(), Some(ReceiverAction::FellBack(FallbackReason::Opened))));
     say(&format!("judged {} {}: {stats:?}", judge(&did, DEADLINE), did.len()));
 }
 
@@ -89,7 +89,7 @@ pub fn drive(host: &str, seed: &str) {
 }
 
 /// A host with the driver on it.
-struct Driving {
+struct DriverHost {
     index: usize,
     host: Host,
     /// The link of a host ends with its last node.
@@ -98,12 +98,12 @@ struct Driving {
     process: i32,
 }
 
-impl Driving {
-    fn start(index: usize, host: Host, connect: &str, random: &mut Random) -> Driving {
+impl DriverHost {
+    fn start(index: usize, host: Host, connect: &str, random: &mut Random) -> DriverHost {
         let (node, (driver, process)) =
             (Peer::actor(&host, "listen"), driver(&host, index, random));
         link(&host, index, connect);
-        Driving { index, host, node, driver, process }
+        DriverHost { index, host, node, driver, process }
     }
 
     fn begin(&mut self, random: &mut Random) {
@@ -133,7 +133,7 @@ fn link(host: &Host, index: usize, connect: &str) {
 }
 
 /// Does something to cables and processes, and undoes it; says what.
-fn disturb(all: &mut [Driving], connect: &str, random: &mut Random) -> String {
+fn disturb(all: &mut [DriverHost], connect: &str, random: &mut Random) -> String {
     let at = random.below(HOSTS);
     match random.below(8) {
         0 => {
@@ -182,10 +182,10 @@ fn two_drivers_of_hosts_with_clocks_apart_are_never_both_in_force() {
     let hosts: Vec<Host> = (0..HOSTS).map(|_| net.host()).collect();
     let connect = format!("tcp/{}:{PORT}", hosts[0].address());
     let mut receiver = Peer::actor(&hosts[0], "receive_commands");
-    let mut all: Vec<Driving> = Vec::new();
+    let mut all: Vec<DriverHost> = Vec::new();
     for (index, host) in hosts.into_iter().enumerate() {
         let connect = if index > 0 { connect.as_str() } else { "" };
-        all.push(Driving::start(index, host, connect, &mut random));
+        all.push(DriverHost::start(index, host, connect, &mut random));
     }
     let clocks: Vec<u64> =
         all.iter().map(|of| of.driver.wait("ready", 1).0.parse().unwrap()).collect();

@@ -27,7 +27,7 @@ pub fn link(id: &str, connect: &[&str]) {
     let mut config = Config::from_toml("", Path::new("robot.toml")).unwrap();
     config.host = format!("host{id}");
     let node = Node::builder("_link1");
-    let options = LinkOptions { node, presence, config, holds: Arc::new(|| true) };
+    let options = LinkOptions { node, presence, config, holds_role: Arc::new(|| true) };
     let network = ZenohOptions {
         listen: vec![format!("tcp/0.0.0.0:{PORT}").parse().unwrap()],
         connect: connect

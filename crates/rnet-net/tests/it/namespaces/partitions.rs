@@ -13,8 +13,8 @@ use rustix::process::Signal;
 use super::killed::{both, start_with};
 use super::net::{Cut, Host, Net, Way};
 use super::peer::{ACTOR_LIMIT, PORT, Peer, say};
-use super::runs::{Happened, Outcome, Rejoined, run_all};
-use super::traffic::{Heard, Listener, Talker, common_ns};
+use super::runs::{EventLog, Outcome, Rejoined, run_all};
+use super::traffic::{ReceiveCounts, Listener, Talker, common_ns};
 use crate::random::Random;
 
 /// For anything that is going to happen.
@@ -125,8 +125,8 @@ pub fn actor(host: &str, seed: &str) {
                 let wrong = wait(&node, &listeners, |heard, topic| {
                     heard.next >= sent(topic) && heard.balance() == 0
                 });
-                let all: Vec<Heard> = listeners.iter().map(Listener::heard).collect();
-                let sum = |of: fn(&Heard) -> u64| all.iter().map(of).sum::<u64>();
+                let all: Vec<ReceiveCounts> = listeners.iter().map(Listener::heard).collect();
+                let sum = |of: fn(&ReceiveCounts) -> u64| all.iter().map(of).sum::<u64>();
                 let (received, lost) =
                     (sum(|heard| heard.received), sum(|heard| heard.lost.total()));
                 say(&format!("ended {received} {lost} {} {wrong}", sum(|heard| heard.peer_lost)));
@@ -140,7 +140,7 @@ pub fn actor(host: &str, seed: &str) {
 }
 
 /// Waits until this is so of all; gives what is wrong, or nothing.
-fn wait(node: &Node, listeners: &[Listener], done: impl Fn(&Heard, &str) -> bool) -> String {
+fn wait(node: &Node, listeners: &[Listener], done: impl Fn(&ReceiveCounts, &str) -> bool) -> String {
     let began = Instant::now();
     loop {
         let open: Vec<String> = listeners
@@ -185,7 +185,7 @@ fn run(test: &str, seed: u64) -> Outcome {
     let mut net = Net::new(test).expect("the test has looked");
     let mut plan = Plan::of(seed);
     let hosts: Vec<Host> = (0..plan.hosts).map(|_| net.host()).collect();
-    let mut happened = Happened::new(seed);
+    let mut happened = EventLog::new(seed);
     happened.note(&format!("{} hosts{}", plan.hosts, if plan.is_lan { " of a LAN" } else { "" }));
     let mut peers: Vec<Peer> = hosts
         .iter()
@@ -250,7 +250,7 @@ fn run(test: &str, seed: u64) -> Outcome {
 }
 
 /// Waits until every subscriber has what is sent from now on; says how long that took.
-fn rejoin(peers: &mut [Peer], turn: usize, happened: &mut Happened) -> Duration {
+fn rejoin(peers: &mut [Peer], turn: usize, happened: &mut EventLog) -> Duration {
     let from_ns = common_ns();
     peers.iter_mut().for_each(|peer| peer.tell(&format!("rejoin {from_ns}")));
     happened.last = "all is heard again".into();

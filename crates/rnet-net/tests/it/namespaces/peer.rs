@@ -31,13 +31,13 @@ type Line = (String, Instant);
 
 /// What a process has written.
 #[derive(Default)]
-struct Written {
+struct OutputLines {
     lines: Vec<Line>,
     /// It has closed its output: nothing more is to be waited for.
     is_over: bool,
 }
 
-impl Written {
+impl OutputLines {
     /// The last lines, which say what has happened.
     fn last(&self) -> &[Line] {
         &self.lines[self.lines.len().saturating_sub(MAX_SHOWN)..]
@@ -47,7 +47,7 @@ impl Written {
 /// A process of a host, and what it has written.
 pub struct Peer {
     child: Child,
-    written: Arc<(Mutex<Written>, Condvar)>,
+    written: Arc<(Mutex<OutputLines>, Condvar)>,
 }
 
 impl Peer {
@@ -92,7 +92,7 @@ impl Peer {
 
     fn of(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let written = Arc::new((Mutex::<Written>::default(), Condvar::new()));
+        let written = Arc::new((Mutex::<OutputLines>::default(), Condvar::new()));
         let heard = Arc::clone(&written);
         let output = BufReader::new(child.stdout.take().unwrap());
         thread::spawn(move || {
@@ -285,7 +285,7 @@ impl Series {
 }
 
 impl Sink for Speaker {
-    fn frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
+    fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
         let word = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().unwrap());
         let (number, count) = (word(0), word(8));
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
@@ -297,11 +297,11 @@ impl Sink for Speaker {
         }
     }
 
-    fn up(&self, presence: Presence) {
+    fn on_up(&self, presence: Presence) {
         say(&format!("up {}", presence.host.0));
     }
 
-    fn down(&self, presence: Presence) {
+    fn on_down(&self, presence: Presence) {
         say(&format!("down {}", presence.host.0));
     }
 }

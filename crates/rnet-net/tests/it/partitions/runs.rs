@@ -100,7 +100,7 @@ impl Rejoined {
 }
 
 /// What a schedule has done, which is shown if it fails.
-pub struct Happened {
+pub struct EventLog {
     seed: u64,
     began: Instant,
     said: Vec<String>,
@@ -108,9 +108,9 @@ pub struct Happened {
     pub last: String,
 }
 
-impl Happened {
+impl EventLog {
     pub fn new(seed: u64) -> Self {
-        Happened { seed, began: Instant::now(), said: Vec::new(), last: String::new() }
+        EventLog { seed, began: Instant::now(), said: Vec::new(), last: String::new() }
     }
 
     pub fn note(&mut self, what: &str) {
@@ -118,7 +118,7 @@ impl Happened {
     }
 }
 
-impl Drop for Happened {
+impl Drop for EventLog {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let (said, last) = (self.said.join(", "), &self.last);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rnet::{OnFull, PublisherOptions};
 
-use super::runs::{Happened, Outcome, Rejoined};
+use super::runs::{EventLog, Outcome, Rejoined};
 use super::traffic::{Listener, Talker, common_ns};
 use crate::common::LONG;
 use crate::hosts::Hosts;
@@ -53,7 +53,7 @@ pub fn run(seed: u64) -> Outcome {
         eventually("messages come", || listener.heard().next > 0);
     }
     let mut outcome = Outcome { schedules: 1, ..Outcome::default() };
-    let mut happened = Happened::new(seed);
+    let mut happened = EventLog::new(seed);
     for _ in 0..random.in_range(1..4) {
         std::thread::sleep(random.ms(0..400)); // sleep: for how long the network is whole
         let cut = partition(&hosts, count, &mut random);

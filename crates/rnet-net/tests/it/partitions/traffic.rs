@@ -68,7 +68,7 @@ impl Talker {
 
 /// What a subscriber has had.
 #[derive(Clone, Debug, Default)]
-pub struct Heard {
+pub struct ReceiveCounts {
     pub received: u64,
     /// One after the number of the last message.
     pub next: u64,
@@ -82,7 +82,7 @@ pub struct Heard {
     pub wrong: Option<String>,
 }
 
-impl Heard {
+impl ReceiveCounts {
     /// Whether all up to the last message is accounted for.
     pub fn balance(&self) -> i64 {
         (self.received + self.lost.total()) as i64 - self.next as i64
@@ -93,7 +93,7 @@ impl Heard {
 pub struct Listener {
     pub topic: String,
     pub host: usize,
-    pub heard: Arc<Mutex<Heard>>,
+    pub heard: Arc<Mutex<ReceiveCounts>>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -103,13 +103,13 @@ impl Listener {
         let options = SubscriberOptions::new();
         let options = if reliable { options.reliable() } else { options.keep_all() };
         let subscriber = node.subscriber_with::<[u8]>(&topic, options).unwrap();
-        let (heard, ended) = (Arc::<Mutex<Heard>>::default(), Arc::new(AtomicBool::new(false)));
+        let (heard, ended) = (Arc::<Mutex<ReceiveCounts>>::default(), Arc::new(AtomicBool::new(false)));
         let (told, end) = (Arc::clone(&heard), Arc::clone(&ended));
         let thread = thread::spawn(move || listen(subscriber, &told, &end));
         Listener { topic, host, heard, ended, thread: Some(thread) }
     }
 
-    pub fn heard(&self) -> Heard {
+    pub fn heard(&self) -> ReceiveCounts {
         self.heard.lock().unwrap().clone()
     }
 
@@ -127,7 +127,7 @@ impl Drop for Listener {
     }
 }
 
-fn listen(mut subscriber: Subscriber<[u8]>, heard: &Mutex<Heard>, ended: &AtomicBool) {
+fn listen(mut subscriber: Subscriber<[u8]>, heard: &Mutex<ReceiveCounts>, ended: &AtomicBool) {
     let word = |bytes: &[u8], at: usize| bytes[at..at + 8].try_into().unwrap();
     while !ended.load(Ordering::Relaxed) {
         let got = match subscriber.recv(Some(LOOK)) {

@@ -255,12 +255,12 @@ pub(crate) fn a_watch_without_files(net: &Net) {
         drop(limited);
         let next = || -> EndpointEvent { events.recv_timeout(LONG.unwrap()).unwrap() };
         let expected = if changes { 5 } else { 2 };
-        while next().endpoint().ends != expected {}
+        while next().endpoint().endpoint_count != expected {}
         // What comes afterwards is of this one alone.
         drop(node.publisher::<[u8]>("/mark").unwrap());
         loop {
             let event = next();
-            assert_eq!(event.endpoint().ends, 1, "{event:?}");
+            assert_eq!(event.endpoint().endpoint_count, 1, "{event:?}");
             if matches!(event, EndpointEvent::Closed(_)) {
                 break;
             }
@@ -278,7 +278,7 @@ fn file_descriptors_of_a_watch() {
     let proxy = node.subscriber_with::<[u8]>("/t", proxy).unwrap();
     let mut child = Child::spawn(&net, "watch");
     child.expect("change");
-    proxy.set_ends(5).unwrap();
+    proxy.set_endpoint_count(5).unwrap();
     child.say("changed");
     child.expect("done");
     child.finish();

@@ -1,0 +1,121 @@
+//! Where a launch keeps what outlives it: a folder for each domain, beside the durable state.
+
+use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rnet::NodeName;
+use rnet_core::fnv1a_64;
+
+use crate::{LaunchError, Result};
+
+/// The folder of a domain's launches, with the records and logs of the nodes.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// That of the domain whose directory is `domain`: below `RNET_STATE_DIR`, else `XDG_STATE_HOME/rnet`, else
+    /// `~/.local/state/rnet`.
+    ///
+    /// # Errors
+    /// None of the variables is set.
+    pub fn of_domain(domain: &Path, env: &dyn Fn(&str) -> Option<OsString>) -> Result<RunFolder> {
+        let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let base = set("RNET_STATE_DIR")
+            .or_else(|| set("XDG_STATE_HOME").map(|dir| dir.join("rnet")))
+            .or_else(|| set("HOME").map(|dir| dir.join(".local/state/rnet")))
+            .ok_or_else(|| {
+                LaunchError::Refused(
+                    "no directory for logs and records: none of RNET_STATE_DIR, XDG_STATE_HOME and HOME is \
+                     set; set RNET_STATE_DIR to a directory on a disk"
+                        .into(),
+                )
+            })?;
+        // Domains of one name stand in several directories.
+        let name = domain.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let hash = fnv1a_64(domain.as_os_str().as_encoded_bytes());
+        Ok(RunFolder::at(base.join("launch").join(format!("{name}-{hash:016x}"))))
+    }
+
+    /// The folder at this path.
+    pub fn at(path: PathBuf) -> RunFolder {
+        RunFolder { path }
+    }
+
+    /// Makes it, for this user alone.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(&self) -> Result<()> {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
+        made.map_err(|why| LaunchError::io("create the directory", &self.path, why))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the black box of its launches puts its files, if their file does not say where.
+    pub fn blackbox(&self) -> PathBuf {
+        self.path.join("blackbox")
+    }
+
+    /// Records and locks of the commands of `on_failure`.
+    pub(crate) fn on_failure(&self) -> RunFolder {
+        RunFolder::at(self.path.join("on_failure"))
+    }
+
+    /// The log of a node.
+    pub fn log(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "log")
+    }
+
+    /// The record of a node.
+    pub fn record(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "json")
+    }
+
+    /// What the keeper of a node has locked while it lives.
+    pub fn lock(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "lock")
+    }
+
+    /// What somebody wants of a node beside its end: a word.
+    pub fn request_file(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "wish")
+    }
+
+    /// Which session's node somebody has killed last: the number of the session.
+    fn killed(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "killed")
+    }
+
+    /// Notes that somebody kills the node of a session, so that its death surprises nobody.
+    pub(crate) fn note_killed(&self, node: &NodeName, session: i32) {
+        // Without it the death is one like any other.
+        let _ = std::fs::write(self.killed(node), session.to_string());
+    }
+
+    /// For a new session of the node, whose number may be that of the one that was killed.
+    pub(crate) fn forget_killed(&self, node: &NodeName) {
+        let _ = std::fs::remove_file(self.killed(node));
+    }
+
+    /// Whether somebody has killed the node of this session.
+    pub fn was_killed(&self, node: &NodeName, session: i32) -> bool {
+        let noted = std::fs::read_to_string(self.killed(node)).ok();
+        noted.is_some_and(|noted| noted.parse() == Ok(session))
+    }
+
+    /// What the launcher of a file has locked while it lives.
+    pub fn launcher_lock(&self, file: &Path) -> PathBuf {
+        self.path.join(format!("launcher-{:016x}", fnv1a_64(file.as_os_str().as_encoded_bytes())))
+    }
+
+    fn of(&self, node: &NodeName, extension: &str) -> PathBuf {
+        self.path.join(format!("{}.{extension}", node.file_stem()))
+    }
+}

@@ -1,0 +1,136 @@
+//! A link whose addresses, ports or interfaces are not there yet, or are taken: it holds the role, says what it waits
+//! for, and tries again.
+
+use std::time::{Duration, Instant};
+
+use rnet::msgs::{LinkStatus, timestamp_now};
+use rnet::role::HeldRole;
+use rnet::{Node, Publisher, PublisherOptions};
+use rnet_net::Presence;
+use rnet_net::config::{Config, WithSource};
+use rnet_net::link::STATUS_TOPIC;
+use rnet_net::zenoh::{ZenohError, ZenohOptions};
+
+use crate::args::Options;
+use crate::domain::Domain;
+use crate::config_watcher::{ConfigChange, ConfigWatcher};
+use crate::run::LinkExit;
+use crate::{detach, stop, error_text};
+
+/// Between two tries.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// Between two words of the status.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is to be opened.
+pub struct NetworkWait<'a> {
+    pub options: &'a Options,
+    pub config: &'a Config,
+    pub presence: Presence,
+    pub network: &'a ZenohOptions,
+}
+
+impl NetworkWait<'_> {
+    /// Waits until the network can be opened, or the link is to end, for the reason that is returned.
+    pub fn wait_until_usable(
+        &self,
+        held: &HeldRole,
+        file: &mut ConfigWatcher,
+        background: bool,
+    ) -> Result<Option<LinkExit>, String> {
+        let mut status: Option<WaitStatus> = None;
+        while let Err(error) = self.network.check() {
+            if stop::is_requested() {
+                return Ok(Some(LinkExit::Requested));
+            }
+            if !held.holds() {
+                return Err(
+                    "another process has become the link, because this one did not respond"
+                        .to_owned(),
+                );
+            }
+            if let Some(ConfigChange::Settings) = file.poll_change() {
+                return Ok(Some(LinkExit::Restart(format!("{} has changed", file.name()))));
+            }
+            let why = format!("{}{error}; retrying until it works", self.setting_source(&error));
+            let status = match &mut status {
+                Some(status) => status,
+                none => {
+                    eprintln!("rnet-link: {why}");
+                    if background {
+                        detach::silence_stderr();
+                    }
+                    none.insert(WaitStatus::new(self.options)?)
+                }
+            };
+            status.publish(self, why);
+            std::thread::sleep(RETRY_INTERVAL); // sleep: between two tries
+        }
+        Ok(None)
+    }
+
+    /// Says why the network could not be opened, though all was there before, for a while; then, as this returns, another
+    /// process has to try.
+    pub fn pause_before_restart(&self, error: &std::io::Error) -> Result<String, String> {
+        let why = format!("{error}; retrying until it works");
+        eprintln!("rnet-link: {why}");
+        WaitStatus::new(self.options)?.publish(self, why.clone());
+        std::thread::sleep(STATUS_INTERVAL); // sleep: between two tries
+        Ok(why)
+    }
+
+    /// Who gave the setting that the network cannot use, as its error begins.
+    fn setting_source(&self, error: &ZenohError) -> String {
+        fn of<T: PartialEq>(list: &[WithSource<T>], value: &T) -> Option<String> {
+            let listed = list.iter().find(|listed| listed.value == *value)?;
+            Some(format!("{}: ", listed.source))
+        }
+        let from = match error {
+            ZenohError::PortInUse { endpoint, .. } | ZenohError::BadListen { endpoint, .. } => {
+                of(&self.config.listen, endpoint)
+            }
+            ZenohError::NoInterface { name, .. } => of(&self.config.interfaces, name),
+            _ => None,
+        };
+        from.unwrap_or_default()
+    }
+}
+
+/// What the link says of itself meanwhile.
+struct WaitStatus {
+    publisher: Publisher<LinkStatus>,
+    _node: Node,
+    sent: Option<Instant>,
+}
+
+impl WaitStatus {
+    fn new(options: &Options) -> Result<WaitStatus, String> {
+        let node = Domain::node(options, "link").open().map_err(error_text)?;
+        let options = PublisherOptions::new().transient_local(1);
+        let publisher = node.publisher_with(STATUS_TOPIC, options).map_err(error_text)?;
+        Ok(WaitStatus { publisher, _node: node, sent: None })
+    }
+
+    fn publish(&mut self, of: &NetworkWait<'_>, why: String) {
+        if self.sent.is_some_and(|sent| sent.elapsed() < STATUS_INTERVAL) {
+            return;
+        }
+        self.sent = Some(Instant::now());
+        let config = of.config;
+        let status = LinkStatus {
+            timestamp: Some(timestamp_now()),
+            host: config.host.clone(),
+            id: of.presence.host.to_string(),
+            term: of.presence.term,
+            pid: std::process::id(),
+            version: rnet::VERSION.to_owned(),
+            mode: config.mode.to_string(),
+            problems: vec![why],
+            connect: config.connect.iter().map(ToString::to_string).collect(),
+            interfaces: WithSource::values(&config.interfaces),
+            ..LinkStatus::default()
+        };
+        // It keeps one message; a send fails where there is no memory, which others are told of.
+        let _ = self.publisher.send(&status);
+    }
+}

@@ -1,0 +1,224 @@
+//! How the link with a host is, and what crosses: what the status tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rnet::msgs::link_status::State;
+use rnet::{EndpointQos, Lane, LossCounts};
+
+use crate::config::{Direction, Shaping};
+use crate::stream::{ClockDrift, ClockOffset};
+
+use super::super::forwarder::{ForwardStats, BlockReason};
+use super::super::control_state::ControlState;
+use super::super::lock::lock;
+use super::super::proxy::ReceiveStats;
+use super::Host;
+
+/// What takes longer than this is told.
+const REMARK_AFTER: Duration = Duration::from_secs(2);
+/// Topics of a host that do not cross and are told.
+const MAX_NOT_CROSSING: usize = 256;
+
+/// What has crossed of a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrafficCounts {
+    pub messages: u64,
+    pub bytes: u64,
+    pub lost: LossCounts,
+    pub skipped: u64,
+}
+
+impl TrafficCounts {
+    pub fn add(&mut self, more: &TrafficCounts) {
+        self.messages += more.messages;
+        self.bytes += more.bytes;
+        self.lost.add(&more.lost);
+        self.skipped += more.skipped;
+    }
+
+    /// What has come since `before`; all, if they have begun anew since.
+    pub fn since(&self, before: &TrafficCounts) -> TrafficCounts {
+        if self.messages < before.messages {
+            return *self;
+        }
+        let (now, before_lost) = (self.lost.parts(), before.lost.parts());
+        let lost: [u64; 4] = std::array::from_fn(|at| now[at].1.saturating_sub(before_lost[at].1));
+        TrafficCounts {
+            messages: self.messages - before.messages,
+            bytes: self.bytes.saturating_sub(before.bytes),
+            lost: lost.into(),
+            skipped: self.skipped.saturating_sub(before.skipped),
+        }
+    }
+}
+
+/// Why something of a topic does not cross, or waits; the last one says most.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HoldReason {
+    NoSubscriber,
+    Configured(Shaping),
+    /// The network has no room; how old the message is that waits for it.
+    Window(Duration),
+    /// The other host has none.
+    Credit(Duration),
+    /// The rule, in words.
+    Rule(String),
+}
+
+/// A channel, or a publisher without one.
+#[derive(Clone, Debug)]
+pub struct ChannelTraffic {
+    pub topic: String,
+    pub is_inbound: bool,
+    /// The publisher, and what the other host calls its channel if that wants it: another one counts anew.
+    pub source: (u64, u32),
+    pub counts: TrafficCounts,
+    pub reason: Option<HoldReason>,
+}
+
+impl Host {
+    /// How the link with it is.
+    pub fn state(&self) -> State {
+        match (self.liveness.is_up(), &self.hello) {
+            (false, _) => State::Lost,
+            (true, Some(_)) => State::Connected,
+            (true, None) if self.liveness.is_missed() => State::Lost,
+            (true, None) => State::Connecting,
+        }
+    }
+
+    /// What there is to say of the link with it, in words; nothing if all is as it should be.
+    pub fn remark(&self) -> String {
+        let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
+        let unannounced_for = self.unannounced_for();
+        let mut remarks = Vec::new();
+        match self.state() {
+            State::Lost if self.liveness.is_up() => {
+                remarks
+                    .push("its link is visible on the network, but no data arrives from it".into());
+            }
+            State::Connecting if unannounced_for >= REMARK_AFTER => {
+                let since = seconds(unannounced_for);
+                remarks.push(format!(
+                    "its link has been up for {since} and has not identified itself"
+                ));
+            }
+            State::Connected if unannounced_for >= REMARK_AFTER => {
+                let since = seconds(unannounced_for);
+                remarks.push(format!(
+                    "its link has been up for {since} and has not announced its endpoints"
+                ));
+            }
+            _ => {}
+        }
+        if let Some((lane, silent)) = self.liveness.silent_lane(REMARK_AFTER) {
+            let lane = if lane == Lane::Urgent { "urgent" } else { "bulk" };
+            remarks.push(format!("its {lane} lane has been silent for {}", seconds(silent)));
+        }
+        if self.withheld > 0 {
+            remarks.push(format!(
+                "rules in its robot.toml withhold {} of its topics from this host",
+                self.withheld
+            ));
+        }
+        remarks.join("; ")
+    }
+
+    /// How its clock goes, by the lane that knows less of it: each lane goes by what it has measured itself.
+    pub fn clock(&self) -> Option<ClockOffset> {
+        let now = rnet::now_ns();
+        let clocks = self.lanes.iter().filter_map(|lane| lock(&lane.stream).clock(now));
+        let clocks: Vec<ClockOffset> = clocks.collect();
+        // Of an earlier release a lane may never know it that has nothing to send.
+        let known = clocks.len() == self.lanes.len() || !self.sends_pulses();
+        clocks.into_iter().max_by_key(|clock| clock.uncertainty_ns).filter(|_| known)
+    }
+
+    /// How many nodes it has.
+    pub fn node_count(&self) -> u32 {
+        let publishers = self.publishers.values().map(|publisher| publisher.remote.proxy.node());
+        let subscriptions = self.subscriptions.values().map(|(remote, _)| remote.proxy.node());
+        // A link of an earlier release tells of endpoints alone.
+        let nodes: BTreeSet<&str> =
+            publishers.chain(subscriptions).chain(self.nodes.names()).collect();
+        u32::try_from(nodes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Steps of its clock, and the last of them in ns.
+    pub fn clock_steps(&self) -> (u64, i64) {
+        // Both lanes see each step.
+        lock(&self.lane(Lane::Urgent).stream).steps()
+    }
+
+    /// How its clock drifts, by the lane that knows it best.
+    pub fn clock_drift(&self) -> Option<ClockDrift> {
+        let now = rnet::now_ns();
+        let drifts = self.lanes.iter().filter_map(|lane| lock(&lane.stream).drift(now));
+        drifts.min_by(|a, b| a.uncertainty.total_cmp(&b.uncertainty))
+    }
+
+    /// What crosses, by channel.
+    pub fn traffic(&self, control: &ControlState) -> Vec<ChannelTraffic> {
+        let mut found = Vec::new();
+        for (publisher, remote) in self.publishers.iter().filter(|(_, p)| p.channel.is_some()) {
+            let proxy = lock(&remote.proxy);
+            let ReceiveStats { messages, bytes, lost, .. } = proxy.stats;
+            found.push(ChannelTraffic {
+                topic: remote.remote.topic.clone(),
+                is_inbound: true,
+                source: (*publisher, 0),
+                counts: TrafficCounts { messages, bytes, lost, skipped: 0 },
+                reason: proxy.is_blocked().then_some(HoldReason::Credit(Duration::ZERO)),
+            });
+        }
+        for ((lane, channel), granted) in &self.granted {
+            let Some(endpoint) = control.local.get(&granted.wanted.publisher) else { continue };
+            let forwarded = lock(&self.lane(*lane).forwarded).get(channel).copied();
+            let ForwardStats { messages, bytes, lost, skipped, blocked_by, waited_ns } =
+                forwarded.unwrap_or_default();
+            let waited = Duration::from_nanos(waited_ns);
+            found.push(ChannelTraffic {
+                topic: endpoint.topic.clone(),
+                is_inbound: false,
+                source: (granted.wanted.publisher, *channel),
+                counts: TrafficCounts { messages, bytes, lost, skipped },
+                reason: blocked_by.map(|reason| match reason {
+                    BlockReason::Credit => HoldReason::Credit(waited),
+                    BlockReason::Window => HoldReason::Window(waited),
+                    BlockReason::Configured(shaping) => HoldReason::Configured(shaping),
+                }),
+            });
+        }
+        found
+    }
+
+    /// What does not cross and could: topic, whether inbound, and why.
+    pub fn not_crossing(&self, control: &ControlState) -> BTreeMap<(String, bool), HoldReason> {
+        let mut found = BTreeMap::new();
+        let granted: BTreeSet<u64> =
+            self.granted.values().map(|granted| granted.wanted.publisher).collect();
+        let of_ours = control.local.values().filter(|endpoint| {
+            matches!(endpoint.qos, EndpointQos::Publisher(_)) && !granted.contains(&endpoint.id)
+        });
+        let ours = of_ours.filter_map(|endpoint| {
+            let reason =
+                match control.shared.config.allows(&endpoint.topic, Direction::Out, &self.declared_name) {
+                    Ok(()) => HoldReason::NoSubscriber,
+                    // What never leaves its host is not held back.
+                    Err(rule) if rule.place.is_none() => return None,
+                    Err(rule) => HoldReason::Rule(rule.to_string()),
+                };
+            Some(((endpoint.topic.clone(), false), reason))
+        });
+        let theirs = self.publishers.values().filter(|remote| remote.channel.is_none());
+        let theirs =
+            theirs.map(|remote| ((remote.remote.topic.clone(), true), HoldReason::NoSubscriber));
+        let denied = self.denied.values().filter_map(|topic| {
+            let rule = control.shared.config.allows(topic, Direction::In, &self.declared_name).err()?;
+            Some(((topic.clone(), true), HoldReason::Rule(rule.to_string())))
+        });
+        found.extend(denied.chain(ours).chain(theirs).take(MAX_NOT_CROSSING));
+        found
+    }
+}

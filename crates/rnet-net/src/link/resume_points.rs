@@ -1,0 +1,91 @@
+//! Where the publishers of hosts that are lost had come to, for when they come back.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::transport::HostId;
+
+/// A publisher, by host and endpoint.
+type PublisherKey = (HostId, u64);
+
+/// How far the proxy of a publisher had come, and who read it.
+#[derive(Clone, Debug, Default)]
+pub struct ResumePoint {
+    pub next_seq: Option<u64>,
+    pub readers: BTreeSet<u64>,
+    /// What its publisher knew to be missing there, by cause.
+    pub known_lost: Option<[u64; 4]>,
+}
+
+/// Resume points by publisher. Of too many the one that was kept first goes.
+pub struct ResumePoints {
+    limit: usize,
+    points: HashMap<PublisherKey, (u64, ResumePoint)>,
+    /// In which order they were kept.
+    order: BTreeMap<u64, PublisherKey>,
+    next: u64,
+}
+
+impl ResumePoints {
+    /// At most so many.
+    pub fn new(limit: usize) -> ResumePoints {
+        ResumePoints { limit, points: HashMap::new(), order: BTreeMap::new(), next: 0 }
+    }
+
+    /// Whether there is one of this publisher.
+    pub fn has(&self, of: &PublisherKey) -> bool {
+        self.points.contains_key(of)
+    }
+
+    /// That of a publisher which is back.
+    pub fn take(&mut self, of: &PublisherKey) -> Option<ResumePoint> {
+        let (at, place) = self.points.remove(of)?;
+        self.order.remove(&at);
+        Some(place)
+    }
+
+    /// Keeps that of a publisher, in place of what there was of it.
+    pub fn insert(&mut self, of: PublisherKey, place: ResumePoint) {
+        self.take(&of);
+        if self.points.len() >= self.limit
+            && let Some((_, first)) = self.order.pop_first()
+        {
+            self.points.remove(&first);
+        }
+        self.order.insert(self.next, of);
+        self.points.insert(of, (self.next, place));
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(endpoint: u64) -> PublisherKey {
+        (HostId(1), endpoint)
+    }
+
+    fn at(next_seq: u64) -> ResumePoint {
+        ResumePoint { next_seq: Some(next_seq), ..ResumePoint::default() }
+    }
+
+    #[test]
+    fn of_too_many_the_first_goes_and_the_others_stay() {
+        let mut points = ResumePoints::new(3);
+        for endpoint in 1..=3 {
+            points.insert(of(endpoint), at(endpoint));
+        }
+        // Kept again, the first is the last, and takes no room of another.
+        points.insert(of(1), at(10));
+        let left = |points: &ResumePoints| (1..=5).filter(|n| points.has(&of(*n))).collect::<Vec<u64>>();
+        assert_eq!(left(&points), [1, 2, 3]);
+        points.insert(of(4), at(4));
+        assert_eq!(left(&points), [1, 3, 4]);
+        assert_eq!(points.take(&of(1)).and_then(|place| place.next_seq), Some(10));
+        assert!(points.take(&of(1)).is_none());
+        // Which has left room for one.
+        points.insert(of(5), at(5));
+        assert_eq!(left(&points), [3, 4, 5]);
+        assert_eq!((points.points.len(), points.order.len()), (3, 3));
+    }
+}

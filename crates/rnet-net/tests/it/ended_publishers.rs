@@ -1,0 +1,355 @@
+//! Publishers that have ended while something of them waits in the link of the other host, or for that host: it comes, or
+//! is counted, and their last will comes once.
+
+use crate::common;
+use crate::hosts;
+
+use common::{Child, LONG, eventually};
+use hosts::Hosts;
+use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+
+/// So that little of what came has room in the proxy of the other host.
+const LOG_LEN: u64 = 1 << 16;
+const LEN: usize = 1000;
+/// More than has room there, and less than the credit.
+const COUNT: u64 = 1000;
+
+/// The roles of the children: a publisher with a will.
+#[test]
+#[ignore = "the entry of children"]
+fn child_entry() {
+    let Some(role) = common::role() else { return };
+    let node = common::Net::of_parent().node("talker");
+    let options = PublisherOptions::new().last_will(&b"gone"[..]);
+    let options = match role.as_str() {
+        "reliable" => options.reliable(OnFull::Wait(LONG.unwrap())).log_len_bytes(LOG_LEN),
+        _ => options.urgent(),
+    };
+    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut next = 0;
+    for order in common::orders() {
+        let count: u64 = order.parse().unwrap();
+        (next..next + count).for_each(|number| publisher.send(&message(number)).unwrap());
+        next += count;
+        common::tell("sent");
+    }
+}
+
+fn message(number: u64) -> Vec<u8> {
+    let mut bytes = vec![number as u8; LEN];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn reliable(node: &Node) -> Subscriber<[u8]> {
+    node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
+}
+
+/// What a subscriber has read.
+#[derive(Default)]
+struct ReadCounts {
+    messages: u64,
+    next: u64,
+    wills: u64,
+    losses: u64,
+}
+
+impl ReadCounts {
+    /// Reads all that there is; each message comes once, and in order.
+    fn all(&mut self, subscriber: &mut Subscriber<[u8]>) {
+        loop {
+            match subscriber.try_recv() {
+                Ok(Some(sample)) if sample.is_last_will() => self.wills += 1,
+                Ok(Some(sample)) => {
+                    let number = u64::from_le_bytes(sample[..8].try_into().unwrap());
+                    assert!(number >= self.next, "message {number} after {}", self.next);
+                    (self.messages, self.next) = (self.messages + 1, number + 1);
+                }
+                Ok(None) => return,
+                Err(Error::PeerLost { .. }) => self.losses += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Reads until each of `count` messages has come or is counted.
+    #[track_caller]
+    fn until_all_are_counted(&mut self, subscriber: &mut Subscriber<[u8]>, count: u64) {
+        eventually("each message has come or is counted", || {
+            self.all(subscriber);
+            self.messages + subscriber.lost().total() == count
+        });
+    }
+}
+
+/// A publisher on the first host whose messages show that what was said before has come to the second.
+struct Marker {
+    publisher: Publisher<[u8]>,
+    subscriber: Subscriber<[u8]>,
+    _nodes: [Node; 2],
+}
+
+impl Marker {
+    fn new(hosts: &Hosts) -> Marker {
+        Marker::called(hosts, ["marks", "reads_marks"])
+    }
+
+    fn called(hosts: &Hosts, [from, to]: [&str; 2]) -> Marker {
+        let nodes = [hosts.node(0, from), hosts.node(1, to)];
+        let publisher = nodes[0].publisher::<[u8]>(&format!("/{from}")).unwrap();
+        let subscriber = nodes[1].subscriber::<[u8]>(&format!("/{from}")).unwrap();
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        Marker { publisher, subscriber, _nodes: nodes }
+    }
+
+    /// Waits until both links know all that has happened on their hosts, and nothing is under way.
+    #[track_caller]
+    fn pass(hosts: &Hosts) {
+        drop(Marker::called(hosts, ["passes", "reads_passed"]));
+        hosts.settle();
+    }
+
+    /// Cuts the cable, and waits until both hosts have lost each other.
+    #[track_caller]
+    fn cut(&mut self, hosts: &Hosts) {
+        hosts.cut(0, 1);
+        eventually("both hosts are lost", || {
+            self.publisher.subscriber_count() == 0 && self.subscriber.publisher_count() == 0
+        });
+    }
+
+    /// Heals the cable, and waits until the hosts hear each other.
+    #[track_caller]
+    fn heal(&mut self, hosts: &Hosts) {
+        hosts.heal(0, 1);
+        self.publisher.wait_for_subscribers(1, LONG).unwrap();
+    }
+}
+
+/// Whether a host has a proxy of the publisher.
+fn has_proxy(hosts: &Hosts, host: usize) -> bool {
+    hosts.domain(host).inspect().publishers.iter().any(|publisher| publisher.topic == "/t")
+}
+
+/// Whether the link of a host still has a reader of the publisher.
+fn has_reader(hosts: &Hosts, host: usize) -> bool {
+    hosts.domain(host).inspect().forwarders.iter().any(|info| info.topic == "/t")
+}
+
+/// A reliable publisher that has ended, and a subscriber that has taken nothing of what has come.
+fn ended_and_slow(hosts: &Hosts) -> ([Node; 2], Subscriber<[u8]>) {
+    let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
+    let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut publisher = from.publisher_with::<[u8]>("/t", waits.log_len_bytes(LOG_LEN)).unwrap();
+    let subscriber = reliable(&to);
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    (0..COUNT).for_each(|number| publisher.send(&message(number)).unwrap());
+    hosts.settle();
+    drop(publisher);
+    Marker::pass(hosts);
+    assert!(has_proxy(hosts, 1), "something waits there");
+    ([from, to], subscriber)
+}
+
+#[test]
+fn what_a_slow_subscriber_has_not_taken_of_an_ended_publisher_survives_a_cut() {
+    let hosts = Hosts::new("slow in a cut", 2);
+    let mut marker = Marker::new(&hosts);
+    let (_nodes, mut subscriber) = ended_and_slow(&hosts);
+    marker.cut(&hosts);
+    eventually("its messages are waited for no longer", || !has_proxy(&hosts, 1));
+    marker.heal(&hosts);
+    let mut read = ReadCounts::default();
+    read.until_all_are_counted(&mut subscriber, COUNT);
+    assert_eq!((read.messages, subscriber.lost().total()), (COUNT, 0));
+    // It ends as others do, and nothing of it is kept any more.
+    eventually("its end is told", || subscriber.publisher_count() == 0 && !has_proxy(&hosts, 1));
+    eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
+}
+
+#[test]
+fn what_a_slow_subscriber_has_not_taken_of_an_ended_publisher_survives_its_link() {
+    let mut hosts = Hosts::new("slow and another link", 2);
+    let (_nodes, mut subscriber) = ended_and_slow(&hosts);
+    hosts.stop(1);
+    hosts.start(1, "");
+    let mut read = ReadCounts::default();
+    read.until_all_are_counted(&mut subscriber, COUNT);
+    assert_eq!((read.messages, subscriber.lost().total()), (COUNT, 0));
+    eventually("its end is told", || subscriber.publisher_count() == 0);
+    assert_eq!(read.losses, 0, "it was closed");
+    eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
+}
+
+/// Sends so many messages, and waits until they were sent.
+fn send(child: &mut Child, count: u64) {
+    child.say(&count.to_string());
+    child.expect("sent");
+}
+
+/// A reliable publisher that has sent all, and a subscriber that has taken nothing of it.
+fn all_sent(hosts: &Hosts) -> (Node, Subscriber<[u8]>, Child) {
+    let to = hosts.node(1, "to");
+    let mut subscriber = reliable(&to);
+    let mut child = hosts.child(0, "reliable");
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    send(&mut child, COUNT);
+    hosts.settle();
+    (to, subscriber, child)
+}
+
+/// Waits until the first host has no such publisher any more.
+#[track_caller]
+fn until_gone(hosts: &Hosts) {
+    eventually("it is gone at home", || !has_proxy(hosts, 0));
+}
+
+/// Nothing of the publisher is left, and its subscriber has read one will and one loss.
+#[track_caller]
+fn is_lost_once(hosts: &Hosts, read: &mut ReadCounts, subscriber: &mut Subscriber<[u8]>) {
+    eventually("its end is told", || {
+        read.all(subscriber);
+        subscriber.publisher_count() == 0 && !has_proxy(hosts, 1) && !has_reader(hosts, 0)
+    });
+    Marker::pass(hosts);
+    read.all(subscriber);
+    assert_eq!((read.wills, read.losses), (1, 1));
+}
+
+/// As commands of a driver that has died: to obey them when the cable is whole again would be late.
+#[test]
+fn what_a_dead_best_effort_publisher_has_sent_in_a_cut_is_counted_and_not_sent() {
+    let hosts = Hosts::new("late", 2);
+    let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
+    let keeps_all = SubscriberOptions::new().keep_all();
+    let mut subscriber = to.subscriber_with::<[u8]>("/t", keeps_all).unwrap();
+    let mut child = hosts.child(0, "urgent");
+    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let mut read = ReadCounts::default();
+    send(&mut child, 10);
+    read.until_all_are_counted(&mut subscriber, 10);
+    hosts.settle();
+    marker.cut(&hosts);
+    send(&mut child, 5);
+    child.kill();
+    until_gone(&hosts);
+    marker.heal(&hosts);
+    read.until_all_are_counted(&mut subscriber, 15);
+    assert_eq!((read.messages, subscriber.lost().link), (10, 5));
+    is_lost_once(&hosts, &mut read, &mut subscriber);
+}
+
+/// Its host is lost, which leaves the will; that it is dead is heard later.
+#[test]
+fn a_publisher_that_dies_in_a_cut_leaves_one_will() {
+    for role in ["reliable", "urgent"] {
+        let hosts = Hosts::new("dies in a cut", 2);
+        let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
+        let mut subscriber = match role {
+            "reliable" => reliable(&to),
+            _ => to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_all()).unwrap(),
+        };
+        let mut child = hosts.child(0, role);
+        subscriber.wait_for_publishers(1, LONG).unwrap();
+        send(&mut child, 10);
+        hosts.settle();
+        marker.cut(&hosts);
+        send(&mut child, 5);
+        child.kill();
+        until_gone(&hosts);
+        marker.heal(&hosts);
+        let mut read = ReadCounts::default();
+        read.until_all_are_counted(&mut subscriber, 15);
+        is_lost_once(&hosts, &mut read, &mut subscriber);
+    }
+}
+
+/// It is dead, which leaves the will; that its host is lost comes later, perhaps before all was read.
+#[test]
+fn a_publisher_that_dies_before_a_cut_leaves_one_will() {
+    for slow in [false, true] {
+        let hosts = Hosts::new("dies before a cut", 2);
+        let mut marker = Marker::new(&hosts);
+        let (_to, mut subscriber, mut child) = all_sent(&hosts);
+        let mut read = ReadCounts::default();
+        if !slow {
+            read.until_all_are_counted(&mut subscriber, COUNT);
+        }
+        child.kill();
+        until_gone(&hosts);
+        Marker::pass(&hosts);
+        assert_eq!(has_proxy(&hosts, 1), slow);
+        marker.cut(&hosts);
+        eventually("its messages are waited for no longer", || !has_proxy(&hosts, 1));
+        marker.heal(&hosts);
+        read.until_all_are_counted(&mut subscriber, COUNT);
+        assert_eq!(read.messages, COUNT);
+        is_lost_once(&hosts, &mut read, &mut subscriber);
+    }
+}
+
+/// The other host has not lost it: that it is dead is what the next link there has to tell.
+#[test]
+fn a_dead_publisher_leaves_its_will_though_the_link_of_the_receiver_changes_hands() {
+    let mut hosts = Hosts::new("dead and another link", 2);
+    let (_to, mut subscriber, mut child) = all_sent(&hosts);
+    child.kill();
+    until_gone(&hosts);
+    Marker::pass(&hosts);
+    hosts.stop(1);
+    hosts.start(1, "");
+    let mut read = ReadCounts::default();
+    read.until_all_are_counted(&mut subscriber, COUNT);
+    assert_eq!(read.messages, COUNT);
+    is_lost_once(&hosts, &mut read, &mut subscriber);
+}
+
+/// Nobody there takes the rest: it is not kept, and the publisher ends there, too.
+#[test]
+fn an_ended_publisher_that_nobody_reads_any_more_is_dropped() {
+    let hosts = Hosts::new("all has come", 2);
+    let (_nodes, subscriber) = ended_and_slow(&hosts);
+    drop(subscriber);
+    eventually("it ends there", || !has_proxy(&hosts, 1));
+    eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
+
+    // More than the credit waits for it.
+    let hosts = Hosts::new("some has come", 2);
+    let (mut marker, from, to) = (Marker::new(&hosts), hosts.node(0, "from"), hosts.node(1, "to"));
+    let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut publisher = from.publisher_with::<[u8]>("/t", waits.log_len_bytes(LOG_LEN)).unwrap();
+    let mut subscriber = reliable(&to);
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    (0..COUNT).for_each(|number| publisher.send(&message(number)).unwrap());
+    hosts.settle();
+    marker.cut(&hosts);
+    (COUNT..8 * COUNT).for_each(|number| publisher.send(&message(number)).unwrap());
+    drop(publisher);
+    marker.heal(&hosts);
+    eventually("it is wanted again", || subscriber.publisher_count() == 1);
+    Marker::pass(&hosts);
+    assert!(has_reader(&hosts, 0), "the rest waits for credit");
+    drop(subscriber);
+    eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
+    eventually("it ends there", || !has_proxy(&hosts, 1));
+}
+
+#[test]
+fn a_dead_publisher_is_lost_once_though_the_network_is_cut_again() {
+    let hosts = Hosts::new("cut again", 2);
+    let mut marker = Marker::new(&hosts);
+    let (_to, mut subscriber, mut child) = all_sent(&hosts);
+    marker.cut(&hosts);
+    child.kill();
+    until_gone(&hosts);
+    for _ in 0..2 {
+        marker.heal(&hosts);
+        Marker::pass(&hosts);
+        marker.cut(&hosts);
+        eventually("its messages are waited for no longer", || !has_proxy(&hosts, 1));
+    }
+    marker.heal(&hosts);
+    let mut read = ReadCounts::default();
+    read.until_all_are_counted(&mut subscriber, COUNT);
+    is_lost_once(&hosts, &mut read, &mut subscriber);
+}
