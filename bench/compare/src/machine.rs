@@ -51,19 +51,19 @@ impl Machine {
             .and_then(|v| v.split(' ').next().and_then(|kib| kib.parse::<f64>().ok()));
         let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
         let here = bench.to_string_lossy();
-        let changed = !said("git", &["-C", &here, "status", "--porcelain"]).is_empty();
-        let commit = said("git", &["-C", &here, "rev-parse", "--short", "HEAD"]);
+        let changed = !program_output("git", &["-C", &here, "status", "--porcelain"]).is_empty();
+        let commit = program_output("git", &["-C", &here, "rev-parse", "--short", "HEAD"]);
         let manifest = bench.join("../Cargo.toml");
         let xtask = ["run", "--quiet", "--package", "xtask", "--manifest-path"];
         let hash = [&manifest.to_string_lossy(), "--", "message-path"];
-        let message_path = said("cargo", &[&xtask[..], &hash].concat());
+        let message_path = program_output("cargo", &[&xtask[..], &hash].concat());
         if message_path.is_empty() {
             eprintln!(
                 "compare: `cargo xtask message-path` failed: without its hash, `cargo xtask tidy` \
                  rejects the report"
             );
         }
-        let virtual_machine = said("systemd-detect-virt", &["--vm"]);
+        let virtual_machine = program_output("systemd-detect-virt", &["--vm"]);
         let hypervisor = cpuinfo.contains(" hypervisor").then(|| "yes".to_owned());
         Self {
             cpu: field(&cpuinfo, "model name", ':').unwrap_or_else(|| "not known".into()),
@@ -75,8 +75,8 @@ impl Machine {
             virtual_machine: Some(virtual_machine)
                 .filter(|v| !v.is_empty() && v != "none")
                 .or(hypervisor),
-            rustc: said("rustc", &["--version"]),
-            python: said(&bench.join(".venv/bin/python").to_string_lossy(), &["--version"]),
+            rustc: program_output("rustc", &["--version"]),
+            python: program_output(&bench.join(".venv/bin/python").to_string_lossy(), &["--version"]),
             pinning: "none: the scheduler places processes".into(),
             disk: mounted(disk).map_or_else(|| "not known".into(), |(t, d)| format!("{t} on {d}")),
             commit: if changed { format!("{commit}+") } else { commit },
@@ -112,7 +112,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
 
-fn said(program: &str, args: &[&str]) -> String {
+fn program_output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output();
     output.map_or_else(|_| String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }

@@ -3,7 +3,7 @@
 use bench_harness::child::dies_with_its_parent;
 use bench_harness::spec::{Event, Order, Spec};
 use bench_harness::{Broker, Error, Host, Net, Result, clock};
-use rnet_bench::worker::{Line, Process};
+use rnet_bench::worker::{WorkerLine, Process};
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a process may take to end when told to.
-const FAREWELL: Duration = Duration::from_secs(3);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of what a process said is shown when it fails.
-const SAID_LEN: usize = 600;
+const MAX_STDERR_LEN: usize = 600;
 
 /// The standard error of a process, of which the end is kept for messages.
 #[derive(Clone, Default)]
-struct Said(Arc<Mutex<String>>);
+struct CapturedStderr(Arc<Mutex<String>>);
 
-impl Said {
+impl CapturedStderr {
     fn listen(child: &mut Child) -> Result<Self> {
         let kept = Self::default();
         let said = kept.0.clone();
@@ -31,7 +31,7 @@ impl Said {
             while let Ok(len @ 1..) = stderr.read(&mut part) {
                 let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
                 said.push_str(&String::from_utf8_lossy(&part[..len]));
-                let cut = said.len().saturating_sub(8 * SAID_LEN);
+                let cut = said.len().saturating_sub(8 * MAX_STDERR_LEN);
                 let cut = (cut..said.len()).find(|i| said.is_char_boundary(*i)).unwrap_or(0);
                 said.drain(..cut);
             }
@@ -40,11 +40,11 @@ impl Said {
     }
 }
 
-impl std::fmt::Display for Said {
+impl std::fmt::Display for CapturedStderr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = said.trim();
-        let from = text.len().saturating_sub(SAID_LEN);
+        let from = text.len().saturating_sub(MAX_STDERR_LEN);
         let from = (from..text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len());
         if text.is_empty() { Ok(()) } else { write!(f, "; it said: {}", &text[from..]) }
     }
@@ -81,7 +81,7 @@ pub struct Worker {
     /// Its name in the run.
     pub name: String,
     worker: rnet_bench::worker::Worker,
-    said: Said,
+    said: CapturedStderr,
 }
 
 impl Worker {
@@ -94,7 +94,7 @@ impl Worker {
         (number, name): (usize, &str),
         spec: &Spec,
         python: Option<(&Path, &Path)>,
-        lines: Sender<Line>,
+        lines: Sender<WorkerLine>,
     ) -> Result<Self> {
         let mut command = match python {
             Some((interpreter, program)) => {
@@ -115,7 +115,7 @@ impl Worker {
         let program = command.get_program().display().to_string();
         let mut worker = rnet_bench::worker::Worker::start(number, command, spec, lines)
             .map_err(|e| Error::new(format!("{name}: {program} does not start: {e}")))?;
-        let said = Said::listen(worker.process().child())?;
+        let said = CapturedStderr::listen(worker.process().child())?;
         Ok(Self { name: name.into(), worker, said })
     }
 
@@ -140,7 +140,7 @@ impl Worker {
             Some((_, Ok(Event::Failed { why, .. }))) => why,
             Some((_, Ok(event))) => return Ok(event),
             Some((line, Err(error))) => format!("said {line:?}: {error}"),
-            None => match self.worker.process().ended_within(Duration::from_millis(200)) {
+            None => match self.worker.process().wait_timeout(Duration::from_millis(200)) {
                 Ok(Some(status)) => format!("ended with {status} before it was {awaited}"),
                 _ => format!("closed its output before it was {awaited}"),
             },
@@ -170,7 +170,7 @@ impl Worker {
     /// Waits until it has ended; kills it when that takes too long.
     pub fn join(mut self) {
         // What cannot be waited for is killed all the same.
-        let _ = self.worker.process().ended_within(FAREWELL);
+        let _ = self.worker.process().wait_timeout(EXIT_TIMEOUT);
     }
 }
 
@@ -179,7 +179,7 @@ pub struct Server {
     /// Its name in the run.
     pub name: String,
     process: Process,
-    said: Said,
+    said: CapturedStderr,
 }
 
 impl Server {
@@ -226,7 +226,7 @@ impl Server {
         prepare(&mut command);
         let mut process = Process::start(&mut command)
             .map_err(|e| Error::new(format!("{program} does not start: {e}")))?;
-        let said = Said::listen(process.child())?;
+        let said = CapturedStderr::listen(process.child())?;
         Ok(Self { name, process, said })
     }
 

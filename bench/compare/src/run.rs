@@ -10,7 +10,7 @@ use crate::workloads::Job;
 use bench_harness::result::PhaseResult;
 use bench_harness::spec::{Event, Order, Role, Spec};
 use bench_harness::{Error, Host, Net, Result};
-use rnet_bench::worker::Line;
+use rnet_bench::worker::WorkerLine;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,7 +27,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(20);
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// What all runs of a comparison share.
-pub struct Place<'a> {
+pub struct Comparison<'a> {
     /// The systems.
     pub registry: &'a Registry,
     /// The folder of the comparison.
@@ -37,11 +37,11 @@ pub struct Place<'a> {
 }
 
 /// Runs a job for a system. What goes wrong stands in the result.
-pub fn run(place: &Place, workload: &str, system: &str, repetition: usize, job: &Job) -> Run {
+pub fn run(comparison: &Comparison, workload: &str, system: &str, repetition: usize, job: &Job) -> Run {
     let start = Instant::now();
     let mut phases = Vec::new();
-    let outcome = Scene::set(place, system, job)
-        .and_then(|mut scene| scene.play(job, &mut phases))
+    let outcome = RunProcesses::start(comparison, system, job)
+        .and_then(|mut processes| processes.run_phases(job, &mut phases))
         .and_then(|()| additions::check(job, &phases));
     Run {
         workload: workload.into(),
@@ -99,20 +99,20 @@ impl Drop for Directory {
 }
 
 /// The processes of a run. The fields are dropped in this order.
-struct Scene {
+struct RunProcesses {
     workers: Vec<Worker>,
-    said: Receiver<Line>,
+    said: Receiver<WorkerLine>,
     /// The server and the links of both hosts.
     servers: Vec<Server>,
     _hosts: Option<Hosts>,
     _directories: (Directory, Option<Directory>),
 }
 
-impl Scene {
-    fn set(place: &Place, system: &str, job: &Job) -> Result<Self> {
+impl RunProcesses {
+    fn start(comparison: &Comparison, system: &str, job: &Job) -> Result<Self> {
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let directory = Directory::new(Path::new(MEMORY), run)?;
-        let on_disk = job.durable.then(|| Directory::new(place.disk, run)).transpose()?;
+        let on_disk = job.durable.then(|| Directory::new(comparison.disk, run)).transpose()?;
         let (dir, disk) = (&directory.0, on_disk.as_ref().map(|d| d.0.clone()));
         // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons
         // may share one; what they say on it carries the directory's name as well.
@@ -121,20 +121,20 @@ impl Scene {
         let hosts = job.cable.map(|cable| Hosts::join(&net.tag(), cable)).transpose()?;
         // The first host's: the publishers' and the server's.
         net.host = hosts.as_ref().map(|hosts| hosts.ends[0].clone());
-        let broker = |net: &Net, port| place.registry.broker(system, net, port);
+        let broker = |net: &Net, port| comparison.registry.broker(system, net, port);
         let mut servers: Vec<_> =
-            Server::start(&broker, &mut net, place.bench)?.into_iter().collect();
+            Server::start(&broker, &mut net, comparison.bench)?.into_iter().collect();
         let there = |host: &Host| Net { host: Some(host.clone()), ..net.clone() };
         for net in hosts.iter().flat_map(|hosts| &hosts.ends).map(there) {
             std::fs::create_dir(net.host_dir())?;
-            let link = place.registry.system(system).and_then(|system| system.link(&net));
+            let link = comparison.registry.system(system).and_then(|system| system.link(&net));
             if let (Some(link), Some(host)) = (link, &net.host) {
                 let name = format!("link {}", host.name);
-                servers.push(Server::run(name, link, Some(host), place.bench)?);
+                servers.push(Server::run(name, link, Some(host), comparison.bench)?);
             }
         }
-        let program = place.bench.join("python/worker.py");
-        let python = place.registry.entries.get(system).and_then(|e| e.python.as_deref());
+        let program = comparison.bench.join("python/worker.py");
+        let python = comparison.registry.entries.get(system).and_then(|e| e.python.as_deref());
         let mut workers = Vec::new();
         let (sender, said) = channel();
         for (number, (name, role)) in job.processes.iter().enumerate() {
@@ -150,13 +150,13 @@ impl Scene {
             workers.push(Worker::start((number, name), &spec, python, sender.clone())?);
         }
         let _directories = (directory, on_disk);
-        let mut scene = Self { workers, said, servers, _hosts: hosts, _directories };
+        let mut processes = Self { workers, said, servers, _hosts: hosts, _directories };
         let deadline = Instant::now() + JOIN + JOIN_EACH * job.topics().len() as u32;
-        scene.all(deadline, "ready", |event| match event {
+        processes.all(deadline, "ready", |event| match event {
             Event::Ready => Ok(()),
             other => Err(Error::new(format!("said {other:?} and not that it is ready"))),
         })?;
-        Ok(scene)
+        Ok(processes)
     }
 
     /// Waits for one event from each worker; the first that fails ends the wait.
@@ -199,7 +199,7 @@ impl Scene {
         Memory::of(pids, &self._directories.0.0).ok()
     }
 
-    fn play(&mut self, job: &Job, phases: &mut Vec<Phase>) -> Result<()> {
+    fn run_phases(&mut self, job: &Job, phases: &mut Vec<Phase>) -> Result<()> {
         for (number, plan) in job.phases.iter().enumerate() {
             let rate_hz = match plan.limited_to {
                 None => plan.rate_hz,

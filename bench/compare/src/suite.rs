@@ -5,7 +5,7 @@ use crate::machine::{self, Machine};
 use crate::progress::Progress;
 use crate::raw::{self, Options, Raw, Skipped};
 use crate::registry::Registry;
-use crate::run::{self, Place};
+use crate::run::{self, Comparison};
 use crate::workloads::{self, Choice, Context, Job, Workload};
 use crate::{RunArguments, study3};
 use bench_harness::{Error, Result};
@@ -48,7 +48,7 @@ pub fn run(arguments: &RunArguments, bench: &Path) -> Result<()> {
     let disk = arguments.disk.clone().unwrap_or_else(|| bench.join("target"));
     std::fs::create_dir_all(&disk)
         .map_err(|e| Error::new(format!("--disk {}: {e}", disk.display())))?;
-    let place = Place { registry: &registry, bench, disk: &disk };
+    let comparison = Comparison { registry: &registry, bench, disk: &disk };
     let wanted = |name: &str| match &arguments.workloads[..] {
         [] => !ONLY_ON_DEMAND.contains(&name),
         some => some.iter().any(|w| w == name),
@@ -92,7 +92,7 @@ pub fn run(arguments: &RunArguments, bench: &Path) -> Result<()> {
         let (title, about) = (workload.title.into(), workload.about.into());
         raw.workloads.insert(workload.name.into(), raw::Workload { title, about, systems });
     }
-    repeat_all(&place, &context, &planned, &mut raw, &arguments.json)?;
+    repeat_all(&comparison, &context, &planned, &mut raw, &arguments.json)?;
     if wanted(study3::NAME) {
         eprintln!("compare: study3: building and running criterion's benchmark");
         match study3::run(bench, arguments.quick) {
@@ -115,7 +115,7 @@ pub fn run(arguments: &RunArguments, bench: &Path) -> Result<()> {
 }
 
 fn repeat_all(
-    place: &Place,
+    comparison: &Comparison,
     context: &Context,
     planned: &[Planned],
     raw: &mut Raw,
@@ -128,7 +128,7 @@ fn repeat_all(
         let mut jobs = Vec::new();
         for plan in planned {
             for job in (plan.workload.jobs)(context, repetition)? {
-                if let Err(why) = supports(place, &plan.system, &job) {
+                if let Err(why) = supports(comparison, &plan.system, &job) {
                     if repetition == 0 {
                         raw.skipped.push(Skipped {
                             workload: plan.workload.name.into(),
@@ -152,7 +152,7 @@ fn repeat_all(
             let part = format!("{} {}/{}", plan.workload.name, repetition + 1, context.repeat);
             progress.now(&part, &format!("{} {}", job.variant, plan.system));
             let (name, system) = (plan.workload.name, &plan.system);
-            let run = run::run(place, name, system, repetition, &job);
+            let run = run::run(comparison, name, system, repetition, &job);
             if let Some(error) = &run.error {
                 progress.say(&format!("compare: {name} {} {system}: {error}", job.variant));
             }
@@ -190,18 +190,18 @@ fn shuffle(jobs: &mut [(&Planned, Job)], repetition: u64) {
     }
 }
 
-fn supports(place: &Place, system: &str, job: &Job) -> Result<()> {
-    if let Some(system) = place.registry.system(system) {
+fn supports(comparison: &Comparison, system: &str, job: &Job) -> Result<()> {
+    if let Some(system) = comparison.registry.system(system) {
         if job.cable.is_some() {
-            hosts::can_carry(system, place.bench)?;
+            hosts::can_carry(system, comparison.bench)?;
         }
         return job.topics().into_iter().try_for_each(|topic| system.supports(topic));
     }
-    if job.durable && machine::is_memory(place.disk) {
-        let disk = place.disk.display();
+    if job.durable && machine::is_memory(comparison.disk) {
+        let disk = comparison.disk.display();
         return Err(Error::new(format!("{disk} is memory: name a folder on a disk with --disk")));
     }
-    match place.registry.store(system) {
+    match comparison.registry.store(system) {
         Some(store) => job.calls().try_for_each(|call| store.supports(call, job.durable)),
         None => Ok(()),
     }

@@ -32,7 +32,7 @@ pub fn run(
         client.set(&load.key, &value(load.len, number))?;
     }
     client.finish()?;
-    rnet_bench::worker::tell(&Event::Ready)?;
+    rnet_bench::worker::send_event(&Event::Ready)?;
     loop {
         match inbox.next(None)? {
             None | Some(Note::Report(..)) => {}
@@ -41,7 +41,7 @@ pub fn run(
                 let load = loads.get(go).ok_or_else(|| Error::new("no such phase"))?;
                 let calls = calls(&mut *client, number, load)?;
                 let result = Box::new(PhaseResult { calls, ..PhaseResult::default() });
-                rnet_bench::worker::tell(&Event::Done { phase: go, result })?;
+                rnet_bench::worker::send_event(&Event::Done { phase: go, result })?;
             }
         }
     }

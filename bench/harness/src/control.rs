@@ -32,11 +32,11 @@ impl Inbox {
     /// # Errors
     /// When the line is no specification.
     pub fn begin() -> Result<(Spec, Self)> {
-        let spec = rnet_bench::worker::job()
+        let spec = rnet_bench::worker::read_job()
             .map_err(|e| Error::new(format!("the first line is no specification: {e}")))?;
         let (sender, arrivals) = channel();
         let orders = sender.clone();
-        rnet_bench::worker::listen(move |order| {
+        rnet_bench::worker::spawn_order_reader(move |order| {
             // Nobody listens when the worker has ended.
             orders.send(order.map_or(Arrival::End, Arrival::Order)).is_ok()
         })?;

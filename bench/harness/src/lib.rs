@@ -15,7 +15,7 @@ pub mod file;
 pub mod key_value;
 pub mod message;
 pub mod net;
-pub mod pace;
+pub mod send_schedule;
 pub mod peer;
 pub mod result;
 pub mod round_trip;

@@ -3,7 +3,7 @@
 use crate::clock::precise_sleep;
 use crate::collect::{Collector, Report};
 use crate::control::{Inbox, Note};
-use crate::pace::{Stream, run_schedule};
+use crate::send_schedule::{Stream, run_schedule};
 use crate::result::{PhaseResult, Received, Sent};
 use crate::spec::{Event, Load, Order, PublishSpec, SubscribeSpec};
 use crate::{Error, Net, Result, Subscription, System};
@@ -56,13 +56,13 @@ pub fn run(
         }
         if !ready && subscribed.iter().all(|s| s.joined) {
             ready = true;
-            rnet_bench::worker::tell(&Event::Ready)?;
+            rnet_bench::worker::send_event(&Event::Ready)?;
         }
         if let Some((phase, sent)) = untold.take() {
             if subscribed.iter().all(|s| s.done.len() > phase) {
                 let received = subscribed.iter().map(|s| s.done[phase].clone()).collect();
                 let result = Box::new(PhaseResult { sent, received, ..PhaseResult::default() });
-                rnet_bench::worker::tell(&Event::Done { phase, result })?;
+                rnet_bench::worker::send_event(&Event::Done { phase, result })?;
             } else {
                 untold = Some((phase, sent));
             }

@@ -15,7 +15,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(1);
 const LOST_LIMIT: u64 = 10;
 
 /// What has come back: when, its header, and whether its content was right.
-struct Back {
+struct Reply {
     at_ns: u64,
     header: Header,
     len: usize,
@@ -39,7 +39,7 @@ pub fn ping(
     let template = message::patterned(back.max_len.max(HEADER_LEN));
     // The moment of return is taken here, on the receiving thread; that the sending thread is then
     // woken is no part of the round trip.
-    let sink = Box::new(move |bytes: &[u8]| take_back(bytes, &template, &sender));
+    let sink = Box::new(move |bytes: &[u8]| forward_reply(bytes, &template, &sender));
     let _subscription = system.subscribe(net, back, sink)?;
     precise_sleep();
     let mut ready = false;
@@ -51,7 +51,7 @@ pub fn ping(
             publisher.flush()?;
             if replies.try_recv().is_ok() {
                 ready = true;
-                rnet_bench::worker::tell(&Event::Ready)?;
+                rnet_bench::worker::send_event(&Event::Ready)?;
             }
         }
         // Hellos are repeated until one is back; then there is only to wait.
@@ -61,19 +61,19 @@ pub fn ping(
             Some(Note::Order(Order::Go { go, .. })) => {
                 let load = loads.get(go).ok_or_else(|| Error::new("no such phase"))?;
                 let result = Box::new(trips(&mut *publisher, go, load, &replies)?);
-                rnet_bench::worker::tell(&Event::Done { phase: go, result })?;
+                rnet_bench::worker::send_event(&Event::Done { phase: go, result })?;
             }
         }
     }
 }
 
-fn take_back(bytes: &[u8], template: &[u8], replies: &Sender<Back>) {
+fn forward_reply(bytes: &[u8], template: &[u8], replies: &Sender<Reply>) {
     let at_ns = now_ns();
     let Some(header) = Header::read(bytes) else { return };
     let right =
         header.kind != Kind::Data || message::content_is_right(bytes, header.number, template);
     // Nobody listens when the worker is closing.
-    let _ = replies.send(Back { at_ns, header, len: bytes.len(), right });
+    let _ = replies.send(Reply { at_ns, header, len: bytes.len(), right });
 }
 
 fn header(kind: Kind, phase: usize, number: u64) -> Header {
@@ -84,7 +84,7 @@ fn trips(
     publisher: &mut dyn Publisher,
     phase: usize,
     load: &PingLoad,
-    replies: &Receiver<Back>,
+    replies: &Receiver<Reply>,
 ) -> Result<PhaseResult> {
     let longest = load.first_len + load.step_len * (load.count.max(1) as usize - 1);
     let mut template = message::patterned(longest);
@@ -113,7 +113,7 @@ fn trips(
 }
 
 /// Waits for the reply; others are Hellos still under way and replies that were given up.
-fn reply_to(sent: &Header, replies: &Receiver<Back>) -> Option<Back> {
+fn reply_to(sent: &Header, replies: &Receiver<Reply>) -> Option<Reply> {
     let deadline = Instant::now() + WAIT_LIMIT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -144,7 +144,7 @@ pub fn echo(
         }
     });
     let _subscription = system.subscribe(net, there, sink)?;
-    rnet_bench::worker::tell(&Event::Ready)?;
+    rnet_bench::worker::send_event(&Event::Ready)?;
     loop {
         if let Ok(error) = failures.try_recv() {
             return Err(error);
@@ -153,7 +153,7 @@ pub fn echo(
             None | Some(Note::Report(..)) => {}
             Some(Note::Order(Order::Stop { .. })) => return Ok(()),
             Some(Note::Order(Order::Go { go, .. })) => {
-                rnet_bench::worker::tell(&Event::Done { phase: go, result: Box::default() })?;
+                rnet_bench::worker::send_event(&Event::Done { phase: go, result: Box::default() })?;
             }
         }
     }

@@ -11,7 +11,7 @@ pub fn main(systems: &[&dyn System], stores: &[Box<dyn KeyValue>]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // When this fails too, the exit code is left to tell.
-            let _ = rnet_bench::worker::tell(&Event::Failed {
+            let _ = rnet_bench::worker::send_event(&Event::Failed {
                 why: error.to_string(),
                 timed_out: false,
             });

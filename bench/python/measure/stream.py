@@ -1,4 +1,4 @@
-"""The sending end: as fast as possible, or by a schedule. See bench/harness/src/pace.rs."""
+"""The sending end: as fast as possible, or by a schedule. See bench/harness/src/send_schedule.rs."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@
 
 mod check;
 mod error;
-mod irobot;
+mod irobot_json;
 pub mod msg_type;
-mod ours;
+mod toml_format;
 
 pub use error::{Error, Result};
 
@@ -148,7 +148,7 @@ impl Topology {
     /// # Errors
     /// What is wrong with the text, and where.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self> {
-        ours::parse(text, path)
+        toml_format::parse(text, path)
     }
 
     /// Reads iRobot's form from `text`; the topology is named after the file.
@@ -162,7 +162,7 @@ impl Topology {
     /// # Errors
     /// What is wrong with the text, and where.
     pub fn from_irobot_json(text: &str, path: &Path) -> Result<Self> {
-        irobot::parse(text, path)
+        irobot_json::parse(text, path)
     }
 
     /// Checks that all publishers of each topic have one type, which typed systems ask for.

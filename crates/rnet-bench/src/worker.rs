@@ -18,7 +18,7 @@
 
 mod process;
 
-pub use process::{Line, Process, Worker};
+pub use process::{WorkerLine, Process, Worker};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ pub enum Event<R> {
 ///
 /// # Errors
 /// When the line is none: `InvalidData` for one in another form.
-pub fn job<J: DeserializeOwned>() -> io::Result<J> {
+pub fn read_job<J: DeserializeOwned>() -> io::Result<J> {
     let mut first = String::new();
     io::stdin().lock().read_line(&mut first)?;
     Ok(serde_json::from_str(&first)?)
@@ -96,7 +96,7 @@ pub fn job<J: DeserializeOwned>() -> io::Result<J> {
 ///
 /// # Errors
 /// When no thread can be started.
-pub fn listen(
+pub fn spawn_order_reader(
     mut take: impl FnMut(Option<Result<Order, String>>) -> bool + Send + 'static,
 ) -> io::Result<()> {
     let read = move || {
@@ -115,7 +115,7 @@ pub fn listen(
 ///
 /// # Errors
 /// When it does not listen any more.
-pub fn tell<R: Serialize>(event: &Event<R>) -> io::Result<()> {
+pub fn send_event<R: Serialize>(event: &Event<R>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, event)?;
     out.write_all(b"\n")?;

@@ -53,7 +53,7 @@ pub struct SendArgs {
     #[arg(long)]
     pub key: Option<String>,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ pub struct CancelArgs {
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
     pub timeout: Duration,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 pub fn run(context: &mut Context, command: ActionCommand) -> Outcome {

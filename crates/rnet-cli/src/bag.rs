@@ -6,7 +6,7 @@ mod convert;
 mod csv;
 pub mod file;
 mod info;
-mod make;
+mod rewrite;
 mod plot;
 mod repair;
 
@@ -21,9 +21,9 @@ pub fn run(context: &mut Context, command: BagCommand) -> Outcome {
         BagCommand::Ls(args) => info::ls(context, &args),
         BagCommand::Cat(args) => cat::run(context, args),
         BagCommand::Check(args) => repair::check(context, &args),
-        BagCommand::Filter(args) => make::filtered(context, &args),
-        BagCommand::Merge(args) => make::merged(context, &args),
-        BagCommand::Split(args) => make::split_up(context, &args),
+        BagCommand::Filter(args) => rewrite::write_filtered(context, &args),
+        BagCommand::Merge(args) => rewrite::write_merged(context, &args),
+        BagCommand::Split(args) => rewrite::write_split(context, &args),
         BagCommand::Convert(args) => convert::run(context, &args),
         BagCommand::Plot(args) => plot::run(context, &args),
         BagCommand::Recover(args) => repair::recover(context, &args),

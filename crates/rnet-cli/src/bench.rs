@@ -11,8 +11,8 @@ pub mod args;
 mod domain;
 pub mod figure;
 pub mod message;
-pub mod pace;
-pub mod place;
+pub mod schedule;
+pub mod bench_dir;
 mod report;
 mod roles;
 mod rtt;
@@ -29,8 +29,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use args::BenchCommand;
-use place::Place;
-use report::{Fate, Table, row};
+use bench_dir::BenchDir;
+use report::{DeliveryCounts, Table, row};
 use streams::Compare;
 use usage::Machine;
 
@@ -61,17 +61,17 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
 /// A bench under way: where it runs, and on what.
 struct Bench {
     name: &'static str,
-    place: Place,
+    bench_dir: BenchDir,
     machine: Machine,
 }
 
 impl Bench {
     /// Prints the head: what is measured on what.
     fn begin(context: &mut Context, name: &'static str, what: Arguments<'_>) -> Outcome<Bench> {
-        let place = Place::new(&context.base())?;
-        let bench = Bench { name, place, machine: Machine::look() };
+        let bench_dir = BenchDir::new(&context.domains_dir())?;
+        let bench = Bench { name, bench_dir, machine: Machine::detect() };
         if cfg!(debug_assertions) {
-            context.say(format_args!(
+            context.eprintln(format_args!(
                 "rnet: this is a debug build and many times slower; build with --release"
             ));
         }
@@ -90,13 +90,13 @@ impl Bench {
         context: &mut Context,
         settings: Value,
         tables: &[Table],
-        fate: Option<&Fate>,
+        delivery: Option<&DeliveryCounts>,
     ) -> Outcome {
         if !context.json() {
             tables.iter().try_for_each(|table| table.print(context))?;
-            return fate.map_or(Ok(()), |fate| row(context, "messages", &fate.show()));
+            return delivery.map_or(Ok(()), |delivery| row(context, "messages", &delivery.show()));
         }
-        let mut result = json!({ "fate": fate });
+        let mut result = json!({ "delivery": delivery });
         for table in tables {
             result[table.name] = table.document();
         }

@@ -18,7 +18,7 @@ use crate::bag::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::{NodeArg, bytes, seconds};
-use crate::value::tame;
+use crate::value::escape_controls;
 use crate::{launch, record, signal, table};
 
 /// Where files go, if nobody says where.
@@ -81,17 +81,17 @@ pub struct RunArgs {
 }
 
 /// Between two looks at whether somebody said stop.
-const STEP: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// For an answer of the box.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn run(context: &mut Context, command: BlackBoxCommand) -> Outcome {
     match command {
-        BlackBoxCommand::Run(args) => keep(context, args),
+        BlackBoxCommand::Run(args) => run_box(context, args),
         BlackBoxCommand::Trigger { why } => {
-            ask(context, TRIGGER_SERVICE, why.as_bytes(), tell_asked)
+            call_and_print(context, TRIGGER_SERVICE, why.as_bytes(), print_trigger_reply)
         }
-        BlackBoxCommand::Status => ask(context, STATUS_SERVICE, b"", tell_status),
+        BlackBoxCommand::Status => call_and_print(context, STATUS_SERVICE, b"", print_status),
         BlackBoxCommand::List { folder } => {
             let is_named = folder.is_some();
             let folder = folder_of(context, folder)?;
@@ -99,12 +99,12 @@ pub fn run(context: &mut Context, command: BlackBoxCommand) -> Outcome {
         }
         BlackBoxCommand::Recover { folder } => {
             let folder = folder_of(context, folder)?;
-            rescue(context, &folder)
+            recover_data(context, &folder)
         }
     }
 }
 
-fn keep(context: &mut Context, args: RunArgs) -> Outcome {
+fn run_box(context: &mut Context, args: RunArgs) -> Outcome {
     let mut options = BlackBoxOptions::default();
     for topic in &args.exclude {
         options.selection = options.selection.exclude(topic)?;
@@ -121,9 +121,9 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     options.host = Some(own_host(&context.domain()?.snapshot()?));
     options.location = Some(context.location()?);
     options.command_line = record::command_line();
-    if let Ok(launches) = launch::folder(context) {
+    if let Ok(launches) = launch::run_folder(context) {
         // What a person has ordered surprises nobody: the end of a launch, `rnet node stop` and `kill`.
-        let is_told = move |session: &i32| {
+        let is_notified = move |session: &i32| {
             // Process numbers of an earlier boot say nothing of a session of this one.
             let ends = |record: &Record| {
                 record.keeper.is_of_this_boot()
@@ -133,11 +133,11 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
             Record::all(&launches).iter().any(ends)
         };
         options.expected =
-            Some(ExpectedExits::new(rnet_launch::session, move |session| is_told(&session)));
+            Some(ExpectedExits::new(rnet_launch::session, move |session| is_notified(&session)));
     }
     let blackbox = BlackBox::start(options)?;
     let begun = blackbox.status();
-    context.say(format_args!(
+    context.eprintln(format_args!(
         "black box of domain {}: keeps up to {} in {}",
         begun.domain,
         table::bytes(begun.memory_bytes as f64),
@@ -145,13 +145,13 @@ fn keep(context: &mut Context, args: RunArgs) -> Outcome {
     ));
     let mut is_stopped = false;
     while !blackbox.is_finished() && !is_stopped {
-        std::thread::sleep(STEP);
-        is_stopped = signal::stopped();
-        record::tell_notes(context, blackbox.take_notes());
+        std::thread::sleep(STOP_CHECK_INTERVAL);
+        is_stopped = signal::stop_requested();
+        record::print_notes(context, blackbox.take_notes());
     }
     let ended = blackbox.stop()?;
     let (messages, missing, files) = (ended.messages, ended.missing, ended.files);
-    context.say(format_args!("{messages} messages kept, {missing} missed; {files} files written"));
+    context.eprintln(format_args!("{messages} messages kept, {missing} missed; {files} files written"));
     let mut wrong: Vec<String> =
         ended.problems.iter().map(|(of, why)| format!("could not write its {of}: {why}")).collect();
     if ended.lost_files > 0 {
@@ -180,7 +180,7 @@ fn folder_of(context: &mut Context, named: Option<PathBuf>) -> Outcome<PathBuf> 
     if let Some(status) = call(context, STATUS_SERVICE, b"")? {
         return Ok(status["folder"].as_str().unwrap_or_default().into());
     }
-    let of_launches = launch::folder(context).map(|folder| folder.blackbox()).ok();
+    let of_launches = launch::run_folder(context).map(|folder| folder.blackbox()).ok();
     Ok(of_launches.filter(|folder| folder.is_dir()).unwrap_or_else(|| DEFAULT_FOLDER.into()))
 }
 
@@ -191,7 +191,7 @@ fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<
         return Ok(None);
     }
     let node = context.node("blackbox", &NodeArg::default())?;
-    let reply = node.call::<[u8], [u8]>(service, request, Some(TIMEOUT))?;
+    let reply = node.call::<[u8], [u8]>(service, request, Some(CALL_TIMEOUT))?;
     let status = serde_json::from_slice(&reply);
     status
         .map(Some)
@@ -199,7 +199,7 @@ fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<
 }
 
 /// Calls a service of the box, and tells what it replies.
-fn ask(
+fn call_and_print(
     context: &mut Context,
     service: &str,
     request: &[u8],
@@ -226,17 +226,17 @@ fn ask(
         true => Ok(()),
         false => {
             let why = format!("the black box {}", problems.join("; "));
-            Err(Failure::Failed(tame(&why).into_owned()))
+            Err(Failure::Failed(escape_controls(&why).into_owned()))
         }
     }
 }
 
-fn tell_asked(context: &mut Context, status: &Value) -> Outcome {
+fn print_trigger_reply(context: &mut Context, status: &Value) -> Outcome {
     let pending = status["pending"].as_str();
-    context.line(format_args!("requested {}", tame(pending.unwrap_or("a file"))))
+    context.line(format_args!("requested {}", escape_controls(pending.unwrap_or("a file"))))
 }
 
-fn tell_status(context: &mut Context, status: &Value) -> Outcome {
+fn print_status(context: &mut Context, status: &Value) -> Outcome {
     let number = |key: &str| status[key].as_f64().unwrap_or(0.0);
     let text = |key: &str| status[key].as_str().unwrap_or("none").to_owned();
     let last = &status["last"];
@@ -291,7 +291,7 @@ fn tell_status(context: &mut Context, status: &Value) -> Outcome {
         ("folder", text("folder")),
     ];
     // What a caller gave as its reason may be anything.
-    rows.iter().try_for_each(|(name, said)| context.line(format_args!("{name:<10}{}", tame(said))))
+    rows.iter().try_for_each(|(name, said)| context.line(format_args!("{name:<10}{}", escape_controls(said))))
 }
 
 /// The files, the oldest first. What is wrong with one is told, and costs no other its row.
@@ -310,19 +310,19 @@ fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
     for (path, len_bytes) in files {
         match Recording::open(&path) {
             Ok(recording) => {
-                file::tell_found(context, &recording);
+                file::report_damage(context, &recording);
                 damaged += usize::from(!recording.info().problems.is_empty());
-                let document = listed(&recording, len_bytes);
+                let document = file_json(&recording, len_bytes);
                 if let Some(why) = document["incomplete"].as_str() {
                     let text = format!("{} is incomplete: {why}", path.display());
-                    record::tell_notes(context, vec![text]);
+                    record::print_notes(context, vec![text]);
                 }
-                rows.push(row(&document));
+                rows.push(file_row(&document));
                 documents.push(document);
             }
             Err(error) => {
                 damaged += 1;
-                file::tell(context, &path, &error);
+                file::report_problem(context, &path, &error);
                 let error = error.to_string();
                 documents.push(json!({ "file": path, "len_bytes": len_bytes, "error": error }));
             }
@@ -342,7 +342,7 @@ fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
     Err(Failure::Failed(why))
 }
 
-fn listed(recording: &Recording, len_bytes: u64) -> Value {
+fn file_json(recording: &Recording, len_bytes: u64) -> Value {
     let found = recording.info();
     let fired = found.metadata.iter().filter(|one| one.name == names::TRIGGER);
     let fired: Vec<Value> = fired.map(|one| json!(one.metadata)).collect();
@@ -353,7 +353,7 @@ fn listed(recording: &Recording, len_bytes: u64) -> Value {
     })
 }
 
-fn row(of: &Value) -> Vec<String> {
+fn file_row(of: &Value) -> Vec<String> {
     let fired = of["fired"].as_array().map_or(&[][..], Vec::as_slice);
     let first = fired.first().map_or_else(String::new, |first| {
         format!("{}: {}", first["name"].as_str().unwrap_or(""), first["why"].as_str().unwrap_or(""))
@@ -363,18 +363,18 @@ fn row(of: &Value) -> Vec<String> {
         table::bytes(of["len_bytes"].as_f64().unwrap_or(0.0)),
         of["messages"].to_string(),
         fired.len().to_string(),
-        tame(&first).into_owned(),
+        escape_controls(&first).into_owned(),
     ]
 }
 
-fn rescue(context: &mut Context, folder: &Path) -> Outcome {
+fn recover_data(context: &mut Context, folder: &Path) -> Outcome {
     let (files, notes) = recover(&context.location()?, folder)?;
-    record::tell_notes(context, notes);
+    record::print_notes(context, notes);
     if context.json() {
         return context.document(&json!(files));
     }
     if files.is_empty() {
-        context.say(format_args!("nothing to recover: no killed black box left data"));
+        context.eprintln(format_args!("nothing to recover: no killed black box left data"));
     }
     files.iter().try_for_each(|file| context.line(format_args!("{}", file.display())))
 }

@@ -11,7 +11,7 @@ use rnet_monitor::documents::receivers;
 
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::topic::{look, no_such};
+use crate::topic::{take_snapshot, not_found};
 
 pub fn run(context: &mut Context, command: CommandCommand) -> Outcome {
     match command {
@@ -24,14 +24,14 @@ pub fn run(context: &mut Context, command: CommandCommand) -> Outcome {
 }
 
 /// What there is, with a command that has a receiver.
-fn look_at(context: &Context, topic: &str) -> Outcome<Snapshot> {
-    let (domain, snapshot) = look(context)?;
+fn snapshot_with_command(context: &Context, topic: &str) -> Outcome<Snapshot> {
+    let (domain, snapshot) = take_snapshot(context)?;
     let receivers = receivers(&snapshot);
     match receivers.iter().any(|(of, _)| *of == topic) {
         true => Ok(snapshot),
         false => {
             let names = receivers.into_iter().map(|(of, _)| of);
-            Err(no_such("command", domain.id(), topic, names))
+            Err(not_found("command", domain.id(), topic, names))
         }
     }
 }

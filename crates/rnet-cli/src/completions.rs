@@ -1,7 +1,7 @@
 //! Completion of commands, and of the topics, nodes and keys that are there now.
 //!
 //! A shell asks this program at each Tab: the script that `rnet completions` prints runs it with
-//! [`VARIABLE`] set, and what it prints then are the candidates.
+//! [`SHELL_VARIABLE`] set, and what it prints then are the candidates.
 
 use std::ffi::OsStr;
 
@@ -18,26 +18,26 @@ use crate::service::list::Kind;
 use crate::state;
 
 /// Set by the shell's script to the name of the shell.
-const VARIABLE: &str = "RNET_COMPLETE";
+const SHELL_VARIABLE: &str = "RNET_COMPLETE";
 
 /// Options that say where to look, as they may stand on the line that is being completed.
 #[derive(Debug, Parser)]
 #[command(ignore_errors = true, disable_help_flag = true)]
-struct Place {
+struct CompletionLine {
     #[command(flatten)]
     global: Global,
     rest: Vec<String>,
 }
 
 /// Answers the shell and ends the process, if a shell asks.
-pub fn answer() {
-    CompleteEnv::with_factory(command).var(VARIABLE).bin("rnet").complete();
+pub fn answer_shell() {
+    CompleteEnv::with_factory(command).var(SHELL_VARIABLE).bin("rnet").complete();
 }
 
 pub fn run(context: &mut Context, args: &CompletionsArgs) -> Outcome {
     let name = args.shell.name();
     if let Some(shell) = Shells::builtins().completer(name) {
-        shell.write_registration(VARIABLE, "rnet", "rnet", "rnet", context.out())?;
+        shell.write_registration(SHELL_VARIABLE, "rnet", "rnet", "rnet", context.out())?;
     }
     Ok(())
 }
@@ -59,48 +59,48 @@ fn with_candidates(command: clap::Command) -> clap::Command {
             "key" | "keys" | "prefix" => keys,
             _ => return arg,
         };
-        arg.add(ArgValueCompleter::new(move |current: &OsStr| complete(current, all)))
+        arg.add(ArgValueCompleter::new(move |current: &OsStr| candidates(current, all)))
     });
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_candidates))
 }
 
 /// Those candidates that begin as the word does. A shell that asks gets none rather than an error.
-fn complete(
+fn candidates(
     current: &OsStr,
     all: fn(&mut Context) -> Outcome<Vec<String>>,
 ) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str() else { return Vec::new() };
     let line = std::env::args().skip_while(|word| word != "--").skip(1);
-    let Ok(place) = Place::try_parse_from(line) else { return Vec::new() };
-    let names = all(&mut Context::new(place.global)).unwrap_or_default();
+    let Ok(parsed) = CompletionLine::try_parse_from(line) else { return Vec::new() };
+    let names = all(&mut Context::new(parsed.global)).unwrap_or_default();
     let fits = |name: &String| name.starts_with(current) || name[1..].starts_with(current);
     names.into_iter().filter(fits).map(CompletionCandidate::new).collect()
 }
 
-fn look(context: &Context) -> Outcome<Snapshot> {
+fn take_snapshot(context: &Context) -> Outcome<Snapshot> {
     Ok(context.domain()?.snapshot()?)
 }
 
 fn topics(context: &mut Context) -> Outcome<Vec<String>> {
-    let snapshot = look(context)?;
+    let snapshot = take_snapshot(context)?;
     let topics = snapshot.topics().into_iter().filter(|topic| !is_internal(topic));
     Ok(topics.map(str::to_owned).collect())
 }
 
 fn services(context: &mut Context) -> Outcome<Vec<String>> {
-    Ok(Kind::Service.names(&look(context)?).into_iter().map(str::to_owned).collect())
+    Ok(Kind::Service.names(&take_snapshot(context)?).into_iter().map(str::to_owned).collect())
 }
 
 fn actions(context: &mut Context) -> Outcome<Vec<String>> {
-    Ok(Kind::Action.names(&look(context)?).into_iter().map(str::to_owned).collect())
+    Ok(Kind::Action.names(&take_snapshot(context)?).into_iter().map(str::to_owned).collect())
 }
 
 fn nodes(context: &mut Context) -> Outcome<Vec<String>> {
-    Ok(look(context)?.nodes.into_iter().map(|node| node.meta.name).collect())
+    Ok(take_snapshot(context)?.nodes.into_iter().map(|node| node.meta.name).collect())
 }
 
 fn all_nodes(context: &mut Context) -> Outcome<Vec<String>> {
-    let Snapshot { nodes, remote, .. } = look(context)?;
+    let Snapshot { nodes, remote, .. } = take_snapshot(context)?;
     let nodes = nodes.into_iter().map(|node| node.meta.name);
     Ok(nodes.chain(remote.into_iter().map(|node| node.node)).collect())
 }

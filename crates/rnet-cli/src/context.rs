@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::global::Global;
 use crate::shared_args::NodeArg;
 use crate::style::{HEADING, NOTE, PROBLEM};
-use crate::value::tame;
+use crate::value::escape_controls;
 
 /// stdout is written when a command pauses, or this much has come together.
 const OUT_BUFFER_LEN_BYTES: usize = 64 << 10;
@@ -60,7 +60,7 @@ impl Context {
     }
 
     /// The directory in which domains stand.
-    pub fn base(&self) -> PathBuf {
+    pub fn domains_dir(&self) -> PathBuf {
         let set = || std::env::var_os("RNET_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         self.global.dir.clone().or_else(set).unwrap_or_else(|| PathBuf::from(DEFAULT_BASE))
     }
@@ -72,7 +72,7 @@ impl Context {
     }
 
     /// The same in a directory of domains that exists: a wrong one would look like one without nodes.
-    pub fn location_that_exists(&self) -> Outcome<Location> {
+    pub fn existing_location(&self) -> Outcome<Location> {
         let location = self.location()?;
         match location.base().is_dir() {
             true => Ok(location),
@@ -85,21 +85,21 @@ impl Context {
 
     /// The domain to look at.
     pub fn domain(&self) -> Outcome<Domain> {
-        Ok(self.location_that_exists()?.domain()?)
+        Ok(self.existing_location()?.domain()?)
     }
 
     /// A node in this domain, for a command that takes part: `/rnet_WHAT_PID`, unless it is named.
-    pub fn node(&self, what: &str, me: &NodeArg) -> Outcome<Node> {
-        self.location_that_exists()?;
-        Ok(self.open_node(what, me)?)
+    pub fn node(&self, what: &str, own_node: &NodeArg) -> Outcome<Node> {
+        self.existing_location()?;
+        Ok(self.open_node(what, own_node)?)
     }
 
     /// The same, whether the directory of domains is there or not.
-    pub fn open_node(&self, what: &str, me: &NodeArg) -> rnet::Result<Node> {
+    pub fn open_node(&self, what: &str, own_node: &NodeArg) -> rnet::Result<Node> {
         let default = format!("/rnet_{what}_{}", std::process::id());
         let Global { domain, dir, group, .. } = &self.global;
         let mut builder =
-            Node::builder(me.node_name.as_ref().map_or(default.as_str(), |name| name.as_str()))
+            Node::builder(own_node.node_name.as_ref().map_or(default.as_str(), |name| name.as_str()))
                 .tool();
         if let Some(domain) = domain {
             builder = builder.domain(domain.as_str());
@@ -158,7 +158,7 @@ impl Context {
 
     /// Something worth knowing, on stderr. What it quotes may be anything.
     pub fn note(&self, text: &str) {
-        self.say(format_args!("{NOTE}rnet:{NOTE:#} {}", tame(text)));
+        self.eprintln(format_args!("{NOTE}rnet:{NOTE:#} {}", escape_controls(text)));
     }
 
     /// Findings, each with its advice below it.
@@ -178,7 +178,7 @@ impl Context {
     }
 
     /// Talk, on stderr.
-    pub fn say(&self, text: Arguments<'_>) {
+    pub fn eprintln(&self, text: Arguments<'_>) {
         // A closed stderr is a wish not to be talked to.
         let _ = writeln!(anstream::stderr(), "{text}");
     }

@@ -7,9 +7,9 @@
 //! The processes are workers as those of `rnet bench`, and end with this one.
 
 mod arm;
-mod desk;
+mod endpoints;
 pub mod node;
-mod parts;
+mod node_logic;
 pub mod robot;
 
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use node::{DemoReport, QUIET};
+use node::{DemoReport, QUIET_PHASE};
 use rnet_bench::worker::{Order, Process};
-use robot::{CONTROLLER, DemoJob, SEATS, SIMULATION};
+use robot::{CONTROLLER, DemoJob, NODES, SIMULATION};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::bench::figure::{Latencies, Percentiles};
-use crate::bench::place::Place;
+use crate::bench::bench_dir::BenchDir;
 use crate::bench::worker::Role;
-use crate::bench::worker_link::{COLLECT, GO};
-use crate::bench::workers::{Named, Workers};
+use crate::bench::worker_link::{COLLECT_PHASE, SEND_PHASE};
+use crate::bench::workers::{NamedRole, Workers};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::table;
@@ -67,7 +67,7 @@ const OWN_DOMAIN: &str = "demo";
 /// For so long there is no controller, or less in a short run.
 const OUTAGE: Duration = Duration::from_secs(3);
 /// How long a Python may take to import MuJoCo.
-const PROBE: Duration = Duration::from_secs(30);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
     let global = context.global();
@@ -76,7 +76,7 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
         return Err(Failure::Usage(why.to_owned()));
     }
     // The model in Python runs in another folder.
-    let base = std::path::absolute(context.base())
+    let base = std::path::absolute(context.domains_dir())
         .map_err(|e| Failure::Usage(format!("cannot use --dir: {e}")))?;
     if let Some(domain) = &global.domain {
         let location = context.location()?.sibling(domain.clone(), None)?;
@@ -85,21 +85,21 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
             return Err(Failure::Usage(format!("{why}; omit --domain, or use another one")));
         }
     }
-    let place = Place::new(&base)?;
-    let python = python(args.model, place.path())?;
+    let bench_dir = BenchDir::new(&base)?;
+    let python = python(args.model, bench_dir.path())?;
     let model = if python.is_some() { "MuJoCo" } else { "embedded" };
     let (dir, domain) = match &global.domain {
         Some(domain) => (base, domain.to_string()),
-        None => (place.path().to_owned(), OWN_DOMAIN.to_owned()),
+        None => (bench_dir.path().to_owned(), OWN_DOMAIN.to_owned()),
     };
-    let count = SEATS.len();
-    context.say(format_args!(
+    let count = NODES.len();
+    context.eprintln(format_args!(
         "a robot of {count} processes, model: {model}; inspect it with: rnet --dir {} --domain {domain} topic list",
         dir.display()
     ));
-    let posts = (0..count).map(|seat| post(seat, python.clone())).collect();
-    let (story, reports) = perform(context, Workers::start_in(&place, dir, domain, posts)?, args)?;
-    let summary = Summary::of(&story, &reports);
+    let node_roles = (0..count).map(|node| node_role(node, python.clone())).collect();
+    let (timeline, reports) = run_scenario(context, Workers::start_in(&bench_dir, dir, domain, node_roles)?, args)?;
+    let summary = Summary::of(&timeline, &reports);
     if context.json() {
         let demo = json!({ "version": rnet::VERSION, "model": model, "processes": count });
         context.document(&json!({ "demo": demo, "result": summary }))?;
@@ -110,8 +110,8 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
 }
 
 /// The Python with MuJoCo and this version of rnet, if it is to be used: beside this program, as in a virtual
-/// environment, or the one of the `PATH`. It is tried in `place`: Python imports what stands in its current folder.
-fn python(model: Model, place: &Path) -> Outcome<Option<PathBuf>> {
+/// environment, or the one of the `PATH`. It is tried in `bench_dir`: Python imports what stands in its current folder.
+fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
     if model == Model::Embedded {
         return Ok(None);
     }
@@ -121,12 +121,12 @@ fn python(model: Model, place: &Path) -> Outcome<Option<PathBuf>> {
         let mut command = Command::new(python);
         command
             .args(["-c", &look])
-            .current_dir(place)
+            .current_dir(bench_dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         // One that takes longer is killed.
-        let ended = Process::start(&mut command).and_then(|mut probe| probe.ended_within(PROBE));
+        let ended = Process::start(&mut command).and_then(|mut probe| probe.wait_timeout(PROBE_TIMEOUT));
         ended.is_ok_and(|status| status.is_some_and(|status| status.success()))
     };
     let found = beside.into_iter().chain([PathBuf::from("python3")]).find(fits);
@@ -138,14 +138,14 @@ fn python(model: Model, place: &Path) -> Outcome<Option<PathBuf>> {
     Ok(found)
 }
 
-/// The node of a seat; `python` is for that of the model.
-fn post(seat: usize, python: Option<PathBuf>) -> Named {
-    let python = python.filter(|_| seat == SIMULATION);
-    (SEATS[seat].name.to_owned(), Role::Demo(DemoJob::of(seat, python)))
+/// The role of a node; `python` is for that of the model.
+fn node_role(node: usize, python: Option<PathBuf>) -> NamedRole {
+    let python = python.filter(|_| node == SIMULATION);
+    (NODES[node].name.to_owned(), Role::Demo(DemoJob::of(node, python)))
 }
 
 /// What was done, and when, by [`rnet::now_ns`].
-struct Story {
+struct Timeline {
     begin_ns: u64,
     killed_ns: u64,
     restarted_ns: u64,
@@ -153,36 +153,36 @@ struct Story {
 }
 
 /// The run: returns what the nodes that were not killed report, by name.
-fn perform(
+fn run_scenario(
     context: &Context,
     mut workers: Workers,
     args: &DemoArgs,
-) -> Outcome<(Story, BTreeMap<String, DemoReport>)> {
+) -> Outcome<(Timeline, BTreeMap<String, DemoReport>)> {
     let outage = OUTAGE.min(args.seconds.mul_f64(0.3));
     let half = (args.seconds - outage) / 2;
     let begin_ns = rnet::now_ns();
     let passed = || (rnet::now_ns() - begin_ns) as f64 * 1e-9;
-    workers.order(0..SEATS.len(), Order::phase(GO))?;
-    workers.watch(half)?;
-    context.say(format_args!("{:5.1} s  the controller is killed (SIGKILL)", passed()));
+    workers.order(0..NODES.len(), Order::phase(SEND_PHASE))?;
+    workers.run_for(half)?;
+    context.eprintln(format_args!("{:5.1} s  the controller is killed (SIGKILL)", passed()));
     let killed_ns = workers.kill(CONTROLLER)?;
-    workers.watch(outage)?;
-    context.say(format_args!("{:5.1} s  the controller is started again", passed()));
+    workers.run_for(outage)?;
+    context.eprintln(format_args!("{:5.1} s  the controller is started again", passed()));
     let restarted_ns = rnet::now_ns();
-    workers.add(false, vec![post(CONTROLLER, None)])?;
-    workers.order([SEATS.len()], Order::phase(GO))?;
-    workers.watch(half)?;
-    let living = || (0..=SEATS.len()).filter(|&number| number != CONTROLLER);
+    workers.add(false, vec![node_role(CONTROLLER, None)])?;
+    workers.order([NODES.len()], Order::phase(SEND_PHASE))?;
+    workers.run_for(half)?;
+    let living = || (0..=NODES.len()).filter(|&number| number != CONTROLLER);
     let end_ns = rnet::now_ns();
-    workers.order(living(), Order::phase(QUIET))?;
-    workers.until_sent(SEATS.len() + 1, Duration::ZERO)?;
-    workers.order(living(), Order::phase(COLLECT))?;
+    workers.order(living(), Order::phase(QUIET_PHASE))?;
+    workers.wait_until_sent(NODES.len() + 1, Duration::ZERO)?;
+    workers.order(living(), Order::phase(COLLECT_PHASE))?;
     let mut reports = BTreeMap::new();
     for number in living() {
         reports.insert(workers.name(number).to_owned(), workers.report(number, Duration::ZERO)?);
     }
-    workers.dismiss()?;
-    Ok((Story { begin_ns, killed_ns, restarted_ns, end_ns }, reports))
+    workers.stop_all()?;
+    Ok((Timeline { begin_ns, killed_ns, restarted_ns, end_ns }, reports))
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -216,15 +216,15 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(story: &Story, reports: &BTreeMap<String, DemoReport>) -> Summary {
-        let mut names: Vec<&str> = SEATS.iter().flat_map(|seat| seat.sends).copied().collect();
+    fn of(timeline: &Timeline, reports: &BTreeMap<String, DemoReport>) -> Summary {
+        let mut names: Vec<&str> = NODES.iter().flat_map(|spec| spec.publishes).copied().collect();
         names.sort_unstable();
-        let since = |ns: u64| ns.saturating_sub(story.begin_ns) as f64 * 1e-9;
-        let seconds = since(story.end_ns);
+        let since = |ns: u64| ns.saturating_sub(timeline.begin_ns) as f64 * 1e-9;
+        let seconds = since(timeline.end_ns);
         let topic = |topic: &&str| Topic::of(topic, seconds, reports);
         let changes = |name: &str| reports.get(name).map_or(&[][..], |report| &report.changes);
         let driven = changes("simulation");
-        let was_driven = driven.iter().rfind(|(ns, _)| *ns < story.killed_ns);
+        let was_driven = driven.iter().rfind(|(ns, _)| *ns < timeline.killed_ns);
         let first = |from_ns: u64, wanted: bool| {
             let mut later = driven.iter().filter(|(ns, _)| *ns >= from_ns);
             later.find(|(_, driven)| *driven == wanted).map(|(ns, _)| (ns - from_ns) as f64 * 1e-6)
@@ -236,10 +236,10 @@ impl Summary {
             seconds,
             topics: names.iter().map(topic).collect(),
             round_trip: trips.unwrap_or_default(),
-            killed_at_s: since(story.killed_ns),
-            down_s: (story.restarted_ns - story.killed_ns) as f64 * 1e-9,
-            held_after_ms: held.or_else(|| first(story.killed_ns, false)),
-            closed_after_ms: first(story.restarted_ns, true),
+            killed_at_s: since(timeline.killed_ns),
+            down_s: (timeline.restarted_ns - timeline.killed_ns) as f64 * 1e-9,
+            held_after_ms: held.or_else(|| first(timeline.killed_ns, false)),
+            closed_after_ms: first(timeline.restarted_ns, true),
             stops: changes("safety").iter().map(|(ns, active)| (since(*ns), *active)).collect(),
         }
     }
@@ -314,7 +314,7 @@ impl Topic {
         let mut heard = Vec::new();
         for (node, report) in reports {
             let here = report.heard.iter().filter(|heard| heard.topic == topic);
-            heard.extend(here.map(|heard| (node == SEATS[CONTROLLER].name, heard)));
+            heard.extend(here.map(|heard| (node == NODES[CONTROLLER].name, heard)));
         }
         // One that was killed reports nothing: it sent what that hearer knows which heard most.
         let mut sent = BTreeMap::<u64, u64>::new();
@@ -353,21 +353,21 @@ impl Topic {
 
 #[cfg(test)]
 mod tests {
-    use super::desk::{Heard, Sent};
+    use super::endpoints::{ReceivedTopic, Sent};
     use super::robot::{STATE, TORQUE};
     use super::*;
-    use crate::bench::message::Tally;
+    use crate::bench::message::SequenceCounter;
 
-    const STORY: Story =
-        Story { begin_ns: 0, killed_ns: 1_000, restarted_ns: 2_000, end_ns: 3_000 };
+    const TIMELINE: Timeline =
+        Timeline { begin_ns: 0, killed_ns: 1_000, restarted_ns: 2_000, end_ns: 3_000 };
 
     /// That of a node which has heard of publisher 7 the messages with these numbers.
     fn report(topic: &str, numbers: &[u64], counted_lost: u64) -> DemoReport {
-        let mut tally = Tally::default();
+        let mut tally = SequenceCounter::default();
         numbers.iter().for_each(|number| {
             tally.count(*number);
         });
-        let heard = Heard {
+        let heard = ReceivedTopic {
             topic: topic.to_owned(),
             first: numbers.first().copied(),
             tallies: BTreeMap::from([(7, tally)]),
@@ -384,7 +384,7 @@ mod tests {
         let simulation = DemoReport { sent: vec![sent], changes, ..DemoReport::default() };
         let reports = [("simulation", simulation), (node, heard)];
         let reports = reports.map(|(name, report)| (name.to_owned(), report)).into();
-        Summary::of(&STORY, &reports)
+        Summary::of(&TIMELINE, &reports)
     }
 
     fn said(summary: &Summary) -> String {
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_that_was_killed_all_have_to_hear_the_same() {
+    fn all_subscribers_of_a_killed_publisher_receive_the_same() {
         let hears = |numbers: &[u64]| report(TORQUE, numbers, 0);
         let reports = [("safety", hears(&[0, 1, 2])), ("battery", hears(&[0, 1]))];
         let reports = reports.map(|(name, report)| (name.to_owned(), report)).into();
@@ -422,11 +422,11 @@ mod tests {
     }
 
     #[test]
-    fn the_arm_has_to_be_held_and_driven_again() {
+    fn the_motors_must_hold_the_arm_and_the_loop_must_recover() {
         let run = |changes: &[(u64, bool)]| {
             let simulation = DemoReport { changes: changes.to_vec(), ..DemoReport::default() };
             let reports = BTreeMap::from([("simulation".to_owned(), simulation)]);
-            Summary::of(&STORY, &reports)
+            Summary::of(&TIMELINE, &reports)
         };
         let good = run(&[(500, true), (1_500, false), (2_700, true)]);
         assert_eq!((good.held_after_ms, good.closed_after_ms), (Some(0.0005), Some(0.0007)));

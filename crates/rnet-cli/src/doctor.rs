@@ -7,21 +7,21 @@
 //! - `network`: the link, and why another host is not reached;
 //! - `realtime`: what the machine lacks for low latency (`--realtime`).
 //!
-//! Who publishes what to whom, and why it does not arrive, is found by `rnet_monitor::talk`; what else a robot may suffer
+//! Who publishes what to whom, and why it does not arrive, is found by `rnet_monitor::matching`; what else a robot may suffer
 //! from (clocks, the launch, disks), by `rnet_monitor::health`.
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up,
 //! as every node does that sees them.
 
-mod deployed;
+mod deployment;
 mod network;
-mod place;
+mod host_checks;
 mod realtime;
 
 use rnet::TopicName;
 use rnet::inspect::{Domain, Location, Snapshot};
 use rnet_launch::{Record, RunFolder};
 use rnet_monitor::{
-    Figures, Finding, Findings, Level, Look, commands, health, link, problems, recorders, talk,
+    Figures, Finding, Findings, Level, DomainSnapshot, commands, health, link, problems, recorders, matching,
 };
 
 use crate::args::DoctorArgs;
@@ -52,44 +52,44 @@ pub fn run(context: &mut Context, args: DoctorArgs) -> Outcome {
             n => context.line(format_args!("{n} problems"))?,
         }
     }
-    if problems == 0 { Ok(()) } else { Err(Failure::Told) }
+    if problems == 0 { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 /// Examines a domain. What goes wrong is a finding.
 fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
     let mut findings = Findings::default();
-    place::machine(&mut findings);
-    let usable = place::directory(&mut findings, location);
-    deployed::removed(&mut findings, location);
+    host_checks::machine(&mut findings);
+    let usable = host_checks::directory(&mut findings, location);
+    deployment::directory_removed(&mut findings, location);
     if !usable {
         return findings;
     }
     // Before the first look, which sweeps them up.
-    let dead = place::left_over(&mut findings, location);
-    let looks = location.domain().and_then(|mut domain| look(&mut domain));
-    let looks = looks.map_err(|error| {
+    let dead = host_checks::dead_nodes(&mut findings, location);
+    let snapshots = location.domain().and_then(|mut domain| take_two_snapshots(&mut domain));
+    let snapshots = snapshots.map_err(|error| {
         let advice = "if no node is running, remove it; otherwise use another RNET_DIR";
         findings.problem("directory", error.to_string(), advice);
     });
     let none = Snapshot::default();
-    let snapshot = looks.as_ref().map_or(&none, |(_, now)| &now.snapshot);
+    let snapshot = snapshots.as_ref().map_or(&none, |(_, now)| &now.snapshot);
     let topic = args.topic.as_ref().map(TopicName::as_str);
-    let mut status = link::last(snapshot);
+    let mut status = link::last_status(snapshot);
     if let Some(name) = &args.host {
         let host = link::Host { name, is_own: *name == link::own_host(snapshot) };
-        network::only(&mut findings, &mut status, host);
+        network::limit_to_host(&mut findings, &mut status, host);
         network::network(&mut findings, location, status.as_ref());
         status.iter().for_each(|status| health::clocks(&mut findings, status));
-        talk::everything(&mut findings, snapshot, topic, Some(host));
+        matching::check_topics(&mut findings, snapshot, topic, Some(host));
         return findings;
     }
     let nodes = snapshot.nodes.len();
-    place::unswept(&mut findings, location);
-    place::room(&mut findings, location.path(), nodes);
-    place::black_box(&mut findings, location.path(), snapshot);
-    deployed::place(&mut findings, location.path(), nodes);
-    place::versions(&mut findings, snapshot);
-    let others = place::neighbours(&mut findings, location, nodes);
+    host_checks::foreign_leftovers(&mut findings, location);
+    host_checks::capacity(&mut findings, location.path(), nodes);
+    host_checks::black_box(&mut findings, location.path(), snapshot);
+    deployment::directory_risks(&mut findings, location.path(), nodes);
+    host_checks::versions(&mut findings, snapshot);
+    let others = host_checks::other_domains(&mut findings, location, nodes);
     network::network(&mut findings, location, status.as_ref());
     status.iter().for_each(|status| health::clocks(&mut findings, status));
     if let Ok(folder) = RunFolder::of_domain(location.path(), &|name| std::env::var_os(name)) {
@@ -103,12 +103,12 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
         health::disk(&mut findings, "recordings in this directory", &here);
     }
     if let Some((a, b)) = args.to.as_ref().zip(args.from.as_ref()) {
-        let known = talk::Known { snapshot, dead: &dead, others: &others };
-        talk::two_nodes(&mut findings, &known, a, b, topic);
+        let known = matching::DoctorInput { snapshot, dead: &dead, others: &others };
+        matching::check_two_nodes(&mut findings, &known, a, b, topic);
     } else {
-        talk::everything(&mut findings, snapshot, topic, None);
+        matching::check_topics(&mut findings, snapshot, topic, None);
     }
-    if let Ok((before, now)) = &looks {
+    if let Ok((before, now)) = &snapshots {
         // What status, top and the dashboard go by: none of them knows of a problem that is not here. Whoever asks about
         // a topic or two nodes is told of the nodes.
         let is_narrow = topic.is_some() || args.to.is_some();
@@ -116,8 +116,8 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
         let found = problems(before, now, &Figures::new(before, now));
         let is_new = |found: &Finding| !findings.0.iter().any(|known| known.what == found.what);
         // That no node has joined yet stands with the directory.
-        let is_told = |found: &Finding| found.check != "domain" && is_asked(found.check);
-        let new = found.into_iter().filter(|found| is_told(found) && is_new(found));
+        let is_relevant = |found: &Finding| found.check != "domain" && is_asked(found.check);
+        let new = found.into_iter().filter(|found| is_relevant(found) && is_new(found));
         let new: Vec<Finding> = new.collect();
         findings.0.extend(new);
     }
@@ -132,19 +132,19 @@ fn diagnose(location: &Location, args: &DoctorArgs) -> Findings {
 ///
 /// Between the announcement of an endpoint and its match lie a few milliseconds, as between the opening of a receiver
 /// and its first word; a pair that fits is only suspicious if it is still apart after many times that.
-fn look(domain: &mut Domain) -> rnet::Result<(Look, Look)> {
-    const LOOKS: u32 = 10;
-    const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
-    const OVER: std::time::Duration = std::time::Duration::from_millis(500);
-    let before = Look::new(domain)?;
-    std::thread::sleep(OVER);
-    let mut now = Look::new(domain)?;
-    for _ in 0..LOOKS {
-        if talk::apart(&now.snapshot).is_empty() && commands::silent(&now.snapshot).is_empty() {
+fn take_two_snapshots(domain: &mut Domain) -> rnet::Result<(DomainSnapshot, DomainSnapshot)> {
+    const MAX_SNAPSHOTS: u32 = 10;
+    const RETRY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(50);
+    const MEASURED_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+    let before = DomainSnapshot::new(domain)?;
+    std::thread::sleep(MEASURED_INTERVAL);
+    let mut now = DomainSnapshot::new(domain)?;
+    for _ in 0..MAX_SNAPSHOTS {
+        if matching::unmatched_pairs(&now.snapshot).is_empty() && commands::silent_receivers(&now.snapshot).is_empty() {
             break;
         }
-        std::thread::sleep(PAUSE);
-        now = Look::new(domain)?;
+        std::thread::sleep(RETRY_INTERVAL);
+        now = DomainSnapshot::new(domain)?;
     }
     Ok((before, now))
 }

@@ -22,7 +22,7 @@ pub enum DomainCommand {
 }
 
 pub fn run(context: &mut Context, command: DomainCommand) -> Outcome {
-    let location = context.location_that_exists()?;
+    let location = context.existing_location()?;
     match command {
         DomainCommand::List => list(context, &location),
         DomainCommand::Clean => clean(context, &location),
@@ -30,7 +30,7 @@ pub fn run(context: &mut Context, command: DomainCommand) -> Outcome {
 }
 
 /// The directory of a domain, as its name says whose it is. It was not looked into.
-pub struct Standing {
+pub struct DomainDir {
     pub path: PathBuf,
     pub id: DomainId,
     /// Number of the group that shares the domain.
@@ -42,15 +42,15 @@ pub struct Standing {
 }
 
 /// The nodes of a domain, by name.
-pub struct Nodes {
+pub struct DomainNodes {
     pub living: Vec<NodeName>,
     pub dead: Vec<NodeName>,
 }
 
 /// The directories of all domains beside this one, and its own.
-pub fn standing(location: &Location) -> Vec<Standing> {
+pub fn list_domain_dirs(location: &Location) -> Vec<DomainDir> {
     let entries = std::fs::read_dir(location.base()).into_iter().flatten().flatten();
-    let mut all: Vec<Standing> = entries
+    let mut all: Vec<DomainDir> = entries
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let (who, id) = name.strip_prefix("rnet-")?.split_once('-')?;
@@ -58,14 +58,14 @@ pub fn standing(location: &Location) -> Vec<Standing> {
             let user = if group.is_some() { None } else { Some(who.parse().ok()?) };
             let owner = std::fs::symlink_metadata(entry.path()).ok().map(|meta| meta.uid());
             let (path, id) = (entry.path(), DomainId::new(id).ok()?);
-            Some(Standing { path, id, group, user, owner })
+            Some(DomainDir { path, id, group, user, owner })
         })
         .collect();
     all.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     all
 }
 
-impl Standing {
+impl DomainDir {
     /// How it is named on the command line, where `location` is what is named now.
     pub fn options(&self, location: &Location) -> String {
         match &self.group {
@@ -81,7 +81,7 @@ impl Standing {
     ///
     /// # Errors
     /// Why it cannot be told: it is another user's, say.
-    pub fn nodes(&self, location: &Location) -> Outcome<Nodes> {
+    pub fn nodes(&self, location: &Location) -> Outcome<DomainNodes> {
         let other = location.sibling(self.id.clone(), self.group.clone())?;
         if let Some(user) = self.user
             && other.path() != self.path
@@ -89,10 +89,10 @@ impl Standing {
             return Err(Failure::Failed(format!("it belongs to user {user}")));
         }
         other.exists()?;
-        Ok(Nodes { living: other.living_nodes(), dead: other.dead_nodes() })
+        Ok(DomainNodes { living: other.living_nodes(), dead: other.dead_nodes() })
     }
 
-    fn whose(&self) -> String {
+    fn owner_name(&self) -> String {
         match (&self.group, self.user) {
             (Some(group), _) => format!("group {group}"),
             (None, user) => format!("user {}", user.unwrap_or_default()),
@@ -101,16 +101,16 @@ impl Standing {
 }
 
 /// Says on stderr where nothing was found, and which other domains have nodes.
-pub fn tell_none(context: &Context, what: &str) -> Outcome {
+pub fn report_none_found(context: &Context, what: &str) -> Outcome {
     let location = context.location()?;
     let place = |id, path: &std::path::Path| format!("domain {id} ({})", path.display());
-    context.say(format_args!("no {what} in {}", place(location.id(), location.path())));
-    for other in standing(&location).iter().filter(|other| other.path != location.path()) {
+    context.eprintln(format_args!("no {what} in {}", place(location.id(), location.path())));
+    for other in list_domain_dirs(&location).iter().filter(|other| other.path != location.path()) {
         // What cannot be looked into is for `rnet domain list` to tell.
         let living = other.nodes(&location).map_or(0, |nodes| nodes.living.len());
         if living > 0 {
             let s = if living == 1 { "" } else { "s" };
-            context.say(format_args!(
+            context.eprintln(format_args!(
                 "{} has {living} node{s}: {}",
                 place(&other.id, &other.path),
                 other.options(&location)
@@ -123,7 +123,7 @@ pub fn tell_none(context: &Context, what: &str) -> Outcome {
 fn list(context: &mut Context, location: &Location) -> Outcome {
     let mut rows = Vec::new();
     let mut documents: Vec<Value> = Vec::new();
-    for domain in standing(location) {
+    for domain in list_domain_dirs(location) {
         let nodes = domain.nodes(location);
         if let Err(failure) = &nodes {
             let (path, why) = (domain.path.display(), failure.message());
@@ -140,12 +140,12 @@ fn list(context: &mut Context, location: &Location) -> Outcome {
                 "dead": nodes.as_ref().map(|nodes| &nodes.dead),
             }));
         } else {
-            let count = |of: fn(&Nodes) -> &Vec<NodeName>| {
+            let count = |of: fn(&DomainNodes) -> &Vec<NodeName>| {
                 nodes.as_ref().map_or_else(|| "-".to_owned(), |nodes| of(nodes).len().to_string())
             };
             rows.push(vec![
                 domain.id.to_string(),
-                domain.whose(),
+                domain.owner_name(),
                 count(|nodes| &nodes.living),
                 count(|nodes| &nodes.dead),
                 domain.path.display().to_string(),
@@ -156,7 +156,7 @@ fn list(context: &mut Context, location: &Location) -> Outcome {
         return context.document(&json!({"dir": location.base(), "domains": documents}));
     }
     if rows.is_empty() {
-        context.say(format_args!("no domain in {}", location.base().display()));
+        context.eprintln(format_args!("no domain in {}", location.base().display()));
     }
     table::print(context, &["DOMAIN", "OWNER", "NODES ", "DEAD ", "DIRECTORY"], &rows)
 }
@@ -167,7 +167,7 @@ fn clean(context: &mut Context, location: &Location) -> Outcome {
         // A node that died meanwhile is swept, too.
         removed.extend(location.clean()?);
     }
-    let (dead, barred) = (dead_of_others(location), barred_names(location));
+    let (dead, barred) = (foreign_leftovers(location), foreign_inaccessible_files(location));
     let left: Vec<&PathBuf> = dead.iter().chain(&barred).map(|left| &left.path).collect();
     if context.json() {
         context.document(&json!({"domain": location.id(), "removed": removed, "left": left}))?;
@@ -191,15 +191,15 @@ fn clean(context: &mut Context, location: &Location) -> Outcome {
 
 /// Something of another user that this one cannot sweep.
 #[derive(Debug)]
-pub struct Unswept {
+pub struct ForeignLeftover {
     pub path: PathBuf,
     pub what: String,
     pub advice: String,
 }
 
 /// What is left of dead nodes though somebody has looked: another user's, whose umask closes it to us.
-pub fn dead_of_others(location: &Location) -> Vec<Unswept> {
-    of_others(location.left_overs(), geteuid().as_raw(), |path, owner, me| Unswept {
+pub fn foreign_leftovers(location: &Location) -> Vec<ForeignLeftover> {
+    owned_by_others(location.left_overs(), geteuid().as_raw(), |path, owner, me| ForeignLeftover {
         what: format!(
             "{} was left by a node of user {owner}, and user {me} cannot remove it; other nodes are not affected",
             path.display()
@@ -210,8 +210,8 @@ pub fn dead_of_others(location: &Location) -> Vec<Unswept> {
 }
 
 /// Files of names that only another user can open. Their node may live, so they must not be removed.
-pub fn barred_names(location: &Location) -> Vec<Unswept> {
-    of_others(location.barred_names(), geteuid().as_raw(), |path, owner, me| Unswept {
+pub fn foreign_inaccessible_files(location: &Location) -> Vec<ForeignLeftover> {
+    owned_by_others(location.barred_names(), geteuid().as_raw(), |path, owner, me| ForeignLeftover {
         what: format!(
             "{} belongs to user {owner}, and user {me} cannot open it to check whether its node is alive",
             path.display()
@@ -222,14 +222,14 @@ pub fn barred_names(location: &Location) -> Vec<Unswept> {
 }
 
 /// Our own is swept by and by, and what has gone meanwhile needs nobody.
-fn of_others(
+fn owned_by_others(
     paths: Vec<PathBuf>,
     me: u32,
-    unswept: impl Fn(PathBuf, u32, u32) -> Unswept,
-) -> Vec<Unswept> {
+    describe: impl Fn(PathBuf, u32, u32) -> ForeignLeftover,
+) -> Vec<ForeignLeftover> {
     let other = |path: PathBuf| {
         let owner = std::fs::symlink_metadata(&path).ok()?.uid();
-        (owner != me).then(|| unswept(path, owner, me))
+        (owner != me).then(|| describe(path, owner, me))
     };
     paths.into_iter().filter_map(other).collect()
 }
@@ -239,20 +239,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_there_of_others_is_told() {
+    fn only_existing_files_of_other_users_are_reported() {
         let path = PathBuf::from("/proc/self/status");
         let me = geteuid().as_raw();
-        let told = |me| {
+        let found = |me| {
             let paths = vec![path.clone(), "/proc/none".into()];
-            let owners = |path, owner, me| Unswept {
+            let owners = |path, owner, me| ForeignLeftover {
                 path,
                 what: format!("{owner} {me}"),
                 advice: String::new(),
             };
-            of_others(paths, me, owners)
+            owned_by_others(paths, me, owners)
         };
-        assert!(told(me).is_empty());
-        let [left] = &told(me + 1)[..] else { panic!() };
+        assert!(found(me).is_empty());
+        let [left] = &found(me + 1)[..] else { panic!() };
         assert_eq!((&left.path, left.what.as_str()), (&path, &*format!("{me} {}", me + 1)));
     }
 }

@@ -6,7 +6,7 @@ use rnet::Error;
 use rnet_record::tools::ToolError;
 
 use crate::style::PROBLEM;
-use crate::value::tame;
+use crate::value::escape_controls;
 
 /// What a command returns.
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -27,7 +27,7 @@ pub enum Failure {
     /// stdout cannot be written.
     Output(std::io::Error),
     /// All has been said.
-    Told,
+    AlreadyReported,
 }
 
 impl From<Error> for Failure {
@@ -63,7 +63,7 @@ impl Failure {
             Failure::Output(e) if e.kind() == ErrorKind::BrokenPipe => 0,
             // Names are checked by the parser; one that arrives here came from the environment.
             Failure::Rnet(Error::BadName { .. }) | Failure::Usage(_) => 2,
-            Failure::Rnet(_) | Failure::Failed(_) | Failure::Output(_) | Failure::Told => 1,
+            Failure::Rnet(_) | Failure::Failed(_) | Failure::Output(_) | Failure::AlreadyReported => 1,
             Failure::TimedOut(_) => 124,
             Failure::Interrupted => 130,
         }
@@ -72,7 +72,7 @@ impl Failure {
     fn code(&self) -> &'static str {
         match self {
             Failure::Rnet(error) => error.code(),
-            Failure::Failed(_) | Failure::Told => "failed",
+            Failure::Failed(_) | Failure::AlreadyReported => "failed",
             Failure::Usage(_) => "usage",
             Failure::TimedOut(_) => "timeout",
             Failure::Interrupted => "interrupted",
@@ -90,15 +90,15 @@ impl Failure {
             ),
             Failure::Rnet(error) => error.to_string(),
             Failure::Failed(text) | Failure::Usage(text) | Failure::TimedOut(text) => text.clone(),
-            Failure::Told => "failed".to_owned(),
+            Failure::AlreadyReported => "failed".to_owned(),
             Failure::Interrupted => "interrupted".to_owned(),
         }
     }
 
     /// Says it on stderr: a line, or a JSON document.
-    pub fn tell(&self, json: bool) {
+    pub fn print(&self, json: bool) {
         match self {
-            Failure::Told | Failure::Interrupted => return,
+            Failure::AlreadyReported | Failure::Interrupted => return,
             Failure::Output(e) if e.kind() == ErrorKind::BrokenPipe => return,
             _ => {}
         }
@@ -109,7 +109,7 @@ impl Failure {
             writeln!(std::io::stderr(), "{document}")
         } else {
             // What another node has said may be in it, such as the error of a handler.
-            let lines: Vec<_> = message.split('\n').map(tame).collect();
+            let lines: Vec<_> = message.split('\n').map(escape_controls).collect();
             writeln!(anstream::stderr(), "{PROBLEM}rnet:{PROBLEM:#} {}", lines.join("\n"))
         };
     }

@@ -2,14 +2,14 @@
 
 mod dot;
 mod mermaid;
-mod net;
+mod model;
 mod text;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use net::Net;
+use model::NodeGraph;
 use rnet::inspect::Domain;
 use rnet_monitor::link::own_host;
 use serde_json::json;
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::seconds;
-use crate::topic::look;
+use crate::topic::take_snapshot;
 use crate::{domain, signal};
 
 #[derive(Debug, Args)]
@@ -49,17 +49,17 @@ pub enum Format {
 
 pub fn run(context: &mut Context, args: &GraphArgs) -> Outcome {
     let format = format_of(context, args)?;
-    let (domain, snapshot) = look(context)?;
+    let (domain, snapshot) = take_snapshot(context)?;
     let own = own_host(&snapshot);
     if args.over.is_zero() {
-        let net = Net::new(&snapshot, &own, None, args.all);
+        let net = NodeGraph::new(&snapshot, &own, None, args.all);
         return print(context, args, format, &domain, &net);
     }
     let began = Instant::now();
     signal::sleep(args.over)?;
     let elapsed_s = began.elapsed().as_secs_f64();
-    let (domain, later) = look(context)?;
-    let net = Net::new(&later, &own, Some((&snapshot, elapsed_s)), args.all);
+    let (domain, later) = take_snapshot(context)?;
+    let net = NodeGraph::new(&later, &own, Some((&snapshot, elapsed_s)), args.all);
     print(context, args, format, &domain, &net)
 }
 
@@ -89,10 +89,10 @@ fn print(
     args: &GraphArgs,
     format: Format,
     domain: &Domain,
-    net: &Net<'_>,
+    net: &NodeGraph<'_>,
 ) -> Outcome {
     if net.is_empty() {
-        domain::tell_none(context, "topics")?;
+        domain::report_none_found(context, "topics")?;
     }
     let drawn = match format {
         _ if context.json() => {

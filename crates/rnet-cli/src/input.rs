@@ -2,7 +2,7 @@
 //!
 //! `producer | rnet state set /fw --file -` must not write half of what the producer had to say. Ctrl-C goes to the whole
 //! group of processes: the producer ends, and what rnet reads ends there like any other. A pipe does not tell why it ended,
-//! so the signal has to, and `read` looks for it after the end. See [`signal::settle`] for why that look comes late enough.
+//! so the signal has to, and `read` looks for it after the end. See [`signal::await_group_signals`] for why that look comes late enough.
 //! A producer that fails on its own is not seen here; `set -o pipefail` shows it.
 
 use std::fs::File;
@@ -20,45 +20,45 @@ const CHUNK_LEN_BYTES: usize = 64 << 10;
 
 /// How much is read at most, and what it is the limit of.
 #[derive(Clone, Copy)]
-pub struct Limit {
+pub struct InputLimit {
     /// Most bytes.
     pub bytes: usize,
     /// What has the limit, in words: "a value of the state".
-    pub of: &'static str,
+    pub subject: &'static str,
     /// Its name, which can be searched for.
     pub name: &'static str,
     /// Most bytes of the first line, for what begins with a head.
     pub first_line: Option<usize>,
 }
 
-impl Limit {
+impl InputLimit {
     /// The limit of something that need not begin with a line.
-    pub const fn new(bytes: usize, of: &'static str, name: &'static str) -> Limit {
-        Limit { bytes, of, name, first_line: None }
+    pub const fn new(bytes: usize, subject: &'static str, name: &'static str) -> InputLimit {
+        InputLimit { bytes, subject, name, first_line: None }
     }
 
     fn check(&self, path: &Path, read: &[u8]) -> Outcome {
         if read.len() > self.bytes {
-            return Err(self.exceeded(path));
+            return Err(self.exceeded_error(path));
         }
         let head = self.first_line.filter(|most| read.len() > *most);
         if head.is_some_and(|most| !read[..=most].contains(&b'\n')) {
             return Err(Failure::Failed(format!(
                 "{} is not {}: its first line has more than {} bytes",
-                shown(path),
-                self.of,
+                display_name(path),
+                self.subject,
                 head.unwrap_or_default()
             )));
         }
         Ok(())
     }
 
-    fn exceeded(&self, path: &Path) -> Failure {
+    fn exceeded_error(&self, path: &Path) -> Failure {
         Failure::Failed(format!(
             "{} exceeds {} bytes, the maximum length of {} ({})",
-            shown(path),
+            display_name(path),
             self.bytes,
-            self.of,
+            self.subject,
             self.name
         ))
     }
@@ -69,24 +69,24 @@ impl Limit {
 /// # Errors
 /// `Interrupted` if a signal asked for the end before all was read, in whichever order the two came; the limit, by name;
 /// what cannot be read.
-pub fn read(path: &Path, limit: &Limit) -> Outcome<Vec<u8>> {
+pub fn read(path: &Path, limit: &InputLimit) -> Outcome<Vec<u8>> {
     let failed =
         |e: std::io::Error| Failure::Rnet(Error::io("cannot read", path.to_path_buf(), &e));
     if is_stdin(path) {
         // Without the buffer of the library, which would take what `wait_readable` waits for.
         let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
-        return drain(File::from(stdin), path, limit);
+        return read_to_end(File::from(stdin), path, limit);
     }
     let file = File::open(path).map_err(failed)?;
     let len = file.metadata().map_err(failed)?.len();
     // A file of known length is not read in vain.
     if len > limit.bytes as u64 && limit.first_line.is_none() {
-        return Err(limit.exceeded(path));
+        return Err(limit.exceeded_error(path));
     }
-    drain(file, path, limit)
+    read_to_end(file, path, limit)
 }
 
-fn drain(mut file: File, path: &Path, limit: &Limit) -> Outcome<Vec<u8>> {
+fn read_to_end(mut file: File, path: &Path, limit: &InputLimit) -> Outcome<Vec<u8>> {
     let failed =
         |e: std::io::Error| Failure::Rnet(Error::io("cannot read", path.to_path_buf(), &e));
     let mut bytes = Vec::new();
@@ -102,7 +102,7 @@ fn drain(mut file: File, path: &Path, limit: &Limit) -> Outcome<Vec<u8>> {
         }
         limit.check(path, &bytes)?;
     }
-    signal::settle();
+    signal::await_group_signals();
     signal::check()?;
     Ok(bytes)
 }
@@ -112,6 +112,6 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 /// What a path is called in messages.
-pub fn shown(path: &Path) -> String {
+pub fn display_name(path: &Path) -> String {
     if is_stdin(path) { "stdin".to_owned() } else { path.display().to_string() }
 }

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::global::Global;
 use crate::shared_args::NodeArg;
-use crate::value::tame;
+use crate::value::escape_controls;
 use crate::{signal, table};
 
 /// Launch, supervise and stop the nodes of a robot.
@@ -65,7 +65,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 /// How often the table is drawn.
-const TABLE: Duration = Duration::from_secs(1);
+const TABLE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Failure {
@@ -78,33 +78,33 @@ impl From<LaunchError> for Failure {
 }
 
 pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
-    args.parent.map_or(Ok(()), die_with)?;
+    args.parent.map_or(Ok(()), die_with_parent)?;
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let file = args.file.or_else(|| set("RNET_CONFIG").map(PathBuf::from));
     let file = file.unwrap_or_else(|| PathBuf::from("robot.toml"));
     let by_env = || set("RNET_HOST").map(|host| host.to_string_lossy().into_owned());
-    let blackbox = folder(context).map(|folder| folder.blackbox()).unwrap_or_default();
+    let blackbox = run_folder(context).map(|folder| folder.blackbox()).unwrap_or_default();
     let choices = LaunchOptions { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
     let plan = rnet_launch::load(&file, &choices)?;
     args.host.as_deref().map_or(Ok(()), |host| plan.check_host(host))?;
     for (node, of) in &plan.unstarted_dependencies {
         let text = format_args!("rnet: {node} does not wait for {of}, which is not started here");
-        context.say(text);
+        context.eprintln(text);
     }
     if let Some(why) = plan.nothing_to_start_reason() {
-        context.say(format_args!("rnet: {why}"));
+        context.eprintln(format_args!("rnet: {why}"));
     }
     if args.check {
-        return check(context, &plan);
+        return check_plan(context, &plan);
     }
-    let folder = folder(context)?;
-    let mut around =
-        Terminal { file: plan.file, host: args.host, watch: args.watch, drawn: None, context };
-    let launcher = Launcher::new(file, choices, folder, args.reload, &mut around)?;
-    signal::be_told_twice();
+    let folder = run_folder(context)?;
+    let mut terminal =
+        LauncherTerminal { file: plan.file, host: args.host, watch: args.watch, drawn: None, context };
+    let launcher = Launcher::new(file, choices, folder, args.reload, &mut terminal)?;
+    signal::handle_second_signal();
     let outcome = launcher.run()?;
     for (node, how) in &outcome.still_running {
-        around.goes_on(node, how);
+        terminal.report_still_running(node, how);
     }
     if !outcome.failed.is_empty() {
         let each = outcome.failed.iter().map(|(node, why)| format!("{node}: {why}"));
@@ -115,7 +115,7 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
 
 /// Has the kernel kill this process when `parent` dies. A binding is a launcher to whoever uses it, and its end is to be
 /// that of one: nodes go on, and the next launch finds nobody who has the file.
-fn die_with(parent: i32) -> Outcome {
+fn die_with_parent(parent: i32) -> Outcome {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(std::io::Error::from)?;
     if getppid().map(Pid::as_raw_nonzero).is_none_or(|pid| pid.get() != parent) {
         return Err(Failure::Failed(format!("--parent {parent} is not this process's parent")));
@@ -124,18 +124,18 @@ fn die_with(parent: i32) -> Outcome {
 }
 
 /// Where the domain's launches keep their records.
-pub fn folder(context: &Context) -> Outcome<RunFolder> {
+pub fn run_folder(context: &Context) -> Outcome<RunFolder> {
     let domain = context.domain()?;
     Ok(RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name))?)
 }
 
 /// The command of a keeper in the context's domain.
 pub fn keeper_command(context: &Context) -> Command {
-    keeper_of(context.global())()
+    keeper_command_factory(context.global())()
 }
 
 /// The same for who starts keepers later, on a thread of its own.
-pub fn keeper_of(global: &Global) -> impl Fn() -> Command + Send + Sync + use<> {
+pub fn keeper_command_factory(global: &Global) -> impl Fn() -> Command + Send + Sync + use<> {
     let domain = global.domain.as_ref().map(|domain| domain.as_str().to_owned());
     let (dir, group) = (global.dir.clone(), global.group.clone());
     move || {
@@ -156,11 +156,11 @@ pub fn keeper_of(global: &Global) -> impl Fn() -> Command + Send + Sync + use<> 
 }
 
 /// What tells this program to stop.
-pub struct BySignal;
+pub struct ProcessSignals;
 
-impl StopSignals for BySignal {
+impl StopSignals for ProcessSignals {
     fn stop_requested(&self) -> bool {
-        signal::stopped()
+        signal::stop_requested()
     }
 
     fn wait(
@@ -174,7 +174,7 @@ impl StopSignals for BySignal {
 }
 
 /// Prints the plan, and fails if it does not fit this machine.
-fn check(context: &mut Context, plan: &rnet_launch::Plan) -> Outcome {
+fn check_plan(context: &mut Context, plan: &rnet_launch::Plan) -> Outcome {
     let unfit: Vec<String> = plan.requirement_errors().iter().map(ToString::to_string).collect();
     if context.json() {
         let nodes = plan.nodes.iter().map(
@@ -195,13 +195,13 @@ fn check(context: &mut Context, plan: &rnet_launch::Plan) -> Outcome {
             .collect();
         table::print(context, &["NODE", "AFTER", "COMMAND"], &rows)?;
         context.flush()?;
-        unfit.iter().for_each(|error| context.say(format_args!("rnet: {error}")));
+        unfit.iter().for_each(|error| context.eprintln(format_args!("rnet: {error}")));
     }
-    if unfit.is_empty() { Ok(()) } else { Err(Failure::Told) }
+    if unfit.is_empty() { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 /// The terminal of the launcher, or what reads its output.
-struct Terminal<'c> {
+struct LauncherTerminal<'c> {
     context: &'c mut Context,
     file: PathBuf,
     host: Option<String>,
@@ -209,9 +209,9 @@ struct Terminal<'c> {
     drawn: Option<(Instant, Vec<NodeStatus>)>,
 }
 
-impl StopSignals for Terminal<'_> {
+impl StopSignals for LauncherTerminal<'_> {
     fn stop_requested(&self) -> bool {
-        signal::stopped()
+        signal::stop_requested()
     }
 
     fn wait(
@@ -220,11 +220,11 @@ impl StopSignals for Terminal<'_> {
         limit: Option<Duration>,
         knows: bool,
     ) -> std::io::Result<()> {
-        BySignal.wait(fd, limit, knows)
+        ProcessSignals.wait(fd, limit, knows)
     }
 }
 
-impl LauncherContext for Terminal<'_> {
+impl LauncherContext for LauncherTerminal<'_> {
     fn keeper(&self, node: &NodeName) -> Command {
         let mut command = keeper_command(self.context);
         // The nodes' link reads the same file.
@@ -244,7 +244,7 @@ impl LauncherContext for Terminal<'_> {
     }
 
     fn second_stop_requested(&self) -> bool {
-        signal::stopped_twice()
+        signal::stop_requested_twice()
     }
 
     fn event(&mut self, node: &NodeName, what: &str, detail: &str) {
@@ -257,7 +257,7 @@ impl LauncherContext for Terminal<'_> {
             false => {
                 let blank = if detail.is_empty() { "" } else { "  " };
                 // A node may write anything; only its lines are lines.
-                let lines: Vec<_> = detail.lines().map(tame).collect();
+                let lines: Vec<_> = detail.lines().map(escape_controls).collect();
                 self.context.line(format_args!("{node}  {what}{blank}{}", lines.join("\n")))
             }
         };
@@ -265,7 +265,7 @@ impl LauncherContext for Terminal<'_> {
     }
 
     fn say(&mut self, text: &str) {
-        self.context.say(format_args!("rnet: {text}"));
+        self.context.eprintln(format_args!("rnet: {text}"));
     }
 
     fn status(&mut self, rows: &[NodeStatus]) {
@@ -278,7 +278,7 @@ impl LauncherContext for Terminal<'_> {
         let is_due = self
             .drawn
             .as_ref()
-            .is_none_or(|(at, before)| *before != now || (on_terminal && at.elapsed() >= TABLE));
+            .is_none_or(|(at, before)| *before != now || (on_terminal && at.elapsed() >= TABLE_INTERVAL));
         if !is_due {
             return;
         }
@@ -288,9 +288,9 @@ impl LauncherContext for Terminal<'_> {
     }
 }
 
-impl Terminal<'_> {
+impl LauncherTerminal<'_> {
     /// A node outlives the launcher, which somebody has stopped twice. A table has no place for it.
-    fn goes_on(&mut self, node: &NodeName, how: &str) {
+    fn report_still_running(&mut self, node: &NodeName, how: &str) {
         match self.watch {
             true => self.say(&format!("{node} keeps running: {how}")),
             false => self.event(node, "goes-on", how),
@@ -313,7 +313,7 @@ impl Terminal<'_> {
                 row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
                 table::uptime(Duration::from_secs(row.for_s)),
                 row.restarts.to_string(),
-                tame(&row.detail).into_owned(),
+                escape_controls(&row.detail).into_owned(),
             ]
         };
         let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();

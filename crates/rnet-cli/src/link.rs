@@ -71,7 +71,7 @@ pub fn run(context: &mut Context, args: LinkArgs) -> Outcome {
         LinkCommand::Start => {
             let status = program::command(context, "start", &args.options)?.status();
             let failed = |e| Failure::Failed(format!("cannot start rnet-link: {e}"));
-            if status.map_err(failed)?.success() { Ok(()) } else { Err(Failure::Told) }
+            if status.map_err(failed)?.success() { Ok(()) } else { Err(Failure::AlreadyReported) }
         }
         LinkCommand::Status => status::run(context, &args.options),
     }

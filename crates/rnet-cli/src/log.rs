@@ -10,8 +10,8 @@ use crate::args::LogArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::style::{NOTE, PROBLEM};
-use crate::topic::listen::{Go, Listener, listen};
-use crate::value::tame;
+use crate::topic::listen::{Flow, Listener, listen};
+use crate::value::escape_controls;
 use rnet_monitor::link::host_of;
 
 pub fn run(context: &mut Context, args: LogArgs) -> Outcome {
@@ -21,75 +21,75 @@ pub fn run(context: &mut Context, args: LogArgs) -> Outcome {
         .map(|since| now_ns.saturating_sub(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)));
     let timeout = args.timeout;
     let mut lines =
-        Lines { args, since_ns, kept: Some(Vec::new()), printed: 0, others: Vec::new() };
+        LogListener { args, since_ns, history: Some(Vec::new()), printed: 0, foreign_publishers: Vec::new() };
     listen(context, LOG_TOPIC, true, timeout, &mut lines)
 }
 
-struct Lines {
+struct LogListener {
     args: LogArgs,
     /// Lines that are older are passed over, in ns since 1970 UTC.
     since_ns: Option<i64>,
     /// What nodes had kept, by time, until all of it has come.
-    kept: Option<Vec<(i64, Line)>>,
+    history: Option<Vec<(i64, LogLine)>>,
     printed: u64,
     /// Nodes that publish something else on the topic.
-    others: Vec<String>,
+    foreign_publishers: Vec<String>,
 }
 
-struct Line {
+struct LogLine {
     node: String,
     log: Log,
 }
 
-impl Listener for Lines {
-    fn message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go> {
+impl Listener for LogListener {
+    fn on_message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Flow> {
         let log = match heard.type_desc.name() {
             Some("foxglove.Log") => Log::decode(bytes).ok(),
             _ => None,
         };
         let Some(log) = log else {
-            self.pass_over(context, heard);
-            return Ok(Go::On);
+            self.report_foreign_publisher(context, heard);
+            return Ok(Flow::Continue);
         };
         let at_ns = log.timestamp.as_ref().and_then(timestamp_to_ns).unwrap_or(0);
         if !self.is_wanted(heard.node, &log, at_ns) {
-            return Ok(Go::On);
+            return Ok(Flow::Continue);
         }
-        let line = Line { node: heard.node.to_owned(), log };
-        match &mut self.kept {
-            Some(kept) => kept.push((at_ns, line)),
+        let line = LogLine { node: heard.node.to_owned(), log };
+        match &mut self.history {
+            Some(history) => history.push((at_ns, line)),
             None => return self.print(context, &line),
         }
-        Ok(Go::On)
+        Ok(Flow::Continue)
     }
 
-    fn idle(&mut self, context: &mut Context, follow: &Follow) -> Outcome<Go> {
+    fn on_idle(&mut self, context: &mut Context, follow: &Follow) -> Outcome<Flow> {
         // Lines of other hosts are under way.
         if follow.publishers().any(|node| host_of(node).0.is_some()) {
-            return Ok(Go::On);
+            return Ok(Flow::Continue);
         }
-        self.have_all(context)
+        self.print_history(context)
     }
 
-    fn second(&mut self, context: &mut Context, _: &Follow) -> Outcome<Go> {
-        self.have_all(context)
+    fn on_second(&mut self, context: &mut Context, _: &Follow) -> Outcome<Flow> {
+        self.print_history(context)
     }
 
-    fn finish(&mut self, context: &mut Context) -> Outcome {
-        self.have_all(context)?;
-        self.tell_unknown(context)
+    fn on_finish(&mut self, context: &mut Context) -> Outcome {
+        self.print_history(context)?;
+        self.warn_unknown_node(context)
     }
 
-    fn tells_publishers(&self) -> bool {
+    fn reports_publishers(&self) -> bool {
         false
     }
 
-    fn satisfied(&self) -> bool {
+    fn is_satisfied(&self) -> bool {
         self.printed > 0
     }
 }
 
-impl Lines {
+impl LogListener {
     fn is_wanted(&self, node: &str, log: &Log, at_ns: i64) -> bool {
         // A level that is not known may be the worst of all.
         let level = if log.level <= 0 { LogLevel::Info as i32 } else { log.level };
@@ -99,7 +99,7 @@ impl Lines {
     }
 
     /// A name that no node has is more likely a mistake than a node that has said nothing.
-    fn tell_unknown(&self, context: &Context) -> Outcome {
+    fn warn_unknown_node(&self, context: &Context) -> Outcome {
         let Some(nodes) = self.args.node.as_ref().filter(|_| self.printed == 0) else {
             return Ok(());
         };
@@ -114,32 +114,32 @@ impl Lines {
         Ok(())
     }
 
-    fn pass_over(&mut self, context: &Context, heard: &Heard<'_>) {
-        if !self.others.iter().any(|node| node == heard.node) {
+    fn report_foreign_publisher(&mut self, context: &Context, heard: &Heard<'_>) {
+        if !self.foreign_publishers.iter().any(|node| node == heard.node) {
             let (name, node) = (heard.type_desc.name().unwrap_or("raw"), heard.node);
             context.note(&format!(
                 "messages of {node} on {LOG_TOPIC} are ignored: expected type foxglove.Log, but their type is \
                  {name} or they cannot be decoded"
             ));
-            self.others.push(node.to_owned());
+            self.foreign_publishers.push(node.to_owned());
         }
     }
 
     /// Prints what nodes had kept, once.
-    fn have_all(&mut self, context: &mut Context) -> Outcome<Go> {
-        let mut kept = self.kept.take().unwrap_or_default();
+    fn print_history(&mut self, context: &mut Context) -> Outcome<Flow> {
+        let mut history = self.history.take().unwrap_or_default();
         // Lines of one node with one time stay in their order.
-        kept.sort_by_key(|(at_ns, _)| *at_ns);
-        for (_, line) in kept {
-            if self.print(context, &line)? == Go::Enough {
-                return Ok(Go::Enough);
+        history.sort_by_key(|(at_ns, _)| *at_ns);
+        for (_, line) in history {
+            if self.print(context, &line)? == Flow::Stop {
+                return Ok(Flow::Stop);
             }
         }
-        Ok(if self.args.follow { Go::On } else { Go::Enough })
+        Ok(if self.args.follow { Flow::Continue } else { Flow::Stop })
     }
 
-    fn print(&mut self, context: &mut Context, line: &Line) -> Outcome<Go> {
-        let Line { node, log } = line;
+    fn print(&mut self, context: &mut Context, line: &LogLine) -> Outcome<Flow> {
+        let LogLine { node, log } = line;
         let time = log.timestamp.unwrap_or_default();
         let level = LogLevel::from_number(log.level);
         if context.json() {
@@ -161,10 +161,10 @@ impl Lines {
                 _ => word,
             };
             let time = Timestamp { nanos: time.nanos / 1_000_000 * 1_000_000, ..time };
-            let (node, text) = (tame(node), tame(&log.message));
+            let (node, text) = (escape_controls(node), escape_controls(&log.message));
             context.line(format_args!("{time} {word} {node}: {text}"))?;
         }
         self.printed += 1;
-        Ok(if Some(self.printed) == self.args.count { Go::Enough } else { Go::On })
+        Ok(if Some(self.printed) == self.args.count { Flow::Stop } else { Flow::Continue })
     }
 }

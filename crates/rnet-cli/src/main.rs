@@ -24,7 +24,7 @@ mod demo;
 mod doctor;
 mod domain;
 mod failure;
-mod give_way;
+mod observer_priority;
 mod global;
 mod graph;
 mod help;
@@ -35,7 +35,7 @@ mod link;
 mod log;
 mod metrics;
 mod node;
-mod nodes;
+mod node_filter;
 mod param;
 mod play;
 mod plot;
@@ -66,14 +66,14 @@ use context::Context;
 use failure::Outcome;
 
 fn main() -> ExitCode {
-    completions::answer();
+    completions::answer_shell();
     let cli = Cli::from_arg_matches(&help::command().get_matches());
     let cli = cli.unwrap_or_else(|error| error.exit());
     // A worker of a bench is ended by its command, or by whoever means it.
     if !matches!(cli.command, Command::BenchWorker) {
         signal::install();
     }
-    give_way::for_nodes(&cli.command);
+    observer_priority::apply(&cli.command);
     let json = cli.global.json;
     let mut context = Context::new(cli.global);
     let outcome = run(&mut context, cli.command);
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     match outcome.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.tell(json);
+            failure.print(json);
             ExitCode::from(failure.exit_code())
         }
     }

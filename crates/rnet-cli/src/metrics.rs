@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rnet_monitor::{Figures, Look, MetricsFormat, metrics, problems};
+use rnet_monitor::{Figures, DomainSnapshot, MetricsFormat, metrics, problems};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -48,12 +48,12 @@ pub fn run(context: &mut Context, args: &MetricsArgs) -> Outcome {
         return Err(Failure::Usage(why.to_owned()));
     }
     let mut domain = context.domain()?;
-    let before = Look::new(&mut domain)?;
+    let before = DomainSnapshot::new(&mut domain)?;
     signal::sleep(args.over)?;
-    let now = Look::new(&mut domain)?;
+    let now = DomainSnapshot::new(&mut domain)?;
     let figures = Figures::new(&before, &now);
     let found = problems(&before, &now, &figures);
-    let figures = if args.all { figures } else { figures.of_users() };
+    let figures = if args.all { figures } else { figures.without_internal() };
     let text = metrics(args.format.into(), domain.id(), &now, &figures, &found);
     context.line(format_args!("{}", text.trim_end()))
 }

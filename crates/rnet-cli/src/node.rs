@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::{look, no_such, type_name};
-use crate::value::tame;
+use crate::topic::{take_snapshot, not_found, type_name};
+use crate::value::escape_controls;
 use crate::{domain, param, signal, table};
 use rnet_monitor::link::{host_of, own_host};
-use rnet_monitor::near::did_you_mean;
+use rnet_monitor::suggestions::did_you_mean;
 
 /// How long a watch sleeps at most: a signal that comes just before it falls asleep does not wake
 /// it.
@@ -52,9 +52,9 @@ fn document(node: &NodeInfo) -> Outcome<Value> {
 }
 
 fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
-    let (domain, mut snapshot) = look(context)?;
+    let (domain, mut snapshot) = take_snapshot(context)?;
     if snapshot.nodes.is_empty() {
-        domain::tell_none(context, "nodes")?;
+        domain::report_none_found(context, "nodes")?;
     }
     let (own, others) = (own_host(&snapshot), !snapshot.remote.is_empty());
     if let Some(host) = &args.host {
@@ -142,7 +142,7 @@ fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
         }
         first = false;
         context.flush()?;
-        if signal::stopped() {
+        if signal::stop_requested() {
             return Err(Failure::Interrupted);
         }
         if deadline.is_some_and(|end| Instant::now() >= end) {
@@ -152,7 +152,7 @@ fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
 }
 
 fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
-    let (domain, mut snapshot) = look(context)?;
+    let (domain, mut snapshot) = take_snapshot(context)?;
     if !all {
         snapshot.publishers.retain(|p| !is_internal(&p.topic));
         snapshot.subscriptions.retain(|s| !is_internal(&s.topic));
@@ -167,7 +167,7 @@ fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
     let Some(node) = snapshot.node(name) else {
         let names = snapshot.nodes.iter().map(|n| n.meta.name.as_str());
         let names = names.chain(snapshot.remote.iter().map(|node| node.node.as_str()));
-        return Err(no_such("node", domain.id(), name, names));
+        return Err(not_found("node", domain.id(), name, names));
     };
     // An endpoint's id begins with its node's incarnation, but the name is as good: a domain
     // has no two nodes of one name.
@@ -196,7 +196,7 @@ fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
     {
         context.line(format_args!("  {word}: {what}"))?;
     }
-    ends(context, subscribers, publishers)?;
+    endpoint_rows(context, subscribers, publishers)?;
     section(context, "Parameters", params.iter().map(|of| param::row(of)[1..].to_vec()).collect())
 }
 
@@ -213,16 +213,16 @@ fn info_of_remote(context: &mut Context, snapshot: &Snapshot, node: &RemoteNode)
         value["subscribers"] = json!(subscribers.collect::<Vec<_>>());
         return context.document(&value);
     }
-    context.heading(&tame(&node.node))?;
-    let (host, name) = (tame(host), tame(name));
+    context.heading(&escape_controls(&node.node))?;
+    let (host, name) = (escape_controls(host), escape_controls(name));
     context.line(format_args!(
         "  Host: {host}; run rnet node info {name} there to show its process"
     ))?;
-    ends(context, subscribers, publishers)
+    endpoint_rows(context, subscribers, publishers)
 }
 
 /// Topics and types, in the order of ROS 2.
-fn ends<'a>(
+fn endpoint_rows<'a>(
     context: &mut Context,
     subscribers: impl Iterator<Item = &'a SubscriptionInfo>,
     publishers: impl Iterator<Item = &'a PublisherInfo>,

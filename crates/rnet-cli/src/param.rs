@@ -36,8 +36,8 @@ pub fn run(context: &mut Context, command: ParamCommand) -> Outcome {
 }
 
 /// The parameters of a node that is there; none are there where there is no state.
-pub fn of_node(context: &Context, node: &str) -> Outcome<Vec<find::Named>> {
-    let mut all = find::look(context, &NodeArg::default())?;
+pub fn of_node(context: &Context, node: &str) -> Outcome<Vec<find::NodeParam>> {
+    let mut all = find::list_params(context, &NodeArg::default())?;
     all.retain(|(of, ..)| of == node);
     Ok(all)
 }

@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
 use crate::table;
-use crate::topic::publish::drain;
+use crate::topic::publish::wait_until_drained;
 
 pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
@@ -41,29 +41,29 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
         paused: args.paused,
         ..PlayOptions::default()
     };
-    let node = context.node("play", &args.me)?;
+    let node = context.node("play", &args.own_node)?;
     let mut domain = context.domain()?;
     let existing = ExistingEndpoints::of(&domain.snapshot()?);
     let keyboard = match args.no_keys || !std::io::stdin().is_terminal() {
         true => None,
         false => Keyboard::open().unwrap_or_else(|failure| {
-            context.say(format_args!("keys are not available: {}", failure.message()));
+            context.eprintln(format_args!("keys are not available: {}", failure.message()));
             None
         }),
     };
     if keyboard.is_some() {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "space: pause and resume, s: step one message, left and right: seek 5 s, up and down: faster and \
              slower, l: toggle looping, q: quit"
         ));
     }
     let start_ns = recording.info().times.map_or(0, |times| times.0);
     let services = Services::open(&node, start_ns)?;
-    let mut desk = Desk { context, domain, keyboard, services, start_ns };
-    let played = play(&recording, &node, &existing, &options, &mut desk);
-    drop(desk);
+    let mut frontend = PlayFrontend { context, domain, keyboard, services, start_ns };
+    let played = play(&recording, &node, &existing, &options, &mut frontend);
+    drop(frontend);
     let played = played.map_err(|error| Failure::Failed(error.to_string()))?;
-    tell(context, &played)?;
+    print_summary(context, &played)?;
     signal::check()?;
     let failed =
         (played.failed > 0).then(|| format!("{} messages could not be published", played.failed));
@@ -82,11 +82,11 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let mut select = file::select(recording, args)?;
     let plays = |pattern: &NamePattern, topic: &str| {
         let is_named = !topic.starts_with(INTERNAL_TOPICS) || pattern.as_str().starts_with(INTERNAL_TOPICS);
-        is_named && !topic.starts_with(names::RESERVED_TOPICS) && file::is_like(pattern, topic)
+        is_named && !topic.starts_with(names::RESERVED_TOPICS) && file::topic_matches(pattern, topic)
     };
     for pattern in &args.topic {
         if !select.topics.iter().any(|topic| plays(pattern, topic)) {
-            let found = select.topics.iter().find(|topic| file::is_like(pattern, topic));
+            let found = select.topics.iter().find(|topic| file::topic_matches(pattern, topic));
             let found = found.map_or("", String::as_str);
             let why = if found.starts_with(names::RESERVED_TOPICS) {
                 format!("{found} was written by the recorder itself, not published by a node")
@@ -107,7 +107,7 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
 fn qos(recording: &Recording, asked: &[QosArg]) -> Outcome<Vec<(String, QosOverride)>> {
     let mut all = Vec::new();
     for QosArg { topics, qos } in asked {
-        let of = recording.channels().filter(|channel| file::is_like(topics, &channel.topic));
+        let of = recording.channels().filter(|channel| file::topic_matches(topics, &channel.topic));
         let before = all.len();
         all.extend(of.map(|channel| (channel.topic.clone(), *qos)));
         if all.len() == before {
@@ -118,7 +118,7 @@ fn qos(recording: &Recording, asked: &[QosArg]) -> Outcome<Vec<(String, QosOverr
 }
 
 /// Who is asked while it plays: the keyboard, and whoever signals the process.
-struct Desk<'a> {
+struct PlayFrontend<'a> {
     context: &'a Context,
     domain: Domain,
     keyboard: Option<Keyboard>,
@@ -126,9 +126,9 @@ struct Desk<'a> {
     start_ns: u64,
 }
 
-impl PlaybackController for Desk<'_> {
+impl PlaybackController for PlayFrontend<'_> {
     fn next_command(&mut self, position: &Position) -> Option<PlaybackCommand> {
-        if signal::stopped() {
+        if signal::stop_requested() {
             return Some(PlaybackCommand::Quit);
         }
         let pressed = self.keyboard.as_mut().and_then(Keyboard::control);
@@ -148,7 +148,7 @@ impl PlaybackController for Desk<'_> {
                 PlaybackCommand::ToggleLoop => "looping on".to_owned(),
                 PlaybackCommand::Quit => String::new(),
             };
-            self.context.say(format_args!("at {at:.3} s: {what}"));
+            self.context.eprintln(format_args!("at {at:.3} s: {what}"));
         }
         Some(control)
     }
@@ -160,12 +160,12 @@ impl PlaybackController for Desk<'_> {
 
     fn on_finished(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>) {
         for (topic, id) in publishers {
-            drain(self.context, &mut self.domain, topic, id);
+            wait_until_drained(self.context, &mut self.domain, topic, id);
         }
     }
 }
 
-fn tell(context: &mut Context, played: &PlaybackReport) -> Outcome {
+fn print_summary(context: &mut Context, played: &PlaybackReport) -> Outcome {
     let late = &played.late_ns;
     let is_timed = !late.is_empty();
     let at = |quantile| late.value_at_quantile(quantile);

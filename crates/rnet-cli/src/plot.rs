@@ -1,13 +1,13 @@
 //! Numbers over time, for pictures and for terminals.
 
-mod picture;
+mod svg;
 
-pub use picture::{check_name, picture};
+pub use svg::{check_name, draw_svg};
 use rnet_monitor::value::unit;
 use rnet_record::read::Recording;
 
 /// A number over time.
-pub struct Line {
+pub struct Series {
     pub name: String,
     /// Unit of its values, if known.
     pub unit: Option<String>,
@@ -29,7 +29,7 @@ pub fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-impl Line {
+impl Series {
     /// Its name and unit.
     pub fn label(&self) -> String {
         match &self.unit {
@@ -77,9 +77,9 @@ mod tests {
     use super::*;
     use crate::failure::Failure;
 
-    fn line(values: impl Iterator<Item = f64>) -> Line {
+    fn line(values: impl Iterator<Item = f64>) -> Series {
         let points = values.enumerate().map(|(n, value)| (n as f64, value)).collect();
-        Line { name: "/t.x".to_owned(), unit: Some("m/s".to_owned()), points }
+        Series { name: "/t.x".to_owned(), unit: Some("m/s".to_owned()), points }
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn numbers_without_a_common_scale_are_no_picture() {
         let path = std::path::Path::new("none.svg");
-        let refused = picture(path, "", &[line([-1e308, 1e308].into_iter())], (300, 200));
+        let refused = draw_svg(path, "", &[line([-1e308, 1e308].into_iter())], (300, 200));
         assert!(
             matches!(refused, Err(Failure::Failed(why)) if why.contains("too large for one scale"))
         );
@@ -123,7 +123,7 @@ mod tests {
         let mut other = line([1.0, 2.0, 1.5].into_iter());
         other.name = "/another.topic.with_a_long_name".to_owned();
         let lines = [line([3.0, 1.0, 2.0].into_iter()), other];
-        let svg = picture(std::path::Path::new("a.svg"), "drive.mcap", &lines, (900, 400)).unwrap();
+        let svg = draw_svg(std::path::Path::new("a.svg"), "drive.mcap", &lines, (900, 400)).unwrap();
         assert!(svg.contains("drive.mcap") && svg.contains("[m/s]"), "{svg}");
         let legend = svg.split("<text").find(|text| text.contains("/t.x [m/s]")).unwrap();
         let legend_x: f64 =

@@ -101,10 +101,10 @@ impl From<Compression> for ChunkCompression {
 }
 
 /// Between two looks at whether it has ended, or somebody said stop.
-const STEP: Duration = Duration::from_millis(100);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two words on how it is going: on a terminal, where one line is written again, and elsewhere.
-const LINE_INTERVAL: Duration = Duration::from_secs(1);
-const RARE_LINE_INTERVAL: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+const LOG_PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
 impl From<RecordError> for Failure {
     fn from(error: RecordError) -> Failure {
@@ -120,26 +120,26 @@ pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     let options = options(context, args)?;
     let begun = Instant::now();
     let recorder = Recorder::start(&args.output, options)?;
-    let mut told = Told::new(context.json());
+    let mut progress = ProgressPrinter::new(context.json());
     let mut interrupted = false;
-    while !recorder.is_finished() && !args.parent.is_some_and(has_another_parent) {
-        told.tell(context, &recorder, begun.elapsed())?;
-        if let Err(failure) = signal::sleep(STEP) {
+    while !recorder.is_finished() && !args.parent.is_some_and(is_orphaned) {
+        progress.print(context, &recorder, begun.elapsed())?;
+        if let Err(failure) = signal::sleep(STOP_CHECK_INTERVAL) {
             interrupted = matches!(failure, Failure::Interrupted);
             break;
         }
     }
-    told.end_line();
+    progress.finish_line();
     let notes = recorder.take_notes();
-    tell_notes(context, notes);
+    print_notes(context, notes);
     let mut report = recorder.stop()?;
-    tell_notes(context, std::mem::take(&mut report.notes));
+    print_notes(context, std::mem::take(&mut report.notes));
     if context.json() {
-        let mut document = document(&report, begun.elapsed());
+        let mut document = progress_json(&report, begun.elapsed());
         document["event"] = "end".into();
         context.json_line(&document)?;
     } else {
-        tell_end(context, &report, begun.elapsed());
+        print_summary(context, &report, begun.elapsed());
     }
     if !report.gone.is_empty() {
         let gone: Vec<String> = report.gone.iter().map(|path| path.display().to_string()).collect();
@@ -177,13 +177,13 @@ fn options(context: &Context, args: &RecordArgs) -> Outcome<RecordOptions> {
     options.buffer_len_bytes = args.buffer;
     options.state = !args.no_state;
     options.host = Some(own_host(&context.domain()?.snapshot()?));
-    options.location = Some(context.location_that_exists()?);
+    options.location = Some(context.existing_location()?);
     options.command_line = command_line();
     Ok(options)
 }
 
 /// Whether the process that began the recording is gone.
-fn has_another_parent(parent: i32) -> bool {
+fn is_orphaned(parent: i32) -> bool {
     getppid().map(Pid::as_raw_nonzero).is_none_or(|pid| pid.get() != parent)
 }
 
@@ -202,7 +202,7 @@ pub fn command_line() -> String {
 }
 
 /// What was told of how it is going.
-struct Told {
+struct ProgressPrinter {
     json: bool,
     on_terminal: bool,
     next: Instant,
@@ -211,45 +211,45 @@ struct Told {
     messages: u64,
 }
 
-impl Told {
-    fn new(json: bool) -> Told {
+impl ProgressPrinter {
+    fn new(json: bool) -> ProgressPrinter {
         let on_terminal = std::io::stderr().is_terminal();
-        Told { json, on_terminal, next: Instant::now(), has_line: false, messages: 0 }
+        ProgressPrinter { json, on_terminal, next: Instant::now(), has_line: false, messages: 0 }
     }
 
-    fn tell(&mut self, context: &mut Context, recorder: &Recorder, since: Duration) -> Outcome {
+    fn print(&mut self, context: &mut Context, recorder: &Recorder, since: Duration) -> Outcome {
         let now = Instant::now();
         if now < self.next {
             return Ok(());
         }
-        let every = if self.json || self.on_terminal { LINE_INTERVAL } else { RARE_LINE_INTERVAL };
+        let every = if self.json || self.on_terminal { PROGRESS_INTERVAL } else { LOG_PROGRESS_INTERVAL };
         self.next = now + every;
         let notes = recorder.take_notes();
         if !notes.is_empty() {
-            self.end_line();
-            tell_notes(context, notes);
+            self.finish_line();
+            print_notes(context, notes);
         }
         let progress = recorder.progress();
         if self.json {
-            let mut document = document(&progress, since);
+            let mut document = progress_json(&progress, since);
             document["event"] = "progress".into();
             context.json_line(&document)?;
             return context.flush();
         }
         let new = progress.messages - self.messages.min(progress.messages);
         self.messages = progress.messages;
-        let line = line(&progress, since, new as f64 / every.as_secs_f64());
+        let line = progress_line(&progress, since, new as f64 / every.as_secs_f64());
         if self.on_terminal {
             // To the start of the line, and what stands behind the new one is wiped. A closed stderr is a wish.
             let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
             self.has_line = true;
         } else {
-            context.say(format_args!("{line}"));
+            context.eprintln(format_args!("{line}"));
         }
         Ok(())
     }
 
-    fn end_line(&mut self) {
+    fn finish_line(&mut self) {
         if std::mem::take(&mut self.has_line) {
             let _ = writeln!(std::io::stderr());
         }
@@ -257,11 +257,11 @@ impl Told {
 }
 
 /// Tells what happened meanwhile. What a note quotes may be anything.
-pub fn tell_notes(context: &Context, notes: Vec<String>) {
+pub fn print_notes(context: &Context, notes: Vec<String>) {
     notes.iter().for_each(|note| context.note(note));
 }
 
-fn line(progress: &Progress, since: Duration, rate: f64) -> String {
+fn progress_line(progress: &Progress, since: Duration, rate: f64) -> String {
     let state = match (progress.disk_is_full, progress.is_waiting) {
         (true, _) => "DISK FULL",
         (_, true) => "waiting",
@@ -274,12 +274,12 @@ fn line(progress: &Progress, since: Duration, rate: f64) -> String {
         progress.publishers,
         table::bytes(progress.file_bytes as f64),
         table::bytes(progress.queued_bytes as f64),
-        shown(progress),
+        losses_text(progress),
     )
 }
 
 /// Losses by cause, and of how many publishers they are known: of those that nobody saw they are not.
-fn shown(progress: &Progress) -> String {
+fn losses_text(progress: &Progress) -> String {
     let Progress { losses, unheard, followed, .. } = progress;
     let causes = losses.by_cause().into_iter();
     let causes: Vec<String> = causes.map(|(cause, n)| format!("{n} {}", cause.name())).collect();
@@ -295,15 +295,15 @@ fn shown(progress: &Progress) -> String {
     }
 }
 
-fn tell_end(context: &Context, report: &Progress, since: Duration) {
+fn print_summary(context: &Context, report: &Progress, since: Duration) {
     for (topic, node, cause, count) in report.losses.iter() {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "{count} messages of {topic} from {node} are missing: {}",
             cause.name()
         ));
     }
     for (topic, node, why, count) in report.unheard.iter() {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "publishers of {topic} in {node} not heard, or not until their end: {count} ({})",
             why.name()
         ));
@@ -318,16 +318,16 @@ fn tell_end(context: &Context, report: &Progress, since: Duration) {
         0 => String::new(),
         n => format!(" ({n} older ones were removed)"),
     };
-    context.say(format_args!(
+    context.eprintln(format_args!(
         "{files}{removed}: {} messages in {:.1} s, {}; {}",
         report.messages,
         since.as_secs_f64(),
         table::bytes(report.file_bytes as f64),
-        shown(report),
+        losses_text(report),
     ));
 }
 
-fn document(progress: &Progress, since: Duration) -> Value {
+fn progress_json(progress: &Progress, since: Duration) -> Value {
     let losses = progress.losses.iter().map(|(topic, node, cause, count)| {
         json!({"topic": topic, "node": node, "cause": cause.name(), "count": count})
     });

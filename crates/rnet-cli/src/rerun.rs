@@ -23,13 +23,13 @@ use rnet_record::tools::NewFile;
 use serde_json::json;
 
 use crate::bag::file;
-use crate::bench::place::Place;
+use crate::bench::bench_dir::BenchDir;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::plot::{Line, check_name, picture, unit_of};
+use crate::plot::{Series, check_name, draw_svg, unit_of};
 use crate::shared_args::{SpanArgs, seconds};
 use crate::signal;
-use crate::value::tame;
+use crate::value::escape_controls;
 
 #[derive(Debug, Args)]
 pub struct RerunArgs {
@@ -62,7 +62,7 @@ pub struct RerunArgs {
     #[command(flatten)]
     pub span: SpanArgs,
     /// Rate of /clock between the inputs, in messages per second of recording time
-    #[arg(long, value_name = "HZ", default_value_t = 100.0, value_parser = crate::play::args::hertz)]
+    #[arg(long, value_name = "HZ", default_value_t = 100.0, value_parser = crate::play::args::parse_hertz)]
     pub clock_rate: f64,
     /// Time limit in seconds for the node to join, to become idle after an input, and to answer
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
@@ -104,15 +104,15 @@ const DOMAIN: &str = "rerun";
 
 pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
-    check_written(args)?;
+    check_outputs(args)?;
     let options = options(&recording, args);
-    let base = std::path::absolute(context.base())
+    let base = std::path::absolute(context.domains_dir())
         .map_err(|e| Failure::Usage(format!("cannot use --dir: {e}")))?;
-    let place = Place::new(&base)?;
-    let location = Location::new(Some(DOMAIN), Some(place.path().to_owned()), None)?;
-    let mut command = command(args, place.path())?;
+    let bench_dir = BenchDir::new(&base)?;
+    let location = Location::new(Some(DOMAIN), Some(bench_dir.path().to_owned()), None)?;
+    let mut command = command(args, bench_dir.path())?;
     // What an earlier run has written is not to be taken for this one's, however this one ends.
-    args.junit.iter().chain(&args.plot).try_for_each(|path| forget(path))?;
+    args.junit.iter().chain(&args.plot).try_for_each(|path| remove_file(path))?;
     let done = rerun(&recording, &location, &mut command, &options);
     signal::check()?;
     if let Some(path) = &args.junit {
@@ -123,15 +123,15 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     match (&args.plot, &done.worst) {
         (Some(path), Some(trace)) => write(path, plot(path, &recording, trace)?.as_bytes())?,
         (Some(path), None) => context
-            .say(format_args!("{} was not written: no compared field is numeric", path.display())),
+            .eprintln(format_args!("{} was not written: no compared field is numeric", path.display())),
         (None, _) => {}
     }
-    tell(context, &recording, &done)?;
+    print_result(context, &recording, &done)?;
     match done.is_same() {
         true => Ok(()),
-        false if context.json() => Err(Failure::Told),
+        false if context.json() => Err(Failure::AlreadyReported),
         false => {
-            Err(Failure::Failed(format!("{} did not publish what was recorded", tame(&done.node))))
+            Err(Failure::Failed(format!("{} did not publish what was recorded", escape_controls(&done.node))))
         }
     }
 }
@@ -161,17 +161,17 @@ fn options(recording: &Recording, args: &RerunArgs) -> RerunOptions {
         timeout: args.timeout,
         settle: args.settle,
         trace: args.plot.is_some(),
-        stop: signal::stopped,
+        stop: signal::stop_requested,
     }
 }
 
 /// The node's command. Nothing of the robot's configuration may lead it out of its domain, and nothing durable of it be
 /// written.
-fn command(args: &RerunArgs, place: &Path) -> Outcome<Command> {
+fn command(args: &RerunArgs, bench_dir: &Path) -> Outcome<Command> {
     let mut command = Command::new(&args.node[0]);
     command.args(&args.node[1..]);
-    command.env("RNET_DIR", place).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
-    command.env("RNET_STATE_DIR", place.join("durable")).env("RNET_SIM_TIME", "1");
+    command.env("RNET_DIR", bench_dir).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
+    command.env("RNET_STATE_DIR", bench_dir.join("durable")).env("RNET_SIM_TIME", "1");
     for name in ["RNET_GROUP", "RNET_LISTEN", "RNET_CONNECT"] {
         command.env_remove(name);
     }
@@ -182,7 +182,7 @@ fn command(args: &RerunArgs, place: &Path) -> Outcome<Command> {
 }
 
 fn failure(error: &RerunError) -> Failure {
-    let text = tame(&format!("{}: {error}", error.code())).into_owned();
+    let text = escape_controls(&format!("{}: {error}", error.code())).into_owned();
     match error {
         RerunError::TimedOut { .. } => Failure::TimedOut(text),
         _ => Failure::Failed(text),
@@ -191,7 +191,7 @@ fn failure(error: &RerunError) -> Failure {
 
 /// Whether what is to be written can be: what is there is removed first, and it may be something else than an earlier
 /// result.
-fn check_written(args: &RerunArgs) -> Outcome {
+fn check_outputs(args: &RerunArgs) -> Outcome {
     args.plot.iter().try_for_each(|path| check_name(path))?;
     let wrong = |option: &str, path: &Path, what: &str| {
         Err(Failure::Usage(format!("{option} {} {what}", path.display())))
@@ -222,7 +222,7 @@ fn check_written(args: &RerunArgs) -> Outcome {
 }
 
 /// Removes a file. What is none, a pipe say, is written to as it is.
-fn forget(path: &Path) -> Outcome {
+fn remove_file(path: &Path) -> Outcome {
     if !path.symlink_metadata().is_ok_and(|there| there.is_file()) {
         return Ok(());
     }
@@ -246,7 +246,7 @@ const PLOT_SIZE: (u32, u32) = (960, 420);
 
 fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<String> {
     let start = recording.info().times.map_or(0, |times| times.0);
-    let line = |name: &str, value: fn(&(u64, f64, f64)) -> f64| Line {
+    let line = |name: &str, value: fn(&(u64, f64, f64)) -> f64| Series {
         name: name.to_owned(),
         unit: unit_of(recording, &trace.topic, &trace.field),
         points: trace
@@ -257,10 +257,10 @@ fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<String> {
     };
     let lines = [line("recorded", |point| point.1), line("re-run", |point| point.2)];
     let title = format!("{} {}", trace.topic, trace.field);
-    picture(path, &title, &lines, PLOT_SIZE)
+    draw_svg(path, &title, &lines, PLOT_SIZE)
 }
 
-fn tell(context: &mut Context, recording: &Recording, done: &RerunReport) -> Outcome {
+fn print_result(context: &mut Context, recording: &Recording, done: &RerunReport) -> Outcome {
     if context.json() {
         let topics: Vec<_> = done.outputs.iter().map(document).collect();
         return context.document(&json!({
@@ -277,22 +277,22 @@ fn tell(context: &mut Context, recording: &Recording, done: &RerunReport) -> Out
     let (node, took) = (&done.node, done.took.as_secs_f64());
     let topics: Vec<&str> = done.inputs.keys().map(String::as_str).collect();
     let line = format!("{node} received {inputs} messages of {} in {took:.3} s", topics.join(", "));
-    context.line(format_args!("{}", tame(&line)))?;
+    context.line(format_args!("{}", escape_controls(&line)))?;
     let (set, changed) = done.keys;
     if set + changed > 0 {
         context.line(format_args!("{set} state keys were set, {changed} changed"))?;
     }
     if !done.calls.is_empty() {
         let line = format!("not compared: {}", done.calls);
-        context.line(format_args!("{}", tame(&line)))?;
+        context.line(format_args!("{}", escape_controls(&line)))?;
     }
     let start = recording.info().times.map_or(0, |times| times.0);
     for topic in &done.outputs {
-        context.line(format_args!("{}", tame(&said(topic))))?;
+        context.line(format_args!("{}", escape_controls(&result_line(topic))))?;
         let (first, worst) = (topic.first.as_ref(), topic.worst.as_ref());
         for (word, one) in [("first", first), ("worst", worst)] {
             if let Some(one) = one {
-                context.line(format_args!("  {word}: {}", tame(&difference(one, start))))?;
+                context.line(format_args!("  {word}: {}", escape_controls(&difference_text(one, start))))?;
             }
         }
     }
@@ -319,7 +319,7 @@ fn document(topic: &TopicResult) -> serde_json::Value {
 }
 
 /// What came of a topic, on a line.
-fn said(topic: &TopicResult) -> String {
+fn result_line(topic: &TopicResult) -> String {
     let TopicResult { topic: name, compared, differing, missing, unrecorded, .. } = topic;
     let word = if topic.is_same() { "same" } else { "DIFFERENT" };
     let mut text = format!("{name}: {word}, {compared} messages compared");
@@ -335,7 +335,7 @@ fn said(topic: &TopicResult) -> String {
     text
 }
 
-fn difference(one: &Difference, start_ns: u64) -> String {
+fn difference_text(one: &Difference, start_ns: u64) -> String {
     let at = one.at_ns.saturating_sub(start_ns) as f64 / 1e9;
     let Difference { number, field, recorded, rerun, .. } = one;
     let by = one.by.map(|by| format!(", by {by:e}")).unwrap_or_default();

@@ -63,7 +63,7 @@ pub struct CallArgs {
     #[arg(long)]
     pub key: Option<String>,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// What is sent.

@@ -14,47 +14,47 @@ pub struct Session {
 }
 
 /// Takes part as `/rnet_WHAT_PID`, unless it is named; makes the domain if it is not there yet.
-pub fn join(context: &Context, what: &str, me: &NodeArg) -> Outcome<Session> {
-    let node = context.node(what, me)?;
+pub fn join(context: &Context, what: &str, own_node: &NodeArg) -> Outcome<Session> {
+    let node = context.node(what, own_node)?;
     Ok(Session { state: node.state()?, _node: node })
 }
 
 /// Takes part where there is state; `None` where there is none, and none is made.
-pub fn join_to_look(context: &Context, what: &str, me: &NodeArg) -> Outcome<Option<Session>> {
+pub fn join_as_observer(context: &Context, what: &str, own_node: &NodeArg) -> Outcome<Option<Session>> {
     match context.domain()?.has_state()? {
-        true => join(context, what, me).map(Some),
+        true => join(context, what, own_node).map(Some),
         false => Ok(None),
     }
 }
 
 /// The state of this host, or of another one.
-pub enum Source {
+pub enum StateSource {
     /// This host has no state, and whoever only looks makes none.
     None,
-    Here(Session),
+    Local(Session),
     // The state is reached through the node, so that one is dropped last.
-    There(RemoteState, #[expect(dead_code, reason = "it is kept, and not read")] Node),
+    Remote(RemoteState, #[expect(dead_code, reason = "it is kept, and not read")] Node),
 }
 
-impl Source {
+impl StateSource {
     /// Takes part in the state of that host; of this one, where there is state.
-    pub fn look(
+    pub fn observe(
         context: &Context,
         host: Option<&str>,
         what: &str,
-        me: &NodeArg,
-    ) -> Outcome<Source> {
+        own_node: &NodeArg,
+    ) -> Outcome<StateSource> {
         let Some(host) = host else {
-            return Ok(join_to_look(context, what, me)?.map_or(Source::None, Source::Here));
+            return Ok(join_as_observer(context, what, own_node)?.map_or(StateSource::None, StateSource::Local));
         };
-        let node = context.node(what, me)?;
-        Ok(Source::There(node.state_of(host)?, node))
+        let node = context.node(what, own_node)?;
+        Ok(StateSource::Remote(node.state_of(host)?, node))
     }
 
     /// Takes part in it; makes the state of this host if there is none.
-    pub fn join(self, context: &Context, what: &str, me: &NodeArg) -> Outcome<Source> {
+    pub fn join(self, context: &Context, what: &str, own_node: &NodeArg) -> Outcome<StateSource> {
         match self {
-            Source::None => join(context, what, me).map(Source::Here),
+            StateSource::None => join(context, what, own_node).map(StateSource::Local),
             there => Ok(there),
         }
     }

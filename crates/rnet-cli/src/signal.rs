@@ -14,19 +14,19 @@ use crate::failure::{Failure, Outcome};
 
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 /// More than any id of a process or group: the kernel's are below 2^22.
-const NO_GROUP: libc::pid_t = 1 << 30;
+const INVALID_PGID: libc::pid_t = 1 << 30;
 
 // A signal handler has no argument through which it could reach anything but a static.
 /// How many have come.
-static COUNT: AtomicU32 = AtomicU32::new(0);
+static SIGNAL_COUNT: AtomicU32 = AtomicU32::new(0);
 /// The how many-th ends the process at once.
-static LAST: AtomicU32 = AtomicU32::new(2);
+static EXIT_AT_COUNT: AtomicU32 = AtomicU32::new(2);
 /// How the terminal was, if this program has changed it.
-static TERMINAL: OnceLock<Terminal> = OnceLock::new();
+static SAVED_TERMINAL: OnceLock<SavedTerminal> = OnceLock::new();
 static IS_CHANGED: AtomicBool = AtomicBool::new(false);
 
 /// A terminal as it was.
-struct Terminal {
+struct SavedTerminal {
     keys: File,
     mode: Termios,
     /// Where it is drawn on, without blocking, and what restores that.
@@ -34,7 +34,7 @@ struct Terminal {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    if COUNT.fetch_add(1, Ordering::Relaxed) + 1 >= LAST.load(Ordering::Relaxed) {
+    if SIGNAL_COUNT.fetch_add(1, Ordering::Relaxed) + 1 >= EXIT_AT_COUNT.load(Ordering::Relaxed) {
         // The second time somebody is in earnest.
         restore_terminal();
         // SAFETY: `_exit` is async-signal-safe and does not return.
@@ -54,16 +54,16 @@ pub fn install() {
 
 /// Keeps how a terminal is now, for [`restore_terminal`]; with what is drawn on, and the bytes that restore that. A second
 /// signal, which ends the process at once, restores it too. Returns the mode that is to be changed.
-pub fn keep_terminal(
+pub fn save_terminal(
     keys: &File,
     screen: Option<(&File, &'static [u8])>,
 ) -> std::io::Result<Termios> {
     let mode = tcgetattr(keys)?;
     let screen = screen.map(|(out, leave)| Ok::<_, std::io::Error>((out.try_clone()?, leave)));
     let kept =
-        Terminal { keys: keys.try_clone()?, mode: mode.clone(), screen: screen.transpose()? };
+        SavedTerminal { keys: keys.try_clone()?, mode: mode.clone(), screen: screen.transpose()? };
     // A program changes one terminal, once.
-    let _ = TERMINAL.set(kept);
+    let _ = SAVED_TERMINAL.set(kept);
     IS_CHANGED.store(true, Ordering::Release);
     Ok(mode)
 }
@@ -73,7 +73,7 @@ pub fn restore_terminal() {
     if !IS_CHANGED.swap(false, Ordering::AcqRel) {
         return;
     }
-    if let Some(Terminal { keys, mode, screen }) = TERMINAL.get() {
+    if let Some(SavedTerminal { keys, mode, screen }) = SAVED_TERMINAL.get() {
         // A terminal that is gone needs no care.
         let _ = tcsetattr(keys, OptionalActions::Now, mode);
         let _ = screen.as_ref().map(|(out, leave)| rustix::io::write(out, leave));
@@ -82,40 +82,40 @@ pub fn restore_terminal() {
 
 /// From now on a second signal is as the first: for the keeper of a node, which a launcher, an operator and the kernel may
 /// all tell to stop. Its sudden end would be the node's.
-pub fn be_patient() {
-    LAST.store(u32::MAX, Ordering::Relaxed);
+pub fn ignore_repeated_signals() {
+    EXIT_AT_COUNT.store(u32::MAX, Ordering::Relaxed);
 }
 
-/// From now on the second signal is the caller's, who says what there is to be said and ends ([`stopped_twice`]); the third
+/// From now on the second signal is the caller's, who says what there is to be said and ends ([`stop_requested_twice`]); the third
 /// ends the process at once.
-pub fn be_told_twice() {
-    LAST.store(3, Ordering::Relaxed);
+pub fn handle_second_signal() {
+    EXIT_AT_COUNT.store(3, Ordering::Relaxed);
 }
 
 /// Reads something that may take long, in which the first signal ends the process at once: nothing has been made yet that
 /// would have to be taken away again.
-pub fn reading<T>(read: impl FnOnce() -> T) -> Outcome<T> {
-    let last = LAST.swap(1, Ordering::Relaxed);
+pub fn with_immediate_exit<T>(read: impl FnOnce() -> T) -> Outcome<T> {
+    let last = EXIT_AT_COUNT.swap(1, Ordering::Relaxed);
     // One that came before.
     check()?;
     let done = read();
-    LAST.store(last, Ordering::Relaxed);
+    EXIT_AT_COUNT.store(last, Ordering::Relaxed);
     Ok(done)
 }
 
 /// Whether one of them has come.
-pub fn stopped() -> bool {
-    COUNT.load(Ordering::Relaxed) > 0
+pub fn stop_requested() -> bool {
+    SIGNAL_COUNT.load(Ordering::Relaxed) > 0
 }
 
 /// Whether a second one has come.
-pub fn stopped_twice() -> bool {
-    COUNT.load(Ordering::Relaxed) > 1
+pub fn stop_requested_twice() -> bool {
+    SIGNAL_COUNT.load(Ordering::Relaxed) > 1
 }
 
 /// `Interrupted` if one of them has come: to be asked before anything is written that cannot be taken back.
 pub fn check() -> Outcome {
-    if stopped() { Err(Failure::Interrupted) } else { Ok(()) }
+    if stop_requested() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// Waits until a read would not block, or a signal has come.
@@ -123,13 +123,13 @@ pub fn wait_readable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
     wait_readable_for(fd, None, false)
 }
 
-/// The same, for a time at most. Who `knows` that one has come, and goes on, waits all the same.
+/// The same, for a time at most. With `even_if_stopped`, it waits even if one has come.
 pub fn wait_readable_for(
     fd: BorrowedFd<'_>,
     limit: Option<Duration>,
-    knows: bool,
+    even_if_stopped: bool,
 ) -> std::io::Result<()> {
-    wait(&mut [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }], limit, knows)
+    wait(&mut [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }], limit, even_if_stopped)
 }
 
 /// Waits until a write would not block, or a signal has come.
@@ -160,21 +160,21 @@ pub fn poll<T>(
     }
 }
 
-/// The signals are held back from the look at `COUNT` until `ppoll` waits, which lets them in: one that comes between the two
+/// The signals are held back from the look at `SIGNAL_COUNT` until `ppoll` waits, which lets them in: one that comes between the two
 /// is not slept through.
-fn wait(fds: &mut [libc::pollfd], limit: Option<Duration>, knows: bool) -> std::io::Result<()> {
+fn wait(fds: &mut [libc::pollfd], limit: Option<Duration>, even_if_stopped: bool) -> std::io::Result<()> {
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: limit.subsec_nanos().into(),
     });
     let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
-    let held = Held::new();
-    if stopped() && !knows {
+    let blocked = BlockedSignals::new();
+    if stop_requested() && !even_if_stopped {
         return Ok(());
     }
     let count = fds.len() as libc::nfds_t;
-    // SAFETY: so many entries, a time or none, and a mask that `Held` got from the kernel; all outlive the call.
-    if unsafe { libc::ppoll(fds.as_mut_ptr(), count, limit, &raw const held.before) } < 0 {
+    // SAFETY: so many entries, a time or none, and a mask that `BlockedSignals` got from the kernel; all outlive the call.
+    if unsafe { libc::ppoll(fds.as_mut_ptr(), count, limit, &raw const blocked.previous) } < 0 {
         let error = std::io::Error::last_os_error();
         if error.kind() != std::io::ErrorKind::Interrupted {
             return Err(error);
@@ -183,42 +183,42 @@ fn wait(fds: &mut [libc::pollfd], limit: Option<Duration>, knows: bool) -> std::
     Ok(())
 }
 
-/// After it, `stopped` knows of each signal to this process's group that had reached another member of the group before.
+/// After it, `stop_requested` knows of each signal to this process's group that had reached another member of the group before.
 ///
 /// Whoever signals a group holds the kernel's list of tasks for reading (`tasklist_lock`) until every member has its
 /// signal. So a producer may be gone, and the end of its pipe be read here, while the loop has not come to this process yet.
 /// A change of groups takes the same list for writing, and thus waits until the loop is over; then the signal is pending,
 /// and its handler runs before the call returns. The change that is asked for here is refused: there is no such group.
-pub fn settle() {
+pub fn await_group_signals() {
     // SAFETY: two numbers; it changes nothing, as there is no such group.
-    unsafe { libc::setpgid(0, NO_GROUP) };
+    unsafe { libc::setpgid(0, INVALID_PGID) };
 }
 
 /// The signals of `install`, held back from this thread until it is dropped.
-struct Held {
-    before: libc::sigset_t,
+struct BlockedSignals {
+    previous: libc::sigset_t,
 }
 
-impl Held {
-    fn new() -> Held {
+impl BlockedSignals {
+    fn new() -> BlockedSignals {
         // SAFETY: a set of signals is an array of integers, for which zeros are a value.
         let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
-        let mut before = signals;
+        let mut previous = signals;
         for signal in SIGNALS {
             // SAFETY: a set of this function's own, and a signal that exists.
             unsafe { libc::sigaddset(&raw mut signals, signal) };
         }
         // SAFETY: both sets are of this function.
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, &raw mut before) };
-        Held { before }
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, &raw mut previous) };
+        BlockedSignals { previous }
     }
 }
 
-impl Drop for Held {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         // SAFETY: the set that the kernel gave.
         unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, ptr::null_mut())
         };
     }
 }

@@ -4,15 +4,15 @@
 //! sets is owned by that name. Whoever only looks makes no domain: where none is, there are no keys.
 
 pub mod args;
-mod at;
+mod target;
 mod change;
 mod document;
 mod dump;
 mod get;
-mod given;
+mod value_input;
 mod hint;
 mod list;
-mod record;
+mod dump_format;
 mod set;
 mod watch;
 
@@ -20,7 +20,7 @@ use args::StateCommand;
 
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::session::join_to_look;
+use crate::session::join_as_observer;
 use crate::shared_args::NodeArg;
 
 pub fn run(context: &mut Context, command: StateCommand) -> Outcome {
@@ -40,6 +40,6 @@ pub fn run(context: &mut Context, command: StateCommand) -> Outcome {
 
 /// The keys that are there now, for completion.
 pub fn keys(context: &Context) -> Outcome<Vec<String>> {
-    let session = join_to_look(context, "state", &NodeArg::default())?;
+    let session = join_as_observer(context, "state", &NodeArg::default())?;
     Ok(session.map(|session| session.state.keys("/")).transpose()?.unwrap_or_default())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use rnet::NodeName;
 use rnet::inspect::Domain;
-use rnet_monitor::{Figures, Finding, Level, Look, problems};
+use rnet_monitor::{Figures, Finding, Level, DomainSnapshot, problems};
 use serde_json::json;
 
 use crate::context::Context;
@@ -25,24 +25,24 @@ pub struct StatusArgs {
 
 pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     let mut domain = context.domain()?;
-    let before = Look::new(&mut domain)?;
+    let before = DomainSnapshot::new(&mut domain)?;
     signal::sleep(args.over)?;
-    let now = Look::new(&mut domain)?;
+    let now = DomainSnapshot::new(&mut domain)?;
     let figures = Figures::new(&before, &now);
     let problems = problems(&before, &now, &figures);
-    let figures = figures.of_users();
+    let figures = figures.without_internal();
     let missing = args.nodes.iter().map(|node| node.as_str()).filter(|wanted| {
         !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")
     });
-    let mut found: Vec<Finding> = missing.map(is_missing).collect();
+    let mut found: Vec<Finding> = missing.map(missing_node).collect();
     // A probe that restarts what it watches does not do so for what is merely worth knowing.
     found.extend(problems.into_iter().filter(|f| f.level == Level::Problem));
     let was_launched = now.launched.iter().any(|record| record.keeper.is_of_this_boot());
     print(context, &domain, &figures, &found, was_launched)?;
-    if found.is_empty() { Ok(()) } else { Err(Failure::Told) }
+    if found.is_empty() { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
-fn is_missing(node: &str) -> Finding {
+fn missing_node(node: &str) -> Finding {
     Finding {
         level: Level::Problem,
         check: "node",

@@ -5,12 +5,12 @@
 //! - `model`: what is shown, and what keys do to it;
 //! - `screen`: how it is drawn, on a `canvas` of characters;
 //! - `terminal`: where that is shown, and where keys come from;
-//! - `picture`: the screen of the guide, which a test compares with what is drawn.
+//! - `screenshot`: the screen of the guide, which a test compares with what is drawn.
 
 mod canvas;
 mod model;
 #[cfg(test)]
-mod picture;
+mod screenshot;
 mod rows;
 mod screen;
 mod terminal;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rnet::inspect::Domain;
-use rnet_monitor::{Figures, Finding, Look, problems};
+use rnet_monitor::{Figures, Finding, DomainSnapshot, problems};
 use rnet_record::blackbox::{RingMemory, NODE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
@@ -50,42 +50,42 @@ pub struct TopArgs {
 }
 
 /// How long a key waits at most; a signal is noticed as late.
-const KEY_WAIT: Duration = Duration::from_millis(100);
+const KEY_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(context: &mut Context, args: &TopArgs) -> Outcome {
-    let mut looks = Looks::new(context.domain()?, args)?;
+    let mut source = FigureSource::new(context.domain()?, args)?;
     if args.once || context.json() {
         signal::sleep(args.interval)?;
-        let (figures, problems) = looks.next()?;
-        return print(context, &looks.domain, figures, &problems);
+        let (figures, problems) = source.next()?;
+        return print(context, &source.domain, figures, &problems);
     }
     if !context.on_terminal() {
         let what = "rnet top needs a terminal; use --once to print one snapshot";
         return Err(Failure::Usage(what.to_owned()));
     }
-    watch(&mut looks, args)
+    watch(&mut source, args)
 }
 
 /// Two looks at a domain, the last and the one before.
-struct Looks {
+struct FigureSource {
     domain: Domain,
-    last: Look,
+    last: DomainSnapshot,
     all: bool,
     filter: String,
 }
 
-impl Looks {
-    fn new(mut domain: Domain, args: &TopArgs) -> Outcome<Looks> {
-        let last = Look::new(&mut domain)?;
-        Ok(Looks { domain, last, all: args.all, filter: args.filter.clone() })
+impl FigureSource {
+    fn new(mut domain: Domain, args: &TopArgs) -> Outcome<FigureSource> {
+        let last = DomainSnapshot::new(&mut domain)?;
+        Ok(FigureSource { domain, last, all: args.all, filter: args.filter.clone() })
     }
 
     /// What has happened since the last look, and what is wrong.
     fn next(&mut self) -> Outcome<(Figures, Vec<Finding>)> {
-        let now = Look::new(&mut self.domain)?;
+        let now = DomainSnapshot::new(&mut self.domain)?;
         let figures = Figures::new(&self.last, &now);
         let problems = problems(&self.last, &now, &figures);
-        let mut figures = if self.all { figures } else { figures.of_users() };
+        let mut figures = if self.all { figures } else { figures.without_internal() };
         self.last = now;
         figures.topics.retain(|topic| topic.topic.contains(&self.filter));
         figures.nodes.retain(|node| node.node.contains(&self.filter));
@@ -137,23 +137,23 @@ fn print(
     context.findings(problems)
 }
 
-fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
+fn watch(source: &mut FigureSource, args: &TopArgs) -> Outcome {
     let mut keys = Keys::open()?;
     let mut screen = Screen::open(&keys)?;
-    let mut model = Model::new(looks.domain.id());
+    let mut model = Model::new(source.domain.id());
     let mut due = Instant::now() + args.interval.min(Duration::from_millis(300));
     let mut is_drawn = false;
-    while !signal::stopped() {
+    while !signal::stop_requested() {
         if !std::mem::replace(&mut is_drawn, true) {
             screen.draw(|canvas| screen::draw(canvas, &mut model))?;
         }
         let left = due.saturating_duration_since(Instant::now());
-        signal::wait_readable_for(keys.terminal.as_fd(), Some(KEY_WAIT.min(left)), false)?;
-        if has_hung_up(&keys)? {
+        signal::wait_readable_for(keys.terminal.as_fd(), Some(KEY_POLL_INTERVAL.min(left)), false)?;
+        if is_terminal_closed(&keys)? {
             break;
         }
         for key in keys.take()? {
-            if model.is_end(key) {
+            if model.is_quit(key) {
                 return Ok(());
             }
             model.press(key);
@@ -161,8 +161,8 @@ fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
         }
         is_drawn &= !screen.is_resized();
         if Instant::now() >= due && !model.is_paused {
-            let (figures, problems) = looks.next()?;
-            model.blackbox = black_box(&looks.domain, &figures);
+            let (figures, problems) = source.next()?;
+            model.blackbox = black_box(&source.domain, &figures);
             model.update(figures, problems);
             is_drawn = false;
             due = Instant::now() + args.interval;
@@ -172,7 +172,7 @@ fn watch(looks: &mut Looks, args: &TopArgs) -> Outcome {
 }
 
 /// Whether the window is closed, or the connection has ended.
-fn has_hung_up(keys: &Keys) -> Outcome<bool> {
+fn is_terminal_closed(keys: &Keys) -> Outcome<bool> {
     let mut fds = [PollFd::new(&keys.terminal, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut fds, Some(&now)).map_err(std::io::Error::from)?;

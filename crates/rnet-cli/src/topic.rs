@@ -13,7 +13,7 @@ mod rates;
 
 use rnet::inspect::{Domain, Snapshot};
 
-use rnet_monitor::near::did_you_mean;
+use rnet_monitor::suggestions::did_you_mean;
 pub use rnet_monitor::{type_name, type_names};
 
 use args::TopicCommand;
@@ -26,7 +26,7 @@ pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
         TopicCommand::List(args) => list::run(context, args),
         TopicCommand::Info(args) => info::run(context, args),
         TopicCommand::Type { topic } => list::type_of(context, topic.as_str()),
-        TopicCommand::Find { name } => list::find(context, &name),
+        TopicCommand::Find { name } => list::find_by_type(context, &name),
         TopicCommand::Echo(args) => echo::run(context, args),
         TopicCommand::Hz(args) => rates::hz(context, args),
         TopicCommand::Bw(args) => rates::bw(context, args),
@@ -36,7 +36,7 @@ pub fn run(context: &mut Context, command: TopicCommand) -> Outcome {
 }
 
 /// The domain and what is in it. What went wrong with single nodes is talk: the rest of the data stands.
-pub fn look(context: &Context) -> Outcome<(Domain, Snapshot)> {
+pub fn take_snapshot(context: &Context) -> Outcome<(Domain, Snapshot)> {
     let mut domain = context.domain()?;
     let snapshot = domain.snapshot()?;
     for problem in snapshot.problems.iter().chain(&snapshot.unread) {
@@ -45,20 +45,20 @@ pub fn look(context: &Context) -> Outcome<(Domain, Snapshot)> {
     Ok((domain, snapshot))
 }
 
-/// As [`look`], for a topic that exists.
+/// As [`take_snapshot`], for a topic that exists.
 ///
 /// # Errors
 /// There is no such topic, with the name that may have been meant.
-pub fn look_at(context: &Context, topic: &str) -> Outcome<(Domain, Snapshot)> {
-    let (domain, snapshot) = look(context)?;
+pub fn snapshot_with_topic(context: &Context, topic: &str) -> Outcome<(Domain, Snapshot)> {
+    let (domain, snapshot) = take_snapshot(context)?;
     match snapshot.topics().contains(&topic) {
         true => Ok((domain, snapshot)),
-        false => Err(no_such("topic", domain.id(), topic, snapshot.topics().into_iter())),
+        false => Err(not_found("topic", domain.id(), topic, snapshot.topics().into_iter())),
     }
 }
 
 /// "There is no such thing", with the name that may have been meant.
-pub fn no_such<'a>(
+pub fn not_found<'a>(
     what: &str,
     domain: &str,
     name: &str,

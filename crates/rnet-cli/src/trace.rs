@@ -14,8 +14,8 @@ use clap::Args;
 use rnet::inspect::Snapshot;
 use rnet::trace::{TraceRecord, trace_topic, traced_topic};
 use rnet::{Sample, Subscriber, SubscriberOptions, TopicName};
-use rnet_monitor::near::did_you_mean;
-use rnet_monitor::trace::{Chain, Edge, Edges, Stage, Times, Traced, Uncertain};
+use rnet_monitor::suggestions::did_you_mean;
+use rnet_monitor::trace::{Chain, Edge, Edges, Stage, Times, Traced, Uncertainty};
 use serde_json::json;
 
 use crate::context::Context;
@@ -32,7 +32,7 @@ pub struct TraceArgs {
     #[arg(long, value_name = "TOPIC,…", value_delimiter = ',')]
     pub chain: Vec<TopicName>,
     /// Latency budget of the whole chain, in milliseconds; exit 1 if more than one in 100 takes longer
-    #[arg(long, value_name = "MS", requires = "chain", value_parser = budget)]
+    #[arg(long, value_name = "MS", requires = "chain", value_parser = parse_budget)]
     pub budget_ms: Option<f64>,
     /// Trace for this many seconds; exit code 124 if no message arrived
     #[arg(long = "for", value_name = "S", default_value = "5", value_parser = seconds)]
@@ -45,7 +45,7 @@ pub struct TraceArgs {
     pub perfetto: Option<PathBuf>,
 }
 
-fn budget(text: &str) -> Result<f64, String> {
+fn parse_budget(text: &str) -> Result<f64, String> {
     let budget = number_of("milliseconds", text)?;
     match budget > 0.0 && budget <= 1e9 {
         true => Ok(budget),
@@ -58,7 +58,7 @@ const MAX_TOPICS: usize = 64;
 /// Records that are kept; more of them are left out, which is told.
 const MAX_RECORDS: usize = 1_000_000;
 /// Between two looks. Meanwhile a log holds all that a subscription may write.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
     let mut topics = args.topics.clone();
@@ -76,7 +76,7 @@ pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
     }
     let trace = trace(context, args, &topics)?;
     if trace.records.is_empty() {
-        return Err(nothing(context, args, &topics));
+        return Err(no_records_error(context, args, &topics));
     }
     let edges = Edges::of(&trace.records, |record| trace.publishers.name_of(record));
     let chain = (!args.chain.is_empty()).then(|| {
@@ -97,7 +97,7 @@ pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
             Err(Failure::TimedOut(what.to_owned()))
         }
         Some(chain) if args.budget_ms.is_some_and(|ms| chain.total.p99_ns as f64 > ms * 1e6) => {
-            Err(Failure::Told)
+            Err(Failure::AlreadyReported)
         }
         _ => Ok(()),
     }
@@ -127,7 +127,7 @@ fn print(
 /// What was recorded.
 struct Trace {
     records: Vec<Traced>,
-    publishers: Publishers,
+    publishers: PublisherNames,
     /// Records that this command was too slow for.
     lost: u64,
 }
@@ -140,46 +140,46 @@ fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outco
         subscribers.push(node.subscriber_with::<[u8]>(trace_topic(topic)?.as_str(), options)?);
     }
     if context.on_terminal() {
-        context.say(format_args!("tracing for {:?}", args.time));
+        context.eprintln(format_args!("tracing for {:?}", args.time));
     }
-    let mut publishers = Publishers::default();
-    publishers.note(&context.domain()?.snapshot()?);
+    let mut publishers = PublisherNames::default();
+    publishers.add_from(&context.domain()?.snapshot()?);
     let end = Instant::now() + args.time;
     let (mut records, mut left_out) = (Vec::new(), 0);
     loop {
-        let last = Instant::now() >= end || signal::stopped();
+        let last = Instant::now() >= end || signal::stop_requested();
         for subscriber in &mut subscribers {
-            left_out += take(subscriber, &mut records)?;
+            left_out += take_records(subscriber, &mut records)?;
         }
         if last {
             break;
         }
         // A signal ends the trace and not the command: what was recorded is shown.
-        let _ = signal::sleep(LOOK_INTERVAL.min(end.saturating_duration_since(Instant::now())));
+        let _ = signal::sleep(READ_INTERVAL.min(end.saturating_duration_since(Instant::now())));
     }
     // Some may have come meanwhile.
-    publishers.note(&context.domain()?.snapshot()?);
+    publishers.add_from(&context.domain()?.snapshot()?);
     let lost = subscribers.iter().map(|subscriber| subscriber.lost().total()).sum::<u64>();
     if lost + left_out > 0 {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "{} records were lost: more arrived than could be read",
             lost + left_out
         ));
     }
-    if signal::stopped() && records.is_empty() {
+    if signal::stop_requested() && records.is_empty() {
         return Err(Failure::Interrupted);
     }
     Ok(Trace { records, publishers, lost: lost + left_out })
 }
 
 /// Takes the records that are there; returns how many had no room.
-fn take(subscriber: &mut Subscriber<[u8]>, records: &mut Vec<Traced>) -> Outcome<u64> {
+fn take_records(subscriber: &mut Subscriber<[u8]>, records: &mut Vec<Traced>) -> Outcome<u64> {
     let mut left_out = 0;
     loop {
         match subscriber.try_recv() {
             Ok(None) => return Ok(left_out),
             Ok(Some(_)) if records.len() >= MAX_RECORDS => left_out += 1,
-            Ok(Some(sample)) => records.extend(read(&sample)),
+            Ok(Some(sample)) => records.extend(parse_record(&sample)),
             // A node that dies, or one whose records are no such, ends its own part of the trace.
             Err(rnet::Error::PeerLost { .. } | rnet::Error::IncompatibleType { .. }) => {}
             Err(rnet::Error::Corrupt { .. } | rnet::Error::Detached { .. }) => {}
@@ -189,14 +189,14 @@ fn take(subscriber: &mut Subscriber<[u8]>, records: &mut Vec<Traced>) -> Outcome
 }
 
 /// A record, if it is a sound one; they come from other processes.
-fn read(sample: &Sample<'_, [u8]>) -> Option<Traced> {
+fn parse_record(sample: &Sample<'_, [u8]>) -> Option<Traced> {
     let record = TraceRecord::from_bytes(sample).filter(TraceRecord::is_consistent)?;
     let topic = traced_topic(sample.topic())?.to_owned();
-    let traced = Traced { topic, node: sample.node().to_owned(), record, clock: Uncertain::NONE };
+    let traced = Traced { topic, node: sample.node().to_owned(), record, clock: Uncertainty::NONE };
     Some(match sample.origin() {
         // The link has put the time of its writing on our clock.
         Some(_) => {
-            traced.on_our_clock(sample.sent_ns(), Uncertain::of(sample.sent_uncertainty_ns()))
+            traced.on_our_clock(sample.sent_ns(), Uncertainty::of(sample.sent_uncertainty_ns()))
         }
         None => traced,
     })
@@ -204,10 +204,10 @@ fn read(sample: &Sample<'_, [u8]>) -> Option<Traced> {
 
 /// In which nodes publishers are, those of other hosts by both their ids.
 #[derive(Default)]
-pub struct Publishers(HashMap<u64, String>);
+pub struct PublisherNames(HashMap<u64, String>);
 
-impl Publishers {
-    fn note(&mut self, snapshot: &Snapshot) {
+impl PublisherNames {
+    fn add_from(&mut self, snapshot: &Snapshot) {
         for publisher in &snapshot.publishers {
             let ids = std::iter::once(publisher.id).chain(publisher.stands_for);
             self.0.extend(ids.map(|id| (id, publisher.node.clone())));
@@ -220,7 +220,7 @@ impl Publishers {
     }
 }
 
-fn nothing(context: &Context, args: &TraceArgs, topics: &[TopicName]) -> Failure {
+fn no_records_error(context: &Context, args: &TraceArgs, topics: &[TopicName]) -> Failure {
     let snapshot = context.domain().and_then(|mut domain| Ok(domain.snapshot()?));
     let mut what = format!("no message was received in {:?}", args.time);
     if let Ok(snapshot) = snapshot {
@@ -257,18 +257,18 @@ fn print_edge(context: &mut Context, edge: &Edge) -> Outcome {
     let rows = stages.map(|(stage, times)| row(stage.name(), times));
     let rows: Vec<_> = rows.chain([row("all", &edge.total)]).collect();
     table::print(context, &["STAGE", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)?;
-    match uncertain(edge.uncertain) {
+    match uncertainty_text(edge.uncertain) {
         Some(about) => context.line(format_args!("network and all: {about} clock uncertainty")),
         None => Ok(()),
     }
 }
 
 /// How far from the truth a time may be, in words; `None` for one of one clock.
-fn uncertain(uncertain: Uncertain) -> Option<String> {
+fn uncertainty_text(uncertain: Uncertainty) -> Option<String> {
     match uncertain {
-        Uncertain::NONE => None,
-        Uncertain::Ns(ns) => Some(format!("± {}", table::latency(ns))),
-        Uncertain::Unknown => Some("± not yet known".to_owned()),
+        Uncertainty::NONE => None,
+        Uncertainty::Ns(ns) => Some(format!("± {}", table::latency(ns))),
+        Uncertainty::Unknown => Some("± not yet known".to_owned()),
     }
 }
 
@@ -294,9 +294,9 @@ fn print_chain(context: &mut Context, chain: &Chain, budget_ms: Option<f64>) -> 
         return Ok(());
     }
     let (mut rows, mut clocks) = (Vec::new(), Vec::new());
-    let mut part = |name: &str, times: &Times, about: Uncertain| {
+    let mut part = |name: &str, times: &Times, about: Uncertainty| {
         rows.push(row(name, times));
-        clocks.extend(uncertain(about).map(|about| format!("{name}: {about} clock uncertainty")));
+        clocks.extend(uncertainty_text(about).map(|about| format!("{name}: {about} clock uncertainty")));
     };
     for (at, hop) in chain.hops.iter().enumerate() {
         part(

@@ -7,9 +7,9 @@ pub mod layout;
 mod list;
 pub mod names;
 mod proto_text;
-mod read;
+mod compile;
 mod show;
-mod used;
+mod used_types;
 
 use args::TypeCommand;
 

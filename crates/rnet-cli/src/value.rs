@@ -8,14 +8,14 @@
 //! - `hex`: bytes.
 
 pub mod field;
-pub mod given;
+pub mod message_input;
 pub mod hex;
 mod message;
 mod plain;
 pub mod text;
 
 pub use message::Message;
-pub use rnet_monitor::text::tame;
+pub use rnet_monitor::text::escape_controls;
 pub use rnet_monitor::value::to_json;
 
 /// What a value of a protobuf enum says: `rate limit` of `CAUSE_RATE_LIMIT`, `-` of one that is not specified.

@@ -8,7 +8,7 @@ mod dashboard_server;
 #[cfg(feature = "web")]
 mod foxglove_server;
 #[cfg(not(feature = "web"))]
-mod left_out;
+mod disabled;
 
 mod dashboard_args;
 mod foxglove_args;
@@ -20,4 +20,4 @@ pub use foxglove_args::FoxgloveArgs;
 #[cfg(feature = "web")]
 pub use foxglove_server::run as foxglove;
 #[cfg(not(feature = "web"))]
-pub use left_out::{dashboard, foxglove};
+pub use disabled::{dashboard, foxglove};

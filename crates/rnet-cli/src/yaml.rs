@@ -8,7 +8,7 @@ pub mod tree;
 
 pub use scalar::Scalar;
 use serde_json::Value as Json;
-pub use tree::{Key, Tree, What};
+pub use tree::{Key, Tree, TreeValue};
 
 use crate::value::to_json;
 
@@ -70,14 +70,14 @@ fn colons(text: &str) -> usize {
 }
 
 fn json_of(tree: &Tree) -> Result<Json, String> {
-    Ok(match &tree.what {
+    Ok(match &tree.value {
         // Numbers of 64 bits without a sign have room here, too.
-        What::Scalar(scalar) => match scalar.text.parse::<u64>() {
+        TreeValue::Scalar(scalar) => match scalar.text.parse::<u64>() {
             Ok(number) if number > i64::MAX as u64 && scalar.may_be_number() => number.into(),
             _ => scalar.value()?.map_or(Json::Null, |value| to_json(&value)),
         },
-        What::List(items) => items.iter().map(json_of).collect::<Result<_, _>>()?,
-        What::Map(pairs) => {
+        TreeValue::List(items) => items.iter().map(json_of).collect::<Result<_, _>>()?,
+        TreeValue::Map(pairs) => {
             let pair = |(key, tree): &(Key, Tree)| Ok((key.text.clone(), json_of(tree)?));
             Json::Object(pairs.iter().map(pair).collect::<Result<_, String>>()?)
         }

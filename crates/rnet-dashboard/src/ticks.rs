@@ -19,7 +19,7 @@ mod whole;
 use std::time::{Duration, Instant};
 
 use rnet::inspect::Domain;
-use rnet_monitor::Look;
+use rnet_monitor::DomainSnapshot;
 
 use history::History;
 use turn::{Sink, TURN, Tick};
@@ -77,8 +77,8 @@ pub fn run(ticks: &Ticks, desk: &Desk) {
 #[derive(Default)]
 struct Looks {
     domain: Option<Domain>,
-    before: Option<Look>,
-    last: Option<Look>,
+    before: Option<DomainSnapshot>,
+    last: Option<DomainSnapshot>,
     at: Option<Instant>,
     gone: Gone,
     history: History,
@@ -98,7 +98,7 @@ impl Looks {
             self.domain = world.options.location.domain().ok();
         }
         let Some(domain) = &mut self.domain else { return };
-        match Look::new(domain) {
+        match DomainSnapshot::new(domain) {
             Ok(look) => {
                 self.gone.look(&look);
                 self.before = self.last.replace(look);

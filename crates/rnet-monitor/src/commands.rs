@@ -9,17 +9,17 @@ use rnet::msgs::command_status::State;
 use crate::findings::Findings;
 use crate::link::last_message;
 use crate::process::Process;
-use crate::text::tame;
+use crate::text::escape_controls;
 
 const CHECK: &str = "command";
 /// Findings of receivers have words of their own: metrics count them apart.
 const FALLBACK_FAILED: &str = "fallback_failed";
 const NO_ANSWER: &str = "no_answer";
 /// A driver that has had no authority for so long has lost it, and does not get it back by itself.
-const LONG_NS: u64 = 10_000_000_000;
+const LOST_AUTHORITY_NS: u64 = 10_000_000_000;
 
 /// Looks at all commands, or at one.
-pub fn commands(findings: &mut Findings, snapshot: &Snapshot, asked: Option<&str>, now_ns: u64) {
+pub fn check_commands(findings: &mut Findings, snapshot: &Snapshot, asked: Option<&str>, now_ns: u64) {
     let said = snapshot.publishers.iter().map(|publisher| publisher.topic.as_str());
     let heard = snapshot.subscriptions.iter().map(|subscription| subscription.topic.as_str());
     let topics: BTreeSet<&str> = said.chain(heard).filter_map(rnet::command_of_status).collect();
@@ -30,15 +30,15 @@ pub fn commands(findings: &mut Findings, snapshot: &Snapshot, asked: Option<&str
             receivers.iter().map(|receiver| last_message::<CommandStatus>(receiver)).collect();
         for (receiver, said) in receivers.iter().zip(&said) {
             let status = said.as_ref().map(|(status, _)| status);
-            answers(findings, snapshot, (topic, receiver), status);
+            check_receiver(findings, snapshot, (topic, receiver), status);
         }
         match receivers.as_slice() {
-            [] => drivers.iter().for_each(|driver| no_receiver(findings, topic, driver)),
+            [] => drivers.iter().for_each(|driver| report_no_receiver(findings, topic, driver)),
             // Of another host it names the driver as that host does.
             [receiver] if receiver.via.is_some() => {}
             [_] => {
                 if let Some(Some(said)) = said.first() {
-                    authority(findings, topic, said, &drivers, now_ns);
+                    check_authority(findings, topic, said, &drivers, now_ns);
                 }
             }
             many => {
@@ -66,7 +66,7 @@ pub fn has_failed(status: &CommandStatus) -> bool {
 
 /// A receiver on this host that does not answer.
 #[derive(Debug)]
-pub struct Silent<'a> {
+pub struct SilentReceiver<'a> {
     /// The topic of its command.
     pub command: &'a str,
     /// Its node.
@@ -76,19 +76,19 @@ pub struct Silent<'a> {
 }
 
 /// The receivers of the domain that do not answer. How a process of another host or container is, is not known here.
-pub fn silent(snapshot: &Snapshot) -> Vec<Silent<'_>> {
+pub fn silent_receivers(snapshot: &Snapshot) -> Vec<SilentReceiver<'_>> {
     let found = snapshot.publishers.iter().filter_map(|receiver| {
         let command = rnet::command_of_status(&receiver.topic)?;
-        silence(snapshot, command, receiver)
+        silent_receiver(snapshot, command, receiver)
     });
     found.collect()
 }
 
-fn silence<'a>(
+fn silent_receiver<'a>(
     snapshot: &Snapshot,
     command: &'a str,
     receiver: &'a PublisherInfo,
-) -> Option<Silent<'a>> {
+) -> Option<SilentReceiver<'a>> {
     if receiver.via.is_some() {
         return None;
     }
@@ -96,22 +96,22 @@ fn silence<'a>(
     let node = snapshot.nodes.iter().find(of_node)?;
     let here = Some(node.meta.pid).filter(|_| node.meta.is_in_our_pid_namespace());
     let stopped = here.filter(|pid| Process::read(*pid).is_some_and(Process::is_stopped));
-    (stopped.is_some() || receiver.sent == 0).then_some(Silent {
+    (stopped.is_some() || receiver.sent == 0).then_some(SilentReceiver {
         command,
         node: &receiver.node,
         stopped,
     })
 }
 
-fn answers(
+fn check_receiver(
     findings: &mut Findings,
     snapshot: &Snapshot,
     (topic, receiver): (&str, &PublisherInfo),
     status: Option<&CommandStatus>,
 ) {
     // What was said since the snapshot counts.
-    let is_silent = |of: &Silent<'_>| of.stopped.is_some() || status.is_none();
-    if let Some(Silent { node, stopped, .. }) = silence(snapshot, topic, receiver).filter(is_silent)
+    let is_silent = |of: &SilentReceiver<'_>| of.stopped.is_some() || status.is_none();
+    if let Some(SilentReceiver { node, stopped, .. }) = silent_receiver(snapshot, topic, receiver).filter(is_silent)
     {
         let (why, advice) = match stopped {
             Some(pid) => (
@@ -154,7 +154,7 @@ fn drivers<'a>(snapshot: &'a Snapshot, topic: &str) -> BTreeSet<&'a str> {
     sending.filter(|node| hears(node)).collect()
 }
 
-fn no_receiver(findings: &mut Findings, topic: &str, driver: &str) {
+fn report_no_receiver(findings: &mut Findings, topic: &str, driver: &str) {
     findings.problem(
         CHECK,
         format!("{driver} drives {topic}, which has no receiver"),
@@ -162,7 +162,7 @@ fn no_receiver(findings: &mut Findings, topic: &str, driver: &str) {
     );
 }
 
-fn authority(
+fn check_authority(
     findings: &mut Findings,
     topic: &str,
     (status, sent_ns): &(CommandStatus, u64),
@@ -170,10 +170,10 @@ fn authority(
     now_ns: u64,
 ) {
     let since_ns = now_ns.saturating_sub(*sent_ns);
-    if since_ns < LONG_NS {
+    if since_ns < LOST_AUTHORITY_NS {
         return;
     }
-    let (holder, since_s) = (tame(&status.holder), since_ns / 1_000_000_000);
+    let (holder, since_s) = (escape_controls(&status.holder), since_ns / 1_000_000_000);
     for driver in drivers.iter().filter(|driver| **driver != status.holder) {
         if holder.is_empty() {
             findings.problem(
@@ -211,9 +211,9 @@ mod tests {
 
     const SOON: Option<Duration> = Some(Duration::from_secs(30));
 
-    struct Place(std::path::PathBuf);
+    struct TestEnv(std::path::PathBuf);
 
-    impl Place {
+    impl TestEnv {
         fn node(&self, name: &str) -> Node {
             Node::builder(name).dir(&self.0).state_dir(&self.0).domain("c").open().unwrap()
         }
@@ -223,25 +223,25 @@ mod tests {
             let snapshot =
                 Domain::open(Some("c"), Some(self.0.clone()), None).unwrap().snapshot().unwrap();
             let mut findings = Findings::default();
-            commands(&mut findings, &snapshot, None, rnet::now_ns() + later_s * 1_000_000_000);
+            check_commands(&mut findings, &snapshot, None, rnet::now_ns() + later_s * 1_000_000_000);
             assert!(findings.0.len() < 2, "{findings:?}");
             findings.0.into_iter().map(|finding| (finding.level, finding.what)).next()
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestEnv {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 
-    fn place(name: &str) -> Place {
+    fn test_env(name: &str) -> TestEnv {
         let dir = format!("/dev/shm/rnet-monitor-commands-{name}-{}", std::process::id());
         std::fs::create_dir_all(&dir).unwrap();
-        Place(dir.into())
+        TestEnv(dir.into())
     }
 
-    fn until_in(command: &rnet::Command, state: State) {
+    fn wait_for_state(command: &rnet::Command, state: State) {
         let until = std::time::Instant::now() + Duration::from_secs(20);
         while command.status().state() != state {
             assert!(std::time::Instant::now() < until, "{:?}", command.status());
@@ -251,45 +251,45 @@ mod tests {
 
     #[test]
     fn drivers_without_authority_for_long_are_found() {
-        let place = place("drivers");
-        let (base, low, high) = (place.node("base"), place.node("low"), place.node("high"));
+        let env = test_env("drivers");
+        let (base, low, high) = (env.node("base"), env.node("low"), env.node("high"));
         let hour = Duration::from_secs(3600);
         let command = base.command::<[u8]>("/cmd").fallback_hold().apply(|_| {}).unwrap();
         let drive = |node: &Node, priority| {
             node.drive::<[u8]>("/cmd").priority(priority).lease(hour).take(SOON).unwrap()
         };
         let _low = drive(&low, 1);
-        assert_eq!(place.found(0), None);
-        assert_eq!(place.found(60), None, "it has authority");
+        assert_eq!(env.found(0), None);
+        assert_eq!(env.found(60), None, "it has authority");
         let high = drive(&high, 2);
-        assert_eq!(place.found(0), None, "not for long");
-        let Some((Level::Note, what)) = place.found(60) else { panic!("a finding") };
+        assert_eq!(env.found(0), None, "not for long");
+        let Some((Level::Note, what)) = env.found(60) else { panic!("a finding") };
         assert!(what.starts_with("/low has no authority over /cmd: /high has"), "{what}");
         high.release().unwrap();
-        let Some((Level::Problem, what)) = place.found(60) else { panic!("a finding") };
+        let Some((Level::Problem, what)) = env.found(60) else { panic!("a finding") };
         assert!(what.starts_with("/low drives /cmd without authority; no driver"), "{what}");
         drop(command);
-        let Some((Level::Problem, what)) = place.found(0) else { panic!("a finding") };
+        let Some((Level::Problem, what)) = env.found(0) else { panic!("a finding") };
         assert_eq!(what, "/low drives /cmd, which has no receiver");
     }
 
     #[test]
     fn a_fallback_that_failed_is_found_until_the_receiver_is_in_force() {
-        let place = place("failed");
-        let (base, pilot) = (place.node("base"), place.node("pilot"));
+        let env = test_env("failed");
+        let (base, pilot) = (env.node("base"), env.node("pilot"));
         let deadline = Duration::from_secs(3600);
         let command = base.command::<[u8]>("/cmd").deadline(deadline);
         let fallback = |why| assert!(why == FallbackReason::Opened, "on purpose");
         let command = command.fallback_handler(fallback).apply(|_| {}).unwrap();
         let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).take(SOON).unwrap();
         driver.send(b"go").unwrap();
-        until_in(&command, State::InForce);
+        wait_for_state(&command, State::InForce);
         driver.release().unwrap();
         // Its status comes a moment after the fallback.
         let fails = "/base has fallen back on /cmd, and its fallback FAILED";
         let until = std::time::Instant::now() + Duration::from_secs(20);
         loop {
-            let found = place.found(0);
+            let found = env.found(0);
             if found.as_ref().is_some_and(|(_, what)| what.starts_with(fails)) {
                 break;
             }
@@ -297,38 +297,38 @@ mod tests {
         }
         let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).take(SOON).unwrap();
         driver.send(b"go").unwrap();
-        until_in(&command, State::InForce);
-        assert_eq!(place.found(0), None, "the command that is applied now is the driver's");
+        wait_for_state(&command, State::InForce);
+        assert_eq!(env.found(0), None, "the command that is applied now is the driver's");
     }
 
     #[test]
     fn a_receiver_that_says_nothing_is_found() {
-        let place = place("mute");
-        let base = place.node("base");
+        let env = test_env("mute");
+        let base = env.node("base");
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let command = base.command::<[u8]>("/cmd").fallback_handler(move |_| {
             let _ = ended.recv();
         });
         let command = command.apply(|_| {}).unwrap();
-        let Some((Level::Problem, what)) = place.found(0) else { panic!("a finding") };
+        let Some((Level::Problem, what)) = env.found(0) else { panic!("a finding") };
         assert!(what.starts_with("/base, the receiver of /cmd, does not answer"), "{what}");
         drop(end);
-        until_in(&command, State::Fallback);
-        assert_eq!(place.found(0), None);
+        wait_for_state(&command, State::Fallback);
+        assert_eq!(env.found(0), None);
     }
 
     #[test]
     fn two_receivers_are_found() {
-        let place = place("receivers");
-        let (base, other) = (place.node("base"), place.node("other"));
+        let env = test_env("receivers");
+        let (base, other) = (env.node("base"), env.node("other"));
         let command = base.command::<[u8]>("/cmd").fallback_hold().apply(|_| {}).unwrap();
-        until_in(&command, State::Fallback);
+        wait_for_state(&command, State::Fallback);
         // As one that was opened beyond a cut cable.
         let options = PublisherOptions::new().urgent().transient_local(1);
         let status = rnet::command_status_topic("/cmd");
         let mut status = other.publisher_with::<CommandStatus>(&status, options).unwrap();
         status.send(&CommandStatus::default()).unwrap();
-        let Some((Level::Problem, what)) = place.found(0) else { panic!("a finding") };
+        let Some((Level::Problem, what)) = env.found(0) else { panic!("a finding") };
         assert!(what.starts_with("/cmd has 2 receivers, in /"), "{what}");
     }
 }

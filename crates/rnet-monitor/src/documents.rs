@@ -32,19 +32,19 @@ pub fn entry(entry: &Entry) -> Json {
 }
 
 /// A parameter, with the node and the name that it belongs to.
-pub type Named = (String, String, ParamInfo);
+pub type NodeParam = (String, String, ParamInfo);
 
 /// Parameters with their nodes and names, in the order of these.
-pub fn named(params: Vec<ParamInfo>) -> Vec<Named> {
+pub fn params_by_node(params: Vec<ParamInfo>) -> Vec<NodeParam> {
     let nodes = params.iter().filter_map(|info| info.description.as_ref());
     let nodes: BTreeSet<String> = nodes.map(|description| description.node.clone()).collect();
-    let mut named: Vec<Named> = params.into_iter().filter_map(|info| name(info, &nodes)).collect();
+    let mut named: Vec<NodeParam> = params.into_iter().filter_map(|info| name(info, &nodes)).collect();
     named.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     named
 }
 
 /// Splits the key of a parameter that no node has declared behind the longest name of a node, else before its last part.
-fn name(info: ParamInfo, nodes: &BTreeSet<String>) -> Option<Named> {
+fn name(info: ParamInfo, nodes: &BTreeSet<String>) -> Option<NodeParam> {
     if let Some(d) = &info.description {
         return Some((d.node.clone(), d.name.clone(), info));
     }

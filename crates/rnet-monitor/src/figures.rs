@@ -24,10 +24,10 @@ const TOOL: &str = "tool";
 
 /// A domain at one moment.
 #[derive(Debug)]
-pub struct Look {
-    taken: Taken,
+pub struct DomainSnapshot {
+    taken: ReadInterval,
     /// The domain's directory, if no node has joined it yet.
-    pub(crate) never_made: Option<PathBuf>,
+    pub(crate) missing_dir: Option<PathBuf>,
     /// What was there.
     pub snapshot: Snapshot,
     /// What the link to other hosts has said last, if one runs.
@@ -43,30 +43,30 @@ pub struct Look {
     pub launched: Vec<Record>,
 }
 
-impl Look {
+impl DomainSnapshot {
     /// Reads what is there now: the domain, the processes of its nodes, the launcher's records, and what the link says.
     ///
     /// # Errors
     /// As [`Domain::snapshot`].
-    pub fn new(domain: &mut Domain) -> rnet::Result<Look> {
+    pub fn new(domain: &mut Domain) -> rnet::Result<DomainSnapshot> {
         let from = Instant::now();
         let snapshot = domain.snapshot()?;
-        let taken = Taken { from, to: Instant::now() };
+        let taken = ReadInterval { from, to: Instant::now() };
         let folder = RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name));
         // Without a place for records nobody has launched anything.
         let launched = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
         let here = snapshot.nodes.iter().filter(|node| node.meta.is_in_our_pid_namespace());
         let pids = here.map(|node| node.meta.pid);
         let processes = pids.filter_map(|pid| Some((pid, Process::read(pid)?))).collect();
-        let link = link::last(&snapshot);
-        let own_host = link::named(link.as_ref());
+        let link = link::last_status(&snapshot);
+        let own_host = link::own_host_of(link.as_ref());
         let runs = snapshot.nodes.iter().any(|node| node.meta.language != "tool");
         let killed_link = domain.killed_link().filter(|_| runs && link.is_none());
-        let recorders = recorders::told(domain.path());
-        let never_made = (!domain.exists()).then(|| domain.path().to_owned());
-        Ok(Look {
+        let recorders = recorders::read_recorders(domain.path());
+        let missing_dir = (!domain.exists()).then(|| domain.path().to_owned());
+        Ok(DomainSnapshot {
             taken,
-            never_made,
+            missing_dir,
             snapshot,
             link,
             killed_link,
@@ -79,7 +79,7 @@ impl Look {
 
     /// Whether anyone has joined the domain.
     pub fn domain_exists(&self) -> bool {
-        self.never_made.is_none()
+        self.missing_dir.is_none()
     }
 
     /// How often `rnet launch` has started this process again; `None` if it was not launched.
@@ -94,15 +94,15 @@ impl Look {
 
 /// The counters of a look were read between these two times.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct ReadInterval {
     from: Instant,
     to: Instant,
 }
 
-impl Taken {
+impl ReadInterval {
     /// The time between the readings of two looks. On a busy machine a look may take longer than the interval to the next
     /// one; the longer estimate is used, so that a delay never inflates a rate.
-    fn since(self, before: Taken) -> Duration {
+    fn since(self, before: ReadInterval) -> Duration {
         let (from, to) = (self.from - before.from, self.to - before.to);
         from.max(to)
     }
@@ -188,9 +188,9 @@ pub struct TopicRow {
     /// Of its first publisher.
     pub lane: Option<Lane>,
     /// Its publishers.
-    pub publishers: Vec<End>,
+    pub publishers: Vec<Endpoint>,
     /// Its subscriptions.
-    pub subscribers: Vec<End>,
+    pub subscribers: Vec<Endpoint>,
     /// Messages per second, of all publishers.
     pub rate_hz: f64,
     /// Payload per second, of all publishers.
@@ -213,7 +213,7 @@ pub struct TopicRow {
 
 /// A publisher or subscription of a topic.
 #[derive(Clone, Debug, Serialize)]
-pub struct End {
+pub struct Endpoint {
     /// Its node.
     pub node: String,
     /// Its quality of service, in words.
@@ -277,13 +277,13 @@ impl HostRow {
 
 impl Figures {
     /// What has happened between two looks, topics and nodes of robot-net itself included.
-    pub fn new(before: &Look, now: &Look) -> Figures {
+    pub fn new(before: &DomainSnapshot, now: &DomainSnapshot) -> Figures {
         let interval_s = now.taken.since(before.taken).as_secs_f64();
-        let between = Between { before, now, interval_s };
+        let builder = FigureBuilder { before, now, interval_s };
         let topics = now.snapshot.topics().into_iter();
-        let topics: Vec<TopicRow> = topics.map(|topic| between.topic(topic)).collect();
-        let nodes = now.snapshot.nodes.iter().map(|node| between.node(node));
-        let remote = now.snapshot.remote.iter().map(|node| between.remote(&node.node));
+        let topics: Vec<TopicRow> = topics.map(|topic| builder.topic(topic)).collect();
+        let nodes = now.snapshot.nodes.iter().map(|node| builder.node(node));
+        let remote = now.snapshot.remote.iter().map(|node| builder.remote(&node.node));
         let host = |link: &LinkStatus| {
             let link_hangs = link::silence(link).is_some();
             link.peers.iter().map(|peer| HostRow::new(peer, link_hangs)).collect()
@@ -296,7 +296,7 @@ impl Figures {
 
     /// The same without topics and nodes of robot-net itself.
     #[must_use]
-    pub fn of_users(mut self) -> Figures {
+    pub fn without_internal(mut self) -> Figures {
         self.topics.retain(|topic| !is_internal(&topic.topic));
         self.nodes.retain(|node| !node.is_tool);
         for node in &mut self.nodes {
@@ -307,13 +307,13 @@ impl Figures {
     }
 }
 
-struct Between<'a> {
-    before: &'a Look,
-    now: &'a Look,
+struct FigureBuilder<'a> {
+    before: &'a DomainSnapshot,
+    now: &'a DomainSnapshot,
     interval_s: f64,
 }
 
-impl Between<'_> {
+impl FigureBuilder<'_> {
     fn per_s(&self, now: u64, before: u64) -> f64 {
         now.saturating_sub(before) as f64 / self.interval_s
     }
@@ -355,7 +355,7 @@ impl Between<'_> {
             behind = worst.into_iter().fold(behind, |a, b| {
                 if (b.age_ns, b.messages) > (a.age_ns, a.messages) { b } else { a }
             });
-            add(&mut counts, &histogram(s), before.map(histogram).as_deref().unwrap_or(&[]));
+            add_difference(&mut counts, &histogram(s), before.map(histogram).as_deref().unwrap_or(&[]));
         }
         let bytes = |p: &PublisherInfo| {
             self.per_s(p.bytes, self.publisher_before(p.id).map_or(0, |p| p.bytes))
@@ -383,8 +383,8 @@ impl Between<'_> {
         }
     }
 
-    fn publisher(&self, p: &PublisherInfo) -> End {
-        End {
+    fn publisher(&self, p: &PublisherInfo) -> Endpoint {
+        Endpoint {
             node: p.node.clone(),
             qos: qos::of_publisher(&p.qos),
             rate_hz: self.sent_hz(p),
@@ -393,10 +393,10 @@ impl Between<'_> {
         }
     }
 
-    fn subscriber(&self, s: &SubscriptionInfo) -> End {
+    fn subscriber(&self, s: &SubscriptionInfo) -> Endpoint {
         let mut behind = Backlog::default();
         s.channels.iter().for_each(|c| behind.add(&c.behind));
-        End {
+        Endpoint {
             node: s.node.clone(),
             qos: qos::of_subscriber(&s.qos),
             rate_hz: self.received_hz(s),
@@ -421,7 +421,7 @@ impl Between<'_> {
             publishes: node.publishes.clone(),
             subscribes: node.subscribes.clone(),
             is_tool: meta.language == TOOL,
-            ..self.named(&meta.name, &self.now.own_host)
+            ..self.empty_row(&meta.name, &self.now.own_host)
         }
     }
 
@@ -429,10 +429,10 @@ impl Between<'_> {
         let found = self.now.snapshot.remote.iter().find(|node| node.node == name);
         let (publishes, subscribes) =
             found.map(|node| (node.publishes.clone(), node.subscribes.clone())).unwrap_or_default();
-        NodeRow { publishes, subscribes, ..self.named(name, host_of(name).0.unwrap_or("-")) }
+        NodeRow { publishes, subscribes, ..self.empty_row(name, host_of(name).0.unwrap_or("-")) }
     }
 
-    fn named(&self, name: &str, host: &str) -> NodeRow {
+    fn empty_row(&self, name: &str, host: &str) -> NodeRow {
         let publishers = self.now.snapshot.publishers.iter().filter(|p| p.node == name);
         let subscriptions = self.now.snapshot.subscriptions.iter().filter(|s| s.node == name);
         NodeRow {
@@ -471,12 +471,12 @@ fn lost_of(s: &SubscriptionInfo) -> LossCounts {
 
 fn histogram(s: &SubscriptionInfo) -> Vec<u64> {
     let mut counts = Vec::new();
-    s.channels.iter().chain(&s.past).for_each(|c| add(&mut counts, &c.latency, &[]));
+    s.channels.iter().chain(&s.past).for_each(|c| add_difference(&mut counts, &c.latency, &[]));
     counts
 }
 
 /// Adds to each bucket what `now` has more than `before`.
-pub(crate) fn add(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
+pub(crate) fn add_difference(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
     counts.resize(counts.len().max(now.len()), 0);
     for (at, (count, now)) in counts.iter_mut().zip(now).enumerate() {
         let grown = now.saturating_sub(before.get(at).copied().unwrap_or(0));
@@ -489,9 +489,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delayed_look_does_not_inflate_rates() {
+    fn a_delayed_snapshot_does_not_inflate_rates() {
         let start = Instant::now();
-        let taken = |from: u64, to: u64| Taken {
+        let taken = |from: u64, to: u64| ReadInterval {
             from: start + Duration::from_millis(from),
             to: start + Duration::from_millis(to),
         };

@@ -9,7 +9,7 @@ use rnet::msgs::link_status::{Peer, State};
 use rnet_launch::Record;
 
 use crate::findings::Findings;
-use crate::text::tame;
+use crate::text::escape_controls;
 
 /// Latencies across hosts are of no use with a clock that may be wrong by more.
 const MAX_UNCERTAINTY_NS: u64 = 5_000_000;
@@ -17,7 +17,7 @@ const MAX_UNCERTAINTY_NS: u64 = 5_000_000;
 const MAX_DRIFT_PPM: f64 = 200.0;
 /// Less free room on a disk than this is soon none.
 pub(crate) const MIN_FREE_BYTES: u64 = 256 << 20;
-const OTHER_PLACE: &str =
+const OTHER_FOLDER_ADVICE: &str =
     "use another location: RNET_STATE_DIR for state and logs, --output for recordings";
 /// The service of a black box that runs.
 const BLACK_BOX: &str = "/blackbox/trigger";
@@ -30,7 +30,7 @@ pub fn clocks(findings: &mut Findings, status: &LinkStatus) {
 }
 
 fn clock(findings: &mut Findings, peer: &Peer) {
-    let host = tame(&peer.host);
+    let host = escape_controls(&peer.host);
     let uncertain = peer.clock_offset_uncertainty.as_ref().and_then(duration_to_ns);
     let Some(uncertain_ns) = uncertain.map(i64::unsigned_abs) else {
         return findings.note_with(
@@ -89,7 +89,7 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
                 "launch",
                 format!(
                     "the launched node {node} is not running: {end}, after {restarts} restarts{}",
-                    record.last_output.last().map_or_else(String::new, |line| format!(": {}", tame(line)))
+                    record.last_output.last().map_or_else(String::new, |line| format!(": {}", escape_controls(line)))
                 ),
                 format!("rnet node logs {node} shows its output; rnet node restart {node} restarts it, rnet \
                          node stop {node} leaves it stopped"),
@@ -145,13 +145,13 @@ pub fn disk(findings: &mut Findings, what: &str, path: &Path) {
     };
     if rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_err() {
         let told = format!("{} is not writable: {what} cannot be stored", there.display());
-        return findings.note_with("disk", told, OTHER_PLACE);
+        return findings.note_with("disk", told, OTHER_FOLDER_ADVICE);
     }
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let told = format!("{} MiB are free for {what} at {}", free >> 20, there.display());
     if free < MIN_FREE_BYTES {
         let advice = format!(
-            "delete unneeded files there (rnet record --max-disk limits recordings), or {OTHER_PLACE}"
+            "delete unneeded files there (rnet record --max-disk limits recordings), or {OTHER_FOLDER_ADVICE}"
         );
         findings.problem("disk", told, advice);
     } else {
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
     use crate::findings::Level;
-    use crate::talk;
+    use crate::matching;
 
     /// How bad each is, and what is so. Whatever is not well comes with what may be done.
     fn told(findings: Findings) -> Vec<(Level, String)> {
@@ -281,7 +281,7 @@ mod tests {
             black_box(&mut findings, snapshot, is_launched);
             told(findings).into_iter().map(|(level, _)| level).collect::<Vec<_>>()
         };
-        let mut snapshot = talk::tests::matched();
+        let mut snapshot = matching::tests::matched();
         assert_eq!(found(&snapshot, false), []);
         assert_eq!(found(&snapshot, true), [Level::Note]);
         snapshot.subscriptions[0].topic =

@@ -8,24 +8,24 @@ use rnet::msgs::link_status::{Cause, Direction, Peer, State};
 use rnet::msgs::{LinkStatus, Timestamp, duration_to_ns, timestamp_to_ns};
 
 use crate::findings::Findings;
-use crate::text::tame;
+use crate::text::escape_controls;
 
 /// The topic of the link's status.
-pub const TOPIC: &str = "/_rnet/link";
+pub const STATUS_TOPIC: &str = "/_rnet/link";
 /// A link says something each second; one that has not for so long does not move.
-pub const SILENT: Duration = Duration::from_secs(5);
+pub const SILENCE_LIMIT: Duration = Duration::from_secs(5);
 /// A host whose link is there says who it is within a fraction of a second.
-const SLOW: Duration = Duration::from_secs(5);
+const CONNECTING_LIMIT: Duration = Duration::from_secs(5);
 /// A message that waits for longer before it crosses is old news to whoever gets it.
-const OLD: Duration = Duration::from_secs(1);
+const MAX_QUEUE_AGE: Duration = Duration::from_secs(1);
 const TYPE: &str = "rnet.msgs.LinkStatus";
 
 /// The last word of the domain's link; of two, while one takes over, that of the later.
-pub fn last(snapshot: &Snapshot) -> Option<LinkStatus> {
+pub fn last_status(snapshot: &Snapshot) -> Option<LinkStatus> {
     let publishers = snapshot
         .publishers
         .iter()
-        .filter(|p| p.topic == TOPIC && p.via.is_none() && p.type_desc.name() == Some(TYPE));
+        .filter(|p| p.topic == STATUS_TOPIC && p.via.is_none() && p.type_desc.name() == Some(TYPE));
     let words = publishers.filter_map(last_message::<LinkStatus>).map(|(status, _)| status);
     words.max_by_key(|status| status.term)
 }
@@ -48,23 +48,23 @@ pub(crate) fn last_message<M: Message + Default>(publisher: &PublisherInfo) -> O
 }
 
 /// How long ago a moment was.
-pub fn since(moment: Option<&Timestamp>) -> Option<Duration> {
+pub fn elapsed_since(moment: Option<&Timestamp>) -> Option<Duration> {
     let then = Duration::from_nanos(timestamp_to_ns(moment?)?.try_into().ok()?);
     SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(then)
 }
 
 /// For how long the link has said nothing, if it does not move.
 pub fn silence(status: &LinkStatus) -> Option<Duration> {
-    since(status.timestamp.as_ref()).filter(|silent| *silent > SILENT)
+    elapsed_since(status.timestamp.as_ref()).filter(|silent| *silent > SILENCE_LIMIT)
 }
 
 /// The name of this host: as its link has it, else as the system.
 pub fn own_host(snapshot: &Snapshot) -> String {
-    named(last(snapshot).as_ref())
+    own_host_of(last_status(snapshot).as_ref())
 }
 
 /// The same, where what the link has said last is known.
-pub(crate) fn named(status: Option<&LinkStatus>) -> String {
+pub(crate) fn own_host_of(status: Option<&LinkStatus>) -> String {
     let of_system = || {
         let set = std::env::var("RNET_HOST").ok().filter(|name| !name.is_empty());
         let name = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
@@ -108,8 +108,8 @@ pub const INSECURE: &str =
 const CHECK: &str = "network";
 
 /// Whether the link itself moves: what one that hangs has said last may not be so any more.
-pub fn moves(findings: &mut Findings, status: &LinkStatus) {
-    let (host, pid) = (tame(&status.host), status.pid);
+pub fn check_alive(findings: &mut Findings, status: &LinkStatus) {
+    let (host, pid) = (escape_controls(&status.host), status.pid);
     match silence(status) {
         None => findings
             .ok(CHECK, format!("process {pid} links this host as {host}, in term {}", status.term)),
@@ -125,7 +125,7 @@ pub fn moves(findings: &mut Findings, status: &LinkStatus) {
 }
 
 /// The link of a domain with nodes was killed, and nothing has taken over.
-pub fn killed(findings: &mut Findings, pid: u32) {
+pub fn report_killed(findings: &mut Findings, pid: u32) {
     findings.problem(
         CHECK,
         format!("the link, process {pid}, was killed, and no other link runs: other hosts are unreachable"),
@@ -135,7 +135,7 @@ pub fn killed(findings: &mut Findings, pid: u32) {
 }
 
 /// What the link says of the hosts that it knows, and of itself.
-pub fn peers(findings: &mut Findings, status: &LinkStatus) {
+pub fn check_peers(findings: &mut Findings, status: &LinkStatus) {
     if status.insecure {
         findings.note_with(CHECK, INSECURE, "keep its ports on a private network");
     }
@@ -146,14 +146,14 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
             (false, true) => peer.host.clone(),
             (false, false) => format!("{} ({})", peer.host, peer.address),
         };
-        let (name, text) = (tame(&name), tame(&peer.text));
+        let (name, text) = (escape_controls(&name), escape_controls(&peer.text));
         match peer.state() {
             State::Connected if peer.version != rnet::VERSION && !peer.version.is_empty() => {
                 findings.note(
                     CHECK,
                     format!(
                         "host {name} is connected with version {}; this host has {}",
-                        tame(&peer.version),
+                        escape_controls(&peer.version),
                         rnet::VERSION
                     ),
                 )
@@ -164,8 +164,8 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
                     let advice = "run rnet link status and rnet doctor on that host for its view";
                     findings.note_with(CHECK, format!("host {name}: {text}"), advice);
                 }
-                denied(findings, &tame(&peer.host), peer);
-                old(findings, &tame(&peer.host), peer);
+                report_denied(findings, &escape_controls(&peer.host), peer);
+                report_old_messages(findings, &escape_controls(&peer.host), peer);
             }
             State::Refused => findings.problem(
                 CHECK,
@@ -180,19 +180,19 @@ pub fn peers(findings: &mut Findings, status: &LinkStatus) {
                     "check that the host runs, and check the cable",
                 );
             }
-            State::Connecting => connecting(findings, &name, &text, peer),
+            State::Connecting => check_connecting(findings, &name, &text, peer),
             State::Unspecified => {}
         }
     }
     for problem in &status.problems {
-        findings.problem(CHECK, tame(problem).into_owned(), "rnet link status shows more");
+        findings.problem(CHECK, escape_controls(problem).into_owned(), "rnet link status shows more");
     }
 }
 
 /// The network says that its link is there, and it has not said who it is.
-fn connecting(findings: &mut Findings, name: &str, text: &str, peer: &Peer) {
-    let Some(since) = since(peer.since.as_ref()).filter(|since| *since > SLOW) else { return };
-    let id = if name.is_empty() { tame(&peer.id) } else { name.into() };
+fn check_connecting(findings: &mut Findings, name: &str, text: &str, peer: &Peer) {
+    let Some(since) = elapsed_since(peer.since.as_ref()).filter(|since| *since > CONNECTING_LIMIT) else { return };
+    let id = if name.is_empty() { escape_controls(&peer.id) } else { name.into() };
     let why = if text.is_empty() { "it has not identified itself" } else { text };
     let seconds = since.as_secs();
     findings.problem(
@@ -206,24 +206,24 @@ fn connecting(findings: &mut Findings, name: &str, text: &str, peer: &Peer) {
 }
 
 /// Topics that a rule of this host keeps from crossing.
-fn denied(findings: &mut Findings, host: &str, peer: &Peer) {
+fn report_denied(findings: &mut Findings, host: &str, peer: &Peer) {
     for topic in peer.topics.iter().filter(|topic| topic.held_back() == Cause::Rule) {
         let way = match topic.direction() {
             Direction::In => "comes from",
             Direction::Out | Direction::Unspecified => "goes to",
         };
-        let (name, rule) = (tame(&topic.name), tame(&topic.held_back_text));
+        let (name, rule) = (escape_controls(&topic.name), escape_controls(&topic.held_back_text));
         findings.note(CHECK, format!("nothing of {name} {way} host {host}: {rule} forbids it"));
     }
 }
 
 /// Topics of which messages wait for long before they cross.
-fn old(findings: &mut Findings, host: &str, peer: &Peer) {
+fn report_old_messages(findings: &mut Findings, host: &str, peer: &Peer) {
     for topic in &peer.topics {
         let waited = topic.waited.as_ref().and_then(duration_to_ns).unwrap_or_default();
         let waited = Duration::from_nanos(waited.try_into().unwrap_or_default());
-        if waited >= OLD {
-            let name = tame(&topic.name);
+        if waited >= MAX_QUEUE_AGE {
+            let name = escape_controls(&topic.name);
             let seconds = waited.as_secs_f64();
             findings.note_with(
                 CHECK,
@@ -258,7 +258,7 @@ mod tests {
         ];
         let peer = Peer { host: "laptop".to_owned(), topics, ..Peer::default() };
         let mut findings = Findings::default();
-        old(&mut findings, "laptop", &peer);
+        report_old_messages(&mut findings, "laptop", &peer);
         let [found] = &findings.0[..] else { panic!("{findings:?}") };
         assert_eq!(
             found.what,

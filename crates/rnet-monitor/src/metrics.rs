@@ -7,17 +7,17 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use crate::figures::{Figures, HostRow, Look, NodeRow, TopicRow, add};
+use crate::figures::{Figures, HostRow, DomainSnapshot, NodeRow, TopicRow, add_difference};
 use crate::findings::{Finding, Level};
 use crate::recorders::{CAUSES, Recorder};
 
-use text::{Labels, Sample, Text};
+use text::{Labels, Sample, MetricsText};
 
 pub use text::MetricsFormat;
 
 /// Topics, nodes and hosts that are shown, of each; `rnet_series_left_out` says how many more there are. Each has a
 /// dozen series at most, and a robot that makes topics without end must not fill a database.
-pub const MAX_OF_A_KIND: usize = 500;
+pub const MAX_SERIES_PER_KIND: usize = 500;
 /// Bounds of latencies, in s.
 const BOUNDS_S: [f64; 15] =
     [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 1e-1, 1.0];
@@ -26,22 +26,22 @@ const BOUNDS_S: [f64; 15] =
 pub fn metrics(
     format: MetricsFormat,
     domain: &str,
-    look: &Look,
+    now: &DomainSnapshot,
     figures: &Figures,
     problems: &[Finding],
 ) -> String {
-    let mut text = Text::new(format, domain);
+    let mut text = MetricsText::new(format, domain);
     domain_wide(&mut text, figures, problems);
-    topics(&mut text, look, &figures.topics[..figures.topics.len().min(MAX_OF_A_KIND)]);
+    topics(&mut text, now, &figures.topics[..figures.topics.len().min(MAX_SERIES_PER_KIND)]);
     nodes(&mut text, figures);
     hosts(&mut text, figures);
-    recorders(&mut text, &look.recorders);
+    recorders(&mut text, &now.recorders);
     text.end()
 }
 
-fn domain_wide(text: &mut Text<'_>, figures: &Figures, problems: &[Finding]) {
+fn domain_wide(text: &mut MetricsText<'_>, figures: &Figures, problems: &[Finding]) {
     let of =
-        |kind, count: usize| (vec![("kind", kind)], count.saturating_sub(MAX_OF_A_KIND) as f64);
+        |kind, count: usize| (vec![("kind", kind)], count.saturating_sub(MAX_SERIES_PER_KIND) as f64);
     let left_out = [
         of("topic", figures.topics.len()),
         of("node", figures.nodes.len()),
@@ -59,7 +59,7 @@ fn domain_wide(text: &mut Text<'_>, figures: &Figures, problems: &[Finding]) {
 }
 
 /// Counters of a topic, of all its ends.
-struct Counted {
+struct TopicCounters {
     sent: u64,
     sent_bytes: u64,
     received: u64,
@@ -68,19 +68,19 @@ struct Counted {
     latency_sum_s: f64,
 }
 
-impl Counted {
-    fn of(look: &Look, topic: &TopicRow) -> Counted {
-        let publishers = || look.snapshot.publishers.iter().filter(|p| p.topic == topic.topic);
+impl TopicCounters {
+    fn of(now: &DomainSnapshot, topic: &TopicRow) -> TopicCounters {
+        let publishers = || now.snapshot.publishers.iter().filter(|p| p.topic == topic.topic);
         let channels = || {
-            let of = look.snapshot.subscriptions.iter().filter(|s| s.topic == topic.topic);
+            let of = now.snapshot.subscriptions.iter().filter(|s| s.topic == topic.topic);
             of.flat_map(|s| s.channels.iter().chain(&s.past))
         };
         let mut latency = Vec::new();
-        channels().for_each(|channel| add(&mut latency, &channel.latency, &[]));
+        channels().for_each(|channel| add_difference(&mut latency, &channel.latency, &[]));
         let time = |c: &rnet::inspect::ChannelInfo| {
             c.mean_latency_ns as f64 * c.latency.iter().sum::<u64>() as f64 / 1e9
         };
-        Counted {
+        TopicCounters {
             sent: publishers().map(|p| p.sent).sum(),
             sent_bytes: publishers().map(|p| p.bytes).sum(),
             received: channels().map(|c| c.received).sum(),
@@ -97,11 +97,11 @@ impl Counted {
     }
 }
 
-fn topics(text: &mut Text<'_>, look: &Look, topics: &[TopicRow]) {
-    let rows: Vec<(&TopicRow, Counted)> =
-        topics.iter().map(|topic| (topic, Counted::of(look, topic))).collect();
-    let each = |value: &dyn Fn(&TopicRow, &Counted) -> f64| -> Vec<Sample<'_>> {
-        rows.iter().map(|(topic, counted)| (label(topic), value(topic, counted))).collect()
+fn topics(text: &mut MetricsText<'_>, now: &DomainSnapshot, topics: &[TopicRow]) {
+    let rows: Vec<(&TopicRow, TopicCounters)> =
+        topics.iter().map(|topic| (topic, TopicCounters::of(now, topic))).collect();
+    let each = |value: &dyn Fn(&TopicRow, &TopicCounters) -> f64| -> Vec<Sample<'_>> {
+        rows.iter().map(|(topic, counters)| (label(topic), value(topic, counters))).collect()
     };
     let sent = each(&|_, c| c.sent as f64);
     text.counter("rnet_topic_sent_messages", "Messages sent by publishers.", &sent);
@@ -127,15 +127,15 @@ fn topics(text: &mut Text<'_>, look: &Look, topics: &[TopicRow]) {
     text.gauge("rnet_topic_memory_bytes", help, &each(&|t, _| t.memory_bytes as f64));
     let name = "rnet_topic_latency_seconds";
     text.head(name, "histogram", "Latency from send to receive.");
-    for (topic, counted) in &rows {
-        let count: u64 = counted.latency.iter().sum();
-        let bounds = BOUNDS_S.iter().map(|bound| (bound.to_string(), counted.within(*bound)));
+    for (topic, counters) in &rows {
+        let count: u64 = counters.latency.iter().sum();
+        let bounds = BOUNDS_S.iter().map(|bound| (bound.to_string(), counters.within(*bound)));
         for (bound, count) in bounds.chain([("+Inf".to_owned(), count)]) {
             let labels = vec![("topic", topic.topic.as_str()), ("le", bound.as_str())];
             text.sample(&format!("{name}_bucket"), &labels, count as f64);
         }
         text.sample(&format!("{name}_count"), &label(topic), count as f64);
-        text.sample(&format!("{name}_sum"), &label(topic), counted.latency_sum_s);
+        text.sample(&format!("{name}_sum"), &label(topic), counters.latency_sum_s);
     }
 }
 
@@ -143,9 +143,9 @@ fn label(topic: &TopicRow) -> Labels<'_> {
     vec![("topic", topic.topic.as_str())]
 }
 
-fn nodes(text: &mut Text<'_>, figures: &Figures) {
+fn nodes(text: &mut MetricsText<'_>, figures: &Figures) {
     let each = |value: &dyn Fn(&NodeRow) -> Option<f64>| -> Vec<Sample<'_>> {
-        let nodes = figures.nodes.iter().take(MAX_OF_A_KIND);
+        let nodes = figures.nodes.iter().take(MAX_SERIES_PER_KIND);
         nodes.filter_map(|n| Some((labels_of_node(n), value(n)?))).collect()
     };
     text.gauge("rnet_node_up", "1 for each running node.", &each(&|_| Some(1.0)));
@@ -168,10 +168,10 @@ fn labels_of_node(node: &NodeRow) -> Labels<'_> {
 
 /// One series for each name: a link that was started again on a host is another one, and that of before stays lost
 /// beside it. Figures are those of one that is connected; what was lost is the sum.
-fn hosts(text: &mut Text<'_>, figures: &Figures) {
+fn hosts(text: &mut MetricsText<'_>, figures: &Figures) {
     let is_up = |h: &HostRow| h.state == "connected";
     let mut by_name: BTreeMap<&str, &HostRow> = BTreeMap::new();
-    for host in figures.hosts.iter().take(MAX_OF_A_KIND) {
+    for host in figures.hosts.iter().take(MAX_SERIES_PER_KIND) {
         let shown = by_name.entry(&host.host).or_insert(host);
         if !is_up(shown) {
             *shown = host;
@@ -195,7 +195,7 @@ fn hosts(text: &mut Text<'_>, figures: &Figures) {
 }
 
 /// At most 64, as many as there may be observers, told apart by their processes.
-fn recorders(text: &mut Text<'_>, recorders: &[Recorder]) {
+fn recorders(text: &mut MetricsText<'_>, recorders: &[Recorder]) {
     let each = |value: &dyn Fn(&Recorder) -> Option<f64>| -> Vec<Sample<'_>> {
         let of = recorders.iter();
         of.filter_map(|r| Some((vec![("recorder", r.id.as_str())], value(r)?))).collect()

@@ -2,59 +2,59 @@
 
 use rnet::inspect::{Snapshot, is_internal};
 
-use crate::figures::{Figures, Look, TopicRow};
+use crate::figures::{Figures, DomainSnapshot, TopicRow};
 use crate::findings::{Finding, Findings, Level};
-use crate::text::{counted, tame};
-use crate::{health, link, recorders, talk};
+use crate::text::{count_text, escape_controls};
+use crate::{health, link, recorders, matching};
 
 /// What is wrong at a look, or has gone wrong since the look before, each with a remedy. What went wrong earlier and is
 /// over is not among it: counters say that.
 ///
 /// This is the one judgement of `rnet status`, `rnet top`, `rnet metrics`, the dashboard and its `/healthz`; `rnet doctor`
 /// adds what it finds of the machine. Internal topics are not judged: what a call loses, its caller is told.
-pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
+pub fn problems(before: &DomainSnapshot, now: &DomainSnapshot, figures: &Figures) -> Vec<Finding> {
     let mut findings = Findings::default();
     // A probe that asks about a domain whose name is mistyped must not hear that all is well.
-    if let Some(path) = &look.never_made {
+    if let Some(path) = &now.missing_dir {
         findings.problem(
             "domain",
             format!("no node has joined this domain yet: {} does not exist", path.display()),
             "start its nodes, or specify another domain; rnet domain list shows the existing ones",
         );
     }
-    for node in &look.snapshot.died {
+    for node in &now.snapshot.died {
         findings.problem(
             "dead",
-            format!("node {} has died: its process exited without leaving the domain", tame(node)),
+            format!("node {} has died: its process exited without leaving the domain", escape_controls(node)),
             "check its output for the reason, and restart it; rnet launch does both automatically, and rnet \
              domain clean removes it from the list",
         );
     }
-    talk::everything(&mut findings, &look.snapshot, None, None);
-    if let Some(pid) = look.killed_link {
-        link::killed(&mut findings, pid);
+    matching::check_topics(&mut findings, &now.snapshot, None, None);
+    if let Some(pid) = now.killed_link {
+        link::report_killed(&mut findings, pid);
     }
-    if let Some(status) = &look.link {
-        link::moves(&mut findings, status);
-        link::peers(&mut findings, status);
+    if let Some(status) = &now.link {
+        link::check_alive(&mut findings, status);
+        link::check_peers(&mut findings, status);
         health::clocks(&mut findings, status);
     }
-    health::launched(&mut findings, &look.launched);
-    for problem in &look.snapshot.problems {
+    health::launched(&mut findings, &now.launched);
+    for problem in &now.snapshot.problems {
         findings.problem("unreadable", problem.clone(), "restart that node");
     }
     let lasting = |f: &Finding| f.level == Level::Problem || f.check == "lag";
     findings.0.retain(lasting);
-    recorders::judge(&mut findings, Some(&before.recorders), &look.recorders, rnet::now_ns());
+    recorders::diagnose(&mut findings, Some(&before.recorders), &now.recorders, rnet::now_ns());
     for topic in figures.topics.iter().filter(|topic| !is_internal(&topic.topic)) {
-        of_topic(&mut findings, topic, figures.interval_s);
+        topic_problems(&mut findings, topic, figures.interval_s);
     }
-    callbacks(&mut findings, &before.snapshot, &look.snapshot, figures.interval_s);
+    callback_problems(&mut findings, &before.snapshot, &now.snapshot, figures.interval_s);
     for host in figures.hosts.iter().filter(|host| !host.held_back.is_empty()) {
         let waits = host.held_back.join(", ");
         findings.problem(
             "held_back",
-            format!("the link to host {} is saturated: {} wait", tame(&host.host), tame(&waits)),
+            format!("the link to host {} is saturated: {} wait", escape_controls(&host.host), escape_controls(&waits)),
             "send less over the link (network.topics in robot.toml: rate, newest_only, compression), or \
              read faster on that host; rnet link status shows what each topic waits for",
         );
@@ -75,17 +75,17 @@ pub fn problems(before: &Look, look: &Look, figures: &Figures) -> Vec<Finding> {
 
 /// Nodes with callbacks that panicked and are not called again, which stays so until the node ends; and those whose
 /// callbacks, timers or handlers have raised an exception or panicked between two looks and go on.
-fn callbacks(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interval_s: f64) {
+fn callback_problems(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interval_s: f64) {
     for node in &now.nodes {
         let earlier = before.nodes.iter().find(|earlier| earlier.incarnation == node.incarnation);
-        let name = tame(&node.meta.name);
+        let name = escape_controls(&node.meta.name);
         let dropped = node.dropped_callbacks;
         if dropped > 0 {
             findings.problem(
                 "callbacks",
                 format!(
                     "{} of {name} panicked and {} not called again",
-                    counted(dropped, "callback"),
+                    count_text(dropped, "callback"),
                     if dropped == 1 { "is" } else { "are" }
                 ),
                 format!("rnet log --node {name} shows each panic; restart the node after fixing the cause"),
@@ -99,7 +99,7 @@ fn callbacks(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interva
                 "callbacks",
                 format!(
                     "callbacks of {name} failed {} in {interval_s:.1} s, {} so far, with an exception or a panic",
-                    counted(failed, "time"),
+                    count_text(failed, "time"),
                     node.callback_errors
                 ),
                 format!("rnet log --node {name} shows each one with its traceback"),
@@ -108,14 +108,14 @@ fn callbacks(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interva
     }
 }
 
-fn of_topic(findings: &mut Findings, topic: &TopicRow, interval_s: f64) {
+fn topic_problems(findings: &mut Findings, topic: &TopicRow, interval_s: f64) {
     let name = &topic.topic;
     if topic.lost_in_interval > 0 {
         findings.problem(
             "loss",
             format!(
                 "{} of {name} {} lost in {interval_s:.1} s; so far: {}",
-                counted(topic.lost_in_interval, "message"),
+                count_text(topic.lost_in_interval, "message"),
                 if topic.lost_in_interval == 1 { "was" } else { "were" },
                 topic.lost
             ),

@@ -6,7 +6,7 @@ use crate::findings::Findings;
 
 /// Names the publishers of a topic that have not shown for longer than their lease that they are alive, and those that have
 /// missed their deadline.
-pub fn promises(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
+pub fn check_deadline_and_liveliness(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
     for p in snapshot.publishers.iter().filter(|p| p.topic == topic) {
         if let (Some(silent_ns), false) = (p.silent_ns, p.is_alive()) {
             let lease = p.qos.liveliness.lease().unwrap_or_default();
@@ -38,7 +38,7 @@ pub fn promises(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
 
 /// Names the publishers of a topic whose types do not go together. A subscriber hears those that fit its own, and one
 /// that takes raw bytes hears all of them: nobody is told of it when they meet.
-pub fn types(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
+pub fn check_types(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
     let mut publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
     let Some(first) = publishers.next() else { return };
     let Some((other, detail)) = publishers.find_map(|p| Some((p, first.differs_from(p)?))) else {

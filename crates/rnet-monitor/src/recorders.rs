@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::Findings;
 use crate::health::{MIN_FREE_BYTES, disk};
-use crate::text::{counted, tame};
+use crate::text::{count_text, escape_controls};
 
 /// A recorder that tells nothing for longer stands still: it tells once a second.
 const SILENT_NS: u64 = 5_000_000_000;
@@ -71,12 +71,12 @@ pub struct Recorder {
 }
 
 /// What the recorders of the domain in this directory tell. What is none of theirs is passed over.
-pub fn told(domain: &Path) -> Vec<Recorder> {
+pub fn read_recorders(domain: &Path) -> Vec<Recorder> {
     let texts = told_by_observers(domain).into_iter();
     let read = texts.filter_map(|text| serde_json::from_str::<Recorder>(&text).ok());
-    let mut found: Vec<Recorder> = read.filter(|told| told.format == FORMAT).collect();
-    found.iter_mut().for_each(|told| told.id = told.pid.to_string());
-    found.sort_by_key(|told| (told.pid, told.begun_ns));
+    let mut found: Vec<Recorder> = read.filter(|recorder| recorder.format == FORMAT).collect();
+    found.iter_mut().for_each(|recorder| recorder.id = recorder.pid.to_string());
+    found.sort_by_key(|recorder| (recorder.pid, recorder.begun_ns));
     // Two of one program, or of two namespaces of numbers.
     for at in 1..found.len() {
         if found[at].pid == found[at - 1].pid {
@@ -88,13 +88,13 @@ pub fn told(domain: &Path) -> Vec<Recorder> {
 
 impl Recorder {
     /// Whether both are of the same recorder.
-    fn is(&self, other: &Recorder) -> bool {
+    fn is_same(&self, other: &Recorder) -> bool {
         (self.pid, self.begun_ns) == (other.pid, other.begun_ns)
     }
 
     /// Which one it is, in words.
     fn name(&self) -> String {
-        let file = self.file.as_deref().map(|file| format!(" ({})", tame(file)));
+        let file = self.file.as_deref().map(|file| format!(" ({})", escape_controls(file)));
         format!("the recorder of process {}{}", self.pid, file.unwrap_or_default())
     }
 }
@@ -107,11 +107,11 @@ fn is_ours(pid: u32) -> bool {
 
 /// What is known of each: what it has lost so far, how large its recording is, and how much room that has.
 pub fn check(findings: &mut Findings, domain: &Path) {
-    let told = told(domain);
-    judge(findings, None, &told, rnet::now_ns());
-    for Recorder { pid, file, .. } in &told {
+    let recorders = read_recorders(domain);
+    diagnose(findings, None, &recorders, rnet::now_ns());
+    for Recorder { pid, file, .. } in &recorders {
         let Some(file) = file.as_deref() else { continue };
-        let what = format!("the recording that process {pid} writes, {}", tame(file));
+        let what = format!("the recording that process {pid} writes, {}", escape_controls(file));
         match fs::metadata(file) {
             Ok(there) => {
                 findings.ok("recorder", format!("{what}: {} MiB so far", there.len() >> 20));
@@ -131,10 +131,10 @@ pub fn check(findings: &mut Findings, domain: &Path) {
 }
 
 /// What is wrong with recorders now. Of what is missing only that which was not before; all of it, if there is no before.
-pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Recorder], now_ns: u64) {
-    for told in now {
-        let name = told.name();
-        let silent_ns = now_ns.saturating_sub(told.at_ns);
+pub fn diagnose(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Recorder], now_ns: u64) {
+    for recorder in now {
+        let name = recorder.name();
+        let silent_ns = now_ns.saturating_sub(recorder.at_ns);
         if silent_ns > SILENT_NS {
             findings.problem(
                 "recorder",
@@ -143,8 +143,8 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
                  with SIGCONT; rnet top shows which processes use the CPU",
             );
         }
-        let earlier = before.map(|all| all.iter().find(|earlier| earlier.is(told)));
-        for (cause, count) in &told.missing {
+        let earlier = before.map(|all| all.iter().find(|earlier| earlier.is_same(recorder)));
+        for (cause, count) in &recorder.missing {
             let known = match &earlier {
                 // One that has come meanwhile has lost all of it meanwhile.
                 Some(earlier) => {
@@ -152,14 +152,14 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
                 }
                 None => 0,
             };
-            missing(findings, &name, cause, count.saturating_sub(known), earlier.is_some());
+            report_missing(findings, &name, cause, count.saturating_sub(known), earlier.is_some());
         }
         let unheard_before = earlier.flatten().map_or(0, |earlier| earlier.unheard);
-        let unheard = told.unheard.saturating_sub(unheard_before);
+        let unheard = recorder.unheard.saturating_sub(unheard_before);
         if unheard > 0 {
             let what = format!(
                 "{name} did not receive from {} that it found",
-                counted(unheard, "publisher")
+                count_text(unheard, "publisher")
             );
             let advice = "its stderr shows which and why; to be recorded, a publisher must stay open for at \
                           least 100 ms";
@@ -169,19 +169,19 @@ pub fn judge(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Record
                 None => findings.note_with("recorder", what, advice),
             }
         }
-        for (of, why) in &told.problems {
+        for (of, why) in &recorder.problems {
             findings.problem(
                 "recorder",
-                format!("{name} cannot write its {}: {}", tame(of), tame(why)),
+                format!("{name} cannot write its {}: {}", escape_controls(of), escape_controls(why)),
                 "until then that data is lost: make the location writable, or free space there",
             );
         }
-        room(findings, told, &name);
+        check_space(findings, recorder, &name);
     }
 }
 
 /// Why messages are missing, in words that follow "lost 3 messages: ".
-fn why_missing(cause: &str) -> Cow<'_, str> {
+fn cause_text(cause: &str) -> Cow<'_, str> {
     let words = match cause {
         "overrun" => "overwritten in the log before they were read",
         "reused" => "their memory was reused before they were copied",
@@ -190,13 +190,13 @@ fn why_missing(cause: &str) -> Cow<'_, str> {
         "removed" => "the file was removed",
         "write" => "the file could not be written",
         // A recorder of another version may have others.
-        _ => return tame(cause),
+        _ => return escape_controls(cause),
     };
     Cow::Borrowed(words)
 }
 
 /// Messages that are not in the recording.
-fn missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new: bool) {
+fn report_missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new: bool) {
     let advice = match cause {
         "overrun" => {
             "it could not read fast enough: record fewer topics (--exclude), or start it with \
@@ -223,7 +223,7 @@ fn missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new:
         return;
     }
     let what =
-        |when: &str| format!("{name} {when} {}: {}", counted(count, "message"), why_missing(cause));
+        |when: &str| format!("{name} {when} {}: {}", count_text(count, "message"), cause_text(cause));
     match is_new {
         true => findings.problem("recorder", what("has lost"), advice),
         // What is over is worth knowing.
@@ -232,23 +232,23 @@ fn missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new:
 }
 
 /// Memory and disk that it has left.
-fn room(findings: &mut Findings, told: &Recorder, name: &str) {
-    if told.buffer_bytes > 0 && told.queued_bytes > told.buffer_bytes / 2 {
+fn check_space(findings: &mut Findings, recorder: &Recorder, name: &str) {
+    if recorder.buffer_bytes > 0 && recorder.queued_bytes > recorder.buffer_bytes / 2 {
         findings.problem(
             "recorder",
             format!(
                 "{name} cannot keep up: {} of its {} MiB buffer wait to be written",
-                told.queued_bytes >> 20,
-                told.buffer_bytes >> 20
+                recorder.queued_bytes >> 20,
+                recorder.buffer_bytes >> 20
             ),
             "messages are lost when the buffer is full: --compress lz4 or none, a faster disk, more memory \
              (--buffer), or fewer topics",
         );
     }
     let advice = "delete unneeded files there, or limit recordings with --max-disk";
-    if told.disk_is_full {
+    if recorder.disk_is_full {
         findings.problem("recorder", format!("{name} writes nothing: its disk is full"), advice);
-    } else if let Some(free) = told.free_bytes.filter(|free| *free < MIN_FREE_BYTES) {
+    } else if let Some(free) = recorder.free_bytes.filter(|free| *free < MIN_FREE_BYTES) {
         let what = format!("{name} has {} MiB left on its disk", free >> 20);
         findings.problem("recorder", what, advice);
     }
@@ -276,8 +276,8 @@ mod tests {
     fn found(before: Option<&Recorder>, now: &Recorder) -> Vec<String> {
         let mut findings = Findings::default();
         let before = before.map(std::slice::from_ref);
-        judge(&mut findings, before, std::slice::from_ref(now), 10);
-        let told = findings.0.into_iter().map(|finding| {
+        diagnose(&mut findings, before, std::slice::from_ref(now), 10);
+        let texts = findings.0.into_iter().map(|finding| {
             assert!(finding.advice.is_some(), "{finding:?}");
             // What is over is a note.
             let is_over = finding.what.contains("so far")
@@ -285,11 +285,11 @@ mod tests {
             assert_eq!(finding.level == Level::Note, is_over, "{finding:?}");
             finding.what
         });
-        told.collect()
+        texts.collect()
     }
 
     #[test]
-    fn what_is_lost_now_is_told_and_what_was_lost_before_only_to_who_asks_for_all() {
+    fn new_losses_are_reported_and_old_ones_only_without_a_baseline() {
         let (first, second) =
             (recorder(&[("overrun", 3)]), recorder(&[("overrun", 5), ("queue", 2)]));
         let so_far = "the recorder of process 7 (/data/run.mcap) has lost so far 3 messages: overwritten in the log before they were read";
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn publishers_that_were_not_heard_are_told_once() {
+    fn publishers_that_were_not_received_are_reported_once() {
         let before = Recorder { unheard: 2, ..recorder(&[]) };
         let now = Recorder { unheard: 3, ..recorder(&[]) };
         assert!(
@@ -330,8 +330,8 @@ mod tests {
         let slow = Recorder { queued_bytes: 51 << 20, ..recorder(&[]) };
         assert!(found(Some(&slow), &slow)[0].contains("51 of its 100 MiB"));
         let room = |free_bytes, disk_is_full| {
-            let told = Recorder { free_bytes, disk_is_full, ..recorder(&[]) };
-            found(Some(&told), &told)
+            let status = Recorder { free_bytes, disk_is_full, ..recorder(&[]) };
+            found(Some(&status), &status)
         };
         assert_eq!((room(None, false), room(Some(1 << 30), false)), (vec![], vec![]));
         assert!(room(Some(1 << 20), false)[0].ends_with("has 1 MiB left on its disk"));
@@ -342,7 +342,7 @@ mod tests {
             found(None, &barred)[0].ends_with("cannot write its folder: cannot write to /data")
         );
         let mut findings = Findings::default();
-        judge(&mut findings, None, &[recorder(&[])], 10 + 6_000_000_000);
+        diagnose(&mut findings, None, &[recorder(&[])], 10 + 6_000_000_000);
         assert!(findings.0[0].what.contains("no status for 6 s"), "{findings:?}");
     }
 }

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 /// So many of something: `1 message`, `2 messages`.
-pub fn counted(count: u64, what: &str) -> String {
+pub fn count_text(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Text of a peer for a terminal: what would steer it is written as its number.
-pub fn tame(text: &str) -> Cow<'_, str> {
+pub fn escape_controls(text: &str) -> Cow<'_, str> {
     let steers = |c: char| {
         c.is_control()
             // What changes the direction of writing.

@@ -65,43 +65,43 @@ pub fn stages(record: &TraceRecord) -> impl Iterator<Item = (Stage, u64)> {
 
 /// How far from the truth a time may be that two clocks have measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Uncertain {
+pub enum Uncertainty {
     /// At most so much more or less, in ns; 0 for a time of one clock.
     Ns(u64),
     /// That is not known.
     Unknown,
 }
 
-impl Uncertain {
+impl Uncertainty {
     /// Of a time of one clock.
-    pub const NONE: Uncertain = Uncertain::Ns(0);
+    pub const NONE: Uncertainty = Uncertainty::Ns(0);
 
     /// As a record or the link says it.
-    pub fn of(ns: Option<u64>) -> Uncertain {
-        ns.map_or(Uncertain::Unknown, Uncertain::Ns)
+    pub fn of(ns: Option<u64>) -> Uncertainty {
+        ns.map_or(Uncertainty::Unknown, Uncertainty::Ns)
     }
 
     /// Of a time between two that are uncertain each.
-    fn and(self, other: Uncertain) -> Uncertain {
+    fn and(self, other: Uncertainty) -> Uncertainty {
         match (self, other) {
-            (Uncertain::Ns(one), Uncertain::Ns(other)) => Uncertain::Ns(one.saturating_add(other)),
-            _ => Uncertain::Unknown,
+            (Uncertainty::Ns(one), Uncertainty::Ns(other)) => Uncertainty::Ns(one.saturating_add(other)),
+            _ => Uncertainty::Unknown,
         }
     }
 }
 
-impl Serialize for Uncertain {
+impl Serialize for Uncertainty {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
-            Uncertain::Ns(ns) => in_us(ns, to),
-            Uncertain::Unknown => to.serialize_none(),
+            Uncertainty::Ns(ns) => in_us(ns, to),
+            Uncertainty::Unknown => to.serialize_none(),
         }
     }
 }
 
 /// How far from the truth the send of a record may be, on the clock of the subscription's host.
-pub fn sent_uncertain(record: &TraceRecord) -> Uncertain {
-    Uncertain::of(Some(record.uncertain_ns).filter(|ns| *ns != u64::MAX))
+pub fn sent_uncertain(record: &TraceRecord) -> Uncertainty {
+    Uncertainty::of(Some(record.uncertain_ns).filter(|ns| *ns != u64::MAX))
 }
 
 /// A record, and where it comes from.
@@ -114,13 +114,13 @@ pub struct Traced {
     /// The record, its times on this host's clock.
     pub record: TraceRecord,
     /// How far from the truth all its times may be together on this host's clock, if it is of another host.
-    pub clock: Uncertain,
+    pub clock: Uncertainty,
 }
 
 impl Traced {
     /// Puts the times of a record of another host on this host's clock, on which it was written at `written_ns`, which may
     /// be uncertain.
-    pub fn on_our_clock(mut self, written_ns: u64, clock: Uncertain) -> Traced {
+    pub fn on_our_clock(mut self, written_ns: u64, clock: Uncertainty) -> Traced {
         self.clock = clock;
         let record = &mut self.record;
         let offset_ns = written_ns.wrapping_sub(record.written_ns).cast_signed();
@@ -145,9 +145,9 @@ impl Traced {
     }
 
     /// How far from the truth a time from one of its own to one of `other` may be.
-    fn until(&self, other: &Traced) -> Uncertain {
+    fn until(&self, other: &Traced) -> Uncertainty {
         match self.host() == other.host() {
-            true => Uncertain::NONE,
+            true => Uncertainty::NONE,
             false => self.clock.and(other.clock),
         }
     }
@@ -205,7 +205,7 @@ pub struct Edge {
     pub total: Times,
     /// How far from the truth the stage `network` and the total may be; 0 if both ends are on one host.
     #[serde(rename = "uncertain_us")]
-    pub uncertain: Uncertain,
+    pub uncertain: Uncertainty,
 }
 
 /// All edges of a trace, by topic, publisher and subscriber.
@@ -249,8 +249,8 @@ impl Edges {
 }
 
 /// The largest of these.
-fn most(all: impl Iterator<Item = Uncertain>) -> Uncertain {
-    all.max().unwrap_or(Uncertain::NONE)
+fn most(all: impl Iterator<Item = Uncertainty>) -> Uncertainty {
+    all.max().unwrap_or(Uncertainty::NONE)
 }
 
 /// How many messages each subscription received between its first and its last record without one.
@@ -296,7 +296,7 @@ mod tests {
             topic: "/imu".to_owned(),
             node: "/estimator".to_owned(),
             record,
-            clock: Uncertain::NONE,
+            clock: Uncertainty::NONE,
         }
     }
 
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn times_of_another_host_are_put_on_our_clock() {
         let there = TraceRecord { woken_ns: 0, ..record(1_000_000, 1) };
-        let here = traced(there).on_our_clock(there.written_ns - 900_000, Uncertain::Ns(5)).record;
+        let here = traced(there).on_our_clock(there.written_ns - 900_000, Uncertainty::Ns(5)).record;
         assert_eq!((here.sent_ns, here.woken_ns), (100_000, 0));
         assert_eq!(here.ended_ns - here.sent_ns, there.ended_ns - there.sent_ns);
     }

@@ -8,7 +8,7 @@ mod unit;
 
 pub use field::FieldPath;
 pub use json::{base64, from_base64, json_options, message_to_json, message_to_json_with, to_json};
-pub use readable::{Writing, readable};
+pub use readable::{ReadableFormat, readable};
 pub use unit::{unit, units};
 
 use rnet::MessageType;

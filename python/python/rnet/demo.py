@@ -94,9 +94,9 @@ class Simulation:
         self.round_trips: Counter[int] = Counter()
         self.changes: list[tuple[int, bool]] = []
 
-    def meet(self, state_hearers: int, shutter_hearers: int) -> None:
-        self.state.wait_for_subscribers(state_hearers, 20)
-        self.shutter.wait_for_subscribers(shutter_hearers, 20)
+    def meet(self, state_subscribers: int, shutter_subscribers: int) -> None:
+        self.state.wait_for_subscribers(state_subscribers, 20)
+        self.shutter.wait_for_subscribers(shutter_subscribers, 20)
         self.torque.wait_for_publishers(1, 20)
 
     def run(self, link: Link) -> None:
@@ -181,7 +181,7 @@ def main() -> None:
     place, job = link.job["node"], link.job["role"]["demo"]
     node = rnet.Node(place["name"], dir=place["dir"], domain=place["domain"])
     simulation = Simulation(node)
-    simulation.meet(*job["hearers"])
+    simulation.meet(*job["subscriber_counts"])
     link.say("ready")
     link.until(GO)
     simulation.run(link)

@@ -53,25 +53,25 @@ pub fn workloads() -> Vec<Workload> {
     ]
 }
 
-fn joined(job: Job) -> Job {
+fn on_two_hosts(job: Job) -> Job {
     Job { cable: Some(Cable::default()), ..job }
 }
 
 fn throughput(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
     let step = |label, len| Step::flood(label, len, u64::MAX, 0.8 * context.scale);
     let steps = [step("22 B", 22), step("1 KiB", KIB), step("1 MiB", MIB)];
-    Ok(vec![joined(one_topic("1->1", Profile::Throughput, 1, 1, &steps))])
+    Ok(vec![on_two_hosts(one_topic("1->1", Profile::Throughput, 1, 1, &steps))])
 }
 
 fn latency(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
     let step = |label, len| Step::paced(label, len, 1000.0, 1.5 * context.scale);
     let steps = [step("64 B", SMALL_LEN), step("1 KiB", KIB)];
-    Ok(vec![joined(one_topic("1->1", Profile::Latency, 1, 1, &steps))])
+    Ok(vec![on_two_hosts(one_topic("1->1", Profile::Latency, 1, 1, &steps))])
 }
 
 fn readers(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
     let steps = [Step::paced("1 kHz", KIB, 1000.0, context.scale)];
-    let job = |n| joined(one_topic(&format!("1->{n}"), Profile::Latency, 1, n, &steps));
+    let job = |n| on_two_hosts(one_topic(&format!("1->{n}"), Profile::Latency, 1, n, &steps));
     Ok(vec![job(1), job(10)])
 }
 

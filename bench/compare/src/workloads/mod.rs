@@ -67,7 +67,7 @@ impl Choice {
             match self {
                 Self::All => entry.kind == Kind::Pubsub && entry.language == "rust",
                 Self::These(ids) => ids.contains(&id.as_str()),
-                Self::Calls => entry.kind == Kind::Call || id == calls::BESIDE,
+                Self::Calls => entry.kind == Kind::Call || id == calls::REFERENCE_SYSTEM,
                 Self::Stores => entry.kind == Kind::KeyValue,
                 Self::Python => entry.kind == Kind::Pubsub && entry.language == "python",
             }

@@ -75,11 +75,11 @@ fn round_trips(context: &Context, repetition: usize, period_ms: f64, stride: f64
         period_ms,
     };
     let seconds = load.count as f64 * period_ms / 1000.0;
-    there_and_back(&format!("{period_ms} ms"), STUDY2_COUNT as usize * KIB, load, seconds)
+    ping_pong(&format!("{period_ms} ms"), STUDY2_COUNT as usize * KIB, load, seconds)
 }
 
 /// A process that sends messages and waits for each to come back from another, for some `seconds`.
-pub fn there_and_back(variant: &str, max_len: usize, load: PingLoad, seconds: f64) -> Job {
+pub fn ping_pong(variant: &str, max_len: usize, load: PingLoad, seconds: f64) -> Job {
     let topic = |name: &str| Topic {
         name: name.into(),
         profile: Profile::Latency,

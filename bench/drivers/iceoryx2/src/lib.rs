@@ -1,6 +1,6 @@
 //! iceoryx2: shared memory without copies, woken by events or polling.
 
-mod place;
+mod run_files;
 mod publisher;
 mod service;
 mod subscriber;

@@ -1,7 +1,7 @@
 //! A node and the services of one topic, set up alike by all who join.
 
 use crate::Wake;
-use crate::place::Place;
+use crate::run_files::RunFiles;
 use bench_harness::{Net, Result, Topic};
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::{event, publish_subscribe};
@@ -20,16 +20,16 @@ pub(crate) struct Endpoint {
     pub events: Option<event::PortFactory<ipc::Service>>,
     // Behind the services, and the place behind the node: what they remove is removed last.
     _node: Node<ipc::Service>,
-    _place: Place,
+    _files: RunFiles,
 }
 
 /// Joins the topic.
 pub(crate) fn join(net: &Net, topic: &Topic, wake: Wake) -> Result<Endpoint> {
     // As iceoryx2's own benchmarks do.
     set_log_level(LogLevel::Error);
-    let place = Place::of(net);
+    let files = RunFiles::of(net);
     let node = NodeBuilder::new()
-        .config(&place.config()?)
+        .config(&files.config()?)
         .signal_handling_mode(SignalHandlingMode::Disabled)
         .create::<ipc::Service>()?;
     let name = ServiceName::new(&format!("bench/{}/{}", net.number, topic.name))?;
@@ -56,5 +56,5 @@ pub(crate) fn join(net: &Net, topic: &Topic, wake: Wake) -> Result<Endpoint> {
         ),
         Wake::Poll => None,
     };
-    Ok(Endpoint { samples, events, _node: node, _place: place })
+    Ok(Endpoint { samples, events, _node: node, _files: files })
 }

@@ -15,7 +15,7 @@ type Port = Subscriber<ipc::Service, [u8], ()>;
 /// How long a wait goes on without a look at the queue. Seen once in hundreds of runs, on a machine
 /// that was busy with others: both subscribers slept with full queues, and the publisher waited for
 /// them for ever.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Subscribes.
 pub(crate) fn open(net: &Net, topic: &Topic, wake: Wake, sink: Sink) -> Result<Subscription> {
@@ -84,7 +84,7 @@ impl Receiver {
         sink: &mut Sink,
     ) -> Result<()> {
         while !stop.load(Ordering::SeqCst) {
-            listener.timed_wait(|_| {}, LOOK_AGAIN)?;
+            listener.timed_wait(|_| {}, STOP_CHECK_INTERVAL)?;
             // One event may stand for many samples.
             while let Some(sample) = self.samples.receive()? {
                 sink(sample.payload());

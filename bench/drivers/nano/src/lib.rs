@@ -48,7 +48,7 @@ pub fn systems() -> Vec<Box<dyn System>> {
 
 /// How long a send of PAIR waits for room before it looks whether the subscriber has left.
 #[cfg(any(has_nng, has_nanomsg))]
-const LOOK_EVERY_MS: i32 = 100;
+const STOP_CHECK_INTERVAL_MS: i32 = 100;
 
 #[cfg(test)]
 mod tests;

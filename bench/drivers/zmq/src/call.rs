@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use zmq::{Message, Socket};
 
 /// How long a receive waits: at the server before it looks whether to stop, at the client for the reply.
-const LOOK_EVERY_MS: i32 = 100;
+const STOP_CHECK_INTERVAL_MS: i32 = 100;
 const TIMEOUT_MS: i32 = 2000;
 
 /// One request at a time, and its reply.
@@ -31,7 +31,7 @@ impl Calls for ReqRep {
 
     fn serve(&self, net: &Net, topic: &Topic, mut handler: Handler) -> Result<Subscription> {
         let socket = context::socket(zmq::REP, topic)?;
-        socket.set_rcvtimeo(LOOK_EVERY_MS)?;
+        socket.set_rcvtimeo(STOP_CHECK_INTERVAL_MS)?;
         socket.bind("tcp://127.0.0.1:*")?;
         net.announce(topic, &context::bound_address(&socket)?)?;
         Subscription::thread("zmq-reply", move |stop| {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zmq::{Message, Sendable, Socket, SocketEvent};
 
 /// How long a send waits for room before it looks whether the subscriber has left.
-const LOOK_EVERY_MS: i32 = 100;
+const STOP_CHECK_INTERVAL_MS: i32 = 100;
 
 /// PAIR over TCP.
 pub struct Pair;
@@ -37,7 +37,7 @@ impl System for Pair {
 
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {
         let socket = context::socket(zmq::PAIR, topic)?;
-        socket.set_sndtimeo(LOOK_EVERY_MS)?;
+        socket.set_sndtimeo(STOP_CHECK_INTERVAL_MS)?;
         let peer = Peer::watch(&socket)?;
         socket.bind("tcp://127.0.0.1:*")?;
         net.announce(topic, &context::bound_address(&socket)?)?;
@@ -92,7 +92,7 @@ struct Sender {
 impl Sender {
     /// Waits while the subscriber has no room. Without a subscriber the message is dropped, as any
     /// publisher may: PAIR itself would wait for one for ever.
-    fn send_when_room(&mut self, mut make: impl FnMut() -> Message) -> Result<()> {
+    fn send_when_writable(&mut self, mut make: impl FnMut() -> Message) -> Result<()> {
         loop {
             match make().send(&self.socket, 0) {
                 Err(zmq::Error::EAGAIN) if !self.peer.is_present()? => return Ok(()),
@@ -105,11 +105,11 @@ impl Sender {
 
 impl Publisher for Sender {
     fn send(&mut self, message: &[u8]) -> Result<()> {
-        self.send_when_room(|| Message::from(message))
+        self.send_when_writable(|| Message::from(message))
     }
 
     fn send_in_place(&mut self, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<()> {
-        self.send_when_room(|| {
+        self.send_when_writable(|| {
             let mut message = Message::with_size(len);
             fill(&mut message);
             message

@@ -4,14 +4,14 @@ use bench_harness::{Result, Sink, Subscription};
 use zmq::{Message, Socket};
 
 /// How long one receive waits before it looks whether to stop.
-const LOOK_EVERY_MS: i32 = 100;
+const STOP_CHECK_INTERVAL_MS: i32 = 100;
 
 /// Hands each message that `socket` receives to `sink`, on a thread of its own.
 ///
 /// The time-out costs nothing while there are messages: libzmq looks at it only where it would
 /// otherwise sleep for ever.
 pub fn receive(socket: Socket, mut sink: Sink) -> Result<Subscription> {
-    socket.set_rcvtimeo(LOOK_EVERY_MS)?;
+    socket.set_rcvtimeo(STOP_CHECK_INTERVAL_MS)?;
     Subscription::thread("zmq-receive", move |stop| {
         let mut message = Message::new();
         while !stop.load(std::sync::atomic::Ordering::Relaxed) {

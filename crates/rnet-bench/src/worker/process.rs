@@ -33,7 +33,7 @@ impl Process {
     ///
     /// # Errors
     /// When it cannot be waited for.
-    pub fn ended_within(&mut self, time: Duration) -> io::Result<Option<ExitStatus>> {
+    pub fn wait_timeout(&mut self, time: Duration) -> io::Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
             let status = self.0.try_wait()?;
@@ -54,7 +54,7 @@ impl Drop for Process {
 }
 
 /// What a worker says: its number, and the line, or `None` at the end of its output.
-pub type Line = (usize, Option<String>);
+pub type WorkerLine = (usize, Option<String>);
 
 /// A worker as the program sees it.
 pub struct Worker {
@@ -72,7 +72,7 @@ impl Worker {
         number: usize,
         mut command: Command,
         job: &impl Serialize,
-        said: Sender<Line>,
+        said: Sender<WorkerLine>,
     ) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::start(&mut command)?;
@@ -114,7 +114,7 @@ impl Worker {
     }
 
     /// Closes the pipe of the orders: of each of many thousands a descriptor would be too much.
-    pub fn hang_up(&mut self) {
+    pub fn close_orders(&mut self) {
         self.orders = None;
     }
 

@@ -1,4 +1,4 @@
 //! The integration tests of this crate, one module for each subject.
 
-mod forms;
+mod formats;
 mod sierra_nevada;

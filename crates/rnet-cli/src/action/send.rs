@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{CancelArgs, SendArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::service::call::{encoded, gather, given, print, types};
+use crate::service::call::{encode_request, wait_for_servers, read_request, print, types};
 use crate::service::list::Kind;
 use crate::signal;
 
@@ -19,22 +19,22 @@ type Client = ActionClient<[u8], [u8], [u8]>;
 type Types = [MessageType; 3];
 
 /// Longest time between two checks for a stop request.
-const STEP: Duration = Duration::from_millis(20);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// How long an action may take to open its feedback after its requests.
-const SETTLES: Duration = Duration::from_secs(1);
+const FEEDBACK_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
-    let (given, action) = (given(&args.data)?, args.action.as_str());
+    let (given, action) = (read_request(&args.data)?, args.action.as_str());
     let begun = Instant::now();
     let limit = args.timeout.unwrap_or(Duration::MAX);
-    let types = types(context, action, limit, |server| known_or_service(server, begun))??;
+    let types = types(context, action, limit, |server| types_or_service(server, begun))??;
     let [goal_type, feedback_type, result_type] = &types;
-    let goal = encoded(action, given, goal_type)?;
-    let node = context.node("action", &args.me)?;
+    let goal = encode_request(action, given, goal_type)?;
+    let node = context.node("action", &args.own_node)?;
     let client = client(&node, action, &types)?;
     let mut options = CallOptions::new();
     if let Some(key) = &args.key {
-        gather(context, action, limit, || client.server_count())?;
+        wait_for_servers(context, action, limit, || client.server_count())?;
         options = options.key(key);
     }
     if let Some(timeout) = args.timeout {
@@ -43,12 +43,12 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
     let goal = client.send(&goal, options)?;
     let (mut first, mut cancelled) = (true, false);
     loop {
-        if signal::stopped() && !cancelled {
+        if signal::stop_requested() && !cancelled {
             goal.cancel()?;
             cancelled = true;
-            context.say(format_args!("goal cancelled; waiting until it ends"));
+            context.eprintln(format_args!("goal cancelled; waiting until it ends"));
         }
-        match goal.feedback_within(STEP) {
+        match goal.feedback_within(STOP_CHECK_INTERVAL) {
             Ok(Some(feedback)) => {
                 let document = json!({"action": action, "part": "feedback"});
                 print(context, document, feedback_type, &feedback, (first, true))?;
@@ -69,7 +69,7 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
     }
 }
 
-fn known(server: &ServerInfo<'_>) -> Option<Types> {
+fn known_types(server: &ServerInfo<'_>) -> Option<Types> {
     let types = Kind::Action.types(server)?.into_iter().map(|of| of.message_type());
     types.collect::<Option<Vec<_>>>()?.try_into().ok()
 }
@@ -80,10 +80,10 @@ fn client(node: &Node, action: &str, types: &Types) -> Outcome<Client> {
 }
 
 /// The types; or that it is a service, which has no feedback also when it has been there for a while.
-fn known_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<Types>> {
+fn types_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<Types>> {
     let is_service = server.replies.is_some() && server.feedback.is_none();
-    match known(server) {
-        None if is_service && begun.elapsed() > SETTLES => Some(Err(Failure::Failed(format!(
+    match known_types(server) {
+        None if is_service && begun.elapsed() > FEEDBACK_TIMEOUT => Some(Err(Failure::Failed(format!(
             "{} in {} is a service, not an action; use rnet service call",
             server.service,
             server.node()
@@ -94,12 +94,12 @@ fn known_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<T
 
 pub fn cancel(context: &mut Context, args: &CancelArgs) -> Outcome {
     let action = args.action.as_str();
-    let there = Kind::Action.servers(&Kind::Action.look_at(context, action)?, action).len();
-    let types = types(context, action, args.timeout, known)?;
-    let node = context.node("action", &args.me)?;
+    let there = Kind::Action.servers(&Kind::Action.snapshot_with_server(context, action)?, action).len();
+    let types = types(context, action, args.timeout, known_types)?;
+    let node = context.node("action", &args.own_node)?;
     let client = client(&node, action, &types)?;
     let reached = || Ok((client.server_count() >= there).then_some(()));
-    if signal::poll(args.timeout, STEP, reached)?.is_none() {
+    if signal::poll(args.timeout, STOP_CHECK_INTERVAL, reached)?.is_none() {
         return Err(Failure::TimedOut(format!(
             "only {} of {there} servers of {action} answered within {:?}; nothing was cancelled",
             client.server_count(),

@@ -13,14 +13,14 @@ use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::value::hex::hex;
-use crate::value::{Limits, Message, tame};
+use crate::value::{Limits, Message, escape_controls};
 
 pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let select = file::select(&recording, &args.select)?;
     let start_ns = recording.info().times.map_or(0, |times| times.0);
     let limits = Limits::of(args.limits.truncate_length, args.limits.full_length);
-    let mut cat = Cat { start_ns, limits, types: Types::default() };
+    let mut cat = MessagePrinter { start_ns, limits, types: ChannelTypes::default() };
     let mut broken = recording.info().is_damaged();
     let mut left = args.count.unwrap_or(u64::MAX);
     for message in recording.messages(select) {
@@ -34,7 +34,7 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
             }
             Err(problem) => {
                 broken = true;
-                file::tell(context, &args.file, &problem);
+                file::report_problem(context, &args.file, &problem);
             }
         }
     }
@@ -47,24 +47,24 @@ pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     }
 }
 
-struct Cat {
+struct MessagePrinter {
     start_ns: u64,
     limits: Limits,
-    types: Types,
+    types: ChannelTypes,
 }
 
 /// Types by id of the channel; `None` of one that cannot be read.
 #[derive(Default)]
-pub struct Types(HashMap<u16, Option<MessageType>>);
+pub struct ChannelTypes(HashMap<u16, Option<MessageType>>);
 
-impl Types {
+impl ChannelTypes {
     /// The type of a channel; `None` of one that cannot be read, which is told.
     pub fn of(&mut self, context: &Context, channel: &read::Channel) -> Option<&MessageType> {
         let ty = self.0.entry(channel.id).or_insert_with(|| {
             let ty = channel.message_type();
             if let Err(error) = &ty {
                 let error = error.to_string();
-                context.say(format_args!("{}; its messages are printed as bytes", tame(&error)));
+                context.eprintln(format_args!("{}; its messages are printed as bytes", escape_controls(&error)));
             }
             ty.ok()
         });
@@ -92,24 +92,24 @@ impl Types {
     }
 
     /// The same; what is not of its type is bytes.
-    pub fn shown<'a>(&'a mut self, context: &Context, message: &'a read::Message) -> Message<'a> {
+    pub fn decode_or_raw<'a>(&'a mut self, context: &Context, message: &'a read::Message) -> Message<'a> {
         self.decode(context, message).unwrap_or(Message::Raw(message.data()))
     }
 }
 
 /// A message that is JSON as it is.
-pub fn text(message: &read::Message) -> Option<Value> {
+pub fn json_text(message: &read::Message) -> Option<Value> {
     match message.channel.message_encoding == names::JSON {
         true => serde_json::from_slice(message.data()).ok(),
         false => None,
     }
 }
 
-impl Cat {
+impl MessagePrinter {
     fn print(&mut self, context: &mut Context, message: &read::Message) -> Outcome {
         let channel = &message.channel;
         let bytes = message.data();
-        let shown = self.types.shown(context, message);
+        let shown = self.types.decode_or_raw(context, message);
         match context.json() {
             true => context.json_line(&document(message, &shown)?),
             false => {
@@ -118,8 +118,8 @@ impl Cat {
                 let from = node.map(|node| format!(", from {node}")).unwrap_or_default();
                 let (topic, seq, len) = (&channel.topic, message.sequence(), bytes.len());
                 let line = format!("# {topic} {seq} at {at:.6} s{from}, {len} bytes");
-                context.line(format_args!("{}", tame(&line)))?;
-                match text(message) {
+                context.line(format_args!("{}", escape_controls(&line)))?;
+                match json_text(message) {
                     Some(value) => context.json_line(&value)?,
                     None => shown.print(context.out(), self.limits)?,
                 }
@@ -143,7 +143,7 @@ pub fn document(message: &read::Message, shown: &Message<'_>) -> Outcome<Value> 
         "type": channel.type_name(),
         "len": message.data().len(),
     });
-    match (text(message), shown) {
+    match (json_text(message), shown) {
         (Some(value), _) => line["data"] = value,
         (None, Message::Raw(bytes)) => line["hex"] = hex(bytes).into(),
         (None, typed) => line["data"] = typed.json()?,

@@ -11,7 +11,7 @@ use rnet_record::tools::NewFile;
 use serde_json::{Map, Value, json};
 
 use super::args::ConvertArgs;
-use super::cat::{Types, document};
+use super::cat::{ChannelTypes, document};
 use super::csv::{Table, check_fields};
 use super::file;
 use crate::context::Context;
@@ -19,7 +19,7 @@ use crate::failure::{Failure, Outcome};
 use crate::signal;
 
 /// Messages that are not of their type, told one by one.
-const MAX_TOLD: u64 = 10;
+const MAX_REPORTED: u64 = 10;
 
 pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     let extension = args.output.extension().and_then(|extension| extension.to_str());
@@ -36,7 +36,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     };
     let recording = file::open(context, &args.file)?;
     let select = file::select(&recording, &args.select)?;
-    let (mut types, to) = (Types::default(), &args.output);
+    let (mut types, to) = (ChannelTypes::default(), &args.output);
     let table = match is_table {
         true => Some(Table::new(context, &recording, &select, &args.field, &mut types, to)?),
         false if args.field.is_empty() => None,
@@ -58,21 +58,21 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
             Ok(message) => message,
             Err(problem) => {
                 broken = true;
-                file::tell(context, &args.file, &problem);
+                file::report_problem(context, &args.file, &problem);
                 continue;
             }
         };
         let line = match &table {
             None => {
-                let whole = document(&message, &types.shown(context, &message))?;
-                fields_of(whole, &args.field).to_string()
+                let whole = document(&message, &types.decode_or_raw(context, &message))?;
+                select_fields(whole, &args.field).to_string()
             }
             Some(table) => match types.decode(context, &message) {
                 Ok(shown) => table.row(&message, &shown)?,
                 Err(why) => {
                     malformed += 1;
-                    if malformed <= MAX_TOLD {
-                        tell_malformed(context, &args.file, &message, &why);
+                    if malformed <= MAX_REPORTED {
+                        report_malformed(context, &args.file, &message, &why);
                     }
                     continue;
                 }
@@ -81,20 +81,20 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
         writeln!(out, "{line}").map_err(failed)?;
         rows += 1;
     }
-    if malformed > MAX_TOLD {
-        context.say(format_args!("{} more messages were omitted", malformed - MAX_TOLD));
+    if malformed > MAX_REPORTED {
+        context.eprintln(format_args!("{} more messages were omitted", malformed - MAX_REPORTED));
     }
     out.flush().map_err(failed)?;
     drop(out);
     new.commit().map_err(failed)?;
-    tell_written(context, args, rows, &[])?;
+    report_written(context, args, rows, &[])?;
     match broken || malformed > 0 {
         false => Ok(()),
         true => Err(Failure::Failed("unreadable data was omitted".to_owned())),
     }
 }
 
-fn tell_malformed(context: &Context, file: &Path, message: &Message, why: &str) {
+fn report_malformed(context: &Context, file: &Path, message: &Message, why: &str) {
     let channel = &message.channel;
     let node = channel.metadata.get(names::NODE_KEY);
     let of = node.map(|node| format!(" of {node}")).unwrap_or_default();
@@ -104,7 +104,7 @@ fn tell_malformed(context: &Context, file: &Path, message: &Message, why: &str) 
 }
 
 /// A line with the fields that are asked for, or with all.
-fn fields_of(mut line: Value, fields: &[FieldPath]) -> Value {
+fn select_fields(mut line: Value, fields: &[FieldPath]) -> Value {
     if !fields.is_empty() {
         let data = &line["data"];
         let value = |field: &FieldPath| field.pick(data).cloned().unwrap_or_default();
@@ -130,15 +130,15 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
     let mut broken = recording.info().is_damaged();
     let mut tell = |path: &Path, problem: &read::ReadError| {
         broken = true;
-        file::tell(context, path, problem);
+        file::report_problem(context, path, problem);
     };
     let (written, left_out) =
-        to_ros2(&recording, &args.output, select, &mut tell, signal::stopped)?;
+        to_ros2(&recording, &args.output, select, &mut tell, signal::stop_requested)?;
     for OmittedTopic { topic, type_name, messages } in &left_out {
         let why = format!("{messages} messages of {topic} were omitted: ROS 2 has no {type_name}");
         context.note(&why);
     }
-    tell_written(context, args, written.messages, &left_out)?;
+    report_written(context, args, written.messages, &left_out)?;
     match broken {
         false => Ok(()),
         true => Err(Failure::Failed("unreadable data was omitted".to_owned())),
@@ -146,7 +146,7 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
 }
 
 /// Says what there is now.
-fn tell_written(
+fn report_written(
     context: &mut Context,
     args: &ConvertArgs,
     messages: u64,

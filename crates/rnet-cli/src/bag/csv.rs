@@ -10,7 +10,7 @@ use rnet_monitor::value::FieldPath;
 use rnet_record::names;
 use rnet_record::read::{self, Channel, Recording, Select};
 
-use super::cat::{Types, text};
+use super::cat::{ChannelTypes, json_text};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::value::Message;
@@ -18,12 +18,12 @@ use crate::value::field::cells;
 use crate::value::hex::hex;
 
 /// What stands before the fields of each row.
-const FIRST: [&str; 4] = ["received_ns", "sent_ns", "node", "seq"];
+const FIXED_COLUMNS: [&str; 4] = ["received_ns", "sent_ns", "node", "seq"];
 
 /// Names of the columns, and which of them a channel fills.
 pub struct Table {
     titles: Vec<String>,
-    places: HashMap<String, usize>,
+    column_indexes: HashMap<String, usize>,
     protobuf: HashMap<u16, (Columns, Vec<usize>)>,
 }
 
@@ -37,11 +37,11 @@ impl Table {
         recording: &Recording,
         select: &Select,
         fields: &[FieldPath],
-        types: &mut Types,
+        types: &mut ChannelTypes,
         to: &Path,
     ) -> Outcome<Table> {
         let taken: Vec<_> = recording.channels().filter(|channel| select.takes(channel)).collect();
-        one_table(&taken, to)?;
+        check_one_type(&taken, to)?;
         let is_empty = taken.is_empty();
         let (mut titles, mut found) = (Vec::new(), vec![Err(String::new()); fields.len()]);
         let mut protobuf = HashMap::new();
@@ -53,24 +53,24 @@ impl Table {
                     protobuf.insert(channel.id, columns);
                     names
                 }
-                ty => chosen(names_of(recording, select, channel, ty)?, fields, &mut found),
+                ty => select_names(names_of(recording, select, channel, ty)?, fields, &mut found),
             };
-            merge(&mut titles, names);
+            merge_columns(&mut titles, names);
         }
-        all_found(&found, is_empty)?;
-        let places: HashMap<String, usize> =
+        check_all_found(&found, is_empty)?;
+        let column_indexes: HashMap<String, usize> =
             titles.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
         let place = |columns: Columns| {
-            let of: Vec<usize> = columns.header().iter().map(|name| places[name]).collect();
+            let of: Vec<usize> = columns.header().iter().map(|name| column_indexes[name]).collect();
             (columns, of)
         };
         let protobuf = protobuf.into_iter().map(|(id, columns)| (id, place(columns))).collect();
-        Ok(Table { titles, places, protobuf })
+        Ok(Table { titles, column_indexes, protobuf })
     }
 
     /// The first line.
     pub fn header(&self) -> String {
-        csv_line(FIRST.into_iter().chain(self.titles.iter().map(String::as_str)))
+        csv_line(FIXED_COLUMNS.into_iter().chain(self.titles.iter().map(String::as_str)))
     }
 
     /// The line of a message.
@@ -81,18 +81,18 @@ impl Table {
         let mut row = vec![String::new(); self.titles.len()];
         let mut put = |all: Vec<(String, String)>| {
             for (name, cell) in all {
-                self.places.get(&name).into_iter().for_each(|place| row[*place].clone_from(&cell));
+                self.column_indexes.get(&name).into_iter().for_each(|place| row[*place].clone_from(&cell));
             }
         };
         match shown {
             Message::Protobuf(decoded, _) => {
-                if let Some((columns, places)) = self.protobuf.get(&message.channel.id) {
+                if let Some((columns, column_indexes)) = self.protobuf.get(&message.channel.id) {
                     let cells = columns.row(decoded).into_iter();
-                    places.iter().zip(cells).for_each(|(place, cell)| row[*place] = cell);
+                    column_indexes.iter().zip(cells).for_each(|(place, cell)| row[*place] = cell);
                 }
             }
             Message::Plain(..) => put(cells("", &shown.json()?)),
-            Message::Raw(bytes) => match text(message) {
+            Message::Raw(bytes) => match json_text(message) {
                 Some(data) => put(cells("", &data)),
                 None => put(vec![("hex".to_owned(), hex(bytes))]),
             },
@@ -117,21 +117,21 @@ pub fn check_fields(
     recording: &Recording,
     select: &Select,
     fields: &[FieldPath],
-    types: &mut Types,
+    types: &mut ChannelTypes,
 ) -> Outcome {
     let (mut found, mut is_empty) = (vec![Err(String::new()); fields.len()], true);
     for channel in recording.channels().filter(|channel| select.takes(channel)) {
         is_empty = false;
         match types.of(context, channel) {
-            Some(MessageType::Protobuf(schema)) => drop(paths(schema, fields, &mut found)),
-            ty => drop(chosen(names_of(recording, select, channel, ty)?, fields, &mut found)),
+            Some(MessageType::Protobuf(schema)) => drop(field_paths(schema, fields, &mut found)),
+            ty => drop(select_names(names_of(recording, select, channel, ty)?, fields, &mut found)),
         }
     }
-    all_found(&found, is_empty)
+    check_all_found(&found, is_empty)
 }
 
 /// Where nothing is selected, no field is missed.
-fn all_found(found: &[Result<(), String>], is_empty: bool) -> Outcome {
+fn check_all_found(found: &[Result<(), String>], is_empty: bool) -> Outcome {
     match found.iter().find_map(|one| one.as_ref().err()) {
         Some(why) if !is_empty => Err(Failure::Failed(why.clone())),
         _ => Ok(()),
@@ -151,13 +151,13 @@ fn names_of(
             let all = cells("", &Message::Plain(plain, &zeros, None).json()?);
             all.into_iter().map(|(name, _)| name).collect()
         }
-        _ if channel.message_encoding == names::JSON => of_json(recording, select, channel),
+        _ if channel.message_encoding == names::JSON => json_columns(recording, select, channel),
         _ => vec!["hex".to_owned()],
     })
 }
 
 /// That the messages are of one topic and of one type, in whatever versions.
-fn one_table(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
+fn check_one_type(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
     let topics: BTreeSet<&str> = channels.iter().map(|c| c.topic.as_str()).collect();
     if topics.len() > 1 {
         return Err(Failure::Usage(format!(
@@ -188,11 +188,11 @@ fn columns(
     if fields.is_empty() {
         return Columns::all(schema).map_err(failed);
     }
-    Columns::within(&paths(schema, fields, found)).map_err(failed)
+    Columns::within(&field_paths(schema, fields, found)).map_err(failed)
 }
 
 /// The fields that a protobuf type has; why it has not the others is left in `found`.
-fn paths(
+fn field_paths(
     schema: &schema::Schema,
     fields: &[FieldPath],
     found: &mut [Result<(), String>],
@@ -212,7 +212,7 @@ fn paths(
 }
 
 /// The names that are fields, or within fields.
-fn chosen(
+fn select_names(
     names: Vec<String>,
     fields: &[FieldPath],
     found: &mut [Result<(), String>],
@@ -241,25 +241,25 @@ fn chosen(
 }
 
 /// What the documents of a channel have, which no type describes.
-fn of_json(recording: &Recording, select: &Select, channel: &Channel) -> Vec<String> {
+fn json_columns(recording: &Recording, select: &Select, channel: &Channel) -> Vec<String> {
     let mut names = Vec::new();
     for message in recording.messages(select.clone()).flatten() {
         if message.channel.id == channel.id
-            && let Some(data) = text(&message)
+            && let Some(data) = json_text(&message)
         {
             let of = cells("", &data).into_iter().map(|(name, _)| name).collect();
-            merge(&mut names, of);
+            merge_columns(&mut names, of);
         }
     }
     names
 }
 
 /// Adds names that are new, each behind the one that stands before it in `more`; at the end if none of `more` is known.
-fn merge(all: &mut Vec<String>, more: Vec<String>) {
+fn merge_columns(all: &mut Vec<String>, more: Vec<String>) {
     let known: HashMap<String, usize> =
         all.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect();
-    let is_like = more.iter().any(|name| known.contains_key(name));
-    let (mut added, mut behind) = (0, if is_like { 0 } else { all.len() });
+    let topic_matches = more.iter().any(|name| known.contains_key(name));
+    let (mut added, mut behind) = (0, if topic_matches { 0 } else { all.len() });
     for name in more {
         match known.get(&name) {
             Some(place) => behind = behind.max(place + added + 1),
@@ -276,11 +276,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_of_versions_stand_where_their_types_have_them() {
+    fn columns_of_versions_keep_the_order_of_their_types() {
         let merged = |versions: &[&str]| {
             let mut all = Vec::new();
             let names = |text: &str| text.split(' ').map(str::to_owned).collect();
-            versions.iter().for_each(|text| merge(&mut all, names(text)));
+            versions.iter().for_each(|text| merge_columns(&mut all, names(text)));
             all.join(" ")
         };
         assert_eq!(merged(&["a b c", "a t b c"]), "a t b c");

@@ -10,42 +10,42 @@ use super::args::SelectArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
-use crate::value::tame;
-use rnet_monitor::near::did_you_mean;
+use crate::value::escape_controls;
+use rnet_monitor::suggestions::did_you_mean;
 
 /// Problems of a file that are told one by one.
-const MAX_TOLD: usize = 10;
+const MAX_REPORTED: usize = 10;
 
 /// Opens a file. That it has no index, and what is wrong with it, is told.
 pub fn open(context: &Context, path: &Path) -> Outcome<Recording> {
-    let opened = signal::reading(|| Recording::open(path))?;
-    let recording = opened.map_err(|error| unreadable(path, &error))?;
-    tell_found(context, &recording);
+    let opened = signal::with_immediate_exit(|| Recording::open(path))?;
+    let recording = opened.map_err(|error| read_failure(path, &error))?;
+    report_damage(context, &recording);
     Ok(recording)
 }
 
 /// Tells that a file has no index, and what is wrong with it.
-pub fn tell_found(context: &Context, recording: &Recording) {
+pub fn report_damage(context: &Context, recording: &Recording) {
     let (found, path) = (recording.info(), recording.path());
     if let Some(why) = found.scan_reason {
         let file = path.display();
         context.note(&format!("{file} was read completely: {why}"));
     }
-    for problem in found.problems.iter().take(MAX_TOLD) {
-        tell(context, path, problem);
+    for problem in found.problems.iter().take(MAX_REPORTED) {
+        report_problem(context, path, problem);
     }
-    let more = found.problems.len().saturating_sub(MAX_TOLD) as u64 + found.more_problems;
+    let more = found.problems.len().saturating_sub(MAX_REPORTED) as u64 + found.more_problems;
     if more > 0 {
-        context.say(format_args!("{more} more problems; see rnet bag check {}", path.display()));
+        context.eprintln(format_args!("{more} more problems; see rnet bag check {}", path.display()));
     }
 }
 
-pub fn unreadable(path: &Path, error: &ReadError) -> Failure {
-    Failure::Failed(tame(&format!("{}: {error}", path.display())).into_owned())
+pub fn read_failure(path: &Path, error: &ReadError) -> Failure {
+    Failure::Failed(escape_controls(&format!("{}: {error}", path.display())).into_owned())
 }
 
 /// Tells what is wrong with a file. What it quotes may be anything.
-pub fn tell(context: &Context, path: &Path, problem: &ReadError) {
+pub fn report_problem(context: &Context, path: &Path, problem: &ReadError) {
     let text = format!("{}: {problem}", path.display());
     context.note(&text);
 }
@@ -62,7 +62,7 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     for pattern in &args.topic {
         let before = topics.len();
         let all = || recording.channels().map(|channel| channel.topic.as_str());
-        topics.extend(all().filter(|topic| is_like(pattern, topic)).map(str::to_owned));
+        topics.extend(all().filter(|topic| topic_matches(pattern, topic)).map(str::to_owned));
         if topics.len() == before {
             return Err(no_topic(recording, pattern.as_str()));
         }
@@ -71,14 +71,14 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let at = |time: Option<Duration>| time.map(|time| from.saturating_add(ns(time)));
     let (start_ns, end_ns) = (at(args.span.start), at(args.span.end));
-    let is_excluded = |topic: &str| args.exclude.iter().any(|pattern| is_like(pattern, topic));
+    let is_excluded = |topic: &str| args.exclude.iter().any(|pattern| topic_matches(pattern, topic));
     let excluded = recording.channels().filter(|channel| is_excluded(&channel.topic));
     let excluded_channels = excluded.map(|channel| channel.id).collect();
     Ok(Select { topics, start_ns, end_ns, excluded_channels, ..Select::default() })
 }
 
 /// Whether a topic of a file is like this; of other recorders some have no leading `/`.
-pub fn is_like(pattern: &NamePattern, topic: &str) -> bool {
+pub fn topic_matches(pattern: &NamePattern, topic: &str) -> bool {
     match topic.starts_with('/') {
         true => pattern.matches(topic),
         false => pattern.matches(&format!("/{topic}")),

@@ -12,7 +12,7 @@ use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::table;
-use crate::value::tame;
+use crate::value::escape_controls;
 
 /// Triggers of a black box that are shown.
 const MAX_TRIGGERS: usize = 10;
@@ -32,17 +32,17 @@ pub fn info(context: &mut Context, args: &FileArg) -> Outcome {
     if context.json() {
         return context.document(&document(&recording, &topics));
     }
-    let seconds = seconds(&recording);
-    for (name, value) in facts(&recording) {
-        let value = tame(&value);
+    let seconds = duration_s(&recording);
+    for (name, value) in summary_rows(&recording) {
+        let value = escape_controls(&value);
         context.line(format_args!("{name:<13}{value}"))?;
     }
     let row = |(topic, of): (&&str, &Topic<'_>)| {
         let join = |names: &BTreeSet<&str>| {
-            tame(&names.iter().copied().collect::<Vec<_>>().join(" ")).into_owned()
+            escape_controls(&names.iter().copied().collect::<Vec<_>>().join(" ")).into_owned()
         };
         vec![
-            tame(topic).into_owned(),
+            escape_controls(topic).into_owned(),
             join(&of.types),
             of.messages.to_string(),
             rate(of.messages, seconds),
@@ -69,7 +69,7 @@ fn topics(recording: &Recording) -> BTreeMap<&str, Topic<'_>> {
 }
 
 /// Messages of publishers, as the recorder counts them, and those that the recorder wrote to itself, by topic.
-fn counted(recording: &Recording) -> (u64, BTreeMap<&str, u64>) {
+fn message_counts(recording: &Recording) -> (u64, BTreeMap<&str, u64>) {
     let (mut sent, mut own) = (0, BTreeMap::new());
     for channel in recording.channels() {
         let count = recording.info().counts.get(&channel.id).copied().unwrap_or(0);
@@ -83,7 +83,7 @@ fn counted(recording: &Recording) -> (u64, BTreeMap<&str, u64>) {
 }
 
 /// From the first message to the last.
-fn seconds(recording: &Recording) -> f64 {
+fn duration_s(recording: &Recording) -> f64 {
     let times = recording.info().times.unwrap_or_default();
     times.1.saturating_sub(times.0) as f64 / 1e9
 }
@@ -100,7 +100,7 @@ fn time(ns: u64) -> String {
     i64::try_from(ns).map_or_else(|_| format!("{ns} ns"), |ns| timestamp_from_ns(ns).to_string())
 }
 
-fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
+fn summary_rows(recording: &Recording) -> Vec<(&'static str, String)> {
     let found = recording.info();
     let mut facts = vec![
         ("File:", recording.path().display().to_string()),
@@ -120,13 +120,13 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
         let from = map.get("file").map_or("?", String::as_str);
         facts.push(("Recovered:", format!("from {from}")));
     }
-    facts.extend(triggers(recording));
+    facts.extend(trigger_rows(recording));
     if let Some((start, end)) = found.times {
         facts.push(("Start:", time(start)));
         facts.push(("End:", time(end)));
-        facts.push(("Duration:", format!("{:.3} s", seconds(recording))));
+        facts.push(("Duration:", format!("{:.3} s", duration_s(recording))));
     }
-    let (sent, own) = counted(recording);
+    let (sent, own) = message_counts(recording);
     facts.push(("Messages:", sent.to_string()));
     let of = |(topic, count): (&&str, &u64)| {
         let what = topic.strip_prefix(names::RESERVED_TOPICS).unwrap_or(topic);
@@ -184,7 +184,7 @@ fn facts(recording: &Recording) -> Vec<(&'static str, String)> {
 }
 
 /// What made a black box write the file, and what the file lacks of the time that it is to cover.
-fn triggers(recording: &Recording) -> Vec<(&'static str, String)> {
+fn trigger_rows(recording: &Recording) -> Vec<(&'static str, String)> {
     let records = recording.info().metadata.iter().filter(|one| one.name == names::TRIGGER);
     let fired: Vec<_> = records.map(|one| &one.metadata).collect();
     let mut facts = Vec::new();
@@ -225,8 +225,8 @@ fn counts<'a>(recording: &'a Recording, name: &str) -> Option<BTreeMap<&'a str, 
 
 fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value {
     let found = recording.info();
-    let seconds = seconds(recording);
-    let (sent, own) = counted(recording);
+    let seconds = duration_s(recording);
+    let (sent, own) = message_counts(recording);
     let topics: Vec<Value> = topics
         .iter()
         .map(|(topic, of)| {
@@ -263,7 +263,7 @@ fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value 
 
 /// What was read of a channel.
 #[derive(Default)]
-struct Read {
+struct ChannelStats {
     messages: u64,
     bytes: u64,
     times: Option<(u64, u64)>,
@@ -274,14 +274,14 @@ struct Read {
 
 pub fn ls(context: &mut Context, args: &FileArg) -> Outcome {
     let recording = file::open(context, &args.file)?;
-    let mut all: BTreeMap<u16, Read> = BTreeMap::new();
+    let mut all: BTreeMap<u16, ChannelStats> = BTreeMap::new();
     let mut broken = recording.info().is_damaged();
     for message in recording.messages(Select::default()) {
         let message = match message {
             Ok(message) => message,
             Err(problem) => {
                 broken = true;
-                file::tell(context, &args.file, &problem);
+                file::report_problem(context, &args.file, &problem);
                 continue;
             }
         };
@@ -306,10 +306,10 @@ pub fn ls(context: &mut Context, args: &FileArg) -> Outcome {
     }
 }
 
-fn print(context: &mut Context, recording: &Recording, all: &BTreeMap<u16, Read>) -> Outcome {
+fn print(context: &mut Context, recording: &Recording, all: &BTreeMap<u16, ChannelStats>) -> Outcome {
     // Others number their messages in ways of their own.
     let is_ours = recording.profile() == names::PROFILE;
-    let none = Read::default();
+    let none = ChannelStats::default();
     let (mut rows, mut documents) = (Vec::new(), Vec::new());
     let mut channels: Vec<_> = recording.channels().filter(|c| !c.is_reserved()).collect();
     channels.sort_by(|a, b| a.topic.cmp(&b.topic));
@@ -319,9 +319,9 @@ fn print(context: &mut Context, recording: &Recording, all: &BTreeMap<u16, Read>
         let node = channel.metadata.get(names::NODE_KEY).map_or("", String::as_str);
         let missing = if is_ours { Value::from(read.missing) } else { Value::Null };
         rows.push(vec![
-            tame(&channel.topic).into_owned(),
-            tame(channel.type_name()).into_owned(),
-            tame(node).into_owned(),
+            escape_controls(&channel.topic).into_owned(),
+            escape_controls(channel.type_name()).into_owned(),
+            escape_controls(node).into_owned(),
             read.messages.to_string(),
             rate(read.messages, seconds),
             table::bytes(read.bytes as f64),

@@ -13,14 +13,14 @@ use super::args::{PlotArgs, SelectArgs};
 use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::plot::{Line, picture, range, unit_of};
-use crate::value::tame;
-use rnet_monitor::near::did_you_mean;
+use crate::plot::{Series, draw_svg, range, unit_of};
+use crate::value::escape_controls;
+use rnet_monitor::suggestions::did_you_mean;
 
 /// Lines of one plot.
-const MAX_LINES: usize = 32;
+const MAX_SERIES: usize = 32;
 /// Problems of a file that are told one by one.
-const MAX_TOLD: usize = 10;
+const MAX_REPORTED: usize = 10;
 
 pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
@@ -28,9 +28,9 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     let mut broken = recording.info().is_damaged();
     for field in &args.fields {
         broken |= !read(context, &recording, args, field, &mut lines)?;
-        if lines.len() > MAX_LINES {
+        if lines.len() > MAX_SERIES {
             let why =
-                format!("a plot can have at most {MAX_LINES} lines; select elements, such as q[0]");
+                format!("a plot can have at most {MAX_SERIES} lines; select elements, such as q[0]");
             return Err(Failure::Usage(why));
         }
     }
@@ -38,7 +38,7 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
         Some(path) => {
             let name = || args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let title = args.title.clone().unwrap_or_else(name);
-            let svg = picture(path, &title, &lines, (args.width, args.height))?;
+            let svg = draw_svg(path, &title, &lines, (args.width, args.height))?;
             let written = NewFile::create(path).and_then(|new| {
                 new.file()?.write_all(svg.as_bytes())?;
                 new.commit()
@@ -73,17 +73,17 @@ fn read(
     recording: &Recording,
     args: &PlotArgs,
     field: &str,
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<Series>,
 ) -> Outcome<bool> {
     let (topic, path) = split(recording, field)?;
     let times = SelectArgs { span: args.span, ..SelectArgs::default() };
     let select = file::select(recording, &times)?;
     let read = recording.series(topic, &[path], select);
     let series = read.map_err(|error: SeriesError| {
-        Failure::Failed(tame(&format!("{}: {error}", recording.path().display())).into_owned())
+        Failure::Failed(escape_controls(&format!("{}: {error}", recording.path().display())).into_owned())
     })?;
     let already = recording.info().problems.len();
-    for problem in series.problems.iter().skip(already).take(MAX_TOLD) {
+    for problem in series.problems.iter().skip(already).take(MAX_REPORTED) {
         let text = format!("{}: {problem}", recording.path().display());
         context.note(&text);
     }
@@ -93,12 +93,12 @@ fn read(
     let values = column.to_f64();
     let unit = unit_of(recording, topic, path);
     let per_row: usize = column.shape.iter().product();
-    for element in 0..per_row.min(MAX_LINES + 1) {
+    for element in 0..per_row.min(MAX_SERIES + 1) {
         let index: String =
             if column.shape.is_empty() { String::new() } else { index(&column.shape, element) };
         let of_element = values.iter().skip(element).step_by(per_row).copied();
         let points = series.log_ns.iter().map(at).zip(of_element).collect();
-        lines.push(Line { name: format!("{topic}.{path}{index}"), unit: unit.clone(), points });
+        lines.push(Series { name: format!("{topic}.{path}{index}"), unit: unit.clone(), points });
     }
     Ok(series.problems.len() == already)
 }
@@ -135,18 +135,18 @@ fn split<'a>(recording: &Recording, given: &'a str) -> Outcome<(&'a str, &'a str
             format!("topic {topic} not found in {}; {hint}", recording.path().display())
         }
     };
-    Err(Failure::Failed(tame(&why).into_owned()))
+    Err(Failure::Failed(escape_controls(&why).into_owned()))
 }
 
-fn document(file: Option<&PathBuf>, lines: &[Line]) -> Value {
-    let mut document = json!({ "lines": lines.iter().map(of_line).collect::<Vec<Value>>() });
+fn document(file: Option<&PathBuf>, lines: &[Series]) -> Value {
+    let mut document = json!({ "lines": lines.iter().map(series_json).collect::<Vec<Value>>() });
     if let Some(file) = file {
         document["file"] = json!(file);
     }
     document
 }
 
-fn of_line(line: &Line) -> Value {
+fn series_json(line: &Series) -> Value {
     let there = line.values().filter(|value| value.is_finite()).count();
     let range = range(line.values());
     json!({

@@ -17,10 +17,10 @@ pub fn check(context: &mut Context, args: &FileArg) -> Outcome {
     let json = context.json();
     let mut tell = |problem: &ReadError| match json {
         true => told.push(json!({"offset": problem.offset, "what": problem.problem.to_string()})),
-        false => file::tell(context, &args.file, problem),
+        false => file::report_problem(context, &args.file, problem),
     };
-    let checked = signal::reading(|| read::check(&args.file, &mut tell))?;
-    let checked = checked.map_err(|error| file::unreadable(&args.file, &error))?;
+    let checked = signal::with_immediate_exit(|| read::check(&args.file, &mut tell))?;
+    let checked = checked.map_err(|error| file::read_failure(&args.file, &error))?;
     let (messages, chunks) = (checked.messages, checked.chunks);
     if json {
         context.document(&json!({
@@ -59,16 +59,16 @@ pub fn check(context: &mut Context, args: &FileArg) -> Outcome {
 }
 
 pub fn recover(context: &mut Context, args: &RecoverArgs) -> Outcome {
-    let to = args.output.clone().unwrap_or_else(|| beside(&args.file));
-    let opened = signal::reading(|| Recording::open_without_index(&args.file))?;
-    let recording = opened.map_err(|error| file::unreadable(&args.file, &error))?;
-    let recovered = tools::recover(&recording, &to, signal::stopped)?;
+    let to = args.output.clone().unwrap_or_else(|| recovered_path(&args.file));
+    let opened = signal::with_immediate_exit(|| Recording::open_without_index(&args.file))?;
+    let recording = opened.map_err(|error| file::read_failure(&args.file, &error))?;
+    let recovered = tools::recover(&recording, &to, signal::stop_requested)?;
     let found = recording.info();
     for problem in &found.problems {
-        file::tell(context, &args.file, problem);
+        file::report_problem(context, &args.file, problem);
     }
     if found.more_problems > 0 {
-        context.say(format_args!("{} more problems", found.more_problems));
+        context.eprintln(format_args!("{} more problems", found.more_problems));
     }
     if context.json() {
         return context.document(&json!({
@@ -82,7 +82,7 @@ pub fn recover(context: &mut Context, args: &RecoverArgs) -> Outcome {
 }
 
 /// `run.recovered.mcap` for `run.mcap`.
-fn beside(file: &Path) -> PathBuf {
+fn recovered_path(file: &Path) -> PathBuf {
     let extension = file.extension().unwrap_or("mcap".as_ref()).to_owned();
     let mut new = std::ffi::OsString::from("recovered.");
     new.push(extension);

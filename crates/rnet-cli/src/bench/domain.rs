@@ -13,19 +13,19 @@ use rnet_bench::worker::Order;
 use serde_json::json;
 
 use super::args::{DeathArgs, IdleArgs, NodesArgs};
-use super::figure::{Latencies, Spread};
+use super::figure::{Latencies, RunSpread};
 use super::report::{self, Case, Figure, LATENCIES, Table};
-use super::roles::death::{Noticed, WAYS};
-use super::roles::nodes::{EndReport, JoinReport, MetReport, NodesJob, WAIT_LIMIT, topic};
+use super::roles::death::{DetectionTimes, DETECTION_METHODS};
+use super::roles::nodes::{EndReport, JoinReport, MatchReport, NodesJob, WAIT_LIMIT, topic};
 use super::worker::Role;
-use super::worker_link::{COLLECT, GO};
-use super::workers::{Workers, can_be_apart};
+use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
+use super::workers::{Workers, check_pid_namespaces};
 use super::{Bench, report::latency};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::table;
 
-const OF_IDLE: [Figure; 4] = [
+const IDLE_FIGURES: [Figure; 4] = [
     Figure::new("CPU", "cores", |share| format!("{:.4} %", share * 100.0)),
     Figure::new("wake-ups/s", "wakeups_per_s", |n| format!("{n:.2}")),
     Figure::new("memory", "rss_bytes", table::bytes),
@@ -33,7 +33,7 @@ const OF_IDLE: [Figure; 4] = [
 ];
 const JOIN: Figure = Figure::new("join", "join_ns", latency);
 const SMALL_TOPIC: Figure = Figure::new("small topic", "topic_bytes", table::bytes);
-const OF_NODES: [Figure; 5] = [
+const NODES_FIGURES: [Figure; 5] = [
     Figure::new("open", "open_ns", latency),
     Figure::new("met", "met_ns", latency),
     Figure::new("one more", "join_ns", latency),
@@ -41,7 +41,7 @@ const OF_NODES: [Figure; 5] = [
     Figure::new("fds", "descriptors", report::count),
 ];
 const DEATHS: Figure = Figure::new("count", "count", report::count);
-const SOONEST: Figure = Figure::new("min", "min_ns", latency);
+const FASTEST: Figure = Figure::new("min", "min_ns", latency);
 
 pub fn idle(context: &mut Context, args: &IdleArgs) -> Outcome {
     let (nodes, seconds) = (usize::from(args.nodes), args.seconds.as_secs_f64());
@@ -49,39 +49,39 @@ pub fn idle(context: &mut Context, args: &IdleArgs) -> Outcome {
     let bench = Bench::begin(context, "idle", what)?;
     let job = |i| NodesJob { first: i, count: 1, all: nodes, callbacks: true, killed: 0 };
     let roles = (0..nodes).map(|i| (format!("idle {i}"), Role::Nodes(job(i))));
-    let mut workers = Workers::start(&bench.place, 0, roles.collect())?;
-    let met = meet(&mut workers)?;
-    workers.watch(args.seconds)?;
-    workers.order(0..nodes, Order::phase(COLLECT))?;
+    let mut workers = Workers::start(&bench.bench_dir, 0, roles.collect())?;
+    let met = collect_match_reports(&mut workers)?;
+    workers.run_for(args.seconds)?;
+    workers.order(0..nodes, Order::phase(COLLECT_PHASE))?;
     let mut idle = Vec::with_capacity(nodes);
     for (number, met) in met.iter().enumerate() {
         let EndReport { used, .. } = workers.report(number, Duration::ZERO)?;
         let bytes = [used.rss_bytes, met.nodes_rss_bytes].map(|bytes| bytes as f64);
         idle.push(vec![used.cores(), used.wakeups_per_s(), bytes[0], bytes[1]]);
     }
-    let JoinReport { join_ns, topic_bytes } = join(&mut workers, nodes)?;
-    workers.dismiss()?;
+    let JoinReport { join_ns, topic_bytes } = collect_join_report(&mut workers, nodes)?;
+    workers.stop_all()?;
     let joins = join_ns.iter().map(|ns| vec![*ns as f64, topic_bytes as f64]).collect();
     let settings = json!({ "nodes": nodes, "seconds": seconds });
     let tables = [
-        Table::of_runs("nodes", OF_IDLE.to_vec(), idle),
+        Table::of_runs("nodes", IDLE_FIGURES.to_vec(), idle),
         Table::of_runs("joins", vec![JOIN, SMALL_TOPIC], joins),
     ];
     bench.report(context, settings, &tables, None)
 }
 
 /// Has the nodes of all workers join, and waits until each pair has met.
-fn meet(workers: &mut Workers) -> Outcome<Vec<MetReport>> {
+fn collect_match_reports(workers: &mut Workers) -> Outcome<Vec<MatchReport>> {
     let count = workers.len();
-    workers.order(0..count, Order::phase(GO))?;
+    workers.order(0..count, Order::phase(SEND_PHASE))?;
     (0..count).map(|number| workers.report(number, WAIT_LIMIT)).collect()
 }
 
 /// Has one more node join.
-fn join(workers: &mut Workers, nodes: usize) -> Outcome<JoinReport> {
+fn collect_join_report(workers: &mut Workers, nodes: usize) -> Outcome<JoinReport> {
     let number = workers.len();
     workers.add(false, vec![("joining".to_owned(), Role::Joiner { topic: topic(0, nodes) })])?;
-    workers.order([number], Order::phase(GO))?;
+    workers.order([number], Order::phase(SEND_PHASE))?;
     workers.report(number, WAIT_LIMIT)
 }
 
@@ -94,7 +94,7 @@ pub fn nodes(context: &mut Context, args: &NodesArgs) -> Outcome {
         cases.push(one_domain(&bench, run, usize::from(*nodes), processes)?);
     }
     let settings = json!({ "nodes": args.nodes, "processes": processes });
-    let table = Table { name: "cases", figures: OF_NODES.to_vec(), cases };
+    let table = Table { name: "cases", figures: NODES_FIGURES.to_vec(), cases };
     bench.report(context, settings, &[table], None)
 }
 
@@ -109,22 +109,22 @@ fn one_domain(bench: &Bench, run: usize, all: usize, processes: usize) -> Outcom
         let job = NodesJob { first: first(n), count: count(n), all, callbacks: false, killed };
         (format!("nodes {n}"), Role::Nodes(job))
     };
-    let mut workers = Workers::start(&bench.place, run, (0..processes).map(role).collect())?;
+    let mut workers = Workers::start(&bench.bench_dir, run, (0..processes).map(role).collect())?;
     let began_ns = rnet::now_ns();
-    let met = meet(&mut workers)?;
-    let most = |of: fn(&MetReport) -> u64| met.iter().map(of).max().unwrap_or(0);
+    let met = collect_match_reports(&mut workers)?;
+    let most = |of: fn(&MatchReport) -> u64| met.iter().map(of).max().unwrap_or(0);
     let since = |from_ns: u64, ns: u64| ns.saturating_sub(from_ns) as f64;
-    let JoinReport { join_ns, .. } = join(&mut workers, all)?;
-    let join = Spread::of(join_ns.iter().map(|&ns| ns as f64));
+    let JoinReport { join_ns, .. } = collect_join_report(&mut workers, all)?;
+    let join = RunSpread::of(join_ns.iter().map(|&ns| ns as f64));
     let killed_ns = workers.kill(victim)?;
-    workers.order(0..victim, Order::phase(COLLECT))?;
+    workers.order(0..victim, Order::phase(COLLECT_PHASE))?;
     let mut noticed_ns = 0;
     for number in 0..victim {
         let end: EndReport = workers.report(number, WAIT_LIMIT)?;
         noticed_ns = noticed_ns.max(end.noticed_ns);
     }
-    workers.watch(Duration::ZERO)?;
-    workers.dismiss()?;
+    workers.run_for(Duration::ZERO)?;
+    workers.stop_all()?;
     let labels = [("nodes", all), ("processes", processes), ("killed", killed)];
     let figures = vec![
         // From the order to join until the last process had all its nodes open, and until the last pair had met.
@@ -147,30 +147,30 @@ pub fn death(context: &mut Context, args: &DeathArgs) -> Outcome {
         "{kills} processes {place}, killed {settle} after they met {watchers} watchers"
     );
     if args.apart {
-        can_be_apart()?;
+        check_pid_namespaces()?;
     }
     let bench = Bench::begin(context, "death", what)?;
     let watcher = |n| (format!("watcher {n}"), Role::Watcher { kills });
-    let mut workers = Workers::start(&bench.place, 0, (0..watchers).map(watcher).collect())?;
-    let mut passed: [Vec<u64>; WAYS.len()] = Default::default();
+    let mut workers = Workers::start(&bench.bench_dir, 0, (0..watchers).map(watcher).collect())?;
+    let mut passed: [Vec<u64>; DETECTION_METHODS.len()] = Default::default();
     for n in 0..kills {
         let victim = workers.len();
         workers.add(args.apart, vec![(format!("victim {n}"), Role::Victim { watchers })])?;
-        workers.order(0..watchers, Order::phase(GO))?;
+        workers.order(0..watchers, Order::phase(SEND_PHASE))?;
         for number in 0..watchers {
             // Blocked, every one of them.
             workers.report::<()>(number, Duration::ZERO)?;
         }
-        workers.watch(args.settle)?;
+        workers.run_for(args.settle)?;
         let killed_ns = workers.kill(victim)?;
         for number in 0..watchers {
-            let noticed: Noticed = workers.report(number, Duration::ZERO)?;
+            let noticed: DetectionTimes = workers.report(number, Duration::ZERO)?;
             for (passed, ns) in passed.iter_mut().zip(noticed) {
                 passed.push(ns.saturating_sub(killed_ns));
             }
         }
     }
-    workers.dismiss()?;
+    workers.stop_all()?;
     let case = |(way, all): (&&str, &Vec<u64>)| {
         let mut latencies = Latencies::default();
         all.iter().for_each(|ns| latencies.record(*ns));
@@ -178,21 +178,21 @@ pub fn death(context: &mut Context, args: &DeathArgs) -> Outcome {
         let run = [&first, &report::latencies(&latencies)[..]].concat();
         Case { labels: vec![("noticed by", json!(way))], runs: vec![run] }
     };
-    let cases = WAYS.iter().zip(&passed).map(case).collect();
-    let figures = [&[DEATHS, SOONEST], &LATENCIES[..]].concat();
+    let cases = DETECTION_METHODS.iter().zip(&passed).map(case).collect();
+    let figures = [&[DEATHS, FASTEST], &LATENCIES[..]].concat();
     let settings = json!({
         "kills": kills, "watchers": watchers, "settle_s": args.settle.as_secs_f64(), "apart": args.apart,
     });
     let table = Table { name: "cases", figures, cases };
     bench.report(context, settings, &[table], None)?;
-    within(args.limit, &passed)
+    check_limit(args.limit, &passed)
 }
 
 /// Whether the slowest notice came within the limit that was set.
-fn within(limit_ms: Option<u32>, passed: &[Vec<u64>]) -> Outcome {
+fn check_limit(limit_ms: Option<u32>, passed: &[Vec<u64>]) -> Outcome {
     let Some(limit_ms) = limit_ms else { return Ok(()) };
     let worst = |(way, all): (&&'static str, &Vec<u64>)| Some((*all.iter().max()?, *way));
-    match WAYS.iter().zip(passed).filter_map(worst).max() {
+    match DETECTION_METHODS.iter().zip(passed).filter_map(worst).max() {
         Some((ns, way)) if ns > u64::from(limit_ms) * 1_000_000 => {
             let took = table::latency(ns);
             Err(Failure::Failed(format!(

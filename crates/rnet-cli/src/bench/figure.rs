@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 /// The middle one of several runs, and the two at the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub struct RunSpread {
     pub median: f64,
     pub min: f64,
     pub max: f64,
 }
 
-impl Spread {
+impl RunSpread {
     /// Of values in any order, those that are no numbers left out; `None` of none.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<RunSpread> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         values.sort_by(f64::total_cmp);
         let (&min, &max) = (values.first()?, values.last()?);
@@ -23,7 +23,7 @@ impl Spread {
         } else {
             f64::midpoint(values[middle - 1], values[middle])
         };
-        Some(Spread { median, min, max })
+        Some(RunSpread { median, min, max })
     }
 
     /// `1.2 us  [1.1 us - 1.4 us]`, or the one value of a single run.
@@ -113,12 +113,12 @@ mod tests {
 
     #[test]
     fn the_median_of_runs() {
-        let spread = Spread::of([3.0, f64::NAN, 1.0, 2.0]).unwrap();
+        let spread = RunSpread::of([3.0, f64::NAN, 1.0, 2.0]).unwrap();
         assert_eq!((spread.median, spread.min, spread.max), (2.0, 1.0, 3.0));
-        assert_eq!(Spread::of([4.0, 2.0]).unwrap().median, 3.0);
-        assert_eq!(Spread::of([f64::NAN]), None);
+        assert_eq!(RunSpread::of([4.0, 2.0]).unwrap().median, 3.0);
+        assert_eq!(RunSpread::of([f64::NAN]), None);
         assert_eq!(spread.show(|v| format!("{v:.0}")), "2  [1 - 3]");
-        assert_eq!(Spread::of([5.0]).unwrap().show(|v| format!("{v:.0}")), "5");
+        assert_eq!(RunSpread::of([5.0]).unwrap().show(|v| format!("{v:.0}")), "5");
     }
 
     #[test]

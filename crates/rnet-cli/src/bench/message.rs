@@ -95,13 +95,13 @@ pub fn answer(topic: &mut Publisher<[u8]>, message: &[u8], body: Body) -> Result
 
 /// A received message that is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadMessage {
     pub publisher: u16,
     pub number: u64,
 }
 
 /// Reads and checks a message; `None` if it is not as it was sent.
-pub fn read(message: &[u8], body: Body) -> Option<Read> {
+pub fn read(message: &[u8], body: Body) -> Option<ReadMessage> {
     let (head, rest) = message.split_first_chunk()?;
     let (between, tail) = rest.split_last_chunk()?;
     if head != tail {
@@ -120,12 +120,12 @@ pub fn read(message: &[u8], body: Body) -> Option<Read> {
             return None;
         }
     }
-    Some(Read { publisher: (word >> NUMBER_BITS) as u16, number })
+    Some(ReadMessage { publisher: (word >> NUMBER_BITS) as u16, number })
 }
 
 /// What one reader received from one publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct SequenceCounter {
     /// Messages that came in order and whole.
     pub received: u64,
     /// Messages that came behind a later one, or twice.
@@ -134,7 +134,7 @@ pub struct Tally {
     pub next: u64,
 }
 
-impl Tally {
+impl SequenceCounter {
     /// Counts a whole message; whether it came in order.
     #[inline]
     pub fn count(&mut self, number: u64) -> bool {
@@ -178,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn a_tally_tells_loss_from_disorder() {
-        let mut tally = Tally::default();
+    fn a_sequence_counter_distinguishes_loss_from_reordering() {
+        let mut tally = SequenceCounter::default();
         let kept: Vec<bool> = [0, 1, 4, 4, 2, 5].into_iter().map(|n| tally.count(n)).collect();
         assert_eq!(kept, [true, true, true, false, false, true]);
         assert_eq!((tally.received, tally.out_of_order, tally.next), (4, 2, 6));

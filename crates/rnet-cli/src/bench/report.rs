@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::figure::{Latencies, Spread};
+use super::figure::{Latencies, RunSpread};
 use super::roles::robot::Received;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -17,12 +17,12 @@ pub struct Figure {
     /// For programs, with the unit.
     key: &'static str,
     show: fn(f64) -> String,
-    in_table: InTable,
+    in_table: TableColumns,
 }
 
 /// What a table of several cases has of a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum InTable {
+enum TableColumns {
     Nothing,
     Median,
     Range,
@@ -30,24 +30,24 @@ enum InTable {
 
 impl Figure {
     pub const fn new(name: &'static str, key: &'static str, show: fn(f64) -> String) -> Figure {
-        Figure { name, key, show, in_table: InTable::Median }
+        Figure { name, key, show, in_table: TableColumns::Median }
     }
 
     /// A table has the range of the runs, too.
     pub const fn with_range(self) -> Figure {
-        Figure { in_table: InTable::Range, ..self }
+        Figure { in_table: TableColumns::Range, ..self }
     }
 
     /// A table leaves it out.
-    pub const fn only_alone(self) -> Figure {
-        Figure { in_table: InTable::Nothing, ..self }
+    pub const fn hidden_in_tables(self) -> Figure {
+        Figure { in_table: TableColumns::Nothing, ..self }
     }
 }
 
 /// The figures that [`latencies`] has.
 pub const LATENCIES: [Figure; 5] = [
     Figure::new("p50", "p50_ns", latency),
-    Figure::new("p90", "p90_ns", latency).only_alone(),
+    Figure::new("p90", "p90_ns", latency).hidden_in_tables(),
     Figure::new("p99", "p99_ns", latency),
     Figure::new("p99.9", "p999_ns", latency),
     Figure::new("max", "max_ns", latency),
@@ -89,8 +89,8 @@ impl Table {
         self.figures.push(figure);
     }
 
-    fn spread(case: &Case, at: usize) -> Option<Spread> {
-        Spread::of(case.runs.iter().map(|run| run[at]))
+    fn spread(case: &Case, at: usize) -> Option<RunSpread> {
+        RunSpread::of(case.runs.iter().map(|run| run[at]))
     }
 
     pub fn document(&self) -> Value {
@@ -130,13 +130,13 @@ impl Table {
         let differs = |at: &usize| self.cases.iter().any(|case| case.labels[*at] != first[*at]);
         let labels: Vec<usize> = (0..first.len()).filter(differs).collect();
         let figures = self.figures.iter().enumerate();
-        let figures: Vec<_> = figures.filter(|(_, f)| f.in_table != InTable::Nothing).collect();
+        let figures: Vec<_> = figures.filter(|(_, f)| f.in_table != TableColumns::Nothing).collect();
         let names = labels.iter().map(|at| first[*at].0.to_owned());
         let titles = names.chain(figures.iter().map(|(_, figure)| format!("{} ", figure.name)));
         let titles: Vec<String> = titles.map(|title| title.to_uppercase()).collect();
         let cells = |case: &Case| -> Vec<String> {
             let labels = labels.iter().map(|at| text(&case.labels[*at].1));
-            let with_range = |figure: &Figure| figure.in_table == InTable::Range;
+            let with_range = |figure: &Figure| figure.in_table == TableColumns::Range;
             let figures = figures.iter().map(|(at, f)| show(case, *at, f, with_range(f)));
             labels.chain(figures).collect()
         };
@@ -176,7 +176,7 @@ pub fn count(n: f64) -> String {
 
 /// What became of the messages of all runs.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Fate {
+pub struct DeliveryCounts {
     /// Messages that readers should have received.
     pub expected: u64,
     pub received: u64,
@@ -188,8 +188,8 @@ pub struct Fate {
     pub corrupt: u64,
 }
 
-impl std::ops::AddAssign for Fate {
-    fn add_assign(&mut self, other: Fate) {
+impl std::ops::AddAssign for DeliveryCounts {
+    fn add_assign(&mut self, other: DeliveryCounts) {
         self.expected += other.expected;
         self.received += other.received;
         self.lost += other.lost;
@@ -199,25 +199,25 @@ impl std::ops::AddAssign for Fate {
     }
 }
 
-impl Fate {
+impl DeliveryCounts {
     /// Of what one reader received, by how many messages each of the topic's publishers sent.
-    pub fn of(received: &Received, sent: &[u64]) -> Fate {
-        let mut fate = Fate {
+    pub fn of(received: &Received, sent: &[u64]) -> DeliveryCounts {
+        let mut delivery = DeliveryCounts {
             counted_lost: received.counted_lost,
             corrupt: received.corrupt,
-            ..Fate::default()
+            ..DeliveryCounts::default()
         };
         for (tally, &sent) in received.tallies.iter().zip(sent) {
-            fate.expected += sent;
-            fate.received += tally.received;
-            fate.lost += sent.saturating_sub(tally.received);
-            fate.out_of_order += tally.out_of_order;
+            delivery.expected += sent;
+            delivery.received += tally.received;
+            delivery.lost += sent.saturating_sub(tally.received);
+            delivery.out_of_order += tally.out_of_order;
         }
-        fate
+        delivery
     }
 
     pub fn show(&self) -> String {
-        let Fate { expected, received, lost, out_of_order, corrupt, .. } = self;
+        let DeliveryCounts { expected, received, lost, out_of_order, corrupt, .. } = self;
         format!(
             "{received} of {expected} received, {lost} lost, {out_of_order} out of order, {corrupt} corrupt"
         )
@@ -225,7 +225,7 @@ impl Fate {
 
     /// An error if robot-net broke a promise.
     pub fn verdict(&self, may_lose: bool) -> Outcome {
-        let Fate { expected, lost, counted_lost, out_of_order, corrupt, .. } = self;
+        let DeliveryCounts { expected, lost, counted_lost, out_of_order, corrupt, .. } = self;
         let what = if *corrupt > 0 {
             format!("{corrupt} messages were corrupted")
         } else if *out_of_order > 0 {
@@ -273,14 +273,14 @@ mod tests {
 
     #[test]
     fn a_broken_promise_is_an_error() {
-        let good = Fate { expected: 5, received: 5, ..Fate::default() };
+        let good = DeliveryCounts { expected: 5, received: 5, ..DeliveryCounts::default() };
         assert!(good.verdict(false).is_ok());
-        let lost = Fate { received: 4, lost: 1, counted_lost: 1, ..good };
+        let lost = DeliveryCounts { received: 4, lost: 1, counted_lost: 1, ..good };
         assert!(lost.verdict(true).is_ok());
         assert!(lost.verdict(false).unwrap_err().message().contains("reliable"));
-        let silent = Fate { counted_lost: 0, ..lost };
+        let silent = DeliveryCounts { counted_lost: 0, ..lost };
         assert!(silent.verdict(true).unwrap_err().message().contains("counted 0"));
-        assert!(Fate { corrupt: 1, ..good }.verdict(true).is_err());
-        assert!(Fate { out_of_order: 1, ..good }.verdict(true).is_err());
+        assert!(DeliveryCounts { corrupt: 1, ..good }.verdict(true).is_err());
+        assert!(DeliveryCounts { out_of_order: 1, ..good }.verdict(true).is_err());
     }
 }

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::args::RttArgs;
 use super::message::Body;
-use super::report::{self, Case, Fate, Figure, LATENCIES, Table};
+use super::report::{self, Case, DeliveryCounts, Figure, LATENCIES, Table};
 use super::roles::echo::{EchoJob, SizeReport};
 use super::worker::Role;
-use super::worker_link::{COLLECT, GO};
+use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use super::workers::Workers;
 use super::{Bench, runs};
 use crate::context::Context;
@@ -25,27 +25,27 @@ pub fn run(context: &mut Context, args: &RttArgs) -> Outcome {
     let bench = Bench::begin(context, "rtt", what)?;
     let case = |len: &usize| Case { labels: vec![("size_bytes", json!(len))], runs: Vec::new() };
     let mut cases: Vec<Case> = args.size.iter().map(case).collect();
-    let mut fate = Fate::default();
+    let mut delivery = DeliveryCounts::default();
     for n in 0..repeats {
         let job = EchoJob { sizes: args.size.clone(), seconds, wait: args.wait, body };
         let roles = vec![
             ("asking".to_owned(), Role::Pinger(job.clone())),
             ("answering".to_owned(), Role::Echo(job)),
         ];
-        let mut workers = Workers::start(&bench.place, n, roles)?;
-        workers.order([1, 0], Order::phase(GO))?;
+        let mut workers = Workers::start(&bench.bench_dir, n, roles)?;
+        workers.order([1, 0], Order::phase(SEND_PHASE))?;
         let time = seconds.saturating_mul(args.size.len() as u32);
         // A reply that does not come at all ends the run with an error.
         let reports: Vec<SizeReport> = workers.report(0, time)?;
-        workers.order([1], Order::phase(COLLECT))?;
+        workers.order([1], Order::phase(COLLECT_PHASE))?;
         workers.report::<()>(1, time)?;
-        workers.dismiss()?;
+        workers.stop_all()?;
         for (case, report) in cases.iter_mut().zip(reports) {
             let SizeReport { sent, received, latencies } = report;
             let trips = latencies.percentiles().count as f64;
             case.runs.push([&[trips], &report::latencies(&latencies)[..]].concat());
             let corrupt = sent - received;
-            fate += Fate { expected: sent, received, corrupt, ..Fate::default() };
+            delivery += DeliveryCounts { expected: sent, received, corrupt, ..DeliveryCounts::default() };
         }
     }
     let [p50, others @ ..] = LATENCIES;
@@ -55,6 +55,6 @@ pub fn run(context: &mut Context, args: &RttArgs) -> Outcome {
         "seconds": seconds.as_secs_f64(), "repeats": repeats,
     });
     let table = Table { name: "cases", figures, cases };
-    bench.report(context, settings, &[table], Some(&fate))?;
-    fate.verdict(false)
+    bench.report(context, settings, &[table], Some(&delivery))?;
+    delivery.verdict(false)
 }

@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::args::{StreamArgs, ThroughputArgs};
 use super::message::Body;
-use super::report::{self, Case, Fate, Figure, LATENCIES, Table};
+use super::report::{self, Case, DeliveryCounts, Figure, LATENCIES, Table};
 use super::roles::load::{TracerReport, cores};
 use super::roles::robot::{Publish, Published, RobotJob, RobotReport, Source, Subscribe};
 use super::worker::Role;
-use super::worker_link::{COLLECT, GO};
-use super::workers::{Named, Workers};
+use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
+use super::workers::{NamedRole, Workers};
 use super::{Bench, runs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -28,7 +28,7 @@ const WARM_UP_SECONDS: f64 = 0.1;
 const THROUGHPUT: [Figure; 4] = [
     Figure::new("messages/s", "messages_per_s", report::count),
     Figure::new("bytes/s", "bytes_per_s", table::bytes),
-    Figure::new("sender CPU", "sender_cores", report::percent).only_alone(),
+    Figure::new("sender CPU", "sender_cores", report::percent).hidden_in_tables(),
     Figure::new("reader CPU", "reader_cores", report::percent),
 ];
 const BEHIND: Figure = Figure::new("behind", "sender_behind_max_ns", report::latency);
@@ -51,7 +51,7 @@ struct Stream {
 }
 
 /// What the sender and the readers report, the sender first, and how many messages the tracer has records of.
-struct Measured {
+struct StreamResult {
     reports: Vec<RobotReport>,
     records: u64,
 }
@@ -77,9 +77,9 @@ pub fn throughput(context: &mut Context, args: &ThroughputArgs) -> Outcome {
     let wait = json!(args.wait);
     let what = format_args!("{len} B, {promise}, 1 sender, {readers} reader{s} {wait}, {some}");
     let bench = Bench::begin(context, "throughput", what)?;
-    let (mut all, mut fate) = (Vec::new(), Fate::default());
+    let (mut all, mut delivery) = (Vec::new(), DeliveryCounts::default());
     for n in 0..repeats {
-        let Measured { reports, .. } = stream.run(&bench, n)?;
+        let StreamResult { reports, .. } = stream.run(&bench, n)?;
         let (sender, readers) = reports.split_first().ok_or_else(no_report)?;
         // Of the slowest reader.
         let per_s = readers.iter().map(|reader| {
@@ -88,15 +88,15 @@ pub fn throughput(context: &mut Context, args: &ThroughputArgs) -> Outcome {
         });
         let per_s = per_s.fold(f64::INFINITY, f64::min);
         all.push(vec![per_s, per_s * len as f64, sender.used.cores(), busiest(readers)]);
-        readers.iter().for_each(|reader| fate += fate_of(sender, reader));
+        readers.iter().for_each(|reader| delivery += delivery_counts(sender, reader));
     }
     let settings = json!({
         "size_bytes": len, "readers": readers, "wait": wait, "reliability": promise, "body": stream.body,
         "seconds": seconds.as_secs_f64(), "repeats": repeats,
     });
     let table = Table::of_runs("cases", THROUGHPUT.to_vec(), all);
-    bench.report(context, settings, &[table], Some(&fate))?;
-    fate.verdict(args.best_effort)
+    bench.report(context, settings, &[table], Some(&delivery))?;
+    delivery.verdict(args.best_effort)
 }
 
 fn no_report() -> Failure {
@@ -107,8 +107,8 @@ fn busiest(readers: &[RobotReport]) -> f64 {
     readers.iter().map(|reader| reader.used.cores()).fold(0.0, f64::max)
 }
 
-fn fate_of(sender: &RobotReport, reader: &RobotReport) -> Fate {
-    Fate::of(&reader.received[0], &[sender.published[0].sent])
+fn delivery_counts(sender: &RobotReport, reader: &RobotReport) -> DeliveryCounts {
+    DeliveryCounts::of(&reader.received[0], &[sender.published[0].sent])
 }
 
 /// What `latency`, `wait` and `trace` compare.
@@ -170,10 +170,10 @@ pub fn latency(context: &mut Context, args: &StreamArgs, compare: Compare) -> Ou
     let (waits_shown, size) = (json!(waits), args.size);
     let what = format_args!("{at}, reliable, {lane} lane, reader {waits_shown}, {some}{turns}");
     let bench = Bench::begin(context, name, what)?;
-    let mut fate = Fate::default();
+    let mut delivery = DeliveryCounts::default();
     for n in 0..repeats {
-        for at in order(cases.len(), n) {
-            let Measured { reports, records } = streams[at].run(&bench, n)?;
+        for at in case_order(cases.len(), n) {
+            let StreamResult { reports, records } = streams[at].run(&bench, n)?;
             let [sender, reader] = &reports[..] else { return Err(no_report()) };
             let mut figures = report::latencies(&reader.received[0].latencies).to_vec();
             let Published { sent, behind_max_ns } = sender.published[0];
@@ -182,7 +182,7 @@ pub fn latency(context: &mut Context, args: &StreamArgs, compare: Compare) -> Ou
                 figures.push(records as f64 / (sent as f64).max(1.0));
             }
             cases[at].runs.push(figures);
-            fate += fate_of(sender, reader);
+            delivery += delivery_counts(sender, reader);
         }
     }
     let figures = LATENCIES.into_iter().chain([BEHIND, THROUGHPUT[2], THROUGHPUT[3]]);
@@ -206,8 +206,8 @@ pub fn latency(context: &mut Context, args: &StreamArgs, compare: Compare) -> Ou
         "rates_hz": rates, "size_bytes": size, "waits": waits, "lane": lane, "reliability": "reliable",
         "seconds": seconds.as_secs_f64(), "repeats": repeats,
     });
-    bench.report(context, settings, &[table], Some(&fate))?;
-    fate.verdict(false)
+    bench.report(context, settings, &[table], Some(&delivery))?;
+    delivery.verdict(false)
 }
 
 /// Which figures are compared, by their place.
@@ -218,7 +218,7 @@ const RATIOS: [(&str, &str, usize); 3] = [
 ];
 
 /// In which order a run takes the cases.
-fn order(cases: usize, run: usize) -> Vec<usize> {
+fn case_order(cases: usize, run: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cases).collect();
     if !run.is_multiple_of(2) {
         order.reverse();
@@ -227,7 +227,7 @@ fn order(cases: usize, run: usize) -> Vec<usize> {
 }
 
 impl Stream {
-    fn roles(&self) -> Vec<Named> {
+    fn roles(&self) -> Vec<NamedRole> {
         let rate_hz = self.rate_hz.unwrap_or(f64::INFINITY);
         let job = |publishes, subscribes| {
             Role::Robot(RobotJob {
@@ -260,21 +260,21 @@ impl Stream {
         std::iter::once(sender).chain((1..=self.readers).map(reader)).collect()
     }
 
-    fn run(&self, bench: &Bench, n: usize) -> Outcome<Measured> {
+    fn run(&self, bench: &Bench, n: usize) -> Outcome<StreamResult> {
         let mut roles = self.roles();
         let streams = roles.len();
         if self.traced {
             roles.push(("tracer".to_owned(), Role::Tracer { topic: TOPIC.to_owned() }));
         }
         // They meet on quiet cores.
-        let mut workers = Workers::start(&bench.place, n, roles)?;
+        let mut workers = Workers::start(&bench.bench_dir, n, roles)?;
         let busy = |core| (format!("loop {core}"), Role::Busy { core });
         workers.add(false, (0..self.busy_loops).map(busy).collect())?;
         // The sender last.
-        workers.order((0..workers.len()).rev(), Order::phase(GO))?;
+        workers.order((0..workers.len()).rev(), Order::phase(SEND_PHASE))?;
         let reports = collect(&mut workers, streams, self.seconds)?;
         let mut records = 0;
-        workers.order(streams..workers.len(), Order::phase(COLLECT))?;
+        workers.order(streams..workers.len(), Order::phase(COLLECT_PHASE))?;
         if self.traced {
             let report: TracerReport = workers.report(streams, self.seconds)?;
             records = report.records;
@@ -286,8 +286,8 @@ impl Stream {
                 return Err(Failure::Failed(what));
             }
         }
-        workers.dismiss()?;
-        Ok(Measured { reports, records })
+        workers.stop_all()?;
+        Ok(StreamResult { reports, records })
     }
 }
 
@@ -297,8 +297,8 @@ pub fn collect(
     robots: usize,
     seconds: Duration,
 ) -> Outcome<Vec<RobotReport>> {
-    workers.until_sent(robots, seconds)?;
-    workers.order(0..robots, Order::phase(COLLECT))?;
+    workers.wait_until_sent(robots, seconds)?;
+    workers.order(0..robots, Order::phase(COLLECT_PHASE))?;
     (0..robots).map(|number| workers.report(number, seconds)).collect()
 }
 
@@ -308,6 +308,6 @@ mod tests {
 
     #[test]
     fn no_case_is_always_the_first() {
-        assert_eq!((order(3, 0), order(3, 1)), (vec![0, 1, 2], vec![2, 1, 0]));
+        assert_eq!((case_order(3, 0), case_order(3, 1)), (vec![0, 1, 2], vec![2, 1, 0]));
     }
 }

@@ -15,12 +15,12 @@ use serde_json::json;
 use super::args::TopologyArgs;
 use super::figure::Latencies;
 use super::message::Body;
-use super::report::{self, Case, Fate, Figure, Table};
+use super::report::{self, Case, DeliveryCounts, Figure, Table};
 use super::roles::robot::{Publish, Received, RobotJob, RobotReport, Source, Subscribe};
 use super::streams::collect;
 use super::worker::Role;
-use super::worker_link::GO;
-use super::workers::{Named, Workers};
+use super::worker_link::SEND_PHASE;
+use super::workers::{NamedRole, Workers};
 use super::{Bench, runs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -34,9 +34,9 @@ const LATE: Figure = Figure::new("late", "late", report::count);
 const TOO_LATE: Figure = Figure::new("too late", "too_late", report::count);
 const LOST: Figure = Figure::new("lost", "lost", report::count);
 const MEAN: Figure = Figure::new("mean", "mean_latency_ns", report::latency);
-const OF_TOPIC: [Figure; 6] =
+const TOPIC_FIGURES: [Figure; 6] =
     [RECEIVED, LATE, TOO_LATE, LOST, MEAN, Figure::new("p99", "p99_latency_ns", report::latency)];
-const OF_ROBOT: [Figure; 6] = [
+const ROBOT_FIGURES: [Figure; 6] = [
     MEAN,
     LATE,
     TOO_LATE,
@@ -63,19 +63,19 @@ pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
     };
     let names = topology.topics();
     let mut topics: Vec<Case> = names.iter().map(case).collect();
-    let (mut robot, mut fate) = (Vec::new(), Fate::default());
+    let (mut robot, mut delivery) = (Vec::new(), DeliveryCounts::default());
     for n in 0..repeats {
         let roles = roles(&topology, seconds);
         let count = roles.len();
-        let mut workers = Workers::start(&bench.place, n, roles)?;
-        workers.order(0..count, Order::phase(GO))?;
+        let mut workers = Workers::start(&bench.bench_dir, n, roles)?;
+        workers.order(0..count, Order::phase(SEND_PHASE))?;
         let reports = collect(&mut workers, count, seconds)?;
-        workers.dismiss()?;
+        workers.stop_all()?;
         let mut all = Latencies::default();
         let (mut late, mut too_late) = (0, 0);
         for (name, case) in names.iter().zip(&mut topics) {
-            let topic = Heard::of(name, &topology, &reports);
-            let Fate { received, lost, .. } = topic.fate;
+            let topic = TopicResult::of(name, &topology, &reports);
+            let DeliveryCounts { received, lost, .. } = topic.delivery;
             let mut run = [received, topic.late, topic.too_late, lost].map(|n| n as f64).to_vec();
             let is_heard = received > 0;
             let p99_ns = topic.latencies.percentiles().p99_ns as f64;
@@ -84,7 +84,7 @@ pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
             case.runs.push(run);
             all.add(&topic.latencies);
             (late, too_late) = (late + topic.late, too_late + topic.too_late);
-            fate += topic.fate;
+            delivery += topic.delivery;
         }
         let sum = |of: fn(&RobotReport) -> f64| reports.iter().map(of).sum::<f64>();
         let behind = reports.iter().flat_map(|r| &r.published).map(|p| p.behind_max_ns).max();
@@ -101,10 +101,10 @@ pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
         "topology": name, "source": topology.source, "nodes": nodes, "reliability": "reliable",
         "seconds": seconds.as_secs_f64(), "repeats": repeats,
     });
-    let topics = Table { name: "topics", figures: OF_TOPIC.to_vec(), cases: topics };
-    let robot = Table::of_runs("robot", OF_ROBOT.to_vec(), robot);
-    bench.report(context, settings, &[topics, robot], Some(&fate))?;
-    fate.verdict(false)
+    let topics = Table { name: "topics", figures: TOPIC_FIGURES.to_vec(), cases: topics };
+    let robot = Table::of_runs("robot", ROBOT_FIGURES.to_vec(), robot);
+    bench.report(context, settings, &[topics, robot], Some(&delivery))?;
+    delivery.verdict(false)
 }
 
 /// The topology of a file, or the built-in one, with names that nodes and topics may have.
@@ -130,24 +130,24 @@ fn absolute(topic: &str) -> String {
 
 /// What all subscribers of a topic received in one run.
 #[derive(Default)]
-struct Heard {
-    fate: Fate,
+struct TopicResult {
+    delivery: DeliveryCounts,
     late: u64,
     too_late: u64,
     latencies: Latencies,
 }
 
-impl Heard {
-    fn of(topic: &str, topology: &Topology, reports: &[RobotReport]) -> Heard {
+impl TopicResult {
+    fn of(topic: &str, topology: &Topology, reports: &[RobotReport]) -> TopicResult {
         let nodes = || topology.nodes.iter().zip(reports);
         let published = nodes().flat_map(|(node, r)| node.publishes.iter().zip(&r.published));
         let sent: Vec<u64> =
             published.filter(|(p, _)| p.topic == topic).map(|(_, p)| p.sent).collect();
         let received = nodes().flat_map(|(node, r)| node.subscribes.iter().zip(&r.received));
-        let mut heard = Heard::default();
+        let mut heard = TopicResult::default();
         for (_, received) in received.filter(|(name, _)| *name == topic) {
             let Received { late, too_late, latencies, .. } = received;
-            heard.fate += Fate::of(received, &sent);
+            heard.delivery += DeliveryCounts::of(received, &sent);
             heard.late += late;
             heard.too_late += too_late;
             heard.latencies.add(latencies);
@@ -157,7 +157,7 @@ impl Heard {
 }
 
 /// What each node is to do.
-fn roles(topology: &Topology, seconds: Duration) -> Vec<Named> {
+fn roles(topology: &Topology, seconds: Duration) -> Vec<NamedRole> {
     let count: usize = topology.nodes.iter().map(|node| node.publishes.len()).sum();
     let mut indices = std::collections::BTreeMap::<&str, u16>::new();
     let run_ns = seconds.as_secs_f64() * 1e9;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::table;
 
-/// The thread of a worker that listens to its parent: that of [`rnet_bench::worker::listen`].
-const LISTENER: &str = "orders";
+/// The thread of a worker that listens to its parent: that of [`rnet_bench::worker::spawn_order_reader`].
+const ORDER_THREAD_NAME: &str = "orders";
 
 /// CPU time of this process so far, all threads together, in ns.
 fn cpu_ns() -> u64 {
@@ -20,7 +20,7 @@ fn cpu_ns() -> u64 {
 /// Resident memory of this process, in bytes: all that it has touched, shared pages included.
 pub fn rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    field(&status, "VmRSS:").unwrap_or(0) * 1024
+    proc_field(&status, "VmRSS:").unwrap_or(0) * 1024
 }
 
 /// How often the threads of robot-net in this process have gone to sleep by themselves, which is
@@ -31,20 +31,20 @@ fn wakeups() -> u64 {
     let library = tasks.flatten().filter(|task| task.file_name().to_string_lossy() != main);
     library
         .filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
-        .filter(|status| !status.lines().any(|l| l.split_whitespace().eq(["Name:", LISTENER])))
-        .filter_map(|status| field(&status, "voluntary_ctxt_switches:"))
+        .filter(|status| !status.lines().any(|l| l.split_whitespace().eq(["Name:", ORDER_THREAD_NAME])))
+        .filter_map(|status| proc_field(&status, "voluntary_ctxt_switches:"))
         .sum()
 }
 
 /// The number behind `name` in a file of /proc.
-fn field(text: &str, name: &str) -> Option<u64> {
+fn proc_field(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
 /// What a process used in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Used {
+pub struct ResourceUsage {
     pub wall_ns: u64,
     pub cpu_ns: u64,
     pub wakeups: u64,
@@ -52,7 +52,7 @@ pub struct Used {
     pub rss_bytes: u64,
 }
 
-impl Used {
+impl ResourceUsage {
     /// CPU time per time: 1 is a core kept busy.
     pub fn cores(&self) -> f64 {
         self.cpu_ns as f64 / self.wall_ns.max(1) as f64
@@ -65,22 +65,22 @@ impl Used {
 
 /// Reads what is used from now on.
 #[derive(Debug)]
-pub struct Meter {
+pub struct UsageMeter {
     start_ns: u64,
     cpu_ns: u64,
     wakeups: u64,
 }
 
-impl Meter {
-    pub fn start() -> Meter {
+impl UsageMeter {
+    pub fn start() -> UsageMeter {
         let wakeups = wakeups();
-        Meter { start_ns: rnet::now_ns(), cpu_ns: cpu_ns(), wakeups }
+        UsageMeter { start_ns: rnet::now_ns(), cpu_ns: cpu_ns(), wakeups }
     }
 
-    pub fn read(&self) -> Used {
+    pub fn read(&self) -> ResourceUsage {
         let (wall_ns, cpu_ns) = (rnet::now_ns() - self.start_ns, cpu_ns() - self.cpu_ns);
         let wakeups = wakeups().saturating_sub(self.wakeups);
-        Used { wall_ns, cpu_ns, wakeups, rss_bytes: rss_bytes() }
+        ResourceUsage { wall_ns, cpu_ns, wakeups, rss_bytes: rss_bytes() }
     }
 }
 
@@ -103,7 +103,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn look() -> Machine {
+    pub fn detect() -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let info = read("/proc/cpuinfo");
         let of = |name: &str| {
@@ -116,7 +116,7 @@ impl Machine {
         Machine {
             cpu: of("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: field(&read("/proc/meminfo"), "MemTotal:").unwrap_or(0) * 1024,
+            memory_bytes: proc_field(&read("/proc/meminfo"), "MemTotal:").unwrap_or(0) * 1024,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             virtual_machine: flags.split_whitespace().any(|flag| flag == "hypervisor"),
             governor: Some(governor.trim().to_owned()).filter(|g| !g.is_empty()),
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn this_machine_is_described() {
-        let machine = Machine::look();
+        let machine = Machine::detect();
         assert!(machine.cores >= 1 && machine.memory_bytes > 0, "{machine:?}");
         assert!(machine.to_string().contains("core"), "{machine}");
     }
 
     #[test]
     fn a_busy_process_uses_cpu_and_memory() {
-        let meter = Meter::start();
+        let meter = UsageMeter::start();
         while meter.read().cpu_ns == 0 {
             std::hint::spin_loop();
         }
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn fields_are_found_by_name() {
         let text = "Name:\tx\nVmRSS:\t  12 kB\nnonvoluntary_ctxt_switches:\t9\n";
-        assert_eq!(field(text, "VmRSS:"), Some(12));
-        assert_eq!(field(text, "voluntary_ctxt_switches:"), None);
-        assert_eq!(field(text, "Name:"), None);
+        assert_eq!(proc_field(text, "VmRSS:"), Some(12));
+        assert_eq!(proc_field(text, "voluntary_ctxt_switches:"), None);
+        assert_eq!(proc_field(text, "Name:"), None);
     }
 }

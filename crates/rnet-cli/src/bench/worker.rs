@@ -46,18 +46,18 @@ impl Role {
 
 /// Does the job that is read from stdin.
 pub fn run() -> Outcome {
-    let Job { node, role } = rnet_bench::worker::job().map_err(|e| {
+    let Job { node, role } = rnet_bench::worker::read_job().map_err(|e| {
         Failure::Usage(format!(
             "bench-worker is started by `rnet bench` or `rnet demo` with a job; invalid job: {e}"
         ))
     })?;
-    let link = Link::open(&node.place)?;
+    let link = Link::open(&node.bench_dir)?;
     let Err(failure) = work(&node, &role, &link) else { return Ok(()) };
     let timed_out = matches!(failure, Failure::TimedOut(_));
     // If the command is gone this fails too, and the listener ends the process.
-    let _ = link.say(&Event::Failed { why: failure.message(), timed_out });
-    link.until(Order::stop());
-    Err(Failure::Told)
+    let _ = link.send_event(&Event::Failed { why: failure.message(), timed_out });
+    link.wait_for(Order::stop());
+    Err(Failure::AlreadyReported)
 }
 
 fn work(node: &WorkerNode, role: &Role, link: &Link) -> Outcome {

@@ -9,29 +9,29 @@ use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::place;
+use super::bench_dir;
 use crate::failure::{Failure, Outcome};
 
 /// Exit code of a worker whose command has died. Nobody is there to read it.
-const ORPHANED: i32 = 1;
+const ORPHANED_EXIT_CODE: i32 = 1;
 /// The phase in which workers send.
-pub const GO: usize = 0;
+pub const SEND_PHASE: usize = 0;
 /// The phase after it: all has been sent; read what is left and report.
-pub const COLLECT: usize = 1;
+pub const COLLECT_PHASE: usize = 1;
 /// How long endpoints of a topic wait for each other. All workers are started, so one that does not come has failed, and
 /// says so itself.
-pub const MEET: Duration = Duration::from_secs(20);
+pub const MATCH_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a sender waits for a reader that makes no progress.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
 /// How often a worker that receives nothing looks for an order.
-pub const LOOK: Duration = Duration::from_millis(20);
+pub const ORDER_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A worker's node.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerNode {
     pub name: String,
     /// The private directory of the bench, which is removed with it.
-    pub place: PathBuf,
+    pub bench_dir: PathBuf,
     /// Directory of the domain: the same, or the one with the domains of robots.
     pub dir: PathBuf,
     pub domain: String,
@@ -64,59 +64,59 @@ pub struct Link {
 
 impl Link {
     /// Listens to the command of a bench in this private directory.
-    pub fn open(place: &Path) -> Outcome<Link> {
+    pub fn open(bench_dir: &Path) -> Outcome<Link> {
         // It is removed with all that is in it, whoever gave the job.
-        if !place::is_place(place) {
-            let path = place.display();
+        if !bench_dir::is_bench_dir(bench_dir) {
+            let path = bench_dir.display();
             return Err(Failure::Usage(format!(
                 "bench-worker runs only in the directory of a benchmark, robot-net-bench-…, not in {path}"
             )));
         }
         let (sender, orders) = channel();
-        let place = place.to_owned();
+        let bench_dir = bench_dir.to_owned();
         let take = move |order: Option<Result<Order, String>>| match order {
             Some(Ok(order)) => sender.send(order).is_ok(),
             Some(Err(_)) | None => {
-                place::remove(&place);
-                std::process::exit(ORPHANED)
+                bench_dir::remove(&bench_dir);
+                std::process::exit(ORPHANED_EXIT_CODE)
             }
         };
         let failed = |e| Failure::Failed(format!("cannot start a bench-worker: {e}"));
-        rnet_bench::worker::listen(take).map_err(failed)?;
+        rnet_bench::worker::spawn_order_reader(take).map_err(failed)?;
         Ok(Link { orders })
     }
 
     /// Waits for this order; those before it are obsolete.
-    pub fn until(&self, order: Order) {
+    pub fn wait_for(&self, order: Order) {
         // The listener ends only with the process.
         while self.orders.recv().is_ok_and(|came| came != order) {}
     }
 
     /// Whether there is a new order.
-    pub fn ordered(&self) -> bool {
+    pub fn has_new_order(&self) -> bool {
         !matches!(self.orders.try_recv(), Err(TryRecvError::Empty))
     }
 
-    pub fn say(&self, event: &Event) -> Outcome {
-        Ok(rnet_bench::worker::tell(event)?)
+    pub fn send_event(&self, event: &Event) -> Outcome {
+        Ok(rnet_bench::worker::send_event(event)?)
     }
 
     /// Says that this worker has met its peers, and waits for the first phase.
-    pub fn ready(&self) -> Outcome {
-        self.say(&Event::Ready)?;
-        self.until(Order::phase(GO));
+    pub fn report_ready(&self) -> Outcome {
+        self.send_event(&Event::Ready)?;
+        self.wait_for(Order::phase(SEND_PHASE));
         Ok(())
     }
 
-    pub fn done(&self, report: &impl Serialize) -> Outcome {
+    pub fn send_report(&self, report: &impl Serialize) -> Outcome {
         let report = serde_json::to_value(report).map_err(std::io::Error::from)?;
-        self.say(&Event::Done { phase: GO, result: Box::new(Report { report }) })
+        self.send_event(&Event::Done { phase: SEND_PHASE, result: Box::new(Report { report }) })
     }
 
     /// The last report; what the worker has open stays until the bench ends.
     pub fn finish(&self, report: &impl Serialize) -> Outcome {
-        self.done(report)?;
-        self.until(Order::stop());
+        self.send_report(report)?;
+        self.wait_for(Order::stop());
         Ok(())
     }
 }

@@ -9,29 +9,29 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use rnet_bench::worker::{Line, Order, Worker};
+use rnet_bench::worker::{WorkerLine, Order, Worker};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::place::Place;
+use super::bench_dir::BenchDir;
 use super::worker::{Job, Role};
 use super::worker_link::{Event, WorkerNode};
 use crate::failure::{Failure, Outcome};
 use crate::signal;
 
 /// How often a wait looks for a stop request: seldom, as it takes time from the workers.
-const STEP: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How long workers may take to start and meet.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long they may take beyond the time of a run: a sender waits 10 s for a reader that makes no progress.
-const GRACE: Duration = Duration::from_secs(30);
+const COMPLETION_MARGIN: Duration = Duration::from_secs(30);
 /// How long they may take to exit.
-const LEAVE: Duration = Duration::from_secs(120);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A worker's name, for messages, and its role.
-pub type Named = (String, Role);
+pub type NamedRole = (String, Role);
 
-struct Member {
+struct WorkerState {
     name: String,
     worker: Worker,
     ready: bool,
@@ -43,58 +43,58 @@ struct Member {
 
 /// All workers of a run; those that are left are killed on drop, one by one.
 pub struct Workers {
-    members: Vec<Member>,
-    lines: Receiver<Line>,
+    members: Vec<WorkerState>,
+    lines: Receiver<WorkerLine>,
     /// Kept for workers that are added later.
-    sender: Sender<Line>,
-    place: PathBuf,
+    sender: Sender<WorkerLine>,
+    bench_dir: PathBuf,
     dir: PathBuf,
     domain: String,
 }
 
 impl Workers {
-    /// Starts a process for each role, in a domain of `place` that no other run uses, and waits until all have met.
-    pub fn start(place: &Place, run: usize, roles: Vec<Named>) -> Outcome<Workers> {
-        Workers::start_in(place, place.path().to_owned(), format!("run{run}"), roles)
+    /// Starts a process for each role, in a domain of `bench_dir` that no other run uses, and waits until all have met.
+    pub fn start(bench_dir: &BenchDir, run: usize, roles: Vec<NamedRole>) -> Outcome<Workers> {
+        Workers::start_in(bench_dir, bench_dir.path().to_owned(), format!("run{run}"), roles)
     }
 
     /// The same in a domain of `dir`.
     pub fn start_in(
-        place: &Place,
+        bench_dir: &BenchDir,
         dir: PathBuf,
         domain: String,
-        roles: Vec<Named>,
+        roles: Vec<NamedRole>,
     ) -> Outcome<Workers> {
         let (sender, lines) = channel();
-        let place = place.path().to_owned();
-        let mut workers = Workers { members: Vec::new(), lines, sender, place, dir, domain };
+        let bench_dir = bench_dir.path().to_owned();
+        let mut workers = Workers { members: Vec::new(), lines, sender, bench_dir, dir, domain };
         workers.add(false, roles)?;
         Ok(workers)
     }
 
     /// Adds workers, `apart` each in a pid namespace of its own; returns once they are ready, too.
-    pub fn add(&mut self, apart: bool, roles: Vec<Named>) -> Outcome {
+    pub fn add(&mut self, apart: bool, roles: Vec<NamedRole>) -> Outcome {
         for (name, role) in roles {
             self.spawn(name, role, apart)?;
         }
-        self.until(START, "get ready", |members| {
-            missing(members, |member| member.killed || member.ready)
+        self.wait_until(START_TIMEOUT, "get ready", |members| {
+            first_missing(members, |member| member.killed || member.ready)
         })
     }
 
     fn spawn(&mut self, name: String, role: Role, apart: bool) -> Outcome {
         let number = self.members.len();
-        let (place, dir, domain) = (self.place.clone(), self.dir.clone(), self.domain.clone());
+        let (bench_dir, dir, domain) = (self.bench_dir.clone(), self.dir.clone(), self.domain.clone());
         let job =
-            Job { node: WorkerNode { name: name.replace(' ', "_"), place, dir, domain }, role };
+            Job { node: WorkerNode { name: name.replace(' ', "_"), bench_dir, dir, domain }, role };
         let cannot = |e: std::io::Error| Failure::Failed(format!("cannot start {name}: {e}"));
         let program = std::env::current_exe().map_err(cannot)?;
-        let mut command = if apart { apart_from_us(&program) } else { Command::new(program) };
+        let mut command = if apart { pid_namespace_command(&program) } else { Command::new(program) };
         command.arg("bench-worker");
         if let Some(python) = job.role.python() {
             command = Command::new(python);
             // Python imports modules of its current folder.
-            command.args(["-m", "rnet.demo"]).current_dir(&self.place);
+            command.args(["-m", "rnet.demo"]).current_dir(&self.bench_dir);
         }
         // What is measured here is this machine, whatever the robot's configuration says.
         command.env_remove("RNET_GROUP").env("RNET_NETWORK", "off").process_group(0);
@@ -104,7 +104,7 @@ impl Workers {
         }
         let worker = Worker::start(number, command, &job, self.sender.clone()).map_err(cannot)?;
         let (ready, sent, report, killed) = (false, false, None, false);
-        self.members.push(Member { name, worker, ready, sent, report, killed });
+        self.members.push(WorkerState { name, worker, ready, sent, report, killed });
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Workers {
         if unsafe { libc::kill(pid, libc::SIGKILL) } != 0 {
             return Err(cannot(std::io::Error::last_os_error()));
         }
-        member.worker.hang_up();
+        member.worker.close_orders();
         Ok(at_ns)
     }
 
@@ -143,15 +143,15 @@ impl Workers {
     }
 
     /// Waits until the first `count` have sent everything. `run` is how long that takes.
-    pub fn until_sent(&mut self, count: usize, run: Duration) -> Outcome {
-        self.until(run.saturating_add(GRACE), "finish sending", |members| {
-            missing(&members[..count], |member| member.killed || member.sent)
+    pub fn wait_until_sent(&mut self, count: usize, run: Duration) -> Outcome {
+        self.wait_until(run.saturating_add(COMPLETION_MARGIN), "finish sending", |members| {
+            first_missing(&members[..count], |member| member.killed || member.sent)
         })
     }
 
     /// Waits for the report of a worker. `run` is how long its work takes.
     pub fn report<R: DeserializeOwned>(&mut self, number: usize, run: Duration) -> Outcome<R> {
-        let report = self.until(run.saturating_add(GRACE), "report", |members| {
+        let report = self.wait_until(run.saturating_add(COMPLETION_MARGIN), "report", |members| {
             members[number].report.take().ok_or(number)
         })?;
         serde_json::from_value(report).map_err(|e| {
@@ -161,18 +161,18 @@ impl Workers {
     }
 
     /// Waits this long, while no worker may end.
-    pub fn watch(&mut self, time: Duration) -> Outcome {
+    pub fn run_for(&mut self, time: Duration) -> Outcome {
         let end = Instant::now() + time;
-        while self.hear(end)? {}
+        while self.receive_event(end)? {}
         Ok(())
     }
 
     /// Waits until `take` finds what it looks for; else it says which worker is missing.
-    fn until<T>(
+    fn wait_until<T>(
         &mut self,
         time: Duration,
         what: &str,
-        mut take: impl FnMut(&mut [Member]) -> Result<T, usize>,
+        mut take: impl FnMut(&mut [WorkerState]) -> Result<T, usize>,
     ) -> Outcome<T> {
         let end = Instant::now() + time;
         loop {
@@ -180,7 +180,7 @@ impl Workers {
                 Ok(found) => return Ok(found),
                 Err(missing) => missing,
             };
-            if !self.hear(end)? {
+            if !self.receive_event(end)? {
                 let (name, seconds) = (self.name(missing), time.as_secs());
                 let why = format!("{name} did not {what} within {seconds} s");
                 return Err(Failure::TimedOut(why));
@@ -189,11 +189,11 @@ impl Workers {
     }
 
     /// Takes one event; `false` at the end of the time.
-    fn hear(&mut self, end: Instant) -> Outcome<bool> {
+    fn receive_event(&mut self, end: Instant) -> Outcome<bool> {
         loop {
             signal::check()?;
             let left = end.saturating_duration_since(Instant::now());
-            let (number, line) = match self.lines.recv_timeout(left.min(STEP)) {
+            let (number, line) = match self.lines.recv_timeout(left.min(STOP_CHECK_INTERVAL)) {
                 Ok(line) => line,
                 Err(_) if left.is_zero() => return Ok(false),
                 Err(_) => continue,
@@ -244,15 +244,15 @@ impl Workers {
     }
 
     /// Has all workers close their endpoints and exit.
-    pub fn dismiss(mut self) -> Outcome {
+    pub fn stop_all(mut self) -> Outcome {
         let living: Vec<usize> = (0..self.len()).filter(|&n| !self.members[n].killed).collect();
         self.order(living.iter().copied(), Order::stop())?;
         let unknown = |e| Failure::Failed(format!("cannot wait for a worker to exit: {e}"));
-        let end = Instant::now() + LEAVE;
+        let end = Instant::now() + EXIT_TIMEOUT;
         for number in living {
             let left = end.saturating_duration_since(Instant::now());
             let process = self.members[number].worker.process();
-            match process.ended_within(left).map_err(unknown)? {
+            match process.wait_timeout(left).map_err(unknown)? {
                 Some(status) if status.success() => {}
                 Some(_) => return Err(self.ended(number)),
                 None => {
@@ -266,13 +266,13 @@ impl Workers {
 }
 
 /// The first worker that is not so.
-fn missing(members: &[Member], is: impl Fn(&Member) -> bool) -> Result<(), usize> {
+fn first_missing(members: &[WorkerState], is: impl Fn(&WorkerState) -> bool) -> Result<(), usize> {
     members.iter().position(|member| !is(member)).map_or(Ok(()), Err)
 }
 
 /// Whether workers can run in pid namespaces of their own; if not, why.
-pub fn can_be_apart() -> Outcome {
-    let why = match apart_from_us(Path::new("true")).output() {
+pub fn check_pid_namespaces() -> Outcome {
+    let why = match pid_namespace_command(Path::new("true")).output() {
         Ok(out) if out.status.success() => return Ok(()),
         Ok(out) => String::from_utf8_lossy(&out.stderr).trim().to_owned(),
         Err(e) => format!("unshare: {e}"),
@@ -281,7 +281,7 @@ pub fn can_be_apart() -> Outcome {
 }
 
 /// A command that starts `program` in a pid namespace of its own, and kills it when it is killed.
-fn apart_from_us(program: &Path) -> Command {
+fn pid_namespace_command(program: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--kill-child", "--mount", "--mount-proc"]);
     if !rustix::process::geteuid().is_root() {

@@ -28,7 +28,7 @@ pub enum CommandCommand {
 #[derive(Debug, Args)]
 pub struct CommandListArgs {
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// Show the driver of a command, or why it has none.
@@ -40,7 +40,7 @@ pub struct WhoArgs {
     /// The topic of the command
     pub topic: TopicName,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// Take authority over a command and hold it until stopped.
@@ -69,7 +69,7 @@ pub struct TakeArgs {
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub timeout: Duration,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// Revoke the current driver's authority over a command.
@@ -87,7 +87,7 @@ pub struct ReleaseArgs {
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub timeout: Duration,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 #[derive(Debug, Args)]

@@ -8,21 +8,21 @@ use rnet_monitor::documents::receivers;
 use serde_json::json;
 
 use super::args::{ReleaseArgs, TakeArgs};
-use super::look_at;
+use super::snapshot_with_command;
 use super::show::status_of;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::given;
+use crate::value::message_input;
 use crate::{signal, yaml};
 
 /// Longest time between two checks for a stop request.
-const STEP: Duration = Duration::from_millis(20);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Longest time for the receiver to say what its deadline is.
-const STATUS_WITHIN: Duration = Duration::from_secs(2);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Messages for each deadline of the receiver: two may be late.
 const SENDS_PER_DEADLINE: f64 = 3.0;
 /// Messages per second.
-const LEAST_RATE: f64 = 20.0;
+const MIN_RATE: f64 = 20.0;
 const MAX_RATE: f64 = 1e5;
 /// How long the authority lasts that ends another, should this command be killed.
 const RELEASE_LEASE: Duration = Duration::from_millis(500);
@@ -34,15 +34,15 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
             "--rate is {rate}, but must be above 0 and at most {MAX_RATE}"
         )));
     }
-    let snapshot = wait_for(context, topic, args.timeout)?;
+    let snapshot = wait_for_receiver(context, topic, args.timeout)?;
     let message_type = type_of(&snapshot, topic)?;
-    let data = args.data.as_deref().map(|data| encoded(data, &message_type)).transpose()?;
-    let node = context.node("command", &args.me)?;
+    let data = args.data.as_deref().map(|data| encode_fields(data, &message_type)).transpose()?;
+    let node = context.node("command", &args.own_node)?;
     let rate = rate_of(context, &node, &snapshot, args)?;
     let drive = node.drive::<[u8]>(topic).priority(args.priority).lease(args.lease);
     // A robot that it drives falls back at once when it dies; one that it stops stays stopped.
     let drive = drive.outlasts_driver(data.is_none()).message_type(message_type);
-    let mut driver = taken(drive, args.timeout)?;
+    let mut driver = acquire(drive, args.timeout)?;
     if context.json() {
         context.document(&json!({
             "command": topic,
@@ -54,7 +54,7 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
         // Whoever reads it waits for authority, not for its end. That nobody does is no reason to give it back.
         let _ = context.flush();
     }
-    context.say(format_args!(
+    context.eprintln(format_args!(
         "{} drives {topic} with priority {}; press Ctrl-C to release it",
         node.name(),
         args.priority
@@ -66,7 +66,7 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
     let end = args.duration.and_then(|time| Instant::now().checked_add(time));
     let mut next = Instant::now();
     while end.is_none_or(|end| Instant::now() < end) {
-        if signal::stopped() {
+        if signal::stop_requested() {
             driver.release()?;
             return Err(Failure::Interrupted);
         }
@@ -76,7 +76,7 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
             if !driver.in_force() {
                 driver.renew()?;
             }
-            std::thread::sleep((next - now).min(STEP));
+            std::thread::sleep((next - now).min(STOP_CHECK_INTERVAL));
             continue;
         }
         next = now + period;
@@ -90,37 +90,37 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
 
 pub fn release(context: &mut Context, args: &ReleaseArgs) -> Outcome {
     let topic = args.topic.as_str();
-    let message_type = type_of(&look_at(context, topic)?, topic)?;
-    let node = context.node("command", &args.me)?;
+    let message_type = type_of(&snapshot_with_command(context, topic)?, topic)?;
+    let node = context.node("command", &args.own_node)?;
     let drive = node.drive::<[u8]>(topic).lease(RELEASE_LEASE).message_type(message_type);
     let drive = match args.priority {
         Some(priority) => drive.priority(priority),
         None => drive.above_all(),
     };
-    taken(drive, args.timeout)?.release()?;
+    acquire(drive, args.timeout)?.release()?;
     if context.json() {
         context.document(&json!({"command": topic, "released": true}))?;
     }
-    context.say(format_args!("{topic} has no driver; its receiver has fallen back"));
+    context.eprintln(format_args!("{topic} has no driver; its receiver has fallen back"));
     Ok(())
 }
 
 /// Authority; Ctrl-C ends the wait for it.
-fn taken(drive: DriveBuilder<[u8]>, timeout: Duration) -> Outcome<Driver<[u8]>> {
-    match drive.take_interruptible(Some(timeout), || !signal::stopped()) {
+fn acquire(drive: DriveBuilder<[u8]>, timeout: Duration) -> Outcome<Driver<[u8]>> {
+    match drive.take_interruptible(Some(timeout), || !signal::stop_requested()) {
         Err(Error::Interrupted) => Err(Failure::Interrupted),
         taken => Ok(taken?),
     }
 }
 
 /// What there is once the command has a receiver.
-fn wait_for(context: &Context, topic: &str, timeout: Duration) -> Outcome<Snapshot> {
+fn wait_for_receiver(context: &Context, topic: &str, timeout: Duration) -> Outcome<Snapshot> {
     let end = Instant::now().checked_add(timeout);
     // A receiver that opens says what it is before it takes messages.
     let takes = |found: &Snapshot| found.subscriptions.iter().any(|of| of.topic == topic);
     let mut said = false;
     loop {
-        match look_at(context, topic) {
+        match snapshot_with_command(context, topic) {
             Ok(found) if takes(&found) => return Ok(found),
             Err(Failure::Failed(why)) if end.is_some_and(|end| Instant::now() >= end) => {
                 return Err(Failure::TimedOut(format!("after {timeout:?}: {why}")));
@@ -128,14 +128,14 @@ fn wait_for(context: &Context, topic: &str, timeout: Duration) -> Outcome<Snapsh
             found if end.is_some_and(|end| Instant::now() >= end) => return found,
             Err(Failure::Failed(why)) if !said => {
                 said = true;
-                context.say(format_args!("waiting for a receiver: {why}"));
+                context.eprintln(format_args!("waiting for a receiver: {why}"));
             }
             _ => {}
         }
-        if signal::stopped() {
+        if signal::stop_requested() {
             return Err(Failure::Interrupted);
         }
-        std::thread::sleep(STEP);
+        std::thread::sleep(STOP_CHECK_INTERVAL);
     }
 }
 
@@ -148,16 +148,16 @@ fn rate_of(
 ) -> Outcome<f64> {
     let topic = args.topic.as_str();
     let of_topic = receivers(snapshot).into_iter().find(|(of, _)| *of == topic);
-    let until = Instant::now() + args.timeout.min(STATUS_WITHIN);
+    let until = Instant::now() + args.timeout.min(STATUS_TIMEOUT);
     let status = match of_topic {
         Some((_, receiver)) if args.data.is_some() => status_of(node, topic, receiver, until)?,
         _ => None,
     };
     let deadline_s = status.map(|said| said.status.deadline as f64 / 1e9);
     let per_deadline = deadline_s.map_or(0.0, |deadline| SENDS_PER_DEADLINE / deadline.max(1e-9));
-    let rate = args.rate.unwrap_or_else(|| per_deadline.clamp(LEAST_RATE, MAX_RATE));
+    let rate = args.rate.unwrap_or_else(|| per_deadline.clamp(MIN_RATE, MAX_RATE));
     if let Some(deadline) = deadline_s.filter(|deadline| 1.0 / rate >= *deadline) {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "--rate {rate} is below one message per receiver deadline ({} ms), so the receiver would fall back \
              between messages; give --rate {} or more",
             deadline * 1e3,
@@ -178,9 +178,9 @@ fn type_of(snapshot: &Snapshot, topic: &str) -> Outcome<MessageType> {
     })
 }
 
-fn encoded(data: &str, message_type: &MessageType) -> Outcome<Vec<u8>> {
+fn encode_fields(data: &str, message_type: &MessageType) -> Outcome<Vec<u8>> {
     let value = yaml::json(data).map_err(|why| {
         Failure::Usage(format!("invalid DATA: {why}; write the fields as '{{x: 1.0}}'"))
     })?;
-    given::encode("DATA", message_type, &value)
+    message_input::encode("DATA", message_type, &value)
 }

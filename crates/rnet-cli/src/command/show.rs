@@ -10,42 +10,42 @@ use rnet_monitor::documents::command as document;
 use serde_json::{Value, json};
 
 use super::args::{CommandListArgs, WhoArgs};
-use super::{look_at, receivers};
+use super::{snapshot_with_command, receivers};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::look;
+use crate::topic::take_snapshot;
 use crate::value::enum_word;
 use crate::{domain, signal, table};
 
 /// How long receivers that are there may take to say so.
-const SOON: Duration = Duration::from_secs(2);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 /// What each has at least, when others have taken their time.
-const LEAST: Duration = Duration::from_millis(100);
+const MIN_STATUS_TIMEOUT: Duration = Duration::from_millis(100);
 
 pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
-    let (domain, snapshot) = look(context)?;
+    let (domain, snapshot) = take_snapshot(context)?;
     let receivers = receivers(&snapshot);
     if receivers.is_empty() {
-        domain::tell_none(context, "commands")?;
+        domain::report_none_found(context, "commands")?;
         return match context.json() {
             true => context.document(&json!({"domain": domain.id(), "commands": []})),
             false => Ok(()),
         };
     }
-    let node = context.node("command", &args.me)?;
-    let until = Instant::now() + SOON;
+    let node = context.node("command", &args.own_node)?;
+    let until = Instant::now() + STATUS_TIMEOUT;
     let mut commands = Vec::new();
     for (topic, receiver) in receivers {
         commands.push((topic, receiver, status_of(&node, topic, receiver, until)?));
     }
     if context.json() {
-        let commands = commands.iter().map(|(topic, of, said)| with_since(topic, of, said));
+        let commands = commands.iter().map(|(topic, of, said)| status_json(topic, of, said));
         let commands: Vec<_> = commands.collect();
         return context.document(&json!({"domain": domain.id(), "commands": commands}));
     }
     let titles = ["COMMAND", "RECEIVER", "STATE", "SINCE", "DRIVER", "PRIORITY ", "FALLBACKS "];
-    let row = |(topic, receiver, said): &(&str, &str, Option<Said>)| {
-        let Some(Said { status, since }) = said else {
+    let row = |(topic, receiver, said): &(&str, &str, Option<ReceiverStatus>)| {
+        let Some(ReceiverStatus { status, since }) = said else {
             let words = [topic, *receiver, NO_ANSWER, "-", "-", "-", "-"];
             return words.map(str::to_owned).to_vec();
         };
@@ -53,43 +53,43 @@ pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
         let holder = if drives { &status.holder } else { "-" };
         let priority = if drives { status.priority.to_string() } else { "-".to_owned() };
         let (since, fallbacks) = (table::uptime(*since), status.fallbacks.to_string());
-        let words = [topic, *receiver, &state(status), &since, holder, &priority, &fallbacks];
+        let words = [topic, *receiver, &state_text(status), &since, holder, &priority, &fallbacks];
         words.map(str::to_owned).to_vec()
     };
     let rows: Vec<_> = commands.iter().map(row).collect();
     table::print(context, &titles, &rows)?;
     for (_, receiver, _) in commands.iter().filter(|(.., status)| status.is_none()) {
-        tell_silent(context, receiver);
+        report_no_answer(context, receiver);
     }
     Ok(())
 }
 
 pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
     let topic = args.topic.as_str();
-    let snapshot = look_at(context, topic)?;
-    let node = context.node("command", &args.me)?;
-    let until = Instant::now() + SOON;
+    let snapshot = snapshot_with_command(context, topic)?;
+    let node = context.node("command", &args.own_node)?;
+    let until = Instant::now() + STATUS_TIMEOUT;
     let mut all = Vec::new();
     for (_, receiver) in receivers(&snapshot).into_iter().filter(|(of, _)| *of == topic) {
         all.push((receiver, status_of(&node, topic, receiver, until)?));
     }
     if context.json() {
-        let all: Vec<_> = all.iter().map(|(of, said)| with_since(topic, of, said)).collect();
+        let all: Vec<_> = all.iter().map(|(of, said)| status_json(topic, of, said)).collect();
         return context.document(&json!({"command": topic, "receivers": all}));
     }
     for (receiver, said) in &all {
         let ms = |ns: u64| ns as f64 / 1e6;
         context.line(format_args!("Command: {topic}"))?;
         context.line(format_args!("  receiver: {receiver}"))?;
-        let Some(Said { status, since }) = said else {
+        let Some(ReceiverStatus { status, since }) = said else {
             context.line(format_args!("  state: {NO_ANSWER}"))?;
-            tell_silent(context, receiver);
+            report_no_answer(context, receiver);
             continue;
         };
-        context.line(format_args!("  state: {}", state(status)))?;
+        context.line(format_args!("  state: {}", state_text(status)))?;
         context.line(format_args!("  since: {:.1} s", since.as_secs_f64()))?;
         if status.reason() != Reason::Unspecified {
-            context.line(format_args!("  reason: {}", reason(status)))?;
+            context.line(format_args!("  reason: {}", reason_text(status)))?;
         }
         match status.holder.as_str() {
             "" => context.line(format_args!("  driver: none"))?,
@@ -105,7 +105,7 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
         context.line(format_args!("  fallbacks: {fallbacks}"))?;
     }
     if all.len() > 1 {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "{topic} has {} receivers, each with its own driver: close all but one",
             all.len()
         ));
@@ -114,14 +114,14 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
 }
 
 /// What a receiver has said last. It speaks on changes only: its counts of commands are those of then.
-pub struct Said {
+pub struct ReceiverStatus {
     pub status: CommandStatus,
     pub since: Duration,
 }
 
-fn with_since(topic: &str, receiver: &str, said: &Option<Said>) -> Value {
+fn status_json(topic: &str, receiver: &str, said: &Option<ReceiverStatus>) -> Value {
     let mut document = document(topic, receiver, said.as_ref().map(|said| &said.status));
-    if let Some(Said { since, .. }) = said {
+    if let Some(ReceiverStatus { since, .. }) = said {
         document["since_s"] = since.as_secs_f64().into();
     }
     document
@@ -130,8 +130,8 @@ fn with_since(topic: &str, receiver: &str, said: &Option<Said>) -> Value {
 /// What is shown of a receiver that says nothing.
 const NO_ANSWER: &str = "no answer";
 
-fn tell_silent(context: &mut Context, receiver: &str) {
-    context.say(format_args!(
+fn report_no_answer(context: &mut Context, receiver: &str) {
+    context.eprintln(format_args!(
         "{receiver} does not answer: its process is suspended or has just exited; see rnet node info {receiver}"
     ));
 }
@@ -142,17 +142,17 @@ pub fn status_of(
     topic: &str,
     receiver: &str,
     until: Instant,
-) -> Outcome<Option<Said>> {
+) -> Outcome<Option<ReceiverStatus>> {
     let options = SubscriberOptions::new().lane(Lane::Urgent).transient_local();
     let mut said =
         node.subscriber_with::<CommandStatus>(&rnet::command_status_topic(topic), options)?;
     // One that has answered is heard at once, however late it is.
-    let until = until.max(Instant::now() + LEAST);
-    while !signal::stopped() {
+    let until = until.max(Instant::now() + MIN_STATUS_TIMEOUT);
+    while !signal::stop_requested() {
         match said.recv(Some(until.saturating_duration_since(Instant::now()))) {
             Ok(status) if status.node() == receiver => {
                 let since = Duration::from_nanos(rnet::now_ns().saturating_sub(status.sent_ns()));
-                return Ok(Some(Said { since, status: status.into_message() }));
+                return Ok(Some(ReceiverStatus { since, status: status.into_message() }));
             }
             Ok(_) | Err(Error::PeerLost { .. }) => {}
             Err(Error::Timeout { .. }) => return Ok(None),
@@ -162,14 +162,14 @@ pub fn status_of(
     Err(Failure::Interrupted)
 }
 
-fn state(status: &CommandStatus) -> String {
+fn state_text(status: &CommandStatus) -> String {
     match has_failed(status) {
         true => "FALLBACK FAILED".to_owned(),
         false => enum_word(status.state().as_str_name()),
     }
 }
 
-fn reason(status: &CommandStatus) -> &'static str {
+fn reason_text(status: &CommandStatus) -> &'static str {
     match status.reason() {
         Reason::Unspecified => "",
         Reason::Opened => "it was opened",

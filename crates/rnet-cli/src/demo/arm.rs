@@ -55,7 +55,7 @@ impl Arm {
     }
 
     /// Where elbow and hand are, from the shoulder: to the right and up, in m.
-    pub fn places(&self) -> [[f64; 2]; 2] {
+    pub fn joint_positions(&self) -> [[f64; 2]; 2] {
         let [a, b] = self.angle;
         let elbow = [LINK_M * a.sin(), -LINK_M * a.cos()];
         [elbow, [elbow[0] + LINK_M * (a + b).sin(), elbow[1] - LINK_M * (a + b).cos()]]
@@ -69,7 +69,7 @@ mod tests {
     const STEP_S: f64 = 1e-3;
 
     #[test]
-    fn it_goes_where_it_is_driven_and_stays() {
+    fn the_arm_reaches_its_target_and_stays() {
         let mut arm = Arm::default();
         let target = [0.8, -0.6];
         for _ in 0..5_000 {
@@ -83,7 +83,7 @@ mod tests {
     fn without_torque_it_swings_and_loses_energy() {
         let mut arm = Arm { angle: [1.0, 0.5], ..Arm::default() };
         let energy = |arm: &Arm| {
-            let height: f64 = arm.places().iter().map(|place| place[1]).sum();
+            let height: f64 = arm.joint_positions().iter().map(|place| place[1]).sum();
             let (v, w) = (arm.speed[0], arm.speed[1]);
             let unit = MASS_KG * LINK_M * LINK_M;
             let outer = v * v + (v + w) * (v + w) + 2.0 * arm.angle[1].cos() * v * (v + w);

@@ -44,43 +44,43 @@ impl Signal {
 /// The job of a node's process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DemoJob {
-    /// Which of [`SEATS`].
-    pub seat: usize,
+    /// Which of [`NODES`].
+    pub node: usize,
     /// How many nodes hear each of the topics that it sends on.
-    pub hearers: Vec<usize>,
+    pub subscriber_counts: Vec<usize>,
     /// The Python that does it, if it is not this program.
     pub python: Option<PathBuf>,
 }
 
 impl DemoJob {
-    pub fn of(seat: usize, python: Option<PathBuf>) -> DemoJob {
-        let hearers = SEATS[seat].sends.iter().map(|topic| hearers(topic)).collect();
-        DemoJob { seat, hearers, python }
+    pub fn of(node: usize, python: Option<PathBuf>) -> DemoJob {
+        let subscriber_counts = NODES[node].publishes.iter().map(|topic| subscriber_count(topic)).collect();
+        DemoJob { node, subscriber_counts, python }
     }
 }
 
 /// One node.
-pub struct Seat {
+pub struct NodeSpec {
     pub name: &'static str,
     /// How often it acts by itself; 0 is never.
     pub hz: u64,
-    pub sends: &'static [&'static str],
-    pub hears: &'static [&'static str],
+    pub publishes: &'static [&'static str],
+    pub subscribes: &'static [&'static str],
 }
 
-impl Seat {
+impl NodeSpec {
     pub fn period_ns(&self) -> Option<u64> {
         1_000_000_000_u64.checked_div(self.hz)
     }
 }
 
-const fn seat(
+const fn spec(
     name: &'static str,
     hz: u64,
-    sends: &'static [&'static str],
-    hears: &'static [&'static str],
-) -> Seat {
-    Seat { name, hz, sends, hears }
+    publishes: &'static [&'static str],
+    subscribes: &'static [&'static str],
+) -> NodeSpec {
+    NodeSpec { name, hz, publishes, subscribes }
 }
 
 /// The one with the model.
@@ -88,22 +88,22 @@ pub const SIMULATION: usize = 0;
 /// The one that is killed.
 pub const CONTROLLER: usize = 1;
 
-pub const SEATS: [Seat; 10] = [
-    seat("simulation", 1_000, &[STATE, SHUTTER], &[TORQUE]),
-    seat("controller", 0, &[TORQUE], &[STATE, DRIVE]),
-    seat("estimator", 0, &[ESTIMATE], &[STATE]),
-    seat("force", 10_000, &[FORCE], &[STATE]),
-    seat("camera", 0, &[IMAGE], &[SHUTTER]),
-    seat("battery", 20, &[BATTERY], &[TORQUE]),
-    seat("safety", 0, &[STOP], &[STATE, TORQUE, FORCE]),
-    seat("operator", 20, &[DRIVE], &[STOP, BATTERY]),
-    seat("logger", 0, &[], &[STATE, TORQUE, ESTIMATE, FORCE, SHUTTER, IMAGE, BATTERY, DRIVE, STOP]),
-    seat("display", 0, &[], &[IMAGE, ESTIMATE, STOP]),
+pub const NODES: [NodeSpec; 10] = [
+    spec("simulation", 1_000, &[STATE, SHUTTER], &[TORQUE]),
+    spec("controller", 0, &[TORQUE], &[STATE, DRIVE]),
+    spec("estimator", 0, &[ESTIMATE], &[STATE]),
+    spec("force", 10_000, &[FORCE], &[STATE]),
+    spec("camera", 0, &[IMAGE], &[SHUTTER]),
+    spec("battery", 20, &[BATTERY], &[TORQUE]),
+    spec("safety", 0, &[STOP], &[STATE, TORQUE, FORCE]),
+    spec("operator", 20, &[DRIVE], &[STOP, BATTERY]),
+    spec("logger", 0, &[], &[STATE, TORQUE, ESTIMATE, FORCE, SHUTTER, IMAGE, BATTERY, DRIVE, STOP]),
+    spec("display", 0, &[], &[IMAGE, ESTIMATE, STOP]),
 ];
 
 /// How many nodes hear a topic.
-pub fn hearers(topic: &str) -> usize {
-    SEATS.iter().filter(|seat| seat.hears.contains(&topic)).count()
+pub fn subscriber_count(topic: &str) -> usize {
+    NODES.iter().filter(|spec| spec.subscribes.contains(&topic)).count()
 }
 
 /// Whether a slow reader may hold up its senders, for a moment: not those that measure.
@@ -116,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_topic_has_one_sender_and_somebody_who_hears() {
-        for topic in SEATS.iter().flat_map(|seat| seat.hears) {
-            let senders = SEATS.iter().filter(|seat| seat.sends.contains(topic));
+    fn each_topic_has_one_publisher_and_a_subscriber() {
+        for topic in NODES.iter().flat_map(|spec| spec.subscribes) {
+            let senders = NODES.iter().filter(|spec| spec.publishes.contains(topic));
             assert_eq!(senders.count(), 1, "{topic}");
         }
-        let mut sent = SEATS.iter().flat_map(|seat| seat.sends);
-        assert!(sent.all(|topic| hearers(topic) > 0));
-        assert_eq!(SEATS[SIMULATION].name, "simulation");
-        assert_eq!(SEATS[CONTROLLER].name, "controller");
+        let mut sent = NODES.iter().flat_map(|spec| spec.publishes);
+        assert!(sent.all(|topic| subscriber_count(topic) > 0));
+        assert_eq!(NODES[SIMULATION].name, "simulation");
+        assert_eq!(NODES[CONTROLLER].name, "controller");
     }
 }

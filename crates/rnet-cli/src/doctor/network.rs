@@ -11,19 +11,19 @@ use rnet::msgs::link_status::{Peer, State};
 
 use crate::link::LinkOptions;
 use crate::link::program::{self, Settings, settings};
-use crate::value::tame;
+use crate::value::escape_controls;
 use rnet_monitor::Findings;
 use rnet_monitor::link::{self, Host};
-use rnet_monitor::near::did_you_mean;
+use rnet_monitor::suggestions::did_you_mean;
 
 const CHECK: &str = "network";
 /// For how long an address is tried.
-const CONNECT: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 4;
 
 /// Leaves this host of those that the link knows.
-pub fn only(findings: &mut Findings, status: &mut Option<LinkStatus>, host: Host<'_>) {
+pub fn limit_to_host(findings: &mut Findings, status: &mut Option<LinkStatus>, host: Host<'_>) {
     let name = host.name;
     let peers = || status.iter().flat_map(|status| &status.peers).map(|peer| peer.host.as_str());
     if !host.is_own && !peers().any(|peer| peer == name) {
@@ -60,7 +60,7 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
         Err(why) => {
             return findings.problem(
                 CHECK,
-                tame(&why).into_owned(),
+                escape_controls(&why).into_owned(),
                 "correct the setting; until then, no host is linked",
             );
         }
@@ -89,12 +89,12 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
         configured(findings, &settings);
     }
     if let Some(why) = settings.refused.as_ref().filter(|_| status.is_none()) {
-        findings.problem(CHECK, tame(why), "until this is corrected, no host is linked");
+        findings.problem(CHECK, escape_controls(why), "until this is corrected, no host is linked");
     }
     let id = location.id();
     match status {
         Some(status) => {
-            linked(findings, &settings, status, id.as_str());
+            connected_peers(findings, &settings, status, id.as_str());
             let is_up = |peer: &Peer| peer.state() == State::Connected;
             if status.mode == "lan" && !status.peers.iter().any(is_up) {
                 multicast(findings, id.as_str());
@@ -128,11 +128,11 @@ fn interfaces<'a>(findings: &mut Findings, names: impl IntoIterator<Item = &'a S
             let there = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
             let mut there: Vec<String> = there.filter(|name| name != "lo").collect();
             there.sort_unstable();
-            let what = format!("network interface {} does not exist", tame(interface));
+            let what = format!("network interface {} does not exist", escape_controls(interface));
             let advice = format!("set network.interfaces to one of {}", there.join(", "));
             findings.problem(CHECK, what, advice);
         } else if is_down(interface) {
-            let interface = tame(interface);
+            let interface = escape_controls(interface);
             let what = format!("network interface {interface} is down or has no cable");
             let advice = format!("connect the cable, or run: ip link set {interface} up");
             findings.problem(CHECK, what, advice);
@@ -147,16 +147,16 @@ fn is_down(interface: &str) -> bool {
     matches!(state.trim(), "down" | "lowerlayerdown" | "notpresent" | "dormant")
 }
 
-fn linked<'a>(
+fn connected_peers<'a>(
     findings: &mut Findings,
     settings: &'a Settings,
     status: &'a LinkStatus,
     domain: &str,
 ) {
-    link::moves(findings, status);
+    link::check_alive(findings, status);
     for endpoint in &status.listen {
-        let [lower, upper] = both_lanes(&reachable(endpoint));
-        let (endpoint, closed) = (tame(endpoint), lower.as_ref().err().or(upper.as_ref().err()));
+        let [lower, upper] = try_both_lanes(&reachable_address(endpoint));
+        let (endpoint, closed) = (escape_controls(endpoint), lower.as_ref().err().or(upper.as_ref().err()));
         let Some(why) = closed else {
             findings.ok(CHECK, format!("the link can be reached on {endpoint}"));
             continue;
@@ -168,7 +168,7 @@ fn linked<'a>(
             "check whether a firewall on this host blocks the port (nft list ruleset)",
         );
     }
-    link::peers(findings, status);
+    link::check_peers(findings, status);
     // The link may run with other settings than those of this directory and environment.
     let more = |own: &'a [String], of_here: &'a [String]| {
         own.iter().filter(move |one| !of_here.contains(one))
@@ -177,7 +177,7 @@ fn linked<'a>(
     for endpoint in settings.connect.iter().chain(more(&status.connect, &settings.connect)) {
         // The address of a host that has connected by itself may not be known.
         let is_up =
-            |peer: &Peer| peer.state() == State::Connected && leads_to(endpoint, &peer.address);
+            |peer: &Peer| peer.state() == State::Connected && endpoint_matches(endpoint, &peer.address);
         if !status.peers.iter().any(is_up) {
             not_connected(findings, endpoint, domain);
         }
@@ -185,7 +185,7 @@ fn linked<'a>(
 }
 
 /// Whether this endpoint may be that of a host with this address.
-fn leads_to(endpoint: &str, address: &str) -> bool {
+fn endpoint_matches(endpoint: &str, address: &str) -> bool {
     if address.is_empty() || endpoint == address {
         return true;
     }
@@ -199,8 +199,8 @@ fn leads_to(endpoint: &str, address: &str) -> bool {
 
 /// An endpoint of the configuration to which there is no connection.
 fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
-    let shown = tame(endpoint);
-    match both_lanes(endpoint) {
+    let shown = escape_controls(endpoint);
+    match try_both_lanes(endpoint) {
         [Ok(()), Ok(())] => findings.note_with(
             CHECK,
             format!(
@@ -240,12 +240,12 @@ fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
 }
 
 /// An address by which this host reaches its own listener.
-fn reachable(endpoint: &str) -> String {
+fn reachable_address(endpoint: &str) -> String {
     endpoint.replace("/0.0.0.0:", "/127.0.0.1:").replace("/[::]:", "/[::1]:")
 }
 
 /// Tries the port of the urgent lane, and the one above it, which the bulk lane takes.
-fn both_lanes(endpoint: &str) -> [Result<(), String>; 2] {
+fn try_both_lanes(endpoint: &str) -> [Result<(), String>; 2] {
     let (host, port) = endpoint.rsplit_once(':').unwrap_or((endpoint, ""));
     let above = port.parse::<u16>().ok().and_then(|port| port.checked_add(1));
     let above = above.map(|port| format!("{host}:{port}"));
@@ -259,11 +259,11 @@ fn both_lanes(endpoint: &str) -> [Result<(), String>; 2] {
 
 /// No other host is connected in mode `lan`: whether multicast comes and goes.
 fn multicast(findings: &mut Findings, domain: &str) {
-    let Some(heard) = rnet::link_program(None).ok().and_then(|link| program::hear(link, domain))
+    let Some(heard) = rnet::link_program(None).ok().and_then(|link| program::probe_multicast(link, domain))
     else {
         return;
     };
-    let list = |hosts: &[String]| tame(&hosts.join(", ")).into_owned();
+    let list = |hosts: &[String]| escape_controls(&hosts.join(", ")).into_owned();
     let (asked, answered) = (list(&heard.asked_by), list(&heard.answered_by));
     let groups = list(&heard.groups);
     let named =
@@ -303,7 +303,7 @@ fn try_connect(endpoint: &str) -> Result<(), String> {
         address.to_socket_addrs().map_err(|e| format!("its name cannot be resolved ({e})"))?;
     let mut last = "its name has no address".to_owned();
     for address in found.take(MAX_ADDRESSES) {
-        match TcpStream::connect_timeout(&address, CONNECT) {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(_) => return Ok(()),
             Err(error) => {
                 last = match error.kind() {

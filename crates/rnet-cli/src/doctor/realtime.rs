@@ -26,7 +26,7 @@ mod cores;
 mod kernel;
 mod machine;
 mod memory;
-mod rights;
+mod permissions;
 #[cfg(test)]
 mod tests;
 
@@ -69,7 +69,7 @@ struct Finding {
 }
 
 pub fn run(context: &mut Context) -> Outcome {
-    let findings = examine_at(Path::new("/"), &context.base());
+    let findings = examine_at(Path::new("/"), &context.domains_dir());
     let at = |level| findings.iter().filter(|f| f.level == level).count();
     let (problems, advice) = (at(Level::Problem), at(Level::Advice));
     if context.json() {
@@ -105,15 +105,15 @@ pub fn run(context: &mut Context) -> Outcome {
         };
         context.line(format_args!("{problems}, {advice}"))?;
     }
-    if problems == 0 { Ok(()) } else { Err(Failure::Told) }
+    if problems == 0 { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 /// Examines the machine whose `/proc`, `/sys`, `/dev`, `/boot` stand below `root`.
 fn examine_at(root: &Path, dir: &Path) -> Vec<Finding> {
     let machine = Machine { root, dir };
     let checks: [fn(&Machine<'_>) -> Finding; 21] = [
-        rights::rt_priority,
-        rights::rt_time,
+        permissions::rt_priority,
+        permissions::rt_time,
         kernel::preemption,
         kernel::rt_throttling,
         cores::count,
@@ -131,7 +131,7 @@ fn examine_at(root: &Path, dir: &Path) -> Vec<Finding> {
         memory::huge_shared_pages,
         kernel::clock_source,
         kernel::timer_slack,
-        kernel::slices,
+        kernel::time_slices,
         kernel::autogroup,
     ];
     checks.iter().map(|check| check(&machine)).collect()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::net::Net;
+use super::model::NodeGraph;
 
 /// A string of DOT, in which these three have a meaning.
 fn quoted(text: &str) -> String {
@@ -10,7 +10,7 @@ fn quoted(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-pub fn draw(net: &Net<'_>) -> String {
+pub fn draw(net: &NodeGraph<'_>) -> String {
     let mut out =
         String::from("digraph rnet {\n    rankdir=LR;\n    node [fontname=\"sans-serif\"];\n");
     // Writing to a String does not fail.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::net::Net;
+use super::model::NodeGraph;
 
 /// In a quoted text of Mermaid, characters with a meaning are entities.
 fn quoted(text: &str) -> String {
@@ -14,7 +14,7 @@ fn quoted(text: &str) -> String {
     escaped.collect()
 }
 
-pub fn draw(net: &Net<'_>) -> String {
+pub fn draw(net: &NodeGraph<'_>) -> String {
     let mut out = String::from("flowchart LR\n");
     // Names have characters that ids have not.
     let nodes = net.hosts.iter().flat_map(|host| &host.nodes);

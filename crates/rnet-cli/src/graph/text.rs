@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::net::{Net, Topic};
+use super::model::{NodeGraph, Topic};
 
-pub fn draw(net: &Net<'_>) -> String {
+pub fn draw(net: &NodeGraph<'_>) -> String {
     let mut out = String::new();
     for host in &net.hosts {
         // Where all are of one host, nobody needs its name.

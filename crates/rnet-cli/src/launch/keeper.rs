@@ -4,14 +4,14 @@ use std::io::Read;
 
 use rnet_launch::{Keeper, KeeperRequest};
 
-use super::BySignal;
+use super::ProcessSignals;
 use super::KeeperArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
 
 pub fn run(context: &mut Context, args: &KeeperArgs) -> Outcome {
-    signal::be_patient();
+    signal::ignore_repeated_signals();
     let mut text = Vec::new();
     std::io::stdin().read_to_end(&mut text)?;
     let request: KeeperRequest = serde_json::from_slice(&text).map_err(|error| {
@@ -20,15 +20,15 @@ pub fn run(context: &mut Context, args: &KeeperArgs) -> Outcome {
             args.node
         ))
     })?;
-    let kept = Keeper::run(request, |word| answer(context, word), &BySignal);
+    let kept = Keeper::run(request, |word| reply_to_launcher(context, word), &ProcessSignals);
     kept.map_err(|why| {
-        answer(context, &why);
-        Failure::Told
+        reply_to_launcher(context, &why);
+        Failure::AlreadyReported
     })
 }
 
 /// Tells the launcher, which waits for it and for the end of this process's output.
-fn answer(context: &mut Context, text: &str) {
+fn reply_to_launcher(context: &mut Context, text: &str) {
     let _ = context.line(format_args!("{text}"));
     let _ = context.flush();
     let null = std::fs::File::options().write(true).open("/dev/null");

@@ -25,7 +25,7 @@ pub struct Settings {
 
 impl Settings {
     /// Where the mode was looked for, in words.
-    pub fn looked(&self) -> String {
+    pub fn mode_source(&self) -> String {
         match &self.file {
             Some(file) => {
                 format!("RNET_NETWORK is not set, and {} does not set a mode", file.display())
@@ -43,14 +43,14 @@ impl Settings {
 
 /// What `rnet-link discover` says: which hosts ask by multicast who is there, and which answer to that.
 #[derive(Debug, Deserialize)]
-pub struct Heard {
+pub struct MulticastProbe {
     pub groups: Vec<String>,
     pub asked_by: Vec<String>,
     pub answered_by: Vec<String>,
 }
 
 /// Listens for two seconds; `None` if the program cannot, as one of an earlier release.
-pub fn hear(program: PathBuf, domain: &str) -> Option<Heard> {
+pub fn probe_multicast(program: PathBuf, domain: &str) -> Option<MulticastProbe> {
     let mut command = Command::new(program);
     command.args(["discover", "--domain", domain]).stdin(Stdio::null());
     let output = command.output().ok().filter(|output| output.status.success())?;

@@ -12,22 +12,22 @@ use super::LinkOptions;
 use super::program::{self, Settings};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::look;
-use crate::value::{Message, enum_word, tame};
+use crate::topic::take_snapshot;
+use crate::value::{Message, enum_word, escape_controls};
 use crate::{signal, table};
-use rnet_monitor::link::{INSECURE, TOPIC, last, moves, since};
+use rnet_monitor::link::{INSECURE, STATUS_TOPIC, last_status, check_alive, elapsed_since};
 use rnet_monitor::{Finding, Findings, Level};
 
 /// For how long the first word of a link that has just begun is waited for.
-const FIRST_WORD: Duration = Duration::from_secs(3);
+const FIRST_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
     let begun = Instant::now();
     let status = loop {
-        let (_, snapshot) = look(context)?;
-        let found = last(&snapshot);
-        let begins = snapshot.publishers.iter().any(|p| p.topic == TOPIC);
-        if found.is_some() || !begins || begun.elapsed() > FIRST_WORD {
+        let (_, snapshot) = take_snapshot(context)?;
+        let found = last_status(&snapshot);
+        let begins = snapshot.publishers.iter().any(|p| p.topic == STATUS_TOPIC);
+        if found.is_some() || !begins || begun.elapsed() > FIRST_STATUS_TIMEOUT {
             break found;
         }
         signal::check()?;
@@ -37,7 +37,7 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
         let why = why_none(context, options);
         if context.json() {
             context.document(&json!({"running": false, "why": why}))?;
-            return Err(Failure::Told);
+            return Err(Failure::AlreadyReported);
         }
         return Err(Failure::Failed(why));
     };
@@ -48,12 +48,12 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
     }
     print(context, &status)?;
     let mut findings = Findings::default();
-    moves(&mut findings, &status);
+    check_alive(&mut findings, &status);
     findings.0.retain(|finding| finding.level == Level::Problem);
     let said = status.problems.iter().map(|problem| Finding {
         level: Level::Problem,
         check: "link",
-        what: tame(problem).into_owned(),
+        what: escape_controls(problem).into_owned(),
         advice: None,
     });
     for finding in said.chain(findings.0) {
@@ -74,7 +74,7 @@ fn why_none(context: &Context, options: &LinkOptions) -> String {
     match program::settings(program, options) {
         Err(why) => format!("{none}, and it cannot start: {why}"),
         Ok(settings) if settings.mode == "off" && settings.mode_from == "default" => {
-            format!("{none}: the network is off because none is configured ({})", settings.looked())
+            format!("{none}: the network is off because none is configured ({})", settings.mode_source())
         }
         Ok(settings) if settings.mode == "off" => {
             format!("{none}: the network is off ({})", settings.mode_from)
@@ -91,29 +91,29 @@ fn why_none(context: &Context, options: &LinkOptions) -> String {
 fn as_json(status: &LinkStatus) -> Outcome<serde_json::Value> {
     let bytes = prost::Message::encode_to_vec(status);
     let MessageType::Protobuf(schema) = <LinkStatus as rnet::Message>::message_type()? else {
-        return Err(Failure::Failed(format!("the type of {TOPIC} is not protobuf")));
+        return Err(Failure::Failed(format!("the type of {STATUS_TOPIC} is not protobuf")));
     };
-    let failed = |e| Failure::Failed(format!("{TOPIC}: {e}"));
+    let failed = |e| Failure::Failed(format!("{STATUS_TOPIC}: {e}"));
     let dynamic = Dynamic::decode(&schema, &bytes).map_err(failed)?;
     Message::Protobuf(dynamic, None).json()
 }
 
 fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
     let LinkStatus { host, id, term, pid, version, mode, listen, connect, interfaces, .. } = status;
-    context.heading(&format!("host {}", tame(host)))?;
+    context.heading(&format!("host {}", escape_controls(host)))?;
     context.line(format_args!(
         "id {}, term {term}, process {pid}, rnet {}",
-        tame(id),
-        tame(version)
+        escape_controls(id),
+        escape_controls(version)
     ))?;
     let listen = match listen.is_empty() {
         true => "not listening".to_owned(),
         false => format!("listens on {}", listen.join(", ")),
     };
-    context.line(format_args!("network {}, {}", tame(mode), tame(&listen)))?;
+    context.line(format_args!("network {}, {}", escape_controls(mode), escape_controls(&listen)))?;
     for (what, all) in [("connects to", connect), ("on", interfaces)] {
         if !all.is_empty() {
-            context.line(format_args!("{what} {}", tame(&all.join(", "))))?;
+            context.line(format_args!("{what} {}", escape_controls(&all.join(", "))))?;
         }
     }
     if status.insecure {
@@ -129,11 +129,11 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
     table::print(context, &titles, &rows)?;
     for peer in &status.peers {
         if !peer.text.is_empty() {
-            context.line(format_args!("{}: {}", name(peer), tame(&peer.text)))?;
+            context.line(format_args!("{}: {}", name(peer), escape_controls(&peer.text)))?;
         }
         for step in &peer.clock_steps {
             let by = step.step.as_ref().and_then(duration_to_ns).map_or("-".into(), signed);
-            let ago = since(step.timestamp.as_ref()).map_or("-".into(), table::uptime);
+            let ago = elapsed_since(step.timestamp.as_ref()).map_or("-".into(), table::uptime);
             context.line(format_args!("{}: clock stepped by {by}, {ago} ago", name(peer)))?;
         }
         if peer.clock_drift_uncertainty > 0.0 {
@@ -161,11 +161,11 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
 
 fn name(peer: &Peer) -> String {
     let known = [&peer.host, &peer.id, &peer.address].into_iter().find(|name| !name.is_empty());
-    known.map_or_else(|| "?".to_owned(), |name| tame(name).into_owned())
+    known.map_or_else(|| "?".to_owned(), |name| escape_controls(name).into_owned())
 }
 
 fn or_dash(text: &str) -> String {
-    if text.is_empty() { "-".to_owned() } else { tame(text).into_owned() }
+    if text.is_empty() { "-".to_owned() } else { escape_controls(text).into_owned() }
 }
 
 fn peer_row(peer: &Peer) -> Vec<String> {
@@ -176,7 +176,7 @@ fn peer_row(peer: &Peer) -> Vec<String> {
     vec![
         name(peer),
         enum_word(peer.state().as_str_name()),
-        since(peer.since.as_ref()).map_or("-".into(), table::uptime),
+        elapsed_since(peer.since.as_ref()).map_or("-".into(), table::uptime),
         or_dash(&peer.address),
         or_dash(&peer.version),
         peer.nodes.to_string(),
@@ -201,12 +201,12 @@ fn topic_row(peer: &Peer, topic: &Topic) -> Vec<String> {
     let lost = lost.collect::<Vec<_>>().join(", ");
     let held_back = match topic.held_back_text.as_str() {
         "" => enum_word(topic.held_back().as_str_name()),
-        text => tame(text).into_owned(),
+        text => escape_controls(text).into_owned(),
     };
     vec![
         name(peer),
         enum_word(topic.direction().as_str_name()),
-        tame(&topic.name).into_owned(),
+        escape_controls(&topic.name).into_owned(),
         format!("{:.1} Hz", topic.rate_hz),
         table::bytes(topic.bytes_per_s),
         topic.messages.to_string(),

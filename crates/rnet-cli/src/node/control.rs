@@ -11,37 +11,37 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::launch::{BySignal, folder, keeper_command};
+use crate::launch::{ProcessSignals, run_folder, keeper_command};
 use crate::signal;
-use crate::topic::{look, no_such};
+use crate::topic::{take_snapshot, not_found};
 
 /// How long a node that nobody launched has after SIGINT, before SIGTERM: as one that was launched, if its file says
 /// nothing else.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
-    if let Some(control) = LaunchedNode::find(folder(context)?, node)
+    if let Some(control) = LaunchedNode::find(run_folder(context)?, node)
         && control.kill()?
     {
-        return say(context, node, "killed");
+        return report(context, node, "killed");
     }
-    let process = process_of(context, node)?;
+    let process = find_process(context, node)?;
     // This end is a death, also after a stop that the process ignored.
     context.location()?.set_stop_request(|pid| pid == process.pid, StopRequest::None);
-    send(node, &process.fd, Signal::KILL)?;
-    say(context, node, "killed")
+    send_signal(node, &process.fd, Signal::KILL)?;
+    report(context, node, "killed")
 }
 
 pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
-    if let Some(control) = LaunchedNode::find(folder(context)?, node) {
-        let stopped = control.stop(&BySignal)?;
+    if let Some(control) = LaunchedNode::find(run_folder(context)?, node) {
+        let stopped = control.stop(&ProcessSignals)?;
         if stopped != StopOutcome::NotRunning
             || context.domain()?.snapshot()?.node(node.as_str()).is_none()
         {
-            return tell(context, node, stopped, "stopped");
+            return report_stop_result(context, node, stopped, "stopped");
         }
     }
-    let process = process_of(context, node)?;
+    let process = find_process(context, node)?;
     let location = context.location()?;
     location.set_stop_request(|pid| pid == process.pid, StopRequest::Stop);
     let done = stop_process(node, &process);
@@ -50,7 +50,7 @@ pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
         context.location()?.set_stop_request(|pid| pid == process.pid, StopRequest::None);
     }
     done?;
-    say(context, node, "stopped")
+    report(context, node, "stopped")
 }
 
 /// Stops a process that no launcher keeps, with SIGINT and then SIGTERM.
@@ -59,7 +59,7 @@ pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
 /// `Interrupted` if a signal comes meanwhile; `Failed` if the process ignores both.
 fn stop_process(node: &NodeName, process: &Process) -> Outcome {
     for signal in [Signal::INT, Signal::TERM] {
-        send(node, &process.fd, signal)?;
+        send_signal(node, &process.fd, signal)?;
         signal::wait_readable_for(process.fd.as_fd(), Some(STOP_TIMEOUT), false)?;
         signal::check()?;
         if rnet_launch::has_exited(&process.fd) {
@@ -74,26 +74,26 @@ fn stop_process(node: &NodeName, process: &Process) -> Outcome {
 }
 
 pub fn restart(context: &mut Context, node: &NodeName) -> Outcome {
-    let control = launched(context, node)?;
+    let control = find_launched(context, node)?;
     let mut command = keeper_command(context);
     command.arg(node.as_str()).env("RNET_CONFIG", &control.record().file);
-    let stopped = control.restart(command, &BySignal)?;
+    let stopped = control.restart(command, &ProcessSignals)?;
     let stopped = if stopped == StopOutcome::NotRunning { StopOutcome::Exited } else { stopped };
-    tell(context, node, stopped, "restarted")
+    report_stop_result(context, node, stopped, "restarted")
 }
 
 /// Says what was done to a node.
-fn say(context: &mut Context, node: &NodeName, done: &str) -> Outcome {
+fn report(context: &mut Context, node: &NodeName, done: &str) -> Outcome {
     match context.json() {
         true => context.document(&json!({"node": node, "done": done})),
         false => context.line(format_args!("{done} {node}")),
     }
 }
 
-fn tell(context: &mut Context, node: &NodeName, stopped: Stopped, done: &str) -> Outcome {
+fn report_stop_result(context: &mut Context, node: &NodeName, stopped: Stopped, done: &str) -> Outcome {
     match stopped {
-        StopOutcome::Exited => say(context, node, done),
-        StopOutcome::NotRunning if context.json() => say(context, node, "does not run"),
+        StopOutcome::Exited => report(context, node, done),
+        StopOutcome::NotRunning if context.json() => report(context, node, "does not run"),
         StopOutcome::NotRunning => context.line(format_args!("{node} is not running")),
         StopOutcome::Interrupted => Err(Failure::Interrupted),
         StopOutcome::StillRunning => Err(Failure::Failed(format!(
@@ -103,8 +103,8 @@ fn tell(context: &mut Context, node: &NodeName, stopped: Stopped, done: &str) ->
 }
 
 /// A node that rnet launch has started in this domain.
-pub fn launched(context: &Context, node: &NodeName) -> Outcome<LaunchedNode> {
-    LaunchedNode::find(folder(context)?, node).ok_or_else(|| {
+pub fn find_launched(context: &Context, node: &NodeName) -> Outcome<LaunchedNode> {
+    LaunchedNode::find(run_folder(context)?, node).ok_or_else(|| {
         Failure::Failed(format!("{node} was not started by rnet launch in this domain"))
     })
 }
@@ -115,30 +115,30 @@ struct Process {
     fd: OwnedFd,
 }
 
-fn process_of(context: &mut Context, name: &NodeName) -> Outcome<Process> {
-    let (mut domain, snapshot) = look(context)?;
+fn find_process(context: &mut Context, name: &NodeName) -> Outcome<Process> {
+    let (mut domain, snapshot) = take_snapshot(context)?;
     let Some(node) = snapshot.node(name.as_str()) else {
         let names = snapshot.nodes.iter().map(|node| node.meta.name.as_str());
-        return Err(no_such("node", domain.id(), name.as_str(), names));
+        return Err(not_found("node", domain.id(), name.as_str(), names));
     };
     if !node.meta.is_in_our_pid_namespace() {
-        return Err(failed(name, "its process runs in another container; stop it there"));
+        return Err(node_failure(name, "its process runs in another container; stop it there"));
     }
     let pid = Pid::from_raw(node.meta.pid as i32);
-    let pid = pid.ok_or_else(|| failed(name, "it has no process id"))?;
-    let fd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(name, error))?;
+    let pid = pid.ok_or_else(|| node_failure(name, "it has no process id"))?;
+    let fd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| node_failure(name, error))?;
     // It was there when the descriptor was opened, so that the descriptor is of its process and of no later one.
     let is_same = |later: &NodeInfo| later.incarnation == node.incarnation;
     if !domain.snapshot()?.node(name.as_str()).is_some_and(is_same) {
-        return Err(failed(name, "it has just exited"));
+        return Err(node_failure(name, "it has just exited"));
     }
     Ok(Process { pid: node.meta.pid, fd })
 }
 
-fn send(name: &NodeName, process: &OwnedFd, signal: Signal) -> Outcome {
-    rnet_launch::signal(process, signal).map_err(|error| failed(name, error))
+fn send_signal(name: &NodeName, process: &OwnedFd, signal: Signal) -> Outcome {
+    rnet_launch::signal(process, signal).map_err(|error| node_failure(name, error))
 }
 
-fn failed(name: &NodeName, why: impl std::fmt::Display) -> Failure {
+fn node_failure(name: &NodeName, why: impl std::fmt::Display) -> Failure {
     Failure::Failed(format!("{name}: {why}"))
 }

@@ -10,60 +10,60 @@ use rnet::NodeName;
 use rnet_launch::RunFolder;
 use serde_json::json;
 
-use super::control::launched;
+use super::control::find_launched;
 use crate::args::NodeLogsArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::launch::folder;
+use crate::launch::run_folder;
 use crate::signal;
 
 /// How often a log is looked at for more.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(context: &mut Context, args: &NodeLogsArgs) -> Outcome {
-    let control = launched(context, &args.node)?;
-    let folder: RunFolder = folder(context)?;
+    let control = find_launched(context, &args.node)?;
+    let folder: RunFolder = run_folder(context)?;
     let newest = folder.log(&args.node);
     let mut text = Vec::new();
     let mut current = None;
     for path in control.logs() {
         match File::open(&path) {
             Ok(mut file) => {
-                read(&mut file, &path, &mut text)?;
+                read_available(&mut file, &path, &mut text)?;
                 current = (path == newest).then_some(file);
             }
             // It was moved on in this moment.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(&path, &error)),
+            Err(error) => return Err(read_failure(&path, &error)),
         }
     }
     let last = last_lines(&text, args.lines).to_vec();
     let mut rest = Vec::new();
-    write(context, &args.node, &mut rest, &last)?;
+    write_text(context, &args.node, &mut rest, &last)?;
     if !args.follow {
-        return end(context, &args.node, &rest);
+        return write_unterminated_line(context, &args.node, &rest);
     }
     loop {
         if let Err(failure) = signal::check() {
-            end(context, &args.node, &rest)?;
+            write_unterminated_line(context, &args.node, &rest)?;
             return Err(failure);
         }
         text.clear();
         if let Some(file) = &mut current {
-            read(file, &newest, &mut text)?;
+            read_available(file, &newest, &mut text)?;
         }
         if text.is_empty() {
-            current = moved_on(current, &newest);
+            current = reopen_if_rotated(current, &newest);
             // A signal ends the wait, and is handled above.
-            let _ = signal::sleep(LOOK);
+            let _ = signal::sleep(POLL_INTERVAL);
             continue;
         }
-        write(context, &args.node, &mut rest, &text)?;
+        write_text(context, &args.node, &mut rest, &text)?;
     }
 }
 
 /// Writes what a log has; as JSON, a document for each whole line, and the `rest` when it is whole.
-fn write(context: &mut Context, node: &NodeName, rest: &mut Vec<u8>, text: &[u8]) -> Outcome {
+fn write_text(context: &mut Context, node: &NodeName, rest: &mut Vec<u8>, text: &[u8]) -> Outcome {
     if !context.json() {
         context.out().write_all(text)?;
         return context.flush();
@@ -71,34 +71,34 @@ fn write(context: &mut Context, node: &NodeName, rest: &mut Vec<u8>, text: &[u8]
     rest.extend_from_slice(text);
     let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     for line in rest[..whole].split_inclusive(|byte| *byte == b'\n') {
-        document(context, node, &line[..line.len() - 1])?;
+        write_line_json(context, node, &line[..line.len() - 1])?;
     }
     rest.drain(..whole);
     context.flush()
 }
 
 /// Writes a last line without an end.
-fn end(context: &mut Context, node: &NodeName, rest: &[u8]) -> Outcome {
+fn write_unterminated_line(context: &mut Context, node: &NodeName, rest: &[u8]) -> Outcome {
     match rest.is_empty() {
         true => Ok(()),
-        false => document(context, node, rest),
+        false => write_line_json(context, node, rest),
     }
 }
 
-fn document(context: &mut Context, node: &NodeName, line: &[u8]) -> Outcome {
+fn write_line_json(context: &mut Context, node: &NodeName, line: &[u8]) -> Outcome {
     context.json_line(&json!({"node": node, "line": String::from_utf8_lossy(line)}))
 }
 
-fn read(file: &mut File, path: &Path, text: &mut Vec<u8>) -> Outcome {
-    file.read_to_end(text).map(|_| ()).map_err(|error| failed(path, &error))
+fn read_available(file: &mut File, path: &Path, text: &mut Vec<u8>) -> Outcome {
+    file.read_to_end(text).map(|_| ()).map_err(|error| read_failure(path, &error))
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> Failure {
+fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Failed(format!("cannot read {}: {error}", path.display()))
 }
 
 /// The log that is written now: the one that is open, unless it has been moved away.
-fn moved_on(current: Option<File>, newest: &Path) -> Option<File> {
+fn reopen_if_rotated(current: Option<File>, newest: &Path) -> Option<File> {
     let open = current.as_ref().and_then(|file| file.metadata().ok()).map(|meta| meta.ino());
     let named = std::fs::metadata(newest).ok().map(|meta| meta.ino());
     if open == named { current } else { File::open(newest).ok() }

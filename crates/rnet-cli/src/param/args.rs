@@ -40,9 +40,9 @@ pub struct ListArgs {
     /// Only parameters of this node
     pub node: Option<NodeName>,
     #[command(flatten)]
-    pub there: HostArg,
+    pub target: HostArg,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// Whose nodes are meant.
@@ -57,9 +57,9 @@ pub struct HostArg {
 #[derive(Debug, Args)]
 pub struct GetArgs {
     #[command(flatten)]
-    pub of: ParamArgs,
+    pub param: ParamArgs,
     #[command(flatten)]
-    pub there: HostArg,
+    pub target: HostArg,
 }
 
 /// `rnet param get`, `reset` and `delete`.
@@ -70,7 +70,7 @@ pub struct ParamArgs {
     /// The parameter, such as pid/gain or pid.gain
     pub name: Option<String>,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// Set a parameter.
@@ -92,9 +92,9 @@ pub struct SetArgs {
     #[arg(long)]
     pub undeclared: bool,
     #[command(flatten)]
-    pub there: HostArg,
+    pub target: HostArg,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 #[derive(Debug, Args)]
@@ -104,7 +104,7 @@ pub struct DescribeArgs {
     /// The parameter [default: all]
     pub name: Option<String>,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// Write parameters as YAML, for `rnet param load`.
@@ -119,7 +119,7 @@ pub struct DumpArgs {
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// Set the parameters of a YAML file.
@@ -134,5 +134,5 @@ pub struct LoadArgs {
     #[arg(long)]
     pub undeclared: bool,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }

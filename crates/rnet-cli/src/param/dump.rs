@@ -13,7 +13,7 @@ use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();
-    let mut all = find::look(context, &args.me)?;
+    let mut all = find::list_params(context, &args.own_node)?;
     if let Some(node) = &args.node {
         all = find::of_node(all, &domain, node)?;
     }
@@ -26,7 +26,7 @@ pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
         }
         return context.document(&nodes);
     }
-    let file = write::file(&domain, &all, args.all);
+    let file = write::file_text(&domain, &all, args.all);
     context.out().write_all(file.as_bytes())?;
     Ok(())
 }

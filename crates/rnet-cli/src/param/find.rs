@@ -4,27 +4,27 @@ use rnet::NodeName;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::Source;
+use crate::session::StateSource;
 use crate::shared_args::NodeArg;
-pub use rnet_monitor::documents::{Named, named};
-use rnet_monitor::near::did_you_mean;
+pub use rnet_monitor::documents::{NodeParam, params_by_node};
+use rnet_monitor::suggestions::did_you_mean;
 
 /// All that are there now; none where there is no state.
-pub fn look(context: &Context, me: &NodeArg) -> Outcome<Vec<Named>> {
-    look_at(context, None, me)
+pub fn list_params(context: &Context, own_node: &NodeArg) -> Outcome<Vec<NodeParam>> {
+    list_params_on(context, None, own_node)
 }
 
 /// The same of another host, or of this one where none is named.
-pub fn look_at(context: &Context, host: Option<&str>, me: &NodeArg) -> Outcome<Vec<Named>> {
-    of(&Source::look(context, host, "param", me)?)
+pub fn list_params_on(context: &Context, host: Option<&str>, own_node: &NodeArg) -> Outcome<Vec<NodeParam>> {
+    params_of(&StateSource::observe(context, host, "param", own_node)?)
 }
 
 /// The parameters of a state.
-pub fn of(source: &Source) -> Outcome<Vec<Named>> {
+pub fn params_of(source: &StateSource) -> Outcome<Vec<NodeParam>> {
     Ok(match source {
-        Source::None => Vec::new(),
-        Source::Here(session) => named(session.state.params()?),
-        Source::There(state, _) => named(state.params()?),
+        StateSource::None => Vec::new(),
+        StateSource::Local(session) => params_by_node(session.state.params()?),
+        StateSource::Remote(state, _) => params_by_node(state.params()?),
     })
 }
 
@@ -32,8 +32,8 @@ pub fn of(source: &Source) -> Outcome<Vec<Named>> {
 ///
 /// # Errors
 /// There is none; with the node that may have been meant.
-pub fn of_node(all: Vec<Named>, domain: &str, node: &NodeName) -> Outcome<Vec<Named>> {
-    let (of_node, others): (Vec<Named>, Vec<Named>) =
+pub fn of_node(all: Vec<NodeParam>, domain: &str, node: &NodeName) -> Outcome<Vec<NodeParam>> {
+    let (of_node, others): (Vec<NodeParam>, Vec<NodeParam>) =
         all.into_iter().map(|named| seen_from(node, named)).partition(|(n, ..)| n == node.as_str());
     if !of_node.is_empty() {
         return Ok(of_node);
@@ -48,16 +48,16 @@ pub fn of_node(all: Vec<Named>, domain: &str, node: &NodeName) -> Outcome<Vec<Na
 ///
 /// # Errors
 /// There is none; with the one that may have been meant.
-pub fn one(
-    mut all: Vec<Named>,
+pub fn find_param(
+    mut all: Vec<NodeParam>,
     domain: &str,
     node: &NodeName,
     name: Option<&str>,
-) -> Outcome<Named> {
+) -> Outcome<NodeParam> {
     let name = name.map(slashed);
     let path = format!("{node}{}", name.as_deref().unwrap_or_default());
     // Of a parameter that was not declared nobody knows where the node's name ends.
-    let found = |(n, m, _): &Named| path.strip_prefix(n.as_str()) == Some(m.as_str());
+    let found = |(n, m, _): &NodeParam| path.strip_prefix(n.as_str()) == Some(m.as_str());
     if let Some(at) = all.iter().position(found) {
         let found = all.swap_remove(at);
         return Ok(if name.is_some() { seen_from(node, found) } else { found });
@@ -96,7 +96,7 @@ pub fn slashed(name: &str) -> String {
 }
 
 /// A parameter that was not declared is one of `node` if its path says so.
-fn seen_from(node: &NodeName, (n, m, info): Named) -> Named {
+fn seen_from(node: &NodeName, (n, m, info): NodeParam) -> NodeParam {
     let path = format!("{n}{m}");
     match path.strip_prefix(node.as_str()) {
         Some(name) if info.description.is_none() && name.starts_with('/') => {

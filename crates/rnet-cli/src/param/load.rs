@@ -9,52 +9,52 @@ use rnet::state::{State, Value};
 use serde_json::json;
 
 use super::args::LoadArgs;
-use super::find::{self, Named};
+use super::find::{self, NodeParam};
 use super::settings::{self, Setting};
 use super::{text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Limit};
+use crate::input::{self, InputLimit};
 use crate::session::join;
 use crate::signal;
 use crate::value::to_json;
 use crate::yaml::Problem;
 use crate::yaml::tree::{self, MAX_YAML_LEN_BYTES};
 
-const FILE: Limit = Limit::new(MAX_YAML_LEN_BYTES, "a file of parameters", "MAX_YAML_LEN_BYTES");
+const PARAM_FILE_LIMIT: InputLimit = InputLimit::new(MAX_YAML_LEN_BYTES, "a file of parameters", "MAX_YAML_LEN_BYTES");
 
 /// A value that is to be set.
-struct Wanted {
+struct ParamUpdate {
     node: String,
     name: String,
     value: Value,
     declared: bool,
     /// The line that says so, and whether it names this very node.
     line: usize,
-    by_name: bool,
+    is_exact_node: bool,
 }
 
 pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
-    let text = content(&args.file)?;
-    let settings = tree::read(&text).map_err(|problem| vec![problem]).and_then(settings::of);
-    let settings = settings.map_err(|problems| tell(context, &args.file, problems))?;
-    let session = join(context, "param", &args.me)?;
-    let all = find::named(session.state.params()?);
+    let text = read_text(&args.file)?;
+    let settings = tree::read(&text).map_err(|problem| vec![problem]).and_then(settings::parse);
+    let settings = settings.map_err(|problems| report_problems(context, &args.file, problems))?;
+    let session = join(context, "param", &args.own_node)?;
+    let all = find::params_by_node(session.state.params()?);
     let (ros_own, settings): (Vec<_>, Vec<_>) =
-        settings.into_iter().partition(|setting| is_of_ros_alone(setting, &all));
-    let wanted = resolve(settings, &all, args.undeclared);
-    let wanted = wanted.map_err(|problems| tell(context, &args.file, problems))?;
+        settings.into_iter().partition(|setting| is_ros_default(setting, &all));
+    let updates = resolve_updates(settings, &all, args.undeclared);
+    let updates = updates.map_err(|problems| report_problems(context, &args.file, problems))?;
     signal::check()?;
-    set(&session.state, &wanted)?;
-    let later: Vec<&Wanted> = wanted.values().filter(|wanted| !wanted.declared).collect();
-    for Wanted { node, name, line, .. } in later {
-        context.say(format_args!(
+    set_all(&session.state, &updates)?;
+    let later: Vec<&ParamUpdate> = updates.values().filter(|updates| !updates.declared).collect();
+    for ParamUpdate { node, name, line, .. } in later {
+        context.eprintln(format_args!(
             "{}:{line}: parameter {name} of {node} is not declared yet; it is checked when its node starts",
             args.file.display()
         ));
     }
     for setting in &ros_own {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "{}:{}: parameter {} of {} was skipped: it exists in every ROS 2 node, but this node has not declared it",
             args.file.display(),
             setting.line,
@@ -63,36 +63,36 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
         ));
     }
     if context.json() {
-        let set: Vec<_> = wanted
+        let set: Vec<_> = updates
             .values()
             .map(|w| json!({"node": w.node, "name": w.name, "value": to_json(&w.value), "line": w.line}))
             .collect();
         return context.document(&json!({"set": set}));
     }
-    let plural = if wanted.len() == 1 { "" } else { "s" };
-    context.say(format_args!("set {} parameter{plural}", wanted.len()));
+    let plural = if updates.len() == 1 { "" } else { "s" };
+    context.eprintln(format_args!("set {} parameter{plural}", updates.len()));
     Ok(())
 }
 
 /// The file as text.
-fn content(path: &Path) -> Outcome<String> {
-    String::from_utf8(input::read(path, &FILE)?)
-        .map_err(|_| Failure::Failed(format!("{} is not valid UTF-8", input::shown(path))))
+fn read_text(path: &Path) -> Outcome<String> {
+    String::from_utf8(input::read(path, &PARAM_FILE_LIMIT)?)
+        .map_err(|_| Failure::Failed(format!("{} is not valid UTF-8", input::display_name(path))))
 }
 
 /// Whether `ros2 param dump` has written it, and no node here has declared it.
-fn is_of_ros_alone(setting: &Setting, all: &[Named]) -> bool {
-    let declared = |(node, name, info): &Named| {
+fn is_ros_default(setting: &Setting, all: &[NodeParam]) -> bool {
+    let declared = |(node, name, info): &NodeParam| {
         info.description.is_some() && *name == setting.name && setting.is_for(node)
     };
     setting.is_of_every_ros_node() && !all.iter().any(declared)
 }
 
 /// Tells each problem with its line.
-fn tell(context: &Context, file: &Path, mut problems: Vec<Problem>) -> Failure {
+fn report_problems(context: &Context, file: &Path, mut problems: Vec<Problem>) -> Failure {
     problems.sort_by_key(|problem| problem.line);
     for Problem { line, why } in &problems {
-        context.say(format_args!("{}:{line}: {why}", file.display()));
+        context.eprintln(format_args!("{}:{line}: {why}", file.display()));
     }
     let lines = if problems.len() == 1 { "line" } else { "lines" };
     Failure::Failed(format!(
@@ -103,12 +103,12 @@ fn tell(context: &Context, file: &Path, mut problems: Vec<Problem>) -> Failure {
 }
 
 /// What the file sets, by key; or all that it cannot.
-fn resolve(
+fn resolve_updates(
     settings: Vec<Setting>,
-    all: &[Named],
+    all: &[NodeParam],
     undeclared: bool,
-) -> Result<BTreeMap<String, Wanted>, Vec<Problem>> {
-    let (mut wanted, mut problems) = (BTreeMap::<String, Wanted>::new(), Vec::new());
+) -> Result<BTreeMap<String, ParamUpdate>, Vec<Problem>> {
+    let (mut updates, mut problems) = (BTreeMap::<String, ParamUpdate>::new(), Vec::new());
     for setting in settings {
         let targets = match targets(&setting, all, undeclared) {
             Ok(targets) => targets,
@@ -117,7 +117,7 @@ fn resolve(
                 continue;
             }
         };
-        let by_name = !setting.is_for_many();
+        let is_exact_node = !setting.is_for_many();
         for (key, node, description) in targets {
             let value = value::value(&setting.value, description).and_then(|value| {
                 let checked = description.map_or(Ok(()), |description| description.check(&value));
@@ -131,15 +131,15 @@ fn resolve(
                     problems.push(Problem::new(line, format!("parameter {name} of {node}: {why}")));
                 }
                 // What names the node goes before what is said of many, wherever it stands.
-                Ok(_) if !by_name && wanted.get(&key).is_some_and(|before| before.by_name) => {}
+                Ok(_) if !is_exact_node && updates.get(&key).is_some_and(|before| before.is_exact_node) => {}
                 Ok(value) => {
                     let declared = description.is_some();
-                    wanted.insert(key, Wanted { node, name, value, declared, line, by_name });
+                    updates.insert(key, ParamUpdate { node, name, value, declared, line, is_exact_node });
                 }
             }
         }
     }
-    if problems.is_empty() { Ok(wanted) } else { Err(problems) }
+    if problems.is_empty() { Ok(updates) } else { Err(problems) }
 }
 
 /// Key, node and description of each parameter that a line means.
@@ -147,12 +147,12 @@ type Target<'a> = (String, String, Option<&'a ParamDescription>);
 
 fn targets<'a>(
     setting: &Setting,
-    all: &'a [Named],
+    all: &'a [NodeParam],
     undeclared: bool,
 ) -> Result<Vec<Target<'a>>, String> {
-    let declared = |(_, _, info): &&Named| info.description.is_some();
+    let declared = |(_, _, info): &&NodeParam| info.description.is_some();
     if setting.is_for_many() {
-        let fits = |(node, name, _): &&Named| *name == setting.name && setting.is_for(node);
+        let fits = |(node, name, _): &&NodeParam| *name == setting.name && setting.is_for(node);
         let found: Vec<Target> = all
             .iter()
             .filter(declared)
@@ -169,7 +169,7 @@ fn targets<'a>(
     }
     let node = NodeName::new(&setting.node).map_err(|e| e.to_string())?;
     let key = key(&node, &setting.name).map_err(|e| e.to_string())?;
-    let of_node: Vec<&Named> =
+    let of_node: Vec<&NodeParam> =
         all.iter().filter(declared).filter(|(n, ..)| n == node.as_str()).collect();
     let found = of_node.iter().find(|(_, name, _)| *name == setting.name);
     if found.is_none() && !of_node.is_empty() && !undeclared {
@@ -181,9 +181,9 @@ fn targets<'a>(
 }
 
 /// Sets all, or none.
-fn set(state: &State, wanted: &BTreeMap<String, Wanted>) -> Outcome {
+fn set_all(state: &State, updates: &BTreeMap<String, ParamUpdate>) -> Outcome {
     let mut transaction = state.transaction();
-    for (key, Wanted { value, declared, .. }) in wanted {
+    for (key, ParamUpdate { value, declared, .. }) in updates {
         let put = transaction.put(key);
         let put = if *declared { put } else { put.change_type() };
         put.set(value.clone())?;

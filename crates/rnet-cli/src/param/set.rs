@@ -6,18 +6,18 @@ use rnet::{Error, NodeName};
 use serde_json::json;
 
 use super::args::{ParamArgs, SetArgs};
-use super::find::{self, Named};
+use super::find::{self, NodeParam};
 use super::{text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::{Session, Source, join, join_to_look};
-use crate::topic::no_such;
+use crate::session::{Session, StateSource, join, join_as_observer};
+use crate::topic::not_found;
 use crate::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
-    let host = args.there.host.as_deref();
-    let source = Source::look(context, host, "param", &args.me)?;
-    let all = find::of(&source)?;
+    let host = args.target.host.as_deref();
+    let source = StateSource::observe(context, host, "param", &args.own_node)?;
+    let all = find::params_of(&source)?;
     let (node, name, text) = match &args.value {
         Some(value) => (args.node.clone(), find::slashed(&args.name), value),
         // Node and parameter are one word, and the second is the value.
@@ -31,7 +31,7 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
                 Some(host) => format!("of host {host}"),
                 None => context.domain()?.id().to_owned(),
             };
-            let found = find::one(all.clone(), &domain, &args.node, None);
+            let found = find::find_param(all.clone(), &domain, &args.node, None);
             let (node, name, _) = match (found, args.node.as_str().rsplit_once('/')) {
                 (Err(_), Some((node, name))) if args.undeclared && !node.is_empty() => {
                     return Err(Failure::Usage(format!(
@@ -45,7 +45,7 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
             (NodeName::new(&node)?, name, &args.name)
         }
     };
-    let (key, mut what) = (key(&node, &name)?, words(&node, &name));
+    let (key, mut what) = (key(&node, &name)?, display_name(&node, &name));
     if let Some(host) = host {
         what += &format!(" on host {host}");
     }
@@ -56,27 +56,27 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
     let description = before.and_then(|info| info.description.as_ref());
     if description.is_none() && !args.undeclared {
         return Err(match host {
-            None => undeclared(context, &all, &node, &name)?,
+            None => undeclared_error(context, &all, &node, &name)?,
             Some(host) => Failure::Failed(format!(
                 "{what} is not declared by any node; see rnet param list --host {host} (--undeclared sets it anyway)"
             )),
         });
     }
-    let value = value::of_text(text, description)
+    let value = value::parse_text(text, description)
         .map_err(|why| Error::BadValue { what: what.clone(), why: format!("{text:?}: {why}") })?;
     if description.is_none() {
-        context.say(format_args!("{what} is not declared yet; it is checked when its node starts"));
+        context.eprintln(format_args!("{what} is not declared yet; it is checked when its node starts"));
     }
-    match source.join(context, "param", &args.me)? {
-        Source::None => Ok(()),
-        Source::Here(session) => {
+    match source.join(context, "param", &args.own_node)? {
+        StateSource::None => Ok(()),
+        StateSource::Local(session) => {
             let put = session.state.put(&key);
             let put = if description.is_none() { put.change_type() } else { put };
             put.set(value)?;
-            tell(context, &session, &node, &name, before)
+            report_value(context, &session, &node, &name, before)
         }
         // The other host checks it.
-        Source::There(state, _) => {
+        StateSource::Remote(state, _) => {
             let put = state.put(&key);
             let put = if description.is_none() { put.change_type() } else { put };
             let revision = put.set(&value)?;
@@ -88,27 +88,27 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
                 }));
             }
             let was = was.map(|was| format!(" (was {})", text::line(was))).unwrap_or_default();
-            context.say(format_args!("{what} is {}{was}", text::line(&value)));
+            context.eprintln(format_args!("{what} is {}{was}", text::line(&value)));
             Ok(())
         }
     }
 }
 
 pub fn reset(context: &mut Context, args: &ParamArgs) -> Outcome {
-    let (session, node, name, before) = present(context, args)?;
+    let (session, node, name, before) = existing_param(context, args)?;
     if before.description.is_none() {
         return Err(Failure::Failed(format!(
             "no node has declared {}, so it has no default; delete it with rnet param delete",
-            words(&node, &name)
+            display_name(&node, &name)
         )));
     }
     session.state.reset_param(&node, &name)?;
-    tell(context, &session, &node, &name, Some(&before))
+    report_value(context, &session, &node, &name, Some(&before))
 }
 
 pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
-    let (session, node, name, before) = present(context, args)?;
-    let what = words(&node, &name);
+    let (session, node, name, before) = existing_param(context, args)?;
+    let what = display_name(&node, &name);
     if before.description.is_some() {
         return Err(Failure::Failed(format!(
             "{what} is declared and cannot be deleted; reset it to its default with rnet param reset"
@@ -119,24 +119,24 @@ pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
         return context.document(&json!({"deleted": before.key}));
     }
     let was = before.value().map(text::line).unwrap_or_default();
-    context.say(format_args!("{what} was deleted (was {was})"));
+    context.eprintln(format_args!("{what} was deleted (was {was})"));
     Ok(())
 }
 
 /// One that is there.
-fn present(context: &Context, args: &ParamArgs) -> Outcome<(Session, NodeName, String, ParamInfo)> {
-    let session = join_to_look(context, "param", &args.me)?;
+fn existing_param(context: &Context, args: &ParamArgs) -> Outcome<(Session, NodeName, String, ParamInfo)> {
+    let session = join_as_observer(context, "param", &args.own_node)?;
     let state = session.as_ref().map(|session| &session.state);
-    let all = find::named(state.map(State::params).transpose()?.unwrap_or_default());
+    let all = find::params_by_node(state.map(State::params).transpose()?.unwrap_or_default());
     let (node, name, before) =
-        find::one(all, context.domain()?.id(), &args.node, args.name.as_deref())?;
+        find::find_param(all, context.domain()?.id(), &args.node, args.name.as_deref())?;
     // What was found stands in the state.
-    let session = session.map_or_else(|| join(context, "param", &args.me), Ok)?;
+    let session = session.map_or_else(|| join(context, "param", &args.own_node), Ok)?;
     Ok((session, NodeName::new(&node)?, name, before))
 }
 
 /// Why a parameter that no node has declared is not set.
-fn undeclared(context: &Context, all: &[Named], node: &NodeName, name: &str) -> Outcome<Failure> {
+fn undeclared_error(context: &Context, all: &[NodeParam], node: &NodeName, name: &str) -> Outcome<Failure> {
     let mut domain = context.domain()?;
     let of_node =
         all.iter().filter(|(n, _, info)| n == node.as_str() && info.description.is_some());
@@ -150,17 +150,17 @@ fn undeclared(context: &Context, all: &[Named], node: &NodeName, name: &str) -> 
         format!("{node} has not declared any parameters")
     } else {
         let known = all.iter().map(|(node, ..)| node.as_str());
-        no_such("node", domain.id(), node.as_str(), known.chain(running)).message()
+        not_found("node", domain.id(), node.as_str(), known.chain(running)).message()
     };
     Ok(Failure::Failed(format!("{why} (--undeclared sets it anyway)")))
 }
 
-fn words(node: &NodeName, name: &str) -> String {
+fn display_name(node: &NodeName, name: &str) -> String {
     format!("parameter {name} of {node}")
 }
 
 /// What it is now: for people on stderr, for programs as a document.
-fn tell(
+fn report_value(
     context: &mut Context,
     session: &Session,
     node: &NodeName,
@@ -176,6 +176,6 @@ fn tell(
     }
     let shown = now.value().map(text::line).unwrap_or_default();
     let was = was.map(|was| format!(" (was {})", text::line(was))).unwrap_or_default();
-    context.say(format_args!("{} is {shown}{was}", words(node, name)));
+    context.eprintln(format_args!("{} is {shown}{was}", display_name(node, name)));
     Ok(())
 }

@@ -12,10 +12,10 @@
 use rnet::NamePattern;
 use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 
-use crate::yaml::{Key, Problem, Tree, What};
+use crate::yaml::{Key, Problem, Tree, TreeValue};
 
 /// The word that tells a ROS 2 file.
-const ROS: &str = "ros__parameters";
+const ROS_PARAMETERS_KEY: &str = "ros__parameters";
 
 /// One value for one parameter of one node, or of all nodes of a pattern.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,36 +50,36 @@ impl Setting {
 }
 
 /// All that a file sets, in its order, or all that is wrong with it.
-pub fn of(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
+pub fn parse(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
     let Some(root) = root else { return Ok(Vec::new()) };
-    let nodes = match root.what {
-        What::Map(nodes) => nodes,
-        What::Scalar(scalar) if scalar.plain && scalar.text.is_empty() => return Ok(Vec::new()),
+    let nodes = match root.value {
+        TreeValue::Map(nodes) => nodes,
+        TreeValue::Scalar(scalar) if scalar.plain && scalar.text.is_empty() => return Ok(Vec::new()),
         _ => {
             return Err(vec![Problem::new(root.line, "expected node names, such as /arm:")]);
         }
     };
     let (mut all, mut problems) = (Vec::new(), Vec::new());
     for (key, tree) in nodes {
-        if key.text == ROS {
-            problems.push(Problem::new(key.line, format!("{ROS} must be under a node name")));
+        if key.text == ROS_PARAMETERS_KEY {
+            problems.push(Problem::new(key.line, format!("{ROS_PARAMETERS_KEY} must be under a node name")));
             continue;
         }
         let node = slashed(&key.text);
-        if has_ros(&tree) {
-            ros(&node, tree, key.line, &mut all, &mut problems);
+        if has_ros_parameters(&tree) {
+            parse_ros_node(&node, tree, key.line, &mut all, &mut problems);
         } else {
-            params(&node, "", &key, tree, &mut all, &mut problems);
+            parse_params(&node, "", &key, tree, &mut all, &mut problems);
         }
     }
-    twice(&all, &mut problems);
+    find_duplicates(&all, &mut problems);
     if problems.is_empty() { Ok(all) } else { Err(problems) }
 }
 
 /// Whether this is, or leads to, the parameters of a ROS 2 node.
-fn has_ros(tree: &Tree) -> bool {
-    match &tree.what {
-        What::Map(pairs) => pairs.iter().any(|(key, tree)| key.text == ROS || has_ros(tree)),
+fn has_ros_parameters(tree: &Tree) -> bool {
+    match &tree.value {
+        TreeValue::Map(pairs) => pairs.iter().any(|(key, tree)| key.text == ROS_PARAMETERS_KEY || has_ros_parameters(tree)),
         _ => false,
     }
 }
@@ -89,25 +89,25 @@ fn slashed(name: &str) -> String {
 }
 
 /// A node of ROS 2, or what its name begins with.
-fn ros(node: &str, tree: Tree, line: usize, all: &mut Vec<Setting>, problems: &mut Vec<Problem>) {
-    let What::Map(pairs) = tree.what else {
-        problems.push(Problem::new(line, format!("expected {ROS} under {node}")));
+fn parse_ros_node(node: &str, tree: Tree, line: usize, all: &mut Vec<Setting>, problems: &mut Vec<Problem>) {
+    let TreeValue::Map(pairs) = tree.value else {
+        problems.push(Problem::new(line, format!("expected {ROS_PARAMETERS_KEY} under {node}")));
         return;
     };
     for (key, tree) in pairs {
-        if key.text == ROS {
+        if key.text == ROS_PARAMETERS_KEY {
             let before = all.len();
-            params(node, "", &key, tree, all, problems);
+            parse_params(node, "", &key, tree, all, problems);
             all[before..].iter_mut().for_each(|setting| setting.is_ros = true);
         } else {
             let below = format!("{}{}", node.trim_end_matches('/'), slashed(&key.text));
-            ros(&below, tree, key.line, all, problems);
+            parse_ros_node(&below, tree, key.line, all, problems);
         }
     }
 }
 
 /// The parameters below a node, whose names begin with `prefix`.
-fn params(
+fn parse_params(
     node: &str,
     prefix: &str,
     key: &Key,
@@ -115,16 +115,16 @@ fn params(
     all: &mut Vec<Setting>,
     problems: &mut Vec<Problem>,
 ) {
-    match tree.what {
-        What::Map(pairs) => {
+    match tree.value {
+        TreeValue::Map(pairs) => {
             for (key, tree) in pairs {
                 let name = key.text.replace('.', "/");
                 let name = format!("{prefix}/{}", name.trim_matches('/'));
-                params(node, &name, &key, tree, all, problems);
+                parse_params(node, &name, &key, tree, all, problems);
             }
         }
         // `/arm:` with nothing below sets nothing.
-        What::Scalar(scalar) if prefix.is_empty() && scalar.plain && scalar.text.is_empty() => {}
+        TreeValue::Scalar(scalar) if prefix.is_empty() && scalar.plain && scalar.text.is_empty() => {}
         _ if prefix.is_empty() => {
             let why = format!("expected parameter names under {}", key.text);
             problems.push(Problem::new(key.line, why));
@@ -133,14 +133,14 @@ fn params(
             node: node.to_owned(),
             name: prefix.to_owned(),
             line: key.line,
-            value: Tree { line: tree.line, what },
+            value: Tree { line: tree.line, value: what },
             is_ros: false,
         }),
     }
 }
 
 /// Finds what is set twice by names that are written differently.
-fn twice(all: &[Setting], problems: &mut Vec<Problem>) {
+fn find_duplicates(all: &[Setting], problems: &mut Vec<Problem>) {
     let mut seen = std::collections::HashMap::new();
     for setting in all {
         let at = (setting.node.as_str(), setting.name.as_str());
@@ -157,7 +157,7 @@ mod tests {
     use crate::yaml::tree;
 
     fn read(text: &str) -> Result<Vec<(String, usize)>, Vec<Problem>> {
-        let all = of(tree::read(text).map_err(|p| vec![p])?)?;
+        let all = parse(tree::read(text).map_err(|p| vec![p])?)?;
         Ok(all.into_iter().map(|s| (format!("{} {}", s.node, s.name), s.line)).collect())
     }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_with_its_line() {
+    fn every_error_is_reported_with_its_line() {
         let text = "ros__parameters: {a: 1}\n/arm: 3\n/leg:\n  ros__parameters: {a.b: 1, a: {b: 2}}\n  x: 1\n";
         let problems = read(text).unwrap_err();
         let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();

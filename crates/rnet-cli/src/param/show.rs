@@ -4,17 +4,17 @@ use rnet::param::ParamInfo;
 use serde_json::{Value as Json, json};
 
 use super::args::{DescribeArgs, GetArgs, ListArgs};
-use super::find::Named;
+use super::find::NodeParam;
 use super::{find, text};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::tame;
+use crate::value::escape_controls;
 use crate::{domain, table};
 
-pub fn get(context: &mut Context, GetArgs { of: args, there }: &GetArgs) -> Outcome {
+pub fn get(context: &mut Context, GetArgs { param: args, target }: &GetArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();
-    let all = find::look_at(context, there.host.as_deref(), &args.me)?;
-    let (node, name, info) = find::one(all, &domain, &args.node, args.name.as_deref())?;
+    let all = find::list_params_on(context, target.host.as_deref(), &args.own_node)?;
+    let (node, name, info) = find::find_param(all, &domain, &args.node, args.name.as_deref())?;
     let Some(value) = info.value() else {
         return Err(Failure::Failed(format!("parameter {name} of {node} has no value")));
     };
@@ -26,16 +26,16 @@ pub fn get(context: &mut Context, GetArgs { of: args, there }: &GetArgs) -> Outc
 
 pub fn list(context: &mut Context, args: &ListArgs) -> Outcome {
     let id = context.domain()?.id().to_owned();
-    let mut all = find::look_at(context, args.there.host.as_deref(), &args.me)?;
+    let mut all = find::list_params_on(context, args.target.host.as_deref(), &args.own_node)?;
     if let Some(node) = &args.node {
         all = find::of_node(all, &id, node)?;
     }
     if all.is_empty() {
-        domain::tell_none(context, "parameters")?;
+        domain::report_none_found(context, "parameters")?;
     }
     for (node, name, info) in &all {
         if let Some(problem) = &info.problem {
-            context.say(format_args!(
+            context.eprintln(format_args!(
                 "rnet: parameter {name} of {node}: cannot read its description: {problem}"
             ));
         }
@@ -49,24 +49,24 @@ pub fn list(context: &mut Context, args: &ListArgs) -> Outcome {
     table::print(context, &["NODE", "NAME", "VALUE", "UNIT", "FROM"], &rows)
 }
 
-pub fn row((node, name, info): &Named) -> Vec<String> {
+pub fn row((node, name, info): &NodeParam) -> Vec<String> {
     let unit = info.description.as_ref().map_or("", |d| d.unit.as_str());
     vec![
         node.clone(),
         name.clone(),
         info.value().map(text::line).unwrap_or_default(),
-        tame(unit).into_owned(),
+        escape_controls(unit).into_owned(),
         text::origin(info),
     ]
 }
 
 pub fn describe(context: &mut Context, args: &DescribeArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();
-    let all = find::look(context, &args.me)?;
+    let all = find::list_params(context, &args.own_node)?;
     let is_node = args.name.is_none() && all.iter().any(|(node, ..)| node == args.node.as_str());
     let params = match is_node {
         true => find::of_node(all, &domain, &args.node)?,
-        false => vec![find::one(all, &domain, &args.node, args.name.as_deref())?],
+        false => vec![find::find_param(all, &domain, &args.node, args.name.as_deref())?],
     };
     if context.json() {
         let documents: Vec<Json> =
@@ -102,7 +102,7 @@ fn rows(info: &ParamInfo) -> Vec<(&'static str, String)> {
     }
     for (word, what) in [("unit", &d.unit), ("description", &d.text)] {
         if !what.is_empty() {
-            rows.push((word, tame(what).into_owned()));
+            rows.push((word, escape_controls(what).into_owned()));
         }
     }
     if d.read_only {

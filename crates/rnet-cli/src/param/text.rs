@@ -4,12 +4,12 @@ use rnet::param::{ParamDescription, ParamInfo};
 use rnet::state::Value;
 
 use super::write;
-use crate::value::tame;
+use crate::value::escape_controls;
 
 /// A value on a line: text as it is, all else as in YAML.
 pub fn line(value: &Value) -> String {
     match value {
-        Value::Str(text) => tame(text).into_owned(),
+        Value::Str(text) => escape_controls(text).into_owned(),
         other => write::text(other),
     }
 }
@@ -20,7 +20,7 @@ pub fn range(description: &ParamDescription) -> String {
         (Some(min), Some(max)) => format!("{} to {}", write::text(min), write::text(max)),
         (Some(min), None) => format!("at least {}", write::text(min)),
         (None, Some(max)) => format!("at most {}", write::text(max)),
-        (None, None) => tame(&description.choices.join(" | ")).into_owned(),
+        (None, None) => escape_controls(&description.choices.join(" | ")).into_owned(),
     }
 }
 
@@ -30,13 +30,13 @@ pub fn origin(info: &ParamInfo) -> String {
     let refused = description.and_then(|d| d.refused.as_ref()).filter(|_| info.is_default);
     match (refused, &info.entry) {
         (Some(refused), _) => {
-            let (value, why) = (tame(&refused.value), tame(&refused.why));
-            format!("default: {value}, set by {}, {why}", tame(&refused.set_by))
+            let (value, why) = (escape_controls(&refused.value), escape_controls(&refused.why));
+            format!("default: {value}, set by {}, {why}", escape_controls(&refused.set_by))
         }
         (None, _) if info.is_default => "default".to_owned(),
         (None, Some(entry)) => {
             let hint = if description.is_none() { ", not declared yet" } else { "" };
-            format!("set by {}{hint}", tame(&entry.owner.node))
+            format!("set by {}{hint}", escape_controls(&entry.owner.node))
         }
         (None, None) => String::new(),
     }

@@ -3,13 +3,13 @@
 use rnet::param::{ParamDescription, ParamKind};
 use rnet::state::Value;
 
-use crate::yaml::{Scalar, Tree, What, tree};
+use crate::yaml::{Scalar, Tree, TreeValue, tree};
 
 /// The value of a command line. Where a text is wanted it is one, whatever it looks like.
 ///
 /// # Errors
 /// Why it is none, in words.
-pub fn of_text(text: &str, wanted: Option<&ParamDescription>) -> Result<Value, String> {
+pub fn parse_text(text: &str, wanted: Option<&ParamDescription>) -> Result<Value, String> {
     if wanted.is_some_and(|wanted| wanted.kind == ParamKind::Str) {
         return Ok(Value::Str(text.to_owned()));
     }
@@ -22,18 +22,18 @@ pub fn of_text(text: &str, wanted: Option<&ParamDescription>) -> Result<Value, S
 /// # Errors
 /// Why it is none, in words.
 pub fn value(tree: &Tree, wanted: Option<&ParamDescription>) -> Result<Value, String> {
-    let value = match &tree.what {
-        What::Scalar(scalar) => single(scalar, wanted.map(|wanted| wanted.kind))?,
-        What::List(items) => {
+    let value = match &tree.value {
+        TreeValue::Scalar(scalar) => scalar_value(scalar, wanted.map(|wanted| wanted.kind))?,
+        TreeValue::List(items) => {
             let kind = wanted.and_then(|wanted| wanted.kind.item());
-            let item = |item: &Tree| match &item.what {
-                What::Scalar(scalar) => single(scalar, kind),
+            let item = |item: &Tree| match &item.value {
+                TreeValue::Scalar(scalar) => scalar_value(scalar, kind),
                 _ => Err("parameters cannot hold nested lists or maps in lists".to_owned()),
             };
             let items: Vec<Value> = items.iter().map(item).collect::<Result<_, _>>()?;
-            uniform(items, wanted.is_some())?
+            uniform_list(items, wanted.is_some())?
         }
-        What::Map(_) => return Err("a map cannot be a parameter value".to_owned()),
+        TreeValue::Map(_) => return Err("a map cannot be a parameter value".to_owned()),
     };
     Ok(match wanted {
         Some(wanted) => wanted.adapt(value),
@@ -42,7 +42,7 @@ pub fn value(tree: &Tree, wanted: Option<&ParamDescription>) -> Result<Value, St
 }
 
 /// A list of one type. In one of numbers that are not all whole, all are numbers.
-fn uniform(items: Vec<Value>, declared: bool) -> Result<Value, String> {
+fn uniform_list(items: Vec<Value>, declared: bool) -> Result<Value, String> {
     let list = Value::List(items);
     if declared || ParamKind::of(&list).is_some() {
         return Ok(list);
@@ -63,7 +63,7 @@ fn uniform(items: Vec<Value>, declared: bool) -> Result<Value, String> {
 }
 
 /// The meaning of one scalar, where a value of `kind` is wanted.
-fn single(scalar: &Scalar, kind: Option<ParamKind>) -> Result<Value, String> {
+fn scalar_value(scalar: &Scalar, kind: Option<ParamKind>) -> Result<Value, String> {
     let word = if kind == Some(ParamKind::Bool) { scalar.yes_or_no() } else { None };
     match word {
         Some(word) => Ok(Value::Bool(word)),
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Value, String> {
-        of_text(text, None)
+        parse_text(text, None)
     }
 
     #[test]

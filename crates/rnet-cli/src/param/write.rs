@@ -4,12 +4,12 @@ use rnet::param::{ParamDescription, ParamInfo};
 use rnet::state::Value;
 
 /// Words that some version of YAML takes for more than text.
-const WORDS: [&str; 11] =
+const RESERVED_WORDS: [&str; 11] =
     ["true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"];
 
 /// A file with parameters, `(node, name, what is known of it)` in order. Those that are their default are
 /// comments, unless `all`.
-pub fn file(domain: &str, params: &[(String, String, ParamInfo)], all: bool) -> String {
+pub fn file_text(domain: &str, params: &[(String, String, ParamInfo)], all: bool) -> String {
     let mut out = format!("# Parameters of domain {domain}, for rnet param load.\n");
     let mut nodes: Vec<&str> = params.iter().map(|(node, ..)| node.as_str()).collect();
     nodes.dedup();
@@ -19,8 +19,8 @@ pub fn file(domain: &str, params: &[(String, String, ParamInfo)], all: bool) -> 
             let Some(value) = info.value() else { continue };
             let hash = if all || !info.is_default { "" } else { "# " };
             let line = format!("  {hash}{}: {}", key(name.trim_start_matches('/')), text(value));
-            match info.description.as_ref().map(remark).filter(|remark| !remark.is_empty()) {
-                Some(remark) => out += &format!("{line}  # {remark}\n"),
+            match info.description.as_ref().map(description_comment).filter(|remark| !remark.is_empty()) {
+                Some(description_comment) => out += &format!("{line}  # {remark}\n"),
                 None => out += &format!("{line}\n"),
             }
         }
@@ -29,7 +29,7 @@ pub fn file(domain: &str, params: &[(String, String, ParamInfo)], all: bool) -> 
 }
 
 /// What helps who edits the file.
-fn remark(description: &ParamDescription) -> String {
+fn description_comment(description: &ParamDescription) -> String {
     let mut parts = vec![super::text::range(description)];
     parts.push(description.unit.clone());
     if let Some(default) = &description.default {
@@ -53,7 +53,7 @@ fn key(name: &str) -> String {
     let is_plain = !name.is_empty()
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '/'))
         && !name.starts_with(|c: char| c.is_ascii_digit())
-        && !WORDS.iter().any(|word| word.eq_ignore_ascii_case(name));
+        && !RESERVED_WORDS.iter().any(|word| word.eq_ignore_ascii_case(name));
     if is_plain { name.to_owned() } else { quoted(name) }
 }
 
@@ -153,7 +153,7 @@ mod tests {
             for given in values {
                 let file = format!("{}: {}\n", key(&string), text(&given));
                 let tree = tree::read(&file).map_err(|p| TestCaseError::fail(format!("{p:?}: {file:?}")))?;
-                let Some(tree::Tree { what: tree::What::Map(pairs), .. }) = tree else {
+                let Some(tree::Tree { value: tree::TreeValue::Map(pairs), .. }) = tree else {
                     return Err(TestCaseError::fail(format!("no map: {file:?}")));
                 };
                 prop_assert_eq!(&pairs[0].0.text, &string);

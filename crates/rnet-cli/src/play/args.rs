@@ -25,7 +25,7 @@ pub struct PlayArgs {
     #[arg(long)]
     pub clock: bool,
     /// With --clock: messages per second of recording time
-    #[arg(long, value_name = "HZ", default_value_t = 100.0, requires = "clock", value_parser = hertz)]
+    #[arg(long, value_name = "HZ", default_value_t = 100.0, requires = "clock", value_parser = parse_hertz)]
     pub clock_rate: f64,
     /// Rename a topic; repeatable
     #[arg(short = 'm', long, value_name = "A:=B", value_parser = remap)]
@@ -44,7 +44,7 @@ pub struct PlayArgs {
     #[arg(long)]
     pub no_keys: bool,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// Topics, and the quality of service that they are played with.
@@ -101,7 +101,7 @@ impl FromStr for RateArg {
     }
 }
 
-pub fn hertz(text: &str) -> Result<f64, String> {
+pub fn parse_hertz(text: &str) -> Result<f64, String> {
     let hz: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.1..=10_000.0).contains(&hz) {
         true => Ok(hz),

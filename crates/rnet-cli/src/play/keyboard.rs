@@ -14,7 +14,7 @@ use crate::signal;
 /// How far the arrows go.
 const SEEK_NS: i64 = 5_000_000_000;
 /// How much faster or slower the arrows play.
-const FASTER: f64 = 1.25;
+const RATE_FACTOR: f64 = 1.25;
 
 /// The terminal is as it was when this is dropped, or a second signal ends the process.
 pub struct Keyboard {
@@ -30,7 +30,7 @@ impl Keyboard {
             return Ok(None);
         }
         let keys = Keys::open()?;
-        let mut mode = signal::keep_terminal(&keys.terminal, None)?;
+        let mut mode = signal::save_terminal(&keys.terminal, None)?;
         mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         let changed = tcsetattr(&keys.terminal, OptionalActions::Now, &mode);
         changed.map_err(std::io::Error::from)?;
@@ -61,8 +61,8 @@ fn control_of(key: Key) -> Option<PlaybackCommand> {
         Key::Char('s' | '.') => PlaybackCommand::Step,
         Key::Char('l') => PlaybackCommand::ToggleLoop,
         Key::Char('q') => PlaybackCommand::Quit,
-        Key::Up => PlaybackCommand::ScaleRate(FASTER),
-        Key::Down => PlaybackCommand::ScaleRate(1.0 / FASTER),
+        Key::Up => PlaybackCommand::ScaleRate(RATE_FACTOR),
+        Key::Down => PlaybackCommand::ScaleRate(1.0 / RATE_FACTOR),
         Key::Right => PlaybackCommand::Seek(SEEK_NS),
         Key::Left => PlaybackCommand::Seek(-SEEK_NS),
         _ => return None,

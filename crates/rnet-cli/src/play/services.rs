@@ -12,7 +12,7 @@ use rnet_record::play::{PlaybackCommand, Position};
 use crate::failure::Outcome;
 
 /// Calls that wait for the player.
-const MAX_WAITING: usize = 16;
+const MAX_PENDING_CALLS: usize = 16;
 
 /// What a call may carry: only `seek` looks at it.
 #[derive(Clone, Copy, Debug, rnet::Plain)]
@@ -35,43 +35,43 @@ struct PlayerPosition {
 }
 
 #[derive(Clone, Copy)]
-enum Wish {
+enum PlayerCommand {
     Pause,
     Resume,
     Step,
     Seek(f64),
 }
 
-struct Call {
-    wish: Wish,
+struct PlayerCall {
+    command: PlayerCommand,
     done: SyncSender<PlayerPosition>,
 }
 
 /// The services, and what they were asked.
 pub struct Services {
-    calls: Receiver<Call>,
+    calls: Receiver<PlayerCall>,
     /// Done by the time of the next question.
-    doing: VecDeque<SyncSender<PlayerPosition>>,
+    in_progress: VecDeque<SyncSender<PlayerPosition>>,
     start_ns: u64,
     _services: Vec<Service>,
 }
 
 impl Services {
     pub fn open(node: &Node, start_ns: u64) -> Outcome<Services> {
-        let (sender, calls) = sync_channel(MAX_WAITING);
-        let serve = |name: &str, wish: fn(f64) -> Wish| {
+        let (sender, calls) = sync_channel(MAX_PENDING_CALLS);
+        let serve = |name: &str, command: fn(f64) -> PlayerCommand| {
             let sender = sender.clone();
             let service = format!("{}/{name}", node.name());
             let service = node.service::<PlayerRequest, PlayerPosition>(&service);
-            service.serve(move |request| ask(&sender, wish(request.seconds)))
+            service.serve(move |request| call_player(&sender, command(request.seconds)))
         };
         let services = vec![
-            serve("pause", |_| Wish::Pause)?,
-            serve("resume", |_| Wish::Resume)?,
-            serve("step", |_| Wish::Step)?,
-            serve("seek", Wish::Seek)?,
+            serve("pause", |_| PlayerCommand::Pause)?,
+            serve("resume", |_| PlayerCommand::Resume)?,
+            serve("step", |_| PlayerCommand::Step)?,
+            serve("seek", PlayerCommand::Seek)?,
         ];
-        Ok(Services { calls, doing: VecDeque::new(), start_ns, _services: services })
+        Ok(Services { calls, in_progress: VecDeque::new(), start_ns, _services: services })
     }
 
     /// What is asked of the player now. Answers who asked before.
@@ -83,36 +83,36 @@ impl Services {
             paused: position.paused.into(),
         };
         // Who has gone is not told.
-        for done in self.doing.drain(..) {
+        for done in self.in_progress.drain(..) {
             let _ = done.try_send(now);
         }
         let call = self.calls.try_recv().ok()?;
-        self.doing.push_back(call.done);
-        match call.wish {
-            Wish::Pause => (!position.paused).then_some(PlaybackCommand::TogglePause),
-            Wish::Resume => position.paused.then_some(PlaybackCommand::TogglePause),
-            Wish::Step => Some(PlaybackCommand::Step),
+        self.in_progress.push_back(call.done);
+        match call.command {
+            PlayerCommand::Pause => (!position.paused).then_some(PlaybackCommand::TogglePause),
+            PlayerCommand::Resume => position.paused.then_some(PlaybackCommand::TogglePause),
+            PlayerCommand::Step => Some(PlaybackCommand::Step),
             // Out of range, the player goes as far as it can.
-            Wish::Seek(seconds) => {
+            PlayerCommand::Seek(seconds) => {
                 Some(PlaybackCommand::Seek(((seconds * 1e9).round() as i64).saturating_sub(at_ns)))
             }
         }
     }
 }
 
-fn ask(calls: &SyncSender<Call>, wish: Wish) -> Result<PlayerPosition, HandlerError> {
+fn call_player(calls: &SyncSender<PlayerCall>, command: PlayerCommand) -> Result<PlayerPosition, HandlerError> {
     let over = || HandlerError::new("Over", "playback has finished");
-    if let Wish::Seek(seconds) = wish
+    if let PlayerCommand::Seek(seconds) = command
         && !seconds.is_finite()
     {
         return Err(HandlerError::new("BadValue", "seconds is not a number"));
     }
     let (done, is_done) = sync_channel(1);
-    match calls.try_send(Call { wish, done }) {
+    match calls.try_send(PlayerCall { command, done }) {
         Ok(()) => is_done.recv().map_err(|_| over()),
         Err(TrySendError::Full(_)) => Err(HandlerError::new(
             "Full",
-            format!("{MAX_WAITING} calls are already waiting for the player"),
+            format!("{MAX_PENDING_CALLS} calls are already waiting for the player"),
         )),
         Err(TrySendError::Disconnected(_)) => Err(over()),
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rnet_record::rerun::{RerunReport, RerunError};
 
-use super::{difference, said};
+use super::{difference_text, result_line};
 use crate::xml::escaped;
 
 /// Of a recording that begins at `start_ns`.
@@ -24,9 +24,9 @@ pub fn document(file: &Path, start_ns: u64, done: &Result<RerunReport, RerunErro
                     continue;
                 }
                 failures += 1;
-                let worst = topic.worst.as_ref().map(|one| difference(one, start_ns));
+                let worst = topic.worst.as_ref().map(|one| difference_text(one, start_ns));
                 let worst = worst.unwrap_or_default();
-                let (message, worst) = (escaped(&said(topic)), escaped(&worst));
+                let (message, worst) = (escaped(&result_line(topic)), escaped(&worst));
                 let _ = writeln!(
                     cases,
                     ">\n      <failure type=\"differs\" message=\"{message}\">{worst}</failure>\n    </testcase>"

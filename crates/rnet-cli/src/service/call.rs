@@ -13,23 +13,23 @@ use super::list::Kind;
 use super::{CallArgs, DataArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Limit};
+use crate::input::{self, InputLimit};
 use crate::signal;
 use crate::value::hex::{from_hex, hex};
-use crate::value::{Limits, Message, given};
+use crate::value::{Limits, Message, message_input};
 
 /// Longest time between two checks for a stop request.
-const STEP: Duration = Duration::from_millis(20);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Between two looks at what comes soon.
-const LOOK: Duration = Duration::from_millis(1);
+const REPLY_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// How long servers may take to be ready that are there. One that stands still never is.
-const GATHER: Duration = Duration::from_secs(5);
-const REQUEST: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a request", "MAX_MESSAGE_LEN_BYTES");
+const SERVERS_READY_TIMEOUT: Duration = Duration::from_secs(5);
+const REQUEST_LIMIT: InputLimit = InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a request", "MAX_MESSAGE_LEN_BYTES");
 
 type Replies = Pending<[u8]>;
 
 /// What the command line says of the request.
-pub enum Given {
+pub enum RequestInput {
     Bytes(Vec<u8>),
     Fields(Value),
     /// Fields of a typed service, else bytes.
@@ -37,16 +37,16 @@ pub enum Given {
 }
 
 pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
-    let given = given(&args.data)?;
+    let given = read_request(&args.data)?;
     let service = args.service.as_str();
     let begun = Instant::now();
-    let (request_type, reply_type) = types(context, service, args.timeout, known)?;
-    let request = encoded(service, given, &request_type)?;
-    let node = context.node("service", &args.me)?;
+    let (request_type, reply_type) = types(context, service, args.timeout, known_types)?;
+    let request = encode_request(service, given, &request_type)?;
+    let node = context.node("service", &args.own_node)?;
     let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type.clone())?;
     let mut options = CallOptions::new();
     if let Some(key) = &args.key {
-        gather(context, service, args.timeout, || client.server_count())?;
+        wait_for_servers(context, service, args.timeout, || client.server_count())?;
         options = options.key(key);
     }
     let options = options.timeout(args.timeout.saturating_sub(begun.elapsed()));
@@ -55,7 +55,7 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
         false => client.start(&request, options)?,
     };
     let mut first = true;
-    while let Some(reply) = next(&replies)? {
+    while let Some(reply) = next_reply(&replies)? {
         let document = json!({"service": service});
         print(context, document, &reply_type, &reply, (first, args.stream))?;
         // One that waits for progress sees it.
@@ -68,18 +68,18 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
     Ok(())
 }
 
-pub fn given(args: &DataArgs) -> Outcome<Given> {
+pub fn read_request(args: &DataArgs) -> Outcome<RequestInput> {
     let usage = |why: String| Failure::Usage(why);
     if let Some(text) = &args.text {
-        return Ok(Given::Bytes(text.clone().into_bytes()));
+        return Ok(RequestInput::Bytes(text.clone().into_bytes()));
     }
     if let Some(text) = &args.hex {
-        return from_hex(text).map(Given::Bytes).map_err(|e| usage(format!("--hex: {e}")));
+        return from_hex(text).map(RequestInput::Bytes).map_err(|e| usage(format!("--hex: {e}")));
     }
     if let Some(path) = &args.file {
-        return input::read(Path::new(path), &REQUEST).map(Given::File);
+        return input::read(Path::new(path), &REQUEST_LIMIT).map(RequestInput::File);
     }
-    given::fields(args.data.as_deref().unwrap_or("{}")).map(Given::Fields)
+    message_input::fields(args.data.as_deref().unwrap_or("{}")).map(RequestInput::Fields)
 }
 
 /// The types of a service as `known` finds them of a server, for which it waits.
@@ -91,11 +91,11 @@ pub fn types<T>(
 ) -> Outcome<T> {
     let mut domain = context.domain()?;
     let (mut said, mut unread) = (false, None);
-    let found = signal::poll(timeout, STEP, || {
+    let found = signal::poll(timeout, STOP_CHECK_INTERVAL, || {
         let snapshot = domain.snapshot()?;
         let servers = Kind::Service.servers(&snapshot, service);
         if servers.is_empty() && !std::mem::replace(&mut said, true) {
-            context.say(format_args!("{service} has no server yet; waiting"));
+            context.eprintln(format_args!("{service} has no server yet; waiting"));
         }
         let problem = snapshot.problems.iter().chain(&snapshot.unread).next();
         unread = servers.first().zip(problem).map(|(server, problem)| {
@@ -113,62 +113,62 @@ pub fn types<T>(
 
 /// Waits for all servers that are there. A key chooses among those that are ready: were there fewer, it might be another
 /// one than that of the call before.
-pub fn gather(
+pub fn wait_for_servers(
     context: &Context,
     service: &str,
     limit: Duration,
     ready: impl Fn() -> usize,
 ) -> Outcome {
     let mut domain = context.domain()?;
-    let all_ready = signal::poll(limit.min(GATHER), LOOK, || {
+    let all_ready = signal::poll(limit.min(SERVERS_READY_TIMEOUT), REPLY_POLL_INTERVAL, || {
         let there = Kind::Service.servers(&domain.snapshot()?, service).len();
         Ok((ready() >= there).then_some(()))
     })?;
     if all_ready.is_none() {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "{service} has servers that do not answer; the key selects one of the others"
         ));
     }
     Ok(())
 }
 
-fn known(server: &ServerInfo<'_>) -> Option<(MessageType, MessageType)> {
+fn known_types(server: &ServerInfo<'_>) -> Option<(MessageType, MessageType)> {
     Some((server.request_type().message_type()?, server.reply_type()?.message_type()?))
 }
 
-pub fn encoded(service: &str, given: Given, request: &MessageType) -> Outcome<Vec<u8>> {
+pub fn encode_request(service: &str, given: RequestInput, request: &MessageType) -> Outcome<Vec<u8>> {
     let raw = matches!(request, MessageType::Raw);
     let value =
         match given {
-            Given::Bytes(bytes) | Given::File(bytes) if raw => return Ok(bytes),
-            Given::Bytes(_) => {
+            RequestInput::Bytes(bytes) | RequestInput::File(bytes) if raw => return Ok(bytes),
+            RequestInput::Bytes(_) => {
                 let name = request.desc();
                 return Err(Failure::Usage(format!(
                     "{service} takes requests of type {name}: give the fields, such as '{}'",
-                    given::example(request)
+                    message_input::example(request)
                 )));
             }
-            Given::Fields(_) if raw => {
+            RequestInput::Fields(_) if raw => {
                 return Err(Failure::Usage(format!(
                     "{service} takes raw bytes, which have no fields: use --text, --hex or --file"
                 )));
             }
-            Given::Fields(value) => value,
-            Given::File(bytes) => {
+            RequestInput::Fields(value) => value,
+            RequestInput::File(bytes) => {
                 let text = String::from_utf8(bytes);
-                given::fields(&text.map_err(|_| {
+                message_input::fields(&text.map_err(|_| {
                     Failure::Failed("the content of --file is not valid UTF-8".into())
                 })?)?
             }
         };
-    given::encode("DATA", request, &value)
+    message_input::encode("DATA", request, &value)
 }
 
 /// The next reply; a signal cancels the call.
-fn next(replies: &Replies) -> Outcome<Option<Received<[u8]>>> {
+fn next_reply(replies: &Replies) -> Outcome<Option<Received<[u8]>>> {
     loop {
-        match replies.next_within(STEP) {
-            Err(Error::Interrupted) if signal::stopped() => return Err(Failure::Interrupted),
+        match replies.next_within(STOP_CHECK_INTERVAL) {
+            Err(Error::Interrupted) if signal::stop_requested() => return Err(Failure::Interrupted),
             Err(Error::Interrupted) => {}
             next => return Ok(next?),
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::{look, no_such};
+use crate::topic::{take_snapshot, not_found};
 use crate::{domain, table};
 use rnet_monitor::link::{host_of, own_host};
 
@@ -62,12 +62,12 @@ impl Kind {
     }
 
     /// What there is, with a server of this name.
-    pub fn look_at(self, context: &Context, name: &str) -> Outcome<Snapshot> {
-        let (domain, snapshot) = look(context)?;
+    pub fn snapshot_with_server(self, context: &Context, name: &str) -> Outcome<Snapshot> {
+        let (domain, snapshot) = take_snapshot(context)?;
         let names = self.names(&snapshot);
         match names.contains(&name) {
             true => Ok(snapshot),
-            false => Err(no_such(self.word(), domain.id(), name, names.into_iter())),
+            false => Err(not_found(self.word(), domain.id(), name, names.into_iter())),
         }
     }
 
@@ -79,11 +79,11 @@ impl Kind {
 
 /// Lists names, or all that is known of each.
 pub fn list(context: &mut Context, kind: Kind, show_types: bool, verbose: bool) -> Outcome {
-    let (domain, snapshot) = look(context)?;
+    let (domain, snapshot) = take_snapshot(context)?;
     let (word, plural) = (kind.word(), format!("{}s", kind.word()));
     let names = kind.names(&snapshot);
     if names.is_empty() {
-        domain::tell_none(context, &plural)?;
+        domain::report_none_found(context, &plural)?;
     }
     // Servers that do not agree show the types of the first.
     let found = names.into_iter().filter_map(|name| {
@@ -123,7 +123,7 @@ pub fn list(context: &mut Context, kind: Kind, show_types: bool, verbose: bool) 
 
 /// Shows the servers of a name, with their types.
 pub fn info(context: &mut Context, kind: Kind, name: &str) -> Outcome {
-    let snapshot = kind.look_at(context, name)?;
+    let snapshot = kind.snapshot_with_server(context, name)?;
     let own = own_host(&snapshot);
     let servers = kind.servers(&snapshot, name);
     if context.json() {
@@ -157,7 +157,7 @@ pub fn info(context: &mut Context, kind: Kind, name: &str) -> Outcome {
 
 /// Prints the types of a service, once for all servers that agree.
 pub fn type_of(context: &mut Context, service: &str) -> Outcome {
-    let snapshot = Kind::Service.look_at(context, service)?;
+    let snapshot = Kind::Service.snapshot_with_server(context, service)?;
     let servers = Kind::Service.servers(&snapshot, service);
     let mut types: Vec<_> = servers.iter().filter_map(|of| Kind::Service.type_names(of)).collect();
     types.dedup();

@@ -71,7 +71,7 @@ pub enum StateCommand {
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// The key; for a key of another host, @host/key
-    #[arg(value_parser = anywhere)]
+    #[arg(value_parser = key_or_remote)]
     pub key: String,
     /// Print only this field of a message or of JSON, such as pose.x or legs[2].force
     #[arg(long, value_name = "PATH")]
@@ -82,7 +82,7 @@ pub struct GetArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// A value on the command line.
@@ -117,14 +117,14 @@ pub struct ValueArgs {
     #[command(flatten)]
     pub files: ProtoArgs,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// `rnet state set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// The key; for a key of another host, @host/key
-    #[arg(value_parser = anywhere)]
+    #[arg(value_parser = key_or_remote)]
     pub key: String,
     #[command(flatten)]
     pub value: ValueArgs,
@@ -137,7 +137,7 @@ pub struct SetArgs {
 #[derive(Debug, Args)]
 pub struct CasArgs {
     /// The key; for a key of another host, @host/key
-    #[arg(value_parser = anywhere)]
+    #[arg(value_parser = key_or_remote)]
     pub key: String,
     /// The required revision; 0: the key must not exist
     pub revision: u64,
@@ -155,20 +155,20 @@ pub struct AddArgs {
     #[arg(default_value = "1", allow_hyphen_values = true)]
     pub by: String,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// `rnet state del`.
 #[derive(Debug, Args)]
 pub struct DelArgs {
     /// The keys; for a key of another host, @host/key
-    #[arg(required = true, value_name = "KEY", value_parser = anywhere)]
+    #[arg(required = true, value_name = "KEY", value_parser = key_or_remote)]
     pub keys: Vec<String>,
     /// Delete only if the key is still at this revision
     #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(u64).range(1..))]
     pub if_revision: Option<u64>,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// `rnet state flush`.
@@ -181,27 +181,27 @@ pub struct FlushArgs {
     #[arg(short, long)]
     pub yes: bool,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// `rnet state list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Only keys under this name
-    #[arg(default_value = "", hide_default_value = true, value_parser = prefix_anywhere)]
+    #[arg(default_value = "", hide_default_value = true, value_parser = prefix_or_remote)]
     pub prefix: String,
     /// Show type, value, revision, writer, time of the write, remaining time to live, durability
     #[arg(short, long)]
     pub long: bool,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// `rnet state watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     /// Only keys under this name; /arm means /arm and all of /arm/…
-    #[arg(default_value = "", hide_default_value = true, value_parser = prefix_anywhere)]
+    #[arg(default_value = "", hide_default_value = true, value_parser = prefix_or_remote)]
     pub prefix: String,
     /// Omit the values at the start
     #[arg(long)]
@@ -216,7 +216,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// `rnet state dump`.
@@ -226,7 +226,7 @@ pub struct DumpArgs {
     #[arg(default_value = "", hide_default_value = true, value_parser = prefix)]
     pub prefix: String,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// `rnet state load`.
@@ -238,7 +238,7 @@ pub struct LoadArgs {
     #[arg(long)]
     pub replace: bool,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 /// A key in its absolute form.
@@ -252,7 +252,7 @@ fn key(text: &str) -> Result<String, rnet::Error> {
 }
 
 /// A key of this host, or `@host/key`.
-fn anywhere(text: &str) -> Result<String, rnet::Error> {
+fn key_or_remote(text: &str) -> Result<String, rnet::Error> {
     match split_host(text) {
         Some((host, there)) => Ok(format!("@{host}{}", key(there)?)),
         None => key(text),
@@ -260,7 +260,7 @@ fn anywhere(text: &str) -> Result<String, rnet::Error> {
 }
 
 /// Likewise, the beginning of keys.
-fn prefix_anywhere(text: &str) -> Result<String, rnet::Error> {
+fn prefix_or_remote(text: &str) -> Result<String, rnet::Error> {
     match split_host(text) {
         Some((host, there)) => Ok(format!("@{host}{}", prefix(there)?)),
         None => prefix(text),

@@ -7,15 +7,15 @@ use rnet::state::{Value, split_host};
 use serde_json::json;
 
 use super::args::{AddArgs, DelArgs, FlushArgs};
-use super::at::At;
+use super::target::StateTarget;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::{join, join_to_look};
+use crate::session::{join, join_as_observer};
 use crate::signal;
 use crate::value::{text, to_json};
 
 pub fn add(context: &mut Context, args: &AddArgs) -> Outcome {
-    let session = join(context, "state", &args.me)?;
+    let session = join(context, "state", &args.own_node)?;
     let state = &session.state;
     let whole: Option<i64> = args.by.parse().ok();
     let is_float = matches!(state.get(&args.key)?, Some(Value::Float(_)));
@@ -42,11 +42,11 @@ pub fn del(context: &mut Context, args: &DelArgs) -> Outcome {
     // Those of other hosts first: for each of them this command is a node by itself, and has one name.
     let (there, here): (Vec<&String>, Vec<&String>) =
         args.keys.iter().partition(|key| split_host(key).is_some());
-    let mut last: Option<At<'_>> = None;
+    let mut last: Option<StateTarget<'_>> = None;
     for key in there.into_iter().chain(here) {
         let at = match last.take().filter(|at| at.host.is_none()) {
-            Some(at) => Ok(At { name: key, ..at }),
-            None => At::look(context, key, &args.me),
+            Some(at) => Ok(StateTarget { name: key, ..at }),
+            None => StateTarget::observe(context, key, &args.own_node),
         };
         let done = at.and_then(|at| {
             match at.delete(args.if_revision)? {
@@ -65,7 +65,7 @@ pub fn del(context: &mut Context, args: &DelArgs) -> Outcome {
         None => Ok(()),
         Some(last) => {
             for failure in failures {
-                context.say(format_args!("rnet: {}", failure.message()));
+                context.eprintln(format_args!("rnet: {}", failure.message()));
             }
             Err(last)
         }
@@ -73,7 +73,7 @@ pub fn del(context: &mut Context, args: &DelArgs) -> Outcome {
 }
 
 pub fn flush(context: &mut Context, args: &FlushArgs) -> Outcome {
-    let session = join_to_look(context, "state", &args.me)?;
+    let session = join_as_observer(context, "state", &args.own_node)?;
     let state = session.as_ref().map(|session| &session.state);
     let keys = state.map(|state| state.keys(&args.prefix)).transpose()?.unwrap_or_default();
     let domain = context.domain()?.id().to_owned();
@@ -83,7 +83,7 @@ pub fn flush(context: &mut Context, args: &FlushArgs) -> Outcome {
     };
     let plural = if keys.len() == 1 { "" } else { "s" };
     let what = format!("{} key{plural}{under} in domain {domain}", keys.len());
-    if !keys.is_empty() && !args.yes && !asked(&what)? {
+    if !keys.is_empty() && !args.yes && !confirm(&what)? {
         return Err(Failure::Failed("nothing was deleted".to_owned()));
     }
     let mut deleted = 0;
@@ -97,7 +97,7 @@ pub fn flush(context: &mut Context, args: &FlushArgs) -> Outcome {
             // One that somebody else deleted meanwhile is not counted.
             Ok(was_there) => deleted += usize::from(was_there),
             Err(error) => {
-                context.say(format_args!("rnet: {error}"));
+                context.eprintln(format_args!("rnet: {error}"));
                 failed = Some(Failure::Failed(format!("{key} was not deleted")));
             }
         }
@@ -105,13 +105,13 @@ pub fn flush(context: &mut Context, args: &FlushArgs) -> Outcome {
     if context.json() {
         context.document(&json!({"deleted": deleted}))?;
     } else {
-        context.say(format_args!("deleted {deleted} of {what}"));
+        context.eprintln(format_args!("deleted {deleted} of {what}"));
     }
     failed.map_or(Ok(()), Err)
 }
 
 /// Whether the user of this terminal agrees.
-fn asked(what: &str) -> Outcome<bool> {
+fn confirm(what: &str) -> Outcome<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         let what =

@@ -11,6 +11,6 @@ pub fn unix_now_ns() -> u64 {
 }
 
 /// How long ago this was, by the wall clock as it is set now.
-pub fn ago(unix_ns: u64) -> Duration {
+pub fn elapsed_since(unix_ns: u64) -> Duration {
     Duration::from_nanos(unix_now_ns().saturating_sub(unix_ns))
 }

@@ -8,28 +8,28 @@ use serde_json::json;
 
 use super::args::{DumpArgs, LoadArgs};
 use super::document;
-use super::record::{self, Head, Loaded, Writer};
+use super::dump_format::{self, DumpHeader, LoadedKey, DumpWriter};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Limit};
-use crate::session::{join, join_to_look};
+use crate::input::{self, InputLimit};
+use crate::session::{join, join_as_observer};
 use crate::signal;
 
 pub fn dump(context: &mut Context, args: &DumpArgs) -> Outcome {
-    let session = join_to_look(context, "state", &args.me)?;
+    let session = join_as_observer(context, "state", &args.own_node)?;
     let snapshot = session.map(|session| session.state.snapshot(&args.prefix)).transpose()?;
     let snapshot = snapshot.unwrap_or_default();
     let domain = context.domain()?.id().to_owned();
     let now = document::unix_now_ns();
-    context.json_line(&Head::new(&domain, &args.prefix, snapshot.revision, now))?;
-    let mut writer = Writer::default();
+    context.json_line(&DumpHeader::new(&domain, &args.prefix, snapshot.revision, now))?;
+    let mut writer = DumpWriter::default();
     let mut left_out = 0;
     for entry in snapshot.entries.values() {
         match writer.lines(entry) {
             Ok(lines) => lines.iter().try_for_each(|line| context.json_line(line))?,
             Err(why) => {
                 left_out += 1;
-                context.say(format_args!("rnet: {} was omitted: {why}", entry.key));
+                context.eprintln(format_args!("rnet: {} was omitted: {why}", entry.key));
             }
         }
     }
@@ -37,7 +37,7 @@ pub fn dump(context: &mut Context, args: &DumpArgs) -> Outcome {
     context.flush()?;
     let s = |n: usize| if n == 1 { "" } else { "s" };
     let (keys, revision) = (writer.keys(), snapshot.revision);
-    context.say(format_args!("dumped {keys} key{} as of revision {revision}", s(keys)));
+    context.eprintln(format_args!("dumped {keys} key{} as of revision {revision}", s(keys)));
     match left_out {
         0 => Ok(()),
         n => Err(Failure::Failed(format!("{n} key{} could not be dumped", s(n)))),
@@ -47,9 +47,9 @@ pub fn dump(context: &mut Context, args: &DumpArgs) -> Outcome {
 /// Keys that stand in the way and are named.
 const MAX_NAMED: usize = 5;
 
-const DUMP: Limit = Limit {
+const DUMP_LIMIT: InputLimit = InputLimit {
     bytes: MAX_STATE_LEN_BYTES as usize,
-    of: "a dump of the state",
+    subject: "a dump of the state",
     name: "MAX_STATE_LEN_BYTES",
     first_line: Some(MAX_HEAD_LEN_BYTES),
 };
@@ -58,8 +58,8 @@ const MAX_HEAD_LEN_BYTES: usize = 4096;
 
 /// What becomes of the keys of a dump.
 #[derive(Default)]
-struct Plan {
-    set: Vec<Loaded>,
+struct LoadPlan {
+    set: Vec<LoadedKey>,
     /// They hold it already.
     unchanged: usize,
     /// Their time was over when they were dumped.
@@ -68,14 +68,14 @@ struct Plan {
 
 pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
     let path = args.file.as_deref().unwrap_or_else(|| Path::new("-"));
-    let name = input::shown(path);
+    let name = input::display_name(path);
     let wrong = |why: String| Failure::Failed(format!("cannot load {name}: {why}"));
-    let text = String::from_utf8(input::read(path, &DUMP)?);
+    let text = String::from_utf8(input::read(path, &DUMP_LIMIT)?);
     let text = text.map_err(|_| wrong("the content is not valid UTF-8".to_owned()))?;
-    let loaded = record::read(&text).map_err(wrong)?;
+    let loaded = dump_format::read(&text).map_err(wrong)?;
     drop(text);
-    let session = join(context, "state", &args.me)?;
-    let plan = plan(&session.state, loaded, args.replace)?;
+    let session = join(context, "state", &args.own_node)?;
+    let plan = plan_load(&session.state, loaded, args.replace)?;
     let total = plan.set.len();
     for (part, keys) in plan.set.chunks(MAX_TRANSACTION_KEYS).enumerate() {
         let done = part * MAX_TRANSACTION_KEYS;
@@ -86,13 +86,13 @@ pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
                 failure.message()
             )),
         };
-        if signal::stopped() {
+        if signal::stop_requested() {
             if done > 0 {
-                context.say(format_args!("loaded {done} of {total} keys"));
+                context.eprintln(format_args!("loaded {done} of {total} keys"));
             }
             return Err(Failure::Interrupted);
         }
-        set(&session.state, keys, args.replace).map_err(so_far)?;
+        set_all(&session.state, keys, args.replace).map_err(so_far)?;
     }
     let (unchanged, expired) = (plan.unchanged, plan.expired);
     if context.json() {
@@ -106,13 +106,13 @@ pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
     if expired > 0 {
         said.push_str(&format!(", {expired} expired and skipped"));
     }
-    context.say(format_args!("{said}"));
+    context.eprintln(format_args!("{said}"));
     Ok(())
 }
 
 /// Compares what is loaded with what is there.
-fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
-    let mut plan = Plan::default();
+fn plan_load(state: &State, loaded: Vec<LoadedKey>, replace: bool) -> Outcome<LoadPlan> {
+    let mut plan = LoadPlan::default();
     let mut in_the_way = Vec::new();
     for one in loaded {
         if one.ttl.is_some_and(|ttl| ttl.is_zero()) {
@@ -122,7 +122,7 @@ fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
         match state.entry(&one.key)? {
             None => plan.set.push(one),
             Some(entry)
-                if record::same(&entry.value, &one.value)
+                if dump_format::values_equal(&entry.value, &one.value)
                     && entry.durable == one.durable
                     && entry.expires_boot_ns.is_some() == one.ttl.is_some() =>
             {
@@ -150,7 +150,7 @@ fn plan(state: &State, loaded: Vec<Loaded>, replace: bool) -> Outcome<Plan> {
 }
 
 /// Sets these keys, all or none.
-fn set(state: &State, keys: &[Loaded], replace: bool) -> Outcome {
+fn set_all(state: &State, keys: &[LoadedKey], replace: bool) -> Outcome {
     let mut transaction = state.transaction();
     for one in keys {
         if !replace && transaction.get(&one.key)?.is_some() {

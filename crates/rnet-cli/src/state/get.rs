@@ -6,7 +6,7 @@ use rnet::state::Value;
 use serde_json::Value as Json;
 
 use super::args::GetArgs;
-use super::at::At;
+use super::target::StateTarget;
 use super::document;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -14,7 +14,7 @@ use crate::value::{Limits, Message, text, to_json};
 use rnet_monitor::value::FieldPath;
 
 pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
-    let at = At::look(context, &args.key, &args.me)?;
+    let at = StateTarget::observe(context, &args.key, &args.own_node)?;
     let Some(entry) = at.entry()? else { return Err(at.no_key(context)?) };
     let limits = Limits::of(args.limits.truncate_length, args.limits.full_length);
     if context.json() {

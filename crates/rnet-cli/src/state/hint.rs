@@ -3,7 +3,7 @@
 use rnet::state::State;
 
 use crate::failure::Failure;
-use rnet_monitor::near::{did_you_mean, nearest};
+use rnet_monitor::suggestions::{did_you_mean, nearest};
 
 /// So many keys are compared: a name is looked for while somebody waits.
 const MAX_COMPARED: usize = 100_000;
@@ -18,7 +18,7 @@ pub fn no_key(state: Option<&State>, domain: &str, key: &str) -> Failure {
 }
 
 /// A key whose name is like this one, or the first part of it is.
-pub fn near(state: &State, key: &str) -> Option<String> {
+pub fn nearest_key(state: &State, key: &str) -> Option<String> {
     let keys = state.keys("").ok()?;
     let names = keys.iter().take(MAX_COMPARED).map(String::as_str);
     // A prefix is like the beginning of a key, up to one of its slashes.
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_or_under_the_name() {
+    fn similar_keys_and_keys_under_the_name_are_suggested() {
         let keys = ["/arm/a", "/arm/b", "/arm/mode", "/base/mode"];
         assert_eq!(said("/arm/mod", &keys), "did you mean /arm/mode?");
         assert_eq!(said("/arm", &keys), "keys under it: /arm/a, /arm/b, /arm/mode");

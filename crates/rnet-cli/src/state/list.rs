@@ -4,7 +4,7 @@ use rnet::state::{Entry, State};
 use serde_json::json;
 
 use super::args::ListArgs;
-use super::at::At;
+use super::target::StateTarget;
 use super::{document, hint};
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -12,17 +12,17 @@ use crate::value::text;
 use crate::{domain, table};
 
 /// Characters of a value in a table.
-const SHOWN_CHARS: usize = 40;
+const MAX_VALUE_CHARS: usize = 40;
 
 const TITLES: [&str; 8] = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
 
 pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
-    let at = At::look(context, &args.prefix, &args.me)?;
+    let at = StateTarget::observe(context, &args.prefix, &args.own_node)?;
     let (revision, entries) = at.list()?;
     if entries.is_empty() {
         match at.host {
-            Some(host) => context.say(format_args!("no keys under {} on host {host}", at.name)),
-            None => tell_none(context, at.here(), at.name)?,
+            Some(host) => context.eprintln(format_args!("no keys under {} on host {host}", at.name)),
+            None => report_none(context, at.local_state(), at.name)?,
         }
     }
     if context.json() {
@@ -43,16 +43,16 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
 }
 
 /// Nothing is under the prefix, or in the domain.
-fn tell_none(context: &Context, state: Option<&State>, prefix: &str) -> Outcome {
+fn report_none(context: &Context, state: Option<&State>, prefix: &str) -> Outcome {
     match state {
         Some(state) if !state.keys("")?.is_empty() => {
-            let near = hint::near(state, prefix.trim_end_matches('/'));
+            let near = hint::nearest_key(state, prefix.trim_end_matches('/'));
             let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
             let domain = context.location()?;
-            context.say(format_args!("no keys under {prefix} in domain {}{hint}", domain.id()));
+            context.eprintln(format_args!("no keys under {prefix} in domain {}{hint}", domain.id()));
             Ok(())
         }
-        _ => domain::tell_none(context, "keys"),
+        _ => domain::report_none_found(context, "keys"),
     }
 }
 
@@ -61,10 +61,10 @@ fn row(entry: &Entry) -> Vec<String> {
     vec![
         entry.key.clone(),
         entry.value.type_name().to_owned(),
-        text::line(&entry.value, SHOWN_CHARS),
+        text::line(&entry.value, MAX_VALUE_CHARS),
         entry.revision.to_string(),
         entry.owner.node.clone(),
-        table::uptime(document::ago(entry.owner.written_unix_ns)),
+        table::uptime(document::elapsed_since(entry.owner.written_unix_ns)),
         ttl.unwrap_or_else(|| "-".to_owned()),
         if entry.durable { "yes" } else { "no" }.to_owned(),
     ]

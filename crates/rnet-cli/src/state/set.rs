@@ -7,18 +7,18 @@ use rnet::state::Value;
 use serde_json::json;
 
 use super::args::ValueArgs;
-use super::at::{At, Feed};
-use super::given::{self, Why};
+use super::target::{StateTarget, ChangeFeed};
+use super::value_input::{self, TypeReason};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::session::Source;
+use crate::session::StateSource;
 use crate::signal;
 use crate::value::text;
 
 /// Longest time between two looks at whether somebody said stop.
-const STEP: Duration = Duration::from_millis(100);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Characters of the value that are said to have been set.
-const SAID_CHARS: usize = 60;
+const MAX_REPORTED_CHARS: usize = 60;
 
 /// A write with the options of the command line: `Put` of this host, `RemotePut` of another.
 macro_rules! with_options {
@@ -49,24 +49,24 @@ pub fn run(
             "a key of another host cannot have a last will from here: run the command on that host";
         return Err(Failure::Usage(what.to_owned()));
     }
-    let at = At::join(context, key, &args.me)?;
+    let at = StateTarget::join(context, key, &args.own_node)?;
     // Which type the key has matters only where nothing says which one is meant.
     let present = match (&args.type_name, args.change_type) {
         (None, false) => at.entry()?.map(|entry| entry.value),
         _ => None,
     };
-    let (value, why) = given::value(args, present.as_ref())?;
-    let will = args.last_will.as_ref().map(|text| given::last_will(text, &value)).transpose()?;
+    let (value, why) = value_input::value(args, present.as_ref())?;
+    let will = args.last_will.as_ref().map(|text| value_input::last_will(text, &value)).transpose()?;
     let then = match &will {
-        Some(will) => format!("becomes {}", text::line(will, SAID_CHARS)),
+        Some(will) => format!("becomes {}", text::line(will, MAX_REPORTED_CHARS)),
         None => "is deleted".to_owned(),
     };
     signal::check()?;
     // Opened before the key is written: nothing that happens to it afterwards is missed.
     let watch = if stays { at.watch()? } else { None };
     let revision = match &at.source {
-        Source::None => return Ok(()),
-        Source::Here(session) => {
+        StateSource::None => return Ok(()),
+        StateSource::Local(session) => {
             let put = with_options!(session.state.put(at.name), args, if_revision);
             let put = match will {
                 _ if args.last_will_delete => put.last_will_delete(),
@@ -75,7 +75,7 @@ pub fn run(
             };
             put.set(&value)?
         }
-        Source::There(state, _) => {
+        StateSource::Remote(state, _) => {
             with_options!(state.put(at.name), args, if_revision).set(value.clone())?
         }
     };
@@ -87,35 +87,35 @@ pub fn run(
         }
         context.document(&document)?;
     } else {
-        tell(context, key, &value, why, revision);
+        report_value(context, key, &value, why, revision);
     }
     let Some(watch) = watch else { return Ok(()) };
-    context.say(format_args!("{key} {then} when this command exits; press Ctrl-C to exit"));
+    context.eprintln(format_args!("{key} {then} when this command exits; press Ctrl-C to exit"));
     context.flush()?;
-    live(context, watch, key, revision)
+    hold_last_will(context, watch, key, revision)
 }
 
 /// Says what a key is now.
-fn tell(context: &Context, key: &str, value: &Value, why: Why, revision: u64) {
+fn report_value(context: &Context, key: &str, value: &Value, why: TypeReason, revision: u64) {
     let why = match why {
-        Why::Told => "",
-        Why::AsBefore => ", unchanged",
-        Why::Looks => ", inferred from the value",
+        TypeReason::Requested => "",
+        TypeReason::Unchanged => ", unchanged",
+        TypeReason::Inferred => ", inferred from the value",
     };
-    let (shown, type_name) = (text::line(value, SAID_CHARS), value.type_name());
-    context.say(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
+    let (shown, type_name) = (text::line(value, MAX_REPORTED_CHARS), value.type_name());
+    context.eprintln(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
 }
 
 /// Lives for the sake of a last will: until it is told to end, or somebody else has written the key.
-fn live(context: &Context, mut watch: Feed, key: &str, revision: u64) -> Outcome {
+fn hold_last_will(context: &Context, mut watch: ChangeFeed, key: &str, revision: u64) -> Outcome {
     loop {
-        match watch.recv(Some(STEP)) {
+        match watch.recv(Some(STOP_CHECK_INTERVAL)) {
             Ok(change) if change.key == key && change.revision > revision => {
                 let by = change.entry.map_or_else(
                     || "deleted".to_owned(),
                     |entry| format!("written by {}", entry.owner.node),
                 );
-                context.say(format_args!("{key} was {by}, so its last will no longer applies"));
+                context.eprintln(format_args!("{key} was {by}, so its last will no longer applies"));
                 return Ok(());
             }
             Ok(_) | Err(Error::Timeout { .. }) => signal::check()?,

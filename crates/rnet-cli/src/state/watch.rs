@@ -7,7 +7,7 @@ use rnet::state::{Change, State};
 use serde_json::json;
 
 use super::args::WatchArgs;
-use super::at::At;
+use super::target::StateTarget;
 use super::{document, hint};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -15,34 +15,34 @@ use crate::signal;
 use crate::value::text;
 
 /// Longest time between two looks at whether somebody said stop. A change ends the wait at once.
-const STEP: Duration = Duration::from_millis(100);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Characters of a value on a line; `--json` has all.
-const SHOWN_CHARS: usize = 1000;
+const MAX_VALUE_CHARS: usize = 1000;
 
 pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
-    let at = At::join(context, &args.prefix, &args.me)?;
+    let at = StateTarget::join(context, &args.prefix, &args.own_node)?;
     let Some(mut feed) = at.watch()? else { return Ok(()) };
     let wanted = if args.once { Some(1) } else { args.count };
     let deadline = args.timeout.and_then(|t| Instant::now().checked_add(t));
     let mut seen = 0;
-    let mut told = false;
+    let mut is_reported = false;
     loop {
         // A flood is printed in large pieces, and what comes seldom at once.
         let change = match feed.try_recv()? {
             Some(change) => change,
             None => {
                 context.flush()?;
-                if seen == 0 && !std::mem::replace(&mut told, true) {
-                    match at.here() {
-                        Some(state) => tell_if_empty(context, state, at.name)?,
-                        None => context.say(format_args!("no keys under {} yet; waiting", at.name)),
+                if seen == 0 && !std::mem::replace(&mut is_reported, true) {
+                    match at.local_state() {
+                        Some(state) => report_if_empty(context, state, at.name)?,
+                        None => context.eprintln(format_args!("no keys under {} yet; waiting", at.name)),
                     }
                 }
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-                match feed.recv(Some(left.map_or(STEP, |left| left.min(STEP)))) {
+                match feed.recv(Some(left.map_or(STOP_CHECK_INTERVAL, |left| left.min(STOP_CHECK_INTERVAL)))) {
                     Ok(change) => change,
                     Err(Error::Timeout { .. }) => {
-                        if over(&args, deadline, seen, wanted)? {
+                        if is_over(&args, deadline, seen, wanted)? {
                             return Ok(());
                         }
                         continue;
@@ -55,34 +55,34 @@ pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
             print(context, &change)?;
             seen += 1;
         }
-        if Some(seen) == wanted || over(&args, deadline, seen, wanted)? {
+        if Some(seen) == wanted || is_over(&args, deadline, seen, wanted)? {
             return Ok(());
         }
     }
 }
 
 /// What comes may be long in coming, if the name is wrong.
-fn tell_if_empty(context: &Context, state: &State, prefix: &str) -> Outcome {
+fn report_if_empty(context: &Context, state: &State, prefix: &str) -> Outcome {
     if state.keys(prefix)?.is_empty() {
-        let near = hint::near(state, prefix);
+        let near = hint::nearest_key(state, prefix);
         let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
         let under = match prefix {
             "" | "/" => String::new(),
             prefix => format!(" under {prefix:?}"),
         };
-        context.say(format_args!("no keys{under} yet; waiting{near}"));
+        context.eprintln(format_args!("no keys{under} yet; waiting{near}"));
     }
     Ok(())
 }
 
 /// Whether the time is over, or somebody said stop.
-fn over(
+fn is_over(
     args: &WatchArgs,
     deadline: Option<Instant>,
     seen: u64,
     wanted: Option<u64>,
 ) -> Outcome<bool> {
-    if signal::stopped() {
+    if signal::stop_requested() {
         return Err(Failure::Interrupted);
     }
     if deadline.is_none_or(|end| Instant::now() < end) {
@@ -127,7 +127,7 @@ fn print(context: &mut Context, change: &Change) -> Outcome {
     }
     match &change.entry {
         Some(entry) => {
-            context.line(format_args!("{key}: {}", text::line(&entry.value, SHOWN_CHARS)))
+            context.line(format_args!("{key}: {}", text::line(&entry.value, MAX_VALUE_CHARS)))
         }
         None => context.line(format_args!("{key} {event}")),
     }

@@ -4,15 +4,15 @@ use anstyle::Style;
 
 /// A line of text in parts, each with its style.
 #[derive(Clone, Debug, Default)]
-pub struct Line(pub Vec<(String, Style)>);
+pub struct StyledLine(pub Vec<(String, Style)>);
 
-impl Line {
-    pub fn styled(text: impl Into<String>, style: Style) -> Line {
-        Line(vec![(text.into(), style)])
+impl StyledLine {
+    pub fn styled(text: impl Into<String>, style: Style) -> StyledLine {
+        StyledLine(vec![(text.into(), style)])
     }
 
-    pub fn raw(text: impl Into<String>) -> Line {
-        Line::styled(text, Style::new())
+    pub fn raw(text: impl Into<String>) -> StyledLine {
+        StyledLine::styled(text, Style::new())
     }
 
     fn cells(&self) -> impl Iterator<Item = (char, Style)> {
@@ -75,12 +75,12 @@ impl Canvas {
     }
 
     /// Draws one line, cut at the right.
-    pub fn draw(&mut self, row: usize, line: &Line) {
+    pub fn draw(&mut self, row: usize, line: &StyledLine) {
         self.put(row, 0, line.cells());
     }
 
     /// Draws lines, wrapped, from the top of an area; those below it are cut.
-    pub fn draw_wrapped(&mut self, area: Area, lines: &[Line]) {
+    pub fn draw_wrapped(&mut self, area: Area, lines: &[StyledLine]) {
         let rows = lines.iter().flat_map(|line| line.wrapped(self.width)).collect::<Vec<_>>();
         for (row, cells) in (area.top..area.bottom).zip(rows) {
             self.put(row, 0, cells.into_iter());
@@ -131,15 +131,15 @@ mod tests {
     #[test]
     fn lines_are_cut_or_wrapped_and_never_leave_the_canvas() {
         let mut canvas = Canvas::new(8, 4);
-        canvas.draw(0, &Line::raw("0123456789"));
+        canvas.draw(0, &StyledLine::raw("0123456789"));
         canvas.draw_wrapped(
             Area { top: 1, bottom: 9 },
-            &[Line::raw("one two three"), Line::raw("abcdefghijk")],
+            &[StyledLine::raw("one two three"), StyledLine::raw("abcdefghijk")],
         );
         assert_eq!(text(&canvas), ["01234567", "one two", "three", "abcdefgh"]);
-        canvas.draw(7, &Line::raw("below"));
+        canvas.draw(7, &StyledLine::raw("below"));
         let mut none = Canvas::new(0, 0);
-        none.draw_wrapped(Area { top: 0, bottom: 3 }, &[Line::raw("ab")]);
+        none.draw_wrapped(Area { top: 0, bottom: 3 }, &[StyledLine::raw("ab")]);
         none.draw_bars(Area { top: 0, bottom: 3 }, &[1]);
         none.draw_cells(0, &[("a".to_owned(), Style::new())], &[3], Some(Style::new()));
     }

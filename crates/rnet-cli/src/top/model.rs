@@ -9,7 +9,7 @@ use rnet_record::blackbox::RingMemory;
 use crate::keys::Key;
 
 /// Rates of a topic that are kept for its sparkline.
-const KEPT_RATES: usize = 120;
+const RATE_HISTORY_LEN: usize = 120;
 
 /// A list of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +76,11 @@ pub struct Model {
     pub is_filtering: bool,
     pub is_paused: bool,
     /// Whether the page of what is selected is shown, not the list.
-    pub is_page: bool,
+    pub shows_details: bool,
     /// The name of what is selected: it stays so when rows change places.
     pub selected: Option<String>,
     /// Lines above those that are shown, of a page and of the problems. Drawing bounds it.
-    pub scrolled: usize,
+    pub scroll_offset: usize,
     rates: BTreeMap<String, VecDeque<u64>>,
 }
 
@@ -96,9 +96,9 @@ impl Model {
             filter: String::new(),
             is_filtering: false,
             is_paused: false,
-            is_page: false,
+            shows_details: false,
             selected: None,
-            scrolled: 0,
+            scroll_offset: 0,
             rates: BTreeMap::new(),
         }
     }
@@ -107,7 +107,7 @@ impl Model {
         self.rates.retain(|name, _| figures.topics.iter().any(|topic| topic.topic == *name));
         for topic in &figures.topics {
             let rates = self.rates.entry(topic.topic.clone()).or_default();
-            if rates.len() == KEPT_RATES {
+            if rates.len() == RATE_HISTORY_LEN {
                 rates.pop_front();
             }
             rates.push_back(topic.rate_hz.round() as u64);
@@ -159,28 +159,28 @@ impl Model {
     }
 
     /// The row that is selected: the first, if what was selected is gone.
-    pub fn at(&self) -> usize {
+    pub fn selected_index(&self) -> usize {
         let of = |name: &String| self.names().iter().position(|other| other == name);
         self.selected.as_ref().and_then(of).unwrap_or(0)
     }
 
     /// Whether lines are shown, not rows of which one is selected.
-    fn is_text(&self) -> bool {
-        self.is_page || self.tab == Tab::Problems
+    fn shows_text(&self) -> bool {
+        self.shows_details || self.tab == Tab::Problems
     }
 
-    fn go(&mut self, by: isize) {
-        if self.is_text() {
-            self.scrolled = self.scrolled.saturating_add_signed(by);
+    fn move_selection(&mut self, by: isize) {
+        if self.shows_text() {
+            self.scroll_offset = self.scroll_offset.saturating_add_signed(by);
             return;
         }
         let names = self.names();
-        let at = self.at().saturating_add_signed(by).min(names.len().saturating_sub(1));
+        let at = self.selected_index().saturating_add_signed(by).min(names.len().saturating_sub(1));
         self.selected = names.into_iter().nth(at);
     }
 
     /// Whether this key ends the program.
-    pub fn is_end(&self, key: Key) -> bool {
+    pub fn is_quit(&self, key: Key) -> bool {
         key == Key::Interrupt || !self.is_filtering && key == Key::Char('q')
     }
 
@@ -193,20 +193,20 @@ impl Model {
             Key::Char(digit @ '1'..='4') => {
                 self.show(Tab::ALL[digit as usize - '1' as usize]);
             }
-            Key::Up | Key::Char('k') => self.go(-1),
-            Key::Down | Key::Char('j') => self.go(1),
-            Key::PageUp => self.go(-10),
-            Key::PageDown => self.go(10),
-            Key::Home => self.go(isize::MIN),
-            Key::End => self.go(isize::MAX),
+            Key::Up | Key::Char('k') => self.move_selection(-1),
+            Key::Down | Key::Char('j') => self.move_selection(1),
+            Key::PageUp => self.move_selection(-10),
+            Key::PageDown => self.move_selection(10),
+            Key::Home => self.move_selection(isize::MIN),
+            Key::End => self.move_selection(isize::MAX),
             Key::Char('s') => self.sort = self.sort.next(),
             Key::Char(' ') => self.is_paused = !self.is_paused,
-            Key::Char('/') if !self.is_page => self.is_filtering = true,
-            Key::Enter if !self.is_page && matches!(self.tab, Tab::Topics | Tab::Nodes) => {
-                self.go(0);
-                (self.is_page, self.scrolled) = (self.selected.is_some(), 0);
+            Key::Char('/') if !self.shows_details => self.is_filtering = true,
+            Key::Enter if !self.shows_details && matches!(self.tab, Tab::Topics | Tab::Nodes) => {
+                self.move_selection(0);
+                (self.shows_details, self.scroll_offset) = (self.selected.is_some(), 0);
             }
-            Key::Esc if self.is_page => self.is_page = false,
+            Key::Esc if self.shows_details => self.shows_details = false,
             Key::Esc => self.filter.clear(),
             _ => {}
         }
@@ -226,6 +226,6 @@ impl Model {
     }
 
     fn show(&mut self, tab: Tab) {
-        (self.tab, self.is_page, self.selected, self.scrolled) = (tab, false, None, 0);
+        (self.tab, self.shows_details, self.selected, self.scroll_offset) = (tab, false, None, 0);
     }
 }

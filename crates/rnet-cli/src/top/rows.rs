@@ -6,7 +6,7 @@ use rnet_monitor::{HostRow, NodeRow, TopicRow};
 use rnet_record::blackbox::RingMemory;
 
 use crate::table;
-use crate::value::tame;
+use crate::value::escape_controls;
 
 pub const NODE_TITLES: [&str; 9] =
     ["NODE", "HOST", "PID ", "STATE", "STARTS ", "CPU ", "MEMORY ", "OUT ", "IN "];
@@ -18,8 +18,8 @@ const NONE: &str = "-";
 
 pub fn node(node: &NodeRow) -> Vec<String> {
     vec![
-        tame(&node.node).into_owned(),
-        tame(&node.host).into_owned(),
+        escape_controls(&node.node).into_owned(),
+        escape_controls(&node.host).into_owned(),
         node.pid.map_or(NONE.to_owned(), |pid| pid.to_string()),
         node.state.to_owned(),
         node.restarts.map_or(NONE.to_owned(), |restarts| (restarts + 1).to_string()),
@@ -55,7 +55,7 @@ pub fn host(host: &HostRow) -> Vec<String> {
     let ns = |s: f64| (s * 1e9).round() as i64;
     let size = |s: f64| ns(s).unsigned_abs();
     vec![
-        tame(&host.host).into_owned(),
+        escape_controls(&host.host).into_owned(),
         host.state.to_owned(),
         latency(host.round_trip_s.map(size)),
         host.clock_offset_s.map_or(NONE.to_owned(), |offset| {

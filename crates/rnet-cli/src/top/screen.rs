@@ -1,12 +1,12 @@
 //! How `rnet top` is drawn. It fits on 80 × 24 characters.
 
 use anstyle::{AnsiColor, Style};
-use rnet_monitor::{End, Finding, Level, NodeRow, TopicRow};
+use rnet_monitor::{Endpoint, Finding, Level, NodeRow, TopicRow};
 
-use super::canvas::{Area, Canvas, Line};
+use super::canvas::{Area, Canvas, StyledLine};
 use super::model::{Model, Tab};
 use super::rows;
-use crate::value::tame;
+use crate::value::escape_controls;
 
 /// Rows of the list of problems below another list, with its border.
 const PROBLEM_LINES: usize = 5;
@@ -29,8 +29,8 @@ pub fn draw(canvas: &mut Canvas, model: &mut Model) {
     let body = Area { top: 1, bottom: foot.saturating_sub(below).max(4).min(foot) };
     canvas.draw(0, &title(model));
     if model.figures.is_none() {
-        canvas.draw(body.top, &Line::raw("measuring the first interval"));
-    } else if model.is_page && draw_page(canvas, model, body) {
+        canvas.draw(body.top, &StyledLine::raw("measuring the first interval"));
+    } else if model.shows_details && draw_details(canvas, model, body) {
         // It is drawn.
     } else {
         draw_list(canvas, model, body);
@@ -41,7 +41,7 @@ pub fn draw(canvas: &mut Canvas, model: &mut Model) {
     canvas.draw(foot, &keys(model));
 }
 
-fn title(model: &Model) -> Line {
+fn title(model: &Model) -> StyledLine {
     let count = |tab| match (tab, &model.figures) {
         (Tab::Problems, _) => model.problems.iter().filter(|f| f.level == Level::Problem).count(),
         (_, None) => 0,
@@ -59,14 +59,14 @@ fn title(model: &Model) -> Line {
     if model.is_paused {
         parts.push(("  paused".to_owned(), YELLOW));
     }
-    Line(parts)
+    StyledLine(parts)
 }
 
-fn keys(model: &Model) -> Line {
+fn keys(model: &Model) -> StyledLine {
     if model.is_filtering {
-        return Line::raw(format!("filter: {}_  (Enter keeps it, Esc clears it)", model.filter));
+        return StyledLine::raw(format!("filter: {}_  (Enter keeps it, Esc clears it)", model.filter));
     }
-    let keys = match model.is_page {
+    let keys = match model.shows_details {
         true => "Esc back  up/down scroll  Space pause  q quit",
         false => "Tab next  / filter  s sort  Enter open  Space pause  q quit",
     };
@@ -75,7 +75,7 @@ fn keys(model: &Model) -> Line {
         false => format!("  [{}]", model.filter),
     };
     let memory = model.blackbox.as_ref().map(|memory| format!("  {}", rows::black_box(memory)));
-    Line(vec![(keys.to_owned(), DIM), (filter, Style::new()), (memory.unwrap_or_default(), DIM)])
+    StyledLine(vec![(keys.to_owned(), DIM), (filter, Style::new()), (memory.unwrap_or_default(), DIM)])
 }
 
 fn draw_list(canvas: &mut Canvas, model: &mut Model, area: Area) {
@@ -104,43 +104,43 @@ fn draw_list(canvas: &mut Canvas, model: &mut Model, area: Area) {
     widths[0] = canvas.width.saturating_sub(figures).max(MIN_NAME);
     let head = titles.iter().enumerate().map(|(at, title)| {
         let style = if sorted == Some(at) { BOLD.underline() } else { BOLD };
-        (right(title.trim_end(), title, widths[at]), style)
+        (align(title.trim_end(), title, widths[at]), style)
     });
     canvas.draw_cells(area.top, &head.collect::<Vec<_>>(), &widths, None);
-    let (selected, shown) = (model.at(), area.height().saturating_sub(1));
+    let (selected, shown) = (model.selected_index(), area.height().saturating_sub(1));
     // The one that is selected is in sight.
     let first = (selected + 1).saturating_sub(shown);
     for (line, (at, row)) in cells.iter().enumerate().skip(first).take(shown).enumerate() {
         let is_bad = model.tab == Tab::Topics && row[6] != "0";
         let style = if is_bad { YELLOW } else { Style::new() };
         let cells = row.iter().enumerate();
-        let cells = cells.map(|(at, cell)| (right(cell, titles[at], widths[at]), style));
+        let cells = cells.map(|(at, cell)| (align(cell, titles[at], widths[at]), style));
         let whole = (at == selected).then(|| style.invert());
         canvas.draw_cells(area.top + 1 + line, &cells.collect::<Vec<_>>(), &widths, whole);
     }
 }
 
 /// A cell of a column whose title ends with a blank stands at its right end.
-fn right(cell: &str, title: &str, width: usize) -> String {
+fn align(cell: &str, title: &str, width: usize) -> String {
     match title.ends_with(' ') {
         true => format!("{cell:>width$}"),
         false => cell.to_owned(),
     }
 }
 
-fn worded(finding: &Finding) -> Line {
+fn finding_line(finding: &Finding) -> StyledLine {
     let (word, style) = match finding.level {
         Level::Problem => ("PROBLEM ", RED),
         Level::Note | Level::Ok => ("note ", YELLOW),
     };
-    Line(vec![(word.to_owned(), style), (tame(&finding.what).into_owned(), Style::new())])
+    StyledLine(vec![(word.to_owned(), style), (escape_controls(&finding.what).into_owned(), Style::new())])
 }
 
 fn draw_problems(canvas: &mut Canvas, model: &Model, area: Area) {
-    canvas.draw(area.top, &Line::raw("─".repeat(canvas.width)));
+    canvas.draw(area.top, &StyledLine::raw("─".repeat(canvas.width)));
     let lines = match (&model.figures, model.problems.is_empty()) {
-        (Some(_), true) => vec![Line::styled("all is well", DIM)],
-        _ => model.problems.iter().map(worded).collect(),
+        (Some(_), true) => vec![StyledLine::styled("all is well", DIM)],
+        _ => model.problems.iter().map(finding_line).collect(),
     };
     for (row, line) in (area.top + 1..area.bottom).zip(&lines) {
         canvas.draw(row, line);
@@ -150,42 +150,42 @@ fn draw_problems(canvas: &mut Canvas, model: &Model, area: Area) {
 fn draw_all_problems(canvas: &mut Canvas, model: &mut Model, area: Area) {
     let mut lines = Vec::new();
     for finding in &model.problems {
-        lines.push(worded(finding));
+        lines.push(finding_line(finding));
         let advice = finding.advice.iter();
-        lines.extend(advice.map(|advice| Line::styled(format!("  -> {advice}"), DIM)));
+        lines.extend(advice.map(|advice| StyledLine::styled(format!("  -> {advice}"), DIM)));
     }
     if lines.is_empty() {
-        lines.push(Line::raw("all is well"));
+        lines.push(StyledLine::raw("all is well"));
     }
-    draw_lines(canvas, &lines, &mut model.scrolled, area);
+    draw_lines(canvas, &lines, &mut model.scroll_offset, area);
 }
 
-/// Lines that may be more than there is room for: those from `scrolled` on, of which the last is shown in any case.
-fn draw_lines(canvas: &mut Canvas, lines: &[Line], scrolled: &mut usize, area: Area) {
-    *scrolled = (*scrolled).min(lines.len().saturating_sub(1));
-    canvas.draw_wrapped(area, &lines[(*scrolled).min(lines.len())..]);
+/// Lines that may be more than there is room for: those from `scroll_offset` on, of which the last is shown in any case.
+fn draw_lines(canvas: &mut Canvas, lines: &[StyledLine], scroll_offset: &mut usize, area: Area) {
+    *scroll_offset = (*scroll_offset).min(lines.len().saturating_sub(1));
+    canvas.draw_wrapped(area, &lines[(*scroll_offset).min(lines.len())..]);
 }
 
 /// The page of what is selected; whether it is there still.
-fn draw_page(canvas: &mut Canvas, model: &mut Model, area: Area) -> bool {
+fn draw_details(canvas: &mut Canvas, model: &mut Model, area: Area) -> bool {
     let Some(name) = &model.selected else { return false };
-    let mut scrolled = model.scrolled;
+    let mut scroll_offset = model.scroll_offset;
     match model.tab {
         Tab::Topics => {
             let Some(topic) = model.topics().into_iter().find(|topic| topic.topic == *name) else {
                 return false;
             };
-            draw_topic(canvas, model, topic, &mut scrolled, area);
+            draw_topic(canvas, model, topic, &mut scroll_offset, area);
         }
         Tab::Nodes => {
             let Some(node) = model.nodes().into_iter().find(|node| node.node == *name) else {
                 return false;
             };
-            draw_lines(canvas, &of_node(node), &mut scrolled, area);
+            draw_lines(canvas, &node_lines(node), &mut scroll_offset, area);
         }
         Tab::Hosts | Tab::Problems => return false,
     }
-    model.scrolled = scrolled;
+    model.scroll_offset = scroll_offset;
     true
 }
 
@@ -193,20 +193,20 @@ fn draw_topic(
     canvas: &mut Canvas,
     model: &Model,
     topic: &TopicRow,
-    scrolled: &mut usize,
+    scroll_offset: &mut usize,
     area: Area,
 ) {
     let latency = &topic.latency;
     let above = [
-        Line::styled(format!("{}  {}", topic.topic, topic.types.join(", ")), BOLD),
-        Line::raw(format!(
+        StyledLine::styled(format!("{}  {}", topic.topic, topic.types.join(", ")), BOLD),
+        StyledLine::raw(format!(
             "{}  latency p50 {}  p99 {}  max {}",
             rows::hz(topic.rate_hz),
             rows::latency(latency.p50_ns),
             rows::latency(latency.p99_ns),
             rows::latency(latency.max_ns)
         )),
-        Line::raw(format!("lost: {}; {} skipped", topic.lost, topic.skipped_in_interval)),
+        StyledLine::raw(format!("lost: {}; {} skipped", topic.lost, topic.skipped_in_interval)),
     ];
     for (row, line) in (area.top..area.bottom).zip(&above) {
         canvas.draw(row, line);
@@ -217,11 +217,11 @@ fn draw_topic(
     let shown = rates.len().saturating_sub(canvas.width);
     canvas.draw_bars(Area { top: bars_top, bottom: below.top }, &rates[shown..]);
     let mut lines = bars(&latency.counts);
-    let mut ends = |word: &str, ends: &[End]| {
+    let mut ends = |word: &str, ends: &[Endpoint]| {
         lines.extend(ends.iter().map(|end| {
-            Line::raw(format!(
+            StyledLine::raw(format!(
                 "{word} {}  {}  {}; {}, {}",
-                tame(&end.node),
+                escape_controls(&end.node),
                 rows::hz(end.rate_hz),
                 end.qos,
                 end.lost,
@@ -231,11 +231,11 @@ fn draw_topic(
     };
     ends("<-", &topic.publishers);
     ends("->", &topic.subscribers);
-    draw_lines(canvas, &lines, scrolled, below);
+    draw_lines(canvas, &lines, scroll_offset, below);
 }
 
 /// The histogram of latencies in at most so many bars, each of as many buckets.
-fn bars(counts: &[u64]) -> Vec<Line> {
+fn bars(counts: &[u64]) -> Vec<StyledLine> {
     let Some(first) = counts.iter().position(|count| *count > 0) else { return Vec::new() };
     let last = counts.iter().rposition(|count| *count > 0).unwrap_or(first);
     let buckets = (last - first + 1).div_ceil(MAX_BARS);
@@ -248,30 +248,30 @@ fn bars(counts: &[u64]) -> Vec<Line> {
         let end = (at + buckets - 1).min(counts.len() - 1);
         let len = (count as f64 / most as f64 * BAR_CHARS as f64).ceil() as usize;
         let bound = rows::latency(Some(rnet::bucket_high(end)));
-        Line::raw(format!("{:>9} {:<BAR_CHARS$} {count}", format!("≤ {bound}"), "▇".repeat(len)))
+        StyledLine::raw(format!("{:>9} {:<BAR_CHARS$} {count}", format!("≤ {bound}"), "▇".repeat(len)))
     };
     bars.into_iter().map(line).collect()
 }
 
-fn of_node(node: &NodeRow) -> Vec<Line> {
+fn node_lines(node: &NodeRow) -> Vec<StyledLine> {
     let row = rows::node(node);
     let mut lines = vec![
-        Line::styled(format!("{} on {}", tame(&node.node), tame(&node.host)), BOLD),
-        Line::raw(format!(
+        StyledLine::styled(format!("{} on {}", escape_controls(&node.node), escape_controls(&node.host)), BOLD),
+        StyledLine::raw(format!(
             "process {}, {}, for {}; starts: {}",
             row[2],
             row[3],
             rows::uptime(node),
             row[4]
         )),
-        Line::raw(format!(
+        StyledLine::raw(format!(
             "CPU {}, memory {}, sends {}, receives {}",
             row[5], row[6], row[7], row[8]
         )),
-        Line::raw(""),
+        StyledLine::raw(""),
     ];
-    lines.extend(node.publishes.iter().map(|topic| Line::raw(format!("-> {topic}"))));
-    lines.extend(node.subscribes.iter().map(|topic| Line::raw(format!("<- {topic}"))));
+    lines.extend(node.publishes.iter().map(|topic| StyledLine::raw(format!("-> {topic}"))));
+    lines.extend(node.subscribes.iter().map(|topic| StyledLine::raw(format!("<- {topic}"))));
     lines
 }
 
@@ -284,7 +284,7 @@ pub(super) mod tests {
     use crate::keys::Key;
 
     pub fn topic(name: &str, rate_hz: f64) -> TopicRow {
-        let end = |node: &str| End {
+        let end = |node: &str| Endpoint {
             node: node.to_owned(),
             qos: "reliable, bulk".to_owned(),
             rate_hz,
@@ -375,9 +375,9 @@ pub(super) mod tests {
     fn what_is_selected_stays_so_when_rows_change_places() {
         let mut model = model();
         model.press(Key::Down);
-        assert_eq!((model.selected.as_deref(), model.at()), (Some("/scan"), 1));
+        assert_eq!((model.selected.as_deref(), model.selected_index()), (Some("/scan"), 1));
         model.press(Key::Char('s'));
-        assert_eq!(model.at(), 0);
+        assert_eq!(model.selected_index(), 0);
         model.press(Key::Up);
         model.press(Key::End);
         assert_eq!(model.selected.as_deref(), Some("/imu"));
@@ -407,7 +407,7 @@ pub(super) mod tests {
         let mut model = model();
         let many = |count: u64| {
             let mut scan = topic("/scan", 10.0);
-            let end = |at| End { node: format!("/reader{at:02}"), ..scan.subscribers[0].clone() };
+            let end = |at| Endpoint { node: format!("/reader{at:02}"), ..scan.subscribers[0].clone() };
             scan.subscribers = (0..64).map(end).collect();
             let figures = Figures {
                 interval_s: 1.0,

@@ -15,22 +15,22 @@ use crate::signal;
 
 /// Writes to the terminal, and waits for it until a signal comes: what it does not take then is left out, so that the
 /// command ends.
-pub struct Patient(File);
+pub struct TerminalWriter(File);
 
-impl Patient {
+impl TerminalWriter {
     /// The terminal of stdout, opened anew: whether a write waits is not to change for the shell, which has it as well.
-    fn open() -> io::Result<Patient> {
+    fn open() -> io::Result<TerminalWriter> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-        File::options().write(true).custom_flags(flags).open("/proc/self/fd/1").map(Patient)
+        File::options().write(true).custom_flags(flags).open("/proc/self/fd/1").map(TerminalWriter)
     }
 }
 
-impl Write for Patient {
+impl Write for TerminalWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.0.write(bytes) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if signal::stopped() {
+                    if signal::stop_requested() {
                         return Ok(bytes.len());
                     }
                     signal::wait_writable(self.0.as_fd())?;
@@ -49,14 +49,14 @@ impl Write for Patient {
 }
 
 /// xterm's other screen, without the cursor; and back.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
+const ENTER_ALTERNATE_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE_ALTERNATE_SCREEN: &[u8] = b"\x1b[?25h\x1b[?1049l";
 /// The size of a terminal that does not know its own.
 const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
 /// The terminal, which is as it was once this is dropped; a panic restores it too, before it is reported.
 pub struct Screen {
-    out: Patient,
+    out: TerminalWriter,
     shown: Canvas,
 }
 
@@ -67,12 +67,12 @@ impl Screen {
             signal::restore_terminal();
             hook(info);
         }));
-        let mut out = Patient::open()?;
-        let mut mode = signal::keep_terminal(&keys.terminal, Some((&out.0, LEAVE)))?;
+        let mut out = TerminalWriter::open()?;
+        let mut mode = signal::save_terminal(&keys.terminal, Some((&out.0, LEAVE_ALTERNATE_SCREEN)))?;
         // Keys come at once, unseen and uninterpreted.
         mode.make_raw();
         tcsetattr(&keys.terminal, OptionalActions::Now, &mode)?;
-        let entered = out.write_all(ENTER.as_bytes());
+        let entered = out.write_all(ENTER_ALTERNATE_SCREEN.as_bytes());
         entered.inspect_err(|_| signal::restore_terminal())?;
         Ok(Screen { out, shown: Canvas::new(0, 0) })
     }

@@ -30,9 +30,9 @@ pub enum TopicCommand {
     /// Print the messages of a topic
     Echo(EchoArgs),
     /// Print the publish rate of a topic, from the publishers' timestamps
-    Hz(WatchArgs),
+    Hz(RateArgs),
     /// Print the bandwidth of a topic in bytes per second
-    Bw(WatchArgs),
+    Bw(RateArgs),
     /// Print the latency of a topic, as measured by its subscribers
     Delay(DelayArgs),
     /// Publish to a topic
@@ -98,7 +98,7 @@ pub struct EchoArgs {
 
 /// The arguments that `hz` and `bw` share.
 #[derive(Debug, Args)]
-pub struct WatchArgs {
+pub struct RateArgs {
     /// The topic; it does not need to exist yet
     pub topic: TopicName,
     /// Number of latest messages to evaluate [default: 10000 for hz, 100 for bw]
@@ -177,7 +177,7 @@ pub struct PubArgs {
     #[arg(long, value_enum)]
     pub lane: Option<LaneArg>,
     #[command(flatten)]
-    pub me: NodeArg,
+    pub own_node: NodeArg,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

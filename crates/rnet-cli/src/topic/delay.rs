@@ -14,21 +14,21 @@ use rnet::msgs::duration_to_ns;
 use serde_json::{Value, json};
 
 use super::args::DelayArgs;
-use super::interest::Interest;
-use super::listen::{Quiet, tell_waiting};
+use super::interest::RemoteInterest;
+use super::listen::{SilenceReporter, report_waiting};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::tame;
+use crate::value::escape_controls;
 use crate::{signal, table};
-use rnet_monitor::link::{TOPIC, host_of, last};
+use rnet_monitor::link::{STATUS_TOPIC, host_of, last_status};
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A subscription and a publisher, by id.
-type Key = (u64, u64);
+type ChannelKey = (u64, u64);
 
-struct Row {
+struct DelayRow {
     subscriber: String,
     publisher: String,
     /// By how much its times may be wrong, in ns: the publisher is on another host, whose clock is another.
@@ -41,21 +41,21 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
     let mut domain = context.domain()?;
     let begun = Instant::now();
     let deadline = args.timeout.and_then(|t| begun.checked_add(t));
-    let mut before: HashMap<Key, ChannelInfo> = HashMap::new();
+    let mut before: HashMap<ChannelKey, ChannelInfo> = HashMap::new();
     let mut next_report = begun;
     let mut reports = 0;
     let mut waiting_said = false;
-    let mut quiet = Quiet::default();
-    let mut interest = Interest::default();
+    let mut silence = SilenceReporter::default();
+    let mut interest = RemoteInterest::default();
     loop {
         let timed_out = deadline.is_some_and(|end| Instant::now() >= end);
-        let stopped = signal::stopped();
+        let stopped = signal::stop_requested();
         if Instant::now() >= next_report || timed_out || stopped {
             let snapshot = domain.topic_snapshot(topic)?;
             if snapshot.subscriptions.is_empty() {
-                interest.show(context, topic, snapshot.publishers.iter().map(|p| p.node.as_str()));
+                interest.subscribe_if_remote(context, topic, snapshot.publishers.iter().map(|p| p.node.as_str()));
             }
-            let clocks = clocks(&domain.topic_snapshot(TOPIC)?);
+            let clocks = clock_uncertainties(&domain.topic_snapshot(STATUS_TOPIC)?);
             let mut rows = channels(&snapshot, &clocks);
             // Of this command's own subscription, what it has measured.
             rows.retain(|(_, row)| row.channel.received > 0 || !interest.is_own(&row.subscriber));
@@ -63,12 +63,12 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
                 let unheard = snapshot.publishers.is_empty();
                 let whom = if unheard { "publisher" } else { "matched subscriber" };
                 let since = if before.is_empty() { "yet" } else { "any more" };
-                tell_waiting(context, topic, whom, since);
+                report_waiting(context, topic, whom, since);
             }
             waiting_said = rows.is_empty();
             // The totals come first where that is all, and last.
             let last = args.once || timed_out || stopped;
-            let is_new = |(key, row): &(Key, Row)| {
+            let is_new = |(key, row): &(ChannelKey, DelayRow)| {
                 before.get(key).is_none_or(|old| old.received != row.channel.received)
             };
             if !rows.is_empty() && (last || !before.is_empty()) {
@@ -76,9 +76,9 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
                     report(context, topic, &rows, if last { None } else { Some(&before) })?;
                     context.flush()?;
                     reports += 1;
-                    quiet.end();
+                    silence.reset();
                 } else {
-                    quiet.tell(context, snapshot.publishers.iter().map(|p| p.node.as_str()));
+                    silence.report(context, snapshot.publishers.iter().map(|p| p.node.as_str()));
                 }
             }
             let enough = !rows.is_empty() && args.once || Some(reports) == args.count;
@@ -102,8 +102,8 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
 }
 
 /// By how much the clock of each other host may be wrong, in ns, as the link says.
-fn clocks(snapshot: &Snapshot) -> HashMap<String, u64> {
-    let peers = last(snapshot).map(|status| status.peers).unwrap_or_default();
+fn clock_uncertainties(snapshot: &Snapshot) -> HashMap<String, u64> {
+    let peers = last_status(snapshot).map(|status| status.peers).unwrap_or_default();
     let known = peers.into_iter().filter_map(|peer| {
         let uncertain_ns = duration_to_ns(peer.clock_offset_uncertainty.as_ref()?)?;
         Some((peer.host, uncertain_ns.unsigned_abs()))
@@ -111,12 +111,12 @@ fn clocks(snapshot: &Snapshot) -> HashMap<String, u64> {
     known.collect()
 }
 
-fn channels(snapshot: &Snapshot, clocks: &HashMap<String, u64>) -> Vec<(Key, Row)> {
+fn channels(snapshot: &Snapshot, clocks: &HashMap<String, u64>) -> Vec<(ChannelKey, DelayRow)> {
     let mut rows = Vec::new();
     for subscription in &snapshot.subscriptions {
         for channel in &subscription.channels {
             let publisher = snapshot.publishers.iter().find(|p| p.id == channel.publisher);
-            let row = Row {
+            let row = DelayRow {
                 subscriber: subscription.node.clone(),
                 uncertain_ns: publisher.and_then(|p| clocks.get(host_of(&p.node).0?)).copied(),
                 publisher: publisher.map_or("(gone)", |p| &p.node).to_owned(),
@@ -129,7 +129,7 @@ fn channels(snapshot: &Snapshot, clocks: &HashMap<String, u64>) -> Vec<(Key, Row
 }
 
 /// What was counted since `old`.
-fn since(new: &ChannelInfo, old: Option<&ChannelInfo>) -> ChannelInfo {
+fn delta(new: &ChannelInfo, old: Option<&ChannelInfo>) -> ChannelInfo {
     let mut delta = new.clone();
     if let Some(old) = old {
         delta.received = new.received.saturating_sub(old.received);
@@ -144,12 +144,12 @@ fn since(new: &ChannelInfo, old: Option<&ChannelInfo>) -> ChannelInfo {
 fn report(
     context: &mut Context,
     topic: &str,
-    rows: &[(Key, Row)],
-    before: Option<&HashMap<Key, ChannelInfo>>,
+    rows: &[(ChannelKey, DelayRow)],
+    before: Option<&HashMap<ChannelKey, ChannelInfo>>,
 ) -> Outcome {
-    let rows: Vec<(&Row, ChannelInfo)> = rows
+    let rows: Vec<(&DelayRow, ChannelInfo)> = rows
         .iter()
-        .map(|(key, row)| (row, since(&row.channel, before.and_then(|b| b.get(key)))))
+        .map(|(key, row)| (row, delta(&row.channel, before.and_then(|b| b.get(key)))))
         .collect();
     let window = if before.is_some() { "interval" } else { "total" };
     if context.json() {
@@ -185,12 +185,12 @@ fn report(
     table::print(context, &titles, &cells.collect::<Vec<_>>())?;
     for (host, uncertain_ns) in uncertain {
         let about = table::latency(uncertain_ns);
-        context.line(format_args!("{}: clock uncertainty ± {about}", tame(host)))?;
+        context.line(format_args!("{}: clock uncertainty ± {about}", escape_controls(host)))?;
     }
     Ok(())
 }
 
-fn json_row(row: &Row, c: &ChannelInfo) -> Value {
+fn json_row(row: &DelayRow, c: &ChannelInfo) -> Value {
     let us = |q| c.quantile_ns(q).map(|ns| ns as f64 / 1e3);
     json!({
         "subscriber": row.subscriber,

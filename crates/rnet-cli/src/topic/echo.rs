@@ -13,31 +13,31 @@ use rnet::{Meta, Origin, TypeDesc};
 use serde_json::{Value, json};
 
 use super::args::EchoArgs;
-use super::listen::{Go, Listener, listen};
+use super::listen::{Flow, Listener, listen};
 use super::type_name;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::value::field::cells;
 use crate::value::hex::hex;
-use crate::value::{Limits, Message, tame};
+use crate::value::{Limits, Message, escape_controls};
 use rnet_monitor::value::FieldPath;
 
 /// Publishers of different types that are told apart without building their tables anew.
-const MAX_VIEWS: usize = 16;
+const MAX_TYPE_VIEWS: usize = 16;
 
 pub fn run(context: &mut Context, args: EchoArgs) -> Outcome {
     let topic = args.topic.clone();
-    let wanted = if args.once { Some(1) } else { args.count };
+    let max_messages = if args.once { Some(1) } else { args.count };
     let timeout = args.timeout;
     let limits = Limits::of(args.limits.truncate_length, args.limits.full_length);
     let mut echo = Echo {
         args,
-        wanted,
+        max_messages,
         seen: 0,
         limits,
         views: Vec::new(),
         header: Vec::new(),
-        malformed: Malformed::default(),
+        malformed: MalformedReporter::default(),
         on_terminal: std::io::stdout().is_terminal(),
     };
     listen(context, topic.as_str(), true, timeout, &mut echo)
@@ -45,18 +45,18 @@ pub fn run(context: &mut Context, args: EchoArgs) -> Outcome {
 
 struct Echo {
     args: EchoArgs,
-    wanted: Option<u64>,
+    max_messages: Option<u64>,
     seen: u64,
     limits: Limits,
-    views: Vec<View>,
+    views: Vec<TypeView>,
     /// The header that was printed last.
     header: Vec<String>,
-    malformed: Malformed,
+    malformed: MalformedReporter,
     on_terminal: bool,
 }
 
 /// What is shown of the messages of one protobuf type.
-struct View {
+struct TypeView {
     schema: Schema,
     /// The type does not have the field that is asked for: its messages are passed over.
     lacks_field: bool,
@@ -67,22 +67,22 @@ struct View {
 
 /// Messages that could not be decoded.
 #[derive(Default)]
-struct Malformed {
+struct MalformedReporter {
     total: u64,
     /// Those that were not told yet, and why the last of them was none.
-    untold: u64,
+    unreported: u64,
     last: String,
 }
 
 impl Listener for Echo {
-    fn message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go> {
+    fn on_message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Flow> {
         let view = match heard.schema.filter(|_| !self.args.raw) {
             Some(schema) => Some(self.view(context, heard.node, schema)?),
             None => None,
         };
         let view = view.map(|at| &self.views[at]);
         if view.is_some_and(|view| view.lacks_field) {
-            return Ok(Go::On);
+            return Ok(Flow::Continue);
         }
         let shown = match (view, heard.type_desc) {
             (Some(view), _) => match Dynamic::decode(&view.schema, bytes) {
@@ -90,7 +90,7 @@ impl Listener for Echo {
                 Err(error) => {
                     let why = error.to_string();
                     self.malformed.add(context, heard, why);
-                    return Ok(Go::On);
+                    return Ok(Flow::Continue);
                 }
             },
             (None, TypeDesc::Plain(plain)) if !self.args.raw => {
@@ -120,26 +120,26 @@ impl Listener for Echo {
             context.line(format_args!("---"))?;
         }
         self.seen += 1;
-        Ok(if Some(self.seen) == self.wanted { Go::Enough } else { Go::On })
+        Ok(if Some(self.seen) == self.max_messages { Flow::Stop } else { Flow::Continue })
     }
 
-    fn second(&mut self, context: &mut Context, _: &Follow) -> Outcome<Go> {
-        self.malformed.tell(context);
-        Ok(Go::On)
+    fn on_second(&mut self, context: &mut Context, _: &Follow) -> Outcome<Flow> {
+        self.malformed.report(context);
+        Ok(Flow::Continue)
     }
 
-    fn finish(&mut self, context: &mut Context) -> Outcome {
-        self.malformed.tell(context);
-        let Malformed { total, .. } = self.malformed;
+    fn on_finish(&mut self, context: &mut Context) -> Outcome {
+        self.malformed.report(context);
+        let MalformedReporter { total, .. } = self.malformed;
         if total > 0 {
             let (s, all) = (if total == 1 { "" } else { "s" }, total + self.seen);
-            context.say(format_args!("{total} message{s} of {all} could not be decoded"));
+            context.eprintln(format_args!("{total} message{s} of {all} could not be decoded"));
         }
         Ok(())
     }
 
-    fn satisfied(&self) -> bool {
-        self.seen >= self.wanted.unwrap_or(1)
+    fn is_satisfied(&self) -> bool {
+        self.seen >= self.max_messages.unwrap_or(1)
     }
 }
 
@@ -164,22 +164,22 @@ fn meta_json(meta: Meta) -> Option<Value> {
     (!shown.is_empty()).then_some(Value::Object(shown))
 }
 
-impl Malformed {
+impl MalformedReporter {
     /// The first is told at once, those that follow once a second: a flood of them must not be one of words.
     fn add(&mut self, context: &Context, heard: &Heard<'_>, why: String) {
         self.total += 1;
-        self.untold += 1;
-        self.last = format!("message {} from {}: {}", heard.stamp.seq, heard.node, tame(&why));
+        self.unreported += 1;
+        self.last = format!("message {} from {}: {}", heard.stamp.seq, heard.node, escape_controls(&why));
         if self.total == 1 {
-            self.tell(context);
+            self.report(context);
         }
     }
 
-    fn tell(&mut self, context: &Context) {
-        match std::mem::take(&mut self.untold) {
+    fn report(&mut self, context: &Context) {
+        match std::mem::take(&mut self.unreported) {
             0 => {}
-            1 => context.say(format_args!("cannot decode {}", self.last)),
-            n => context.say(format_args!("cannot decode {n} messages, the last: {}", self.last)),
+            1 => context.eprintln(format_args!("cannot decode {}", self.last)),
+            n => context.eprintln(format_args!("cannot decode {n} messages, the last: {}", self.last)),
         }
     }
 }
@@ -197,10 +197,10 @@ impl Echo {
         let field = match parsed {
             Ok(field) => field,
             // A publisher of another version of the type may have it.
-            Err(error) if self.is_in_another(context) => {
-                context.say(format_args!(
+            Err(error) if self.another_type_has_field(context) => {
+                context.eprintln(format_args!(
                     "messages of {node} are not shown: {}",
-                    tame(&error.to_string())
+                    escape_controls(&error.to_string())
                 ));
                 None
             }
@@ -211,15 +211,15 @@ impl Echo {
             (true, Some(path)) => Some(Columns::within([path]).map_err(failed)?),
             (true, None) => Some(Columns::all(schema).map_err(failed)?),
         };
-        if self.views.len() == MAX_VIEWS {
+        if self.views.len() == MAX_TYPE_VIEWS {
             self.views.clear();
         }
-        self.views.push(View { schema: schema.clone(), lacks_field, field, columns });
+        self.views.push(TypeView { schema: schema.clone(), lacks_field, field, columns });
         Ok(self.views.len() - 1)
     }
 
     /// Whether the field that is asked for is in the type of another publisher, one that was heard or one that is there.
-    fn is_in_another(&self, context: &Context) -> bool {
+    fn another_type_has_field(&self, context: &Context) -> bool {
         let Some(field) = self.args.field.as_ref().map(FieldPath::text) else { return false };
         let has = |schema: &Schema| schema::FieldPath::parse(schema, field).is_ok();
         let seen = context.domain().and_then(|mut domain| {
@@ -259,7 +259,7 @@ impl Echo {
     fn csv(
         &self,
         heard: &Heard<'_>,
-        view: Option<&View>,
+        view: Option<&TypeView>,
         shown: &Message<'_>,
     ) -> Outcome<(Vec<String>, Vec<String>)> {
         Ok(match shown {
@@ -297,7 +297,7 @@ impl Echo {
         }
         let line = csv_line(cells.iter().map(String::as_str));
         // A program gets the text as it is; a terminal would do what it says.
-        let line = if self.on_terminal { tame(&line).into_owned() } else { line };
+        let line = if self.on_terminal { escape_controls(&line).into_owned() } else { line };
         context.line(format_args!("{line}"))
     }
 }

@@ -7,18 +7,18 @@ use rnet::{Durability, Lane, Liveliness, OnFull, Reliability, TypeDesc, Wait};
 use serde_json::json;
 
 use super::args::TopicInfoArgs;
-use super::{look_at, type_name, type_names};
+use super::{snapshot_with_topic, type_name, type_names};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::style::PROBLEM;
 use crate::table;
 use crate::types::layout;
-use crate::value::tame;
+use crate::value::escape_controls;
 use rnet_monitor::link::{host_of, own_host};
 
 pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let topic = args.topic.as_str();
-    let (_, all) = look_at(context, topic)?;
+    let (_, all) = snapshot_with_topic(context, topic)?;
     let mut snapshot = all.clone();
     snapshot.publishers.retain(|p| p.topic == topic);
     snapshot.subscriptions.retain(|s| s.topic == topic);
@@ -78,14 +78,14 @@ fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> O
             let word = if change.breaking { "breaking " } else { "" };
             // Names of fields are checked; defaults are texts of the peer.
             let change = change.to_string();
-            context.line(format_args!("    {word}{}", tame(&change)))?;
+            context.line(format_args!("    {word}{}", escape_controls(&change)))?;
         }
     }
     Ok(())
 }
 
 fn print_publisher(context: &mut Context, p: &PublisherInfo, own: Option<&str>) -> Outcome {
-    head(context, &p.node, own, "PUBLISHER", p.id, &p.type_desc)?;
+    print_endpoint_header(context, &p.node, own, "PUBLISHER", p.id, &p.type_desc)?;
     if let Some(via) = &p.via {
         context.line(format_args!("Proxy: in {via}"))?;
     }
@@ -104,11 +104,11 @@ fn print_publisher(context: &mut Context, p: &PublisherInfo, own: Option<&str>) 
     };
     context.line(format_args!("  Reliability: {reliability}"))?;
     context.line(format_args!("  Durability: {durability}"))?;
-    context.line(format_args!("  Lane: {}", lane(p.qos.lane)))?;
+    context.line(format_args!("  Lane: {}", lane_name(p.qos.lane)))?;
     if let Some(lifespan) = p.qos.lifespan {
         context.line(format_args!("  Lifespan: {lifespan:?}"))?;
     }
-    print_promises(context, p.qos.deadline, p.qos.liveliness)?;
+    print_deadline_and_liveliness(context, p.qos.deadline, p.qos.liveliness)?;
     context.line(format_args!(
         "  Log: {}, pool up to {}, large messages kept: {}",
         table::bytes(p.qos.log_len_bytes as f64),
@@ -153,7 +153,7 @@ fn print_subscription(
 ) -> Outcome {
     let kind =
         if s.forwards.is_some() { "FORWARDER (of the link, not counted)" } else { "SUBSCRIPTION" };
-    head(context, &s.node, own, kind, s.id, &s.type_desc)?;
+    print_endpoint_header(context, &s.node, own, kind, s.id, &s.type_desc)?;
     if let Some(via) = &s.via {
         context.line(format_args!("Proxy: in {via}, for {} subscriptions", s.endpoint_count))?;
     }
@@ -175,9 +175,9 @@ fn print_subscription(
     context.line(format_args!("  Reliability: {reliability}"))?;
     context.line(format_args!("  History (Depth): {history}"))?;
     context.line(format_args!("  Durability: {durability}"))?;
-    context.line(format_args!("  Lane: {}", s.qos.lane.map_or("same as the publisher", lane)))?;
+    context.line(format_args!("  Lane: {}", s.qos.lane.map_or("same as the publisher", lane_name)))?;
     context.line(format_args!("  Wait: {wait}"))?;
-    print_promises(context, s.qos.deadline, s.qos.liveliness)?;
+    print_deadline_and_liveliness(context, s.qos.deadline, s.qos.liveliness)?;
     let from = |c: &ChannelInfo| all.publishers.iter().find(|p| p.id == c.publisher);
     let named = |c| (from(c).map_or("a publisher that left", |p| p.node.as_str()), c);
     let gone = s.past.iter().map(|past| ("publishers that left", past));
@@ -209,7 +209,7 @@ fn channel_row((from, c): (&str, &ChannelInfo)) -> Vec<String> {
 }
 
 /// Deadline and liveliness, where they are not the defaults.
-fn print_promises(
+fn print_deadline_and_liveliness(
     context: &mut Context,
     deadline: Option<Duration>,
     liveliness: Liveliness,
@@ -225,7 +225,7 @@ fn print_promises(
     }
 }
 
-fn lane(lane: Lane) -> &'static str {
+fn lane_name(lane: Lane) -> &'static str {
     match lane {
         Lane::Bulk => "bulk",
         Lane::Urgent => "urgent",
@@ -233,7 +233,7 @@ fn lane(lane: Lane) -> &'static str {
 }
 
 /// The part that both kinds of endpoint have, in the order of ROS 2.
-fn head(
+fn print_endpoint_header(
     context: &mut Context,
     node: &str,
     own: Option<&str>,

@@ -10,29 +10,29 @@ use crate::shared_args::NodeArg;
 use rnet_monitor::link::host_of;
 
 #[derive(Default)]
-pub struct Interest {
-    held: Option<(Subscription, Node)>,
-    tried: bool,
+pub struct RemoteInterest {
+    subscription: Option<(Subscription, Node)>,
+    is_attempted: bool,
 }
 
-impl Interest {
+impl RemoteInterest {
     /// Subscribes to the topic if one of its publishers' nodes is of another host.
-    pub fn show<'n>(
+    pub fn subscribe_if_remote<'n>(
         &mut self,
         context: &Context,
         topic: &str,
         mut publishers: impl Iterator<Item = &'n str>,
     ) {
-        if self.tried || !publishers.any(|node| host_of(node).0.is_some()) {
+        if self.is_attempted || !publishers.any(|node| host_of(node).0.is_some()) {
             return;
         }
-        self.tried = true;
+        self.is_attempted = true;
         let subscribed = context.node("topic", &NodeArg::default()).and_then(|node| {
             // Its reads are the subscription's own; what is shown is what the observer sees.
             Ok((node.subscriber::<[u8]>(topic)?.on(|_| {}), node))
         });
         match subscribed {
-            Ok(held) => self.held = Some(held),
+            Ok(subscription) => self.subscription = Some(subscription),
             Err(failure) => context
                 .note(&format!("messages from other hosts may not arrive: {}", failure.message())),
         }
@@ -40,6 +40,6 @@ impl Interest {
 
     /// Whether a node is that of the subscription.
     pub fn is_own(&self, node: &str) -> bool {
-        self.held.as_ref().is_some_and(|(_, own)| own.name() == node)
+        self.subscription.as_ref().is_some_and(|(_, own)| own.name() == node)
     }
 }

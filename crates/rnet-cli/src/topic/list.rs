@@ -6,7 +6,7 @@ use rnet::inspect::{Snapshot, is_internal};
 use serde_json::json;
 
 use super::args::TopicListArgs;
-use super::{look, look_at, type_names};
+use super::{take_snapshot, snapshot_with_topic, type_names};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::node::check_host;
@@ -15,7 +15,7 @@ use crate::{domain, table};
 use rnet_monitor::link::{host_of, own_host};
 
 pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
-    let (domain, snapshot) = look(context)?;
+    let (domain, snapshot) = take_snapshot(context)?;
     let own = own_host(&snapshot);
     if let Some(host) = &args.host {
         check_host(&snapshot, &own, host)?;
@@ -23,7 +23,7 @@ pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
     let mut topics = snapshot.topics();
     topics.retain(|topic| args.all || !is_internal(topic));
     if topics.is_empty() {
-        domain::tell_none(context, "topics")?;
+        domain::report_none_found(context, "topics")?;
     }
     if let Some(host) = &args.host {
         topics.retain(|topic| {
@@ -92,7 +92,7 @@ fn publishers(snapshot: &Snapshot, topic: &str) -> usize {
 
 /// The names of a topic's types: more than one if its ends do not agree.
 pub fn type_of(context: &mut Context, topic: &str) -> Outcome {
-    let (_, snapshot) = look_at(context, topic)?;
+    let (_, snapshot) = snapshot_with_topic(context, topic)?;
     let types = type_names(&snapshot, topic);
     if context.json() {
         return context.document(&json!({"topic": topic, "types": types}));
@@ -101,8 +101,8 @@ pub fn type_of(context: &mut Context, topic: &str) -> Outcome {
 }
 
 /// The topics that have a type.
-pub fn find(context: &mut Context, name: &str) -> Outcome {
-    let (domain, snapshot) = look(context)?;
+pub fn find_by_type(context: &mut Context, name: &str) -> Outcome {
+    let (domain, snapshot) = take_snapshot(context)?;
     let topics = snapshot.topics().into_iter().filter(|topic| !is_internal(topic));
     let typed: Vec<(&str, Vec<&str>)> =
         topics.map(|topic| (topic, type_names(&snapshot, topic))).collect();

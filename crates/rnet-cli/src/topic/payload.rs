@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::args::PubArgs;
 use super::type_name;
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Limit};
+use crate::input::{self, InputLimit};
 use crate::types::catalog::Catalog;
 use crate::types::names::find;
-use crate::value::given;
+use crate::value::message_input;
 use crate::value::hex::from_hex;
 
-const MESSAGE: Limit = Limit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
+const MESSAGE_LIMIT: InputLimit = InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
 
 /// A message as it stands on the command line.
 #[derive(Debug)]
@@ -53,17 +53,17 @@ impl Payload {
                     "nothing to publish: give DATA, such as '{x: 1.0}', or --file, --hex or --text",
                 ),
                 [raw, data] if raw == "raw" => Ok(Payload::Bytes(data.clone().into_bytes())),
-                [name, data] => Ok(Payload::named(Some(name), given::fields(data)?)),
-                [data, ..] => Ok(Payload::named(None, given::fields(data)?)),
+                [name, data] => Ok(Payload::named(Some(name), message_input::fields(data)?)),
+                [data, ..] => Ok(Payload::named(None, message_input::fields(data)?)),
             };
         };
-        let bytes = input::read(file, &MESSAGE)?;
+        let bytes = input::read(file, &MESSAGE_LIMIT)?;
         match args.words.as_slice() {
             [] if args.raw => Ok(Payload::Bytes(bytes)),
             [] => Ok(Payload::File(bytes)),
             _ if args.raw => usage("--raw sends the bytes of --file unchanged; omit TYPE"),
             [raw] if raw == "raw" => Ok(Payload::Bytes(bytes)),
-            [name] => Ok(Payload::named(Some(name), given::fields(text_of(&bytes)?)?)),
+            [name] => Ok(Payload::named(Some(name), message_input::fields(text_of(&bytes)?)?)),
             _ => usage("DATA cannot be combined with --file"),
         }
     }
@@ -78,29 +78,29 @@ impl Payload {
         &self,
         topic: &str,
         snapshot: &Snapshot,
-        types: &Types,
+        types: &PayloadTypes,
     ) -> Outcome<Option<(Vec<u8>, MessageType)>> {
         let in_use = type_of(topic, snapshot)?;
         let used = snapshot.topics().contains(&topic);
         match self {
             Payload::Bytes(bytes) => {
                 if let (Some(in_use), false) = (&in_use, types.raw) {
-                    return Err(bytes_on_a_typed_topic(topic, in_use));
+                    return Err(raw_bytes_error(topic, in_use));
                 }
-                of_bytes(topic, bytes, in_use).map(Some)
+                resolve_bytes(topic, bytes, in_use).map(Some)
             }
             Payload::File(bytes) if in_use.is_none() && !types.from_files => {
-                of_bytes(topic, bytes, None).map(Some)
+                resolve_bytes(topic, bytes, None).map(Some)
             }
             Payload::File(bytes) => {
-                let found = types.choose(topic, None, in_use, used)?;
-                found.map(|found| encoded(&given::fields(text_of(bytes)?)?, found)).transpose()
+                let found = types.choose_type(topic, None, in_use, used)?;
+                found.map(|found| encode_fields(&message_input::fields(text_of(bytes)?)?, found)).transpose()
             }
             Payload::Fields { type_name, value } => {
-                let found = types.choose(topic, type_name.as_deref(), in_use, used)?;
+                let found = types.choose_type(topic, type_name.as_deref(), in_use, used)?;
                 match (&found, type_name, value) {
-                    (None, None, Value::String(word)) => Err(types.no_data(topic, word)),
-                    _ => found.map(|found| encoded(value, found)).transpose(),
+                    (None, None, Value::String(word)) => Err(types.not_fields_error(topic, word)),
+                    _ => found.map(|found| encode_fields(value, found)).transpose(),
                 }
             }
         }
@@ -108,7 +108,7 @@ impl Payload {
 }
 
 /// What the command line says of the types of messages.
-pub struct Types {
+pub struct PayloadTypes {
     /// By `--proto`, else what is built in.
     catalog: Catalog,
     from_files: bool,
@@ -116,27 +116,27 @@ pub struct Types {
     raw: bool,
 }
 
-impl Types {
-    pub fn of(args: &PubArgs, payload: &Payload) -> Outcome<Types> {
+impl PayloadTypes {
+    pub fn of(args: &PubArgs, payload: &Payload) -> Outcome<PayloadTypes> {
         let catalog = match payload {
             Payload::Bytes(_) => Catalog::default(),
             _ => Catalog::of(&args.files)?,
         };
-        Ok(Types { catalog, from_files: !args.files.proto.is_empty(), raw: args.raw })
+        Ok(PayloadTypes { catalog, from_files: !args.files.proto.is_empty(), raw: args.raw })
     }
 
     /// Why a type that is named cannot be had without the topic; `None` if it can.
-    pub fn unknown(&self, payload: &Payload) -> Option<String> {
+    pub fn why_type_is_unknown(&self, payload: &Payload) -> Option<String> {
         let Payload::Fields { type_name: Some(name), .. } = payload else { return None };
         self.catalog.find(name).err().map(|failure| failure.message())
     }
 
     /// A word where fields are wanted, and no type that it may be of.
-    fn no_data(&self, topic: &str, word: &str) -> Failure {
+    fn not_fields_error(&self, topic: &str, word: &str) -> Failure {
         Failure::Usage(match self.catalog.find(word) {
             Ok(found) => format!(
                 "DATA is missing after the type: rnet topic pub {topic} {word} '{}'",
-                given::example(&found)
+                message_input::example(&found)
             ),
             Err(_) => format!(
                 "DATA is the text {word:?}, but must be the fields of a message, such as '{{x: 1.0}}'; to send \
@@ -146,7 +146,7 @@ impl Types {
     }
 
     /// The type of a message: that of the files, else that of the topic, else a built-in one.
-    fn choose(
+    fn choose_type(
         &self,
         topic: &str,
         named: Option<&str>,
@@ -157,12 +157,12 @@ impl Types {
             let found = match (named, &in_use) {
                 (Some(name), _) => self.catalog.find(name)?,
                 (None, Some(MessageType::Protobuf(schema))) => self.catalog.find(schema.name())?,
-                (None, _) => self.only()?,
+                (None, _) => self.only_type()?,
             };
             return Ok(Some(found));
         }
         if let Some(in_use) = in_use {
-            check_name(topic, named, &in_use)?;
+            check_type_name(topic, named, &in_use)?;
             return Ok(Some(in_use));
         }
         match named.map(|name| self.catalog.find(name)) {
@@ -180,7 +180,7 @@ impl Types {
     }
 
     /// The one type of the files.
-    fn only(&self) -> Outcome<MessageType> {
+    fn only_type(&self) -> Outcome<MessageType> {
         let names: Vec<&str> =
             self.catalog.names().filter(|n| !is_nested(n, self.catalog.names())).collect();
         match names.as_slice() {
@@ -226,10 +226,10 @@ fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
 }
 
 /// Any text is some message of most protobuf types, with fields that nobody knows and all others at zero.
-fn bytes_on_a_typed_topic(topic: &str, in_use: &MessageType) -> Failure {
+fn raw_bytes_error(topic: &str, in_use: &MessageType) -> Failure {
     let desc = in_use.desc();
     let name = type_name(&desc);
-    let example = given::example(in_use);
+    let example = message_input::example(in_use);
     Failure::Failed(format!(
         "messages on {topic} are of type {name}, but --hex, --text and TYPE raw send bytes: give the fields \
          (`rnet topic pub {topic} '{example}'`, or see `rnet type show --topic {topic}`), or add --raw if \
@@ -237,7 +237,7 @@ fn bytes_on_a_typed_topic(topic: &str, in_use: &MessageType) -> Failure {
     ))
 }
 
-fn of_bytes(
+fn resolve_bytes(
     topic: &str,
     bytes: &[u8],
     in_use: Option<MessageType>,
@@ -265,18 +265,18 @@ fn of_bytes(
 }
 
 /// The bytes of a last will of the type of the messages: its fields, or text where they are bytes.
-pub fn will(data: &str, ty: &MessageType) -> Outcome<Vec<u8>> {
+pub fn encode_last_will(data: &str, ty: &MessageType) -> Outcome<Vec<u8>> {
     match ty {
         MessageType::Raw => Ok(data.as_bytes().to_vec()),
-        ty => given::encode("--will", ty, &given::fields(data)?),
+        ty => message_input::encode("--will", ty, &message_input::fields(data)?),
     }
 }
 
-fn encoded(value: &Value, found: MessageType) -> Outcome<(Vec<u8>, MessageType)> {
-    Ok((given::encode("DATA", &found, value)?, found))
+fn encode_fields(value: &Value, found: MessageType) -> Outcome<(Vec<u8>, MessageType)> {
+    Ok((message_input::encode("DATA", &found, value)?, found))
 }
 
-fn check_name(topic: &str, named: Option<&str>, in_use: &MessageType) -> Outcome {
+fn check_type_name(topic: &str, named: Option<&str>, in_use: &MessageType) -> Outcome {
     let desc = in_use.desc();
     let used = type_name(&desc);
     match named.map(|named| (named, find(named, std::iter::once(used), ""))) {

@@ -11,35 +11,35 @@ use rnet::{Error, Lane, MessageType, OnFull, Publisher, PublisherOptions};
 use serde_json::json;
 
 use super::args::{LaneArg, PubArgs};
-use super::payload::{Payload, Types, will};
+use super::payload::{Payload, PayloadTypes, encode_last_will};
 use super::type_name;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
 
 /// Longest time between two checks for a stop request.
-const STEP: Duration = Duration::from_millis(20);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a subscriber may stand still before the messages go on without it.
-const STALL: Duration = Duration::from_secs(1);
+const STALL_LIMIT: Duration = Duration::from_secs(1);
 /// How long a publisher stays at least: observers look for new ones ten times a second.
-const MIN_LIFE: Duration = Duration::from_millis(300);
+const MIN_PUBLISHER_LIFETIME: Duration = Duration::from_millis(300);
 /// How long the last messages wait for their readers before the publisher goes.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let payload = Payload::of(&args)?;
-    let types = Types::of(&args, &payload)?;
+    let types = PayloadTypes::of(&args, &payload)?;
     let topic = args.topic.as_str();
     let mut domain = context.domain()?;
     let (snapshot, bytes, message_type) = resolve(context, &mut domain, &args, &payload, &types)?;
-    tell_command(context, &mut domain, topic)?;
+    warn_if_command(context, &mut domain, topic)?;
     let desc = message_type.desc();
-    let will = args.will.as_deref().map(|data| will(data, &message_type)).transpose()?;
+    let will = args.will.as_deref().map(|data| encode_last_will(data, &message_type)).transpose()?;
     let mut options = options(&args, &snapshot).message_type(message_type);
     if let Some(will) = will {
         options = options.last_will(will.as_slice());
     }
-    let node = context.node("pub", &args.me)?;
+    let node = context.node("pub", &args.own_node)?;
     let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
     let begun = Instant::now();
     let wanted = if args.once { Some(1) } else { args.count };
@@ -49,9 +49,9 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let ended = send_all(&mut publisher, &bytes, wanted, args.rate);
     let subscribers = publisher.subscriber_count();
     if ended.is_ok() {
-        drain(context, &mut domain, publisher.topic(), publisher.id());
-        while begun.elapsed() < MIN_LIFE && !signal::stopped() {
-            std::thread::sleep(STEP);
+        wait_until_drained(context, &mut domain, publisher.topic(), publisher.id());
+        while begun.elapsed() < MIN_PUBLISHER_LIFETIME && !signal::stop_requested() {
+            std::thread::sleep(STOP_CHECK_INTERVAL);
         }
     }
     let sent = publisher.sent();
@@ -66,7 +66,7 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
         }))?;
     } else {
         let s = |n: u64| if n == 1 { "" } else { "s" };
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "published {sent} message{} on {topic} to {subscribers} subscriber{}",
             s(sent),
             s(subscribers as u64)
@@ -76,7 +76,7 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
 }
 
 /// Who publishes on the topic of a command sees subscribers, and nothing moves.
-fn tell_command(context: &Context, domain: &mut Domain, topic: &str) -> Outcome {
+fn warn_if_command(context: &Context, domain: &mut Domain, topic: &str) -> Outcome {
     let status = domain.topic_snapshot(&rnet::command_status_topic(topic))?;
     if let Some(receiver) = status.publishers.first() {
         let node = &receiver.node;
@@ -94,16 +94,16 @@ fn resolve(
     domain: &mut Domain,
     args: &PubArgs,
     payload: &Payload,
-    types: &Types,
+    types: &PayloadTypes,
 ) -> Outcome<(Snapshot, Vec<u8>, MessageType)> {
     let topic = args.topic.as_str();
     let mut said = false;
-    let found = signal::poll(args.timeout, STEP, || {
+    let found = signal::poll(args.timeout, STOP_CHECK_INTERVAL, || {
         let snapshot = domain.topic_snapshot(topic)?;
         if let Some((bytes, message_type)) = payload.resolve(topic, &snapshot, types)? {
             return Ok(Some((snapshot, bytes, message_type)));
         }
-        if let Some(why) = types.unknown(payload) {
+        if let Some(why) = types.why_type_is_unknown(payload) {
             return Err(Failure::Usage(format!(
                 "{why}; {topic} has no endpoint that declares the type: start the other side first, give the \
                  type's file with --proto, or send text with --text"
@@ -111,7 +111,7 @@ fn resolve(
         }
         if !std::mem::replace(&mut said, true) {
             context
-                .say(format_args!("{topic} has no endpoint yet, so its type is unknown; waiting"));
+                .eprintln(format_args!("{topic} has no endpoint yet, so its type is unknown; waiting"));
         }
         Ok(None)
     })?;
@@ -125,7 +125,7 @@ fn resolve(
 }
 
 fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
-    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL });
+    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL_LIMIT });
     let options = options.transient_local(1);
     // A topic has one lane, so the one that is in use already is the right one.
     let publishers = snapshot.publishers.iter().map(|p| p.qos.lane);
@@ -139,7 +139,7 @@ fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
 
 fn wait_for_subscriber(publisher: &Publisher<[u8]>, timeout: Duration) -> Outcome {
     let found = signal::poll(timeout, Duration::ZERO, || {
-        match publisher.wait_for_subscribers(1, Some(STEP)) {
+        match publisher.wait_for_subscribers(1, Some(STOP_CHECK_INTERVAL)) {
             Ok(()) => Ok(Some(())),
             Err(Error::Timeout { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -163,7 +163,7 @@ fn send_all(
     let period = Duration::from_secs_f64(1.0 / rate_hz);
     let mut next = Instant::now();
     loop {
-        if signal::stopped() {
+        if signal::stop_requested() {
             return Err(Failure::Interrupted);
         }
         publisher.send(bytes)?;
@@ -172,22 +172,22 @@ fn send_all(
         }
         next += period;
         let now = Instant::now();
-        if next + STALL < now {
+        if next + STALL_LIMIT < now {
             // Held back for long: go on at the rate, and do not make up for what is past.
             next = now;
         }
         while let Some(left) = next.checked_duration_since(Instant::now()) {
-            if left.is_zero() || signal::stopped() {
+            if left.is_zero() || signal::stop_requested() {
                 break;
             }
-            std::thread::sleep(left.min(STEP));
+            std::thread::sleep(left.min(STOP_CHECK_INTERVAL));
         }
     }
 }
 
 /// Waits until the subscribers have taken what was sent: a publisher's log goes with it.
-pub fn drain(context: &Context, domain: &mut Domain, topic: &str, publisher: u64) {
-    let deadline = Instant::now() + DRAIN;
+pub fn wait_until_drained(context: &Context, domain: &mut Domain, topic: &str, publisher: u64) {
+    let deadline = Instant::now() + DRAIN_TIMEOUT;
     while let Ok(snapshot) = domain.topic_snapshot(topic) {
         let waiting: Vec<(&str, u64)> = snapshot
             .subscriptions
@@ -196,12 +196,12 @@ pub fn drain(context: &Context, domain: &mut Domain, topic: &str, publisher: u64
             .filter(|(_, c)| c.publisher == publisher && c.behind.messages > 0)
             .map(|(node, c)| (node, c.behind.messages))
             .collect();
-        if waiting.is_empty() || signal::stopped() {
+        if waiting.is_empty() || signal::stop_requested() {
             return;
         }
         if Instant::now() >= deadline {
             for (node, messages) in waiting {
-                context.say(format_args!("{node} has not read the last {messages} messages"));
+                context.eprintln(format_args!("{node} has not read the last {messages} messages"));
             }
             return;
         }

@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use rnet::inspect::{Follow, Heard};
 use serde_json::json;
 
-use super::args::WatchArgs;
-use super::listen::{Go, Listener, Quiet, listen};
+use super::args::RateArgs;
+use super::listen::{Flow, Listener, SilenceReporter, listen};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::table;
 
-const HZ_WINDOW: u32 = 10_000;
-const BW_WINDOW: u32 = 100;
+const DEFAULT_HZ_WINDOW: u32 = 10_000;
+const DEFAULT_BW_WINDOW: u32 = 100;
 
 /// The last messages of a topic.
 struct Window {
@@ -29,27 +29,27 @@ struct Window {
 /// Prints what there is to say of a window; whether there was anything.
 type Report = fn(&mut Context, &Window) -> Outcome<bool>;
 
-struct Rates {
+struct RateListener {
     window: Window,
     capacity: usize,
     report: Report,
-    wanted: Option<u64>,
+    max_reports: Option<u64>,
     /// `seen` at the last report.
     reported: u64,
     reports: u64,
-    quiet: Quiet,
+    silence: SilenceReporter,
 }
 
 /// Reports on the last `capacity` messages until there is enough.
-fn run(context: &mut Context, args: &WatchArgs, capacity: usize, report: Report) -> Outcome {
+fn run(context: &mut Context, args: &RateArgs, capacity: usize, report: Report) -> Outcome {
     let window = Window { topic: args.topic.to_string(), last: VecDeque::new(), seen: 0 };
-    let wanted = args.count;
-    let quiet = Quiet::default();
-    let mut rates = Rates { window, capacity, report, wanted, reported: 0, reports: 0, quiet };
+    let max_reports = args.count;
+    let silence = SilenceReporter::default();
+    let mut rates = RateListener { window, capacity, report, max_reports, reported: 0, reports: 0, silence };
     listen(context, args.topic.as_str(), false, args.timeout, &mut rates)
 }
 
-impl Rates {
+impl RateListener {
     fn report(&mut self, context: &mut Context) -> Outcome {
         self.reported = self.window.seen;
         self.reports += u64::from((self.report)(context, &self.window)?);
@@ -57,49 +57,49 @@ impl Rates {
     }
 }
 
-impl Listener for Rates {
-    fn message(&mut self, _: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Go> {
+impl Listener for RateListener {
+    fn on_message(&mut self, _: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Flow> {
         if self.window.last.len() >= self.capacity {
             self.window.last.pop_front();
         }
         self.window.last.push_back((heard.stamp.sent_ns, bytes.len()));
         self.window.seen += 1;
-        Ok(Go::On)
+        Ok(Flow::Continue)
     }
 
-    fn second(&mut self, context: &mut Context, follow: &Follow) -> Outcome<Go> {
+    fn on_second(&mut self, context: &mut Context, follow: &Follow) -> Outcome<Flow> {
         if self.window.seen == self.reported {
             // That nobody is there yet was said.
             if self.window.seen > 0 || follow.publisher_count() > 0 {
-                self.quiet.tell(context, follow.publishers());
+                self.silence.report(context, follow.publishers());
             }
-            return Ok(Go::On);
+            return Ok(Flow::Continue);
         }
-        self.quiet.end();
+        self.silence.reset();
         self.report(context)?;
-        Ok(if Some(self.reports) == self.wanted { Go::Enough } else { Go::On })
+        Ok(if Some(self.reports) == self.max_reports { Flow::Stop } else { Flow::Continue })
     }
 
-    fn finish(&mut self, context: &mut Context) -> Outcome {
+    fn on_finish(&mut self, context: &mut Context) -> Outcome {
         if self.window.seen > self.reported { self.report(context) } else { Ok(()) }
     }
 
-    fn satisfied(&self) -> bool {
+    fn is_satisfied(&self) -> bool {
         self.window.seen > 0
     }
 }
 
-pub fn hz(context: &mut Context, args: WatchArgs) -> Outcome {
-    let window = args.window.unwrap_or(HZ_WINDOW) as usize;
+pub fn hz(context: &mut Context, args: RateArgs) -> Outcome {
+    let window = args.window.unwrap_or(DEFAULT_HZ_WINDOW) as usize;
     // So many intervals.
     run(context, &args, window + 1, report_hz)
 }
 
 fn report_hz(context: &mut Context, window: &Window) -> Outcome<bool> {
-    let Some(spread) = Spread::of(window.last.iter().map(|(sent_ns, _)| *sent_ns)) else {
+    let Some(spread) = IntervalStats::of(window.last.iter().map(|(sent_ns, _)| *sent_ns)) else {
         return Ok(false);
     };
-    let Spread { rate_hz, min_s, max_s, std_dev_s, count } = spread;
+    let IntervalStats { rate_hz, min_s, max_s, std_dev_s, count } = spread;
     if context.json() {
         context.json_line(&json!({
             "topic": window.topic,
@@ -121,7 +121,7 @@ fn report_hz(context: &mut Context, window: &Window) -> Outcome<bool> {
 
 /// How far apart points in time lie.
 #[derive(Debug, PartialEq)]
-struct Spread {
+struct IntervalStats {
     rate_hz: f64,
     min_s: f64,
     max_s: f64,
@@ -130,9 +130,9 @@ struct Spread {
     count: usize,
 }
 
-impl Spread {
+impl IntervalStats {
     /// `None` for fewer than two points, or if all are the same.
-    fn of(times_ns: impl Iterator<Item = u64>) -> Option<Spread> {
+    fn of(times_ns: impl Iterator<Item = u64>) -> Option<IntervalStats> {
         let mut times: Vec<u64> = times_ns.collect();
         // Order holds per publisher only.
         times.sort_unstable();
@@ -144,7 +144,7 @@ impl Spread {
         let gaps: Vec<f64> = times.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e9).collect();
         let mean = span_ns as f64 / 1e9 / count as f64;
         let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / count as f64;
-        Some(Spread {
+        Some(IntervalStats {
             rate_hz: 1.0 / mean,
             min_s: gaps.iter().copied().fold(f64::INFINITY, f64::min),
             max_s: gaps.iter().copied().fold(0.0, f64::max),
@@ -154,8 +154,8 @@ impl Spread {
     }
 }
 
-pub fn bw(context: &mut Context, args: WatchArgs) -> Outcome {
-    let window = args.window.unwrap_or(BW_WINDOW) as usize;
+pub fn bw(context: &mut Context, args: RateArgs) -> Outcome {
+    let window = args.window.unwrap_or(DEFAULT_BW_WINDOW) as usize;
     run(context, &args, window, report_bw)
 }
 
@@ -192,16 +192,16 @@ fn report_bw(context: &mut Context, window: &Window) -> Outcome<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::Spread;
+    use super::IntervalStats;
 
     #[test]
     fn spreads() {
-        assert_eq!(Spread::of([].into_iter()), None);
-        assert_eq!(Spread::of([5].into_iter()), None);
-        assert_eq!(Spread::of([5, 5].into_iter()), None);
-        let even = Spread::of([3_000_000, 1_000_000, 2_000_000].into_iter()).unwrap();
+        assert_eq!(IntervalStats::of([].into_iter()), None);
+        assert_eq!(IntervalStats::of([5].into_iter()), None);
+        assert_eq!(IntervalStats::of([5, 5].into_iter()), None);
+        let even = IntervalStats::of([3_000_000, 1_000_000, 2_000_000].into_iter()).unwrap();
         assert!((even.rate_hz - 1000.0).abs() < 1e-9 && even.std_dev_s < 1e-12);
-        let uneven = Spread::of([0, 1_000_000_000, 4_000_000_000].into_iter()).unwrap();
+        let uneven = IntervalStats::of([0, 1_000_000_000, 4_000_000_000].into_iter()).unwrap();
         assert_eq!((uneven.rate_hz, uneven.min_s, uneven.max_s), (0.5, 1.0, 3.0));
         assert_eq!((uneven.std_dev_s, uneven.count), (1.0, 2));
     }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use rnet_monitor::trace::{Chain, Edge, Stage, Times, Uncertain};
+use rnet_monitor::trace::{Chain, Edge, Stage, Times, Uncertainty};
 
 use crate::table;
 use crate::xml::escaped;
@@ -26,19 +26,19 @@ const COLOURS: [&str; 6] = ["#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#e69f00
 type Quantile = fn(&Times) -> u64;
 
 /// A piece of a bar.
-struct Piece<'a> {
+struct Segment<'a> {
     name: String,
     times: &'a Times,
     /// How far from the truth they may be.
-    uncertain: Uncertain,
+    uncertain: Uncertainty,
     colour: &'static str,
 }
 
 /// The drawing.
 pub fn draw(edges: &[Edge], chain: Option<&Chain>) -> String {
-    let mut bars: Vec<(String, Vec<Piece<'_>>)> = Vec::new();
+    let mut bars: Vec<(String, Vec<Segment<'_>>)> = Vec::new();
     if let Some(chain) = chain {
-        bars.push((title_of(chain), parts(chain)));
+        bars.push((title_of(chain), chain_segments(chain)));
     }
     for edge in edges {
         let title = format!(
@@ -47,13 +47,13 @@ pub fn draw(edges: &[Edge], chain: Option<&Chain>) -> String {
             edge.publisher,
             edge.subscriber,
             edge.traced,
-            clocks(edge.uncertain)
+            clock_uncertainty_text(edge.uncertain)
         );
         let piece = |stage: &Stage| {
             let (name, colour) = (stage.name().to_owned(), COLOURS[*stage as usize]);
             let network = *stage == Stage::Network;
-            let uncertain = if network { edge.uncertain } else { Uncertain::NONE };
-            edge.stages.get(stage).map(|times| Piece { name, times, uncertain, colour })
+            let uncertain = if network { edge.uncertain } else { Uncertainty::NONE };
+            edge.stages.get(stage).map(|times| Segment { name, times, uncertain, colour })
         };
         bars.push((title, Stage::ALL.iter().filter_map(piece).collect()));
     }
@@ -89,7 +89,7 @@ fn bar(
     svg: &mut String,
     y: f64,
     quantile: &str,
-    pieces: &[Piece<'_>],
+    pieces: &[Segment<'_>],
     of: Quantile,
     longest_ns: u64,
 ) {
@@ -102,7 +102,7 @@ fn bar(
         let width = ns as f64 * scale;
         let (name, time) = (escaped(&piece.name), table::latency(ns));
         let about =
-            super::uncertain(piece.uncertain).map_or_else(String::new, |about| format!(" {about}"));
+            super::uncertainty_text(piece.uncertain).map_or_else(String::new, |about| format!(" {about}"));
         let _ = writeln!(
             svg,
             "<g><title>{name}: {quantile} {time}{about} of {} messages</title><rect x=\"{x:.1}\" y=\"{y:.1}\" \
@@ -122,8 +122,8 @@ fn bar(
 }
 
 /// From where to where the end of a piece may be in truth: a line with a stroke at each end, as far as the drawing goes.
-fn whisker(svg: &mut String, (x, y): (f64, f64), uncertain: Uncertain, scale: f64) {
-    let Uncertain::Ns(ns @ 1..) = uncertain else { return };
+fn whisker(svg: &mut String, (x, y): (f64, f64), uncertain: Uncertainty, scale: f64) {
+    let Uncertainty::Ns(ns @ 1..) = uncertain else { return };
     let by = ns as f64 * scale;
     let from = (x - by).max(MARGIN_PX + LABEL_PX);
     let to = (x + by).min(WIDTH_PX - MARGIN_PX);
@@ -137,26 +137,26 @@ fn whisker(svg: &mut String, (x, y): (f64, f64), uncertain: Uncertain, scale: f6
 }
 
 /// How well the clocks are known by which a way is measured, where it is between hosts.
-fn clocks(uncertain: Uncertain) -> String {
-    super::uncertain(uncertain)
+fn clock_uncertainty_text(uncertain: Uncertainty) -> String {
+    super::uncertainty_text(uncertain)
         .map_or_else(String::new, |about| format!(", {about} clock uncertainty"))
 }
 
 fn title_of(chain: &Chain) -> String {
     let topics: Vec<&str> = chain.hops.iter().map(|hop| hop.topic.as_str()).collect();
-    format!("{}, {} messages{}", topics.join(", "), chain.total.count, clocks(chain.uncertain))
+    format!("{}, {} messages{}", topics.join(", "), chain.total.count, clock_uncertainty_text(chain.uncertain))
 }
 
-fn parts(chain: &Chain) -> Vec<Piece<'_>> {
+fn chain_segments(chain: &Chain) -> Vec<Segment<'_>> {
     let of_hop = chain.hops.iter().map(|hop| {
-        let sent = Piece {
+        let sent = Segment {
             name: hop.topic.clone(),
             times: &hop.transport,
             uncertain: hop.transport_uncertain,
             colour: COLOURS[1],
         };
         let name = format!("callback of {}", hop.topic);
-        [sent, Piece { name, times: &hop.work, uncertain: hop.work_uncertain, colour: COLOURS[5] }]
+        [sent, Segment { name, times: &hop.work, uncertain: hop.work_uncertain, colour: COLOURS[5] }]
     });
     of_hop.flatten().collect()
 }
@@ -178,7 +178,7 @@ mod tests {
             untraced: 0,
             stages: BTreeMap::from([(Stage::Wake, times), (Stage::Callback, times)]),
             total: times,
-            uncertain: Uncertain::NONE,
+            uncertain: Uncertainty::NONE,
         };
         let svg = draw(std::slice::from_ref(&edge), None);
         assert!(svg.contains("/&lt;&amp;&gt;&quot;'&#10;"), "{svg}");
@@ -189,7 +189,7 @@ mod tests {
         assert!(!svg.contains("<path") && !svg.contains('±'), "{svg}");
         // Between hosts there is a whisker at the end of each bar's network, which never leaves the drawing.
         let stages = BTreeMap::from([(Stage::Network, times), (Stage::Callback, times)]);
-        let far = Edge { stages, uncertain: Uncertain::Ns(1_000_000), ..edge };
+        let far = Edge { stages, uncertain: Uncertainty::Ns(1_000_000), ..edge };
         let svg = draw(&[far], None);
         assert!(svg.contains(", 2 messages, ± 1.0 ms clock uncertainty</text>"), "{svg}");
         assert!(svg.contains("network: p50 100 ns ± 1.0 ms of 2 messages"), "{svg}");

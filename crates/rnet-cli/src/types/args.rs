@@ -80,7 +80,7 @@ pub enum Direction {
 
 /// The versions that `check` and `diff` compare.
 #[derive(Debug, Args)]
-pub struct SidesArgs {
+pub struct CompareArgs {
     /// A .proto file, a folder of them, or a descriptor set (.bin, .binpb, .pb, .desc)
     pub old: PathBuf,
     /// The new version of it
@@ -100,7 +100,7 @@ pub struct SidesArgs {
 #[derive(Debug, Args)]
 pub struct TypeCheckArgs {
     #[command(flatten)]
-    pub sides: SidesArgs,
+    pub sides: CompareArgs,
     /// Which side must understand the other
     #[arg(long, value_enum, default_value_t = Direction::Both)]
     pub direction: Direction,
@@ -114,5 +114,5 @@ pub struct TypeCheckArgs {
 #[derive(Debug, Args)]
 pub struct TypeDiffArgs {
     #[command(flatten)]
-    pub sides: SidesArgs,
+    pub sides: CompareArgs,
 }

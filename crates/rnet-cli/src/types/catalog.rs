@@ -9,23 +9,23 @@ use rnet::schema::{CompiledProtos, Sources, builtin_files};
 
 use super::args::ProtoArgs;
 use super::names;
-use super::read::{self, Unit};
+use super::compile::{self, CompiledFile};
 use crate::failure::{Failure, Outcome};
 
 /// Types by full name; none by default.
 #[derive(Default)]
 pub struct Catalog {
-    units: Vec<Unit>,
+    units: Vec<CompiledFile>,
     /// Where the type is defined. Those of imports are found, and not listed.
-    own: BTreeMap<String, Defined>,
-    imported: BTreeMap<String, Defined>,
+    own: BTreeMap<String, Definition>,
+    imported: BTreeMap<String, Definition>,
 }
 
 /// What defines a type.
 #[derive(Clone)]
-enum Defined {
+enum Definition {
     /// The unit of this index.
-    Unit(usize),
+    CompiledFile(usize),
     /// A built-in layout.
     Plain(Box<Described>),
 }
@@ -59,22 +59,22 @@ impl Catalog {
         let names = compiled.all_messages();
         let own = names.into_iter().filter(|name| !name.starts_with("google.protobuf."));
         let plain = Described::all().into_iter();
-        let plain = plain.map(|one| (one.plain.name.clone(), Defined::Plain(Box::new(one))));
-        let own = own.map(|name| (name, Defined::Unit(0))).chain(plain).collect();
-        let units = vec![Unit { path: PathBuf::from(BUILT_IN), compiled }];
+        let plain = plain.map(|one| (one.plain.name.clone(), Definition::Plain(Box::new(one))));
+        let own = own.map(|name| (name, Definition::CompiledFile(0))).chain(plain).collect();
+        let units = vec![CompiledFile { path: PathBuf::from(BUILT_IN), compiled }];
         Ok(Catalog { units, own, imported: BTreeMap::new() })
     }
 
     fn of_files(files: &ProtoArgs) -> Outcome<Catalog> {
-        let mut units: Vec<Unit> = Vec::new();
+        let mut units: Vec<CompiledFile> = Vec::new();
         for path in &files.proto {
-            units.extend(read::units(path, &files.include)?);
+            units.extend(compile::compile(path, &files.include)?);
         }
-        let by_name = |of: fn(&CompiledProtos) -> Vec<String>| -> BTreeMap<String, Defined> {
+        let by_name = |of: fn(&CompiledProtos) -> Vec<String>| -> BTreeMap<String, Definition> {
             // The path that is shown is that of the first file; `get` compares the others with it.
             let all = units.iter().enumerate().rev();
-            let named = |(i, unit): (usize, &Unit)| {
-                of(&unit.compiled).into_iter().map(move |name| (name, Defined::Unit(i)))
+            let named = |(i, unit): (usize, &CompiledFile)| {
+                of(&unit.compiled).into_iter().map(move |name| (name, Definition::CompiledFile(i)))
             };
             all.flat_map(named).collect()
         };
@@ -94,7 +94,7 @@ impl Catalog {
             false => {
                 let paths: Vec<String> =
                     self.units.iter().map(|unit| unit.path.display().to_string()).collect();
-                format!("no type in {} is named", shortened(&paths))
+                format!("no type in {} is named", first_paths(&paths))
             }
         };
         let found = names::find(name, self.names(), &none);
@@ -110,12 +110,12 @@ impl Catalog {
 
     /// The type of this full name, which is one of [`Catalog::names`]. Files that define it differently are an error.
     pub fn get(&self, full: &str) -> Outcome<MessageType> {
-        if let Some(Defined::Plain(described)) = self.defined(full) {
+        if let Some(Definition::Plain(described)) = self.defined(full) {
             return Ok(described.plain.clone().into());
         }
         // The text of what is built in has all of it by import.
         let own = !self.is_built_in() && self.own.contains_key(full);
-        let schema = read::schema(&self.units, full, own)?;
+        let schema = compile::schema(&self.units, full, own)?;
         let none = || Failure::Failed(format!("type {full} not found"));
         Ok(schema.ok_or_else(none)?.into())
     }
@@ -123,12 +123,12 @@ impl Catalog {
     /// The file that the user named for this type; `None` for what is built in.
     pub fn path(&self, full: &str) -> Option<&Path> {
         match self.defined(full)? {
-            Defined::Unit(at) if !self.is_built_in() => Some(&self.units[*at].path),
+            Definition::CompiledFile(at) if !self.is_built_in() => Some(&self.units[*at].path),
             _ => None,
         }
     }
 
-    fn defined(&self, full: &str) -> Option<&Defined> {
+    fn defined(&self, full: &str) -> Option<&Definition> {
         self.own.get(full).or_else(|| self.imported.get(full))
     }
 
@@ -138,7 +138,7 @@ impl Catalog {
 }
 
 /// A few of many paths.
-fn shortened(paths: &[String]) -> String {
+fn first_paths(paths: &[String]) -> String {
     const MAX_SHOWN: usize = 3;
     match paths.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
         Some(more) => format!("{} and {more} more files", paths[..MAX_SHOWN].join(", ")),

@@ -8,20 +8,20 @@ use rnet::schema::prost_reflect::MessageDescriptor;
 use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff, is_nested};
 use serde::Serialize;
 
-use super::args::{Direction, ProtoArgs, SidesArgs, TypeCheckArgs, TypeDiffArgs};
+use super::args::{Direction, ProtoArgs, CompareArgs, TypeCheckArgs, TypeDiffArgs};
 use super::catalog::Catalog;
 use super::proto_text::field_type;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 
 /// The message types of one path, by full name; without those of imports, or only those that are asked for.
-struct Side {
+struct TypeSet {
     path: PathBuf,
     types: BTreeMap<String, Schema>,
 }
 
-impl Side {
-    fn of(path: &Path, args: &SidesArgs) -> Outcome<Side> {
+impl TypeSet {
+    fn of(path: &Path, args: &CompareArgs) -> Outcome<TypeSet> {
         let files = ProtoArgs { proto: vec![path.to_owned()], include: args.include.clone() };
         let catalog = Catalog::of(&files)?;
         let found: Vec<MessageType> = match args.types.is_empty() {
@@ -32,7 +32,7 @@ impl Side {
             MessageType::Protobuf(schema) => Some((schema.name().to_owned(), schema)),
             _ => None,
         });
-        let side = Side { path: path.to_owned(), types: schemas.collect() };
+        let side = TypeSet { path: path.to_owned(), types: schemas.collect() };
         match side.types.is_empty() {
             true => Err(Failure::Failed(format!("{} defines no message type", path.display()))),
             false => Ok(side),
@@ -41,7 +41,7 @@ impl Side {
 }
 
 /// One type of either side.
-struct Pair<'a> {
+struct TypePair<'a> {
     name: &'a str,
     old: Option<&'a Schema>,
     new: Option<&'a Schema>,
@@ -49,7 +49,7 @@ struct Pair<'a> {
 
 /// A type that is on one side only.
 #[derive(Serialize)]
-struct Lonely<'a> {
+struct UnmatchedType<'a> {
     name: &'a str,
     /// Whether nodes that use the type are left alone.
     breaking: bool,
@@ -65,12 +65,12 @@ struct Report<'a, T> {
     direction: Option<&'static str>,
     compatible: bool,
     types: Vec<T>,
-    removed: Vec<Lonely<'a>>,
-    added: Vec<Lonely<'a>>,
+    removed: Vec<UnmatchedType<'a>>,
+    added: Vec<UnmatchedType<'a>>,
 }
 
 #[derive(Serialize)]
-struct Checked {
+struct CheckedType {
     name: String,
     compatible: bool,
     /// The new version reads what the old one writes.
@@ -100,15 +100,15 @@ pub fn diff_run(context: &mut Context, args: TypeDiffArgs) -> Outcome {
 /// Compares each type that both sides have, and prints what was found.
 fn run<T: Serialize>(
     context: &mut Context,
-    args: &SidesArgs,
+    args: &CompareArgs,
     direction: Option<Direction>,
     compare: impl Fn(&Schema, &Schema) -> T,
     is_compatible: fn(&T) -> bool,
     print: fn(&mut Context, &T) -> Outcome,
 ) -> Outcome {
-    let (old, new) = (Side::of(&args.old, args)?, Side::of(&args.new, args)?);
+    let (old, new) = (TypeSet::of(&args.old, args)?, TypeSet::of(&args.new, args)?);
     let pairs = pairs(&old, &new);
-    let (mut removed, added) = lonely(&pairs);
+    let (mut removed, added) = unmatched_types(&pairs);
     // What is gone is not written by new nodes.
     removed.iter_mut().for_each(|r| r.breaking &= direction != Some(Direction::NewWrites));
     let both = pairs.iter().filter_map(|pair| pair.old.zip(pair.new));
@@ -133,23 +133,23 @@ fn run<T: Serialize>(
         context.document(&report)?;
     } else {
         report.types.iter().try_for_each(|one| print(context, one))?;
-        print_lonely(context, &report.removed, &report.added)?;
+        print_unmatched(context, &report.removed, &report.added)?;
         summary(context, report.types.len(), broken, gone)?;
     }
-    if compatible { Ok(()) } else { Err(Failure::Told) }
+    if compatible { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
-fn pairs<'a>(old: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
+fn pairs<'a>(old: &'a TypeSet, new: &'a TypeSet) -> Vec<TypePair<'a>> {
     let mut names: Vec<&str> =
         old.types.keys().chain(new.types.keys()).map(String::as_str).collect();
     names.sort_unstable();
     names.dedup();
-    let pair = |name| Pair { name, old: old.types.get(name), new: new.types.get(name) };
+    let pair = |name| TypePair { name, old: old.types.get(name), new: new.types.get(name) };
     names.into_iter().map(pair).collect()
 }
 
 /// The types that only one side has: removed, and added.
-fn lonely<'a>(pairs: &[Pair<'a>]) -> (Vec<Lonely<'a>>, Vec<Lonely<'a>>) {
+fn unmatched_types<'a>(pairs: &[TypePair<'a>]) -> (Vec<UnmatchedType<'a>>, Vec<UnmatchedType<'a>>) {
     let removed: Vec<(&'a str, &Schema)> = pairs
         .iter()
         .filter(|pair| pair.new.is_none())
@@ -166,12 +166,12 @@ fn lonely<'a>(pairs: &[Pair<'a>]) -> (Vec<Lonely<'a>>, Vec<Lonely<'a>>) {
     };
     // A topic may be of a type that stands by itself; one inside of another is a part of that, which is compared.
     let old_names = || pairs.iter().filter(|pair| pair.old.is_some()).map(|pair| pair.name);
-    let lonely = |(name, schema): &(&'a str, &Schema), breaking, others: &[(&'a str, &Schema)]| {
-        Lonely { name, breaking, same_fields: twin(schema, others) }
+    let unmatched = |(name, schema): &(&'a str, &Schema), breaking, others: &[(&'a str, &Schema)]| {
+        UnmatchedType { name, breaking, same_fields: twin(schema, others) }
     };
     (
-        removed.iter().map(|one| lonely(one, !is_nested(one.0, old_names()), &added)).collect(),
-        added.iter().map(|one| lonely(one, false, &removed)).collect(),
+        removed.iter().map(|one| unmatched(one, !is_nested(one.0, old_names()), &added)).collect(),
+        added.iter().map(|one| unmatched(one, false, &removed)).collect(),
     )
 }
 
@@ -185,7 +185,7 @@ fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
     a.fields().len() > 0 && a.fields().len() == b.fields().len() && a.fields().all(same)
 }
 
-fn checked(old: &Schema, new: &Schema, direction: Direction) -> Checked {
+fn checked(old: &Schema, new: &Schema, direction: Direction) -> CheckedType {
     let old_writes = (direction != Direction::NewWrites).then(|| check(old, new));
     let new_writes = (direction != Direction::OldWrites).then(|| check(new, old));
     let compatible = [&old_writes, &new_writes].into_iter().flatten().all(|v| v.compatible);
@@ -196,10 +196,10 @@ fn checked(old: &Schema, new: &Schema, direction: Direction) -> Checked {
     };
     let only_in_time = |line: &DiffLine| line.severity != Severity::Note && !breaks(line);
     let warnings = diff(old, new).lines.into_iter().filter(only_in_time).collect();
-    Checked { name: old.name().to_owned(), compatible, old_writes, new_writes, warnings }
+    CheckedType { name: old.name().to_owned(), compatible, old_writes, new_writes, warnings }
 }
 
-fn print_checked(context: &mut Context, one: &Checked) -> Outcome {
+fn print_checked(context: &mut Context, one: &CheckedType) -> Outcome {
     let directions =
         [("old writes, new reads", &one.old_writes), ("new writes, old reads", &one.new_writes)];
     let verdicts =
@@ -231,7 +231,7 @@ fn print_checked(context: &mut Context, one: &Checked) -> Outcome {
     Ok(())
 }
 
-fn print_lonely(context: &mut Context, removed: &[Lonely<'_>], added: &[Lonely<'_>]) -> Outcome {
+fn print_unmatched(context: &mut Context, removed: &[UnmatchedType<'_>], added: &[UnmatchedType<'_>]) -> Outcome {
     for one in removed {
         let word = if one.breaking { "REMOVED" } else { "removed" };
         let hint = one.same_fields.map_or_else(String::new, |other| {
@@ -250,6 +250,6 @@ fn summary(context: &mut Context, compared: usize, broken: usize, gone: usize) -
     context.flush()?;
     let s = if compared == 1 { "" } else { "s" };
     let gone = if gone == 0 { String::new() } else { format!(", {gone} removed") };
-    context.say(format_args!("{compared} type{s} compared, {broken} incompatible{gone}"));
+    context.eprintln(format_args!("{compared} type{s} compared, {broken} incompatible{gone}"));
     Ok(())
 }

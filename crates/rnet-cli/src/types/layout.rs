@@ -20,11 +20,11 @@ pub fn print(context: &mut Context, plain: &PlainType) -> Outcome {
     Ok(())
 }
 
-type Line = (String, Option<&'static str>);
+type FieldLine = (String, Option<&'static str>);
 
 /// `within` is the path of the struct, where it starts, and how deep it is.
 fn fields(
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<FieldLine>,
     described: Option<&Described>,
     list: &[Field],
     within: (&str, usize, usize),

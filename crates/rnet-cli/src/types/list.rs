@@ -8,15 +8,15 @@ use serde_json::json;
 
 use super::args::TypeListArgs;
 use super::catalog::Catalog;
-use super::used::{Used, types};
+use super::used_types::{UsedType, types};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::node::check_host;
-use crate::topic::look;
-use crate::value::tame;
+use crate::topic::take_snapshot;
+use crate::value::escape_controls;
 use crate::{domain, table};
 use rnet_monitor::link::own_host;
-use rnet_monitor::near::did_you_mean;
+use rnet_monitor::suggestions::did_you_mean;
 
 pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     let from_files = !args.files.proto.is_empty() || !args.files.include.is_empty();
@@ -37,7 +37,7 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
             (MessageType::Protobuf(schema), _) => schema.docs().get(name).unwrap_or_default(),
             (_, described) => described.as_ref().map_or("", |described| described.comment),
         };
-        if !args.word.as_deref().is_none_or(|word| holds(name, word) || holds(comment, word)) {
+        if !args.word.as_deref().is_none_or(|word| contains_ignoring_case(name, word) || contains_ignoring_case(comment, word)) {
             continue;
         }
         let sentence = first_sentence(comment);
@@ -52,7 +52,7 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
             documents.push(document);
         } else {
             let kind = if plain.is_some() { "(plain) " } else { "" };
-            rows.push(vec![name.to_owned(), format!("{kind}{}", tame(&sentence))]);
+            rows.push(vec![name.to_owned(), format!("{kind}{}", escape_controls(&sentence))]);
         }
     }
     if context.json() {
@@ -66,7 +66,7 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
 
 /// The types of the domain's topics, with the topics.
 fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outcome {
-    let (domain, snapshot) = look(context)?;
+    let (domain, snapshot) = take_snapshot(context)?;
     let own = own_host(&snapshot);
     let mut used = types(&snapshot, None);
     if let Some(host) = host {
@@ -74,14 +74,14 @@ fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outc
         used.retain(|used| used.hosts(&own).contains(host));
     }
     if used.is_empty() {
-        domain::tell_none(context, "types")?;
+        domain::report_none_found(context, "types")?;
     } else if let Some(word) = word {
         let names: Vec<String> = used.iter().map(|used| used.name().to_owned()).collect();
-        used.retain(|used| holds(used.name(), word));
+        used.retain(|used| contains_ignoring_case(used.name(), word));
         if used.is_empty() {
             let hint = did_you_mean(word, names.iter().map(String::as_str))
                 .unwrap_or_else(|| format!("types in use: {}", names.join(", ")));
-            context.say(format_args!(
+            context.eprintln(format_args!(
                 "no type in domain {} contains {word} in its name; {hint}",
                 domain.id()
             ));
@@ -101,10 +101,10 @@ fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outc
         let documents: Vec<_> = documents.collect();
         return context.document(&json!({"domain": domain.id(), "types": documents}));
     }
-    let row = |used: &Used<'_>| vec![used.name().to_owned(), used.topics.join(", ")];
+    let row = |used: &UsedType<'_>| vec![used.name().to_owned(), used.topics.join(", ")];
     // Where all are of one host, nobody needs its name.
     if !snapshot.remote.is_empty() {
-        let hosts = |used: &Used<'_>| used.hosts(&own).into_iter().collect::<Vec<_>>().join(", ");
+        let hosts = |used: &UsedType<'_>| used.hosts(&own).into_iter().collect::<Vec<_>>().join(", ");
         let rows: Vec<_> =
             used.iter().map(|used| [row(used), vec![hosts(used)]].concat()).collect();
         return table::print(context, &["TYPE", "TOPICS", "HOST"], &rows);
@@ -116,7 +116,7 @@ fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outc
     Ok(())
 }
 
-fn holds(text: &str, word: &str) -> bool {
+fn contains_ignoring_case(text: &str, word: &str) -> bool {
     text.to_lowercase().contains(&word.to_lowercase())
 }
 

@@ -3,7 +3,7 @@
 use rnet::schema::find_types;
 
 use crate::failure::{Failure, Outcome};
-use rnet_monitor::near::nearest;
+use rnet_monitor::suggestions::nearest;
 
 /// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`,
 /// `sensor_msgs/msg/LaserScan`).
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_of_the_finger() {
+    fn typing_errors_get_suggestions() {
         for (written, meant) in [
             ("foxglove.LaserScn", "did you mean foxglove.LaserScan?"),
             ("LaserScn", "did you mean foxglove.LaserScan?"),

@@ -10,26 +10,26 @@ use rnet::schema::prost_reflect::{
 };
 use rnet::schema::{Docs, Schema, unit_of};
 
-use crate::value::tame;
+use crate::value::escape_controls;
 
 /// Reserved numbers up to this one are written `to max`.
 const MAX_FIELD_NUMBER: u32 = 536_870_911;
 
 /// The message, and with `all` every type that it needs.
 pub fn proto_text(schema: &Schema, all: bool) -> String {
-    let mut text = Text { docs: schema.docs(), out: String::new(), indent: 0 };
+    let mut text = ProtoWriter { docs: schema.docs(), out: String::new(), indent: 0 };
     let asked = outermost(schema.descriptor());
     let home = asked.parent_file();
-    text.head(&home);
+    text.header(&home);
     text.message(&asked, None);
     if all {
-        text.rest(&home, asked.full_name());
+        text.other_types(&home, asked.full_name());
         let others = asked.parent_pool().files().filter(|f| *f != home);
         for file in others.filter(|f| !f.name().starts_with("google/protobuf/")) {
             text.line("");
-            text.line(&format!("// From {}.", tame(file.name())));
-            text.head(&file);
-            text.rest(&file, "");
+            text.line(&format!("// From {}.", escape_controls(file.name())));
+            text.header(&file);
+            text.other_types(&file, "");
         }
     }
     text.out
@@ -59,10 +59,10 @@ pub fn field_type(field: &FieldDescriptor) -> String {
 fn is_optional(field: &FieldDescriptor) -> bool {
     let in_oneof = field.containing_oneof().is_some_and(|oneof| !oneof.is_synthetic());
     let proto2 = field.parent_file().syntax() == Syntax::Proto2;
-    !in_oneof && (field.field_descriptor_proto().proto3_optional() || proto2 && !in_entry(field))
+    !in_oneof && (field.field_descriptor_proto().proto3_optional() || proto2 && !is_map_entry_field(field))
 }
 
-fn in_entry(field: &FieldDescriptor) -> bool {
+fn is_map_entry_field(field: &FieldDescriptor) -> bool {
     field.parent_message().is_map_entry()
 }
 
@@ -73,20 +73,20 @@ fn single_type(field: &FieldDescriptor) -> String {
             format!("map<{}, {}>", single_type(&key), single_type(&value))
         }
         Kind::Message(_) if field.is_group() => "group".to_owned(),
-        Kind::Message(message) => relative(field, message.full_name()),
-        Kind::Enum(enumeration) => relative(field, enumeration.full_name()),
+        Kind::Message(message) => shortest_name(field, message.full_name()),
+        Kind::Enum(enumeration) => shortest_name(field, enumeration.full_name()),
         scalar => format!("{scalar:?}").to_lowercase(),
     }
 }
 
 /// The name of a type as it is written at a field: as short as it can be without meaning another type.
-fn relative(field: &FieldDescriptor, full_name: &str) -> String {
+fn shortest_name(field: &FieldDescriptor, full_name: &str) -> String {
     let message = field.parent_message();
     let package = message.package_name();
     let mut scope = message.full_name();
     loop {
         let short = full_name.strip_prefix(scope).and_then(|rest| rest.strip_prefix('.'));
-        if let Some(short) = short.filter(|short| means(field, short) == full_name) {
+        if let Some(short) = short.filter(|short| resolve_name(field, short) == full_name) {
             return short.to_owned();
         }
         if scope.len() <= package.len() {
@@ -94,14 +94,14 @@ fn relative(field: &FieldDescriptor, full_name: &str) -> String {
         }
         scope = scope.rsplit_once('.').map_or("", |(outer, _)| outer);
     }
-    match means(field, full_name) == full_name {
+    match resolve_name(field, full_name) == full_name {
         true => full_name.to_owned(),
         false => format!(".{full_name}"),
     }
 }
 
 /// The full name that a written name means at a field: the innermost scope in which its first word means something decides.
-fn means(field: &FieldDescriptor, written: &str) -> String {
+fn resolve_name(field: &FieldDescriptor, written: &str) -> String {
     let pool = field.parent_pool();
     let first = written.split('.').next().unwrap_or_default();
     let mut scope = Some(field.parent_message().full_name());
@@ -127,13 +127,13 @@ fn split_unit(comment: &str) -> (String, Option<&str>) {
     (bare.to_owned(), unit)
 }
 
-struct Text<'a> {
+struct ProtoWriter<'a> {
     docs: &'a Docs,
     out: String,
     indent: usize,
 }
 
-impl Text<'_> {
+impl ProtoWriter<'_> {
     fn line(&mut self, text: &str) {
         if !text.is_empty() {
             self.out.push_str(&"  ".repeat(self.indent));
@@ -144,7 +144,7 @@ impl Text<'_> {
 
     fn comment(&mut self, text: &str) {
         for line in text.lines() {
-            self.line(format!("// {}", tame(line)).trim_end());
+            self.line(format!("// {}", escape_controls(line)).trim_end());
         }
     }
 
@@ -154,14 +154,14 @@ impl Text<'_> {
         }
     }
 
-    fn head(&mut self, file: &FileDescriptor) {
+    fn header(&mut self, file: &FileDescriptor) {
         let syntax = if file.syntax() == Syntax::Proto2 { "proto2" } else { "proto3" };
         self.line(&format!("syntax = \"{syntax}\";"));
         if !file.package_name().is_empty() {
             self.line(&format!("package {};", file.package_name()));
         }
         let mut imports: Vec<String> =
-            file.dependencies().map(|f| tame(f.name()).into_owned()).collect();
+            file.dependencies().map(|f| escape_controls(f.name()).into_owned()).collect();
         imports.sort();
         for import in imports {
             self.line(&format!("import \"{import}\";"));
@@ -170,7 +170,7 @@ impl Text<'_> {
     }
 
     /// The other types of a file.
-    fn rest(&mut self, file: &FileDescriptor, shown: &str) {
+    fn other_types(&mut self, file: &FileDescriptor, shown: &str) {
         let mut first = shown.is_empty();
         for message in file.messages().filter(|m| m.full_name() != shown) {
             if !std::mem::take(&mut first) {
@@ -235,7 +235,7 @@ impl Text<'_> {
     }
 
     fn reserved<'n>(&mut self, ranges: Vec<String>, names: impl Iterator<Item = &'n str>) {
-        let names: Vec<String> = names.map(|name| format!("\"{}\"", tame(name))).collect();
+        let names: Vec<String> = names.map(|name| format!("\"{}\"", escape_controls(name))).collect();
         for list in [ranges, names].iter().filter(|list| !list.is_empty()) {
             self.line(&format!("reserved {};", list.join(", ")));
         }
@@ -249,7 +249,7 @@ impl Text<'_> {
             let head = format!("{head} {} = {}{}", group.name(), field.number(), options(field));
             return self.message(&group, Some(&head));
         }
-        let unit = unit.map_or_else(String::new, |unit| format!("  // Unit: {}", tame(unit)));
+        let unit = unit.map_or_else(String::new, |unit| format!("  // CompiledFile: {}", escape_controls(unit)));
         self.line(&format!(
             "{head} {} = {}{};{unit}",
             field.name(),
@@ -296,7 +296,7 @@ fn options(field: &FieldDescriptor) -> String {
             Kind::Bytes => format!("\"{default}\""),
             _ => default.clone(),
         };
-        options.push(format!("default = {}", tame(&text)));
+        options.push(format!("default = {}", escape_controls(&text)));
     }
     if let Some(packed) = proto.options.as_ref().and_then(|options| options.packed) {
         options.push(format!("packed = {packed}"));

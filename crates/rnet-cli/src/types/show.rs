@@ -12,10 +12,10 @@ use super::catalog::Catalog;
 use super::layout;
 use super::names::find;
 use super::proto_text::proto_text;
-use super::used::{Used, types};
+use super::used_types::{UsedType, types};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::look_at;
+use crate::topic::snapshot_with_topic;
 
 pub fn run(context: &mut Context, args: TypeShowArgs) -> Outcome {
     match &args.topic {
@@ -39,12 +39,12 @@ fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
     let snapshot = context.domain().and_then(|mut domain| Ok(domain.snapshot()?));
     let Ok(snapshot) = snapshot else { return Err(failure) };
     let used = types(&snapshot, None);
-    let Ok(full) = find(name, used.iter().map(Used::name), "") else { return Err(failure) };
+    let Ok(full) = find(name, used.iter().map(UsedType::name), "") else { return Err(failure) };
     show(context, &used.iter().filter(|used| used.name() == full).collect::<Vec<_>>(), args)
 }
 
 fn of_topic(context: &mut Context, topic: &str, args: &TypeShowArgs) -> Outcome {
-    let (_, snapshot) = look_at(context, topic)?;
+    let (_, snapshot) = snapshot_with_topic(context, topic)?;
     let used = types(&snapshot, Some(topic));
     if used.is_empty() {
         let what = format!("messages on {topic} are raw bytes without a type");
@@ -54,10 +54,10 @@ fn of_topic(context: &mut Context, topic: &str, args: &TypeShowArgs) -> Outcome 
 }
 
 /// The first of the versions; that there are others is told.
-fn show(context: &mut Context, used: &[&Used<'_>], args: &TypeShowArgs) -> Outcome {
+fn show(context: &mut Context, used: &[&UsedType<'_>], args: &TypeShowArgs) -> Outcome {
     let Some((first, others)) = used.split_first() else { return Ok(()) };
     for other in others {
-        context.say(format_args!(
+        context.eprintln(format_args!(
             "another type or version is in use in {}: {} {}",
             other.nodes.join(", "),
             other.name(),
@@ -113,6 +113,6 @@ fn write_set(context: &mut Context, schema: &Schema, path: &Path) -> Outcome {
     std::fs::write(path, &bytes)
         .map_err(|e| Failure::Failed(format!("cannot write {}: {e}", path.display())))?;
     let (name, len) = (schema.name(), bytes.len());
-    context.say(format_args!("{name}: {len} bytes written to {}", path.display()));
+    context.eprintln(format_args!("{name}: {len} bytes written to {}", path.display()));
     Ok(())
 }

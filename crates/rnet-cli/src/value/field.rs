@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 /// Prints a value by field, one per line, in YAML. Arrays longer than `limit` end in `...`.
-pub fn by_field(out: &mut impl Write, value: &Value, limit: usize) -> io::Result<()> {
+pub fn print_by_field(out: &mut impl Write, value: &Value, limit: usize) -> io::Result<()> {
     match value {
         Value::Object(_) => block(out, value, 0, limit),
         Value::Array(items) if items.iter().any(Value::is_object) => block(out, value, 0, limit),
@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn fields() {
         let message = json!({"x": 1.0, "p": {"y": 2, "q": [1, 2, 3]}, "legs": [{"f": "nan"}]});
-        let shown = text(|out| by_field(out, &message, 2));
+        let shown = text(|out| print_by_field(out, &message, 2));
         assert_eq!(shown, "x: 1.0\np:\n  y: 2\n  q: [1, 2, ...]\nlegs:\n  -\n    f: .nan\n");
-        assert_eq!(text(|out| by_field(out, &json!([1, 2]), 9)), "[1, 2]\n");
+        assert_eq!(text(|out| print_by_field(out, &json!([1, 2]), 9)), "[1, 2]\n");
         let (header, values): (Vec<String>, Vec<String>) = cells("", &message).into_iter().unzip();
         assert_eq!(values.join(","), "1.0,2,1,2,3,nan");
         assert_eq!(header.join(" "), "x p.y p.q[0] p.q[1] p.q[2] legs[0].f");

@@ -57,8 +57,8 @@ impl<'a> Message<'a> {
         match self {
             Message::Raw(bytes) => hex::hex_dump(out, bytes, limits.elements)?,
             Message::Plain(plain, bytes, path) => {
-                let value = picked(plain::readable(plain, bytes), *path)?;
-                field::by_field(out, &value, limits.elements)?;
+                let value = select_field(plain::readable(plain, bytes), *path)?;
+                field::print_by_field(out, &value, limits.elements)?;
             }
             Message::Protobuf(message, path) => {
                 let (max_elements, max_bytes) = (limits.elements, limits.field_bytes);
@@ -81,7 +81,7 @@ impl<'a> Message<'a> {
     pub fn json(&self) -> Outcome<Json> {
         Ok(match self {
             Message::Raw(bytes) => base64(bytes).into(),
-            Message::Plain(plain, bytes, path) => picked(plain.format(bytes), *path)?,
+            Message::Plain(plain, bytes, path) => select_field(plain.format(bytes), *path)?,
             Message::Protobuf(message, path) => {
                 let options = json_options();
                 match path {
@@ -93,7 +93,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn picked(message: Json, path: Option<&FieldPath>) -> Outcome<Json> {
+fn select_field(message: Json, path: Option<&FieldPath>) -> Outcome<Json> {
     match path {
         Some(path) => path.pick(&message).cloned().map_err(Failure::Failed),
         None => Ok(message),

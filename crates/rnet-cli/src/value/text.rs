@@ -7,7 +7,7 @@ use rnet::state::Value;
 use serde_json::Value as Json;
 
 use super::hex::{hex, hex_dump};
-use super::{Limits, Message, tame, to_json};
+use super::{Limits, Message, escape_controls, to_json};
 use crate::failure::Outcome;
 
 /// Bytes of a value of bytes that are shown on a line.
@@ -16,12 +16,12 @@ const SHOWN_LINE_BYTES: usize = 16;
 /// Prints a value on lines of its own.
 pub fn print(out: &mut impl Write, value: &Value, limits: Limits) -> Outcome {
     match value {
-        Value::Str(text) | Value::Json(text) => writeln!(out, "{}", for_stdout(text))?,
+        Value::Str(text) | Value::Json(text) => writeln!(out, "{}", escape_for_terminal(text))?,
         Value::Bytes(bytes) => hex_dump(out, bytes, limits.elements)?,
         Value::List(items) | Value::Set(items) => {
             for item in items.iter().take(limits.elements) {
                 match item {
-                    Value::Str(text) => writeln!(out, "{}", for_stdout(text))?,
+                    Value::Str(text) => writeln!(out, "{}", escape_for_terminal(text))?,
                     other => writeln!(out, "{}", line(other, usize::MAX))?,
                 }
             }
@@ -37,10 +37,10 @@ pub fn print(out: &mut impl Write, value: &Value, limits: Limits) -> Outcome {
 }
 
 /// A program gets the text as it is; a terminal would do what it says.
-fn for_stdout(text: &str) -> Cow<'_, str> {
+fn escape_for_terminal(text: &str) -> Cow<'_, str> {
     match io::stdout().is_terminal() {
         // Its lines are its own.
-        true => Cow::Owned(text.split('\n').map(tame).collect::<Vec<_>>().join("\n")),
+        true => Cow::Owned(text.split('\n').map(escape_controls).collect::<Vec<_>>().join("\n")),
         false => Cow::Borrowed(text),
     }
 }
@@ -49,7 +49,7 @@ fn for_stdout(text: &str) -> Cow<'_, str> {
 pub fn line(value: &Value, max_chars: usize) -> String {
     let text = match value {
         Value::Str(text) => Json::from(text.as_str()).to_string(),
-        Value::Json(text) => flat(text),
+        Value::Json(text) => compact_json(text),
         Value::Bytes(bytes) => {
             let shown = &bytes[..bytes.len().min(SHOWN_LINE_BYTES)];
             let more = if shown.len() < bytes.len() { "..." } else { "" };
@@ -64,7 +64,7 @@ pub fn line(value: &Value, max_chars: usize) -> String {
             json => json.to_string(),
         },
     };
-    cut(&tame(&text), max_chars)
+    cut(&escape_controls(&text), max_chars)
 }
 
 /// So many of the elements that they fill the line.
@@ -91,7 +91,7 @@ fn cut(text: &str, max_chars: usize) -> String {
 }
 
 /// JSON without the blanks between its parts. Not read and written anew, which would cut large numbers.
-fn flat(text: &str) -> String {
+fn compact_json(text: &str) -> String {
     let (mut inside, mut escaped) = (false, false);
     let says = |c: &char| {
         let blank = !inside && matches!(c, ' ' | '\t' | '\n' | '\r');
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_it_is_and_is_no_longer_than_told() {
+    fn a_line_is_described_and_obeys_the_length_limit() {
         let bytes: Vec<u8> = (0..20).collect();
         for (value, text) in [
             (Value::from(true), "true"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn values_on_lines_of_their_own_end_as_told() {
+    fn multi_line_values_obey_the_limit() {
         let shown = |value: &Value, limits| {
             let mut out = Vec::new();
             print(&mut out, value, limits).unwrap();

@@ -9,13 +9,13 @@ use rnet_dashboard::{Access, Dashboard, DashboardError, Options};
 use serde_json::json;
 
 use super::dashboard_args::DashboardArgs;
-use super::foxglove_server::{self as foxglove, Viewers};
+use super::foxglove_server::{self as foxglove, FoxgloveServer};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::{launch, signal};
 
 /// A signal ends it sooner.
-const LONG: Duration = Duration::from_secs(3600);
+const SLEEP_TIME: Duration = Duration::from_secs(3600);
 
 impl From<DashboardError> for Failure {
     fn from(error: DashboardError) -> Failure {
@@ -31,7 +31,7 @@ impl From<DashboardError> for Failure {
 }
 
 pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
-    let location = context.location_that_exists()?;
+    let location = context.existing_location()?;
     let domain = location.id().to_string();
     let mut options = Options::new(location.clone(), args.port);
     options.access = access(&args)?;
@@ -41,14 +41,14 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     if args.recordings.is_some() {
         options.check_recordings()?;
     }
-    let keeper = launch::keeper_of(context.global());
+    let keeper = launch::keeper_command_factory(context.global());
     options.keeper = Some(Arc::new(keeper));
     let has_token = options.access.token.is_some();
     let dashboard = Dashboard::start(options)?;
-    let viewers = args.foxglove.map(|port| viewers(location, &args, port)).transpose()?;
+    let viewers = args.foxglove.map(|port| start_foxglove(location, &args, port)).transpose()?;
     let url = dashboard.url();
     if context.json() {
-        let foxglove = viewers.as_ref().map(Viewers::url);
+        let foxglove = viewers.as_ref().map(FoxgloveServer::url);
         let document = json!({
             "domain": domain, "url": url, "read_only": args.read_only, "foxglove": foxglove,
         });
@@ -56,16 +56,16 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
         context.flush()?;
     }
     let asks = if has_token { " (requires the token)" } else { "" };
-    context.say(format_args!("dashboard of domain {domain}: {url}{asks}"));
+    context.eprintln(format_args!("dashboard of domain {domain}: {url}{asks}"));
     if let Some(viewers) = viewers {
-        context.say(format_args!("viewers of the Foxglove protocol: {}", viewers.url()));
+        context.eprintln(format_args!("viewers of the Foxglove protocol: {}", viewers.url()));
         // Who has stopped a robot by the page has not released it because viewers see nothing any more.
-        if let Err(Failure::Failed(why)) = viewers.tell(context) {
-            context.say(format_args!("{why}; the dashboard continues"));
+        if let Err(Failure::Failed(why)) = viewers.run_until_stopped(context) {
+            context.eprintln(format_args!("{why}; the dashboard continues"));
         }
     }
     let stopped = loop {
-        if let Err(stopped) = signal::sleep(LONG) {
+        if let Err(stopped) = signal::sleep(SLEEP_TIME) {
             break stopped;
         }
     };
@@ -74,12 +74,12 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
 }
 
 /// The server of the Foxglove protocol, for whom the dashboard would let in, too.
-fn viewers(location: Location, args: &DashboardArgs, port: u16) -> Outcome<Viewers> {
+fn start_foxglove(location: Location, args: &DashboardArgs, port: u16) -> Outcome<FoxgloveServer> {
     let mut options = foxglove::options(location, &args.serve, port)?;
     options.token = token(args)?;
     options.read_only = args.read_only;
     options.origins.clone_from(&args.origins);
-    Viewers::let_in(options)
+    FoxgloveServer::start(options)
 }
 
 fn access(args: &DashboardArgs) -> Outcome<Access> {

@@ -14,37 +14,37 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::ServeArgs;
 use crate::signal;
-use crate::value::tame;
+use crate::value::escape_controls;
 
 /// Between two looks at whether somebody said stop.
-const STEP: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// What the server says while nobody takes it: more is left out.
-const MAX_TOLD: usize = 256;
+const MAX_QUEUED_MESSAGES: usize = 256;
 
 const _: () = assert!(DEFAULT_PORT == rnet_foxglove::DEFAULT_PORT);
 
 /// A server that runs, and what it says.
-pub struct Viewers {
+pub struct FoxgloveServer {
     server: ServerHandle,
-    said: Receiver<String>,
+    messages: Receiver<String>,
     scheme: &'static str,
 }
 
 pub fn run(context: &mut Context, args: &FoxgloveArgs) -> Outcome {
-    let mut options = options(context.location_that_exists()?, &args.serve, args.port)?;
+    let mut options = options(context.existing_location()?, &args.serve, args.port)?;
     options.recording.clone_from(&args.file);
     options.paused = args.paused;
     options.origins.clone_from(&args.origins);
     options.read_only = args.read_only;
     options.include_internal = args.all;
-    let viewers = Viewers::let_in(options)?;
+    let viewers = FoxgloveServer::start(options)?;
     let url = viewers.url();
     match context.json() {
         true => context.json_line(&json!({"url": url}))?,
         false => context.line(format_args!("{url}"))?,
     }
     context.flush()?;
-    viewers.tell(context)
+    viewers.run_until_stopped(context)
 }
 
 /// What both commands that serve viewers have in common.
@@ -56,9 +56,9 @@ pub fn options(location: Location, args: &ServeArgs, port: u16) -> Outcome<Optio
     Ok(options)
 }
 
-impl Viewers {
-    pub fn let_in(mut options: Options) -> Outcome<Viewers> {
-        let (sender, said) = sync_channel::<String>(MAX_TOLD);
+impl FoxgloveServer {
+    pub fn start(mut options: Options) -> Outcome<FoxgloveServer> {
+        let (sender, messages) = sync_channel::<String>(MAX_QUEUED_MESSAGES);
         // What does not fit is left out: a flood of clients must not hold the server up.
         options.on_event = Arc::new(move |text| drop(sender.try_send(text.to_owned())));
         let scheme = if options.tls.is_some() { "wss" } else { "ws" };
@@ -68,7 +68,7 @@ impl Viewers {
             }
             error => Failure::Failed(error.to_string()),
         })?;
-        Ok(Viewers { server, said, scheme })
+        Ok(FoxgloveServer { server, messages, scheme })
     }
 
     /// What viewers connect to.
@@ -77,10 +77,10 @@ impl Viewers {
     }
 
     /// Tells what the server says, until somebody says stop.
-    pub fn tell(self, context: &mut Context) -> Outcome {
-        while !signal::stopped() {
-            match self.said.recv_timeout(STEP) {
-                Ok(text) => context.say(format_args!("{}", tame(&text))),
+    pub fn run_until_stopped(self, context: &mut Context) -> Outcome {
+        while !signal::stop_requested() {
+            match self.messages.recv_timeout(STOP_CHECK_INTERVAL) {
+                Ok(text) => context.eprintln(format_args!("{}", escape_controls(&text))),
                 Err(RecvTimeoutError::Timeout) if self.server.is_finished() => {
                     let why = "the viewer server no longer updates: its thread has exited";
                     return Err(Failure::Failed(why.to_owned()));
@@ -91,11 +91,11 @@ impl Viewers {
         let (stats, addr) = (self.server.stats(), self.server.addr());
         drop(self.server);
         // What it said meanwhile is not lost.
-        for text in self.said.try_iter() {
-            context.say(format_args!("{}", tame(&text)));
+        for text in self.messages.try_iter() {
+            context.eprintln(format_args!("{}", escape_controls(&text)));
         }
         if stats.refused + stats.dropped > 0 {
-            context.say(format_args!(
+            context.eprintln(format_args!(
                 "{addr}: {} refused, {} messages dropped because viewers were too slow",
                 stats.refused, stats.dropped
             ));

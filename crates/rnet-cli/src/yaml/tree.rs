@@ -17,11 +17,11 @@ const MAX_DEPTH: usize = 16;
 pub struct Tree {
     /// The line, from 1.
     pub line: usize,
-    pub what: What,
+    pub value: TreeValue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum TreeValue {
     /// A scalar as it is written.
     Scalar(Scalar),
     List(Vec<Tree>),
@@ -37,7 +37,7 @@ pub struct Key {
 }
 
 /// A map or list that is being read.
-struct Open {
+struct OpenCollection {
     tree: Tree,
     /// Of a map: the name whose value comes next.
     key: Option<Key>,
@@ -54,7 +54,7 @@ pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
             format!("{len} bytes exceed the limit of {MAX_YAML_LEN_BYTES} bytes"),
         ));
     }
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenCollection> = Vec::new();
     let mut root: Option<Tree> = None;
     for event in Parser::new_from_str(text) {
         let (event, span) = event
@@ -73,11 +73,11 @@ pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
                     "aliases (*name) are not supported; write the value itself",
                 ));
             }
-            Event::SequenceStart(_, tag) => begin(&mut open, line, What::List(Vec::new()), tag)?,
-            Event::MappingStart(_, tag) => begin(&mut open, line, What::Map(Vec::new()), tag)?,
+            Event::SequenceStart(_, tag) => open_collection(&mut open, line, TreeValue::List(Vec::new()), tag)?,
+            Event::MappingStart(_, tag) => open_collection(&mut open, line, TreeValue::Map(Vec::new()), tag)?,
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(done) = open.pop() {
-                    place(&mut open, &mut root, done.tree)?;
+                    insert(&mut open, &mut root, done.tree)?;
                 }
             }
             Event::Scalar(text, style, _, tag) => {
@@ -86,7 +86,7 @@ pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
                     plain: style == ScalarStyle::Plain,
                     tag: type_tag(tag, line)?,
                 };
-                place(&mut open, &mut root, Tree { line, what: What::Scalar(scalar) })?;
+                insert(&mut open, &mut root, Tree { line, value: TreeValue::Scalar(scalar) })?;
             }
             _ => {}
         }
@@ -94,36 +94,36 @@ pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
     Ok(root)
 }
 
-fn begin(
-    open: &mut Vec<Open>,
+fn open_collection(
+    open: &mut Vec<OpenCollection>,
     line: usize,
-    what: What,
+    value: TreeValue,
     tag: Option<Cow<'_, Tag>>,
 ) -> Result<(), Problem> {
-    let own = if matches!(what, What::List(_)) { "seq" } else { "map" };
+    let own = if matches!(value, TreeValue::List(_)) { "seq" } else { "map" };
     if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema() || tag.suffix != own) {
         return Err(Problem::new(line, format!("unknown tag {tag}")));
     }
     if open.len() >= MAX_DEPTH {
         return Err(Problem::new(line, format!("nested more than {MAX_DEPTH} levels deep")));
     }
-    if let Some(Open { tree: Tree { what: What::Map(_), .. }, key: None, .. }) = open.last() {
+    if let Some(OpenCollection { tree: Tree { value: TreeValue::Map(_), .. }, key: None, .. }) = open.last() {
         return Err(Problem::new(line, "expected a name, not a list or map"));
     }
-    open.push(Open { tree: Tree { line, what }, key: None, names: HashMap::new() });
+    open.push(OpenCollection { tree: Tree { line, value }, key: None, names: HashMap::new() });
     Ok(())
 }
 
 /// Puts a finished value where it belongs.
-fn place(open: &mut [Open], root: &mut Option<Tree>, tree: Tree) -> Result<(), Problem> {
-    let Some(Open { tree: outer, key, names }) = open.last_mut() else {
+fn insert(open: &mut [OpenCollection], root: &mut Option<Tree>, tree: Tree) -> Result<(), Problem> {
+    let Some(OpenCollection { tree: outer, key, names }) = open.last_mut() else {
         *root = Some(tree);
         return Ok(());
     };
-    match (&mut outer.what, key.take()) {
-        (What::Map(pairs), Some(name)) => pairs.push((name, tree)),
-        (What::Map(_), None) => {
-            let What::Scalar(scalar) = tree.what else { return Ok(()) };
+    match (&mut outer.value, key.take()) {
+        (TreeValue::Map(pairs), Some(name)) => pairs.push((name, tree)),
+        (TreeValue::Map(_), None) => {
+            let TreeValue::Scalar(scalar) = tree.value else { return Ok(()) };
             if let Some(first) = names.insert(scalar.text.clone(), tree.line) {
                 let text = scalar.text;
                 let why = format!("duplicate name {text:?}; first in line {first}");
@@ -131,8 +131,8 @@ fn place(open: &mut [Open], root: &mut Option<Tree>, tree: Tree) -> Result<(), P
             }
             *key = Some(Key { text: scalar.text, line: tree.line });
         }
-        (What::List(items), _) => items.push(tree),
-        (What::Scalar(_), _) => {}
+        (TreeValue::List(items), _) => items.push(tree),
+        (TreeValue::Scalar(_), _) => {}
     }
     Ok(())
 }
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn lines_are_kept() {
         let tree = read("# one\n/arm:\n  gain: 1.0\n  legs: [a,\n    'b']\n").unwrap().unwrap();
-        let What::Map(nodes) = tree.what else { panic!() };
+        let TreeValue::Map(nodes) = tree.value else { panic!() };
         assert_eq!((nodes[0].0.text.as_str(), nodes[0].0.line), ("/arm", 2));
-        let What::Map(params) = &nodes[0].1.what else { panic!() };
+        let TreeValue::Map(params) = &nodes[0].1.value else { panic!() };
         assert_eq!(params[0].1.line, 3);
-        let What::List(legs) = &params[1].1.what else { panic!() };
+        let TreeValue::List(legs) = &params[1].1.value else { panic!() };
         assert_eq!(legs[1].line, 5);
-        let What::Scalar(b) = &legs[1].what else { panic!() };
+        let TreeValue::Scalar(b) = &legs[1].value else { panic!() };
         assert_eq!((b.text.as_str(), b.plain), ("b", false));
         assert_eq!(read("").unwrap(), None);
         assert!(read("# nothing\n---\n").unwrap().is_some());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rnet::msgs::{Twist, Vector3};
 use rnet::{ActionContext, CallOptions, Node, GoalPolicy, Service};
 use serde_json::json;
-use util::{Place, SOON};
+use util::{TestEnv, TEST_TIMEOUT};
 
 /// Says as many steps as x of the goal has, and gives them back; works until it is cancelled where that is negative.
 fn steps(node: &Node) -> Service {
@@ -28,26 +28,26 @@ fn steps(node: &Node) -> Service {
 
 #[test]
 fn actions_are_listed_with_types_and_servers() {
-    let place = Place::new();
-    let none = rnet!(place, "action", "list");
+    let env = TestEnv::new();
+    let none = rnet!(env, "action", "list");
     assert!(none.stderr.contains("no actions"), "{none:?}");
-    let node = place.node("a");
+    let node = env.node("a");
     let action = steps(&node);
     let service = node.service::<[u8], [u8]>("/upper").serve(|text| Ok(text.to_vec())).unwrap();
-    assert_eq!(rnet!(place, "action", "list").ok(), "/steps\n");
-    let typed = rnet!(place, "action", "list", "-t").ok();
+    assert_eq!(rnet!(env, "action", "list").ok(), "/steps\n");
+    let typed = rnet!(env, "action", "list", "-t").ok();
     assert_eq!(typed, "/steps [rnet.msgs.Twist -> foxglove.Vector3 -> rnet.msgs.Twist]\n");
-    let listed = rnet!(place, "action", "list", "--json").json();
+    let listed = rnet!(env, "action", "list", "--json").json();
     assert_eq!(listed["actions"][0]["types"]["feedback"], "foxglove.Vector3");
     assert_eq!(listed["actions"][0]["servers"], 1);
-    let info = rnet!(place, "action", "info", "/steps").ok();
+    let info = rnet!(env, "action", "info", "/steps").ok();
     assert!(info.contains("Server: /a") && info.contains("feedback: foxglove.Vector3"), "{info}");
-    let info = rnet!(place, "action", "info", "/steps", "--json").json();
+    let info = rnet!(env, "action", "info", "/steps", "--json").json();
     assert_eq!(info["servers"][0]["node"], "/a");
-    let said = rnet!(place, "action", "send", "/upper", "--text", "a").fails(1);
+    let said = rnet!(env, "action", "send", "/upper", "--text", "a").fails(1);
     assert!(said.contains("/upper in /a is a service, not an action"), "{said}");
     for name in ["/upper", "/stepps"] {
-        let said = rnet!(place, "action", "info", name).fails(1);
+        let said = rnet!(env, "action", "info", name).fails(1);
         assert!(said.contains(&format!("action {name} not found")), "{said}");
     }
     drop((action, service));
@@ -55,33 +55,33 @@ fn actions_are_listed_with_types_and_servers() {
 
 #[test]
 fn a_goal_prints_feedback_and_its_result() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let action = steps(&node);
-    let printed = rnet!(place, "action", "send", "/steps", "{linear: {x: 3}}").ok();
+    let printed = rnet!(env, "action", "send", "/steps", "{linear: {x: 3}}").ok();
     assert_eq!(printed.matches("---").count(), 3, "{printed}");
-    let sent = rnet!(place, "action", "send", "/steps", r#"{"linear": {"x": 2}}"#, "--json");
+    let sent = rnet!(env, "action", "send", "/steps", r#"{"linear": {"x": 2}}"#, "--json");
     let lines = sent.json_lines();
     let parts: Vec<_> = lines.iter().map(|line| line["part"].as_str().unwrap()).collect();
     assert_eq!(parts, ["feedback", "feedback", "result"]);
     assert_eq!(lines[1]["data"]["x"], json!(1.0));
     assert_eq!(lines[2]["data"]["linear"]["x"], json!(2.0));
-    let said = rnet!(place, "action", "send", "/steps", "{angel: 1}").fails(2);
+    let said = rnet!(env, "action", "send", "/steps", "{angel: 1}").fails(2);
     assert!(said.contains("angel"), "{said}");
-    let said = rnet!(place, "action", "send", "/none", "--timeout", "0.05").fails(124);
+    let said = rnet!(env, "action", "send", "/none", "--timeout", "0.05").fails(124);
     assert!(said.contains("/none had no server"), "{said}");
-    let said = rnet!(place, "action", "send", "/steps", "{linear: {x: -1}}", "--timeout", "0.3");
+    let said = rnet!(env, "action", "send", "/steps", "{linear: {x: -1}}", "--timeout", "0.3");
     assert!(said.fails(124).contains("timed out"), "it has a time");
     drop(action);
 }
 
 #[test]
 fn a_goal_is_cancelled_by_a_signal_and_by_another_command() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let action = steps(&node);
-    let mut send = place.spawn(&["action", "send", "/steps", "{linear: {x: -1}}"]);
-    send.until_stdout("x: 0");
+    let mut send = env.spawn(&["action", "send", "/steps", "{linear: {x: -1}}"]);
+    send.wait_for_stdout("x: 0");
     send.signal("INT");
     let ran = send.wait();
     assert_eq!(ran.code, Some(130), "{ran:?}");
@@ -90,18 +90,18 @@ fn a_goal_is_cancelled_by_a_signal_and_by_another_command() {
         Twist { linear: Some(Vector3 { x: -1.0, ..Default::default() }), ..Twist::default() };
     let goal = client.send(&goal, CallOptions::new()).unwrap();
     assert!(goal.feedback().unwrap().is_some());
-    let said = rnet!(place, "action", "cancel", "/steps").ok();
+    let said = rnet!(env, "action", "cancel", "/steps").ok();
     assert_eq!(said, "/steps: cancel requested; servers reached: 1\n");
-    let error = goal.result(SOON).unwrap_err();
+    let error = goal.result(TEST_TIMEOUT).unwrap_err();
     assert!(error.to_string().contains("by an operator"), "{error}");
-    assert!(rnet!(place, "action", "cancel", "/none").fails(1).contains("action /none not found"));
+    assert!(rnet!(env, "action", "cancel", "/none").fails(1).contains("action /none not found"));
     drop(action);
 }
 
 #[test]
 fn goals_of_one_key_go_to_one_server() {
-    let place = Place::new();
-    let nodes: Vec<Node> = ["a", "b", "c"].map(|name| place.node(name)).into();
+    let env = TestEnv::new();
+    let nodes: Vec<Node> = ["a", "b", "c"].map(|name| env.node(name)).into();
     let serve = |(n, node): (usize, &Node)| {
         let action = node.action::<Twist, Vector3, Twist>("/who").policy(GoalPolicy::Queue(8));
         let who = Twist {
@@ -112,17 +112,17 @@ fn goals_of_one_key_go_to_one_server() {
         action.serve(handler).unwrap()
     };
     let actions: Vec<Service> = nodes.iter().enumerate().map(serve).collect();
-    let client_node = place.node("asks");
+    let client_node = env.node("asks");
     let client = client_node.action_client::<Twist, Vector3, Twist>("/who").unwrap();
     util::processes::until("all are ready", || client.server_count() == nodes.len());
     for server in [0.0, 1.0, 2.0] {
         let goes_there = |key: &String| {
             let goal = client.send(&Twist::default(), CallOptions::new().key(key)).unwrap();
-            goal.result(SOON).unwrap().linear.unwrap_or_default().x == server
+            goal.result(TEST_TIMEOUT).unwrap().linear.unwrap_or_default().x == server
         };
         let mut keys = (0..).map(|n| format!("key {n}")).filter(goes_there);
         for key in [keys.next().unwrap(), keys.next().unwrap()] {
-            let sent = place.run(&["action", "send", "/who", "{}", "--key", &key, "--json"]);
+            let sent = env.run(&["action", "send", "/who", "{}", "--key", &key, "--json"]);
             let result = sent.json_lines().pop().unwrap();
             assert_eq!(result["data"]["linear"]["x"].as_f64().unwrap_or(0.0), server, "{key}");
         }

@@ -5,26 +5,26 @@ use crate::util;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use util::{DOMAIN, Place, Pump, is_root};
+use util::{DOMAIN, TestEnv, BackgroundPublisher, is_root};
 
 #[test]
 fn version_says_both_versions() {
-    let place = Place::new();
-    let text = rnet!(place, "version").ok();
+    let env = TestEnv::new();
+    let text = rnet!(env, "version").ok();
     assert_eq!(
         text,
         format!("rnet {} (shared-memory layout {})\n", rnet::VERSION, rnet::LAYOUT_VERSION)
     );
-    let json = rnet!(place, "--json", "version").json();
+    let json = rnet!(env, "--json", "version").json();
     assert_eq!(json["version"], rnet::VERSION);
     assert_eq!(json["layout_version"], rnet::LAYOUT_VERSION);
 }
 
 #[test]
 fn help_is_data_and_wrong_use_is_2() {
-    let place = Place::new();
-    assert!(rnet!(place, "--help").ok().contains("doctor"));
-    assert!(rnet!(place, "topic", "pub", "--help").ok().contains("--proto"));
+    let env = TestEnv::new();
+    assert!(rnet!(env, "--help").ok().contains("doctor"));
+    assert!(rnet!(env, "topic", "pub", "--help").ok().contains("--proto"));
     let wrong: [&[&str]; 14] = [
         &[],
         &["topic"],
@@ -42,7 +42,7 @@ fn help_is_data_and_wrong_use_is_2() {
         &["doctor", "only_one"],
     ];
     for args in wrong {
-        let ran = place.run(args);
+        let ran = env.run(args);
         assert_eq!(ran.code, Some(2), "{args:?}: {ran:#?}");
         assert!(ran.stdout.is_empty() && !ran.stderr.is_empty(), "{args:?}: {ran:#?}");
     }
@@ -50,75 +50,75 @@ fn help_is_data_and_wrong_use_is_2() {
 
 #[test]
 fn a_bad_name_says_what_is_wrong_with_it() {
-    let place = Place::new();
-    let said = rnet!(place, "topic", "info", "/1st").fails(2);
+    let env = TestEnv::new();
+    let said = rnet!(env, "topic", "info", "/1st").fails(2);
     assert!(said.contains("not with a digit"), "{said}");
-    let said = rnet!(place, "--domain", "a-b", "topic", "list").fails(2);
+    let said = rnet!(env, "--domain", "a-b", "topic", "list").fails(2);
     assert!(said.contains("'-'"), "{said}");
 }
 
 #[test]
 fn a_bad_domain_in_the_environment_is_wrong_use_too() {
-    let place = Place::new();
-    let mut command = place.command();
+    let env = TestEnv::new();
+    let mut command = env.command();
     command.env("RNET_DOMAIN", "a b").args(["node", "list"]);
-    let said = util::Running::start(command).wait().fails(2);
+    let said = util::RunningCommand::start(command).wait().fails(2);
     assert!(said.contains("bad domain name"), "{said}");
 }
 
 #[test]
 fn a_flag_wins_over_the_environment() {
-    let place = Place::new();
-    let _here = place.node("here");
-    let _there = place.node_in("there", "other");
-    assert_eq!(rnet!(place, "node", "list").ok(), "/here\n");
-    assert_eq!(rnet!(place, "node", "list", "--domain", "other").ok(), "/there\n");
-    let elsewhere = Place::new();
-    let dir = place.dir.to_str().unwrap();
+    let env = TestEnv::new();
+    let _here = env.node("here");
+    let _there = env.node_in("there", "other");
+    assert_eq!(rnet!(env, "node", "list").ok(), "/here\n");
+    assert_eq!(rnet!(env, "node", "list", "--domain", "other").ok(), "/there\n");
+    let elsewhere = TestEnv::new();
+    let dir = env.dir.to_str().unwrap();
     assert_eq!(rnet!(elsewhere, "node", "list").ok(), "");
     assert_eq!(rnet!(elsewhere, "--dir", dir, "node", "list").ok(), "/here\n");
 }
 
 #[test]
 fn a_directory_that_is_not_ours_is_refused_by_name() {
-    let place = Place::new();
-    drop(place.node("a"));
-    let dir = place.domain_dir();
+    let env = TestEnv::new();
+    drop(env.node("a"));
+    let dir = env.domain_dir();
     std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o755)).unwrap();
     for args in
         [&["topic", "list"][..], &["topic", "echo", "/t"], &["topic", "pub", "/t", "--text", "x"]]
     {
-        let said = place.run(args).fails(1);
+        let said = env.run(args).fails(1);
         assert!(said.contains("no permission") && said.contains("mode 755"), "{said}");
     }
-    let said = rnet!(place, "--json", "node", "list").fails(1);
+    let said = rnet!(env, "--json", "node", "list").fails(1);
     let error: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(error["error"]["code"], "no_permission");
 }
 
 #[test]
 fn a_directory_that_cannot_be_written_is_refused_by_name() {
-    let place = Place::new();
-    if is_root(&place.dir) {
+    let env = TestEnv::new();
+    if is_root(&env.dir) {
         return; // Nothing is kept from root.
     }
-    std::fs::set_permissions(&place.dir, PermissionsExt::from_mode(0o500)).unwrap();
-    let said = rnet!(place, "topic", "pub", "/t", "--text", "x").fails(1);
+    std::fs::set_permissions(&env.dir, PermissionsExt::from_mode(0o500)).unwrap();
+    let said = rnet!(env, "topic", "pub", "/t", "--text", "x").fails(1);
     assert!(said.contains("RNET_DIR"), "{said}");
 }
 
 #[test]
 fn another_layout_version_is_refused_by_number() {
-    let place = Place::new();
-    drop(place.node("a"));
-    std::fs::write(place.domain_dir().join("VERSION"), "999\n").unwrap();
-    let said = rnet!(place, "topic", "list").fails(1);
+    let env = TestEnv::new();
+    drop(env.node("a"));
+    std::fs::write(env.domain_dir().join("VERSION"), "999\n").unwrap();
+    let said = rnet!(env, "topic", "list").fails(1);
     assert!(said.contains("layout version 999"), "{said}");
 }
 
 #[test]
 fn a_directory_of_domains_that_is_not_there_is_wrong_use() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for command in [
         "topic list",
         "topic echo /t",
@@ -138,46 +138,46 @@ fn a_directory_of_domains_that_is_not_there_is_wrong_use() {
     ] {
         let args: Vec<&str> =
             ["--dir", "/nonexistent"].into_iter().chain(command.split(' ')).collect();
-        let said = place.run(&args).fails(2);
+        let said = env.run(&args).fails(2);
         assert!(said.contains("directory /nonexistent does not exist"), "{command}: {said}");
     }
 }
 
 #[test]
-fn colour_is_for_terminals_and_for_who_asks() {
-    let place = Place::new();
-    let _node = place.node("a");
+fn colour_is_for_terminals_and_on_request() {
+    let env = TestEnv::new();
+    let _node = env.node("a");
     let coloured = |args: &[&str], set: &[&str]| {
-        let mut command = place.command();
+        let mut command = env.command();
         command
             .env_remove("NO_COLOR")
             .env_remove("CLICOLOR_FORCE")
             .envs(set.iter().map(|name| (name, "1")));
         command.args(["node", "list", "-v"]).args(args);
-        util::Running::start(command).wait().ok().contains("\x1b[1mNODE")
+        util::RunningCommand::start(command).wait().ok().contains("\x1b[1mNODE")
     };
     assert!(!coloured(&[], &[]), "a pipe is no terminal");
     assert!(coloured(&[], &["CLICOLOR_FORCE"]));
     assert!(!coloured(&[], &["CLICOLOR_FORCE", "NO_COLOR"]));
     assert!(coloured(&["--color", "always"], &[]));
     assert!(!coloured(&["--color", "never"], &["CLICOLOR_FORCE"]));
-    let said = rnet!(place, "--color", "always", "node", "info", "/b").fails(1);
+    let said = rnet!(env, "--color", "always", "node", "info", "/b").fails(1);
     assert!(said.contains("\x1b[1m\x1b[31mrnet:"), "{said:?}");
 }
 
 #[test]
 fn a_group_that_is_none_is_refused() {
-    let place = Place::new();
-    let said = rnet!(place, "--group", "no_such_group_here", "node", "list").fails(1);
+    let env = TestEnv::new();
+    let said = rnet!(env, "--group", "no_such_group_here", "node", "list").fails(1);
     assert!(said.contains("no such group"), "{said}");
 }
 
 #[test]
 fn a_closed_pipe_is_a_good_end() {
-    let place = Place::new();
-    let node = place.node("talker");
-    let _pump = Pump::start(node.publisher::<[u8]>("/t").unwrap(), b"x".to_vec().into());
-    let mut echo = place.command().args(["topic", "echo", "/t", "--csv"]).spawn().unwrap();
+    let env = TestEnv::new();
+    let node = env.node("talker");
+    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), b"x".to_vec().into());
+    let mut echo = env.command().args(["topic", "echo", "/t", "--csv"]).spawn().unwrap();
     let head = Command::new("head")
         .args(["-n", "3"])
         .stdin(echo.stdout.take().unwrap())
@@ -193,16 +193,16 @@ fn a_closed_pipe_is_a_good_end() {
 
 #[test]
 fn an_empty_domain_is_no_error() {
-    let place = Place::new();
-    assert_eq!(rnet!(place, "topic", "list").ok(), "");
-    let json = rnet!(place, "--json", "topic", "list").json();
+    let env = TestEnv::new();
+    assert_eq!(rnet!(env, "topic", "list").ok(), "");
+    let json = rnet!(env, "--json", "topic", "list").json();
     assert_eq!(json["domain"], DOMAIN);
     assert_eq!(json["topics"].as_array().unwrap().len(), 0);
-    assert_eq!(rnet!(place, "node", "list").ok(), "");
+    assert_eq!(rnet!(env, "node", "list").ok(), "");
     for (what, verbose) in [("topic", "-v"), ("node", "-v"), ("state", "-l")] {
         for args in [&[what, "list"][..], &[what, "list", verbose], &[what, "list", "--json"]] {
-            let ran = place.run(args);
-            let dir = place.dir.to_str().unwrap();
+            let ran = env.run(args);
+            let dir = env.dir.to_str().unwrap();
             assert!(
                 ran.stderr.contains(&format!("in domain {DOMAIN} ({dir}/")),
                 "{args:?}: {ran:#?}"
@@ -211,5 +211,5 @@ fn an_empty_domain_is_no_error() {
         }
     }
     // Looking creates nothing.
-    assert_eq!(std::fs::read_dir(&place.dir).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(&env.dir).unwrap().count(), 0);
 }

@@ -8,8 +8,8 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use util::processes::{nothing_is_left, processes_of, until, workers_of};
-use util::{Place, Ran, Running};
+use util::processes::{assert_nothing_left, processes_of, until, workers_of};
+use util::{TestEnv, CommandOutput, RunningCommand};
 
 /// Runs `rnet --json bench …`, looks that nothing is left of it, and returns its document.
 fn bench(args: &[&str]) -> Value {
@@ -17,16 +17,16 @@ fn bench(args: &[&str]) -> Value {
 }
 
 /// Runs `rnet --json bench …`, and looks that nothing is left of it.
-fn run(args: &[&str]) -> Ran {
-    let place = Place::new();
+fn run(args: &[&str]) -> CommandOutput {
+    let env = TestEnv::new();
     let all: Vec<&str> = ["--json", "bench"].iter().chain(args).copied().collect();
-    let ran = place.run(&all);
-    nothing_is_left(&place);
+    let ran = env.run(&all);
+    assert_nothing_left(&env);
     ran
 }
 
 /// The document of a run that went well.
-fn document(args: &[&str], ran: &Ran) -> Value {
+fn document(args: &[&str], ran: &CommandOutput) -> Value {
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let document = ran.json();
     assert_eq!(document["bench"], args[0]);
@@ -42,11 +42,11 @@ fn count(value: &Value) -> u64 {
 
 /// The counts of a document add up, and nothing was lost.
 #[track_caller]
-fn all_arrived(fate: &Value) {
-    assert!(count(&fate["expected"]) > 0, "{fate}");
-    assert_eq!(fate["expected"], fate["received"], "{fate}");
+fn assert_all_arrived(delivery: &Value) {
+    assert!(count(&delivery["expected"]) > 0, "{delivery}");
+    assert_eq!(delivery["expected"], delivery["received"], "{delivery}");
     for what in ["lost", "counted_lost", "out_of_order", "corrupt"] {
-        assert_eq!(fate[what], 0, "{fate}");
+        assert_eq!(delivery[what], 0, "{delivery}");
     }
 }
 
@@ -81,12 +81,12 @@ fn throughput_counts_every_message_at_every_reader() {
             wait,
         ]);
         let result = &document["result"];
-        all_arrived(&result["fate"]);
+        assert_all_arrived(&result["delivery"]);
         let [case] = &result["cases"].as_array().unwrap()[..] else { panic!("{result}") };
         is_spread(&case["messages_per_s"]);
         assert_eq!(case["runs"].as_array().unwrap().len(), 2);
         // Each of them reaches both readers.
-        assert_eq!(count(&result["fate"]["expected"]) % 2, 0, "{result}");
+        assert_eq!(count(&result["delivery"]["expected"]) % 2, 0, "{result}");
         assert_eq!(document["settings"]["wait"], wait);
     }
 }
@@ -97,7 +97,7 @@ fn large_messages_are_read_in_full_or_not_at_all() {
         let mut args = vec!["throughput", "--size", "1M", "--seconds", "0.2", "--repeats", "1"];
         args.extend(more);
         let document = bench(&args);
-        all_arrived(&document["result"]["fate"]);
+        assert_all_arrived(&document["result"]["delivery"]);
         assert_eq!(document["settings"]["body"], body);
         let case = &document["result"]["cases"][0];
         let rate = |key: &str| case[key]["median"].as_f64().unwrap();
@@ -118,10 +118,10 @@ fn best_effort_loses_only_what_is_counted() {
         "--seconds",
         "0.2",
     ]);
-    let fate = &document["result"]["fate"];
-    assert_eq!(count(&fate["received"]) + count(&fate["lost"]), count(&fate["expected"]), "{fate}");
-    assert_eq!(fate["lost"], fate["counted_lost"], "{fate}");
-    assert_eq!((&fate["corrupt"], &fate["out_of_order"]), (&0.into(), &0.into()), "{fate}");
+    let delivery = &document["result"]["delivery"];
+    assert_eq!(count(&delivery["received"]) + count(&delivery["lost"]), count(&delivery["expected"]), "{delivery}");
+    assert_eq!(delivery["lost"], delivery["counted_lost"], "{delivery}");
+    assert_eq!((&delivery["corrupt"], &delivery["out_of_order"]), (&0.into(), &0.into()), "{delivery}");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_traced_topic_is_measured_beside_the_same_without_a_tracer() {
     let document =
         bench(&["trace", "--rate", "500", "--seconds", "0.3", "--repeats", "2", "--wait", "block"]);
     let result = &document["result"];
-    all_arrived(&result["fate"]);
+    assert_all_arrived(&result["delivery"]);
     let [off, on] = &result["cases"].as_array().unwrap()[..] else { panic!("{result}") };
     for case in [off, on] {
         are_percentiles(case);
@@ -152,11 +152,11 @@ fn latency_has_percentiles_and_keeps_the_rate() {
         args.extend(more);
         let document = bench(&args);
         let (settings, result) = (&document["settings"], &document["result"]);
-        all_arrived(&result["fate"]);
+        assert_all_arrived(&result["delivery"]);
         are_percentiles(&result["cases"][0]);
         // The schedule has a place for each message, however late the sender is.
         let rate = settings["rates_hz"][0].as_f64().unwrap();
-        assert_eq!(count(&result["fate"]["expected"]) as f64, 2.0 * rate * 0.2, "{result}");
+        assert_eq!(count(&result["delivery"]["expected"]) as f64, 2.0 * rate * 0.2, "{result}");
     }
 }
 
@@ -164,7 +164,7 @@ fn latency_has_percentiles_and_keeps_the_rate() {
 fn ways_of_waiting_are_compared_on_idle_and_on_busy_cores() {
     let document = bench(&["wait", "--rate", "200,1000", "--seconds", "0.2", "--repeats", "2"]);
     let result = &document["result"];
-    all_arrived(&result["fate"]);
+    assert_all_arrived(&result["delivery"]);
     let cases = result["cases"].as_array().unwrap();
     let of = |case: &Value| {
         let rate = case["rate_hz"].as_f64().unwrap();
@@ -189,7 +189,7 @@ fn ways_of_waiting_are_compared_on_idle_and_on_busy_cores() {
 #[test]
 fn round_trips_of_each_size() {
     let document = bench(&["rtt", "--size", "16,4K,100K", "--seconds", "0.1", "--repeats", "2"]);
-    all_arrived(&document["result"]["fate"]);
+    assert_all_arrived(&document["result"]["delivery"]);
     let sizes = document["result"]["cases"].as_array().unwrap();
     let lens: Vec<u64> = sizes.iter().map(|size| count(&size["size_bytes"])).collect();
     assert_eq!(lens, [16, 4096, 100 << 10]);
@@ -204,7 +204,7 @@ fn round_trips_of_each_size() {
 fn the_built_in_robot_loses_nothing() {
     let document = bench(&["topology", "--seconds", "0.2", "--repeats", "2"]);
     let result = &document["result"];
-    all_arrived(&result["fate"]);
+    assert_all_arrived(&result["delivery"]);
     is_spread(&result["robot"][0]["cores"]);
     is_spread(&result["robot"][0]["rss_bytes"]);
     let topics = result["topics"].as_array().unwrap();
@@ -214,13 +214,13 @@ fn the_built_in_robot_loses_nothing() {
     };
     assert!(topics.iter().all(|topic| received(topic) > 0.0), "{result}");
     let all: f64 = topics.iter().map(received).sum();
-    assert_eq!(all as u64, count(&result["fate"]["received"]));
+    assert_eq!(all as u64, count(&result["delivery"]["received"]));
     assert_eq!(document["settings"]["nodes"], 10);
 }
 
 #[test]
 fn a_robot_of_ones_own() {
-    let place = Place::new();
+    let env = TestEnv::new();
     // Two publishers of one topic with messages of two lengths; one of them hears itself; a
     // topic that nobody hears; a node that does nothing.
     let text = "
@@ -237,7 +237,7 @@ fn a_robot_of_ones_own() {
         [[node]]
         name = 'c'
     ";
-    let file = place.dir.join("mine.toml");
+    let file = env.dir.join("mine.toml");
     fs::write(&file, text).unwrap();
     let document =
         bench(&["topology", file.to_str().unwrap(), "--seconds", "0.2", "--repeats", "1"]);
@@ -246,17 +246,17 @@ fn a_robot_of_ones_own() {
     let of = |name: &str| topics.iter().find(|t| t["topic"] == name).unwrap();
     // 100 and 50 messages; each reaches both nodes.
     assert_eq!(of("/shared")["received"]["median"], 300.0);
-    assert_eq!(count(&document["result"]["fate"]["expected"]), 300);
+    assert_eq!(count(&document["result"]["delivery"]["expected"]), 300);
     assert!(of("/unheard")["mean_latency_ns"].is_null());
     is_spread(&of("/shared")["mean_latency_ns"]);
-    all_arrived(&document["result"]["fate"]);
+    assert_all_arrived(&document["result"]["delivery"]);
 }
 
 #[test]
 fn the_example_is_a_robot() {
-    let place = Place::new();
-    let text = rnet!(place, "bench", "topology", "--example").ok();
-    let file = place.dir.join("example.toml");
+    let env = TestEnv::new();
+    let text = rnet!(env, "bench", "topology", "--example").ok();
+    let file = env.dir.join("example.toml");
     fs::write(&file, text).unwrap();
     let document =
         bench(&["topology", file.to_str().unwrap(), "--seconds", "0.1", "--repeats", "1"]);
@@ -294,10 +294,10 @@ fn idle_nodes_are_watched_and_joined() {
 
 #[test]
 fn people_get_lines() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let run = |args: &[&str]| {
         let all: Vec<&str> = ["bench"].iter().chain(args).copied().collect();
-        place.run(&all).ok()
+        env.run(&all).ok()
     };
     let text = run(&["throughput", "--seconds", "0.1"]);
     for word in ["machine", "3 runs of 0.1 s", "messages/s", "CPU", " 0 lost"] {
@@ -319,8 +319,8 @@ fn people_get_lines() {
 
 #[test]
 fn without_settings_it_runs_in_dev_shm_and_leaves_nothing() {
-    let place = Place::new();
-    let mut command = place.command();
+    let env = TestEnv::new();
+    let mut command = env.command();
     // A group of the environment is none of its business either.
     command.env_remove("RNET_DIR").env("RNET_GROUP", "no-such-group");
     command.args(["bench", "throughput", "--seconds", "0.1", "--repeats", "1"]);
@@ -336,7 +336,7 @@ fn without_settings_it_runs_in_dev_shm_and_leaves_nothing() {
 
 #[test]
 fn senseless_settings_are_usage_errors() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for (args, word) in [
         (&["throughput", "--size", "15"][..], "16 (its number"),
         (&["throughput", "--size", "2G"], "1073741824"),
@@ -359,16 +359,16 @@ fn senseless_settings_are_usage_errors() {
         (&["everything"], "everything"),
     ] {
         let all: Vec<&str> = ["bench"].iter().chain(args).copied().collect();
-        let said = place.run(&all).fails(2);
+        let said = env.run(&all).fails(2);
         assert!(said.contains(word), "{args:?}: {said}");
     }
-    nothing_is_left(&place);
+    assert_nothing_left(&env);
 }
 
 #[test]
-fn a_topology_that_is_none_is_told_of() {
-    let place = Place::new();
-    let files = Place::new();
+fn an_invalid_topology_is_reported() {
+    let env = TestEnv::new();
+    let files = TestEnv::new();
     let file = |name: &str, text: &str| {
         fs::write(files.dir.join(name), text).unwrap();
         files.dir.join(name).to_str().unwrap().to_owned()
@@ -384,29 +384,29 @@ fn a_topology_that_is_none_is_told_of() {
         (file("binary.toml", "\u{0}\u{1}"), "is not in robot-net's TOML format"),
         (file("robot.yaml", period), "must end in .toml"),
     ] {
-        let ran = rnet!(place, "--json", "bench", "topology", path);
+        let ran = rnet!(env, "--json", "bench", "topology", path);
         assert!(ran.stdout.is_empty(), "{ran:#?}");
         let said = ran.fails(1);
         let error: Value = serde_json::from_str(&said).unwrap();
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains(word) && message.contains(&path), "{word}: {message}");
     }
-    nothing_is_left(&place);
+    assert_nothing_left(&env);
 }
 
 #[test]
-fn a_place_that_cannot_be_used_is_named() {
-    let place = Place::new();
-    let said = rnet!(place, "--dir", "/proc/none", "bench", "idle").fails(1);
+fn a_directory_that_cannot_be_used_is_named() {
+    let env = TestEnv::new();
+    let said = rnet!(env, "--dir", "/proc/none", "bench", "idle").fails(1);
     assert!(said.contains("/proc/none") && said.contains("--dir"), "{said}");
 }
 
 /// A bench that would go on for an hour, with all its workers there.
-fn long_bench(place: &Place, args: &[&str], workers: usize) -> Running {
+fn long_bench(env: &TestEnv, args: &[&str], workers: usize) -> RunningCommand {
     let all: Vec<&str> =
         ["bench"].iter().chain(args).chain(&["--seconds", "3600"]).copied().collect();
-    let run = place.spawn(&all);
-    until("all workers", || workers_of(place).len() == workers);
+    let run = env.spawn(&all);
+    until("all workers", || workers_of(env).len() == workers);
     run
 }
 
@@ -417,7 +417,7 @@ fn signal(name: &str, pid: u32) {
 
 #[test]
 fn a_worker_that_is_killed_ends_the_bench() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for (args, workers, name) in [
         (&["throughput", "--readers", "2"][..], 3, "KILL"),
         (&["latency"], 2, "TERM"),
@@ -425,52 +425,52 @@ fn a_worker_that_is_killed_ends_the_bench() {
         (&["topology"], 10, "KILL"),
         (&["idle", "--nodes", "2"], 2, "KILL"),
     ] {
-        let run = long_bench(&place, args, workers);
-        signal(name, *workers_of(&place).last().unwrap());
-        let Ran { code, stderr, .. } = run.wait();
+        let run = long_bench(&env, args, workers);
+        signal(name, *workers_of(&env).last().unwrap());
+        let CommandOutput { code, stderr, .. } = run.wait();
         assert_eq!(code, Some(1), "{args:?}: {stderr}");
         assert!(stderr.contains("the run is invalid") && stderr.contains("signal"), "{stderr}");
-        nothing_is_left(&place);
+        assert_nothing_left(&env);
     }
 }
 
 #[test]
 fn an_interrupt_ends_all_in_good_order() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for name in ["INT", "TERM"] {
-        let run = long_bench(&place, &["topology"], 10);
+        let run = long_bench(&env, &["topology"], 10);
         run.signal(name);
         let ran = run.wait();
         assert_eq!(ran.code, Some(130), "{ran:#?}");
-        nothing_is_left(&place);
+        assert_nothing_left(&env);
     }
 }
 
 #[test]
 fn a_command_that_is_killed_takes_its_workers_with_it() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for (args, workers) in [(&["throughput", "--wait", "spin"][..], 2), (&["idle"], 10)] {
-        let mut run = long_bench(&place, args, workers);
+        let mut run = long_bench(&env, args, workers);
         run.signal("KILL");
-        run.until_end();
-        until("all workers have ended", || processes_of(&place).is_empty());
-        nothing_is_left(&place);
+        run.wait_for_exit();
+        until("all workers have ended", || processes_of(&env).is_empty());
+        assert_nothing_left(&env);
     }
 }
 
 #[test]
 fn what_a_killed_command_has_left_goes_with_the_next_bench() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let directory = |name: &str| {
-        fs::create_dir_all(place.dir.join(name).join("run0")).unwrap();
-        place.dir.join(name)
+        fs::create_dir_all(env.dir.join(name).join("run0")).unwrap();
+        env.dir.join(name)
     };
     let (left, used) = (directory("robot-net-bench-1-0"), directory("robot-net-bench-2-0"));
     let others = directory("others");
-    symlink(&others, place.dir.join("robot-net-bench-3-0")).unwrap();
+    symlink(&others, env.dir.join("robot-net-bench-3-0")).unwrap();
     let held = fs::File::open(&used).unwrap();
     held.lock().unwrap();
-    let run = || rnet!(place, "bench", "idle", "--nodes", "1", "--seconds", "0.1").ok();
+    let run = || rnet!(env, "bench", "idle", "--nodes", "1", "--seconds", "0.1").ok();
     run();
     assert!(!left.exists());
     for dir in [&used, &others] {
@@ -480,19 +480,19 @@ fn what_a_killed_command_has_left_goes_with_the_next_bench() {
     run();
     assert!(!used.exists() && others.join("run0").exists());
     // The link and what it leads to.
-    assert_eq!(fs::read_dir(&place.dir).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(&env.dir).unwrap().count(), 2);
 }
 
 #[test]
-fn a_worker_removes_nothing_but_the_place_of_a_bench() {
-    let place = Place::new();
-    let precious = place.dir.join("precious");
+fn a_worker_removes_only_a_bench_dir() {
+    let env = TestEnv::new();
+    let precious = env.dir.join("precious");
     fs::create_dir(&precious).unwrap();
-    for path in [precious.clone(), place.dir.join("robot-net-bench-1-0/../precious")] {
+    for path in [precious.clone(), env.dir.join("robot-net-bench-1-0/../precious")] {
         let role = json!({ "busy": { "core": 0 } });
-        let node = json!({ "name": "n", "place": path, "dir": path, "domain": "d" });
+        let node = json!({ "name": "n", "bench_dir": path, "dir": path, "domain": "d" });
         let job = json!({ "node": node, "role": role });
-        let mut worker = place.command().arg("bench-worker").stdin(Stdio::piped()).spawn().unwrap();
+        let mut worker = env.command().arg("bench-worker").stdin(Stdio::piped()).spawn().unwrap();
         // A job, and then the end of whoever gave it.
         writeln!(worker.stdin.take().unwrap(), "{job}").unwrap();
         let output = worker.wait_with_output().unwrap();
@@ -505,10 +505,10 @@ fn a_worker_removes_nothing_but_the_place_of_a_bench() {
 
 #[test]
 fn a_worker_without_a_command_has_no_job() {
-    let place = Place::new();
-    let said = rnet!(place, "bench-worker").fails(2);
+    let env = TestEnv::new();
+    let said = rnet!(env, "bench-worker").fails(2);
     assert!(said.contains("rnet bench"), "{said}");
-    assert!(!rnet!(place, "--help").ok().contains("bench-worker"));
+    assert!(!rnet!(env, "--help").ok().contains("bench-worker"));
 }
 
 /// Every death is noticed by every watcher, in each of the ways.

@@ -3,11 +3,11 @@
 use crate::util;
 
 use rnet::state::Value;
-use util::Place;
+use util::TestEnv;
 
 /// What fish, whose way of asking is the plainest, gets for this line; the last word is completed.
-fn candidates(place: &Place, words: &[&str]) -> Vec<String> {
-    let mut command = place.command();
+fn candidates(env: &TestEnv, words: &[&str]) -> Vec<String> {
+    let mut command = env.command();
     command.env("RNET_COMPLETE", "fish").arg("--").arg("rnet").args(words);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -18,36 +18,36 @@ fn candidates(place: &Place, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn topics_nodes_and_keys_are_completed() {
-    let place = Place::new();
-    let node = place.node("arm/left");
+    let env = TestEnv::new();
+    let node = env.node("arm/left");
     let _scan = node.publisher::<[u8]>("/scan").unwrap();
     let _score = node.subscriber::<[u8]>("/score").unwrap();
     let _other = node.publisher::<[u8]>("/odom").unwrap();
     node.state().unwrap().set("/speed", Value::from(1.5)).unwrap();
-    assert_eq!(candidates(&place, &["topic", "echo", "/sc"]), ["/scan", "/score"]);
-    assert_eq!(candidates(&place, &["topic", "hz", "od"]), ["/odom"]);
+    assert_eq!(candidates(&env, &["topic", "echo", "/sc"]), ["/scan", "/score"]);
+    assert_eq!(candidates(&env, &["topic", "hz", "od"]), ["/odom"]);
     let _plan = node.service::<[u8], [u8]>("/plan").serve(|request| Ok(request.to_vec())).unwrap();
-    assert_eq!(candidates(&place, &["service", "call", "/pl"]), ["/plan"]);
-    assert_eq!(candidates(&place, &["param", "get", "/a"]), ["/arm/left"]);
-    assert_eq!(candidates(&place, &["state", "get", "/s"]), ["/speed"]);
-    assert_eq!(candidates(&place, &["topic", "echo", "/x"]), [""; 0]);
-    assert!(candidates(&place, &["to"]).contains(&"topic".to_owned()));
-    assert!(candidates(&place, &["topic", "echo", "--on"]).contains(&"--once".to_owned()));
-    assert!(!candidates(&place, &[""]).iter().any(|name| name == "bench-worker"));
+    assert_eq!(candidates(&env, &["service", "call", "/pl"]), ["/plan"]);
+    assert_eq!(candidates(&env, &["param", "get", "/a"]), ["/arm/left"]);
+    assert_eq!(candidates(&env, &["state", "get", "/s"]), ["/speed"]);
+    assert_eq!(candidates(&env, &["topic", "echo", "/x"]), [""; 0]);
+    assert!(candidates(&env, &["to"]).contains(&"topic".to_owned()));
+    assert!(candidates(&env, &["topic", "echo", "--on"]).contains(&"--once".to_owned()));
+    assert!(!candidates(&env, &[""]).iter().any(|name| name == "bench-worker"));
 }
 
 #[test]
 fn another_domain_on_the_line_is_looked_at() {
-    let place = Place::new();
-    let _here = place.node("here").publisher::<[u8]>("/here").unwrap();
-    let there = place.node_in("there", "lab");
+    let env = TestEnv::new();
+    let _here = env.node("here").publisher::<[u8]>("/here").unwrap();
+    let there = env.node_in("there", "lab");
     let _there = there.publisher::<[u8]>("/there").unwrap();
-    assert_eq!(candidates(&place, &["--domain", "lab", "topic", "echo", "/"]), ["/there"]);
-    assert_eq!(candidates(&place, &["topic", "echo", "--domain=lab", "/"]), ["/there"]);
+    assert_eq!(candidates(&env, &["--domain", "lab", "topic", "echo", "/"]), ["/there"]);
+    assert_eq!(candidates(&env, &["topic", "echo", "--domain=lab", "/"]), ["/there"]);
     // Where nobody is, there is nothing to complete, and nothing is made.
-    assert_eq!(candidates(&place, &["--domain", "none", "state", "get", "/"]), [""; 0]);
+    assert_eq!(candidates(&env, &["--domain", "none", "state", "get", "/"]), [""; 0]);
     assert!(
-        !std::fs::read_dir(&place.dir)
+        !std::fs::read_dir(&env.dir)
             .unwrap()
             .any(|e| { e.unwrap().file_name().to_string_lossy().contains("none") })
     );
@@ -55,19 +55,19 @@ fn another_domain_on_the_line_is_looked_at() {
 
 #[test]
 fn each_shell_has_its_script() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for (shell, word) in [("bash", "complete "), ("zsh", "compdef"), ("fish", "complete ")] {
-        let output = rnet!(place, "completions", shell).ok();
+        let output = rnet!(env, "completions", shell).ok();
         assert!(output.contains("RNET_COMPLETE") && output.contains(word), "{output}");
     }
 }
 
 #[test]
 fn each_command_has_its_manual_page() {
-    let place = Place::new();
-    let dir = place.dir.join("man");
+    let env = TestEnv::new();
+    let dir = env.dir.join("man");
     std::fs::create_dir(&dir).unwrap();
-    rnet!(place, "man", dir.to_str().unwrap()).ok();
+    rnet!(env, "man", dir.to_str().unwrap()).ok();
     for page in ["rnet.1", "rnet-topic.1", "rnet-topic-echo.1", "rnet-state-set.1"] {
         let text = std::fs::read_to_string(dir.join(page)).unwrap();
         assert!(text.contains(".SH SYNOPSIS"), "{page}: {text}");

@@ -7,14 +7,14 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use util::{DOMAIN, Place, SOON};
+use util::{DOMAIN, TestEnv, TEST_TIMEOUT};
 
 #[test]
-fn it_tells_where_it_is_serves_the_page_and_ends_when_told() {
-    let place = Place::new();
+fn it_prints_its_url_serves_the_page_and_stops_on_request() {
+    let env = TestEnv::new();
     let mut child = Command::new(env!("CARGO_BIN_EXE_rnet"))
         .args(["dashboard", "--port", "0", "--domain", DOMAIN, "--dir"])
-        .arg(&place.dir)
+        .arg(&env.dir)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -23,7 +23,7 @@ fn it_tells_where_it_is_serves_the_page_and_ends_when_told() {
     let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
     let address = address.unwrap_or_else(|| panic!("{said}"));
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(SOON).unwrap();
+    stream.set_read_timeout(TEST_TIMEOUT).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -37,10 +37,10 @@ fn it_tells_where_it_is_serves_the_page_and_ends_when_told() {
 
 #[test]
 fn a_folder_of_recordings_that_is_none_is_refused_by_its_name() {
-    let place = Place::new();
-    let missing = place.dir.join("disk");
+    let env = TestEnv::new();
+    let missing = env.dir.join("disk");
     let start = || {
-        rnet!(place, "dashboard", "--port", "0", "--recordings", missing.to_str().unwrap()).fails(1)
+        rnet!(env, "dashboard", "--port", "0", "--recordings", missing.to_str().unwrap()).fails(1)
     };
     let said = start();
     let named = format!("recordings cannot be written to {} (--recordings)", missing.display());
@@ -52,8 +52,8 @@ fn a_folder_of_recordings_that_is_none_is_refused_by_its_name() {
 
 #[test]
 fn viewers_of_the_foxglove_protocol_are_let_in_where_that_is_asked_for() {
-    let place = Place::new();
-    let mut command = place.command();
+    let env = TestEnv::new();
+    let mut command = env.command();
     let args = ["dashboard", "--port", "0", "--foxglove", "0", "--json"];
     let mut child = command.args(args).spawn().unwrap();
     let mut line = String::new();
@@ -61,7 +61,7 @@ fn viewers_of_the_foxglove_protocol_are_let_in_where_that_is_asked_for() {
     let told: serde_json::Value = serde_json::from_str(&line).unwrap();
     let address = told["foxglove"].as_str().unwrap().strip_prefix("ws://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(SOON).unwrap();
+    stream.set_read_timeout(TEST_TIMEOUT).unwrap();
     write!(
         stream,
         "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -76,22 +76,22 @@ fn viewers_of_the_foxglove_protocol_are_let_in_where_that_is_asked_for() {
     kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let ran =
-        rnet!(place, "dashboard", "--port", "0", "--allow-origin", "https://app.foxglove.dev");
+        rnet!(env, "dashboard", "--port", "0", "--allow-origin", "https://app.foxglove.dev");
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
 }
 
 #[test]
 fn beyond_this_computer_it_is_refused_without_a_token_and_tls() {
-    let place = Place::new();
-    let ran = rnet!(place, "dashboard", "--bind", "0.0.0.0");
+    let env = TestEnv::new();
+    let ran = rnet!(env, "dashboard", "--bind", "0.0.0.0");
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("a token (--token-file) and TLS (--tls-cert"), "{}", ran.stderr);
-    let ran = rnet!(place, "dashboard", "--token", "short");
+    let ran = rnet!(env, "dashboard", "--token", "short");
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("at least 16"), "{}", ran.stderr);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let ran = rnet!(place, "dashboard", "--port", port);
+    let ran = rnet!(env, "dashboard", "--port", port);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("--port 0"), "{}", ran.stderr);
 }

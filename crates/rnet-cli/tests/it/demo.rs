@@ -5,8 +5,8 @@ use crate::util;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use util::processes::{nothing_is_left, processes_of, until, workers_of};
-use util::{Place, Running};
+use util::processes::{assert_nothing_left, processes_of, until, workers_of};
+use util::{TestEnv, RunningCommand};
 
 /// Long enough for a busy machine to close the loop again.
 const SECONDS: &str = "8";
@@ -18,11 +18,11 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 #[test]
-fn the_robot_runs_is_held_and_goes_on_and_nothing_is_lost_unseen() {
-    let (_alone, place) = (alone(), Place::new());
-    let ran = rnet!(place, "--json", "demo", "--model", "embedded", "--seconds", SECONDS);
+fn the_robot_recovers_from_a_kill_and_every_loss_is_counted() {
+    let (_alone, env) = (alone(), TestEnv::new());
+    let ran = rnet!(env, "--json", "demo", "--model", "embedded", "--seconds", SECONDS);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
-    nothing_is_left(&place);
+    assert_nothing_left(&env);
     let document = ran.json();
     assert_eq!(
         (&document["demo"]["processes"], &document["demo"]["version"]),
@@ -47,10 +47,10 @@ fn the_robot_runs_is_held_and_goes_on_and_nothing_is_lost_unseen() {
 
 #[test]
 fn it_ends_in_a_table() {
-    let (_alone, place) = (alone(), Place::new());
-    let ran = rnet!(place, "demo", "--model", "embedded", "--seconds", SECONDS);
+    let (_alone, env) = (alone(), TestEnv::new());
+    let ran = rnet!(env, "demo", "--model", "embedded", "--seconds", SECONDS);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
-    nothing_is_left(&place);
+    assert_nothing_left(&env);
     assert!(ran.stderr.contains("topic list") && ran.stderr.contains("SIGKILL"), "{ran:#?}");
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert!(lines[0].starts_with("TOPIC") && lines[1].starts_with("/battery/state"), "{ran:#?}");
@@ -59,62 +59,62 @@ fn it_ends_in_a_table() {
 }
 
 #[test]
-fn it_can_be_looked_at_where_it_was_told_to_run() {
-    let (_alone, place) = (alone(), Place::new());
-    let run = place.spawn(&["demo", "--model", "embedded", "--seconds", "3600", "--domain", "lab"]);
+fn it_can_be_inspected_in_the_given_domain() {
+    let (_alone, env) = (alone(), TestEnv::new());
+    let run = env.spawn(&["demo", "--model", "embedded", "--seconds", "3600", "--domain", "lab"]);
     until("all nodes", || {
-        let nodes = rnet!(place, "--domain", "lab", "--json", "node", "list");
+        let nodes = rnet!(env, "--domain", "lab", "--json", "node", "list");
         nodes.code == Some(0) && nodes.json()["nodes"].as_array().unwrap().len() == 10
     });
     run.signal("INT");
     assert_eq!(run.wait().code, Some(130));
-    assert!(processes_of(&place).is_empty());
+    assert!(processes_of(&env).is_empty());
     // The domain stays, as it does when nodes leave it; the directory of the run is gone.
-    let left: Vec<_> = std::fs::read_dir(&place.dir).unwrap().flatten().collect();
+    let left: Vec<_> = std::fs::read_dir(&env.dir).unwrap().flatten().collect();
     assert!(left.iter().all(|e| e.file_name().to_str().unwrap().ends_with("-lab")), "{left:?}");
 }
 
 #[test]
 fn an_interrupt_ends_it_in_good_order_and_a_kill_ends_its_nodes() {
-    let (_alone, place) = (alone(), Place::new());
+    let (_alone, env) = (alone(), TestEnv::new());
     for (name, code) in [("INT", Some(130)), ("TERM", Some(130)), ("KILL", None)] {
-        let run = place.spawn(&["demo", "--model", "embedded", "--seconds", "3600"]);
-        until("all nodes", || workers_of(&place).len() == 10);
+        let run = env.spawn(&["demo", "--model", "embedded", "--seconds", "3600"]);
+        until("all nodes", || workers_of(&env).len() == 10);
         run.signal(name);
         assert_eq!(run.wait().code, code, "{name}");
-        until("no process", || processes_of(&place).is_empty());
-        nothing_is_left(&place);
+        until("no process", || processes_of(&env).is_empty());
+        assert_nothing_left(&env);
     }
 }
 
 #[test]
-fn what_it_cannot_do_it_says() {
-    let (_alone, place) = (alone(), Place::new());
-    let said = rnet!(place, "demo", "--model", "embedded", "--seconds", "1").fails(2);
+fn unsupported_options_are_refused() {
+    let (_alone, env) = (alone(), TestEnv::new());
+    let said = rnet!(env, "demo", "--model", "embedded", "--seconds", "1").fails(2);
     assert!(said.contains("2 to 3600"), "{said}");
-    let said = rnet!(place, "demo", "--group", "lab").fails(2);
+    let said = rnet!(env, "demo", "--group", "lab").fails(2);
     assert!(said.contains("--group"), "{said}");
-    let mut command = place.command();
+    let mut command = env.command();
     command.args(["demo", "--model", "mujoco"]).env("PATH", "/nonexistent");
-    let said = Running::start(command).wait().fails(1);
+    let said = RunningCommand::start(command).wait().fails(1);
     assert!(said.contains("pip install 'rnet-….whl[demo]'"), "{said}");
-    nothing_is_left(&place);
-    let _robot = place.node_in("robot", "lab");
-    let said = rnet!(place, "demo", "--domain", "lab").fails(2);
+    assert_nothing_left(&env);
+    let _robot = env.node_in("robot", "lab");
+    let said = rnet!(env, "demo", "--domain", "lab").fails(2);
     assert!(said.contains("/robot runs in lab"), "{said}");
 }
 
 #[test]
 fn python_is_tried_in_a_folder_of_the_demo() {
-    let (_alone, place, folder) = (alone(), Place::new(), Place::new());
+    let (_alone, env, folder) = (alone(), TestEnv::new(), TestEnv::new());
     let python = folder.dir.join("python3");
     std::fs::write(&python, "#!/bin/sh\npwd >\"$SEEN\"\nexit 1\n").unwrap();
     std::fs::set_permissions(&python, PermissionsExt::from_mode(0o755)).unwrap();
-    let (seen, mut command) = (folder.dir.join("seen"), place.command());
+    let (seen, mut command) = (folder.dir.join("seen"), env.command());
     command.args(["demo", "--model", "mujoco"]).current_dir(&folder.dir);
     command.env("PATH", &folder.dir).env("SEEN", &seen);
-    Running::start(command).wait().fails(1);
+    RunningCommand::start(command).wait().fails(1);
     let seen = std::fs::read_to_string(seen).unwrap();
-    assert!(seen.starts_with(place.dir.join("robot-net-bench-").to_str().unwrap()), "{seen}");
-    nothing_is_left(&place);
+    assert!(seen.starts_with(env.dir.join("robot-net-bench-").to_str().unwrap()), "{seen}");
+    assert_nothing_left(&env);
 }

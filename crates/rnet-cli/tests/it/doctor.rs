@@ -5,11 +5,11 @@ use crate::util;
 use std::os::unix::fs::PermissionsExt;
 
 use rnet::{Lane, Node, PublisherOptions, SubscriberOptions};
-use util::{Place, Pose, Ran, SOON};
+use util::{TestEnv, Pose, CommandOutput, TEST_TIMEOUT};
 
 /// The problem of this check, which has advice, as "what -> advice".
 #[track_caller]
-fn problem(ran: &Ran, check: &str) -> String {
+fn problem(ran: &CommandOutput, check: &str) -> String {
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     let json = ran.json();
     let findings = json["findings"].as_array().unwrap();
@@ -19,7 +19,7 @@ fn problem(ran: &Ran, check: &str) -> String {
 }
 
 #[track_caller]
-fn note(ran: &Ran, check: &str) -> String {
+fn note(ran: &CommandOutput, check: &str) -> String {
     let json = ran.json();
     let findings = json["findings"].as_array().unwrap();
     let found = findings.iter().find(|f| f["level"] == "note" && f["check"] == check);
@@ -36,20 +36,20 @@ fn contains(text: &str, parts: &[&str]) {
     }
 }
 
-fn pair(place: &Place) -> (Node, Node) {
-    (place.node("ear"), place.node("mouth"))
+fn pair(env: &TestEnv) -> (Node, Node) {
+    (env.node("ear"), env.node("mouth"))
 }
 
 #[test]
 fn a_healthy_domain_is_well() {
-    let place = Place::new();
-    let (ear, mouth) = pair(&place);
+    let env = TestEnv::new();
+    let (ear, mouth) = pair(&env);
     let mut publisher = mouth.publisher::<Pose>("/pose").unwrap();
     let mut subscriber = ear.subscriber::<Pose>("/pose").unwrap();
-    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     publisher.send(&util::POSE).unwrap();
-    subscriber.recv(SOON).unwrap();
-    let text = rnet!(place, "doctor").ok();
+    subscriber.recv(TEST_TIMEOUT).unwrap();
+    let text = rnet!(env, "doctor").ok();
     contains(
         &text,
         &[
@@ -58,74 +58,74 @@ fn a_healthy_domain_is_well() {
             "shared memory are free",
         ],
     );
-    let text = rnet!(place, "doctor", "ear", "mouth").ok();
+    let text = rnet!(env, "doctor", "ear", "mouth").ok();
     contains(&text, &["/ear receives from /mouth on /pose: 1 messages received"]);
-    let json = rnet!(place, "--json", "doctor", "--topic", "/pose").json();
+    let json = rnet!(env, "--json", "doctor", "--topic", "/pose").json();
     assert_eq!(json["problems"], 0);
     // In the other direction nothing is said, and the doctor says that too.
-    let ran = rnet!(place, "--json", "doctor", "mouth", "ear");
+    let ran = rnet!(env, "--json", "doctor", "mouth", "ear");
     contains(&problem(&ran, "topic_name"), &["/ear publishes nothing that /mouth subscribes to"]);
     contains(&note(&ran, "match"), &["the other direction works"]);
 }
 
 #[test]
 fn the_directory() {
-    let place = Place::new();
-    let ran = rnet!(place, "--json", "--dir", "/nonexistent/place", "doctor");
+    let env = TestEnv::new();
+    let ran = rnet!(env, "--json", "--dir", "/nonexistent/place", "doctor");
     contains(&problem(&ran, "directory"), &["/nonexistent/place", "RNET_DIR"]);
-    let file = place.dir.join("file");
+    let file = env.dir.join("file");
     std::fs::write(&file, "").unwrap();
-    let ran = rnet!(place, "--json", "--dir", file.to_str().unwrap(), "doctor");
+    let ran = rnet!(env, "--json", "--dir", file.to_str().unwrap(), "doctor");
     contains(&problem(&ran, "directory"), &["not a directory"]);
-    drop(place.node("a"));
-    std::fs::set_permissions(place.domain_dir(), PermissionsExt::from_mode(0o755)).unwrap();
-    let ran = rnet!(place, "--json", "doctor");
+    drop(env.node("a"));
+    std::fs::set_permissions(env.domain_dir(), PermissionsExt::from_mode(0o755)).unwrap();
+    let ran = rnet!(env, "--json", "doctor");
     contains(&problem(&ran, "directory"), &["mode 755", "RNET_GROUP"]);
 }
 
 #[test]
 fn the_layout_version() {
-    let place = Place::new();
-    drop(place.node("a"));
-    std::fs::write(place.domain_dir().join("VERSION"), "999\n").unwrap();
-    let ran = rnet!(place, "--json", "doctor");
+    let env = TestEnv::new();
+    drop(env.node("a"));
+    std::fs::write(env.domain_dir().join("VERSION"), "999\n").unwrap();
+    let ran = rnet!(env, "--json", "doctor");
     contains(&problem(&ran, "version"), &["layout version 999", "stop all nodes"]);
 }
 
 #[test]
 fn the_other_node_is_in_another_domain() {
-    let place = Place::new();
-    let _mouth = place.node_in("mouth", "lab");
+    let env = TestEnv::new();
+    let _mouth = env.node_in("mouth", "lab");
     // Nobody is where we look.
-    let ran = rnet!(place, "--json", "doctor");
+    let ran = rnet!(env, "--json", "doctor");
     contains(&problem(&ran, "other_domain"), &["/mouth", "did you mean --domain lab?"]);
     // One is here, the other is there.
-    let _ear = place.node("ear");
-    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    let _ear = env.node("ear");
+    let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     contains(
         &problem(&ran, "other_domain"),
         &["node /mouth is not in this domain", "--domain lab", "RNET_DOMAIN"],
     );
     // Two domains at once are no problem as such.
-    let ran = rnet!(place, "--json", "doctor");
+    let ran = rnet!(env, "--json", "doctor");
     assert_eq!(ran.code, Some(0));
     contains(&note(&ran, "other_domain"), &["/mouth", "--domain lab"]);
 }
 
 #[test]
 fn directories_of_other_users_are_reported_and_left_alone() {
-    let place = Place::new();
-    let foreign = place.dir.join("rnet-54321-lab");
+    let env = TestEnv::new();
+    let foreign = env.dir.join("rnet-54321-lab");
     std::fs::create_dir(&foreign).unwrap();
-    std::fs::create_dir(place.dir.join("rnet-litter")).unwrap();
-    let ran = rnet!(place, "--json", "doctor");
+    std::fs::create_dir(env.dir.join("rnet-litter")).unwrap();
+    let ran = rnet!(env, "--json", "doctor");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     contains(&note(&ran, "other_user"), &["user 54321", "domain lab", "RNET_GROUP"]);
     assert!(foreign.exists());
     // Under the name of this very domain it is where somebody's nodes wait for ours.
-    let namesake = place.dir.join(format!("rnet-54321-{}", util::DOMAIN));
+    let namesake = env.dir.join(format!("rnet-54321-{}", util::DOMAIN));
     std::fs::create_dir(&namesake).unwrap();
-    let ran = rnet!(place, "--json", "doctor");
+    let ran = rnet!(env, "--json", "doctor");
     let said = problem(&ran, "other_user");
     contains(&said, &["user 54321", util::DOMAIN, "RNET_GROUP", "RNET_DOMAIN"]);
     contains(&said, &[namesake.to_str().unwrap()]);
@@ -134,8 +134,8 @@ fn directories_of_other_users_are_reported_and_left_alone() {
 
 #[test]
 fn publishers_of_different_types_are_a_problem() {
-    let place = Place::new();
-    let (one, other) = (place.node("one"), place.node("other"));
+    let env = TestEnv::new();
+    let (one, other) = (env.node("one"), env.node("other"));
     let schema = |text: &str| {
         let file = rnet::schema::compile_text("p.proto", &format!("syntax = \"proto3\"; {text}"));
         rnet::MessageType::from(file.unwrap().schema("P").unwrap())
@@ -148,16 +148,16 @@ fn publishers_of_different_types_are_a_problem() {
     let _double = published(&one, "message P { double x = 1; }");
     // Versions of one type go together.
     let newer = published(&other, "message P { double x = 1; double y = 2; }");
-    assert_eq!(rnet!(place, "doctor").code, Some(0));
+    assert_eq!(rnet!(env, "doctor").code, Some(0));
     drop(newer);
     let _float = published(&other, "message P { float x = 1; }");
-    let said = problem(&rnet!(place, "--json", "doctor"), "type");
+    let said = problem(&rnet!(env, "--json", "doctor"), "type");
     contains(
         &said,
         &["/typed", "/one has double x = 1", "/other has float x = 1", "one type per topic"],
     );
     let raw = other.publisher::<[u8]>("/pose").unwrap();
-    let ran = rnet!(place, "--json", "doctor", "--topic", "/pose");
+    let ran = rnet!(env, "--json", "doctor", "--topic", "/pose");
     contains(&problem(&ran, "type"), &["/pose", "/one", "/other", "Pose"]);
     // Who takes raw bytes hears both: nothing else says so.
     drop((pose, raw));
@@ -165,39 +165,39 @@ fn publishers_of_different_types_are_a_problem() {
 
 #[test]
 fn names_that_nearly_match() {
-    let place = Place::new();
-    let (ear, mouth) = pair(&place);
+    let env = TestEnv::new();
+    let (ear, mouth) = pair(&env);
     let _publishers = ["/Scan", "/robot/imu", "/joint_state", "/leg1"]
         .map(|t| mouth.publisher::<[u8]>(t).unwrap());
     let _subscribers =
         ["/scan", "/imu", "/joint_states", "/leg2"].map(|t| ear.subscriber::<[u8]>(t).unwrap());
-    let ran = rnet!(place, "--json", "doctor");
+    let ran = rnet!(env, "--json", "doctor");
     assert_eq!(ran.json()["problems"], 3, "{ran:#?}");
     contains(&ran.stdout, &["only in case", "additional namespace", "one or two letters"]);
-    let ran = rnet!(place, "--json", "doctor", "--topic", "/scan");
+    let ran = rnet!(env, "--json", "doctor", "--topic", "/scan");
     assert_eq!(ran.json()["problems"], 1, "{ran:#?}");
     contains(&problem(&ran, "topic_name"), &["/Scan", "/scan", "/ear", "/mouth"]);
-    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     contains(&problem(&ran, "topic_name"), &["/ear subscribes to", "/mouth publishes"]);
 }
 
 #[test]
 fn a_topic_or_a_node_that_is_not_there() {
-    let place = Place::new();
-    let (ear, _mouth) = pair(&place);
+    let env = TestEnv::new();
+    let (ear, _mouth) = pair(&env);
     let _subscriber = ear.subscriber::<[u8]>("/scan").unwrap();
-    let ran = rnet!(place, "--json", "doctor", "--topic", "/scans");
+    let ran = rnet!(env, "--json", "doctor", "--topic", "/scans");
     contains(&problem(&ran, "topic_name"), &["topic /scans does not exist", "did you mean /scan?"]);
-    let ran = rnet!(place, "--json", "doctor", "--topic", "/scan");
+    let ran = rnet!(env, "--json", "doctor", "--topic", "/scan");
     contains(&problem(&ran, "topic_name"), &["/scan has no publisher", "start the other side"]);
-    let ran = rnet!(place, "--json", "doctor", "ear", "mouht");
+    let ran = rnet!(env, "--json", "doctor", "ear", "mouht");
     contains(&problem(&ran, "node"), &["node /mouht", "did you mean /mouth?"]);
-    let ran = rnet!(place, "--json", "doctor", "ear", "camera");
+    let ran = rnet!(env, "--json", "doctor", "ear", "camera");
     contains(&problem(&ran, "node"), &["node /camera", "rnet node list"]);
-    let ran = rnet!(place, "--json", "doctor", "ear", "mouth", "--topic", "/odom");
+    let ran = rnet!(env, "--json", "doctor", "ear", "mouth", "--topic", "/odom");
     contains(&problem(&ran, "topic_name"), &["/ear does not subscribe to /odom", "/scan"]);
     // A lonely end is no problem while nobody asks.
-    let ran = rnet!(place, "--json", "doctor");
+    let ran = rnet!(env, "--json", "doctor");
     assert_eq!(ran.code, Some(0));
     contains(&note(&ran, "topic_name"), &["/scan has no publisher"]);
 }
@@ -219,14 +219,14 @@ mod other {
 
 #[test]
 fn types_that_differ() {
-    let place = Place::new();
-    let (ear, mouth) = pair(&place);
+    let env = TestEnv::new();
+    let (ear, mouth) = pair(&env);
     let _publisher = mouth.publisher::<Level>("/level").unwrap();
     let _subscriber = ear.subscriber::<other::Level>("/level").unwrap();
     for ran in [
-        rnet!(place, "--json", "doctor"),
-        rnet!(place, "--json", "doctor", "ear", "mouth"),
-        rnet!(place, "--json", "doctor", "--topic", "level"),
+        rnet!(env, "--json", "doctor"),
+        rnet!(env, "--json", "doctor", "ear", "mouth"),
+        rnet!(env, "--json", "doctor", "--topic", "level"),
     ] {
         contains(
             &problem(&ran, "type"),
@@ -237,8 +237,8 @@ fn types_that_differ() {
 
 #[test]
 fn settings_that_do_not_fit() {
-    let place = Place::new();
-    let (ear, mouth) = pair(&place);
+    let env = TestEnv::new();
+    let (ear, mouth) = pair(&env);
     let _publisher = mouth.publisher::<[u8]>("/t").unwrap();
     for (options, words) in [
         (SubscriberOptions::new().reliable(), ["requests reliable", "make the publisher reliable"]),
@@ -252,39 +252,39 @@ fn settings_that_do_not_fit() {
         ),
     ] {
         let _subscriber = ear.subscriber_with::<[u8]>("/t", options).unwrap();
-        let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+        let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
         contains(&problem(&ran, "qos"), &words);
     }
     let _urgent = mouth.publisher_with::<[u8]>("/t", PublisherOptions::new().urgent()).unwrap();
-    let ran = rnet!(place, "--json", "doctor", "--topic", "/t");
+    let ran = rnet!(env, "--json", "doctor", "--topic", "/t");
     contains(&problem(&ran, "qos"), &["different lanes", "use one lane per topic"]);
 }
 
 #[test]
 fn a_node_that_died() {
-    let place = Place::new();
-    let mut victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);
-    let mut echo = place.spawn(&["topic", "echo", "/t", "--once", "--csv"]);
-    echo.until_stdout("78");
+    let env = TestEnv::new();
+    let mut victim = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);
+    let mut echo = env.spawn(&["topic", "echo", "/t", "--once", "--csv"]);
+    echo.wait_for_stdout("78");
     victim.signal("KILL");
-    victim.until_end();
+    victim.wait_for_exit();
     // Nobody lives here who would have swept it up before the doctor comes.
-    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     contains(&problem(&ran, "dead"), &["/mouth", "process died"]);
     // It was swept up.
-    assert_eq!(std::fs::read_dir(place.domain_dir().join("nodes")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(env.domain_dir().join("nodes")).unwrap().count(), 0);
 }
 
 #[test]
 fn a_directory_that_was_removed_under_a_living_node() {
-    let place = Place::new();
-    let _node = place.node("a");
-    std::fs::remove_dir_all(place.domain_dir()).unwrap();
-    let mut ran = rnet!(place, "--json", "doctor");
+    let env = TestEnv::new();
+    let _node = env.node("a");
+    std::fs::remove_dir_all(env.domain_dir()).unwrap();
+    let mut ran = rnet!(env, "--json", "doctor");
     // Until the node has put it back, and had done so before this doctor looked for nodes without folders.
     let is_back = |text: &str| text.contains("was restored") && !text.contains("cannot find it");
     while !is_back(&ran.stdout) {
-        ran = rnet!(place, "--json", "doctor");
+        ran = rnet!(env, "--json", "doctor");
     }
     contains(
         &problem(&ran, "removed"),
@@ -294,21 +294,21 @@ fn a_directory_that_was_removed_under_a_living_node() {
 
 #[test]
 fn a_process_that_is_stopped() {
-    let place = Place::new();
-    let stopped = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);
-    let mut echo = place.spawn(&["topic", "echo", "/t", "--once", "--csv"]);
-    echo.until_stdout("78");
+    let env = TestEnv::new();
+    let stopped = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "mouth"]);
+    let mut echo = env.spawn(&["topic", "echo", "/t", "--once", "--csv"]);
+    echo.wait_for_stdout("78");
     stopped.signal("STOP");
-    let mut found = rnet!(place, "--json", "doctor");
+    let mut found = rnet!(env, "--json", "doctor");
     // The signal arrives when the kernel delivers it.
     while found.code == Some(0) {
-        found = rnet!(place, "--json", "doctor");
+        found = rnet!(env, "--json", "doctor");
     }
     contains(&problem(&found, "stopped"), &["/mouth", "kill -CONT"]);
     // And a subscriber that comes now fits, and is not served.
-    let ear = place.node("ear");
+    let ear = env.node("ear");
     let _subscriber = ear.subscriber::<[u8]>("/t").unwrap();
-    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     problem(&ran, "stopped");
     contains(&problem(&ran, "match"), &["compatible on /t, but not matched"]);
     stopped.signal("CONT");
@@ -316,36 +316,36 @@ fn a_process_that_is_stopped() {
 
 #[test]
 fn a_subscriber_that_does_not_read_and_one_that_lost() {
-    let place = Place::new();
-    let (ear, mouth) = pair(&place);
+    let env = TestEnv::new();
+    let (ear, mouth) = pair(&env);
     let options = PublisherOptions::new().log_len_bytes(16 << 10);
     let mut publisher = mouth.publisher_with::<[u8]>("/t", options).unwrap();
     let keeps_all = SubscriberOptions::new().keep_all();
     let mut subscriber = ear.subscriber_with::<[u8]>("/t", keeps_all).unwrap();
-    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     for _ in 0..10_000 {
         publisher.send(b"message").unwrap();
     }
-    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     contains(&problem(&ran, "match"), &["reads nothing", "10000 messages behind"]);
-    subscriber.recv(SOON).unwrap();
-    let ran = rnet!(place, "--json", "doctor", "ear", "mouth");
+    subscriber.recv(TEST_TIMEOUT).unwrap();
+    let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     contains(&note(&ran, "loss"), &["/ear", "overrun"]);
 }
 
 #[test]
-fn who_lags_is_named() {
-    let place = Place::new();
-    let (ear, mouth) = pair(&place);
+fn a_lagging_subscriber_is_named() {
+    let env = TestEnv::new();
+    let (ear, mouth) = pair(&env);
     let mut publisher = mouth.publisher::<[u8]>("/t").unwrap();
     let subscriber = ear.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     publisher.send(b"news").unwrap();
-    let mut ran = rnet!(place, "--json", "doctor");
+    let mut ran = rnet!(env, "--json", "doctor");
     // Until the news is a second old.
     while !ran.stdout.contains("lag") {
-        ran = rnet!(place, "--json", "doctor");
+        ran = rnet!(env, "--json", "doctor");
     }
     assert!(subscriber.behind().age_ns >= 1_000_000_000);
     assert_eq!(ran.code, Some(0), "a slow best_effort subscriber is no problem: {ran:#?}");
@@ -354,30 +354,30 @@ fn who_lags_is_named() {
 
 #[test]
 fn too_few_file_descriptors() {
-    let place = Place::new();
-    let _nodes = pair(&place);
+    let env = TestEnv::new();
+    let _nodes = pair(&env);
     let mut command = std::process::Command::new("sh");
     let script = format!("ulimit -n 30; exec {} --json doctor", env!("CARGO_BIN_EXE_rnet"));
-    command.args(["-c", &script]).env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.args(["-c", &script]).env("RNET_DIR", &env.dir).env("RNET_DOMAIN", util::DOMAIN);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let ran = util::Running::start(command).wait();
+    let ran = util::RunningCommand::start(command).wait();
     contains(&problem(&ran, "files"), &["may open 30 files", "ulimit -n"]);
 }
 
 #[test]
 fn too_little_shared_memory() {
-    let place = Place::new();
+    let env = TestEnv::new();
     // A user and mount namespace of its own: no rights needed, and gone with the process.
     let script = format!(
         "mount -t tmpfs -o size=1m none {} && exec {} --json doctor",
-        place.dir.display(),
+        env.dir.display(),
         env!("CARGO_BIN_EXE_rnet")
     );
     let mut command = std::process::Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", &script]);
-    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.env("RNET_DIR", &env.dir).env("RNET_DOMAIN", util::DOMAIN);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let ran = util::Running::start(command).wait();
+    let ran = util::RunningCommand::start(command).wait();
     if ran.stdout.is_empty() {
         eprintln!("not run: this machine allows no mount namespaces: {}", ran.stderr);
         return;
@@ -387,7 +387,7 @@ fn too_little_shared_memory() {
 
 /// The findings of `doctor --realtime --json`, which ends as its problems say.
 #[track_caller]
-fn realtime(ran: &Ran) -> Vec<serde_json::Value> {
+fn realtime(ran: &CommandOutput) -> Vec<serde_json::Value> {
     let json = ran.json();
     let findings = json["findings"].as_array().unwrap().clone();
     let count = |level: &str| findings.iter().filter(|f| f["level"] == level).count();
@@ -415,41 +415,41 @@ fn level(findings: &[serde_json::Value], check: &str) -> String {
 
 #[test]
 fn the_machine_is_examined_for_real_time() {
-    let place = Place::new();
-    let ran = rnet!(place, "--json", "doctor", "--realtime");
+    let env = TestEnv::new();
+    let ran = rnet!(env, "--json", "doctor", "--realtime");
     let findings = realtime(&ran);
-    let text = rnet!(place, "doctor", "--realtime");
+    let text = rnet!(env, "doctor", "--realtime");
     assert_eq!(text.code, ran.code);
     for finding in &findings {
         let check = finding["check"].as_str().unwrap();
         assert!(text.stdout.contains(&format!("  {check}: ")), "{check}: {}", text.stdout);
     }
     // It looks at the machine and creates nothing.
-    assert_eq!(std::fs::read_dir(&place.dir).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(&env.dir).unwrap().count(), 0);
 }
 
 #[test]
 fn real_time_is_a_question_of_the_machine_and_not_of_nodes() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for args in [
         &["doctor", "--realtime", "ear", "mouth"][..],
         &["doctor", "--realtime", "--topic", "/t"],
         &["doctor", "--realtime=yes"],
     ] {
-        rnet_fails_as_usage(&place, args);
+        rnet_fails_as_usage(&env, args);
     }
 }
 
 #[track_caller]
-fn rnet_fails_as_usage(place: &Place, args: &[&str]) {
-    let ran = place.run(args);
+fn rnet_fails_as_usage(env: &TestEnv, args: &[&str]) {
+    let ran = env.run(args);
     assert_eq!(ran.code, Some(2), "{args:?}: {ran:#?}");
     assert!(ran.stdout.is_empty(), "{ran:#?}");
 }
 
 #[test]
-fn a_user_without_rights_is_told() {
-    let place = Place::new();
+fn a_user_without_permissions_gets_advice() {
+    let env = TestEnv::new();
     // Whoever may not give up what it has been given has it: then there is nothing to see.
     let script = format!(
         "ulimit -r 0; ulimit -l 64; ulimit -R 1000; exec {} --json doctor --realtime",
@@ -457,9 +457,9 @@ fn a_user_without_rights_is_told() {
     );
     let mut command = std::process::Command::new("setpriv");
     command.args(["--bounding-set=-sys_nice,-ipc_lock", "--inh-caps=-all", "bash", "-c", &script]);
-    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.env("RNET_DIR", &env.dir).env("RNET_DOMAIN", util::DOMAIN);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let ran = util::Running::start(command).wait();
+    let ran = util::RunningCommand::start(command).wait();
     if ran.stdout.is_empty() {
         eprintln!("not run: this user cannot give up rights: {}", ran.stderr);
         return;
@@ -472,9 +472,9 @@ fn a_user_without_rights_is_told() {
     let mut command = std::process::Command::new("taskset");
     let rnet = env!("CARGO_BIN_EXE_rnet");
     command.args(["-c", "0", rnet, "--json", "doctor", "--realtime"]);
-    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", util::DOMAIN);
+    command.env("RNET_DIR", &env.dir).env("RNET_DOMAIN", util::DOMAIN);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let ran = util::Running::start(command).wait();
+    let ran = util::RunningCommand::start(command).wait();
     if ran.stdout.is_empty() {
         eprintln!("not run: core 0 is not ours: {}", ran.stderr);
         return;
@@ -483,41 +483,41 @@ fn a_user_without_rights_is_told() {
 }
 
 #[test]
-fn promises_that_are_not_kept_are_found_and_shown() {
-    let place = Place::new();
-    let (ear, mouth) = pair(&place);
+fn missed_deadlines_and_leases_are_found_and_shown() {
+    let env = TestEnv::new();
+    let (ear, mouth) = pair(&env);
     let short = std::time::Duration::from_millis(10);
     let options = PublisherOptions::new().deadline(short).manual_by_topic(short).lifespan(short);
     let mut publisher = mouth.publisher_with::<Pose>("/pose", options).unwrap();
     let asks = SubscriberOptions::new().deadline(short);
     let mut subscriber = ear.subscriber_with::<Pose>("/pose", asks).unwrap();
-    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     publisher.send(&util::POSE).unwrap();
     let silent = || subscriber.stats().iter().any(|s| s.deadline_missed > 0);
     while publisher.deadline_missed() == 0 || !silent() {
         std::thread::sleep(short); // sleep: silence is what is tested
     }
     assert!(subscriber.try_recv().unwrap().is_none());
-    let ran = rnet!(place, "--json", "doctor");
+    let ran = rnet!(env, "--json", "doctor");
     contains(&problem(&ran, "liveliness"), &["/pose in /mouth is not alive", "its lease is 10ms"]);
     contains(&note(&ran, "deadline"), &["has missed its deadline of 10ms"]);
     contains(&note(&ran, "lifespan"), &["/ear", "1 message on", "older than the lifespan 10ms"]);
-    let text = rnet!(place, "topic", "info", "/pose", "-v").ok();
+    let text = rnet!(env, "topic", "info", "/pose", "-v").ok();
     let shown = ["Lifespan: 10ms", "Deadline: 10ms", "MANUAL_BY_TOPIC (lease 10ms)", "Alive: NO"];
     contains(&text, &shown);
     contains(&text, &["1 expired", "deadlines missed"]);
-    let json = rnet!(place, "--json", "topic", "info", "/pose").json();
+    let json = rnet!(env, "--json", "topic", "info", "/pose").json();
     assert_eq!(json["subscribers"][0]["channels"][0]["expired"], 1);
     assert_eq!(json["publishers"][0]["qos"]["deadline"]["nanos"], 10_000_000);
 }
 
 #[test]
 fn a_recorder_that_runs_is_seen_with_its_room() {
-    let place = Place::new();
-    let _node = place.node("imu");
-    let file = place.dir.join("drive.mcap");
-    let mut recorder = place.spawn(&["record", "--output", file.to_str().unwrap(), "/imu"]);
-    let findings = || rnet!(place, "doctor", "--json").json()["findings"].to_string();
+    let env = TestEnv::new();
+    let _node = env.node("imu");
+    let file = env.dir.join("drive.mcap");
+    let mut recorder = env.spawn(&["record", "--output", file.to_str().unwrap(), "/imu"]);
+    let findings = || rnet!(env, "doctor", "--json").json()["findings"].to_string();
     let mut seen = String::new();
     util::processes::until("the recorder is seen", || {
         seen = findings();
@@ -526,11 +526,11 @@ fn a_recorder_that_runs_is_seen_with_its_room() {
     assert!(seen.contains(" are free for the recording of process "), "{seen}");
     // The recorder looks for the name of its file once a second, and would begin another file.
     recorder.signal("STOP");
-    std::fs::rename(&file, place.dir.join("moved.mcap")).unwrap();
+    std::fs::rename(&file, env.dir.join("moved.mcap")).unwrap();
     let moved = findings();
     assert!(moved.contains("drive.mcap, no longer exists"), "{moved}");
     recorder.signal("CONT");
     recorder.signal("INT");
-    recorder.until_end();
+    recorder.wait_for_exit();
     assert!(!findings().contains("so far"));
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet::inspect::Location;
 use util::processes::until;
-use util::{DOMAIN, Place};
+use util::{DOMAIN, TestEnv};
 
 /// Set when it goes, also by a panic.
 struct Done<'a>(&'a AtomicBool);
@@ -18,74 +18,74 @@ impl Drop for Done<'_> {
 }
 
 /// The entry of a domain in `rnet domain list --json`.
-fn listed(place: &Place, domain: &str) -> serde_json::Value {
-    let json = rnet!(place, "domain", "list", "--json").json();
+fn listed(env: &TestEnv, domain: &str) -> serde_json::Value {
+    let json = rnet!(env, "domain", "list", "--json").json();
     let domains = json["domains"].as_array().unwrap().clone();
     domains.into_iter().find(|listed| listed["domain"] == domain).unwrap()
 }
 
 /// A node that publishes and was killed.
-fn kill_a_node(place: &Place, name: &str) {
-    let mut victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", name]);
-    let location = Location::new(Some(DOMAIN), Some(place.dir.clone()), None).unwrap();
+fn kill_a_node(env: &TestEnv, name: &str) {
+    let mut victim = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", name]);
+    let location = Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();
     until("the node", || !location.living_nodes().is_empty());
     victim.signal("KILL");
-    victim.until_end();
+    victim.wait_for_exit();
 }
 
 #[test]
 fn empty_lists_name_the_domains_that_have_nodes() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let _nodes =
-        [place.node_in("a", "lab"), place.node_in("b", "lab"), place.node_in("c", "field")];
+        [env.node_in("a", "lab"), env.node_in("b", "lab"), env.node_in("c", "field")];
     for what in ["topic", "node", "state"] {
-        let said = rnet!(place, what, "list").stderr;
+        let said = rnet!(env, what, "list").stderr;
         for part in [") has 2 nodes: --domain lab\n", ") has 1 node: --domain field\n"] {
             assert!(said.contains(part), "{said}");
         }
     }
-    let said = rnet!(place, "node", "list", "--domain", "lab").stderr;
+    let said = rnet!(env, "node", "list", "--domain", "lab").stderr;
     assert_eq!(said, "");
 }
 
 #[test]
 fn list_counts_the_living_and_the_dead() {
-    let place = Place::new();
-    assert!(rnet!(place, "domain", "list").stderr.contains("no domain in"));
-    kill_a_node(&place, "victim");
-    let _node = place.node_in("a", "lab");
-    let text = rnet!(place, "domain", "list").ok();
+    let env = TestEnv::new();
+    assert!(rnet!(env, "domain", "list").stderr.contains("no domain in"));
+    kill_a_node(&env, "victim");
+    let _node = env.node_in("a", "lab");
+    let text = rnet!(env, "domain", "list").ok();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["DOMAIN", "OWNER", "NODES", "DEAD", "DIRECTORY"]);
     assert_eq!((rows[1][0], &rows[1][3..5]), (DOMAIN, &["0", "1"][..]), "{text}");
     assert_eq!((rows[2][0], &rows[2][3..5]), ("lab", &["1", "0"][..]), "{text}");
-    let dead = listed(&place, DOMAIN);
+    let dead = listed(&env, DOMAIN);
     assert_eq!(dead["dead"], serde_json::json!(["/victim"]));
-    assert_eq!(dead["path"], place.domain_dir().to_str().unwrap());
-    assert_eq!(listed(&place, "lab")["nodes"], serde_json::json!(["/a"]));
+    assert_eq!(dead["path"], env.domain_dir().to_str().unwrap());
+    assert_eq!(listed(&env, "lab")["nodes"], serde_json::json!(["/a"]));
 }
 
 #[test]
 fn clean_removes_what_the_dead_left_and_nothing_else() {
-    let place = Place::new();
-    rnet!(place, "state", "set", "/k", "1").ok();
-    kill_a_node(&place, "victim");
+    let env = TestEnv::new();
+    rnet!(env, "state", "set", "/k", "1").ok();
+    kill_a_node(&env, "victim");
     // One that was killed while it started has a name and no folder.
     let ghost = rnet::NodeName::new("ghost").unwrap();
-    std::fs::write(place.domain_dir().join("names").join(ghost.file_stem()), "").unwrap();
-    let said = rnet!(place, "domain", "clean").ok();
+    std::fs::write(env.domain_dir().join("names").join(ghost.file_stem()), "").unwrap();
+    let said = rnet!(env, "domain", "clean").ok();
     assert_eq!(said, "removed the leftovers of dead nodes: /ghost, /victim\n");
     for folder in ["names", "nodes"] {
-        let mut left = std::fs::read_dir(place.domain_dir().join(folder)).unwrap();
+        let mut left = std::fs::read_dir(env.domain_dir().join(folder)).unwrap();
         assert!(left.next().is_none(), "{folder}");
     }
-    assert_eq!(rnet!(place, "state", "get", "/k").ok(), "1\n");
-    let said = rnet!(place, "domain", "clean").ok();
+    assert_eq!(rnet!(env, "state", "get", "/k").ok(), "1\n");
+    let said = rnet!(env, "domain", "clean").ok();
     assert_eq!(
         said,
         format!("nothing to clean in domain {DOMAIN}: dead nodes left nothing behind\n")
     );
-    let json = rnet!(place, "domain", "clean", "--json", "--domain", "none").json();
+    let json = rnet!(env, "domain", "clean", "--json", "--domain", "none").json();
     assert_eq!(json["removed"], serde_json::json!([]));
 }
 
@@ -93,8 +93,8 @@ fn clean_removes_what_the_dead_left_and_nothing_else() {
 #[test]
 fn clean_and_nodes_that_start_do_not_disturb_each_other() {
     const NODES: usize = 40;
-    let place = Place::new();
-    let location = Location::new(Some(DOMAIN), Some(place.dir.clone()), None).unwrap();
+    let env = TestEnv::new();
+    let location = Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();
     let done = AtomicBool::new(false);
     let nodes: Vec<rnet::Node> = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -108,13 +108,13 @@ fn clean_and_nodes_that_start_do_not_disturb_each_other() {
         });
         let _done = Done(&done);
         let open = |i| {
-            drop(place.node("leaves"));
-            place.node(&format!("stays{i}"))
+            drop(env.node("leaves"));
+            env.node(&format!("stays{i}"))
         };
         (0..NODES).map(open).collect()
     });
     assert_eq!(location.living_nodes().len(), NODES);
     let publisher = nodes[0].publisher::<[u8]>("/t").unwrap();
     let _subscriber = nodes[NODES - 1].subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, util::SOON).unwrap();
+    publisher.wait_for_subscribers(1, util::TEST_TIMEOUT).unwrap();
 }

@@ -6,12 +6,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use util::{Place, SOON};
+use util::{TestEnv, TEST_TIMEOUT};
 
 #[test]
 fn it_says_where_it_serves_and_lets_allowed_pages_in() {
-    let place = Place::new();
-    let mut command = place.command();
+    let env = TestEnv::new();
+    let mut command = env.command();
     let args = ["foxglove", "--port", "0", "--allow-origin", "https://app.foxglove.dev"];
     let mut server = command.args(args).spawn().unwrap();
     let mut url = String::new();
@@ -19,7 +19,7 @@ fn it_says_where_it_serves_and_lets_allowed_pages_in() {
     let addr = url.trim().strip_prefix("ws://").unwrap();
     let ask = |origin: &str| {
         let mut stream = TcpStream::connect(addr).unwrap();
-        stream.set_read_timeout(SOON).unwrap();
+        stream.set_read_timeout(TEST_TIMEOUT).unwrap();
         let request = format!(
             "GET / HTTP/1.1\r\nHost: {addr}\r\nOrigin: {origin}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -42,11 +42,11 @@ fn it_says_where_it_serves_and_lets_allowed_pages_in() {
 
 #[test]
 fn beyond_this_machine_it_needs_a_token_and_tls() {
-    let place = Place::new();
-    let said = rnet!(place, "foxglove", "--bind", "0.0.0.0", "--port", "0").fails(2);
+    let env = TestEnv::new();
+    let said = rnet!(env, "foxglove", "--bind", "0.0.0.0", "--port", "0").fails(2);
     assert!(said.contains("--token-file") && said.contains("--tls-cert"), "{said}");
-    let said = rnet!(place, "foxglove", "none.mcap", "--port", "0").fails(1);
+    let said = rnet!(env, "foxglove", "none.mcap", "--port", "0").fails(1);
     assert!(said.contains("none.mcap"), "{said}");
-    let said = rnet!(place, "foxglove", "--port", "0", "--allow-origin", "foxglove.dev").fails(2);
+    let said = rnet!(env, "foxglove", "--port", "0", "--allow-origin", "foxglove.dev").fails(2);
     assert!(said.contains("not an origin"), "{said}");
 }

@@ -4,12 +4,12 @@ use crate::util;
 
 use rnet::{PublisherOptions, SubscriberOptions};
 use serde_json::json;
-use util::{POSE, Place, Pose, Pump};
+use util::{POSE, TestEnv, Pose, BackgroundPublisher};
 
 /// A camera, a display, a second robot and one who asks for more than there is.
-fn with_robot(test: impl FnOnce(&Place)) {
-    let place = Place::new();
-    let (camera, display, link) = (place.node("camera"), place.node("display"), place.node("link"));
+fn with_robot(test: impl FnOnce(&TestEnv)) {
+    let env = TestEnv::new();
+    let (camera, display, link) = (env.node("camera"), env.node("display"), env.node("link"));
     let remote = rnet::Proxy::new("robot2", "arm", 7).unwrap();
     let mut poses = camera.publisher::<Pose>("/pose").unwrap();
     let urgent = PublisherOptions::new().urgent();
@@ -23,13 +23,13 @@ fn with_robot(test: impl FnOnce(&Place)) {
     let _far = link.subscriber_with::<Pose>("/pose", far).unwrap();
     let _hidden = camera.publisher::<[u8]>("/_rnet/hidden").unwrap();
     poses.send(&POSE).unwrap();
-    test(&place);
+    test(&env);
 }
 
 #[test]
 fn the_text_shows_who_publishes_what_to_whom() {
-    with_robot(|place| {
-        let text = rnet!(place, "graph", "--over", "0").ok();
+    with_robot(|env| {
+        let text = rnet!(env, "graph", "--over", "0").ok();
         for part in [
             "    /camera\n",
             "        -> /stop  raw  urgent\n",
@@ -41,29 +41,29 @@ fn the_text_shows_who_publishes_what_to_whom() {
             assert!(text.contains(part), "{part:?} is missing:\n{text}");
         }
         assert!(!text.contains("hidden") && !text.contains("/link"), "{text}");
-        assert!(rnet!(place, "graph", "--over", "0", "--all").ok().contains("/_rnet/hidden"));
+        assert!(rnet!(env, "graph", "--over", "0", "--all").ok().contains("/_rnet/hidden"));
     });
 }
 
 #[test]
 fn a_file_of_an_ending_that_names_no_form_is_refused() {
-    with_robot(|place| {
-        let path = |name: &str| place.dir.join(name).to_str().unwrap().to_owned();
-        let refused = rnet!(place, "graph", "--over", "0", "-o", path("net.png")).fails(2);
+    with_robot(|env| {
+        let path = |name: &str| env.dir.join(name).to_str().unwrap().to_owned();
+        let refused = rnet!(env, "graph", "--over", "0", "-o", path("net.png")).fails(2);
         assert!(refused.contains("unknown graph format .png: use .dot, .mmd or .txt"), "{refused}");
-        assert!(!place.dir.join("net.png").exists());
-        rnet!(place, "graph", "--over", "0", "-o", path("net.txt")).ok();
-        rnet!(place, "graph", "--over", "0", "-o", path("net.xml"), "--format", "dot").ok();
-        rnet!(place, "graph", "--over", "0", "-o", path("net.json"), "--json").ok();
+        assert!(!env.dir.join("net.png").exists());
+        rnet!(env, "graph", "--over", "0", "-o", path("net.txt")).ok();
+        rnet!(env, "graph", "--over", "0", "-o", path("net.xml"), "--format", "dot").ok();
+        rnet!(env, "graph", "--over", "0", "-o", path("net.json"), "--json").ok();
     });
 }
 
 #[test]
-fn rates_are_measured_between_two_looks() {
-    let place = Place::new();
-    let node = place.node("imu");
-    let imu = Pump::start(node.publisher::<[u8]>("/imu").unwrap(), Box::from(*b"0123456789"));
-    let graph = rnet!(place, "graph", "--over", "0.5", "--json").json();
+fn rates_are_measured_between_two_snapshots() {
+    let env = TestEnv::new();
+    let node = env.node("imu");
+    let imu = BackgroundPublisher::start(node.publisher::<[u8]>("/imu").unwrap(), Box::from(*b"0123456789"));
+    let graph = rnet!(env, "graph", "--over", "0.5", "--json").json();
     drop(imu);
     let _imu = node.publisher::<[u8]>("/imu").unwrap();
     let rate = &graph["topics"][0]["rate"];
@@ -71,14 +71,14 @@ fn rates_are_measured_between_two_looks() {
     assert!(hz > 1.0 && hz <= 1100.0, "{graph}");
     assert!((rate["bytes_per_s"].as_f64().unwrap() / hz - 10.0).abs() < 0.01, "{graph}");
     assert_eq!(graph["topics"][0]["publishers"][0]["rate"], *rate);
-    let still = rnet!(place, "graph", "--over", "0.01").ok();
+    let still = rnet!(env, "graph", "--over", "0.01").ok();
     assert!(still.contains("-> /imu  raw  silent\n"), "{still}");
 }
 
 #[test]
 fn the_other_forms_show_the_same() {
-    with_robot(|place| {
-        let graph = rnet!(place, "graph", "--over", "0", "--json").json();
+    with_robot(|env| {
+        let graph = rnet!(env, "graph", "--over", "0", "--json").json();
         let topics = graph["topics"].as_array().unwrap();
         let names: Vec<&str> = topics.iter().map(|t| t["topic"].as_str().unwrap()).collect();
         // On /log is the line about the subscriber that does not fit.
@@ -89,7 +89,7 @@ fn the_other_forms_show_the_same() {
         let problem = topics[0]["subscribers"][0]["problem"].as_str().unwrap();
         assert!(problem.contains("reliable"), "{problem}");
 
-        let dot = rnet!(place, "graph", "--over", "0", "--format", "dot").ok();
+        let dot = rnet!(env, "graph", "--over", "0", "--format", "dot").ok();
         for part in [
             "subgraph cluster_1 {\n        label=\"robot2\";\n        \"@robot2/arm\" [shape=box];",
             "\"topic /stop\" [shape=ellipse, label=\"/stop\\nraw\\nurgent\", color=red];",
@@ -99,25 +99,25 @@ fn the_other_forms_show_the_same() {
         ] {
             assert!(dot.contains(part), "{part:?} is missing:\n{dot}");
         }
-        let mermaid = rnet!(place, "graph", "--over", "0", "--format", "mermaid").ok();
+        let mermaid = rnet!(env, "graph", "--over", "0", "--format", "mermaid").ok();
         for part in ["flowchart LR\n", "n2[\"@robot2/arm\"]", "t2 --> n2\n", "t0 -. \""] {
             assert!(mermaid.contains(part), "{part:?} is missing:\n{mermaid}");
         }
-        let file = place.dir.join("robot.dot");
+        let file = env.dir.join("robot.dot");
         let path = file.to_str().unwrap();
-        assert_eq!(rnet!(place, "graph", "--over", "0", "--output", path).ok(), "");
+        assert_eq!(rnet!(env, "graph", "--over", "0", "--output", path).ok(), "");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), dot);
     });
 }
 
 #[test]
-fn an_empty_domain_and_a_bad_place_are_told() {
-    let place = Place::new();
-    let ran = rnet!(place, "graph", "--over", "0");
+fn an_empty_domain_and_a_bad_output_path_are_reported() {
+    let env = TestEnv::new();
+    let ran = rnet!(env, "graph", "--over", "0");
     assert!(ran.stderr.contains("no topics in domain"), "{ran:#?}");
-    let node = place.node("imu");
+    let node = env.node("imu");
     let _imu = node.publisher::<[u8]>("/imu").unwrap();
-    let said = rnet!(place, "graph", "--over", "0", "-o", "/proc/nowhere/robot.dot").fails(1);
+    let said = rnet!(env, "graph", "--over", "0", "-o", "/proc/nowhere/robot.dot").fails(1);
     assert!(said.contains("cannot write /proc/nowhere/robot.dot"), "{said}");
-    rnet!(place, "graph", "--json", "--format", "dot").fails(2);
+    rnet!(env, "graph", "--json", "--format", "dot").fails(2);
 }

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use util::{Place, SOON};
+use util::{TestEnv, TEST_TIMEOUT};
 
 /// `producer | rnet …` in a group of their own, as a shell starts them.
 struct Pipeline {
@@ -17,7 +17,7 @@ struct Pipeline {
 
 impl Pipeline {
     /// The producer says `half`, and then nothing for a long time; both are ready for a signal.
-    fn start(place: &Place, half: &str, args: &[&str]) -> Pipeline {
+    fn start(env: &TestEnv, half: &str, args: &[&str]) -> Pipeline {
         let mut producer = Command::new("sh")
             .args(["-c", "printf '%s' \"$0\"; echo said >&2; exec sleep 1000", half])
             .stdout(Stdio::piped())
@@ -25,7 +25,7 @@ impl Pipeline {
             .process_group(0)
             .spawn()
             .unwrap();
-        let mut command = place.command();
+        let mut command = env.command();
         command.args(args).stdin(producer.stdout.take().unwrap());
         let rnet = command.process_group(producer.id() as i32).spawn().unwrap();
         let mut line = String::new();
@@ -38,7 +38,7 @@ impl Pipeline {
 
     /// Before it does, a signal ends it as it ends any program.
     fn until_it_catches_signals(&self) {
-        let until = Instant::now() + SOON.unwrap();
+        let until = Instant::now() + TEST_TIMEOUT.unwrap();
         let path = format!("/proc/{}/status", self.rnet.id());
         loop {
             let status = std::fs::read_to_string(&path).unwrap();
@@ -72,12 +72,12 @@ impl Drop for Pipeline {
 #[test]
 fn what_a_signal_cut_short_is_not_written() {
     let dump = {
-        let place = Place::new();
-        rnet!(place, "state", "set", "/loaded", "1").ok();
-        rnet!(place, "state", "dump").ok()
+        let env = TestEnv::new();
+        rnet!(env, "state", "set", "/loaded", "1").ok();
+        rnet!(env, "state", "dump").ok()
     };
-    let place = Place::new();
-    let node = place.node("hearer");
+    let env = TestEnv::new();
+    let node = env.node("hearer");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
     let cases: [(&str, &[&str]); 5] = [
         ("half", &["state", "set", "/fw", "--file", "-"]),
@@ -89,38 +89,38 @@ fn what_a_signal_cut_short_is_not_written() {
     for (half, args) in cases {
         // The end of the pipe and the signal race each other.
         for signal in ["INT", "TERM", "INT", "HUP", "INT", "TERM"] {
-            let code = Pipeline::start(&place, half, args).signalled(signal);
+            let code = Pipeline::start(&env, half, args).signalled(signal);
             assert_eq!(code, Some(130), "{args:?} {signal}");
         }
     }
-    assert_eq!(rnet!(place, "state", "list", "--json").json()["keys"].as_array().unwrap().len(), 0);
+    assert_eq!(rnet!(env, "state", "list", "--json").json()["keys"].as_array().unwrap().len(), 0);
     assert!(subscriber.try_recv().unwrap().is_none());
 }
 
 #[test]
 fn an_end_without_a_signal_is_the_end() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let mut pipeline =
-        Pipeline::start(&place, "whole", &["state", "set", "/fw", "--type", "str", "--file", "-"]);
+        Pipeline::start(&env, "whole", &["state", "set", "/fw", "--type", "str", "--file", "-"]);
     pipeline.producer.kill().unwrap();
     assert_eq!(pipeline.rnet.wait().unwrap().code(), Some(0));
-    assert_eq!(rnet!(place, "state", "get", "/fw").ok(), "whole\n");
+    assert_eq!(rnet!(env, "state", "get", "/fw").ok(), "whole\n");
 }
 
 #[test]
 fn what_never_ends_is_refused_by_the_name_of_its_limit() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for (args, limit) in [
         (&["state", "set", "/fw", "--file", "/dev/zero"][..], "MAX_VALUE_LEN_BYTES"),
         (&["param", "load", "/dev/zero"], "MAX_YAML_LEN_BYTES"),
         (&["state", "load", "/dev/zero"], "a dump of the state"),
     ] {
-        let said = place.run(args).fails(1);
+        let said = env.run(args).fails(1);
         assert!(said.contains("/dev/zero") && said.contains(limit), "{said}");
     }
     // A file whose length is known is not read for that.
-    let long = place.dir.join("long");
+    let long = env.dir.join("long");
     std::fs::File::create(&long).unwrap().set_len((1 << 30) + 1).unwrap();
-    let said = place.run(&["topic", "pub", "/t", "--file", long.to_str().unwrap()]).fails(1);
+    let said = env.run(&["topic", "pub", "/t", "--file", long.to_str().unwrap()]).fails(1);
     assert!(said.contains("MAX_MESSAGE_LEN_BYTES"), "{said}");
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use serde_json::Value;
-use util::Place;
-use util::robot::{Robot, is_alive, sleeper, until, until_gone};
+use util::TestEnv;
+use util::robot::{Robot, is_alive, sleeper, until, wait_until_gone};
 use util::terminal::Terminal;
 
 #[test]
@@ -65,8 +65,8 @@ fn one_program_runs_twice_in_two_namespaces() {
     };
     let robot = Robot::new(&(node("left", 1.5) + &node("right", 2.5)));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/left/lidar  ready");
-    launch.until_stdout("/right/lidar  ready");
+    launch.wait_for_stdout("/left/lidar  ready");
+    launch.wait_for_stdout("/right/lidar  ready");
     for (side, gain) in [("left", "1.5"), ("right", "2.5")] {
         let heard = robot.run(&["topic", "echo", &format!("/{side}/scan"), "--once", "--raw"]).ok();
         assert!(heard.contains(&format!("/{side}/lidar")) && heard.contains(gain), "{heard}");
@@ -90,7 +90,7 @@ fn a_node_that_does_not_stop_is_killed_with_what_it_has_started() {
     let ran = launch.wait();
     assert_eq!(ran.code, Some(130), "{ran:#?}");
     assert!(ran.stdout.contains("/deaf  stopped  killed by SIGKILL"), "{ran:#?}");
-    until_gone(&child);
+    wait_until_gone(&child);
     let log = robot.run(&["node", "logs", "deaf"]).ok();
     assert!(log.contains("SIGTERM: still running 0.1 s after SIGINT"), "{log}");
     assert!(log.contains("SIGKILL: still running 0.2 s after SIGTERM"), "{log}");
@@ -118,14 +118,14 @@ fn dependents_wait_until_a_node_is_ready() {
     ) + &sleeper("plan", "after = [\"map\"]");
     let robot = Robot::new(&text);
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/setup  ended  exit code 0");
-    launch.until_stdout("/lidar  ready");
-    launch.until_stdout(
+    launch.wait_for_stdout("/setup  ended  exit code 0");
+    launch.wait_for_stdout("/lidar  ready");
+    launch.wait_for_stdout(
         "/map  not-ready  after 0.1 s: it has not reported readiness on RNET_READY_FD; /plan is waiting for it",
     );
     assert!(!robot.path("plan.pid").exists());
     std::fs::write(robot.path("go"), "").unwrap();
-    launch.until_stdout("/map  ready");
+    launch.wait_for_stdout("/map  ready");
     robot.pids("plan.pid", 1);
     assert_eq!(robot.run(&["node", "logs", "/map"]).ok(), "done\n");
     launch.signal("INT");
@@ -173,7 +173,7 @@ fn a_command_of_on_failure_ends_with_the_launch() {
             if killed { 600 } else { 5 }
         ));
         let mut launch = robot.launch(&[]);
-        launch.until_stdout("/bad  on-failure  sh started, pid ");
+        launch.wait_for_stdout("/bad  on-failure  sh started, pid ");
         let pid = robot.pids("pids", 1).remove(0);
         if killed {
             until(&|| robot.path("deaf").exists().then_some(()), &String::new);
@@ -192,7 +192,7 @@ fn a_command_of_on_failure_ends_with_the_launch() {
         } else {
             assert!(ran.stdout.contains("/bad  on-failure  sh: terminated by SIGINT"), "{ran:#?}");
         }
-        until_gone(&pid);
+        wait_until_gone(&pid);
     }
 }
 
@@ -215,7 +215,7 @@ fn commands_of_on_failure_that_stand_still_are_killed() {
     let mut launch = robot.launch(&[]);
     let pids = robot.pids("pids", 12);
     for _ in 0..4 {
-        launch.until_stdout("on-failure  sh: exit code 0");
+        launch.wait_for_stdout("on-failure  sh: exit code 0");
     }
     let stands = |pid: &String| {
         std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
@@ -226,7 +226,7 @@ fn commands_of_on_failure_that_stand_still_are_killed() {
     let ended = |how: &str| ran.stdout.matches(&format!("on-failure  sh: {how}")).count();
     assert_eq!(ended("exit code 0"), 4, "{ran:#?}");
     assert_eq!((ended("terminated by SIGINT"), ended("killed by SIGKILL")), (4, 4), "{ran:#?}");
-    pids.iter().for_each(|pid| until_gone(pid));
+    pids.iter().for_each(|pid| wait_until_gone(pid));
 }
 
 /// A node that is always started again has not failed when it has done its work.
@@ -236,7 +236,7 @@ fn one_that_ends_well_and_is_started_again_has_ended() {
         "[node.once]\ncommand = [\"true\"]\nrestart = \"always\"\nbackoff_s = 0.01\ngive_up_after = 1000\n",
     );
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/once  ended  exit code 0; restarting in ");
+    launch.wait_for_stdout("/once  ended  exit code 0; restarting in ");
     launch.signal("INT");
     let ran = launch.wait();
     assert!(!ran.stdout.contains("failed"), "{}", ran.stdout);
@@ -253,7 +253,7 @@ fn waits_before_a_restart_differ() {
     let robot = Robot::new(&text);
     let mut launch = robot.launch(&[]);
     for _ in 0..8 {
-        launch.until_stdout("  failed  ");
+        launch.wait_for_stdout("  failed  ");
     }
     launch.signal("INT");
     let ran = launch.wait();
@@ -297,14 +297,14 @@ fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
     let a = robot.pids("a.pid", 1).remove(0);
     let b = robot.pids("b.pid", 1).remove(0);
     let c = robot.pids("c.pid", 1).remove(0);
-    first.until_stdout("/b  started");
+    first.wait_for_stdout("/b  started");
     let second = robot.launch(&[]).wait().fails(1);
     let other =
         format!("is already launched in this domain by another rnet launch, pid {}\n", first.pid());
     assert!(second.contains(&other), "{second}");
     first.signal("KILL");
-    first.until_end();
-    until_gone(&c);
+    first.wait_for_exit();
+    wait_until_gone(&c);
     assert!(is_alive(&a) && is_alive(&b));
     // Without a launcher a node is stopped all the same, and how it ended is known to the next one.
     assert_eq!(robot.run(&["node", "stop", "b"]).ok(), "stopped /b\n");
@@ -312,17 +312,17 @@ fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
     assert_eq!(robot.run(&["node", "restart", "b"]).ok(), "restarted /b\n");
     let b = robot.pids("b.pid", 2).remove(1);
     let mut next = robot.launch(&[]);
-    next.until_stdout(&format!("/a  adopted  pid {a}"));
-    next.until_stdout(&format!("/b  adopted  pid {b}"));
-    next.until_stdout("/c  started");
+    next.wait_for_stdout(&format!("/a  adopted  pid {a}"));
+    next.wait_for_stdout(&format!("/b  adopted  pid {b}"));
+    next.wait_for_stdout("/c  started");
     assert_eq!(robot.pids("c.pid", 2).len(), 2);
     // An adopted node is no child of its launcher, which knows all the same how it ends.
     assert_eq!(robot.run(&["node", "kill", "a"]).ok(), "killed /a\n");
-    next.until_stdout("/a  failed  killed by SIGKILL; restarting in ");
-    next.until_stdout("/a  started");
+    next.wait_for_stdout("/a  failed  killed by SIGKILL; restarting in ");
+    next.wait_for_stdout("/a  started");
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));
-    until_gone(&b);
+    wait_until_gone(&b);
 }
 
 #[test]
@@ -333,10 +333,10 @@ fn operators_stop_and_restart_nodes() {
     robot.pids("b.pid", 1);
     assert_eq!(robot.run(&["node", "stop", "a"]).ok(), "stopped /a\n");
     assert!(!is_alive(&a));
-    launch.until_stdout("\"node\":\"/a\",\"state\":\"stopped\"");
+    launch.wait_for_stdout("\"node\":\"/a\",\"state\":\"stopped\"");
     assert_eq!(robot.run(&["node", "restart", "/a"]).ok(), "restarted /a\n");
     let again = robot.pids("a.pid", 2).remove(1);
-    launch.until_stdout(&format!("\"pid\":{again},"));
+    launch.wait_for_stdout(&format!("\"pid\":{again},"));
     assert_eq!(robot.run(&["node", "restart", "a"]).ok(), "restarted /a\n");
     robot.pids("a.pid", 3);
     let said = robot.run(&["node", "restart", "a", "--json"]).json();
@@ -354,7 +354,7 @@ fn on_a_terminal_the_table_follows_the_nodes() {
     let robot = Robot::new(&(sleeper("a", "backoff_s = 0.01") + &sleeper("b", "")));
     let file = robot.path("robot.toml");
     let mut terminal =
-        Terminal::start(&robot.place, &["launch", file.to_str().unwrap(), "--watch"]);
+        Terminal::start(&robot.env, &["launch", file.to_str().unwrap(), "--watch"]);
     let row = |node: &str, words: &[&str]| {
         let (node, words) = (format!("/{node}"), words.join(" "));
         move |screen: &str| {
@@ -363,32 +363,32 @@ fn on_a_terminal_the_table_follows_the_nodes() {
         }
     };
     let (a, b) = (robot.pids("a.pid", 1).remove(0), robot.pids("b.pid", 1).remove(0));
-    terminal.until_screen(row("a", &["running", "yes", &a]));
-    terminal.until_screen(row("b", &["running", "yes", &b]));
+    terminal.wait_for_screen(row("a", &["running", "yes", &a]));
+    terminal.wait_for_screen(row("b", &["running", "yes", &b]));
     assert_eq!(robot.run(&["node", "kill", "a"]).ok(), "killed /a\n");
     let again = robot.pids("a.pid", 2).remove(1);
-    terminal.until_screen(row("a", &["running", "yes", &again]));
+    terminal.wait_for_screen(row("a", &["running", "yes", &again]));
     assert_eq!(robot.run(&["node", "stop", "b"]).ok(), "stopped /b\n");
-    terminal.until_screen(row("b", &["stopped", "no", "-"]));
+    terminal.wait_for_screen(row("b", &["stopped", "no", "-"]));
     // It stands beside what goes on.
-    terminal.until_screen(row("a", &["running", "yes", &again]));
-    terminal.until_screen(|screen| screen.contains("NODE") && screen.contains("RESTARTS"));
-    terminal.type_in("\u{3}");
+    terminal.wait_for_screen(row("a", &["running", "yes", &again]));
+    terminal.wait_for_screen(|screen| screen.contains("NODE") && screen.contains("RESTARTS"));
+    terminal.send_keys("\u{3}");
     assert_eq!(terminal.end(), Some(130));
-    until_gone(&again);
+    wait_until_gone(&again);
 }
 
 #[test]
 fn nodes_that_nobody_launched_are_stopped_and_killed_too() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for (word, said) in [("stop", "stopped /free\n"), ("kill", "killed /free\n")] {
-        let mut free = place.spawn(&["topic", "pub", "/t", "--text", "x", "--node-name", "/free"]);
-        let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
+        let mut free = env.spawn(&["topic", "pub", "/t", "--text", "x", "--node-name", "/free"]);
+        let is_there = || env.run(&["node", "list"]).stdout.contains("/free").then_some(());
         until(&is_there, &String::new);
-        assert_eq!(place.run(&["node", word, "free"]).ok(), said);
-        free.until_end();
+        assert_eq!(env.run(&["node", word, "free"]).ok(), said);
+        free.wait_for_exit();
     }
-    let said = place.run(&["node", "kill", "free"]).fails(1);
+    let said = env.run(&["node", "kill", "free"]).fails(1);
     assert!(said.contains("free"), "{said}");
 }
 
@@ -399,7 +399,7 @@ fn a_changed_file_restarts_only_what_changed() {
     let pids: Vec<String> =
         ["a.pid", "b.pid", "c.pid"].map(|name| robot.pids(name, 1).remove(0)).into();
     robot.write("[node.a\n");
-    launch.until_stderr("robot.toml:1:8: ");
+    launch.wait_for_stderr("robot.toml:1:8: ");
     robot.write(
         &(sleeper("a", "")
             + &sleeper("b", "env = { A = \"1\" }")
@@ -407,19 +407,19 @@ fn a_changed_file_restarts_only_what_changed() {
     );
     robot.pids("b.pid", 2);
     robot.pids("d.pid", 1);
-    until_gone(&pids[1]);
-    until_gone(&pids[2]);
+    wait_until_gone(&pids[1]);
+    wait_until_gone(&pids[2]);
     assert!(is_alive(&pids[0]));
     assert_eq!(robot.pids("a.pid", 1).len(), 1);
     // The next launcher sees by itself what has changed while there was none.
     launch.signal("KILL");
-    launch.until_end();
+    launch.wait_for_exit();
     robot.write(&(sleeper("a", "env = { A = \"2\" }") + &sleeper("b", "env = { A = \"1\" }")));
     let mut next = robot.launch(&[]);
-    next.until_stdout("/b  adopted");
+    next.wait_for_stdout("/b  adopted");
     robot.pids("a.pid", 2);
-    until_gone(&pids[0]);
-    until_gone(&robot.pids("d.pid", 1)[0]);
+    wait_until_gone(&pids[0]);
+    wait_until_gone(&robot.pids("d.pid", 1)[0]);
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));
 }
@@ -433,7 +433,7 @@ fn parameters_environment_and_limits_reach_the_node() {
          scheduler = \"batch\"\n",
     );
     let mut launch = robot.launch(&["--set", "speed=3"]);
-    launch.until_stdout("/arm  started");
+    launch.wait_for_stdout("/arm  started");
     let logs = || robot.run(&["node", "logs", "arm"]).ok();
     let log = until(&|| Some(logs()).filter(|log| log.lines().count() == 3), &logs);
     assert_eq!(log, "3 clitest\n65536\nCpus_allowed_list:\t0\n");
@@ -467,10 +467,10 @@ fn logs_are_followed_over_their_rotation() {
     assert!(all.len() > 1 << 20 && all.len() <= 2 << 20, "{}", all.len());
     // The first line may have come in two parts, of which one is gone.
     assert!(all.lines().skip(1).all(|line| line == "0123456789abcdef" || line == "last"));
-    let mut follow = robot.place.spawn(&["node", "logs", "talker", "--lines", "1", "--follow"]);
-    follow.until_stdout("last");
+    let mut follow = robot.env.spawn(&["node", "logs", "talker", "--lines", "1", "--follow"]);
+    follow.wait_for_stdout("last");
     std::fs::write(robot.path("go"), "").unwrap();
-    follow.until_stdout("after");
+    follow.wait_for_stdout("after");
     follow.signal("INT");
     assert_eq!(follow.wait().code, Some(130));
     launch.signal("INT");
@@ -485,17 +485,17 @@ fn each_host_starts_its_part_and_waits_for_no_other() {
     let robot = Robot::new(&text);
     let mut launch = robot.launch(&["--host", "desk"]);
     robot.pids("plan.pid", 1);
-    launch.until_stdout("/plan  started");
-    launch.until_stderr("rnet: /plan does not wait for /base, which is not started here");
+    launch.wait_for_stdout("/plan  started");
+    launch.wait_for_stderr("rnet: /plan does not wait for /base, which is not started here");
     robot.until("both", |text| text == "desk desk\n");
     assert!(!robot.path("base.pid").exists());
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
     // By its environment as well, which the option overrides.
     let file = robot.path("robot.toml");
-    let mut command = robot.place.command();
+    let mut command = robot.env.command();
     command.args(["launch", "--check", "--json"]).arg(&file).env("RNET_HOST", "base");
-    let check = util::Running::start(command).wait();
+    let check = util::RunningCommand::start(command).wait();
     assert!(check.stdout.contains("/base") && !check.stdout.contains("/plan"), "{check:#?}");
     let said = robot.run(&["launch", file.to_str().unwrap(), "--host", "no host"]).fails(1);
     assert!(said.contains("--host") && said.contains("no host"), "{said}");
@@ -518,7 +518,7 @@ fn counting_node() {
 }
 
 #[test]
-fn a_restarted_node_finds_its_state_and_parameters_and_others_are_told() {
+fn a_restarted_node_finds_its_state_and_parameters_and_others_are_notified() {
     let program = std::env::current_exe().unwrap();
     let text = format!(
         "[node.counter]\ncommand = [\"{}\", \"--exact\", \"launch::counting_node\", \"--ignored\", \"--nocapture\"]\n\
@@ -526,11 +526,11 @@ fn a_restarted_node_finds_its_state_and_parameters_and_others_are_told() {
         program.display()
     );
     let robot = Robot::new(&text);
-    let watcher = robot.place.node("watcher");
+    let watcher = robot.env.node("watcher");
     let (tell, told) = std::sync::mpsc::channel();
     watcher.on_node(move |event| tell.send(format!("{event:?}")).unwrap());
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/counter  started");
+    launch.wait_for_stdout("/counter  started");
     let logged = |line: &str| {
         let look = || robot.run(&["node", "logs", "counter"]).stdout;
         util::robot::until(&|| look().contains(line).then_some(()), &look);
@@ -538,7 +538,7 @@ fn a_restarted_node_finds_its_state_and_parameters_and_others_are_told() {
     logged("start 1 with gain 2.5");
     robot.run(&["param", "set", "counter", "gain", "3.5"]).ok();
     robot.run(&["node", "kill", "counter"]).ok();
-    launch.until_stdout("/counter  started");
+    launch.wait_for_stdout("/counter  started");
     logged("start 2 with gain 3.5");
     let shown = robot.run(&["top", "--once", "--json", "--interval", "0.1"]).json();
     let nodes = shown["nodes"].as_array().unwrap();

@@ -5,7 +5,7 @@ use crate::util;
 use std::process::Command;
 
 use serde_json::Value;
-use util::robot::{Robot, is_alive, sleeper, until, until_gone};
+use util::robot::{Robot, is_alive, sleeper, until, wait_until_gone};
 
 const RNET: &str = env!("CARGO_BIN_EXE_rnet");
 
@@ -49,8 +49,8 @@ fn a_death_makes_a_file_and_a_stop_does_not() {
     let check = robot.run(&["launch", robot.path("robot.toml").to_str().unwrap(), "--check"]).ok();
     assert!(check.contains("rnet blackbox run --before 30 --after 0.1"), "{check}");
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/blackbox  started");
-    launch.until_stdout("/lidar  ready");
+    launch.wait_for_stdout("/blackbox  started");
+    launch.wait_for_stdout("/lidar  ready");
     let begun = until_status(&robot, |status| status["messages"].as_u64() > Some(0));
     assert_eq!(begun["memory_bytes"], 80 << 20);
     assert_eq!(begun["triggers"], serde_json::json!(["death", "fallback", "log fatal"]));
@@ -60,25 +60,25 @@ fn a_death_makes_a_file_and_a_stop_does_not() {
     assert!(doctor.contains("the black box keeps ") && doctor.contains("83.89 MB"), "{doctor}");
     // Told to stop, and started again: nothing has died.
     robot.run(&["node", "restart", "lidar"]).ok();
-    launch.until_stdout("/lidar  ready");
+    launch.wait_for_stdout("/lidar  ready");
     assert_eq!(status(&robot)["fired"], 0);
     // Somebody has ordered it.
     robot.run(&["node", "kill", "lidar"]).ok();
-    launch.until_stdout("/lidar  failed  killed by SIGKILL");
-    launch.until_stdout("/lidar  ready");
+    launch.wait_for_stdout("/lidar  failed  killed by SIGKILL");
+    launch.wait_for_stdout("/lidar  ready");
     assert_eq!(status(&robot)["fired"], 0);
     let pid = pid_of(&robot, "/lidar");
     assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
     let after = until_status(&robot, |status| status["files"] == 1);
     assert_eq!(after["last"]["why"], "/lidar has died");
-    launch.until_stdout("/lidar  ready");
+    launch.wait_for_stdout("/lidar  ready");
     let pid = pid_of_box(&robot);
     launch.signal("INT");
     let ran = launch.wait();
     assert_eq!(ran.code, Some(130), "{ran:#?}");
     let at = |what: &str| ran.stdout.rfind(what).unwrap_or_else(|| panic!("{what}: {ran:#?}"));
     assert!(at("/lidar  stopped") < at("/blackbox  stopped"), "{ran:#?}");
-    until_gone(&pid);
+    wait_until_gone(&pid);
     let list = robot.run(&["blackbox", "list", "--json"]).json();
     assert_eq!(list.as_array().unwrap().len(), 1, "{list}");
     assert_eq!(list[0]["fired"].as_array().unwrap().len(), 1, "{list}");
@@ -88,18 +88,18 @@ fn a_death_makes_a_file_and_a_stop_does_not() {
 fn the_box_outlives_the_launcher_and_is_taken_over() {
     let robot = Robot::with_box(&sleeper("arm", ""));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/arm  started");
+    launch.wait_for_stdout("/arm  started");
     until_status(&robot, |status| !status.is_null());
     let pid = pid_of_box(&robot);
     launch.signal("KILL");
     launch.wait();
     assert!(is_alive(&pid));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout(&format!("/blackbox  adopted  pid {pid}"));
+    launch.wait_for_stdout(&format!("/blackbox  adopted  pid {pid}"));
     // Killed, it is started again, as any node is.
     robot.run(&["node", "kill", "blackbox"]).ok();
-    launch.until_stdout("/blackbox  failed  killed by SIGKILL");
-    launch.until_stdout("/blackbox  started");
+    launch.wait_for_stdout("/blackbox  failed  killed by SIGKILL");
+    launch.wait_for_stdout("/blackbox  started");
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
 }
@@ -108,23 +108,23 @@ fn the_box_outlives_the_launcher_and_is_taken_over() {
 fn a_domain_has_one_box_however_many_launch() {
     let robot = Robot::with_box(&sleeper("arm", ""));
     let folder = robot.path("files").to_string_lossy().into_owned();
-    let mut by_hand = robot.place.spawn(&["blackbox", "run", "-o", &folder]);
-    by_hand.until_stderr("keeps up to");
+    let mut by_hand = robot.env.spawn(&["blackbox", "run", "-o", &folder]);
+    by_hand.wait_for_stderr("keeps up to");
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/blackbox  waits  the domain already has a black box, process ");
-    launch.until_stdout("/arm  started");
+    launch.wait_for_stdout("/blackbox  waits  the domain already has a black box, process ");
+    launch.wait_for_stdout("/arm  started");
     // A launch of another file, in the same domain.
     let other = robot.path("other.toml");
     std::fs::write(&other, sleeper("leg", "")).unwrap();
     by_hand.signal("INT");
     by_hand.wait();
-    launch.until_stdout("/blackbox  started");
+    launch.wait_for_stdout("/blackbox  started");
     until_status(&robot, |status| !status.is_null());
-    let mut second = robot.place.spawn(&["launch", other.to_str().unwrap()]);
-    second.until_stdout("/blackbox  waits  the domain already has a black box, that of ");
+    let mut second = robot.env.spawn(&["launch", other.to_str().unwrap()]);
+    second.wait_for_stdout("/blackbox  waits  the domain already has a black box, that of ");
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
-    second.until_stdout("/blackbox  started");
+    second.wait_for_stdout("/blackbox  started");
     second.signal("INT");
     assert_eq!(second.wait().code, Some(130));
 }

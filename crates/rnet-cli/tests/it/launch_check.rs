@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use util::robot::{Robot, sleeper};
-use util::{Ran, Running};
+use util::{CommandOutput, RunningCommand};
 
-fn check(robot: &Robot, options: &[&str]) -> Ran {
+fn check(robot: &Robot, options: &[&str]) -> CommandOutput {
     let all: Vec<&str> = ["--check"].iter().chain(options).copied().collect();
     let mut ran = robot.launch(&all).wait();
     ran.stderr = ran.stderr.replace(&robot.path("").display().to_string(), "");
@@ -16,7 +16,7 @@ fn check(robot: &Robot, options: &[&str]) -> Ran {
 }
 
 #[test]
-fn what_this_machine_does_not_have_is_told_with_file_line_and_key() {
+fn missing_hardware_is_reported_with_file_line_and_key() {
     let robot = Robot::new(
         r#"[node.arm]
 command = ["./arm"]
@@ -76,7 +76,7 @@ host = "other"
 
 /// As a user who has neither rights nor memory.
 #[test]
-fn limits_that_this_user_may_not_have_are_told() {
+fn limits_that_this_user_may_not_have_are_reported() {
     let robot = Robot::new(
         "[node.arm]\ncommand = [\"true\"]\nscheduler = \"fifo\"\npriority = 50\n[node.leg]\ncommand = [\"true\"]\n\
          memory_limit_mib = 100000000\n",
@@ -94,15 +94,15 @@ fn limits_that_this_user_may_not_have_are_told() {
     };
     if !dropped("true").output().is_ok_and(|ran| ran.status.success()) {
         // Not by `println!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
-        let line = b"NOT RUN: limits_that_this_user_may_not_have_are_told: rights cannot be dropped here\n";
+        let line = b"NOT RUN: limits_that_this_user_may_not_have_are_reported: rights cannot be dropped here\n";
         let _ = std::io::stderr().write_all(line);
         return;
     }
     let mut command = dropped(env!("CARGO_BIN_EXE_rnet"));
-    robot.place.lead(&mut command);
+    robot.env.set_environment(&mut command);
     command.args(["launch", "--check"]).arg(robot.path("robot.toml"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let ran = Running::start(command).wait();
+    let ran = RunningCommand::start(command).wait();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     let said = ran.stderr;
     let expected = "robot.toml:3:13: node.arm.scheduler: expected a scheduler that this user may use (see rnet doctor --realtime): \
@@ -114,7 +114,7 @@ fn limits_that_this_user_may_not_have_are_told() {
 }
 
 #[test]
-fn a_start_tells_the_same_and_the_rest_of_the_robot_runs() {
+fn a_start_reports_the_same_and_the_rest_of_the_robot_runs() {
     let setup = "[node.setup]\ncommand = [\"sh\", \"-c\", \"printf '#!/bin/sh\\\\nexec sleep 600\\\\n' > arm; chmod +x arm\"]\n\
                  ready = \"exited\"\n";
     let robot = Robot::new(&format!(
@@ -123,14 +123,14 @@ fn a_start_tells_the_same_and_the_rest_of_the_robot_runs() {
         sleeper("leg", "")
     ));
     let mut launch = robot.launch(&["--reload"]);
-    launch.until_stderr("robot.toml:5:11: node.arm.command: expected a program: ");
-    launch.until_stderr("robot.toml:9:7: node.eye.dir: expected an existing directory");
+    launch.wait_for_stderr("robot.toml:5:11: node.arm.command: expected a program: ");
+    launch.wait_for_stderr("robot.toml:9:7: node.eye.dir: expected an existing directory");
     // What an earlier node has made is there when its turn comes.
-    launch.until_stdout("/arm  started");
+    launch.wait_for_stdout("/arm  started");
     robot.pids("leg.pid", 1);
     // A changed file is looked at as well.
     robot.write(&sleeper("leg", "on_failure = [\"no-such-helper\"]"));
-    launch.until_stderr("node.leg.on_failure: expected a program in one of the PATH directories, ");
+    launch.wait_for_stderr("node.leg.on_failure: expected a program in one of the PATH directories, ");
     assert_eq!(robot.pids("leg.pid", 1).len(), 1);
     launch.signal("INT");
     let ran = launch.wait();

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use util::Running;
-use util::robot::{Robot, is_alive, kill, parent_of, processes, sleeper, stat, until, until_gone};
+use util::RunningCommand;
+use util::robot::{Robot, is_alive, kill, parent_of, processes, sleeper, stat, until, wait_until_gone};
 
 /// A node that starts a child and waits for it; both write their process ids.
 const PARENT: &str = "[node.parent]\ncommand = [\"sh\", \"-c\", \"sleep 600 & echo $$! >> child.pid; \
@@ -18,26 +18,26 @@ const PARENT: &str = "[node.parent]\ncommand = [\"sh\", \"-c\", \"sleep 600 & ec
 fn a_keeper_that_is_killed_leaves_nothing_of_its_node() {
     let robot = Robot::new(PARENT);
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/parent  started");
+    launch.wait_for_stdout("/parent  started");
     let pid = robot.pids("parent.pid", 1).remove(0);
     let child = robot.pids("child.pid", 1).remove(0);
     kill("KILL", &parent_of(&pid).unwrap());
-    launch.until_stdout("/parent  failed  killed together with its keeper");
+    launch.wait_for_stdout("/parent  failed  killed together with its keeper");
     // The launcher has looked for them before it says so.
     assert!(!is_alive(&child), "what the node had started runs on, without a parent");
     assert!(!is_alive(&pid));
     let again = robot.pids("child.pid", 2).remove(1);
     // Nobody is there to see it: the next launcher does.
     launch.signal("KILL");
-    launch.until_end();
+    launch.wait_for_exit();
     kill("KILL", &parent_of(&robot.pids("parent.pid", 2)[1]).unwrap());
     let mut next = robot.launch(&[]);
-    next.until_stdout("/parent  started");
-    until_gone(&again);
+    next.wait_for_stdout("/parent  started");
+    wait_until_gone(&again);
     assert!(is_alive(&robot.pids("child.pid", 3)[2]));
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));
-    until_gone(&robot.pids("child.pid", 3)[2]);
+    wait_until_gone(&robot.pids("child.pid", 3)[2]);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn what_a_node_has_started_in_other_groups_ends_with_it() {
 }
 
 #[test]
-fn who_is_told_twice_to_stop_gives_the_node_its_time_and_does_not_spin() {
+fn a_second_stop_request_gives_the_node_its_time_and_does_not_spin() {
     let robot = Robot::new(
         "[node.slow]\ncommand = [\"sh\", \"-c\", \"trap 'touch told; sleep 3; touch clean; exit 0' INT; \
          echo $$$$ > slow.pid; while :; do sleep 0.05; done\"]\ninterrupt_timeout_s = 60\n",
@@ -78,16 +78,16 @@ fn who_is_told_twice_to_stop_gives_the_node_its_time_and_does_not_spin() {
 }
 
 #[test]
-fn a_word_for_a_node_that_has_just_been_started_is_heeded() {
+fn a_request_for_a_node_that_has_just_started_is_handled() {
     let robot = Robot::new(&sleeper("a", ""));
     let mut launch = robot.launch(&[]);
     let pid = robot.pids("a.pid", 1).remove(0);
-    launch.until_stdout("/a  started");
+    launch.wait_for_stdout("/a  started");
     // As if `rnet node stop` had looked before, in the middle of a backoff, and signalled nobody.
-    std::fs::write(robot.kept("a.wish"), [0xff, 0, b'x']).unwrap();
-    std::fs::write(robot.kept("a.wish"), "stop").unwrap();
-    launch.until_stdout("/a  stopped");
-    assert!(!is_alive(&pid) && !robot.kept("a.wish").exists());
+    std::fs::write(robot.launch_file("a.wish"), [0xff, 0, b'x']).unwrap();
+    std::fs::write(robot.launch_file("a.wish"), "stop").unwrap();
+    launch.wait_for_stdout("/a  stopped");
+    assert!(!is_alive(&pid) && !robot.launch_file("a.wish").exists());
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
 }
@@ -98,9 +98,9 @@ fn a_node_is_stopped_in_the_middle_of_its_backoff() {
         "[node.bad]\ncommand = [\"sh\", \"-c\", \"echo x >> starts; exit 3\"]\nbackoff_s = 600\nbackoff_max_s = 600\n",
     );
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/bad  failed  exit code 3; restarting in");
+    launch.wait_for_stdout("/bad  failed  exit code 3; restarting in");
     assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad is not running\n");
-    until(&|| (!robot.kept("bad.wish").exists()).then_some(()), &String::new);
+    until(&|| (!robot.launch_file("bad.wish").exists()).then_some(()), &String::new);
     assert_eq!(robot.run(&["node", "restart", "bad"]).ok(), "restarted /bad\n");
     robot.until("starts", |text| text.lines().count() == 2);
     launch.signal("INT");
@@ -108,13 +108,13 @@ fn a_node_is_stopped_in_the_middle_of_its_backoff() {
 }
 
 #[test]
-fn a_mistake_in_a_file_that_was_not_there_before_is_told_once_and_its_mending_seen() {
+fn a_new_mistake_in_a_file_is_reported_once_and_its_fix_is_seen() {
     let robot = Robot::new(&sleeper("a", ""));
     let mut launch = robot.launch(&["--reload"]);
     robot.pids("a.pid", 1);
     std::fs::write(robot.path("more.toml"), "[node.b\n").unwrap();
     robot.write(&format!("[[include]]\nfile = \"more.toml\"\n{}", sleeper("a", "")));
-    launch.until_stderr("more.toml:1:8: ");
+    launch.wait_for_stderr("more.toml:1:8: ");
     std::fs::write(robot.path("more.toml"), sleeper("b", "")).unwrap();
     robot.pids("b.pid", 1);
     assert_eq!(robot.pids("a.pid", 1).len(), 1);
@@ -131,8 +131,8 @@ fn bytes_in_place_of_a_record_are_as_none() {
     let first = robot.pids("a.pid", 1).remove(0);
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
-    until_gone(&first);
-    let path = robot.kept("a.json");
+    wait_until_gone(&first);
+    let path = robot.launch_file("a.json");
     let record = std::fs::read_to_string(&path).unwrap();
     let keeper = format!("\"pid\":{}", std::process::id());
     let mut begin = record.clone();
@@ -154,9 +154,9 @@ fn bytes_in_place_of_a_record_are_as_none() {
     ];
     for (n, text) in texts.iter().enumerate() {
         std::fs::write(&path, text).unwrap();
-        std::fs::write(robot.kept("a.wish"), text).unwrap();
+        std::fs::write(robot.launch_file("a.wish"), text).unwrap();
         let mut launch = robot.launch(&[]);
-        launch.until_stdout("/a  started");
+        launch.wait_for_stdout("/a  started");
         assert_eq!(robot.pids("a.pid", n + 2).len(), n + 2);
         launch.signal("INT");
         assert_eq!(launch.wait().code, Some(130));
@@ -164,19 +164,19 @@ fn bytes_in_place_of_a_record_are_as_none() {
 }
 
 #[test]
-fn a_running_node_with_a_spoilt_record_is_told_of_once_and_adopted_when_it_can_be() {
+fn a_running_node_with_a_corrupt_record_is_reported_once_and_adopted_when_possible() {
     let robot = Robot::new(&sleeper("a", ""));
     let mut first = robot.launch(&[]);
     let a = robot.pids("a.pid", 1).remove(0);
-    first.until_stdout("/a  started");
+    first.wait_for_stdout("/a  started");
     first.signal("KILL");
-    first.until_end();
-    let path = robot.kept("a.json");
+    first.wait_for_exit();
+    let path = robot.launch_file("a.json");
     let record = std::fs::read(&path).unwrap();
     std::fs::write(&path, "spoilt").unwrap();
     // One that is stopped says who runs on, and does not wait for ever.
     let mut stopped = robot.launch(&[]);
-    stopped.until_stdout("/a  not-adopted  it is running, but its record ");
+    stopped.wait_for_stdout("/a  not-adopted  it is running, but its record ");
     stopped.signal("INT");
     let said = stopped.wait().fails(1);
     assert!(
@@ -184,14 +184,14 @@ fn a_running_node_with_a_spoilt_record_is_told_of_once_and_adopted_when_it_can_b
         "{said}"
     );
     let mut next = robot.launch(&[]);
-    next.until_stdout("/a  not-adopted  it is running, but its record ");
+    next.wait_for_stdout("/a  not-adopted  it is running, but its record ");
     std::fs::write(&path, record).unwrap();
-    next.until_stdout(&format!("/a  adopted  pid {a}"));
+    next.wait_for_stdout(&format!("/a  adopted  pid {a}"));
     assert_eq!(robot.pids("a.pid", 1).len(), 1);
     next.signal("INT");
     let ran = next.wait();
     assert_eq!(ran.code, Some(130));
-    until_gone(&a);
+    wait_until_gone(&a);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_line_without_an_end_and_a_closed_output_harm_nobody() {
     until(&|| robot.path("done").exists().then_some(()), &String::new);
     let log = || robot.run(&["node", "logs", "long", "--lines", "1"]).stdout;
     until(&|| (log() == "end\n").then_some(()), &log);
-    let len = |name: &str| std::fs::metadata(robot.kept(name)).unwrap().len();
+    let len = |name: &str| std::fs::metadata(robot.launch_file(name)).unwrap().len();
     assert!(len("long.log") <= 1 << 20 && len("long.log.1") <= 1 << 20);
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
@@ -214,10 +214,10 @@ fn a_line_without_an_end_and_a_closed_output_harm_nobody() {
 fn a_launch_that_is_stopped_before_it_has_adopted_a_node_stops_it() {
     let robot = Robot::new(&sleeper("a", ""));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/a  started");
+    launch.wait_for_stdout("/a  started");
     let pid = robot.pids("a.pid", 1).remove(0);
     launch.signal("KILL");
-    launch.until_end();
+    launch.wait_for_exit();
     // It waits for a node that never becomes ready.
     robot.write(&format!(
         "{}{}",
@@ -225,7 +225,7 @@ fn a_launch_that_is_stopped_before_it_has_adopted_a_node_stops_it() {
         sleeper("a", "after = [\"first\"]")
     ));
     let mut next = robot.launch(&[]);
-    next.until_stdout("/first  started");
+    next.wait_for_stdout("/first  started");
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));
     assert!(!is_alive(&pid));
@@ -256,7 +256,7 @@ fn random_kills_start_no_node_twice_and_lose_none() {
     };
     let alive = |name: &str| -> Vec<String> {
         let text = std::fs::read_to_string(robot.path(&format!("{name}.pid"))).unwrap_or_default();
-        let here = processes(&robot.place.dir);
+        let here = processes(&robot.env.dir);
         text.lines().filter(|pid| here.iter().any(|one| one == pid)).map(str::to_owned).collect()
     };
     let mut launch = robot.launch(&[]);
@@ -264,16 +264,16 @@ fn random_kills_start_no_node_twice_and_lose_none() {
         std::thread::sleep(Duration::from_millis(below(150))); // sleep: when is part of the test
         let what = below(3);
         let launcher = launch.pid().to_string();
-        assert!(is_alive(&launcher), "seed {seed}: it ended by itself: {}", launch.so_far());
+        assert!(is_alive(&launcher), "seed {seed}: it ended by itself: {}", launch.output_so_far());
         if what == 0 {
             launch.signal("KILL");
-            launch.until_end();
+            launch.wait_for_exit();
             launch = robot.launch(&[]);
             continue;
         }
         let main = alive(NODES[below(3) as usize]).pop();
         let keeper = || {
-            processes(&robot.place.dir).into_iter().find(|pid| {
+            processes(&robot.env.dir).into_iter().find(|pid| {
                 let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
                 command.windows(13).any(|part| part == b"launch-keeper")
             })
@@ -285,7 +285,7 @@ fn random_kills_start_no_node_twice_and_lose_none() {
     }
     for name in NODES {
         let state = || {
-            let (said, robot) = (launch.so_far(), robot.state());
+            let (said, robot) = (launch.output_so_far(), robot.state());
             format!("seed {seed}: of {name}, these run: {:?}\n{said}\n{robot}", alive(name))
         };
         let launcher = launch.pid().to_string();
@@ -297,17 +297,17 @@ fn random_kills_start_no_node_twice_and_lose_none() {
     }
     assert!(!robot.path("twice").exists(), "seed {seed}: two at once: {}", robot.state());
     // The last launcher may have been started just now, and not catch signals yet.
-    launch.until_stdout("/c  ");
+    launch.wait_for_stdout("/c  ");
     launch.signal("INT");
     let ran = launch.wait();
     assert_eq!(ran.code, Some(130), "seed {seed}: {ran:#?}");
-    let left = processes(&robot.place.dir);
+    let left = processes(&robot.env.dir);
     assert!(left.is_empty(), "seed {seed}: {left:?}");
 }
 
 /// A launch whose files stand on a disk of 1 MiB, in a mount namespace of its own, after what a shell does there first;
 /// `None` where there are no mount namespaces.
-fn launch_on_small_disk(robot: &Robot, test: &str, first: &str) -> Option<Running> {
+fn launch_on_small_disk(robot: &Robot, test: &str, first: &str) -> Option<RunningCommand> {
     let ran = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
     if !ran.is_ok_and(|ran| ran.status.success()) {
         // Not by `println!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
@@ -320,14 +320,14 @@ fn launch_on_small_disk(robot: &Robot, test: &str, first: &str) -> Option<Runnin
     );
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_rnet")]);
-    robot.place.lead(&mut command);
-    command.current_dir(&robot.place.dir).stdin(Stdio::null());
+    robot.env.set_environment(&mut command);
+    command.current_dir(&robot.env.dir).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Some(Running::start(command))
+    Some(RunningCommand::start(command))
 }
 
 #[test]
-fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
+fn a_full_disk_loses_reported_lines_of_output_and_no_node() {
     let robot = Robot::new(
         "[node.talker]\ncommand = [\"sh\", \"-c\", \"head -c 1500000 /dev/zero | tr '\\\\0' x | fold -w 1000; rm durable/filler; \
          until grep 'bytes of output were lost' durable/launch/*/talker.log > lost; do echo room; \
@@ -336,7 +336,7 @@ fn a_full_disk_costs_lines_of_output_which_are_told_and_no_node() {
     let first = "head -c 524288 /dev/zero > durable/filler";
     let test = "a_full_disk_costs_lines_of_output";
     let Some(mut launch) = launch_on_small_disk(&robot, test, first) else { return };
-    launch.until_stdout("/talker  started");
+    launch.wait_for_stdout("/talker  started");
     let said = || std::fs::read_to_string(robot.path("lost")).unwrap_or_default();
     until(&|| robot.path("told").exists().then_some(()), &said);
     assert!(said().contains("No space left on device"), "{}", said());
@@ -369,7 +369,7 @@ fn a_command_of_on_failure_runs_on_a_full_disk() {
         ));
         let test = "a_command_of_on_failure_runs_on_a_full_disk";
         let Some(mut launch) = launch_on_small_disk(&robot, test, "true") else { return };
-        launch.until_stdout("/bad  on-failure  sh started, pid ");
+        launch.wait_for_stdout("/bad  on-failure  sh started, pid ");
         robot.until("helped", |text| text == "/bad\n");
         let pid = then.contains("pids").then(|| robot.pids("pids", 1).remove(0));
         signal.iter().for_each(|signal| launch.signal(signal));
@@ -379,7 +379,7 @@ fn a_command_of_on_failure_runs_on_a_full_disk() {
             assert!(ended.stdout.contains(&line), "{line}: {ended:?}");
             assert_eq!(ended.code, Some(1), "{ended:?}");
         }
-        pid.iter().for_each(|pid| until_gone(pid));
+        pid.iter().for_each(|pid| wait_until_gone(pid));
     }
 }
 
@@ -392,7 +392,7 @@ fn a_node_that_is_ready_while_its_record_cannot_be_written_is_ready_when_it_can(
         sleeper("late", "after = [\"slow\"]")
     ));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/slow  started");
+    launch.wait_for_stdout("/slow  started");
     let launches = std::fs::read_dir(robot.path("durable").join("launch")).unwrap();
     let folder = launches.map(|entry| entry.unwrap().path()).next().unwrap();
     let draft = folder.join("slow.draft");
@@ -416,7 +416,7 @@ fn a_memory_limit_ends_the_node_that_exceeds_it_and_no_other() {
         sleeper("arm", "")
     ));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/hungry  given-up");
+    launch.wait_for_stdout("/hungry  given-up");
     let log = robot.run(&["node", "logs", "hungry"]).ok();
     assert!(log.contains("MemoryError"), "{log}");
     let arm = robot.pids("arm.pid", 1);

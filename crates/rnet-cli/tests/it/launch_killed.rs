@@ -6,8 +6,8 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use util::Running;
-use util::robot::{Robot, is_alive, sleeper, stat, until, until_gone};
+use util::RunningCommand;
+use util::robot::{Robot, is_alive, sleeper, stat, until, wait_until_gone};
 
 /// A launcher that is killed between fork and exec leaves a child that holds its lock until it executes its program. The
 /// test holds the lock in place of that child.
@@ -15,11 +15,11 @@ use util::robot::{Robot, is_alive, sleeper, stat, until, until_gone};
 fn a_lock_that_outlives_its_launcher_delays_the_next_launcher() {
     let robot = Robot::new(&sleeper("a", ""));
     let mut first = robot.launch(&[]);
-    first.until_stdout("/a  started");
+    first.wait_for_stdout("/a  started");
     let a = robot.pids("a.pid", 1).remove(0);
     first.signal("KILL");
-    first.until_end();
-    let folder = robot.kept("");
+    first.wait_for_exit();
+    let folder = robot.launch_file("");
     let mut names = std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path());
     let path = names.find(|path| path.to_string_lossy().contains("/launcher-")).unwrap();
     let lock = File::options().write(true).open(&path).unwrap();
@@ -35,10 +35,10 @@ fn a_lock_that_outlives_its_launcher_delays_the_next_launcher() {
     let has_ended = || (!is_alive(&pid)).then_some(());
     until(&|| has_looked().or_else(has_ended), &String::new);
     drop(lock);
-    next.until_stdout(&format!("/a  adopted  pid {a}"));
+    next.wait_for_stdout(&format!("/a  adopted  pid {a}"));
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));
-    until_gone(&a);
+    wait_until_gone(&a);
 }
 
 /// The kernel releases the lock of a keeper that was killed before it kills the keeper's node. A process of the test is in
@@ -47,14 +47,14 @@ fn a_lock_that_outlives_its_launcher_delays_the_next_launcher() {
 fn a_node_does_not_start_while_its_last_keeper_exits() {
     let robot = Robot::new(&sleeper("a", ""));
     let mut first = robot.launch(&[]);
-    first.until_stdout("/a  started");
+    first.wait_for_stdout("/a  started");
     first.signal("INT");
     assert_eq!(first.wait().code, Some(130));
     let mut sleep = Command::new("sleep");
     sleep.arg("600").stdout(Stdio::piped()).stderr(Stdio::piped());
-    let keeper = Running::start(sleep);
+    let keeper = RunningCommand::start(sleep);
     let pid = keeper.pid().to_string();
-    let path = robot.kept("a.json");
+    let path = robot.launch_file("a.json");
     let read = || serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()).unwrap();
     let mut record = read();
     record["keeper"]["pid"] = json!(keeper.pid());
@@ -62,10 +62,10 @@ fn a_node_does_not_start_while_its_last_keeper_exits() {
     (record["main"], record["end"], record["told"]) = (Value::Null, Value::Null, json!([]));
     std::fs::write(&path, record.to_string()).unwrap();
     let mut next = robot.launch(&[]);
-    next.until_stdout("/a  ");
+    next.wait_for_stdout("/a  ");
     assert_eq!(read()["keeper"]["pid"], json!(keeper.pid()), "another keeper has the node");
     drop(keeper);
-    next.until_stdout("/a  started");
+    next.wait_for_stdout("/a  started");
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));
 }
@@ -78,16 +78,16 @@ fn a_node_that_an_earlier_launch_was_stopping_starts_again() {
          echo $$$$ >> a.pid; while :; do sleep 0.05; done\"]\ninterrupt_timeout_s = 600\n",
     );
     let mut first = robot.launch(&[]);
-    first.until_stdout("/a  started");
+    first.wait_for_stdout("/a  started");
     robot.pids("a.pid", 1);
     first.signal("INT");
     until(&|| robot.path("told").exists().then_some(()), &|| robot.state());
     first.signal("KILL");
-    first.until_end();
+    first.wait_for_exit();
     let mut next = robot.launch(&[]);
-    next.until_stdout("/a  adopted");
+    next.wait_for_stdout("/a  adopted");
     std::fs::write(robot.path("go"), "").unwrap();
-    next.until_stdout("/a  stopped  exit code 0; restarting");
+    next.wait_for_stdout("/a  stopped  exit code 0; restarting");
     robot.pids("a.pid", 2);
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));

@@ -4,7 +4,7 @@ use crate::util;
 
 use std::collections::BTreeSet;
 
-use util::Running;
+use util::RunningCommand;
 use util::robot::{Robot, is_alive, sleeper, until};
 
 #[test]
@@ -31,10 +31,10 @@ fn sixty_four_nodes_start_in_order_are_adopted_and_stop_in_reverse() {
     let pids: Vec<String> =
         (1..=NODES).map(|n| robot.pids(&format!("{n}.pid"), 1).remove(0)).collect();
     first.signal("KILL");
-    first.until_end();
+    first.wait_for_exit();
     assert!(pids.iter().all(|pid| is_alive(pid)));
     let mut next = robot.launch(&[]);
-    (0..NODES).for_each(|_| next.until_stdout("  ready"));
+    (0..NODES).for_each(|_| next.wait_for_stdout("  ready"));
     next.signal("INT");
     let ran = next.wait();
     assert_eq!(ran.code, Some(130), "{}", ran.stderr);
@@ -53,18 +53,18 @@ fn sixty_four_nodes_start_in_order_are_adopted_and_stop_in_reverse() {
 }
 
 #[test]
-fn of_several_launchers_of_one_file_one_has_it_and_the_others_say_so() {
+fn of_several_launchers_of_one_file_one_runs_and_the_others_report_it() {
     const LAUNCHERS: usize = 6;
     let robot = Robot::new(&(sleeper("a", "") + &sleeper("b", "")));
     // By another path, it is the same file.
     std::os::unix::fs::symlink(robot.path("robot.toml"), robot.path("link.toml")).unwrap();
     let start = |n: usize| {
-        let mut command = robot.place.command();
+        let mut command = robot.env.command();
         let file = if n.is_multiple_of(2) { "robot.toml" } else { "link.toml" };
-        command.current_dir(&robot.place.dir).args(["launch", file]);
-        Running::start(command)
+        command.current_dir(&robot.env.dir).args(["launch", file]);
+        RunningCommand::start(command)
     };
-    let mut all: Vec<Running> = (0..LAUNCHERS).map(start).collect();
+    let mut all: Vec<RunningCommand> = (0..LAUNCHERS).map(start).collect();
     robot.pids("a.pid", 1);
     robot.pids("b.pid", 1);
     let path = robot.path("robot.toml");
@@ -72,7 +72,7 @@ fn of_several_launchers_of_one_file_one_has_it_and_the_others_say_so() {
         "rnet: {} is already launched in this domain by another rnet launch",
         path.display()
     );
-    let launches = |one: &Running| is_alive(&one.pid().to_string());
+    let launches = |one: &RunningCommand| is_alive(&one.pid().to_string());
     let left = || all.iter().filter(|one| launches(one)).count();
     until(&|| (left() == 1).then_some(()), &|| format!("{} of them launch it", left()));
     let winner = all.iter().position(launches).unwrap();
@@ -94,16 +94,16 @@ fn a_node_that_another_file_has_launched_is_left_to_it() {
     let robot = Robot::new(&sleeper("a", ""));
     let mut first = robot.launch(&[]);
     let a = robot.pids("a.pid", 1).remove(0);
-    first.until_stdout("/a  started");
+    first.wait_for_stdout("/a  started");
     let other = robot.path("other.toml");
     let text = sleeper("a", "") + &sleeper("b", "") + "[blackbox]\nenabled = false\n";
     std::fs::write(&other, text).unwrap();
-    let mut command = robot.place.command();
+    let mut command = robot.env.command();
     command.arg("launch").arg(&other);
-    let mut second = Running::start(command);
+    let mut second = RunningCommand::start(command);
     let file = robot.path("robot.toml");
     let why = format!("{} has already launched a node with this name", file.display());
-    second.until_stdout(&format!("/a  given-up  {why}"));
+    second.wait_for_stdout(&format!("/a  given-up  {why}"));
     robot.pids("b.pid", 1);
     second.signal("INT");
     let said = second.wait().fails(1);

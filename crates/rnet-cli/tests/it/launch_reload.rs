@@ -2,7 +2,7 @@
 
 use crate::util;
 
-use util::robot::{Robot, is_alive, sleeper, until, until_gone};
+use util::robot::{Robot, is_alive, sleeper, until, wait_until_gone};
 
 /// A node that ends only when the file `go` is there: whoever reloads waits for it.
 fn slow(more: &str) -> String {
@@ -25,7 +25,7 @@ fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_
     let [kept, old, gone] =
         ["kept", "slow", "gone"].map(|node| robot.pids(&format!("{node}.pid"), 1).remove(0));
     // The launcher has taken down that it runs, and looks at its file from here on.
-    first.until_stdout("/setup  ended");
+    first.wait_for_stdout("/setup  ended");
     let changed = slow("env = { A = \"1\" }")
         + &setup("1")
         + &sleeper("late", "after = [\"slow\"]")
@@ -33,18 +33,18 @@ fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_
     robot.write(&(sleeper("kept", "") + &changed + &sleeper("new", "")));
     // What is new runs, what is gone has ended, and what was changed was told to stop and goes on.
     let new = robot.pids("new.pid", 1).remove(0);
-    until_gone(&gone);
+    wait_until_gone(&gone);
     until(&|| robot.path("told").exists().then_some(()), &String::new);
     first.signal("KILL");
-    first.until_end();
+    first.wait_for_exit();
     assert!([&kept, &old, &new].into_iter().all(|pid| is_alive(pid)));
     // Neither who is about to end, nor who has done its work as the file had it before, is ready for what is new.
     assert!(!robot.path("late.pid").exists() && !robot.path("last.pid").exists());
     let mut next = robot.launch(&["--reload"]);
-    next.until_stdout(&format!("/slow  stopping  pid {old} runs an outdated command"));
+    next.wait_for_stdout(&format!("/slow  stopping  pid {old} runs an outdated command"));
     assert!(is_alive(&old), "it was killed before its time to stop was over");
     std::fs::write(robot.path("go"), "").unwrap();
-    next.until_stdout("/slow  stopped  exit code 0; restarting");
+    next.wait_for_stdout("/slow  stopped  exit code 0; restarting");
     robot.pids("late.pid", 1);
     robot.pids("last.pid", 1);
     assert!(is_alive(&kept) && is_alive(&new));
@@ -68,7 +68,7 @@ fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after()
     let mut launch = robot.launch(&["--reload", "--watch", "--json"]);
     let a = robot.pids("a.pid", 1).remove(0);
     let b = robot.pids("b.pid", 1).remove(0);
-    launch.until_stdout(&format!("\"pid\":{b},"));
+    launch.wait_for_stdout(&format!("\"pid\":{b},"));
     // What is wrong in each: the syntax, a key, a name, a cycle, a number; and then there is no file.
     let mut starts = 1;
     for (wrong, said) in [
@@ -88,31 +88,31 @@ fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after()
         ),
     ] {
         robot.write(&wrong);
-        launch.until_stderr(said);
+        launch.wait_for_stderr(said);
         // One that fails meanwhile is started again, as the old file has it.
         assert_eq!(robot.run(&["node", "kill", "a"]).ok(), "killed /a\n");
         starts += 1;
         let again = robot.pids("a.pid", starts).remove(starts - 1);
-        launch.until_stdout(&format!("\"pid\":{again},"));
+        launch.wait_for_stdout(&format!("\"pid\":{again},"));
         assert!(is_alive(&b), "{said}");
     }
     std::fs::remove_file(robot.path("robot.toml")).unwrap();
-    launch.until_stderr("robot.toml: cannot be read: No such file or directory");
+    launch.wait_for_stderr("robot.toml: cannot be read: No such file or directory");
     assert_eq!(robot.run(&["node", "restart", "a"]).ok(), "restarted /a\n");
     robot.pids("a.pid", starts + 1);
     // A launcher that begins with such a file starts nothing and stops nothing.
     robot.write("[node.a\n");
     launch.signal("KILL");
-    launch.until_end();
+    launch.wait_for_exit();
     robot.launch(&[]).wait().fails(1);
     assert!(is_alive(&b) && !is_alive(&a));
     // Mended, it is taken up.
     robot.write(&old);
     let mut next = robot.launch(&[]);
-    next.until_stdout(&format!("/b  adopted  pid {b}"));
+    next.wait_for_stdout(&format!("/b  adopted  pid {b}"));
     next.signal("INT");
     assert_eq!(next.wait().code, Some(130));
-    until_gone(&b);
+    wait_until_gone(&b);
     assert_eq!((robot.pids("a.pid", 1).len(), robot.pids("b.pid", 1).len()), (starts + 1, 1));
 }
 
@@ -131,7 +131,7 @@ fn a_changed_node_finds_the_parameters_that_its_file_has_not_changed() {
     let mut first = robot.launch(&["--reload"]);
     robot.pids("arm.pid", 1);
     // The launcher has taken down that it runs, and looks at its file from here on.
-    first.until_stdout("/arm  started");
+    first.wait_for_stdout("/arm  started");
     robot.run(&["state", "set", "/params/arm/gain", "3.5"]).ok();
     robot.write(&text("1", "walk"));
     robot.pids("arm.pid", 2);
@@ -141,7 +141,7 @@ fn a_changed_node_finds_the_parameters_that_its_file_has_not_changed() {
     assert_eq!((get("gain").as_str(), get("mode").as_str()), ("3.5", "run"));
     // The same with a launcher that takes it over.
     first.signal("KILL");
-    first.until_end();
+    first.wait_for_exit();
     robot.write(&text("2", "jump"));
     let next = robot.launch(&[]);
     robot.pids("arm.pid", 4);

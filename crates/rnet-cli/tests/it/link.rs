@@ -11,16 +11,16 @@ use rnet::msgs::link_status::{Cause, ClockStep, Direction, Lost, Peer, State, To
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, timestamp_now};
 use rnet::{Node, Proxy, Publisher, PublisherOptions, SubscriberOptions};
 use serde_json::{Value, json};
-use util::{DOMAIN, Place, Pose, Ran, SOON};
+use util::{DOMAIN, TestEnv, Pose, CommandOutput, TEST_TIMEOUT};
 
 /// What stands for the program: says how it was called, and what the settings are.
-fn install(place: &Place, settings: &Value) {
-    install_hearing(place, settings, &Value::Null);
+fn install(env: &TestEnv, settings: &Value) {
+    install_with_probe(env, settings, &Value::Null);
 }
 
 /// The same, and what it hears by multicast.
-fn install_hearing(place: &Place, settings: &Value, heard: &Value) {
-    let (path, draft) = (place.dir.join("rnet-link"), place.dir.join("draft"));
+fn install_with_probe(env: &TestEnv, settings: &Value, heard: &Value) {
+    let (path, draft) = (env.dir.join("rnet-link"), env.dir.join("draft"));
     let script = format!(
         "#!/bin/sh\ncase \"$1\" in\nconfig) cat <<'END'\n{settings}\nEND\n;;\nhear) cat <<'END'\n{heard}\nEND\n;;\n\
          *) echo \"called $*\";;\nesac\n"
@@ -38,8 +38,8 @@ fn settings(mode: &str, from: &str) -> Value {
 }
 
 /// The node of a link, as tools take it.
-fn link(place: &Place) -> Node {
-    Node::builder("_rnet/link_1").tool().dir(&place.dir).domain(DOMAIN).open().unwrap()
+fn link(env: &TestEnv) -> Node {
+    Node::builder("_rnet/link_1").tool().dir(&env.dir).domain(DOMAIN).open().unwrap()
 }
 
 fn says(link: &Node, status: &LinkStatus) -> Publisher<LinkStatus> {
@@ -117,10 +117,10 @@ fn laptop_node(name: &str, endpoint: u64) -> Proxy {
 
 #[test]
 fn status_shows_hosts_and_what_crosses() {
-    let place = Place::new();
-    let link = link(&place);
+    let env = TestEnv::new();
+    let link = link(&env);
     let _said = says(&link, &status());
-    let text = rnet!(place, "link", "status").ok();
+    let text = rnet!(env, "link", "status").ok();
     let rows: Vec<&str> = text.lines().collect();
     assert!(rows.iter().all(|row| row.chars().count() <= 100), "{text}");
     assert_eq!(rows[0], "host robot-1");
@@ -153,7 +153,7 @@ fn status_shows_hosts_and_what_crosses() {
         text.contains("robot.toml:7") && text.contains("PROBLEM  two hosts are called laptop"),
         "{text}"
     );
-    let json = rnet!(place, "link", "status", "--json").json();
+    let json = rnet!(env, "link", "status", "--json").json();
     assert_eq!((&json["running"], &json["term"]), (&true.into(), &4.into()));
     assert_eq!(json["peers"][0]["topics"][1]["lost"]["link"], 3);
     assert_eq!(json["peers"][1]["state"], "STATE_CONNECTING");
@@ -161,51 +161,51 @@ fn status_shows_hosts_and_what_crosses() {
 
 #[test]
 fn of_two_links_the_later_is_shown() {
-    let place = Place::new();
-    let link = link(&place);
+    let env = TestEnv::new();
+    let link = link(&env);
     let _old = says(&link, &status());
     let _new = says(&link, &LinkStatus { term: 5, host: "robot-new".into(), ..status() });
     let _older = says(&link, &LinkStatus { term: 3, ..status() });
-    assert!(rnet!(place, "link", "status").ok().starts_with("host robot-new\n"));
+    assert!(rnet!(env, "link", "status").ok().starts_with("host robot-new\n"));
 }
 
 #[test]
 fn status_says_why_there_is_none() {
-    let place = Place::new();
-    let _node = place.node("robot");
-    let said = rnet!(place, "link", "status").fails(1);
+    let env = TestEnv::new();
+    let _node = env.node("robot");
+    let said = rnet!(env, "link", "status").fails(1);
     assert!(said.contains("no link is running in domain clitest: RNET_LINK names "), "{said}");
-    install(&place, &settings("off", "default"));
-    let said = rnet!(place, "link", "status").fails(1);
+    install(&env, &settings("off", "default"));
+    let said = rnet!(env, "link", "status").fails(1);
     assert!(
         said.contains("the network is off") && said.contains("does not contain robot.toml"),
         "{said}"
     );
-    install(&place, &settings("off", "robot.toml:3"));
-    let said = rnet!(place, "link", "status").fails(1);
+    install(&env, &settings("off", "robot.toml:3"));
+    let said = rnet!(env, "link", "status").fails(1);
     assert!(said.contains("the network is off (robot.toml:3)"), "{said}");
-    install(&place, &settings("lan", "RNET_NETWORK"));
-    let said = rnet!(place, "link", "status").fails(1);
+    install(&env, &settings("lan", "RNET_NETWORK"));
+    let said = rnet!(env, "link", "status").fails(1);
     assert!(said.contains("\"lan\" (RNET_NETWORK): it starts with the next node"), "{said}");
-    let ran = rnet!(place, "link", "status", "--json");
+    let ran = rnet!(env, "link", "status", "--json");
     assert_eq!((ran.code, &ran.json()["running"]), (Some(1), &false.into()));
     // What is wrong with a setting is what the program says.
     let script = "#!/bin/sh\necho 'rnet-link: robot.toml:3:1: network.lisen: unknown' >&2; exit 1";
-    fs::write(place.dir.join("rnet-link"), script).unwrap();
-    let said = rnet!(place, "link", "status").fails(1);
+    fs::write(env.dir.join("rnet-link"), script).unwrap();
+    let said = rnet!(env, "link", "status").fails(1);
     assert!(said.contains("it cannot start: robot.toml:3:1: network.lisen"), "{said}");
 }
 
 #[test]
-fn the_program_is_told_domain_and_settings() {
-    let place = Place::new();
-    let said = rnet!(place, "link").fails(1);
+fn the_program_receives_domain_and_settings() {
+    let env = TestEnv::new();
+    let said = rnet!(env, "link").fails(1);
     assert!(said.contains("RNET_LINK names"), "{said}");
-    install(&place, &settings("lan", "RNET_NETWORK"));
-    assert_eq!(rnet!(place, "link").ok(), "called run\n");
-    assert_eq!(rnet!(place, "link", "run", "--network", "lan").ok(), "called run --network lan\n");
+    install(&env, &settings("lan", "RNET_NETWORK"));
+    assert_eq!(rnet!(env, "link").ok(), "called run\n");
+    assert_eq!(rnet!(env, "link", "run", "--network", "lan").ok(), "called run --network lan\n");
     let ran = rnet!(
-        place,
+        env,
         "--domain",
         "lab",
         "--dir",
@@ -225,19 +225,19 @@ fn the_program_is_told_domain_and_settings() {
         ran.ok(),
         "called start --domain lab --dir /tmp --config a.toml --host h --listen tcp/a:1 --connect tcp/b:2\n"
     );
-    fs::write(place.dir.join("rnet-link"), "#!/bin/sh\nexit 3").unwrap();
-    assert_eq!(rnet!(place, "link", "start").fails(1), "");
+    fs::write(env.dir.join("rnet-link"), "#!/bin/sh\nexit 3").unwrap();
+    assert_eq!(rnet!(env, "link", "start").fails(1), "");
 }
 
 #[test]
 fn lists_name_the_host_where_there_are_several() {
-    let place = Place::new();
-    let (node, link) = (place.node("lidar"), link(&place));
+    let env = TestEnv::new();
+    let (node, link) = (env.node("lidar"), link(&env));
     let _own = node.publisher::<Pose>("/pose").unwrap();
     let verbose =
-        rnet!(place, "topic", "list", "-v").ok() + &rnet!(place, "node", "list", "-v").ok();
+        rnet!(env, "topic", "list", "-v").ok() + &rnet!(env, "node", "list", "-v").ok();
     assert!(!verbose.contains("HOST"), "{verbose}");
-    assert!(!rnet!(place, "topic", "info", "/pose", "-v").ok().contains("Host:"));
+    assert!(!rnet!(env, "topic", "info", "/pose", "-v").ok().contains("Host:"));
 
     let _said = says(&link, &status());
     let options = |endpoint| PublisherOptions::new().proxy(laptop_node("/viewer", endpoint));
@@ -245,7 +245,7 @@ fn lists_name_the_host_where_there_are_several() {
     let _also = link.publisher_with::<Pose>("/pose", options(2)).unwrap();
     let proxy = SubscriberOptions::new().proxy(laptop_node("/viewer", 3), 1);
     let _heard = link.subscriber_with::<Pose>("/pose", proxy).unwrap();
-    let text = rnet!(place, "node", "list", "-v").ok();
+    let text = rnet!(env, "node", "list", "-v").ok();
     let row = |text: &str, start: &str| {
         let row = text.lines().find(|row| row.starts_with(start));
         row.unwrap_or_else(|| panic!("{start}: {text}")).to_owned()
@@ -255,44 +255,44 @@ fn lists_name_the_host_where_there_are_several() {
         row(&text, "/lidar ").ends_with("robot-1") && row(&text, "/viewer ").ends_with("laptop"),
         "{text}"
     );
-    let list = |host: &str| rnet!(place, "node", "list", "--host", host);
+    let list = |host: &str| rnet!(env, "node", "list", "--host", host);
     assert_eq!(list("laptop").ok(), "@laptop/viewer\n");
     assert_eq!(list("robot-1").ok(), "/_rnet/link_1\n/lidar\n");
     assert!(list("labtop").fails(1).contains("host labtop is not known; did you mean laptop?"));
-    let json = rnet!(place, "node", "list", "--json").json();
+    let json = rnet!(env, "node", "list", "--json").json();
     assert_eq!(
         (&json["host"], &json["remote"][0]["node"]),
         (&"robot-1".into(), &"@laptop/viewer".into())
     );
 
-    let text = rnet!(place, "topic", "list", "-v").ok();
+    let text = rnet!(env, "topic", "list", "-v").ok();
     assert!(
         row(&text, "/goal ").ends_with(" laptop")
             && row(&text, "/pose ").ends_with("laptop, robot-1"),
         "{text}"
     );
-    let list = |host: &str| rnet!(place, "topic", "list", "--host", host).ok();
+    let list = |host: &str| rnet!(env, "topic", "list", "--host", host).ok();
     assert_eq!(list("laptop"), "/goal\n/pose\n");
     assert_eq!(list("robot-1"), "/pose\n");
-    let json = rnet!(place, "topic", "list", "--json").json();
+    let json = rnet!(env, "topic", "list", "--json").json();
     assert_eq!(json["topics"][0]["hosts"], json!(["laptop"]));
-    let text = rnet!(place, "topic", "info", "/pose", "-v").ok();
+    let text = rnet!(env, "topic", "info", "/pose", "-v").ok();
     assert!(text.contains("Node name: /lidar\nHost: robot-1\n"), "{text}");
     assert!(text.contains("Node name: @laptop/viewer\nHost: laptop\n"), "{text}");
 }
 
 #[test]
-fn who_listens_to_another_host_subscribes_for_as_long_as_it_listens() {
-    let place = Place::new();
-    let link = link(&place);
+fn listening_to_another_host_subscribes_while_it_lasts() {
+    let env = TestEnv::new();
+    let link = link(&env);
     let options = PublisherOptions::new().proxy(laptop_node("/lidar", 1));
     let mut theirs = link.publisher_with::<Pose>("/scan", options).unwrap();
     let _said = says(&link, &status());
-    let mut own = place.node("own").publisher::<Pose>("/own").unwrap();
+    let mut own = env.node("own").publisher::<Pose>("/own").unwrap();
     let pose = util::POSE;
     for command in ["echo", "hz", "bw", "delay"] {
-        let running = place.spawn(&["topic", command, "/scan", "--count", "1"]);
-        theirs.wait_for_subscribers(1, SOON).unwrap();
+        let running = env.spawn(&["topic", command, "/scan", "--count", "1"]);
+        theirs.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
         let sends = std::thread::scope(|scope| {
             let waits = scope.spawn(move || running.wait());
             while !waits.is_finished() {
@@ -308,12 +308,12 @@ fn who_listens_to_another_host_subscribes_for_as_long_as_it_listens() {
         assert!(command != "delay" || text.contains(clock), "{text}");
         let begun = std::time::Instant::now();
         while theirs.subscriber_count() > 0 {
-            assert!(begun.elapsed() < SOON.unwrap(), "{command} has left its subscription");
+            assert!(begun.elapsed() < TEST_TIMEOUT.unwrap(), "{command} has left its subscription");
             std::thread::sleep(std::time::Duration::from_millis(1)); // sleep: between two looks at a condition
         }
     }
     // Of a topic of this host it stays an observer.
-    let running = place.spawn(&["topic", "echo", "/own", "--count", "1"]);
+    let running = env.spawn(&["topic", "echo", "/own", "--count", "1"]);
     let sends = std::thread::scope(|scope| {
         let waits = scope.spawn(move || running.wait());
         while !waits.is_finished() {
@@ -327,7 +327,7 @@ fn who_listens_to_another_host_subscribes_for_as_long_as_it_listens() {
 }
 
 /// The findings of the network.
-fn network(ran: &Ran) -> Vec<(String, String)> {
+fn network(ran: &CommandOutput) -> Vec<(String, String)> {
     let json = ran.json();
     let findings = json["findings"].as_array().unwrap().iter();
     let ours = findings.filter(|finding| finding["check"] == "network");
@@ -344,31 +344,31 @@ fn has(found: &[(String, String)], level: &str, parts: &[&str]) {
 
 #[test]
 fn doctor_says_why_there_is_no_link() {
-    let place = Place::new();
-    let _node = place.node("robot");
+    let env = TestEnv::new();
+    let _node = env.node("robot");
     let doctor = |network: &str| {
-        let mut command = place.command();
+        let mut command = env.command();
         command.args(["doctor", "--json"]);
         if !network.is_empty() {
             command.env("RNET_NETWORK", network);
         }
-        self::network(&util::Running::start(command).wait())
+        self::network(&util::RunningCommand::start(command).wait())
     };
     assert_eq!(doctor(""), []);
     has(&doctor("lan"), "problem", &["configured (RNET_NETWORK=lan)", "RNET_LINK names"]);
-    install(&place, &settings("off", "default"));
+    install(&env, &settings("off", "default"));
     has(&doctor(""), "note", &["the network is off (default)"]);
     let mut lan = settings("lan", "RNET_NETWORK");
     lan["interfaces"] = json!(["nonexistent0"]);
     lan["version"] = "0.0.1".into();
-    install(&place, &lan);
+    install(&env, &lan);
     let found = doctor("lan");
     has(&found, "ok", &["the network is \"lan\" (RNET_NETWORK)"]);
     has(&found, "note", &["anyone on the LAN"]);
     has(&found, "problem", &["network interface nonexistent0 does not exist"]);
     has(&found, "problem", &["rnet-link has version 0.0.1"]);
     has(&found, "problem", &["no link is running in domain clitest", "rnet link start"]);
-    fs::write(place.dir.join("rnet-link"), "#!/bin/sh\necho 'rnet-link: bad key' >&2; exit 1")
+    fs::write(env.dir.join("rnet-link"), "#!/bin/sh\necho 'rnet-link: bad key' >&2; exit 1")
         .unwrap();
     has(&doctor("lan"), "problem", &["bad key -> correct the setting"]);
 }
@@ -389,21 +389,21 @@ fn two_ports() -> (String, Vec<TcpListener>) {
 
 #[test]
 fn doctor_says_that_the_link_hangs() {
-    let place = Place::new();
-    let link = link(&place);
-    install(&place, &settings("peers", "robot.toml:2"));
+    let env = TestEnv::new();
+    let link = link(&env);
+    install(&env, &settings("peers", "robot.toml:2"));
     let long_ago = Timestamp { seconds: timestamp_now().seconds - 60, nanos: 0 };
     let status = LinkStatus { timestamp: Some(long_ago), listen: Vec::new(), ..status() };
     let _said = says(&link, &status);
-    let found = network(&rnet!(place, "doctor", "--json"));
+    let found = network(&rnet!(env, "doctor", "--json"));
     has(&found, "problem", &["process 77, hangs or is stopped", "kill 77"]);
-    let text = rnet!(place, "link", "status").ok();
+    let text = rnet!(env, "link", "status").ok();
     assert!(text.contains("PROBLEM  the link, process 77, hangs or is stopped"), "{text}");
-    let text = rnet!(place, "status", "--over", "0.1");
+    let text = rnet!(env, "status", "--over", "0.1");
     assert!(text.stdout.contains("PROBLEM  the link, process 77, hangs"), "{text:?}");
     assert!(text.stdout.contains("-> kill 77"), "{text:?}");
     text.fails(1);
-    let text = rnet!(place, "top", "--once", "--interval", "0.1").ok();
+    let text = rnet!(env, "top", "--once", "--interval", "0.1").ok();
     assert!(text.contains("PROBLEM  the link, process 77, hangs"), "{text}");
     // What it has said last may not be so any more.
     let row = text.lines().find(|line| line.starts_with("laptop")).unwrap();
@@ -412,8 +412,8 @@ fn doctor_says_that_the_link_hangs() {
 
 #[test]
 fn what_waits_for_room_on_the_way_is_named() {
-    let place = Place::new();
-    let link = link(&place);
+    let env = TestEnv::new();
+    let link = link(&env);
     let mut status = status();
     status.peers.truncate(1);
     status.problems.clear();
@@ -424,7 +424,7 @@ fn what_waits_for_room_on_the_way_is_named() {
     let full = "PROBLEM  the link to host laptop is saturated: /camera\\u{1b}[2J wait";
     let said = says(&link, &status);
     for command in [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"]] {
-        let ran = place.run(command);
+        let ran = env.run(command);
         assert!(ran.stdout.contains(full), "{ran:?}");
         assert!(ran.stdout.contains("-> send less over the link"), "{ran:?}");
         assert_eq!(ran.code, Some(i32::from(command[0] == "status")), "{ran:?}");
@@ -433,21 +433,21 @@ fn what_waits_for_room_on_the_way_is_named() {
     status.peers[0].topics[1].held_back = Cause::Rule.into();
     drop(said);
     let _said = says(&link, &status);
-    rnet!(place, "status", "--over", "0.1").ok();
+    rnet!(env, "status", "--over", "0.1").ok();
 }
 
 #[test]
 fn doctor_says_whether_multicast_arrives() {
-    let place = Place::new();
-    let link = link(&place);
+    let env = TestEnv::new();
+    let link = link(&env);
     let of_lan = LinkStatus { mode: "lan".into(), peers: Vec::new(), ..status() };
     let _said = says(&link, &of_lan);
     let doctor = |asked: &[&str], answered: &[&str]| {
         let heard = json!({
             "groups": ["239.255.1.2:17000"], "asked_by": asked, "answered_by": answered,
         });
-        install_hearing(&place, &settings("lan", "robot.toml:2"), &heard);
-        network(&rnet!(place, "doctor", "--json"))
+        install_with_probe(&env, &settings("lan", "robot.toml:2"), &heard);
+        network(&rnet!(env, "doctor", "--json"))
     };
     has(
         &doctor(&[], &[]),
@@ -457,15 +457,15 @@ fn doctor_says_whether_multicast_arrives() {
     has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 sends multicast queries", "drops UDP"]);
     has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers multicast", "TCP"]);
     // One of an earlier release cannot say.
-    install(&place, &settings("lan", "robot.toml:2"));
-    let found = network(&rnet!(place, "doctor", "--json"));
+    install(&env, &settings("lan", "robot.toml:2"));
+    let found = network(&rnet!(env, "doctor", "--json"));
     assert!(!found.iter().any(|(_, text)| text.contains("multicast")), "{found:#?}");
 }
 
 #[test]
 fn doctor_says_why_a_host_is_not_reached() {
-    let place = Place::new();
-    let link = link(&place);
+    let env = TestEnv::new();
+    let link = link(&env);
     let (open_at, _open) = two_ports();
     let (half_at, mut half) = two_ports();
     half.pop();
@@ -481,7 +481,7 @@ fn doctor_says_why_a_host_is_not_reached() {
         "tcp/10.0.0.2:7450",
         "tcp/no.such.host.invalid:1"
     ]);
-    install(&place, &settings);
+    install(&env, &settings);
     let mut said = status();
     said.listen = vec![open_at.replace("127.0.0.1", "0.0.0.0"), closed_at.clone()];
     said.peers[1].state = State::Refused.into();
@@ -509,7 +509,7 @@ fn doctor_says_why_a_host_is_not_reached() {
         ..Peer::default()
     });
     let _said = says(&link, &said);
-    let found = network(&rnet!(place, "doctor", "--json"));
+    let found = network(&rnet!(env, "doctor", "--json"));
     has(&found, "ok", &["process 77 links this host as robot-1"]);
     has(&found, "ok", &["can be reached on tcp/0.0.0.0:"]);
     has(
@@ -540,21 +540,21 @@ fn doctor_says_why_a_host_is_not_reached() {
     for reached in ["cannot reach tcp/10.0.0.2:7450", "localhost"] {
         assert!(!found.iter().any(|(_, text)| text.contains(reached)), "{found:#?}");
     }
-    let found = network(&rnet!(place, "doctor", "--host", "laptop", "--json"));
+    let found = network(&rnet!(env, "doctor", "--host", "laptop", "--json"));
     has(&found, "ok", &["host laptop (tcp/10.0.0.2:7450) is connected"]);
     has(&found, "problem", &["cannot reach", &closed_at, "connection refused"]);
     let others = |(_, text): &&(String, String)| text.contains("host old") || text.contains("away");
     assert_eq!(found.iter().find(others), None);
-    let found = network(&rnet!(place, "doctor", "--host", "lapto", "--json"));
+    let found = network(&rnet!(env, "doctor", "--host", "lapto", "--json"));
     has(&found, "problem", &["host lapto is not known to the link", "laptop"]);
 }
 
 /// As where it was started in another directory, or with variables.
 #[test]
-fn doctor_tries_what_the_link_that_runs_is_told() {
-    let place = Place::new();
-    let link = link(&place);
-    install(&place, &settings("off", "default"));
+fn doctor_tries_the_settings_of_the_running_link() {
+    let env = TestEnv::new();
+    let link = link(&env);
+    install(&env, &settings("off", "default"));
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let closed_at = format!("tcp/127.0.0.1:{closed}");
     let told = LinkStatus {
@@ -565,28 +565,28 @@ fn doctor_tries_what_the_link_that_runs_is_told() {
         ..status()
     };
     let _said = says(&link, &told);
-    let found = network(&rnet!(place, "doctor", "--json"));
+    let found = network(&rnet!(env, "doctor", "--json"));
     has(&found, "note", &["the network is off here", "process 77 links this host"]);
     has(&found, "problem", &["cannot reach", &closed_at, "connection refused"]);
     has(&found, "problem", &["network interface nosuch0 does not exist"]);
-    let text = rnet!(place, "link", "status").ok();
+    let text = rnet!(env, "link", "status").ok();
     assert!(text.contains(&format!("connects to {closed_at}\non nosuch0\n")), "{text}");
 }
 
 #[test]
 fn one_view_of_what_is_wrong_also_of_clocks() {
-    let place = Place::new();
-    let link = link(&place);
+    let env = TestEnv::new();
+    let link = link(&env);
     let mut status = status();
     status.peers.truncate(1);
     status.problems.clear();
     status.timestamp = Some(soon());
     let said = says(&link, &status);
-    rnet!(place, "status", "--over", "0.1").ok();
+    rnet!(env, "status", "--over", "0.1").ok();
     drop(said);
     status.peers[0].clock_offset_uncertainty = Some(duration_from_ns(6_000_000));
     let _said = says(&link, &status);
-    let text = rnet!(place, "status", "--over", "0.1");
+    let text = rnet!(env, "status", "--over", "0.1");
     assert!(
         text.stdout.contains("the clock of host laptop is known only to ± 6.0 ms"),
         "{}",
@@ -594,7 +594,7 @@ fn one_view_of_what_is_wrong_also_of_clocks() {
     );
     text.fails(1);
     for command in [["top", "--once"], ["doctor", "--json"]] {
-        let ran = place.run(&command);
+        let ran = env.run(&command);
         assert!(ran.stdout.contains("known only to ± 6.0 ms"), "{}", ran.stdout);
     }
 }

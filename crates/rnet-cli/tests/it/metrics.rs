@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use rnet::PublisherOptions;
 use rnet::msgs::link_status::{Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, duration_from_ns, timestamp_now};
-use util::Place;
+use util::TestEnv;
 
 const LONG: Option<Duration> = Some(Duration::from_secs(30));
 
 /// A topic of which three messages were sent and received.
-fn with_robot(test: impl FnOnce(&Place)) {
-    let place = Place::new();
-    let (imu, control) = (place.node("imu"), place.node("control"));
+fn with_robot(test: impl FnOnce(&TestEnv)) {
+    let env = TestEnv::new();
+    let (imu, control) = (env.node("imu"), env.node("control"));
     let mut angles = control.subscriber::<[u8]>("/angles").unwrap();
     let mut publisher = imu.publisher::<[u8]>("/angles").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -26,7 +26,7 @@ fn with_robot(test: impl FnOnce(&Place)) {
         publisher.send(b"12345678").unwrap();
         angles.recv(LONG).unwrap();
     }
-    test(&place);
+    test(&env);
 }
 
 fn value(text: &str, series: &str) -> f64 {
@@ -37,8 +37,8 @@ fn value(text: &str, series: &str) -> f64 {
 
 #[test]
 fn the_counters_are_those_of_the_topics() {
-    with_robot(|place| {
-        let text = rnet!(place, "metrics", "--over", "0.1").ok();
+    with_robot(|env| {
+        let text = rnet!(env, "metrics", "--over", "0.1").ok();
         let topic = r#"{domain="clitest",topic="/angles"}"#;
         assert_eq!(value(&text, &format!("rnet_topic_sent_messages_total{topic}")), 3.0);
         assert_eq!(value(&text, &format!("rnet_topic_sent_bytes_total{topic}")), 24.0);
@@ -58,8 +58,8 @@ fn the_counters_are_those_of_the_topics() {
 
 #[test]
 fn the_text_keeps_the_rules_of_openmetrics() {
-    with_robot(|place| {
-        let text = rnet!(place, "metrics", "--over", "0.1").ok();
+    with_robot(|env| {
+        let text = rnet!(env, "metrics", "--over", "0.1").ok();
         assert!(text.ends_with("# EOF\n"), "{text}");
         let mut families = BTreeSet::new();
         let mut family = String::new();
@@ -90,8 +90,8 @@ fn the_text_keeps_the_rules_of_openmetrics() {
 
 #[test]
 fn a_host_whose_link_was_started_again_has_one_series() {
-    let place = Place::new();
-    let link = place.node("_rnet/link_1");
+    let env = TestEnv::new();
+    let link = env.node("_rnet/link_1");
     let lost = Lost { link: 5, ..Lost::default() };
     let image = Topic { name: "/image".into(), lost: Some(lost), ..Topic::default() };
     let before = Peer { host: "laptop".into(), topics: vec![image], ..Peer::default() };
@@ -109,7 +109,7 @@ fn a_host_whose_link_was_started_again_has_one_series() {
     let options = PublisherOptions::new().transient_local(1);
     let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
     said.send(&status).unwrap();
-    let text = rnet!(place, "metrics", "--over", "0.1").ok();
+    let text = rnet!(env, "metrics", "--over", "0.1").ok();
     let of_laptop = |name: &str| -> Vec<&str> {
         let lines = text.lines().filter(|line| line.starts_with(name) && line.contains("laptop"));
         lines.map(|line| line.rsplit_once(' ').unwrap().1).collect()
@@ -147,8 +147,8 @@ fn the_grafana_dashboard_asks_for_what_there_is() {
     let dashboard = &grafana_dashboard();
     let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
     assert_eq!(parsed["title"], "robot-net");
-    with_robot(|place| {
-        let text = rnet!(place, "metrics", "--over", "0.1", "--format", "prometheus").ok();
+    with_robot(|env| {
+        let text = rnet!(env, "metrics", "--over", "0.1", "--format", "prometheus").ok();
         let (asked, there) = (names(dashboard), names(&text));
         let missing: Vec<_> = asked.difference(&there).collect();
         assert!(missing.is_empty() && asked.len() > 8, "{missing:?}\n{text}");
@@ -181,8 +181,8 @@ fn get(addr: &str, path: &str) -> Option<serde_json::Value> {
 #[test]
 #[ignore = "needs prometheus, which `make test-metrics` installs and runs this with"]
 fn a_real_prometheus_scrapes_the_dashboard() {
-    with_robot(|place| {
-        let mut command = place.command();
+    with_robot(|env| {
+        let mut command = env.command();
         let mut dashboard =
             Program(command.args(["--json", "dashboard", "--port", "0"]).spawn().unwrap());
         let mut said = String::new();
@@ -190,7 +190,7 @@ fn a_real_prometheus_scrapes_the_dashboard() {
         let said: serde_json::Value = serde_json::from_str(&said).unwrap();
         let url = said["url"].as_str().unwrap();
         let target = url.strip_prefix("http://").unwrap().trim_end_matches('/');
-        let config = place.dir.join("prometheus.yml");
+        let config = env.dir.join("prometheus.yml");
         let text = format!(
             "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n- job_name: rnet\n  \
              static_configs:\n  - targets: ['{target}']\n"
@@ -202,8 +202,8 @@ fn a_real_prometheus_scrapes_the_dashboard() {
         let mut command = Command::new("prometheus");
         command.arg(format!("--web.listen-address={addr}"));
         command.arg(format!("--config.file={}", config.display()));
-        command.arg(format!("--storage.tsdb.path={}", place.dir.join("tsdb").display()));
-        let log = std::fs::File::create(place.dir.join("prometheus.log")).unwrap();
+        command.arg(format!("--storage.tsdb.path={}", env.dir.join("tsdb").display()));
+        let log = std::fs::File::create(env.dir.join("prometheus.log")).unwrap();
         let _prometheus = Program(command.stderr(log).spawn().unwrap());
         let begun = Instant::now();
         for (query, wanted) in [
@@ -218,7 +218,7 @@ fn a_real_prometheus_scrapes_the_dashboard() {
                 if answer["data"]["result"][0]["value"][1] == wanted {
                     break;
                 }
-                let log = std::fs::read_to_string(place.dir.join("prometheus.log")).unwrap();
+                let log = std::fs::read_to_string(env.dir.join("prometheus.log")).unwrap();
                 assert!(begun.elapsed() < LONG.unwrap() * 3, "{query}: {answer}\n{log}");
                 std::thread::sleep(Duration::from_millis(100)); // sleep: between two questions
             }
@@ -247,8 +247,8 @@ fn a_real_prometheus_scrapes_the_dashboard() {
 #[test]
 #[ignore = "needs promtool, which `make test-metrics` installs and runs this with"]
 fn promtool_finds_no_fault() {
-    with_robot(|place| {
-        let text = rnet!(place, "metrics", "--over", "0.1", "--format", "prometheus").ok();
+    with_robot(|env| {
+        let text = rnet!(env, "metrics", "--over", "0.1", "--format", "prometheus").ok();
         let mut command = Command::new("promtool");
         command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

@@ -2,20 +2,20 @@
 
 use crate::util;
 
-use util::{Place, Pose};
+use util::{TestEnv, Pose};
 
 #[test]
-fn list_shows_who_is_there() {
-    let place = Place::new();
-    let _nodes = [place.node("b"), place.node("arm/controller")];
-    assert_eq!(rnet!(place, "node", "list").ok(), "/arm/controller\n/b\n");
-    let verbose = rnet!(place, "node", "list", "-v").ok();
+fn list_shows_the_nodes() {
+    let env = TestEnv::new();
+    let _nodes = [env.node("b"), env.node("arm/controller")];
+    assert_eq!(rnet!(env, "node", "list").ok(), "/arm/controller\n/b\n");
+    let verbose = rnet!(env, "node", "list", "-v").ok();
     let rows: Vec<&str> = verbose.lines().collect();
     assert!(rows[0].starts_with("NODE") && rows[0].contains("UPTIME"), "{verbose}");
     let pid = std::process::id().to_string();
     assert!(rows[1].starts_with("/arm/controller") && rows[1].contains(&pid), "{verbose}");
     assert!(rows[1].contains("rust") && rows[1].contains(rnet::VERSION), "{verbose}");
-    let json = rnet!(place, "--json", "node", "list").json();
+    let json = rnet!(env, "--json", "node", "list").json();
     assert_eq!(json["nodes"][1]["name"], "/b");
     assert_eq!(json["nodes"][1]["pid"], std::process::id());
     assert!(json["nodes"][1]["uptime_s"].as_f64().unwrap() >= 0.0);
@@ -23,11 +23,11 @@ fn list_shows_who_is_there() {
 
 #[test]
 fn info_shows_process_and_topics() {
-    let place = Place::new();
-    let node = place.node("lidar");
+    let env = TestEnv::new();
+    let node = env.node("lidar");
     let _publisher = node.publisher::<Pose>("/pose").unwrap();
     let _subscriber = node.subscriber::<[u8]>("/cmd").unwrap();
-    let text = rnet!(place, "node", "info", "lidar").ok();
+    let text = rnet!(env, "node", "info", "lidar").ok();
     assert!(text.starts_with("/lidar\n"), "{text}");
     let pid = format!("pid {}", std::process::id());
     for part in
@@ -36,24 +36,24 @@ fn info_shows_process_and_topics() {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
     assert!(!text.contains("Parameters"), "{text}");
-    let json = rnet!(place, "node", "info", "/lidar", "--json").json();
+    let json = rnet!(env, "node", "info", "/lidar", "--json").json();
     assert_eq!(json["publishers"][0]["topic"], "/pose");
     assert_eq!(json["subscribers"][0]["topic"], "/cmd");
     assert_eq!(json["publishes"], serde_json::json!(["/pose"]));
-    let said = rnet!(place, "node", "info", "/Lidar").fails(1);
+    let said = rnet!(env, "node", "info", "/Lidar").fails(1);
     assert!(said.contains("did you mean /lidar?"), "{said}");
 }
 
 #[test]
 fn info_shows_parameters_and_no_empty_headings() {
-    let place = Place::new();
-    let (lidar, other) = (place.node("lidar"), place.node("other"));
+    let env = TestEnv::new();
+    let (lidar, other) = (env.node("lidar"), env.node("other"));
     let _rate = lidar.param::<f64>("rate").unit("Hz").default(10.0).declare().unwrap();
     let _speed = other.param::<f64>("speed").default(1.0).declare().unwrap();
-    let text = rnet!(place, "node", "info", "lidar").ok();
+    let text = rnet!(env, "node", "info", "lidar").ok();
     assert!(text.ends_with("  Parameters:\n    /rate  10.0  Hz  default\n"), "{text}");
     assert!(!text.contains("Publishers") && !text.contains("Subscribers"), "{text}");
-    let json = rnet!(place, "node", "info", "lidar", "--json").json();
+    let json = rnet!(env, "node", "info", "lidar", "--json").json();
     assert_eq!(json["parameters"].as_array().unwrap().len(), 1, "{json:#}");
     assert_eq!(
         (&json["parameters"][0]["name"], &json["parameters"][0]["value"]),
@@ -63,46 +63,46 @@ fn info_shows_parameters_and_no_empty_headings() {
 
 #[test]
 fn info_does_without_parameters_that_cannot_be_read() {
-    let place = Place::new();
-    let _node = place.node("lidar");
-    std::fs::write(place.domain_dir().join("state"), "no state").unwrap();
-    let ran = rnet!(place, "node", "info", "lidar");
+    let env = TestEnv::new();
+    let _node = env.node("lidar");
+    std::fs::write(env.domain_dir().join("state"), "no state").unwrap();
+    let ran = rnet!(env, "node", "info", "lidar");
     assert!(ran.stderr.contains("cannot read the parameters: "), "{ran:#?}");
     assert!(ran.ok().starts_with("/lidar\n"));
 }
 
 #[test]
-fn watch_prints_who_joins_leaves_and_dies() {
-    let place = Place::new();
-    let _here = place.node("here");
-    let mut watch = place.spawn(&["node", "list", "--watch"]);
-    watch.until_stdout("present /here");
-    let guest = place.node("guest");
-    watch.until_stdout("joined  /guest");
+fn watch_prints_joins_leaves_and_deaths() {
+    let env = TestEnv::new();
+    let _here = env.node("here");
+    let mut watch = env.spawn(&["node", "list", "--watch"]);
+    watch.wait_for_stdout("present /here");
+    let guest = env.node("guest");
+    watch.wait_for_stdout("joined  /guest");
     drop(guest);
-    watch.until_stdout("left    /guest");
+    watch.wait_for_stdout("left    /guest");
     // A process that is killed says no goodbye.
-    let victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "victim"]);
-    watch.until_stdout("joined  /victim");
+    let victim = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "victim"]);
+    watch.wait_for_stdout("joined  /victim");
     victim.signal("KILL");
-    watch.until_stdout("died    /victim");
+    watch.wait_for_stdout("died    /victim");
     watch.signal("INT");
     assert_eq!(watch.wait().code, Some(130));
 }
 
 /// A watch that was there before the domain, for a program that reads lines.
 #[test]
-fn watch_waits_for_a_domain_and_tells_in_json() {
-    let place = Place::new();
-    let mut watch = place.spawn(&["--json", "node", "list", "--watch"]);
-    let victim = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "victim"]);
-    watch.until_stdout("\"node\":\"/victim\"");
+fn watch_waits_for_a_domain_and_prints_json() {
+    let env = TestEnv::new();
+    let mut watch = env.spawn(&["--json", "node", "list", "--watch"]);
+    let victim = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "victim"]);
+    watch.wait_for_stdout("\"node\":\"/victim\"");
     victim.signal("KILL");
-    watch.until_stdout("\"event\":\"died\"");
+    watch.wait_for_stdout("\"event\":\"died\"");
     // The domain is removed and made anew under the watcher's eyes.
-    std::fs::remove_dir_all(place.domain_dir()).unwrap();
-    let _guest = place.node("guest");
-    watch.until_stdout("\"node\":\"/guest\"");
+    std::fs::remove_dir_all(env.domain_dir()).unwrap();
+    let _guest = env.node("guest");
+    watch.wait_for_stdout("\"node\":\"/guest\"");
     watch.signal("INT");
     let ran = watch.wait();
     assert_eq!(ran.code, Some(130));
@@ -112,23 +112,23 @@ fn watch_waits_for_a_domain_and_tells_in_json() {
 }
 
 #[test]
-fn watch_ends_by_itself_when_told() {
-    let place = Place::new();
-    let _here = place.node("here");
-    let ran = rnet!(place, "node", "list", "--watch", "--timeout", "0.1", "--json");
+fn watch_exits_after_the_given_time() {
+    let env = TestEnv::new();
+    let _here = env.node("here");
+    let ran = rnet!(env, "node", "list", "--watch", "--timeout", "0.1", "--json");
     assert_eq!(ran.code, Some(0));
     assert_eq!(ran.json_lines()[0]["event"], "present");
-    rnet!(place, "node", "list", "--timeout", "1").fails(2);
+    rnet!(env, "node", "list", "--timeout", "1").fails(2);
 }
 
 /// In a full domain there are places for those that say so.
 #[test]
 fn commands_say_that_they_are_tools() {
-    let place = Place::new();
-    let mut subscriber = place.node("hears").subscriber::<[u8]>("/t").unwrap();
-    let running = place.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "says"]);
-    assert_eq!(&*subscriber.recv(util::SOON).unwrap(), b"x");
-    let json = rnet!(place, "node", "list", "--json").json();
+    let env = TestEnv::new();
+    let mut subscriber = env.node("hears").subscriber::<[u8]>("/t").unwrap();
+    let running = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "says"]);
+    assert_eq!(&*subscriber.recv(util::TEST_TIMEOUT).unwrap(), b"x");
+    let json = rnet!(env, "node", "list", "--json").json();
     let languages: Vec<_> =
         json["nodes"].as_array().unwrap().iter().map(|n| &n["language"]).collect();
     assert_eq!(languages, ["rust", "tool"]);
@@ -138,20 +138,20 @@ fn commands_say_that_they_are_tools() {
 /// A number of more than 53 bits is another one in JavaScript and jq.
 #[test]
 fn ids_are_texts_in_json() {
-    let place = Place::new();
-    let (ear, mouth) = (place.node("ear"), place.node("mouth"));
+    let env = TestEnv::new();
+    let (ear, mouth) = (env.node("ear"), env.node("mouth"));
     let publisher = mouth.publisher::<util::Pose>("/pose").unwrap();
     let subscriber = ear.subscriber::<util::Pose>("/pose").unwrap();
-    publisher.wait_for_subscribers(1, util::SOON).unwrap();
+    publisher.wait_for_subscribers(1, util::TEST_TIMEOUT).unwrap();
     let id = publisher.id().to_string();
-    let info = rnet!(place, "topic", "info", "/pose", "--json").json();
+    let info = rnet!(env, "topic", "info", "/pose", "--json").json();
     assert_eq!(info["publishers"][0]["id"], id);
     let channel = &info["subscribers"][0]["channels"][0];
     assert_eq!(channel["publisher"], id, "{info:#}");
     let subscription = &info["subscribers"][0]["id"];
     assert!(subscription.is_string());
     assert_eq!(info["publishers"][0]["admitted"][0]["subscription"], *subscription);
-    let nodes = rnet!(place, "node", "list", "--json").json();
+    let nodes = rnet!(env, "node", "list", "--json").json();
     let incarnation = nodes["nodes"][0]["incarnation"].as_str().unwrap();
     assert!(incarnation.parse::<u64>().is_ok());
     no_large_numbers(&info, "");

@@ -20,10 +20,10 @@ use rustix::process::Signal;
 use util::processes::until;
 use util::recording::{POSE, START_NS, kibibytes, recording};
 use util::terminal::{self, Terminal};
-use util::{DOMAIN, Place, Running, SOON};
+use util::{DOMAIN, TestEnv, RunningCommand, TEST_TIMEOUT};
 
-fn hear(place: &Place, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
-    let node = place.node("listener");
+fn hear(env: &TestEnv, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
+    let node = env.node("listener");
     let options = SubscriberOptions::new().reliable().keep_all();
     let heard = node.subscriber_with::<[u8]>(topic, options).unwrap();
     (node, heard)
@@ -35,17 +35,17 @@ fn x_of(bytes: &[u8]) -> f64 {
 
 #[test]
 fn a_recording_is_published_as_it_was_with_its_types_and_origins() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
-    let (_node, mut heard) = hear(&place, "/arm/pose");
-    let played = rnet!(place, "play", file, "--rate", "max", "--json").json();
+    let (_node, mut heard) = hear(&env, "/arm/pose");
+    let played = rnet!(env, "play", file, "--rate", "max", "--json").json();
     assert_eq!(
         (&played["messages"], &played["failed"], &played["late"]),
         (&11.into(), &0.into(), &().into())
     );
     for n in (0..=10u32).filter(|n| *n != 4) {
-        let sample = heard.recv(SOON).unwrap();
+        let sample = heard.recv(TEST_TIMEOUT).unwrap();
         assert_eq!(x_of(sample.bytes()), f64::from(n));
         assert_eq!(sample.type_desc().name(), Some("Pose"));
         assert!(sample.node().starts_with("/rnet_play_"), "{}", sample.node());
@@ -58,55 +58,55 @@ fn a_recording_is_published_as_it_was_with_its_types_and_origins() {
 
 #[test]
 fn messages_come_at_their_times_and_late_ones_are_counted() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
     let begun = Instant::now();
     let played =
-        rnet!(place, "play", file, "--start", "0.5", "--rate", "2", "--topic", "/arm/**", "--json");
+        rnet!(env, "play", file, "--start", "0.5", "--rate", "2", "--topic", "/arm/**", "--json");
     assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
     let played = played.json();
     assert_eq!(played["messages"], 6);
     assert!(played["late"]["p50_ns"].as_u64().is_some(), "{played}");
-    let text = rnet!(place, "play", file, "--rate", "100").ok();
+    let text = rnet!(env, "play", file, "--rate", "100").ok();
     assert!(text.starts_with("played 11 messages, 85 B, in "), "{text}");
     assert!(text.contains("delay behind schedule: p50 "), "{text}");
     let without =
-        rnet!(place, "play", file, "--rate", "max", "--exclude", "/arm/**", "--json").json();
-    let raw = rnet!(place, "play", file, "--rate", "max", "--topic", "/raw", "--json").json();
+        rnet!(env, "play", file, "--rate", "max", "--exclude", "/arm/**", "--json").json();
+    let raw = rnet!(env, "play", file, "--rate", "max", "--topic", "/raw", "--json").json();
     assert_eq!(without["messages"], raw["messages"]);
     assert!(raw["messages"].as_u64().is_some_and(|messages| (1..11).contains(&messages)), "{raw}");
 }
 
 #[test]
 fn a_topic_that_a_node_publishes_is_refused_unless_it_is_forced_or_renamed() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
-    let node = place.node("arm");
+    let node = env.node("arm");
     let _living = node.publisher::<util::Pose>("/arm/pose").unwrap();
-    let refused = rnet!(place, "play", file, "--rate", "max").fails(1);
+    let refused = rnet!(env, "play", file, "--rate", "max").fails(1);
     assert!(refused.contains("/arm/pose is already published by /arm;"), "{refused}");
-    rnet!(place, "play", file, "--rate", "max", "--force").ok();
-    rnet!(place, "play", file, "--rate", "max", "--topic", "/raw").ok();
-    let (_node, mut heard) = hear(&place, "/again");
-    rnet!(place, "play", file, "--rate", "max", "--remap", "/arm/pose:=/again").ok();
-    assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), 0.0);
-    rnet!(place, "play", file, "--remap", "/arm/pose").fails(2);
-    let refused = rnet!(place, "play", file, "--remap", "/arm/pase:=/again").fails(1);
+    rnet!(env, "play", file, "--rate", "max", "--force").ok();
+    rnet!(env, "play", file, "--rate", "max", "--topic", "/raw").ok();
+    let (_node, mut heard) = hear(&env, "/again");
+    rnet!(env, "play", file, "--rate", "max", "--remap", "/arm/pose:=/again").ok();
+    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
+    rnet!(env, "play", file, "--remap", "/arm/pose").fails(2);
+    let refused = rnet!(env, "play", file, "--remap", "/arm/pase:=/again").fails(1);
     assert!(refused.contains("topic /arm/pase not found"), "{refused}");
-    rnet!(place, "play", file, "--rate", "0").fails(2);
+    rnet!(env, "play", file, "--rate", "0").fails(2);
 }
 
 #[test]
 fn nodes_with_simulated_time_follow_the_clock_of_a_recording() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
-    let node = rnet::Node::builder("sim").dir(&place.dir).domain(DOMAIN).sim_time(true);
+    let node = rnet::Node::builder("sim").dir(&env.dir).domain(DOMAIN).sim_time(true);
     let node = node.open().unwrap();
     assert_eq!(node.now(), 0);
-    rnet!(place, "play", file, "--rate", "10", "--clock", "--clock-rate", "10").ok();
+    rnet!(env, "play", file, "--rate", "10", "--clock", "--clock-rate", "10").ok();
     // The last time that was published: that of the last message.
     let end = START_NS + 1_000_000_000;
     until("the time is set", || node.now() == end);
@@ -114,16 +114,16 @@ fn nodes_with_simulated_time_follow_the_clock_of_a_recording() {
 
 #[test]
 fn a_loop_goes_on_until_it_is_stopped() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     // It was published best_effort, and is again.
-    let node = place.node("listener");
+    let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
     let mut heard = node.subscriber_with::<[u8]>("/raw", options).unwrap();
     let playing =
-        place.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
+        env.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
     for _ in 0..3 {
-        assert_eq!(heard.recv(SOON).unwrap().bytes(), b"hello");
+        assert_eq!(heard.recv(TEST_TIMEOUT).unwrap().bytes(), b"hello");
     }
     playing.signal("INT");
     let ran = playing.wait();
@@ -132,46 +132,46 @@ fn a_loop_goes_on_until_it_is_stopped() {
 }
 
 #[test]
-fn what_is_damaged_or_no_recording_is_said() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+fn damaged_and_invalid_recordings_are_reported() {
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() / 3]).unwrap();
-    let ran = rnet!(place, "play", file.to_str().unwrap(), "--rate", "max");
+    let ran = rnet!(env, "play", file.to_str().unwrap(), "--rate", "max");
     assert!(ran.stderr.contains("was read completely"), "{ran:#?}");
     assert!(ran.ok().starts_with("played "));
     // Of flipped bits the rest is played, and the command fails.
     let mut flipped = bytes.clone();
     flipped[bytes.len() / 6] ^= 1;
     std::fs::write(&file, &flipped).unwrap();
-    let ran = rnet!(place, "play", file.to_str().unwrap(), "--rate", "max", "--json");
+    let ran = rnet!(env, "play", file.to_str().unwrap(), "--rate", "max", "--json");
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(said["damaged"].as_u64() >= Some(1), "{ran:#?}");
     assert!(ran.stderr.contains("run.mcap: "), "{ran:#?}");
     assert!(ran.stderr.contains("unreadable data was not played"), "{ran:#?}");
-    assert!(rnet!(place, "play", "/dev/null").fails(1).contains("not an MCAP file"));
+    assert!(rnet!(env, "play", "/dev/null").fails(1).contains("not an MCAP file"));
 }
 
 /// Two clocks would have the nodes that follow jump to and fro.
 #[test]
 fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
-    let simulator = place.node("simulator");
+    let simulator = env.node("simulator");
     let _clock = simulator.publisher::<rnet::msgs::Clock>("/clock").unwrap();
-    let refused = rnet!(place, "play", file, "--clock", "--rate", "max").fails(1);
+    let refused = rnet!(env, "play", file, "--clock", "--rate", "max").fails(1);
     assert!(refused.contains("/clock is already published by /simulator"), "{refused}");
-    rnet!(place, "play", file, "--clock", "--rate", "max", "--force").ok();
-    rnet!(place, "play", file, "--rate", "max").ok();
+    rnet!(env, "play", file, "--clock", "--rate", "max", "--force").ok();
+    rnet!(env, "play", file, "--rate", "max").ok();
 }
 
 /// Other recorders have other rules for names.
 #[test]
 fn a_topic_whose_name_is_none_of_ours_is_left_out_or_renamed() {
-    let place = Place::new();
-    let file = place.dir.join("others.mcap");
+    let env = TestEnv::new();
+    let file = env.dir.join("others.mcap");
     let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
     for topic in ["/image-raw", "/scan"] {
         let channel_id = writer.add_channel(0, topic, names::BYTES, &Default::default()).unwrap();
@@ -183,17 +183,17 @@ fn a_topic_whose_name_is_none_of_ours_is_left_out_or_renamed() {
     writer.finish().unwrap();
     std::fs::write(&file, writer.into_inner().into_inner()).unwrap();
     let file = file.to_str().unwrap();
-    let ran = rnet!(place, "play", file, "--rate", "max", "--json");
+    let ran = rnet!(env, "play", file, "--rate", "max", "--json");
     assert!(ran.stderr.contains("/image-raw") && ran.stderr.contains("not played"), "{ran:?}");
     assert_eq!(ran.json()["messages"], 1);
-    let renamed = rnet!(place, "play", file, "--rate", "max", "--json", "-m", "/image-raw:=/image");
+    let renamed = rnet!(env, "play", file, "--rate", "max", "--json", "-m", "/image-raw:=/image");
     assert_eq!(renamed.json()["messages"], 2);
 }
 
 #[test]
 fn messages_that_cannot_be_published_fail_the_command() {
-    let place = Place::new();
-    let file = place.dir.join("short.mcap");
+    let env = TestEnv::new();
+    let file = env.dir.join("short.mcap");
     let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
     let schema = writer.add_schema("Pose", names::PLAIN, POSE.as_bytes()).unwrap();
@@ -209,7 +209,7 @@ fn messages_that_cannot_be_published_fail_the_command() {
     std::fs::write(&file, writer.into_inner().into_inner()).unwrap();
     for json in [&[][..], &["--json"]] {
         let args = [&["play", file.to_str().unwrap(), "--rate", "max"], json].concat();
-        let ran = place.run(&args);
+        let ran = env.run(&args);
         assert!(ran.stderr.contains("1 messages could not be published"), "{ran:?}");
         assert_eq!(ran.code, Some(1), "{ran:?}");
     }
@@ -217,29 +217,29 @@ fn messages_that_cannot_be_published_fail_the_command() {
 
 #[test]
 fn a_player_is_stopped_stepped_and_moved_by_its_services() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     // It was published best_effort, and is again.
-    let node = place.node("listener");
+    let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
     let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
     let file = file.to_str().unwrap();
-    let playing = place.spawn(&["play", file, "--paused", "--node-name", "/player", "--json"]);
-    heard.wait_for_publishers(1, SOON).unwrap();
+    let playing = env.spawn(&["play", file, "--paused", "--node-name", "/player", "--json"]);
+    heard.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
     let call = |service: &str, data: &[&str]| {
         let args = ["service", "call", service, "--json", "--timeout", "60"];
-        let ran = place.run(&[&args[..], data].concat());
+        let ran = env.run(&[&args[..], data].concat());
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         ran.json()["data"].clone()
     };
     let said = call("/player/step", &[]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.0.into(), &1.into()), "{said}");
-    assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), 0.0);
+    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
     // The one of 0.4 s is not in the file.
     let said = call("/player/seek", &["{seconds: 0.35}"]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.35.into(), &1.into()), "{said}");
     assert_eq!(call("/player/step", &[])["seconds"], 0.5);
-    assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), 5.0);
+    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 5.0);
     // Who pauses twice pauses all the same.
     assert_eq!(call("/player/pause", &[])["paused"], 1);
     let said = call("/player/seek", &["{seconds: 1e9}"]);
@@ -247,47 +247,47 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     call("/player/seek", &["{seconds: 0.6}"]);
     assert_eq!(call("/player/resume", &[])["paused"], 0);
     for n in 6..=10 {
-        assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), f64::from(n));
+        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(n));
     }
     assert_eq!(playing.wait().json()["messages"], 8);
 }
 
 #[test]
 fn a_player_on_a_terminal_is_led_by_its_keys() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     // It was published best_effort, and is again.
-    let node = place.node("listener");
+    let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
     let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
-    let mut next = || x_of(heard.recv(SOON).unwrap().bytes());
-    let mut terminal = Terminal::start(&place, &["play", file.to_str().unwrap(), "--paused"]);
+    let mut next = || x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes());
+    let mut terminal = Terminal::start(&env, &["play", file.to_str().unwrap(), "--paused"]);
     terminal.until("q: quit");
     assert!(terminal.is_raw());
     // Two at once, as where a key is held down.
-    terminal.type_in("ss");
+    terminal.send_keys("ss");
     assert_eq!((next(), next()), (0.0, 1.0));
-    terminal.type_in("\u{1b}[C");
+    terminal.send_keys("\u{1b}[C");
     terminal.until("seek +5 s");
-    terminal.type_in("s");
+    terminal.send_keys("s");
     assert_eq!(next(), 10.0, "the end of the recording");
-    terminal.type_in("\u{1b}[D");
+    terminal.send_keys("\u{1b}[D");
     terminal.until("seek -5 s");
-    terminal.type_in("\u{1b}[A");
+    terminal.send_keys("\u{1b}[A");
     terminal.until("rate 1.25");
-    terminal.type_in("\u{1b}[B");
+    terminal.send_keys("\u{1b}[B");
     terminal.until("rate 1.00");
-    terminal.type_in("l");
+    terminal.send_keys("l");
     terminal.until("looping on");
-    terminal.type_in(" ");
+    terminal.send_keys(" ");
     terminal.until("resumed");
     let round = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10].map(f64::from);
     for x in round.into_iter().chain(round) {
         assert_eq!(next(), x);
     }
-    terminal.type_in(" ");
+    terminal.send_keys(" ");
     terminal.until("paused");
-    terminal.type_in("q");
+    terminal.send_keys("q");
     terminal.until("played ");
     assert_eq!(terminal.end(), Some(0));
     assert!(!terminal.is_raw());
@@ -295,15 +295,15 @@ fn a_player_on_a_terminal_is_led_by_its_keys() {
 
 #[test]
 fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
     let play = ["play", file.to_str().unwrap(), "--paused"];
     for end in ["Ctrl-C", "SIGTERM", "SIGHUP", "two signals"] {
-        let mut terminal = Terminal::start(&place, &play);
+        let mut terminal = Terminal::start(&env, &play);
         terminal.until("q: quit");
         assert!(terminal.is_raw());
         match end {
-            "Ctrl-C" => terminal.type_in("\u{3}"),
+            "Ctrl-C" => terminal.send_keys("\u{3}"),
             "SIGTERM" => terminal.signal(Signal::TERM),
             "SIGHUP" => terminal.signal(Signal::HUP),
             _ => {
@@ -315,9 +315,9 @@ fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
         assert_eq!(terminal.end(), Some(130), "{end}");
         assert!(!terminal.is_raw(), "{end}");
     }
-    let node = place.node("arm");
+    let node = env.node("arm");
     let _living = node.publisher::<util::Pose>("/arm/pose").unwrap();
-    let mut terminal = Terminal::start(&place, &play);
+    let mut terminal = Terminal::start(&env, &play);
     terminal.until("/arm/pose is already published by /arm;");
     assert_eq!(terminal.end(), Some(1));
     assert!(!terminal.is_raw());
@@ -325,9 +325,9 @@ fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
 
 #[test]
 fn a_player_whose_window_is_closed_ends() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
-    let mut terminal = Terminal::start(&place, &["play", file.to_str().unwrap(), "--paused"]);
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
+    let mut terminal = Terminal::start(&env, &["play", file.to_str().unwrap(), "--paused"]);
     terminal.until("q: quit");
     terminal.hang_up_after("l");
     assert_eq!(terminal.end(), Some(130));
@@ -336,19 +336,19 @@ fn a_player_whose_window_is_closed_ends() {
 /// A terminal that is not that of its session sends it no signal.
 #[test]
 fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
-    let node = place.node("listener");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
+    let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
     let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
     let (keys, stdin) = terminal::pair();
     let mut command = Command::new("setsid");
-    place.lead(&mut command);
-    command.arg(place.command().get_program());
+    env.set_environment(&mut command);
+    command.arg(env.command().get_program());
     command.args(["play", file.to_str().unwrap(), "--paused", "--json", "--node-name", "/player"]);
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut playing = Running::start(command);
-    playing.until_stderr("q: quit");
+    let mut playing = RunningCommand::start(command);
+    playing.wait_for_stderr("q: quit");
     drop(keys);
     // It has asked for keys many times, and has used no more of the processor than that takes.
     let busy_ns = || thread_ns(playing.pid());
@@ -356,9 +356,9 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     std::thread::sleep(Duration::from_secs(1)); // sleep: what is looked at is what it does meanwhile
     let (used_ns, took) = (busy_ns() - before_ns, began.elapsed());
     assert!(u128::from(used_ns) < took.as_nanos() / 2, "{used_ns} ns of {took:?}");
-    rnet!(place, "service", "call", "/player/resume").ok();
+    rnet!(env, "service", "call", "/player/resume").ok();
     for x in (0..=10).filter(|x| *x != 4) {
-        assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), f64::from(x));
+        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(x));
     }
     let ran = playing.wait();
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -373,24 +373,24 @@ fn thread_ns(pid: u32) -> u64 {
 
 #[test]
 fn a_player_in_the_background_leaves_the_keys_to_the_shell() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
-    let mut terminal = Terminal::background(&place, &["play", file.to_str().unwrap()]);
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
+    let mut terminal = Terminal::background(&env, &["play", file.to_str().unwrap()]);
     terminal.until("played 11 messages");
     assert_eq!(terminal.end(), Some(0));
 }
 
 #[test]
 fn a_part_of_a_recording_is_played_again_and_again_under_another_name() {
-    let place = Place::new();
-    let file = recording(&place, "run.mcap");
-    let (_node, mut heard) = hear(&place, "/again");
+    let env = TestEnv::new();
+    let file = recording(&env, "run.mcap");
+    let (_node, mut heard) = hear(&env, "/again");
     let args =
         ["--start", "0.25", "--end", "0.65", "--topic", "/arm/**", "--remap", "/arm/pose:=/again"];
     let play = ["play", file.to_str().unwrap(), "--loop", "--rate", "max", "--json"];
-    let playing = place.spawn(&[&play[..], &args].concat());
+    let playing = env.spawn(&[&play[..], &args].concat());
     for x in [3.0, 5.0, 6.0, 3.0, 5.0, 6.0, 3.0] {
-        assert_eq!(x_of(heard.recv(SOON).unwrap().bytes()), x);
+        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), x);
     }
     playing.signal("TERM");
     assert_eq!(playing.wait().code, Some(130));
@@ -438,9 +438,9 @@ fn golden_origin(n: u32) -> Origin {
 #[ignore = "makes a file that is kept"]
 fn makes_the_golden_file() {
     assert!(!Path::new(GOLDEN).exists(), "{GOLDEN} is there, and is never changed");
-    let place = Place::new();
-    let node = place.node("/old");
-    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(SOON.unwrap()));
+    let env = TestEnv::new();
+    let node = env.node("/old");
+    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(TEST_TIMEOUT.unwrap()));
     let mut wheels = node.publisher_with::<Wheel>("/plain", reliable()).unwrap();
     let mut twists = node.publisher::<Twist>("/protobuf").unwrap();
     let latched = PublisherOptions::new().transient_local(2).urgent();
@@ -448,8 +448,8 @@ fn makes_the_golden_file() {
     node.state().unwrap().set("/speed", 3).unwrap();
     std::fs::create_dir_all(Path::new(GOLDEN).parent().unwrap()).unwrap();
     let mut options = RecordOptions::default();
-    options.location = Some(Location::new(Some(DOMAIN), Some(place.dir.clone()), None).unwrap());
-    options.state_dir = Some(place.dir.join("durable"));
+    options.location = Some(Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap());
+    options.state_dir = Some(env.dir.join("durable"));
     options.host = Some("robot1".to_owned());
     let recorder = Recorder::start(Path::new(GOLDEN), options).unwrap();
     for n in 0..GOLDEN_COUNT {
@@ -464,24 +464,24 @@ fn makes_the_golden_file() {
 
 #[test]
 fn a_recording_of_an_older_version_plays_into_nodes_of_this_one() {
-    let place = Place::new();
-    let checked = rnet!(place, "bag", "check", GOLDEN, "--json").json();
+    let env = TestEnv::new();
+    let checked = rnet!(env, "bag", "check", GOLDEN, "--json").json();
     assert_eq!(checked["problems"], serde_json::json!([]));
-    let node = place.node("/new");
+    let node = env.node("/new");
     let all = || SubscriberOptions::new().reliable().keep_all();
     let mut wheels = node.subscriber_with::<Wheel>("/plain", all()).unwrap();
     let mut later = node.subscriber_with::<LaterWheel>("/plain", all()).unwrap();
     let mut twists = node.subscriber_with::<Twist>("/protobuf", all()).unwrap();
     let mut raw = node.subscriber_with::<[u8]>("/bytes", all().lane(Lane::Urgent)).unwrap();
-    let played = rnet!(place, "play", GOLDEN, "--rate", "max", "--json").json();
+    let played = rnet!(env, "play", GOLDEN, "--rate", "max", "--json").json();
     let total = 3 * GOLDEN_COUNT;
     assert_eq!((&played["messages"], &played["failed"]), (&total.into(), &0.into()), "{played}");
     for n in 0..GOLDEN_COUNT {
-        assert_eq!(*wheels.recv(SOON).unwrap(), wheel(n));
+        assert_eq!(*wheels.recv(TEST_TIMEOUT).unwrap(), wheel(n));
         let Wheel { speed, time_ns } = wheel(n);
-        assert_eq!(*later.recv(SOON).unwrap(), LaterWheel { speed, time_ns, torque: 0.0 });
-        assert_eq!(twists.recv(SOON).unwrap().into_message(), twist(n));
-        let sample = raw.recv(SOON).unwrap();
+        assert_eq!(*later.recv(TEST_TIMEOUT).unwrap(), LaterWheel { speed, time_ns, torque: 0.0 });
+        assert_eq!(twists.recv(TEST_TIMEOUT).unwrap().into_message(), twist(n));
+        let sample = raw.recv(TEST_TIMEOUT).unwrap();
         assert_eq!(sample.bytes(), format!("bytes {n}").as_bytes());
         assert_eq!(sample.origin(), Some(golden_origin(n)));
         assert_eq!(sample.correlation(), Some(u64::MAX));
@@ -490,8 +490,8 @@ fn a_recording_of_an_older_version_plays_into_nodes_of_this_one() {
 
 #[test]
 fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
-    let place = Place::new();
-    let (robot, desk) = (place.node("/robot"), place.node("/desk"));
+    let env = TestEnv::new();
+    let (robot, desk) = (env.node("/robot"), env.node("/desk"));
     let calls = Arc::new(AtomicU64::new(0));
     let counted = calls.clone();
     let service = robot.service::<[u8], [u8]>("/upper").serve(move |text| {
@@ -502,19 +502,19 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     let command = robot.command::<Twist>("/cmd_vel").deadline(Duration::from_secs(30));
     let command = command.fallback_zero().apply(|_| {}).unwrap();
     let mut raw = robot.publisher::<[u8]>("/raw").unwrap();
-    let file = place.dir.join("run.mcap");
+    let file = env.dir.join("run.mcap");
     let file = file.to_str().unwrap();
-    let mut recorder = place.spawn(&["record", "--output", file, "--json"]);
-    recorder.until_stdout("progress");
-    assert_eq!(*desk.call::<[u8], [u8]>("/upper", b"robot", SOON).unwrap(), *b"ROBOT");
-    let mut driver = desk.drive::<Twist>("/cmd_vel").lease(SOON.unwrap()).take(SOON).unwrap();
+    let mut recorder = env.spawn(&["record", "--output", file, "--json"]);
+    recorder.wait_for_stdout("progress");
+    assert_eq!(*desk.call::<[u8], [u8]>("/upper", b"robot", TEST_TIMEOUT).unwrap(), *b"ROBOT");
+    let mut driver = desk.drive::<Twist>("/cmd_vel").lease(TEST_TIMEOUT.unwrap()).take(TEST_TIMEOUT).unwrap();
     driver.send(&twist(2)).unwrap();
     until("it is applied", || command.status().applied == 1);
     raw.send(b"raw").unwrap();
     // Publishers that go before the recorder has seen them are none of its.
     for topic in ["/raw", "/cmd_vel", "/_rnet/call/upper/*/request"] {
         let cat = ["bag", "cat", file, "--topic", topic, "--json"];
-        until("it is recorded", || place.run(&cat).stdout.lines().count() == 1);
+        until("it is recorded", || env.run(&cat).stdout.lines().count() == 1);
     }
     driver.release().unwrap();
     until("it is released", || command.status().holder.is_empty());
@@ -524,30 +524,30 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     assert_eq!(ran.json_lines().last().unwrap()["missing"], 0, "{ran:#?}");
     drop((raw, robot, desk));
 
-    let live = place.node("/live");
+    let live = env.node("/live");
     let log = SubscriberOptions::new().lane(Lane::Urgent).keep_all();
     let topic = "/_rnet/command/cmd_vel/log";
     let mut log = live.subscriber_with::<CommandEvent>(topic, log).unwrap();
     let play = |topic: &str| {
-        let ran = rnet!(place, "play", file, "--rate", "max", "--json", "--topic", topic);
+        let ran = rnet!(env, "play", file, "--rate", "max", "--json", "--topic", topic);
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         ran.json()["messages"].as_u64().unwrap()
     };
     // The topics of users, and no other.
-    assert_eq!(rnet!(place, "play", file, "--rate", "max", "--json").json()["messages"], 2);
+    assert_eq!(rnet!(env, "play", file, "--rate", "max", "--json").json()["messages"], 2);
     assert_eq!(play("/**"), 2);
     assert!(log.try_recv().unwrap().is_none());
     let lines = play("/_rnet/command/**");
     assert!(lines >= 4, "opened, granted, in force, released: {lines}");
     let mut kinds = Vec::new();
     while kinds.last() != Some(&Kind::Released) {
-        kinds.push(log.recv(SOON).unwrap().kind());
+        kinds.push(log.recv(TEST_TIMEOUT).unwrap().kind());
     }
     assert!(kinds.contains(&Kind::Opened) && kinds.contains(&Kind::Granted), "{kinds:?}");
     let request = play("/_rnet/call/upper/*/request");
     assert_eq!((request, calls.load(Ordering::SeqCst)), (1, 1), "the server it was for has gone");
 
-    let fails = |topic: &str| rnet!(place, "play", file, "--topic", topic).fails(1);
+    let fails = |topic: &str| rnet!(env, "play", file, "--topic", topic).fails(1);
     let said = fails("/_rnet/comand/**");
     assert!(said.contains("topic /_rnet/comand/** not found in "), "{said}");
     let said = fails("/*/command/**");
@@ -564,13 +564,13 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
 #[test]
 fn a_reliable_subscriber_that_pauses_gets_all_of_what_is_played_at_the_highest_rate() {
     const COUNT: u32 = 10_000;
-    let place = Place::new();
-    let file = place.dir.join("many.mcap");
+    let env = TestEnv::new();
+    let file = env.dir.join("many.mcap");
     kibibytes(&file, COUNT);
-    let (_node, mut heard) = hear(&place, "/many");
-    let playing = place.spawn(&["play", file.to_str().unwrap(), "--rate", "max", "--json"]);
+    let (_node, mut heard) = hear(&env, "/many");
+    let playing = env.spawn(&["play", file.to_str().unwrap(), "--rate", "max", "--json"]);
     for n in 0..COUNT {
-        let sample = heard.recv(SOON).unwrap();
+        let sample = heard.recv(TEST_TIMEOUT).unwrap();
         assert_eq!(sample.bytes().len(), 1024);
         assert_eq!(sample.bytes()[..4], n.to_le_bytes());
         if n % 1000 == 0 {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rnet::schema::{Dynamic, Schema, compile_text};
 use rnet::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use serde_json::{Value, json};
-use util::{Place, Pump, SOON};
+use util::{TestEnv, BackgroundPublisher, TEST_TIMEOUT};
 
 const TEXT: &str = r#"syntax = "proto3"; package robot;
 import "foxglove/Vector3.proto";
@@ -47,26 +47,26 @@ fn sample() -> Value {
     })
 }
 
-fn publishes(node: &Node, topic: &str, schema: &Schema) -> Publisher<[u8]> {
+fn open_publisher(node: &Node, topic: &str, schema: &Schema) -> Publisher<[u8]> {
     node.publisher_with(topic, PublisherOptions::new().schema(schema)).unwrap()
 }
 
-fn hears(node: &Node, topic: &str, schema: &Schema) -> Subscriber<[u8]> {
+fn open_subscriber(node: &Node, topic: &str, schema: &Schema) -> Subscriber<[u8]> {
     node.subscriber_with(topic, SubscriberOptions::new().schema(schema)).unwrap()
 }
 
 /// The next message as JSON.
-fn heard(subscriber: &mut Subscriber<[u8]>, schema: &Schema) -> Value {
-    let message = subscriber.recv(SOON).unwrap();
+fn receive_value(subscriber: &mut Subscriber<[u8]>, schema: &Schema) -> Value {
+    let message = subscriber.recv(TEST_TIMEOUT).unwrap();
     Dynamic::decode(schema, &message).unwrap().to_json(&Default::default())
 }
 
 #[test]
 fn echo_prints_by_field_with_units() {
-    let place = Place::new();
-    let node = place.node("a");
-    let _pump = Pump::start(publishes(&node, "/leg", &leg()), bytes_of(&leg(), &sample()));
-    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/leg", "--once"], args].concat());
+    let env = TestEnv::new();
+    let node = env.node("a");
+    let _pump = BackgroundPublisher::start(open_publisher(&node, "/leg", &leg()), bytes_of(&leg(), &sample()));
+    let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/leg", "--once"], args].concat());
     assert_eq!(
         echo(&[]).ok(),
         "force: 1.5  # N\nmode: WALK\ncells:\n  \"a.b\":\n    volt: 24.1\nposition: [0.5, .nan]  # rad\n\
@@ -100,31 +100,31 @@ fn echo_prints_by_field_with_units() {
 /// A publisher of an older version of the type, which has no such field, joins: its messages are passed over, and said.
 #[test]
 fn a_field_is_shown_of_those_publishers_that_have_it() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let new = leg();
     let old = schema_of(r#"syntax = "proto3"; package robot; message Leg { double force = 1; }"#);
-    let (old_node, new_node) = (place.node("/old"), place.node("/new"));
+    let (old_node, new_node) = (env.node("/old"), env.node("/new"));
     let bytes = bytes_of(&new, &json!({"name": "left"}));
-    let _new = Pump::start(publishes(&new_node, "/leg", &new), bytes);
-    let mut echo = place.spawn(&["topic", "echo", "/leg", "--field", "name"]);
-    echo.until_stdout("left");
+    let _new = BackgroundPublisher::start(open_publisher(&new_node, "/leg", &new), bytes);
+    let mut echo = env.spawn(&["topic", "echo", "/leg", "--field", "name"]);
+    echo.wait_for_stdout("left");
     let bytes = bytes_of(&old, &json!({"force": 1.5}));
-    let _old = Pump::start(publishes(&old_node, "/leg", &old), bytes);
-    echo.until_stderr("messages of /old are not shown");
-    echo.until_stdout("left");
+    let _old = BackgroundPublisher::start(open_publisher(&old_node, "/leg", &old), bytes);
+    echo.wait_for_stderr("messages of /old are not shown");
+    echo.wait_for_stdout("left");
     // Also where the older one is heard first, but not where nobody has the field.
-    let mut echo = place.spawn(&["topic", "echo", "/leg", "--field", "name"]);
-    echo.until_stdout("left");
-    let none = place.run(&["topic", "echo", "/leg", "--field", "nmae"]).fails(1);
+    let mut echo = env.spawn(&["topic", "echo", "/leg", "--field", "name"]);
+    echo.wait_for_stdout("left");
+    let none = env.run(&["topic", "echo", "/leg", "--field", "nmae"]).fails(1);
     assert!(none.contains("no such field"), "{none}");
 }
 
 #[test]
 fn echo_makes_tables_and_json() {
-    let place = Place::new();
-    let node = place.node("a");
-    let _pump = Pump::start(publishes(&node, "/leg", &leg()), bytes_of(&leg(), &sample()));
-    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/leg", "--once"], args].concat());
+    let env = TestEnv::new();
+    let node = env.node("a");
+    let _pump = BackgroundPublisher::start(open_publisher(&node, "/leg", &leg()), bytes_of(&leg(), &sample()));
+    let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/leg", "--once"], args].concat());
     assert_eq!(
         echo(&["--csv", "--header"]).ok(),
         "force,mode,cells,position,image,velocity.x,velocity.y,velocity.z,name,spare,big\n\
@@ -153,20 +153,20 @@ fn echo_makes_tables_and_json() {
 
 #[test]
 fn echo_shows_each_publisher_by_its_own_type() {
-    let place = Place::new();
-    let (a, b) = (place.node("a"), place.node("b"));
+    let env = TestEnv::new();
+    let (a, b) = (env.node("a"), env.node("b"));
     let newer = schema_of(&TEXT.replace("double force = 1;", "double load = 1; bool hot = 20;"));
     let value = json!({"force": 1});
-    let _old = Pump::start(publishes(&a, "/leg", &leg()), bytes_of(&leg(), &value));
-    let _new = Pump::start(publishes(&b, "/leg", &newer), bytes_of(&newer, &json!({"hot": true})));
-    let mut echo = place.spawn(&["topic", "echo", "/leg", "--csv", "--header"]);
-    echo.until_stdout("force,mode");
-    echo.until_stdout("load,mode");
-    echo.until_stdout("force,mode");
+    let _old = BackgroundPublisher::start(open_publisher(&a, "/leg", &leg()), bytes_of(&leg(), &value));
+    let _new = BackgroundPublisher::start(open_publisher(&b, "/leg", &newer), bytes_of(&newer, &json!({"hot": true})));
+    let mut echo = env.spawn(&["topic", "echo", "/leg", "--csv", "--header"]);
+    echo.wait_for_stdout("force,mode");
+    echo.wait_for_stdout("load,mode");
+    echo.wait_for_stdout("force,mode");
 }
 
 /// Publishes messages of which each second one is none.
-fn spoil(place: &Place) -> impl Drop {
+fn publish_malformed(env: &TestEnv) -> impl Drop {
     struct Stop(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
     impl Drop for Stop {
         fn drop(&mut self) {
@@ -174,8 +174,8 @@ fn spoil(place: &Place) -> impl Drop {
             let _ = self.1.take().unwrap().join();
         }
     }
-    let node = place.node("bad");
-    let mut publisher = publishes(&node, "/leg", &leg());
+    let node = env.node("bad");
+    let mut publisher = open_publisher(&node, "/leg", &leg());
     let stop = Arc::new(AtomicBool::new(false));
     let told = stop.clone();
     let good = bytes_of(&leg(), &json!({"force": 2}));
@@ -192,10 +192,10 @@ fn spoil(place: &Place) -> impl Drop {
 }
 
 #[test]
-fn messages_that_do_not_decode_are_told_counted_and_passed_over() {
-    let place = Place::new();
-    let _stream = spoil(&place);
-    let ran = rnet!(place, "topic", "echo", "/leg", "--csv", "--field", "force", "--count", "5");
+fn messages_that_do_not_decode_are_reported_counted_and_skipped() {
+    let env = TestEnv::new();
+    let _stream = publish_malformed(&env);
+    let ran = rnet!(env, "topic", "echo", "/leg", "--csv", "--field", "force", "--count", "5");
     assert_eq!(ran.stdout, "2.0\n".repeat(5));
     assert_eq!(ran.code, Some(0));
     assert!(ran.stderr.contains("cannot decode message "), "{ran:#?}");
@@ -210,74 +210,74 @@ fn messages_that_do_not_decode_are_told_counted_and_passed_over() {
     // One between each two good ones, one before or behind them perhaps.
     assert!(bad >= 4 && all == bad + 5, "{counted}");
     // A raw look at them is possible still.
-    let raw = rnet!(place, "topic", "echo", "/leg", "--raw", "--count", "4").ok();
+    let raw = rnet!(env, "topic", "echo", "/leg", "--raw", "--count", "4").ok();
     assert!(raw.contains("00000000  32 02 09 00 "), "{raw}");
 }
 
 #[test]
 fn info_and_doctor_count_messages_that_do_not_decode() {
-    let place = Place::new();
-    let node = place.node("ear");
+    let env = TestEnv::new();
+    let node = env.node("ear");
     let options = SubscriberOptions::new().schema(&leg());
     let mut ear = node.subscriber_with::<rnet::Dynamic>("/leg", options).unwrap();
-    let _stream = spoil(&place);
+    let _stream = publish_malformed(&env);
     let mut malformed = 0;
     while malformed < 2 {
-        match ear.recv(SOON) {
+        match ear.recv(TEST_TIMEOUT) {
             Ok(_) => {}
             Err(rnet::Error::Malformed { .. }) => malformed += 1,
             Err(error) => panic!("{error}"),
         }
     }
-    let full = rnet!(place, "topic", "info", "/leg", "-v").ok();
+    let full = rnet!(env, "topic", "info", "/leg", "-v").ok();
     assert!(full.contains("  2 malformed\n"), "{full}");
-    let json = rnet!(place, "topic", "info", "/leg", "--json").json();
+    let json = rnet!(env, "topic", "info", "/leg", "--json").json();
     assert_eq!(json["subscribers"][0]["channels"][0]["malformed"], 2);
-    let ran = rnet!(place, "doctor");
+    let ran = rnet!(env, "doctor");
     assert!(ran.stdout.contains("/ear could not decode 2 messages on /leg from /bad"), "{ran:#?}");
     ran.fails(1);
 }
 
 #[test]
 fn types_are_listed_compared_and_shown() {
-    let place = Place::new();
-    let (a, b, c) = (place.node("a"), place.node("b"), place.node("c"));
+    let env = TestEnv::new();
+    let (a, b, c) = (env.node("a"), env.node("b"), env.node("c"));
     let newer = schema_of(&TEXT.replace("double force = 1;", "double load = 1; bool hot = 20;"));
     let other = schema_of(&TEXT.replace("double force = 1;", "float force = 1;"));
-    let _publisher = publishes(&a, "/leg", &leg());
-    let _same = hears(&a, "/leg", &leg());
-    let brief = rnet!(place, "topic", "info", "/leg").ok();
+    let _publisher = open_publisher(&a, "/leg", &leg());
+    let _same = open_subscriber(&a, "/leg", &leg());
+    let brief = rnet!(env, "topic", "info", "/leg").ok();
     assert_eq!(brief, "Type: robot.Leg\nPublisher count: 1\nSubscription count: 1\n");
-    let _newer = hears(&b, "/leg", &newer);
-    let _other = hears(&c, "/leg", &other);
-    assert_eq!(rnet!(place, "topic", "list", "-t").ok(), "/leg [robot.Leg]\n/log [foxglove.Log]\n");
-    let brief = rnet!(place, "topic", "info", "/leg").ok();
+    let _newer = open_subscriber(&b, "/leg", &newer);
+    let _other = open_subscriber(&c, "/leg", &other);
+    assert_eq!(rnet!(env, "topic", "list", "-t").ok(), "/leg [robot.Leg]\n/log [foxglove.Log]\n");
+    let brief = rnet!(env, "topic", "info", "/leg").ok();
     let differences = "Type differences:\n  /a -> /b: compatible\n    \
         field.renamed `load`: publisher has double force = 1, subscriber has double load = 1\n    \
         field.reader_only `hot`: publisher has nothing, subscriber has bool hot = 20\n  \
         /a -> /c: INCOMPATIBLE: no messages are delivered\n    \
         breaking field.type `force`: publisher has double force = 1, subscriber has float force = 1\n";
     assert!(brief.ends_with(differences), "{brief}");
-    let full = rnet!(place, "topic", "info", "/leg", "-v").ok();
+    let full = rnet!(env, "topic", "info", "/leg", "-v").ok();
     assert!(full.ends_with(differences), "{full}");
     assert!(full.contains(&format!("Type hash: {}\n", leg().hash())), "{full}");
-    let json = rnet!(place, "topic", "info", "/leg", "--json").json();
+    let json = rnet!(env, "topic", "info", "/leg", "--json").json();
     let comparisons = json["comparisons"].as_array().unwrap();
     let verdicts: Vec<&Value> = comparisons.iter().map(|c| &c["compatible"]).collect();
     assert_eq!(verdicts, [&json!(true), &json!(true), &json!(false)]);
     assert_eq!(comparisons[2]["changes"][0]["rule"], "field.type");
-    let ran = rnet!(place, "doctor", "c", "a");
+    let ran = rnet!(env, "doctor", "c", "a");
     assert!(
         ran.stdout.contains("/c does not receive from /a on /leg: the types differ: field `force`"),
         "{ran:#?}"
     );
     assert!(ran.stdout.contains("rnet topic info /leg lists all differences"), "{ran:#?}");
     ran.fails(1);
-    let ran = rnet!(place, "type", "show", "--topic", "/leg");
+    let ran = rnet!(env, "type", "show", "--topic", "/leg");
     assert!(ran.stdout.contains("double force = 1;  // Unit: N"), "{ran:#?}");
     assert!(ran.stderr.contains(&format!("in use in /c: robot.Leg {}", other.hash())), "{ran:#?}");
-    assert_eq!(rnet!(place, "type", "show", "Leg").ok(), ran.stdout);
-    let used = rnet!(place, "type", "list", "--in-use", "--json").json();
+    assert_eq!(rnet!(env, "type", "show", "Leg").ok(), ran.stdout);
+    let used = rnet!(env, "type", "list", "--in-use", "--json").json();
     let used = used["types"].as_array().unwrap();
     // With that of /log, which has a line about the subscriber that does not fit.
     assert_eq!(used.len(), 4);
@@ -286,30 +286,30 @@ fn types_are_listed_compared_and_shown() {
 
 #[test]
 fn echo_of_a_misspelt_topic_says_which_may_be_meant() {
-    let place = Place::new();
-    let node = place.node("a");
-    let _publisher = publishes(&node, "/joint_states", &leg());
-    let mut echo = place.spawn(&["topic", "echo", "/joint_state"]);
-    echo.until_stderr(
+    let env = TestEnv::new();
+    let node = env.node("a");
+    let _publisher = open_publisher(&node, "/joint_states", &leg());
+    let mut echo = env.spawn(&["topic", "echo", "/joint_state"]);
+    echo.wait_for_stderr(
         "topic /joint_state not found in domain clitest; did you mean /joint_states? (waiting for it)",
     );
 }
 
 #[test]
 fn pub_takes_the_type_of_the_topic() {
-    let place = Place::new();
-    let node = place.node("ear");
-    let mut ear = hears(&node, "/leg", &leg());
+    let env = TestEnv::new();
+    let node = env.node("ear");
+    let mut ear = open_subscriber(&node, "/leg", &leg());
     for name in [&[][..], &["robot.Leg"], &["Leg"]] {
         let args =
             [&["topic", "pub", "/leg"], name, &[r#"{"force": 2, "mode": "WALK"}"#, "--once"]];
-        place.run(&args.concat()).ok();
-        assert_eq!(heard(&mut ear, &leg()), json!({"force": 2.0, "mode": "WALK"}));
+        env.run(&args.concat()).ok();
+        assert_eq!(receive_value(&mut ear, &leg()), json!({"force": 2.0, "mode": "WALK"}));
     }
-    rnet!(place, "topic", "pub", "/leg", "--raw", "--hex", "1001", "--once").ok();
-    assert_eq!(heard(&mut ear, &leg()), json!({"mode": "WALK"}));
+    rnet!(env, "topic", "pub", "/leg", "--raw", "--hex", "1001", "--once").ok();
+    assert_eq!(receive_value(&mut ear, &leg()), json!({"mode": "WALK"}));
     let refused = |code: i32, args: &[&str], part: &str| {
-        let said = place.run(&[&["topic", "pub", "/leg", "--once"], args].concat()).fails(code);
+        let said = env.run(&[&["topic", "pub", "/leg", "--once"], args].concat()).fails(code);
         assert!(said.contains(part), "{said}");
     };
     refused(2, &[r#"{"velocity": {"w": 1}}"#], "robot.Leg: field `velocity.w`: no such field");
@@ -325,10 +325,10 @@ fn pub_takes_the_type_of_the_topic() {
 
 #[test]
 fn pub_knows_the_built_in_types() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let imu = compile_text("i.proto", "syntax = \"proto3\"; import \"rnet/msgs/Imu.proto\";");
     let imu = imu.unwrap().schema("rnet.msgs.Imu").unwrap();
-    let mut publish = place.spawn(&[
+    let mut publish = env.spawn(&[
         "topic",
         "pub",
         "/imu",
@@ -338,47 +338,47 @@ fn pub_knows_the_built_in_types() {
         "200",
         "--json",
     ]);
-    let node = place.node("ear");
-    let mut ear = hears(&node, "/imu", &imu);
+    let node = env.node("ear");
+    let mut ear = open_subscriber(&node, "/imu", &imu);
     for _ in 0..3 {
-        let message = heard(&mut ear, &imu);
+        let message = receive_value(&mut ear, &imu);
         assert_eq!(message, json!({"frameId": "imu_link", "angularVelocity": {"z": 1.5}}));
     }
     let echoed =
-        rnet!(place, "topic", "echo", "/imu", "--once", "--field", "angular_velocity.z").ok();
+        rnet!(env, "topic", "echo", "/imu", "--once", "--field", "angular_velocity.z").ok();
     assert_eq!(echoed, "1.5  # rad/s\n---\n");
     publish.signal("INT");
-    publish.until_end();
+    publish.wait_for_exit();
     let report = publish.wait().json();
     assert_eq!(report["type"], "rnet.msgs.Imu");
-    let said = rnet!(place, "topic", "pub", "/x", "JointState", "{}", "--once").fails(2);
+    let said = rnet!(env, "topic", "pub", "/x", "JointState", "{}", "--once").fails(2);
     assert!(said.contains("foxglove.JointState, rnet.msgs.JointState"), "{said}");
-    let said = rnet!(place, "topic", "pub", "/x", "LaserScn", "{}", "--once").fails(2);
+    let said = rnet!(env, "topic", "pub", "/x", "LaserScn", "{}", "--once").fails(2);
     assert!(said.contains("did you mean foxglove.LaserScan?"), "{said}");
 }
 
 #[test]
 fn pub_takes_types_of_files() {
-    let place = Place::new();
-    let node = place.node("ear");
-    let mut ear = hears(&node, "/leg", &leg());
-    let path = place.dir.join("leg.proto");
+    let env = TestEnv::new();
+    let node = env.node("ear");
+    let mut ear = open_subscriber(&node, "/leg", &leg());
+    let path = env.dir.join("leg.proto");
     std::fs::write(&path, TEXT).unwrap();
     let path = path.to_str().unwrap();
     for name in [&[][..], &["Leg"]] {
         let args =
             [&["topic", "pub", "/leg", "--proto", path, "--once"], name, &[r#"{"force": 2}"#]];
-        place.run(&args.concat()).ok();
-        assert_eq!(heard(&mut ear, &leg()), json!({"force": 2.0}));
+        env.run(&args.concat()).ok();
+        assert_eq!(receive_value(&mut ear, &leg()), json!({"force": 2.0}));
     }
     // Another version of the file does not reach the subscriber, and the doctor knows why.
     std::fs::write(path, TEXT.replace("double force", "float force")).unwrap();
     let said =
-        rnet!(place, "topic", "pub", "/leg", "--proto", path, "{}", "--once", "--timeout", "0.1");
+        rnet!(env, "topic", "pub", "/leg", "--proto", path, "{}", "--once", "--timeout", "0.1");
     assert!(said.stderr.contains("incompatible types on /leg: field `force`"), "{said:#?}");
     assert_eq!(said.code, Some(1));
     let said =
-        rnet!(place, "topic", "pub", "/leg", "--proto", path, "Lag", "{}", "--once").fails(1);
+        rnet!(env, "topic", "pub", "/leg", "--proto", path, "Lag", "{}", "--once").fails(1);
     assert!(said.contains("is named Lag; did you mean robot.Leg?"), "{said}");
-    rnet!(place, "topic", "pub", "/leg", "--proto", path, "--text", "x", "--once").fails(2);
+    rnet!(env, "topic", "pub", "/leg", "--proto", path, "--text", "x", "--once").fails(2);
 }

@@ -3,27 +3,27 @@
 use crate::util;
 
 use rnet::{Lane, SubscriberOptions};
-use util::{POSE, Place, Pose, SOON};
+use util::{POSE, TestEnv, Pose, TEST_TIMEOUT};
 
 #[test]
 fn once_waits_for_a_subscriber_and_sends_one_message() {
-    let place = Place::new();
-    let mut publish = place.spawn(&["topic", "pub", "/t", "--hex", "00 ff:1a", "--once"]);
-    let node = place.node("hearer");
+    let env = TestEnv::new();
+    let mut publish = env.spawn(&["topic", "pub", "/t", "--hex", "00 ff:1a", "--once"]);
+    let node = env.node("hearer");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    assert_eq!(&*subscriber.recv(SOON).unwrap(), [0, 255, 26]);
-    publish.until_stderr("published 1 message on /t to 1 subscriber");
+    assert_eq!(&*subscriber.recv(TEST_TIMEOUT).unwrap(), [0, 255, 26]);
+    publish.wait_for_stderr("published 1 message on /t to 1 subscriber");
     assert_eq!(publish.wait().code, Some(0));
 }
 
 #[test]
 fn all_messages_reach_a_subscriber_that_takes_its_time() {
-    let place = Place::new();
-    let node = place.node("hearer");
+    let env = TestEnv::new();
+    let node = env.node("hearer");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    let big = place.dir.join("big");
+    let big = env.dir.join("big");
     std::fs::write(&big, vec![9u8; 50_000]).unwrap();
-    let publish = place.spawn(&[
+    let publish = env.spawn(&[
         "topic",
         "pub",
         "/t",
@@ -36,7 +36,7 @@ fn all_messages_reach_a_subscriber_that_takes_its_time() {
         "--json",
     ]);
     for _ in 0..5 {
-        let message = subscriber.recv(SOON).unwrap();
+        let message = subscriber.recv(TEST_TIMEOUT).unwrap();
         assert!(message.len() == 50_000 && message.iter().all(|b| *b == 9));
     }
     let report = publish.wait().json();
@@ -46,41 +46,41 @@ fn all_messages_reach_a_subscriber_that_takes_its_time() {
 
 #[test]
 fn plain_types_are_taken_from_the_topic() {
-    let place = Place::new();
-    let node = place.node("hearer");
+    let env = TestEnv::new();
+    let node = env.node("hearer");
     let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
     let data =
         r#"{"x": 1.5, "q": [0, 0, 0.1, 1], "legs": [{"force": 10, "contact": 1}, {"force": 20}]}"#;
-    rnet!(place, "topic", "pub", "/pose", data, "--once").ok();
-    assert_eq!(*subscriber.recv(SOON).unwrap(), POSE);
-    rnet!(place, "topic", "pub", "/pose", "Pose", data, "--once").ok();
-    assert_eq!(*subscriber.recv(SOON).unwrap(), POSE);
-    rnet!(place, "topic", "pub", "/pose", "--raw", "--hex", "00".repeat(40), "--once").ok();
-    assert_eq!(subscriber.recv(SOON).unwrap().x, 0.0);
-    let said = rnet!(place, "topic", "pub", "/pose", "Twist", data, "--once").fails(1);
+    rnet!(env, "topic", "pub", "/pose", data, "--once").ok();
+    assert_eq!(*subscriber.recv(TEST_TIMEOUT).unwrap(), POSE);
+    rnet!(env, "topic", "pub", "/pose", "Pose", data, "--once").ok();
+    assert_eq!(*subscriber.recv(TEST_TIMEOUT).unwrap(), POSE);
+    rnet!(env, "topic", "pub", "/pose", "--raw", "--hex", "00".repeat(40), "--once").ok();
+    assert_eq!(subscriber.recv(TEST_TIMEOUT).unwrap().x, 0.0);
+    let said = rnet!(env, "topic", "pub", "/pose", "Twist", data, "--once").fails(1);
     assert!(said.contains("Pose, not Twist"), "{said}");
-    let said = rnet!(place, "topic", "pub", "/pose", r#"{"y": 1}"#, "--once").fails(2);
+    let said = rnet!(env, "topic", "pub", "/pose", r#"{"y": 1}"#, "--once").fails(2);
     assert!(said.contains("`y`") && said.contains("x, q, legs"), "{said}");
-    let said = rnet!(place, "topic", "pub", "/pose", "--text", "short", "--raw", "--once").fails(1);
+    let said = rnet!(env, "topic", "pub", "/pose", "--text", "short", "--raw", "--once").fails(1);
     assert!(said.contains("40 bytes") && said.contains("5 bytes"), "{said}");
 }
 
 #[test]
 fn built_in_plain_messages_are_sent_and_shown_by_name() {
-    let place = Place::new();
-    let node = place.node("hearer");
+    let env = TestEnv::new();
+    let node = env.node("hearer");
     let mut images = node.subscriber::<rnet::msgs::Image>("/image").unwrap();
     let data = r#"{"timestamp_ns": 1500000000, "frame_id": "camera", "width": 2, "height": 1, "row_stride": 2,
         "encoding": "mono8", "_data": [7, 255]}"#;
-    rnet!(place, "topic", "pub", "/image", "Image", data, "--once").ok();
-    let image = images.recv(SOON).unwrap();
+    rnet!(env, "topic", "pub", "/image", "Image", data, "--once").ok();
+    let image = images.recv(TEST_TIMEOUT).unwrap();
     assert_eq!(
         (image.frame_id(), image.encoding(), image.data()),
         ("camera", "mono8", &[7, 255][..])
     );
     let zeros = data.replace("\"_data\": [7, 255]", "\"data_len\": 5");
-    rnet!(place, "topic", "pub", "/image", zeros, "--once").ok();
-    assert_eq!(images.recv(SOON).unwrap().data(), [0; 5]);
+    rnet!(env, "topic", "pub", "/image", zeros, "--once").ok();
+    assert_eq!(images.recv(TEST_TIMEOUT).unwrap().data(), [0; 5]);
     for (from, to, why) in [
         ("[7, 255]", "[7, 256]", "`_data[1]`: 256 is not a byte"),
         ("[7, 255]", "\"\"", "`_data`: \"\" is not an array of bytes"),
@@ -92,7 +92,7 @@ fn built_in_plain_messages_are_sent_and_shown_by_name() {
     ] {
         assert!(data.contains(from), "{from}");
         let said =
-            rnet!(place, "topic", "pub", "/image", data.replace(from, to), "--once").fails(2);
+            rnet!(env, "topic", "pub", "/image", data.replace(from, to), "--once").fails(2);
         assert!(said.contains(why), "{said}");
     }
 
@@ -120,8 +120,8 @@ fn built_in_plain_messages_are_sent_and_shown_by_name() {
         ),
     ] {
         let topic = format!("/{}", name.to_lowercase().replace('.', "_"));
-        let publish = place.spawn(&["topic", "pub", &topic, name, data, "--rate", "100"]);
-        let text = rnet!(place, "topic", "echo", topic, "--once").ok();
+        let publish = env.spawn(&["topic", "pub", &topic, name, data, "--rate", "100"]);
+        let text = rnet!(env, "topic", "echo", topic, "--once").ok();
         assert!(text.ends_with(shown), "{text}");
         publish.signal("INT");
         publish.wait().fails(130);
@@ -130,36 +130,36 @@ fn built_in_plain_messages_are_sent_and_shown_by_name() {
 
 #[test]
 fn fields_can_be_read_from_a_file() {
-    let place = Place::new();
-    let data = place.dir.join("pose.yaml");
+    let env = TestEnv::new();
+    let data = env.dir.join("pose.yaml");
     std::fs::write(&data, "position: {x: 2}").unwrap();
     let data = data.to_str().unwrap();
-    let node = place.node("hearer");
+    let node = env.node("hearer");
     let mut subscriber = node.subscriber::<rnet::msgs::Pose>("/pose").unwrap();
-    rnet!(place, "topic", "pub", "/pose", "Pose", "--file", data, "--once").ok();
-    let pose = subscriber.recv(SOON).unwrap().into_message();
+    rnet!(env, "topic", "pub", "/pose", "Pose", "--file", data, "--once").ok();
+    let pose = subscriber.recv(TEST_TIMEOUT).unwrap().into_message();
     assert_eq!(pose.position.unwrap().x, 2.0);
     std::fs::write(data, [0xff]).unwrap();
-    let said = rnet!(place, "topic", "pub", "/pose", "--file", data, "--once").fails(1);
+    let said = rnet!(env, "topic", "pub", "/pose", "--file", data, "--once").fails(1);
     assert!(said.contains("is not valid UTF-8") && said.contains("--raw"), "{said}");
 }
 
 #[test]
 fn fields_need_a_type() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let said =
-        rnet!(place, "topic", "pub", "/t", r#"{"x": 1}"#, "--once", "--timeout", "0.1").fails(124);
+        rnet!(env, "topic", "pub", "/t", r#"{"x": 1}"#, "--once", "--timeout", "0.1").fails(124);
     assert!(said.contains("--proto"), "{said}");
-    let node = place.node("hearer");
+    let node = env.node("hearer");
     let _raw = node.subscriber::<[u8]>("/t").unwrap();
-    let said = rnet!(place, "topic", "pub", "/t", r#"{"x": 1}"#, "--once").fails(1);
+    let said = rnet!(env, "topic", "pub", "/t", r#"{"x": 1}"#, "--once").fails(1);
     assert!(said.contains("raw bytes") && said.contains("--text"), "{said}");
     for (data, why) in [
         ("hello", "raw bytes without fields"),
         ("{x: 1", "invalid DATA: invalid YAML"),
         ("x: *y", "invalid DATA"),
     ] {
-        let ran = rnet!(place, "topic", "pub", "/t", data, "--once");
+        let ran = rnet!(env, "topic", "pub", "/t", data, "--once");
         assert!(ran.stderr.contains(why) && ran.stderr.contains("--text"), "{ran:#?}");
         assert_ne!(ran.code, Some(0));
     }
@@ -167,89 +167,89 @@ fn fields_need_a_type() {
         ("hello", "DATA is the text \"hello\", but must be the fields of a message"),
         ("Vector3", "rnet topic pub /new Vector3 '{x: 0.0, y: 0.0, z: 0.0}'"),
     ] {
-        let said = rnet!(place, "topic", "pub", "/new", data, "--once").fails(2);
+        let said = rnet!(env, "topic", "pub", "/new", data, "--once").fails(2);
         assert!(said.contains(why), "{said}");
     }
-    let said = rnet!(place, "topic", "pub", "/new", "Twistt", "{}").fails(2);
+    let said = rnet!(env, "topic", "pub", "/new", "Twistt", "{}").fails(2);
     assert!(said.contains("did you mean rnet.msgs.Twist?") && said.contains("--text"), "{said}");
 }
 
 #[test]
 fn fields_wait_for_the_type_of_a_subscriber_that_starts_later() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let mut publish =
-        place.spawn(&["topic", "pub", "/pose", r#"{"x": 1.5}"#, "--once", "--timeout", "60"]);
-    publish.until_stderr("/pose has no endpoint yet");
-    let node = place.node("hearer");
+        env.spawn(&["topic", "pub", "/pose", r#"{"x": 1.5}"#, "--once", "--timeout", "60"]);
+    publish.wait_for_stderr("/pose has no endpoint yet");
+    let node = env.node("hearer");
     let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
-    assert_eq!(subscriber.recv(SOON).unwrap().x, 1.5);
+    assert_eq!(subscriber.recv(TEST_TIMEOUT).unwrap().x, 1.5);
     publish.wait().ok();
 }
 
 #[test]
-fn without_a_subscriber_once_times_out_or_goes_on_as_told() {
-    let place = Place::new();
+fn without_a_subscriber_once_times_out_or_sends_with_no_wait() {
+    let env = TestEnv::new();
     let said =
-        rnet!(place, "topic", "pub", "/t", "--text", "x", "--once", "--timeout", "0.1").fails(124);
+        rnet!(env, "topic", "pub", "/t", "--text", "x", "--once", "--timeout", "0.1").fails(124);
     assert!(said.contains("nothing was sent") && said.contains("--no-wait"), "{said}");
-    let mut echo = place.spawn(&["topic", "echo", "/t", "--csv", "--once"]);
-    echo.until_stderr("topic /t not found");
-    rnet!(place, "topic", "pub", "/t", "raw", "hi", "--once", "--no-wait").ok();
+    let mut echo = env.spawn(&["topic", "echo", "/t", "--csv", "--once"]);
+    echo.wait_for_stderr("topic /t not found");
+    rnet!(env, "topic", "pub", "/t", "raw", "hi", "--once", "--no-wait").ok();
     assert_eq!(echo.wait().ok(), "6869\n");
 }
 
 #[test]
 fn it_goes_on_until_ctrl_c_and_then_leaves_in_good_order() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let publish =
-        place.spawn(&["topic", "pub", "/t", "--text", "tick", "--rate", "200", "-n", "ticker"]);
-    let node = place.node("hearer");
+        env.spawn(&["topic", "pub", "/t", "--text", "tick", "--rate", "200", "-n", "ticker"]);
+    let node = env.node("hearer");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
     for _ in 0..3 {
-        assert_eq!(&*subscriber.recv(SOON).unwrap(), b"tick");
+        assert_eq!(&*subscriber.recv(TEST_TIMEOUT).unwrap(), b"tick");
     }
-    assert!(rnet!(place, "node", "list").ok().contains("/ticker\n"));
+    assert!(rnet!(env, "node", "list").ok().contains("/ticker\n"));
     publish.signal("INT");
     let said = publish.wait().fails(130);
     assert!(said.contains("published"), "{said}");
-    assert_eq!(rnet!(place, "node", "list").ok(), "/hearer\n");
+    assert_eq!(rnet!(env, "node", "list").ok(), "/hearer\n");
 }
 
 #[test]
 fn the_lane_is_that_of_the_topic_and_any_subscriber_is_served() {
-    let place = Place::new();
-    let node = place.node("hearer");
+    let env = TestEnv::new();
+    let node = env.node("hearer");
     let options = SubscriberOptions::new().lane(Lane::Urgent).reliable().transient_local();
     let mut subscriber = node.subscriber_with::<[u8]>("/stop", options).unwrap();
-    rnet!(place, "topic", "pub", "/stop", "--text", "now", "--once").ok();
-    assert_eq!(&*subscriber.recv(SOON).unwrap(), b"now");
+    rnet!(env, "topic", "pub", "/stop", "--text", "now", "--once").ok();
+    assert_eq!(&*subscriber.recv(TEST_TIMEOUT).unwrap(), b"now");
     let said =
-        rnet!(place, "topic", "pub", "/stop", "--text", "now", "--once", "--lane", "bulk").fails(1);
+        rnet!(env, "topic", "pub", "/stop", "--text", "now", "--once", "--lane", "bulk").fails(1);
     assert!(said.contains("urgent lane"), "{said}");
 }
 
 #[test]
 fn two_nodes_of_one_name_are_refused() {
-    let place = Place::new();
-    let _taken = place.node("ticker");
-    let said = rnet!(place, "topic", "pub", "/t", "--text", "x", "-n", "/ticker").fails(1);
+    let env = TestEnv::new();
+    let _taken = env.node("ticker");
+    let said = rnet!(env, "topic", "pub", "/t", "--text", "x", "-n", "/ticker").fails(1);
     assert!(said.contains("node /ticker already exists"), "{said}");
 }
 
 #[test]
-fn bytes_on_a_typed_topic_are_refused_unless_they_are_said_to_be_of_its_type() {
-    let place = Place::new();
-    let node = place.node("hearer");
+fn bytes_on_a_typed_topic_are_refused_without_raw() {
+    let env = TestEnv::new();
+    let node = env.node("hearer");
     let mut poses = node.subscriber::<Pose>("/pose").unwrap();
     let mut commands = node.subscriber::<rnet::msgs::Vector3>("/command").unwrap();
-    let file = place.dir.join("hi");
+    let file = env.dir.join("hi");
     std::fs::write(&file, "hi").unwrap();
     let file = file.to_str().unwrap();
     // As protobuf, "hi" is a message with a field that nobody knows, and zeros.
     for data in [&["--text", "hi"][..], &["--hex", "6869"], &["--file", file], &["raw", "hi"]] {
         for (topic, name) in [("/pose", "Pose"), ("/command", "foxglove.Vector3")] {
             let code = if data[0] == "--file" { 2 } else { 1 };
-            let said = place.run(&[&["topic", "pub", topic, "--once"], data].concat()).fails(code);
+            let said = env.run(&[&["topic", "pub", topic, "--once"], data].concat()).fails(code);
             let example =
                 if topic == "/pose" { "'{x: 0.0, " } else { "'{x: 0.0, y: 0.0, z: 0.0}'" };
             // A file may hold fields.
@@ -257,19 +257,19 @@ fn bytes_on_a_typed_topic_are_refused_unless_they_are_said_to_be_of_its_type() {
             assert!(words.iter().all(|word| said.contains(word)), "{said}");
         }
     }
-    place.run(&["topic", "pub", "/command", "--raw", "--text", "hi", "--once"]).ok();
-    assert_eq!(commands.recv(SOON).unwrap().x, 0.0);
+    env.run(&["topic", "pub", "/command", "--raw", "--text", "hi", "--once"]).ok();
+    assert_eq!(commands.recv(TEST_TIMEOUT).unwrap().x, 0.0);
     assert!(poses.try_recv().unwrap().is_none() && commands.try_recv().unwrap().is_none());
     // Only bytes may be raw.
-    place.run(&["topic", "pub", "/command", "--raw", "{}", "--once"]).fails(2);
+    env.run(&["topic", "pub", "/command", "--raw", "{}", "--once"]).fails(2);
 }
 
 #[test]
 fn data_is_yaml_as_ros_users_type_it() {
-    let place = Place::new();
-    let node = place.node("hearer");
+    let env = TestEnv::new();
+    let node = env.node("hearer");
     let mut twists = node.subscriber::<rnet::msgs::Twist>("/cmd_vel").unwrap();
-    let file = place.dir.join("twist.yaml");
+    let file = env.dir.join("twist.yaml");
     std::fs::write(&file, "linear:\n  x: 0.5\nangular: {z: -1}\n").unwrap();
     let file = file.to_str().unwrap();
     for data in [
@@ -279,58 +279,58 @@ fn data_is_yaml_as_ros_users_type_it() {
         &["geometry_msgs/msg/Twist", "--file", file],
         &["--file", file],
     ] {
-        place.run(&[&["topic", "pub", "--once", "/cmd_vel"], data].concat()).ok();
-        let twist = twists.recv(SOON).unwrap();
+        env.run(&[&["topic", "pub", "--once", "/cmd_vel"], data].concat()).ok();
+        let twist = twists.recv(TEST_TIMEOUT).unwrap();
         let (linear, angular) = (twist.linear.unwrap(), twist.angular.unwrap());
         assert_eq!((linear.x, linear.y, angular.z), (0.5, 0.0, -1.0), "{data:?}");
     }
     for data in ["{linear: {x: 1e999}}", r#"{"linear": {"x": 1e999}}"#] {
-        let said = rnet!(place, "topic", "pub", "--once", "/cmd_vel", data).fails(2);
+        let said = rnet!(env, "topic", "pub", "--once", "/cmd_vel", data).fails(2);
         assert!(said.contains("1e999 does not fit in 64 bits"), "{said}");
     }
     // The example of an error is what has to be typed.
-    let said = rnet!(place, "topic", "pub", "--once", "/cmd_vel", "{linear: {X: 1}}").fails(2);
+    let said = rnet!(env, "topic", "pub", "--once", "/cmd_vel", "{linear: {X: 1}}").fails(2);
     let (_, example) = said.split_once("; example: '").unwrap_or_else(|| panic!("{said}"));
     let example = example.trim_end().trim_end_matches('\'');
     assert_eq!(example, "{linear: {x: 0.0, y: 0.0, z: 0.0}, angular: {x: 0.0, y: 0.0, z: 0.0}}");
-    rnet!(place, "topic", "pub", "--once", "/cmd_vel", example).ok();
-    assert_eq!(twists.recv(SOON).unwrap().linear.unwrap().x, 0.0);
+    rnet!(env, "topic", "pub", "--once", "/cmd_vel", example).ok();
+    assert_eq!(twists.recv(TEST_TIMEOUT).unwrap().linear.unwrap().x, 0.0);
     let mut poses = node.subscriber::<Pose>("/pose").unwrap();
-    rnet!(place, "topic", "pub", "--once", "/pose", "x: .5").ok();
-    assert_eq!(poses.recv(SOON).unwrap().x, 0.5);
-    let said = rnet!(place, "topic", "pub", "--once", "/pose", "q: 1").fails(2);
+    rnet!(env, "topic", "pub", "--once", "/pose", "x: .5").ok();
+    assert_eq!(poses.recv(TEST_TIMEOUT).unwrap().x, 0.5);
+    let said = rnet!(env, "topic", "pub", "--once", "/pose", "q: 1").fails(2);
     assert!(said.contains("example: '{x: 0.0, q: [0.0, 0.0, 0.0, 0.0], legs: ["), "{said}");
 }
 
 #[test]
 fn a_last_will_is_received_when_the_publisher_is_killed_and_not_when_it_ends() {
-    let place = Place::new();
-    let node = place.node("hearer");
+    let env = TestEnv::new();
+    let node = env.node("hearer");
     let mut states =
         node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     let arguments = ["topic", "pub", "/t", "--text", "closed", "--will", "gone"];
-    let publish = place.spawn(&arguments);
-    assert_eq!(&*states.recv(SOON).unwrap(), b"closed");
+    let publish = env.spawn(&arguments);
+    assert_eq!(&*states.recv(TEST_TIMEOUT).unwrap(), b"closed");
     publish.signal("KILL");
     let will = loop {
-        let state = states.recv(SOON).unwrap();
+        let state = states.recv(TEST_TIMEOUT).unwrap();
         if state.is_last_will() {
             break state.to_vec();
         }
         assert_eq!(&*state, b"closed");
     };
     assert_eq!(will, b"gone");
-    assert!(matches!(states.recv(SOON), Err(rnet::Error::PeerLost { .. })));
-    rnet!(place, "topic", "pub", "/t", "--text", "open", "--will", "gone", "--once").ok();
-    assert_eq!(&*states.recv(SOON).unwrap(), b"open");
+    assert!(matches!(states.recv(TEST_TIMEOUT), Err(rnet::Error::PeerLost { .. })));
+    rnet!(env, "topic", "pub", "/t", "--text", "open", "--will", "gone", "--once").ok();
+    assert_eq!(&*states.recv(TEST_TIMEOUT).unwrap(), b"open");
     assert!(states.try_recv().unwrap().is_none(), "it has ended by itself");
     // Of a type: fields of it, and nothing else.
     let mut poses = node.subscriber::<Pose>("/pose").unwrap();
-    let said = rnet!(place, "topic", "pub", "/pose", "{x: 1.5}", "--will", "{y: 1}", "--once");
+    let said = rnet!(env, "topic", "pub", "/pose", "{x: 1.5}", "--will", "{y: 1}", "--once");
     let said = said.fails(2);
     assert!(said.contains("--will") && said.contains('y'), "{said}");
-    let publish = place.spawn(&["topic", "pub", "/pose", "{x: 1.5}", "--will", "{x: 2.5}"]);
-    assert_eq!(poses.recv(SOON).unwrap().x, 1.5);
+    let publish = env.spawn(&["topic", "pub", "/pose", "{x: 1.5}", "--will", "{x: 2.5}"]);
+    assert_eq!(poses.recv(TEST_TIMEOUT).unwrap().x, 1.5);
     publish.signal("KILL");
-    while poses.recv(SOON).unwrap().x != 2.5 {}
+    while poses.recv(TEST_TIMEOUT).unwrap().x != 2.5 {}
 }

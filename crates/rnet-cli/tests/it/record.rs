@@ -9,28 +9,28 @@ use std::path::Path;
 
 use serde_json::Value;
 use util::processes::until;
-use util::{DOMAIN, Place, Running};
+use util::{DOMAIN, TestEnv, RunningCommand};
 
-fn file(place: &Place) -> String {
-    place.dir.join("run.mcap").to_string_lossy().into_owned()
+fn file(env: &TestEnv) -> String {
+    env.dir.join("run.mcap").to_string_lossy().into_owned()
 }
 
 #[test]
-fn records_until_it_is_told_to_stop_and_says_what_it_has() {
-    let place = Place::new();
-    let node = place.node("/n");
+fn records_until_it_is_stopped_and_prints_a_summary() {
+    let env = TestEnv::new();
+    let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     let mut other = node.publisher::<[u8]>("/other").unwrap();
-    let file = file(&place);
+    let file = file(&env);
     // A pattern that is none is refused before anything is made.
-    place.run(&["record", "-o", &file, "/ra?", "raw"]).fails(2);
-    let mut running = place.spawn(&["record", "-o", &file, "raw", "--json"]);
-    running.until_stdout("progress");
+    env.run(&["record", "-o", &file, "/ra?", "raw"]).fails(2);
+    let mut running = env.spawn(&["record", "-o", &file, "raw", "--json"]);
+    running.wait_for_stdout("progress");
     for _ in 0..100 {
         raw.send(b"raw").unwrap();
         other.send(b"other").unwrap();
     }
-    running.until_stdout("\"messages\":100,");
+    running.wait_for_stdout("\"messages\":100,");
     running.signal("INT");
     let ran = running.wait();
     assert_eq!(ran.code, Some(130));
@@ -42,70 +42,70 @@ fn records_until_it_is_told_to_stop_and_says_what_it_has() {
     assert_eq!(end["ended"], serde_json::json!([file]));
     let bytes = std::fs::read(&file).unwrap();
     assert!(bytes.starts_with(b"\x89MCAP0\r\n") && bytes.ends_with(b"\x89MCAP0\r\n"));
-    let again = place.run(&["record", "-o", &file]);
+    let again = env.run(&["record", "-o", &file]);
     let why = again.fails(1);
     assert!(why.contains("already exists"), "{why}");
 }
 
 #[test]
 fn ends_by_itself_and_talks_to_people() {
-    let place = Place::new();
-    let node = place.node("/n");
-    let file = file(&place);
-    let ran = place.run(&["record", "-o", &file, "--for", "0.2", "--compress", "lz4"]);
+    let env = TestEnv::new();
+    let node = env.node("/n");
+    let file = file(&env);
+    let ran = env.run(&["record", "-o", &file, "--for", "0.2", "--compress", "lz4"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(0), ""));
     assert!(ran.stderr.contains("recording"), "{}", ran.stderr);
     // The node publishes nothing, so there is nothing that could be whole.
     assert!(ran.stderr.contains("; no publisher was followed"), "{}", ran.stderr);
     assert!(Path::new(&file).exists());
-    place.run(&["record", "-o", &file, "--max-disk", "1M"]).fails(2);
+    env.run(&["record", "-o", &file, "--max-disk", "1M"]).fails(2);
     drop(node);
 }
 
 #[test]
 fn it_says_of_how_many_publishers_nothing_is_missing_and_names_a_topic_that_nobody_published() {
-    let place = Place::new();
-    let node = place.node("/n");
+    let env = TestEnv::new();
+    let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let file = file(&place);
-    let ran = place.run(&["record", "-o", &file, "/scan", "--no-state", "--for", "0.2"]);
+    let file = file(&env);
+    let ran = env.run(&["record", "-o", &file, "/scan", "--no-state", "--for", "0.2"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let none = "no publisher was followed: none of /scan was found";
     assert!(ran.stderr.contains(none) && !ran.stderr.contains("missing"), "{}", ran.stderr);
-    let info = place.run(&["bag", "info", &file]).stdout;
+    let info = env.run(&["bag", "info", &file]).stdout;
     assert!(info.contains("Losses:      0 known: no publisher was followed\n"), "{info}");
-    let checked = place.run(&["bag", "check", &file]).stdout;
+    let checked = env.run(&["bag", "check", &file]).stdout;
     assert!(checked.ends_with("; the recorder followed no publisher\n"), "{checked}");
     std::fs::remove_file(&file).unwrap();
-    let mut running = place.spawn(&["record", "-o", &file, "/raw", "--no-state"]);
-    running.until_stderr("recording");
+    let mut running = env.spawn(&["record", "-o", &file, "/raw", "--no-state"]);
+    running.wait_for_stderr("recording");
     raw.send(b"1").unwrap();
     running.signal("INT");
     let ran = running.wait();
     let all = "no message is missing from the publisher followed";
     assert!(ran.stderr.lines().last().is_some_and(|line| line.ends_with(all)), "{ran:?}");
-    let info = place.run(&["bag", "info", &file]).stdout;
+    let info = env.run(&["bag", "info", &file]).stdout;
     assert!(info.contains("Losses:      0 from the publisher followed\n"), "{info}");
 }
 
 #[test]
 fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() {
-    let place = Place::new();
-    let node = place.node("/n");
+    let env = TestEnv::new();
+    let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let file = file(&place);
+    let file = file(&env);
     let of = |part: u32| file.replace(".mcap", &format!("_{part}.mcap"));
-    let mut running = place.spawn(&["record", "-o", &file, "--json"]);
-    running.until_stdout("progress");
+    let mut running = env.spawn(&["record", "-o", &file, "--json"]);
+    running.wait_for_stdout("progress");
     (0..5).for_each(|_| raw.send(b"lost").unwrap());
-    running.until_stdout("\"messages\":5,");
+    running.wait_for_stdout("\"messages\":5,");
     std::fs::remove_file(&file).unwrap();
-    running.until_stdout(&format!("\"file\":\"{}\"", of(1)));
+    running.wait_for_stdout(&format!("\"file\":\"{}\"", of(1)));
     (0..3).for_each(|_| raw.send(b"moved").unwrap());
-    running.until_stdout("\"messages\":3,");
-    let moved = place.dir.join("moved.mcap");
+    running.wait_for_stdout("\"messages\":3,");
+    let moved = env.dir.join("moved.mcap");
     std::fs::rename(of(1), &moved).unwrap();
-    running.until_stdout(&format!("\"file\":\"{}\"", of(2)));
+    running.wait_for_stdout(&format!("\"file\":\"{}\"", of(2)));
     running.signal("INT");
     let ran = running.wait();
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -116,7 +116,7 @@ fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() 
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
     // The part that was begun then tells it, and the one that was moved is whole.
-    let info = place.run(&["bag", "info", moved.to_str().unwrap(), "--json"]).json();
+    let info = env.run(&["bag", "info", moved.to_str().unwrap(), "--json"]).json();
     let metadata = info["metadata"].as_array().unwrap();
     let losses = metadata.iter().find(|one| one["name"] == "rnet.losses").unwrap();
     assert_eq!(losses["values"]["/raw /n removed"], "5", "{info}");
@@ -124,16 +124,16 @@ fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() 
 
 #[test]
 fn a_recorder_that_is_killed_leaves_what_can_be_read() {
-    let place = Place::new();
-    let node = place.node("/n");
+    let env = TestEnv::new();
+    let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let file = file(&place);
-    let mut running = place.spawn(&["record", "-o", &file, "--json"]);
-    running.until_stdout("progress");
+    let file = file(&env);
+    let mut running = env.spawn(&["record", "-o", &file, "--json"]);
+    running.wait_for_stdout("progress");
     raw.send(b"raw").unwrap();
     // It is told once a second, and written four times in one.
-    running.until_stdout("\"messages\":1,");
-    running.until_stdout("\"messages\":1,");
+    running.wait_for_stdout("\"messages\":1,");
+    running.wait_for_stdout("\"messages\":1,");
     running.signal("KILL");
     running.wait();
     let bytes = std::fs::read(&file).unwrap();
@@ -149,23 +149,23 @@ fn a_recorder_that_is_killed_leaves_what_can_be_read() {
 
 #[test]
 fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
-    let place = Place::new();
-    let imu = place.node("imu");
-    let file = place.dir.join("run.mcap");
+    let env = TestEnv::new();
+    let imu = env.node("imu");
+    let file = env.dir.join("run.mcap");
     let args = ["record", "--json", "--output", file.to_str().unwrap()];
-    let mut recorder = place.spawn(&args);
-    recorder.until_stdout("progress");
+    let mut recorder = env.spawn(&args);
+    recorder.wait_for_stdout("progress");
     let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
     angles.send(b"0.25").unwrap();
     let metric = |name: &str| {
-        let text = rnet!(place, "metrics").ok();
+        let text = rnet!(env, "metrics").ok();
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
         line.rsplit_once(' ').map_or(-1.0, |(_, value)| value.parse().unwrap())
     };
     let messages = "rnet_recorder_messages_total{domain=\"clitest\",recorder=";
     until("the recorder tells of its message", || metric(messages) == 1.0);
     assert!(metric("rnet_recorder_disk_free_bytes{") > 0.0);
-    rnet!(place, "doctor", "--json").json()["findings"].as_array().unwrap().iter().for_each(
+    rnet!(env, "doctor", "--json").json()["findings"].as_array().unwrap().iter().for_each(
         |finding| {
             assert!(finding["check"] != "recorder" || finding["level"] == "ok", "{finding}");
         },
@@ -175,9 +175,9 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
     for _ in 0..20_000 {
         angles.send(&[0; 100]).unwrap();
     }
-    let mut status = rnet!(place, "status", "--json").json();
+    let mut status = rnet!(env, "status", "--json").json();
     until("status says that it is stopped", || {
-        status = rnet!(place, "status", "--json").json();
+        status = rnet!(env, "status", "--json").json();
         status["problems"].to_string().contains("it is stopped or starved")
     });
     assert_eq!(status["ok"], false);
@@ -188,20 +188,20 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
     };
     let mut findings = String::new();
     until("doctor says what was lost", || {
-        findings = rnet!(place, "doctor", "--json").json()["findings"].to_string();
+        findings = rnet!(env, "doctor", "--json").json()["findings"].to_string();
         lost(&findings)
     });
     assert!(findings.contains("run.mcap") && findings.contains("--exclude"), "{findings}");
     assert!(metric("rnet_recorder_lost_messages_total{domain=\"clitest\",recorder=") > 0.0);
     // What was lost once is not lost now.
-    let end = |ran: util::Ran| ran.json()["problems"].to_string();
+    let end = |ran: util::CommandOutput| ran.json()["problems"].to_string();
     until("status is quiet again", || {
-        !end(rnet!(place, "status", "--json")).contains("the recorder of")
+        !end(rnet!(env, "status", "--json")).contains("the recorder of")
     });
     recorder.signal("INT");
     let ended = recorder.wait().json_lines().pop().unwrap();
     assert!(ended["missing"].as_u64() > Some(0), "{ended}");
-    assert!(!rnet!(place, "metrics").ok().contains("rnet_recorder_messages_total{"));
+    assert!(!rnet!(env, "metrics").ok().contains("rnet_recorder_messages_total{"));
 }
 
 /// Users and a group that need no entry in /etc/passwd.
@@ -210,44 +210,44 @@ const BOB: u32 = 64_002;
 const GROUP: u32 = 64_100;
 
 /// `rnet` of a user of the group, in the group's domain.
-fn of_user(place: &Place, user: u32, args: &[&str]) -> Running {
-    let mut command = place.command();
+fn of_user(env: &TestEnv, user: u32, args: &[&str]) -> RunningCommand {
+    let mut command = env.command();
     command.env("RNET_GROUP", GROUP.to_string()).uid(user).gid(GROUP).current_dir("/").args(args);
-    Running::start(command)
+    RunningCommand::start(command)
 }
 
 #[test]
 fn a_recorder_of_another_user_is_reported_without_its_files() {
     let line = b"NOT RUN: a_recorder_of_another_user_is_reported_without_its_files: \
         only root can start processes of other users, and they must be able to run rnet\n";
-    let mut probe = Place::new().command();
+    let mut probe = TestEnv::new().command();
     let is_user = probe.uid(ALICE).gid(GROUP).current_dir("/").arg("--version").output();
     if !is_user.is_ok_and(|probe| probe.status.success()) {
         let _ = std::io::stderr().write_all(line);
         return;
     }
-    let place = Place::new();
-    std::fs::set_permissions(&place.dir, PermissionsExt::from_mode(0o1777)).unwrap();
-    let files = place.dir.join("alice");
+    let env = TestEnv::new();
+    std::fs::set_permissions(&env.dir, PermissionsExt::from_mode(0o1777)).unwrap();
+    let files = env.dir.join("alice");
     std::fs::create_dir(&files).unwrap();
     chown(&files, Some(ALICE), Some(GROUP)).unwrap();
     let opens = |mode| std::fs::set_permissions(&files, PermissionsExt::from_mode(mode)).unwrap();
     opens(0o700);
-    let imu = rnet::Node::builder("imu").dir(&place.dir).domain(DOMAIN).group(&GROUP.to_string());
+    let imu = rnet::Node::builder("imu").dir(&env.dir).domain(DOMAIN).group(&GROUP.to_string());
     let imu = imu.open().unwrap();
     let file = files.join("run.mcap");
     let record = ["record", "--json", "--output", file.to_str().unwrap()];
-    let mut recorder = of_user(&place, ALICE, &record);
-    recorder.until_stdout("progress");
+    let mut recorder = of_user(&env, ALICE, &record);
+    recorder.wait_for_stdout("progress");
     let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
     angles.send(b"0.25").unwrap();
     until("each user of the group sees what it has recorded", || {
-        let text = of_user(&place, BOB, &["metrics"]).wait().ok();
+        let text = of_user(&env, BOB, &["metrics"]).wait().ok();
         let mut lines = text.lines();
         lines.any(|line| line.starts_with("rnet_recorder_messages_total{") && line.ends_with(" 1"))
     });
     let findings = |user| {
-        let found = of_user(&place, user, &["doctor", "--json"]).wait().json();
+        let found = of_user(&env, user, &["doctor", "--json"]).wait().json();
         let of_it = |one: &&Value| one["check"] == "recorder";
         let told = found["findings"].as_array().unwrap().iter().filter(of_it);
         told.map(|one| format!("{}: {}; ", one["level"], one["what"])).collect::<String>()
@@ -264,10 +264,10 @@ fn a_recorder_of_another_user_is_reported_without_its_files() {
     // It may be that of a container, which sees other files.
     assert!(!is_gone(&findings(BOB)), "{}", findings(BOB));
     until("a user who may not read its files sees that it stands still", || {
-        let problems = of_user(&place, BOB, &["status", "--json"]).wait().json();
+        let problems = of_user(&env, BOB, &["status", "--json"]).wait().json();
         problems["problems"].to_string().contains("run.mcap) has sent no status for")
     });
     recorder.signal("CONT");
     recorder.signal("INT");
-    recorder.until_end();
+    recorder.wait_for_exit();
 }

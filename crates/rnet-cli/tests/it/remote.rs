@@ -6,11 +6,11 @@ use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, Topic};
 use rnet::{Node, Proxy, PublisherOptions, SubscriberOptions};
 use serde_json::json;
-use util::{DOMAIN, POSE, Place, Pose, SOON};
+use util::{DOMAIN, POSE, TestEnv, Pose, TEST_TIMEOUT};
 
 /// The node of a link, as tools take it.
-fn link(place: &Place) -> Node {
-    Node::builder("_rnet/link_1").tool().dir(&place.dir).domain(DOMAIN).open().unwrap()
+fn link(env: &TestEnv) -> Node {
+    Node::builder("_rnet/link_1").tool().dir(&env.dir).domain(DOMAIN).open().unwrap()
 }
 
 fn viewer(endpoint: u64) -> Proxy {
@@ -19,8 +19,8 @@ fn viewer(endpoint: u64) -> Proxy {
 
 #[test]
 fn doctor_and_node_info_take_nodes_of_other_hosts() {
-    let place = Place::new();
-    let (node, link) = (place.node("lidar"), link(&place));
+    let env = TestEnv::new();
+    let (node, link) = (env.node("lidar"), link(&env));
     let mut poses = node.publisher::<Pose>("/pose").unwrap();
     let mut goals = node.subscriber::<Pose>("/goal").unwrap();
     // As the link has them: what forwards the messages is another subscription.
@@ -29,52 +29,52 @@ fn doctor_and_node_info_take_nodes_of_other_hosts() {
     theirs.admit_to(poses.id()).unwrap();
     let options = PublisherOptions::new().proxy(viewer(2));
     let mut goal = link.publisher_with::<Pose>("/goal", options).unwrap();
-    poses.wait_for_subscribers(1, SOON).unwrap();
-    goal.wait_for_subscribers(1, SOON).unwrap();
+    poses.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    goal.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     poses.send(&POSE).unwrap();
     goal.send(&POSE).unwrap();
-    goals.recv(SOON).unwrap();
+    goals.recv(TEST_TIMEOUT).unwrap();
 
-    let text = rnet!(place, "doctor", "@laptop/viewer", "lidar").ok();
+    let text = rnet!(env, "doctor", "@laptop/viewer", "lidar").ok();
     assert!(
         text.contains("@laptop/viewer receives from /lidar on /pose through the link"),
         "{text}"
     );
-    let text = rnet!(place, "doctor", "lidar", "@laptop/viewer").ok();
+    let text = rnet!(env, "doctor", "lidar", "@laptop/viewer").ok();
     assert!(
         text.contains("/lidar receives from @laptop/viewer on /goal: 1 messages received"),
         "{text}"
     );
-    let text = rnet!(place, "doctor", "@laptop/viewer", "@laptop/viewer").ok();
+    let text = rnet!(env, "doctor", "@laptop/viewer", "@laptop/viewer").ok();
     assert!(text.contains("both on other hosts") && text.contains("on laptop"), "{text}");
-    let ran = rnet!(place, "doctor", "lidar", "@laptop/viever");
+    let ran = rnet!(env, "doctor", "lidar", "@laptop/viever");
     assert!(ran.stdout.contains("did you mean @laptop/viewer?"), "{ran:?}");
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(rnet!(place, "doctor", "lidar", "@laptop").fails(2).contains("@host/node"));
+    assert!(rnet!(env, "doctor", "lidar", "@laptop").fails(2).contains("@host/node"));
 
-    let text = rnet!(place, "node", "info", "@laptop/viewer").ok();
+    let text = rnet!(env, "node", "info", "@laptop/viewer").ok();
     assert!(
         text.starts_with("@laptop/viewer\n  Host: laptop; run rnet node info /viewer there"),
         "{text}"
     );
     let (subscribers, publishers) = text.split_once("  Publishers:").unwrap();
     assert!(subscribers.contains("/pose") && publishers.contains("/goal"), "{text}");
-    let json = rnet!(place, "node", "info", "@laptop/viewer", "--json").json();
+    let json = rnet!(env, "node", "info", "@laptop/viewer", "--json").json();
     assert_eq!((&json["host"], &json["publishes"]), (&json!("laptop"), &json!(["/goal"])));
     assert_eq!(json["subscribers"][0]["topic"], "/pose", "{json}");
-    let why = rnet!(place, "node", "info", "@labtop/viewer").fails(1);
+    let why = rnet!(env, "node", "info", "@labtop/viewer").fails(1);
     assert!(why.contains("did you mean @laptop/viewer?"), "{why}");
 }
 
 #[test]
 fn types_in_use_name_their_hosts_where_there_are_several() {
-    let place = Place::new();
-    let node = place.node("lidar");
+    let env = TestEnv::new();
+    let node = env.node("lidar");
     let _pose = node.publisher::<Pose>("/pose").unwrap();
-    let list = |args: &[&str]| place.run(&[&["type", "list", "--in-use"], args].concat());
+    let list = |args: &[&str]| env.run(&[&["type", "list", "--in-use"], args].concat());
     let alone = list(&[]).ok();
     assert!(alone.ends_with("Pose  /pose\n"), "{alone}");
-    let link = link(&place);
+    let link = link(&env);
     let twist = PublisherOptions::new().proxy(viewer(1));
     let _twist = link.publisher_with::<rnet::msgs::Twist>("/twist", twist).unwrap();
     let text = list(&[]).ok();
@@ -88,7 +88,7 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
         list(&["--host", "laptop", "--json"]).json()["types"][0]["hosts"],
         json!(["laptop"])
     );
-    let of_own = place.run(&["type", "list", "--host", own, "--json"]).json();
+    let of_own = env.run(&["type", "list", "--host", own, "--json"]).json();
     assert_eq!(of_own["types"][0]["topics"], json!(["/pose"]), "{of_own}");
     assert_eq!(of_own["types"].as_array().unwrap().len(), 1, "{of_own}");
     assert!(list(&["--host", "labtop"]).fails(1).contains("did you mean laptop?"));
@@ -97,8 +97,8 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
 /// A long status is not kept once there is a later one. What came after such a one was not read.
 #[test]
 fn the_last_status_of_a_link_with_many_topics_is_shown() {
-    let place = Place::new();
-    let link = link(&place);
+    let env = TestEnv::new();
+    let link = link(&env);
     let options = PublisherOptions::new().transient_local(1);
     let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
     let topics = vec![Topic { name: "/camera/front/image".into(), ..Topic::default() }; 2000];
@@ -106,7 +106,7 @@ fn the_last_status_of_a_link_with_many_topics_is_shown() {
         let peers = vec![Peer { host: "laptop".into(), topics: topics.clone(), ..Peer::default() }];
         let status = LinkStatus { host: format!("robot-{n}"), peers, ..LinkStatus::default() };
         said.send(&status).unwrap();
-        let shown = rnet!(place, "link", "status").ok();
+        let shown = rnet!(env, "link", "status").ok();
         assert!(shown.starts_with(&format!("host robot-{n}\n")), "{n}: {:?}", shown.lines().next());
     }
 }

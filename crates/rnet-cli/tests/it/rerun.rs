@@ -8,8 +8,8 @@ use std::process::Command;
 
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
 use rnet_record::{RecordOptions, Recorder};
-use util::processes::{nothing_is_left, until};
-use util::{DOMAIN, Place, Ran, Running, SOON};
+use util::processes::{assert_nothing_left, until};
+use util::{DOMAIN, TestEnv, CommandOutput, RunningCommand, TEST_TIMEOUT};
 
 /// What the node is to do, and its gain.
 const ROLE: &str = "RERUN_ROLE";
@@ -57,12 +57,12 @@ fn control(node: &Node, role: &str, gain: f64) {
     let mut angles = node
         .subscriber_with::<Angle>("/angle", SubscriberOptions::new().reliable().keep_all())
         .unwrap();
-    let reliable = PublisherOptions::new().reliable(OnFull::Detach { stall: SOON.unwrap() });
+    let reliable = PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT.unwrap() });
     let mut torques = node.publisher_with::<Torque>("/torque", reliable).unwrap();
     let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").unwrap());
     let own_gain = node.service::<Factor, Factor>("/own/gain");
     let _service = (role == "calls").then(|| own_gain.serve(|_| Ok(Factor { by: 1.0 })).unwrap());
-    while let Ok(angle) = angles.recv(SOON) {
+    while let Ok(angle) = angles.recv(TEST_TIMEOUT) {
         let angle = *angle;
         let by_state = match role {
             "keyed" => match node.state().unwrap().get("/gain").unwrap() {
@@ -75,7 +75,7 @@ fn control(node: &Node, role: &str, gain: f64) {
         match role {
             "silent" => continue,
             "calls" if angle.number == 3 => {
-                let scaled = node.call::<Factor, Factor>("/scale", &Factor { by: 1.0 }, SOON);
+                let scaled = node.call::<Factor, Factor>("/scale", &Factor { by: 1.0 }, TEST_TIMEOUT);
                 scaled.unwrap();
             }
             "dies" if angle.number == 7 => std::process::abort(),
@@ -110,54 +110,54 @@ fn node_args() -> Vec<String> {
 }
 
 /// A recording of the node at its work. The factor changes on the way.
-fn recorded(place: &Place) -> PathBuf {
-    recorded_as(place, "works")
+fn recorded(env: &TestEnv) -> PathBuf {
+    recorded_as(env, "works")
 }
 
-fn recorded_as(place: &Place, role: &str) -> PathBuf {
-    let file = place.dir.join("run.mcap");
+fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
+    let file = env.dir.join("run.mcap");
     let mut command = Command::new(&node_args()[0]);
     command.args(&node_args()[1..]).env(ROLE, role).env_remove(GAIN);
-    command.env("RNET_DIR", &place.dir).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
-    let node = place.node("body");
+    command.env("RNET_DIR", &env.dir).env("RNET_DOMAIN", DOMAIN).env("RNET_NETWORK", "off");
+    let node = env.node("body");
     let state = (role == "keyed").then(|| node.state().unwrap());
     if let Some(state) = &state {
         state.set("/gain", 2.0).unwrap();
     }
     let scale = node.service::<Factor, Factor>("/scale");
     let _scale = (role == "calls").then(|| scale.serve(|by| Ok(*by)).unwrap());
-    let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: SOON.unwrap() });
+    let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT.unwrap() });
     let mut angles = node.publisher_with::<Angle>("/angle", reliable()).unwrap();
     let mut factor = node.publisher_with::<Factor>("/factor", reliable()).unwrap();
     let options = SubscriberOptions::new().reliable().keep_all();
     let mut torques = node.subscriber_with::<Torque>("/torque", options).unwrap();
     let mut taken = node.subscriber::<Factor>("/factor_taken").unwrap();
     let location =
-        rnet::inspect::Location::new(Some(DOMAIN), Some(place.dir.clone()), None).unwrap();
+        rnet::inspect::Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();
     let mut options = RecordOptions::default();
     options.location = Some(location);
     let recorder = Recorder::start(&file, options).unwrap();
     command.stdin(std::process::Stdio::null());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let process = Running::start(command);
-    angles.wait_for_subscribers(1, SOON).unwrap();
-    factor.wait_for_subscribers(1, SOON).unwrap();
-    torques.wait_for_publishers(1, SOON).unwrap();
-    taken.wait_for_publishers(1, SOON).unwrap();
+    let process = RunningCommand::start(command);
+    angles.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    factor.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    torques.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
+    taken.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
     for number in 0..COUNT {
         if number == COUNT / 2 {
             factor.send(&Factor { by: 0.5 }).unwrap();
             // Its callback runs beside the loop that answers.
-            assert_eq!(taken.recv(SOON).unwrap().by, 0.5);
+            assert_eq!(taken.recv(TEST_TIMEOUT).unwrap().by, 0.5);
             if let Some(state) = &state {
                 state.set("/gain", 3.0).unwrap();
             }
         }
         if role == "calls" && number == 5 {
-            node.call::<Factor, Factor>("/own/gain", &Factor { by: 0.0 }, SOON).unwrap();
+            node.call::<Factor, Factor>("/own/gain", &Factor { by: 0.0 }, TEST_TIMEOUT).unwrap();
         }
         angles.send(&Angle { number: number.into(), rad: f64::from(number).sin() }).unwrap();
-        assert_eq!(torques.recv(SOON).unwrap().number, u64::from(number));
+        assert_eq!(torques.recv(TEST_TIMEOUT).unwrap().number, u64::from(number));
     }
     let report = recorder.stop().unwrap();
     assert_eq!(report.losses.total(), 0);
@@ -165,32 +165,32 @@ fn recorded_as(place: &Place, role: &str) -> PathBuf {
     file
 }
 
-fn again(place: &Place, file: &Path, role: &str, gain: &str, args: &[&str]) -> Ran {
-    let mut command = place.command();
+fn again(env: &TestEnv, file: &Path, role: &str, gain: &str, args: &[&str]) -> CommandOutput {
+    let mut command = env.command();
     command.arg("rerun").arg(file).args(["--ignore", "now_ns"]).args(args);
     if !args.contains(&"--timeout") {
         command.args(["--timeout", "60"]);
     }
     command.arg("--node").args(node_args()).env(ROLE, role).env(GAIN, gain);
-    Running::start(command).wait()
+    RunningCommand::start(command).wait()
 }
 
 /// No process and no file of a domain.
-fn nothing_is_left_but(place: &Place, files: &[&Path]) {
+fn assert_nothing_left_but(env: &TestEnv, files: &[&Path]) {
     for file in files {
         fs::remove_file(file).unwrap();
     }
-    let _ = fs::remove_dir_all(place.domain_dir());
-    nothing_is_left(place);
+    let _ = fs::remove_dir_all(env.domain_dir());
+    assert_nothing_left(env);
 }
 
 #[test]
 fn the_same_program_publishes_the_same_again() {
-    let place = Place::new();
-    let file = recorded(&place);
-    let (junit, plot) = (place.dir.join("rerun.xml"), place.dir.join("rerun.svg"));
+    let env = TestEnv::new();
+    let file = recorded(&env);
+    let (junit, plot) = (env.dir.join("rerun.xml"), env.dir.join("rerun.svg"));
     let (xml, svg) = (junit.to_str().unwrap(), plot.to_str().unwrap());
-    let text = again(&place, &file, "works", "1.5", &["--junit", xml, "--plot", svg]).ok();
+    let text = again(&env, &file, "works", "1.5", &["--junit", xml, "--plot", svg]).ok();
     assert!(text.contains(&format!("/arm received {} messages of /angle, /factor in", COUNT + 1)));
     assert!(text.contains(&format!("/torque: same, {COUNT} messages compared\n")), "{text}");
     let said = fs::read_to_string(&junit).unwrap();
@@ -200,29 +200,29 @@ fn the_same_program_publishes_the_same_again() {
     assert!(drawn.contains(">recorded</text>") && drawn.contains(">re-run</text>"), "{drawn}");
     // And what it publishes does not depend on how fast it goes, nor on how it is compared.
     let by_key =
-        again(&place, &file, "works", "1.5", &["--key", "number", "--output", "/torque", "--json"]);
+        again(&env, &file, "works", "1.5", &["--key", "number", "--output", "/torque", "--json"]);
     assert_eq!(by_key.json()["outputs"][0]["compared"], COUNT, "{by_key:?}");
-    nothing_is_left_but(&place, &[&file, &junit, &plot]);
+    assert_nothing_left_but(&env, &[&file, &junit, &plot]);
 }
 
 #[test]
 fn it_finds_the_recorded_state_and_its_changes() {
-    let place = Place::new();
-    let file = recorded_as(&place, "keyed");
-    let ran = again(&place, &file, "keyed", "1.5", &["--json"]);
+    let env = TestEnv::new();
+    let file = recorded_as(&env, "keyed");
+    let ran = again(&env, &file, "keyed", "1.5", &["--json"]);
     let said = ran.json();
     assert_eq!(said["keys"]["changed"], 1, "{said}");
     assert_eq!(said["outputs"][1]["same"], true, "{said}");
     // One that takes no notice of the state answers otherwise.
-    again(&place, &file, "works", "1.5", &[]).fails(1);
-    nothing_is_left_but(&place, &[&file]);
+    again(&env, &file, "works", "1.5", &[]).fails(1);
+    assert_nothing_left_but(&env, &[&file]);
 }
 
 #[test]
 fn calls_are_compared_by_service_or_left_out() {
-    let place = Place::new();
-    let file = recorded_as(&place, "calls");
-    let said = again(&place, &file, "calls", "1.5", &["--json"]).json();
+    let env = TestEnv::new();
+    let file = recorded_as(&env, "calls");
+    let said = again(&env, &file, "calls", "1.5", &["--json"]).json();
     let calls = ["/own/gain reply", "/scale request"];
     let outputs = said["outputs"].as_array().unwrap();
     for topic in calls {
@@ -230,28 +230,28 @@ fn calls_are_compared_by_service_or_left_out() {
         assert_eq!((&of["same"], &of["compared"]), (&true.into(), &1.into()), "{said}");
     }
     assert_eq!(said["not_compared"]["calls"], serde_json::json!([]), "{said}");
-    let why = again(&place, &file, "works", "1.5", &[]).fails(1);
+    let why = again(&env, &file, "works", "1.5", &[]).fails(1);
     assert!(why.contains("not_served: /arm does not serve /own/gain"), "{why}");
-    let text = again(&place, &file, "works", "1.5", &["--without-calls"]).ok();
+    let text = again(&env, &file, "works", "1.5", &["--without-calls"]).ok();
     assert!(
         text.contains("not compared: its calls of /scale and its answers to /own/gain\n"),
         "{text}"
     );
-    let said = again(&place, &file, "works", "1.5", &["--without-calls", "--json"]).json();
+    let said = again(&env, &file, "works", "1.5", &["--without-calls", "--json"]).json();
     let left_out = serde_json::json!({"calls": ["/scale"], "answers": ["/own/gain"]});
     assert_eq!((&said["same"], &said["not_compared"]), (&true.into(), &left_out), "{said}");
-    nothing_is_left_but(&place, &[&file]);
+    assert_nothing_left_but(&env, &[&file]);
 }
 
 #[test]
 fn its_time_is_that_of_the_recording() {
-    let place = Place::new();
-    let file = recorded(&place);
-    let mut command = place.command();
+    let env = TestEnv::new();
+    let file = recorded(&env);
+    let mut command = env.command();
     command.arg("rerun").arg(&file);
     command.args(["--json", "--timeout", "60", "--output", "/torque", "--node"]);
     command.args(node_args()).env(ROLE, "works").env_remove(GAIN);
-    let ran = Running::start(command).wait();
+    let ran = RunningCommand::start(command).wait();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     // The node of the recording had the time of its host since its start.
     let said = ran.json();
@@ -264,12 +264,12 @@ fn its_time_is_that_of_the_recording() {
 }
 
 #[test]
-fn a_changed_program_is_told_by_field_within_tolerances() {
-    let place = Place::new();
-    let file = recorded(&place);
-    let (junit, plot) = (place.dir.join("rerun.xml"), place.dir.join("rerun.svg"));
+fn a_changed_program_is_reported_by_field_within_tolerances() {
+    let env = TestEnv::new();
+    let file = recorded(&env);
+    let (junit, plot) = (env.dir.join("rerun.xml"), env.dir.join("rerun.svg"));
     let args = ["--json", "--junit", junit.to_str().unwrap(), "--plot", plot.to_str().unwrap()];
-    let ran = again(&place, &file, "works", "1.6", &args);
+    let ran = again(&env, &file, "works", "1.6", &args);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let said = ran.json();
     let torque = &said["outputs"][1];
@@ -280,33 +280,33 @@ fn a_changed_program_is_told_by_field_within_tolerances() {
     let xml = fs::read_to_string(&junit).unwrap();
     assert!(xml.contains("failures=\"1\"") && xml.contains("newton_metres[0]"), "{xml}");
     assert!(fs::read_to_string(&plot).unwrap().contains("/torque newton_metres[0]"));
-    let text = again(&place, &file, "works", "1.6", &[]);
+    let text = again(&env, &file, "works", "1.6", &[]);
     assert!(text.stdout.contains("first: message 1 at "), "{text:?}");
     let worst = text.stdout.lines().find_map(|line| line.trim().strip_prefix("worst: "));
     assert!(worst.is_some_and(|worst| xml.contains(worst)), "{worst:?} {xml}");
-    again(&place, &file, "works", "1.6", &["--tolerance", "newton_metres=1"]).ok();
-    again(&place, &file, "works", "1.6", &["--tolerance", "1"]).ok();
-    again(&place, &file, "works", "1.6", &["--ignore", "newton_metres[0]"]).ok();
-    again(&place, &file, "works", "1.6", &["--tolerance", "newton_metres=-1"]).fails(2);
+    again(&env, &file, "works", "1.6", &["--tolerance", "newton_metres=1"]).ok();
+    again(&env, &file, "works", "1.6", &["--tolerance", "1"]).ok();
+    again(&env, &file, "works", "1.6", &["--ignore", "newton_metres[0]"]).ok();
+    again(&env, &file, "works", "1.6", &["--tolerance", "newton_metres=-1"]).fails(2);
 }
 
 #[test]
 fn what_is_missing_or_was_not_recorded_is_a_difference() {
-    let place = Place::new();
-    let file = recorded(&place);
-    let ran = again(&place, &file, "extra", "1.5", &[]);
+    let env = TestEnv::new();
+    let file = recorded(&env);
+    let ran = again(&env, &file, "extra", "1.5", &[]);
     let extra = format!("/extra: DIFFERENT, 0 messages compared, {COUNT} were not recorded");
     assert!(ran.stdout.contains(&extra), "{ran:?}");
     ran.fails(1);
-    again(&place, &file, "extra", "1.5", &["--output", "/torque"]).ok();
-    let plot = place.dir.join("rerun.svg");
-    let mut command = place.command();
+    again(&env, &file, "extra", "1.5", &["--output", "/torque"]).ok();
+    let plot = env.dir.join("rerun.svg");
+    let mut command = env.command();
     command.arg("rerun").arg(&file).args(["--output", "/extra", "--plot"]).arg(&plot);
     command.args(["--timeout", "60", "--node"]).args(node_args());
     command.env(ROLE, "extra").env(GAIN, "1.5");
-    let said = Running::start(command).wait().fails(1);
+    let said = RunningCommand::start(command).wait().fails(1);
     assert!(said.contains("rerun.svg was not written") && !plot.exists(), "{said}");
-    let ran = again(&place, &file, "skips", "1.5", &["--key", "number", "--output", "/torque"]);
+    let ran = again(&env, &file, "skips", "1.5", &["--key", "number", "--output", "/torque"]);
     let skipped = format!("{} messages compared, 1 recorded messages are missing", COUNT - 1);
     assert!(ran.stdout.contains(&skipped), "{ran:?}");
     ran.fails(1);
@@ -314,99 +314,99 @@ fn what_is_missing_or_was_not_recorded_is_a_difference() {
 
 #[test]
 fn a_node_that_dies_or_does_not_answer_is_a_named_error() {
-    let place = Place::new();
-    let file = recorded(&place);
-    let junit = place.dir.join("rerun.xml");
-    let said = again(&place, &file, "dies", "1.5", &["--junit", junit.to_str().unwrap()]).fails(1);
+    let env = TestEnv::new();
+    let file = recorded(&env);
+    let junit = env.dir.join("rerun.xml");
+    let said = again(&env, &file, "dies", "1.5", &["--junit", junit.to_str().unwrap()]).fails(1);
     assert!(said.contains("died: /arm has died after message 7 of /angle"), "{said}");
     let xml = fs::read_to_string(&junit).unwrap();
     assert!(xml.contains("errors=\"1\"") && xml.contains("<error type=\"died\""), "{xml}");
-    nothing_is_left_but(&place, &[&file, &junit]);
+    assert_nothing_left_but(&env, &[&file, &junit]);
 }
 
 #[test]
 fn a_run_that_fails_leaves_its_own_result_and_none_of_an_earlier_run() {
-    let place = Place::new();
-    let file = recorded(&place);
-    let (junit, plot) = (place.dir.join("rerun.xml"), place.dir.join("rerun.svg"));
+    let env = TestEnv::new();
+    let file = recorded(&env);
+    let (junit, plot) = (env.dir.join("rerun.xml"), env.dir.join("rerun.svg"));
     fs::write(&junit, "an earlier run").unwrap();
     fs::write(&plot, "an earlier run").unwrap();
     let options = ["--junit", junit.to_str().unwrap(), "--plot", plot.to_str().unwrap()];
-    again(&place, &file, "dies", "1", &options).fails(1);
+    again(&env, &file, "dies", "1", &options).fails(1);
     assert!(fs::read_to_string(&junit).unwrap().contains("<testsuite"));
     assert!(!plot.exists());
-    nothing_is_left_but(&place, &[&file, &junit]);
-    let help = rnet!(place, "rerun", "--help").ok();
+    assert_nothing_left_but(&env, &[&file, &junit]);
+    let help = rnet!(env, "rerun", "--help").ok();
     assert!(help.contains("robot-net-bench-PID-N"), "{help}");
 }
 
 #[test]
 fn what_cannot_be_written_is_refused_before_anything_is_removed() {
-    let place = Place::new();
-    let file = recorded(&place);
+    let env = TestEnv::new();
+    let file = recorded(&env);
     let len = fs::metadata(&file).unwrap().len();
-    let (junit, link) = (place.dir.join("rerun.xml"), place.dir.join("link.xml"));
+    let (junit, link) = (env.dir.join("rerun.xml"), env.dir.join("link.xml"));
     fs::write(&junit, "an earlier run").unwrap();
     std::os::unix::fs::symlink(&junit, &link).unwrap();
-    let same = place.dir.join("same.svg");
+    let same = env.dir.join("same.svg");
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let (xml, svg) = (text(&junit), text(&same));
     for (options, words) in [
         (["--junit", &xml, "--plot", "rerun.txt"], "ends in .svg"),
         (["--junit", &text(&file), "--plot", &svg], "is the recording"),
         (["--junit", &text(&link), "--plot", &svg], "is a symbolic link"),
-        (["--junit", &text(&place.dir), "--plot", &svg], "is a folder"),
+        (["--junit", &text(&env.dir), "--plot", &svg], "is a folder"),
         (["--junit", &svg, "--plot", &svg], "is the file of --junit"),
     ] {
-        let said = again(&place, &file, "works", "1.5", &options).fails(2);
+        let said = again(&env, &file, "works", "1.5", &options).fails(2);
         assert!(said.contains(words), "{said}");
         assert_eq!(fs::read_to_string(&junit).unwrap(), "an earlier run");
         assert_eq!(fs::metadata(&file).unwrap().len(), len);
     }
     assert!(!same.exists());
-    nothing_is_left_but(&place, &[&file, &junit, &link]);
+    assert_nothing_left_but(&env, &[&file, &junit, &link]);
 }
 
 #[test]
 fn a_node_that_spins_or_is_silent_is_a_named_error() {
-    let place = Place::new();
-    let file = recorded(&place);
+    let env = TestEnv::new();
+    let file = recorded(&env);
     let short = ["--timeout", SHORT_S];
-    let said = again(&place, &file, "spins", "1.5", &short).fails(124);
+    let said = again(&env, &file, "spins", "1.5", &short).fails(124);
     assert!(
         said.contains("restless: /arm does not become idle after message 7 of /angle"),
         "{said}"
     );
-    let said = again(&place, &file, "silent", "1.5", &short).fails(124);
+    let said = again(&env, &file, "silent", "1.5", &short).fails(124);
     assert!(said.contains("no_answer: /arm does not answer: it received 41 messages"), "{said}");
 }
 
 #[test]
 fn a_node_that_is_not_the_recorded_one_is_a_named_error() {
-    let place = Place::new();
-    let file = recorded(&place);
-    let said = again(&place, &file, "alone", "1.5", &["--timeout", SHORT_S]).fails(124);
+    let env = TestEnv::new();
+    let file = recorded(&env);
+    let said = again(&env, &file, "alone", "1.5", &["--timeout", SHORT_S]).fails(124);
     assert!(said.contains("not_joined: no node joined"), "{said}");
-    let said = again(&place, &file, "renamed", "1.5", &[]).fails(1);
+    let said = again(&env, &file, "renamed", "1.5", &[]).fails(1);
     assert!(said.contains("not_recorded: /other published nothing"), "{said}");
     assert!(said.contains("nodes that did: /arm, /body;"), "{said}");
-    again(&place, &file, "renamed", "1.5", &["--name", "/arm"]).ok();
-    let said = again(&place, &file, "deaf", "1.5", &["--input", "/factor", "--timeout", SHORT_S]);
+    again(&env, &file, "renamed", "1.5", &["--name", "/arm"]).ok();
+    let said = again(&env, &file, "deaf", "1.5", &["--input", "/factor", "--timeout", SHORT_S]);
     assert!(
         said.fails(124).contains("not_subscribed: /arm did not subscribe to /factor within 15s")
     );
-    let said = rnet!(place, "rerun", file.to_str().unwrap(), "--node", "/none/such").fails(1);
+    let said = rnet!(env, "rerun", file.to_str().unwrap(), "--node", "/none/such").fails(1);
     assert!(said.contains("command: cannot start /none/such"), "{said}");
-    nothing_is_left_but(&place, &[&file]);
+    assert_nothing_left_but(&env, &[&file]);
 }
 
 #[test]
 fn a_comparison_of_nothing_is_a_named_error() {
-    let place = Place::new();
-    let file = recorded(&place);
-    let junit = place.dir.join("rerun.xml");
+    let env = TestEnv::new();
+    let file = recorded(&env);
+    let junit = env.dir.join("rerun.xml");
     let said = again(
-        &place,
+        &env,
         &file,
         "works",
         "1.5",
@@ -420,21 +420,21 @@ fn a_comparison_of_nothing_is_a_named_error() {
     assert!(said.contains("it publishes on /factor_taken, /torque"), "{said}");
     let xml = fs::read_to_string(&junit).unwrap();
     assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{xml}");
-    let said = again(&place, &file, "works", "1.5", &["--start", "1000"]).fails(1);
+    let said = again(&env, &file, "works", "1.5", &["--start", "1000"]).fails(1);
     assert!(
         said.contains("no_messages: the recording has no message of /angle, /factor"),
         "{said}"
     );
     assert!(said.contains("from 1000 s on"), "{said}");
     // Refused before the command is looked at.
-    let said = rnet!(place, "rerun", file.to_str().unwrap(), "--input", "/nope", "--node", "/none");
+    let said = rnet!(env, "rerun", file.to_str().unwrap(), "--input", "/nope", "--node", "/none");
     let said = said.fails(1);
     assert!(said.contains("no_input: the recording has no /nope"), "{said}");
     assert!(said.contains("it has /angle, /factor,"), "{said}");
     for named in [["--key", "nope"], ["--ignore", "torque.x"], ["--tolerance", "nope=1"]] {
         let mut args = vec!["--output", "/torque"];
         args.extend(named);
-        let said = again(&place, &file, "works", "1.5", &args).fails(1);
+        let said = again(&env, &file, "works", "1.5", &args).fails(1);
         let field = named[1].trim_end_matches("=1");
         let expected = format!(
             "no_field: {} {field}: messages of /torque have no field \"{field}\"",
@@ -442,12 +442,12 @@ fn a_comparison_of_nothing_is_a_named_error() {
         );
         assert!(said.contains(&expected), "{said}");
     }
-    nothing_is_left_but(&place, &[&file, &junit]);
+    assert_nothing_left_but(&env, &[&file, &junit]);
 }
 
 /// Nodes that are run again, whose domains are in this place.
-fn nodes_of(place: &Place) -> usize {
-    let setting = format!("RNET_DIR={}/", place.dir.display()).into_bytes();
+fn nodes_of(env: &TestEnv) -> usize {
+    let setting = format!("RNET_DIR={}/", env.dir.display()).into_bytes();
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let is_ours = |path: PathBuf| {
         let environment = fs::read(path.join("environ")).unwrap_or_default();
@@ -457,26 +457,26 @@ fn nodes_of(place: &Place) -> usize {
 }
 
 #[test]
-fn the_node_ends_with_the_command() {
-    let place = Place::new();
-    let file = recorded(&place);
+fn the_node_exits_with_the_command() {
+    let env = TestEnv::new();
+    let file = recorded(&env);
     let start = || {
-        let mut command = place.command();
+        let mut command = env.command();
         command.arg("rerun").arg(&file).args(["--timeout", "60", "--node"]);
         command.args(node_args()).env(ROLE, "spins").env_remove(GAIN);
-        let running = Running::start(command);
-        until("the node is there", || nodes_of(&place) == 1);
+        let running = RunningCommand::start(command);
+        until("the node is there", || nodes_of(&env) == 1);
         running
     };
     let running = start();
     running.signal("INT");
     assert_eq!(running.wait().code, Some(130));
-    assert_eq!(nodes_of(&place), 0);
+    assert_eq!(nodes_of(&env), 0);
     let mut running = start();
     running.signal("KILL");
-    running.until_end();
-    until("the node is gone", || nodes_of(&place) == 0);
+    running.wait_for_exit();
+    until("the node is gone", || nodes_of(&env) == 0);
     // What the killed one has left goes with the next.
-    again(&place, &file, "works", "1.5", &[]).ok();
-    nothing_is_left_but(&place, &[&file]);
+    again(&env, &file, "works", "1.5", &[]).ok();
+    assert_nothing_left_but(&env, &[&file]);
 }

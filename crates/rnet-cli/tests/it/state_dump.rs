@@ -4,7 +4,7 @@ use crate::util;
 
 use rnet::state::{State, Value};
 use serde_json::json;
-use util::{POSE, Place};
+use util::{POSE, TestEnv};
 
 /// A key of every type.
 fn fill(state: &State) {
@@ -32,21 +32,21 @@ fn values(state: &State) -> Vec<(String, Value)> {
 }
 
 /// What `dump` writes, in a file.
-fn dump(place: &Place, prefix: &str, name: &str) -> String {
-    let path = place.dir.join(name);
-    std::fs::write(&path, rnet!(place, "state", "dump", prefix).ok()).unwrap();
+fn dump(env: &TestEnv, prefix: &str, name: &str) -> String {
+    let path = env.dir.join(name);
+    std::fs::write(&path, rnet!(env, "state", "dump", prefix).ok()).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
 #[test]
 fn every_value_comes_back_as_it_was() {
-    let place = Place::new();
-    let node = place.node("robot");
+    let env = TestEnv::new();
+    let node = env.node("robot");
     let state = node.state().unwrap();
     fill(&state);
     let before = values(&state);
     assert_eq!(before.len(), 13);
-    let file = dump(&place, "", "all.jsonl");
+    let file = dump(&env, "", "all.jsonl");
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -55,20 +55,20 @@ fn every_value_comes_back_as_it_was() {
     assert_eq!((&lines[0]["rnet_state"], &lines[0]["domain"]), (&json!(1), &json!("clitest")));
     assert_eq!(lines.last(), Some(&json!({"end": 13})));
 
-    let elsewhere = place.node_in("robot", "other");
+    let elsewhere = env.node_in("robot", "other");
     let other = elsewhere.state().unwrap();
-    let ran = rnet!(place, "state", "load", &file, "--domain", "other");
+    let ran = rnet!(env, "state", "load", &file, "--domain", "other");
     assert_eq!(ran.stderr, "loaded 13 keys\n");
     ran.ok();
     assert_eq!(values(&other), before);
     assert_eq!(other.get_message::<util::Pose>("/all/plain").unwrap().unwrap(), POSE);
     // Once more changes nothing, through stdin as well.
     let revision = other.revision();
-    let again = rnet!(place, "state", "load", &file, "--domain", "other", "--json").json();
+    let again = rnet!(env, "state", "load", &file, "--domain", "other", "--json").json();
     assert_eq!(again, json!({"set": 0, "unchanged": 13, "expired": 0}));
-    let mut command = place.command();
+    let mut command = env.command();
     command.args(["state", "load", "--domain", "other"]).stdin(std::fs::File::open(&file).unwrap());
-    let ran = util::Running::start(command).wait();
+    let ran = util::RunningCommand::start(command).wait();
     assert_eq!(ran.stderr, "loaded 0 keys, 13 unchanged\n");
     ran.ok();
     assert_eq!(other.revision(), revision);
@@ -76,93 +76,93 @@ fn every_value_comes_back_as_it_was() {
 
 #[test]
 fn what_is_no_number_is_the_same_when_it_is_loaded() {
-    let place = Place::new();
-    let node = place.node("robot");
+    let env = TestEnv::new();
+    let node = env.node("robot");
     let state = node.state().unwrap();
     state.set("/nan", Value::list([f64::NAN, -0.0])).unwrap();
-    let file = dump(&place, "", "nan.jsonl");
-    let ran = rnet!(place, "state", "load", &file);
+    let file = dump(&env, "", "nan.jsonl");
+    let ran = rnet!(env, "state", "load", &file);
     assert_eq!(ran.stderr, "loaded 0 keys, 1 unchanged\n");
     state.delete("/nan").unwrap();
-    rnet!(place, "state", "load", &file).ok();
+    rnet!(env, "state", "load", &file).ok();
     let items = state.items("/nan").unwrap();
     assert!(items[0].as_float().unwrap().is_nan());
     assert!(items[1].as_float().unwrap().is_sign_negative());
 }
 
 #[test]
-fn what_holds_something_else_stands_in_the_way() {
-    let place = Place::new();
-    let node = place.node("robot");
+fn keys_with_other_values_block_a_load() {
+    let env = TestEnv::new();
+    let node = env.node("robot");
     let state = node.state().unwrap();
     fill(&state);
-    let file = dump(&place, "/all", "all.jsonl");
+    let file = dump(&env, "/all", "all.jsonl");
     let before = values(&state);
     state.delete("/all/bool").unwrap();
     state.set("/all/int", 5).unwrap();
     state.put("/all/str").change_type().set(5).unwrap();
-    let said = rnet!(place, "state", "load", &file).fails(1);
+    let said = rnet!(env, "state", "load", &file).fails(1);
     assert!(
         said.contains("nothing was loaded: 2 keys") && said.contains("/all/int, /all/str"),
         "{said}"
     );
     assert_eq!(state.get("/all/bool").unwrap(), None);
-    rnet!(place, "state", "load", &file, "--replace").ok();
+    rnet!(env, "state", "load", &file, "--replace").ok();
     assert_eq!(values(&state), before);
 }
 
 #[test]
 fn more_than_a_transaction_holds() {
-    let place = Place::new();
-    let node = place.node("robot");
+    let env = TestEnv::new();
+    let node = env.node("robot");
     let state = node.state().unwrap();
     for n in 0..2500 {
         state.set(&format!("/k{n}"), n).unwrap();
     }
-    let file = dump(&place, "", "many.jsonl");
-    let elsewhere = place.node_in("robot", "other");
+    let file = dump(&env, "", "many.jsonl");
+    let elsewhere = env.node_in("robot", "other");
     let other = elsewhere.state().unwrap();
-    rnet!(place, "state", "load", &file, "--domain", "other").ok();
+    rnet!(env, "state", "load", &file, "--domain", "other").ok();
     assert_eq!(values(&other), values(&state));
 }
 
 #[test]
-fn a_time_to_live_is_kept_or_over() {
-    let place = Place::new();
-    rnet!(place, "state", "set", "/long", "1", "--ttl", "3600").ok();
-    let file = dump(&place, "", "ttl.jsonl");
+fn a_time_to_live_is_restored_or_expired() {
+    let env = TestEnv::new();
+    rnet!(env, "state", "set", "/long", "1", "--ttl", "3600").ok();
+    let file = dump(&env, "", "ttl.jsonl");
     let text = std::fs::read_to_string(&file).unwrap();
-    rnet!(place, "state", "del", "/long").ok();
-    rnet!(place, "state", "load", &file).ok();
-    let left = || rnet!(place, "state", "get", "/long", "--json").json()["ttl_s"].as_f64().unwrap();
+    rnet!(env, "state", "del", "/long").ok();
+    rnet!(env, "state", "load", &file).ok();
+    let left = || rnet!(env, "state", "get", "/long", "--json").json()["ttl_s"].as_f64().unwrap();
     assert!(left() > 3000.0 && left() <= 3600.0, "{}", left());
     // What was left when it was dumped counts, whatever the wall clock says now.
     let lines: Vec<&str> = text.lines().collect();
     let key: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
     let ttl = key["ttl_ns"].to_string();
     std::fs::write(&file, text.replace(&ttl, "900000000000")).unwrap();
-    rnet!(place, "state", "load", &file, "--replace").ok();
-    rnet!(place, "state", "del", "/long").ok();
-    rnet!(place, "state", "load", &file).ok();
+    rnet!(env, "state", "load", &file, "--replace").ok();
+    rnet!(env, "state", "del", "/long").ok();
+    rnet!(env, "state", "load", &file).ok();
     assert!(left() <= 900.0 && left() > 300.0, "{}", left());
-    rnet!(place, "state", "del", "/long").ok();
+    rnet!(env, "state", "del", "/long").ok();
     std::fs::write(&file, text.replace(&ttl, "0")).unwrap();
-    let ran = rnet!(place, "state", "load", &file);
+    let ran = rnet!(env, "state", "load", &file);
     assert_eq!(ran.stderr, "loaded 0 keys, 1 expired and skipped\n");
     ran.ok();
-    assert_eq!(rnet!(place, "state", "list").ok(), "");
+    assert_eq!(rnet!(env, "state", "list").ok(), "");
 }
 
 #[test]
 fn damaged_files_change_nothing() {
-    let place = Place::new();
-    let node = place.node("robot");
+    let env = TestEnv::new();
+    let node = env.node("robot");
     let state = node.state().unwrap();
     fill(&state);
-    let good = std::fs::read_to_string(dump(&place, "", "good.jsonl")).unwrap();
+    let good = std::fs::read_to_string(dump(&env, "", "good.jsonl")).unwrap();
     let key = good.lines().find(|line| line.contains("/all/int")).unwrap();
     let cut = good.rfind("{\"end\"").unwrap();
-    let file = place.dir.join("bad.jsonl");
+    let file = env.dir.join("bad.jsonl");
     let file = file.to_str().unwrap();
     let bad_type = good.replace("\"descriptor_set\":\"", "\"descriptor_set\":\"AAAA");
     for (text, why) in [
@@ -184,14 +184,14 @@ fn damaged_files_change_nothing() {
     ] {
         assert_ne!(text, good);
         std::fs::write(file, &text).unwrap();
-        let said = rnet!(place, "state", "load", file, "--domain", "fresh").fails(1);
+        let said = rnet!(env, "state", "load", file, "--domain", "fresh").fails(1);
         assert!(said.contains(why) && said.contains(file), "{why}: {said}");
     }
     std::fs::write(file, [0xff, 0xfe]).unwrap();
-    assert!(rnet!(place, "state", "load", file).fails(1).contains("UTF-8"));
+    assert!(rnet!(env, "state", "load", file).fails(1).contains("UTF-8"));
     // None of them has made a domain.
     assert_eq!(
-        std::fs::read_dir(&place.dir)
+        std::fs::read_dir(&env.dir)
             .unwrap()
             .filter(|e| { e.as_ref().unwrap().file_name().to_string_lossy().contains("fresh") })
             .count(),

@@ -3,40 +3,40 @@
 use crate::util;
 
 use serde_json::json;
-use util::Place;
+use util::TestEnv;
 
 #[test]
 fn what_is_durable_outlives_the_memory() {
-    let place = Place::new();
-    rnet!(place, "state", "set", "/gain", "1.5", "--durable").ok();
-    rnet!(place, "state", "set", "/passing", "1").ok();
+    let env = TestEnv::new();
+    rnet!(env, "state", "set", "/gain", "1.5", "--durable").ok();
+    rnet!(env, "state", "set", "/passing", "1").ok();
     // As after a restart of the machine: the directory of the domain is gone.
-    std::fs::remove_dir_all(place.domain_dir()).unwrap();
-    assert_eq!(rnet!(place, "state", "list").ok(), "/gain\n");
-    assert_eq!(rnet!(place, "state", "get", "/gain").ok(), "1.5\n");
+    std::fs::remove_dir_all(env.domain_dir()).unwrap();
+    assert_eq!(rnet!(env, "state", "list").ok(), "/gain\n");
+    assert_eq!(rnet!(env, "state", "get", "/gain").ok(), "1.5\n");
     // Who looks at another domain makes none.
-    assert_eq!(rnet!(place, "state", "list", "--domain", "other").ok(), "");
-    let names = std::fs::read_dir(&place.dir).unwrap();
+    assert_eq!(rnet!(env, "state", "list", "--domain", "other").ok(), "");
+    let names = std::fs::read_dir(&env.dir).unwrap();
     let names: Vec<_> = names.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert!(!names.iter().any(|name| name.contains("other")), "{names:?}");
 }
 
 #[test]
 fn what_is_durable_is_loaded_as_durable() {
-    let place = Place::new();
-    rnet!(place, "state", "set", "/gain", "1.5", "--durable").ok();
-    rnet!(place, "state", "set", "/passing", "1").ok();
-    let durable = |key: &str| rnet!(place, "state", "get", key, "--json").json()["durable"].clone();
+    let env = TestEnv::new();
+    rnet!(env, "state", "set", "/gain", "1.5", "--durable").ok();
+    rnet!(env, "state", "set", "/passing", "1").ok();
+    let durable = |key: &str| rnet!(env, "state", "get", key, "--json").json()["durable"].clone();
     assert_eq!((durable("/gain"), durable("/passing")), (json!(true), json!(false)));
     // Durable keys stay so, until told.
-    rnet!(place, "state", "set", "/gain", "2.5").ok();
+    rnet!(env, "state", "set", "/gain", "2.5").ok();
     assert_eq!(durable("/gain"), true);
-    let file = place.dir.join("durable.jsonl");
-    std::fs::write(&file, rnet!(place, "state", "dump").ok()).unwrap();
+    let file = env.dir.join("durable.jsonl");
+    std::fs::write(&file, rnet!(env, "state", "dump").ok()).unwrap();
     let file = file.to_str().unwrap().to_owned();
-    rnet!(place, "state", "del", "/gain", "/passing").ok();
-    rnet!(place, "state", "load", &file).ok();
+    rnet!(env, "state", "del", "/gain", "/passing").ok();
+    rnet!(env, "state", "load", &file).ok();
     assert_eq!((durable("/gain"), durable("/passing")), (json!(true), json!(false)));
-    rnet!(place, "state", "set", "/gain", "2.5", "--durable=false").ok();
+    rnet!(env, "state", "set", "/gain", "2.5", "--durable=false").ok();
     assert_eq!(durable("/gain"), false);
 }

@@ -3,39 +3,39 @@
 use crate::util;
 
 use serde_json::json;
-use util::{POSE, Place};
+use util::{POSE, TestEnv};
 
 #[test]
 fn what_is_there_and_then_each_change() {
-    let place = Place::new();
-    let node = place.node("arm");
+    let env = TestEnv::new();
+    let node = env.node("arm");
     let state = node.state().unwrap();
     state.set("/arm/mode", "idle").unwrap();
     state.set("/army", 1).unwrap();
-    let mut watch = place.spawn(&["state", "watch", "/arm"]);
-    watch.until_stdout("/arm/mode: \"idle\"\n");
+    let mut watch = env.spawn(&["state", "watch", "/arm"]);
+    watch.wait_for_stdout("/arm/mode: \"idle\"\n");
     state.set("/arm/speed", 1.5).unwrap();
-    watch.until_stdout("/arm/speed: 1.5\n");
+    watch.wait_for_stdout("/arm/speed: 1.5\n");
     state.set("/army", 2).unwrap();
     state.delete("/arm/mode").unwrap();
-    watch.until_stdout("/arm/mode deleted\n");
-    assert!(rnet!(place, "node", "list").ok().contains("/rnet_state_"));
+    watch.wait_for_stdout("/arm/mode deleted\n");
+    assert!(rnet!(env, "node", "list").ok().contains("/rnet_state_"));
     watch.signal("INT");
     let ran = watch.wait();
     assert_eq!(ran.stdout, "/arm/mode: \"idle\"\n/arm/speed: 1.5\n/arm/mode deleted\n");
     ran.fails(130);
-    assert_eq!(rnet!(place, "node", "list").ok(), "/arm\n");
+    assert_eq!(rnet!(env, "node", "list").ok(), "/arm\n");
 }
 
 #[test]
-fn json_tells_the_event_and_who_it_was() {
-    let place = Place::new();
-    let node = place.node("arm");
+fn json_has_the_event_and_its_writer() {
+    let env = TestEnv::new();
+    let node = env.node("arm");
     let state = node.state().unwrap();
     let first = state.set("/arm/mode", "idle").unwrap();
     state.set_message("/arm/pose", &POSE).unwrap();
-    let mut watch = place.spawn(&["state", "watch", "--count", "4", "--json"]);
-    watch.until_stdout("\"/arm/pose\"");
+    let mut watch = env.spawn(&["state", "watch", "--count", "4", "--json"]);
+    watch.wait_for_stdout("\"/arm/pose\"");
     let second = state.set("/arm/mode", "moving").unwrap();
     state.delete("/arm/mode").unwrap();
     let lines = watch.wait().json_lines();
@@ -49,32 +49,32 @@ fn json_tells_the_event_and_who_it_was() {
 }
 
 #[test]
-fn it_ends_as_told() {
-    let place = Place::new();
-    let said = rnet!(place, "state", "watch", "/arm", "--timeout", "0.1").fails(124);
+fn it_exits_after_count_or_timeout() {
+    let env = TestEnv::new();
+    let said = rnet!(env, "state", "watch", "/arm", "--timeout", "0.1").fails(124);
     assert!(said.contains("no keys under \"/arm\" yet") && said.contains("0 values"), "{said}");
-    let said = rnet!(place, "state", "watch", "--timeout", "0.1").fails(124);
+    let said = rnet!(env, "state", "watch", "--timeout", "0.1").fails(124);
     assert!(said.contains("no keys yet; waiting\n"), "{said}");
-    rnet!(place, "state", "set", "/arm/mode", "idle").ok();
-    assert_eq!(rnet!(place, "state", "watch", "--once").ok(), "/arm/mode: \"idle\"\n");
-    let ran = rnet!(place, "state", "watch", "--timeout", "0.1");
+    rnet!(env, "state", "set", "/arm/mode", "idle").ok();
+    assert_eq!(rnet!(env, "state", "watch", "--once").ok(), "/arm/mode: \"idle\"\n");
+    let ran = rnet!(env, "state", "watch", "--timeout", "0.1");
     assert_eq!(ran.ok(), "/arm/mode: \"idle\"\n");
-    let ran = rnet!(place, "state", "watch", "--timeout", "0.1", "--count", "2");
+    let ran = rnet!(env, "state", "watch", "--timeout", "0.1", "--count", "2");
     assert_eq!(ran.stdout, "/arm/mode: \"idle\"\n");
     ran.fails(124);
-    let said = rnet!(place, "state", "watch", "/am", "--timeout", "0.1").fails(124);
+    let said = rnet!(env, "state", "watch", "/am", "--timeout", "0.1").fails(124);
     assert!(said.contains("did you mean /arm?"), "{said}");
-    rnet!(place, "state", "watch", "--changes", "--timeout", "0.1").fails(124);
-    rnet!(place, "state", "watch", "--once", "--count", "2").fails(2);
+    rnet!(env, "state", "watch", "--changes", "--timeout", "0.1").fails(124);
+    rnet!(env, "state", "watch", "--once", "--count", "2").fails(2);
 }
 
 #[test]
-fn only_changes_if_told() {
-    let place = Place::new();
-    let node = place.node("arm");
+fn only_changes_on_request() {
+    let env = TestEnv::new();
+    let node = env.node("arm");
     let state = node.state().unwrap();
     state.set("/n", 0).unwrap();
-    let watch = place.spawn(&["state", "watch", "/n", "--changes", "--once"]);
+    let watch = env.spawn(&["state", "watch", "/n", "--changes", "--once"]);
     // It says nothing until there is a change, so changes go on until it has seen one.
     let told = std::thread::spawn(move || watch.wait());
     let mut n = 0;
@@ -90,17 +90,17 @@ fn only_changes_if_told() {
 
 #[test]
 fn a_flood_ends_with_the_last_value() {
-    let place = Place::new();
-    let node = place.node("arm");
+    let env = TestEnv::new();
+    let node = env.node("arm");
     let state = node.state().unwrap();
     state.set("/n", 0).unwrap();
-    let mut watch = place.spawn(&["state", "watch", "/n", "--json"]);
-    watch.until_stdout("\"present\"");
+    let mut watch = env.spawn(&["state", "watch", "/n", "--json"]);
+    watch.wait_for_stdout("\"present\"");
     const LAST: i64 = 20_000;
     for n in 1..=LAST {
         state.set("/n", n).unwrap();
     }
-    watch.until_stdout(&format!("\"value\":{LAST},"));
+    watch.wait_for_stdout(&format!("\"value\":{LAST},"));
     watch.signal("TERM");
     let ran = watch.wait();
     let mut before = 0;

@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use rnet::{PublisherOptions, SubscriberOptions};
 use util::robot::{Robot, until};
-use util::{Place, Pump, Running};
+use util::{TestEnv, BackgroundPublisher, RunningCommand};
 
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_domain_without_problems_is_well() {
-    let place = Place::new();
-    let (imu, control) = (place.node("imu"), place.node("control"));
+    let env = TestEnv::new();
+    let (imu, control) = (env.node("imu"), env.node("control"));
     let _angles = control.subscriber::<[u8]>("/angles").unwrap();
-    let pump = Pump::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
-    let text = rnet!(place, "status", "--over", "0.1", "/imu", "/control").ok();
+    let pump = BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let text = rnet!(env, "status", "--over", "0.1", "/imu", "/control").ok();
     assert!(text.contains("2 nodes, 1 topic\nall is well"), "{text}");
-    let document = rnet!(place, "status", "--over", "0.1", "--json").json();
+    let document = rnet!(env, "status", "--over", "0.1", "--json").json();
     assert_eq!((&document["ok"], &document["nodes"]), (&true.into(), &2.into()), "{document}");
     let none = serde_json::json!([]);
     assert_eq!((&document["topics"], &document["problems"]), (&1.into(), &none), "{document}");
@@ -29,9 +29,9 @@ fn a_domain_without_problems_is_well() {
 
 #[test]
 fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
-    let place = Place::new();
-    let _imu = place.node("imu");
-    let ran = rnet!(place, "status", "--over", "0.1", "/imu", "/control");
+    let env = TestEnv::new();
+    let _imu = env.node("imu");
+    let ran = rnet!(env, "status", "--over", "0.1", "/imu", "/control");
     let text = &ran.stdout;
     assert_eq!(ran.code, Some(1), "{text}");
     assert!(text.contains("PROBLEM  node /control is not running\n         -> start it"), "{text}");
@@ -40,44 +40,44 @@ fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
 
 #[test]
 fn a_domain_that_nobody_has_joined_is_not_well() {
-    let place = Place::new();
-    let ran = rnet!(place, "status", "--over", "0.1");
+    let env = TestEnv::new();
+    let ran = rnet!(env, "status", "--over", "0.1");
     let text = &ran.stdout;
     assert_eq!(ran.code, Some(1), "{text}");
     assert!(text.contains("PROBLEM  no node has joined this domain yet: /"), "{text}");
     assert!(text.contains(" does not exist"), "{text}");
     // Who looks on says the same.
-    let text = rnet!(place, "top", "--once", "--interval", "0.1").ok();
+    let text = rnet!(env, "top", "--once", "--interval", "0.1").ok();
     assert!(text.contains("PROBLEM  no node has joined this domain yet"), "{text}");
-    let text = rnet!(place, "metrics", "--over", "0.1").ok();
+    let text = rnet!(env, "metrics", "--over", "0.1").ok();
     assert!(text.contains(r#"rnet_problems{domain="clitest",check="domain"} 1"#), "{text}");
     // One whose nodes have ended is not: they may all have been stopped.
-    drop(place.node("imu"));
-    assert!(rnet!(place, "status", "--over", "0.1").ok().contains("all is well"));
+    drop(env.node("imu"));
+    assert!(rnet!(env, "status", "--over", "0.1").ok().contains("all is well"));
 }
 
 #[test]
 fn what_does_not_fit_and_what_is_lost_are_problems_of_their_time() {
-    let place = Place::new();
-    let (camera, display) = (place.node("camera"), place.node("display"));
+    let env = TestEnv::new();
+    let (camera, display) = (env.node("camera"), env.node("display"));
     let _image = camera.publisher::<[u8]>("/image").unwrap();
     let reliable = SubscriberOptions::new().reliable();
     let shown = display.subscriber_with::<[u8]>("/image", reliable).unwrap();
-    let document = rnet!(place, "status", "--over", "0.1", "--json").json();
+    let document = rnet!(env, "status", "--over", "0.1", "--json").json();
     assert_eq!(document["problems"][0]["check"], "qos", "{document}");
     assert!(document["problems"][0]["advice"].is_string(), "{document}");
     drop(shown);
-    what_is_lost_is_a_problem_while_it_is(&place, "/scan");
+    what_is_lost_is_a_problem_while_it_is(&env, "/scan");
 }
 
 /// A reader that is overrun: what it loses now is a problem, and what it has lost is over.
-fn what_is_lost_is_a_problem_while_it_is(place: &Place, topic: &str) {
-    let (camera, display) = (place.node("camera2"), place.node("display2"));
+fn what_is_lost_is_a_problem_while_it_is(env: &TestEnv, topic: &str) {
+    let (camera, display) = (env.node("camera2"), env.node("display2"));
     let small = PublisherOptions::new().log_len_bytes(64 << 10);
     let scans = camera.publisher_with::<[u8]>(topic, small).unwrap();
     let all = SubscriberOptions::new().keep_all();
     let mut slow = display.subscriber_with::<[u8]>(topic, all).unwrap();
-    let pump = Pump::start(scans, vec![0; 2000].into());
+    let pump = BackgroundPublisher::start(scans, vec![0; 2000].into());
     let begun = Instant::now();
     let seen = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -88,7 +88,7 @@ fn what_is_lost_is_a_problem_while_it_is(place: &Place, topic: &str) {
             }
         });
         while !seen.load(Ordering::Relaxed) {
-            let document = rnet!(place, "status", "--over", "1", "--json").json();
+            let document = rnet!(env, "status", "--over", "1", "--json").json();
             let problems = document["problems"].as_array().unwrap();
             let is_found = problems.iter().any(|problem| problem["check"] == "loss");
             seen.store(is_found || begun.elapsed() > LONG, Ordering::Relaxed);
@@ -96,7 +96,7 @@ fn what_is_lost_is_a_problem_while_it_is(place: &Place, topic: &str) {
         }
     });
     drop(pump);
-    rnet!(place, "status", "--over", "0.1").ok();
+    rnet!(env, "status", "--over", "0.1").ok();
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() 
          [node.stays]\ncommand = [\"sleep\", \"600\"]\n",
     );
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/fails");
+    launch.wait_for_stdout("/fails");
     let status =
         || robot.run(&["status", "--over", "0.1", "--json"]).json()["problems"].to_string();
     let mut problems = String::new();
@@ -131,8 +131,8 @@ fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() 
 /// Calls have topics of their own, which nobody but robot-net uses.
 #[test]
 fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
-    let place = Place::new();
-    let (server, client) = (place.node("server"), place.node("client"));
+    let env = TestEnv::new();
+    let (server, client) = (env.node("server"), env.node("client"));
     let service = server.service::<[u8], [u8]>("/plan").serve(|text| Ok(text.to_vec())).unwrap();
     client.call::<[u8], [u8]>("/plan", b"x", Some(LONG)).unwrap();
     let _scan = server.publisher::<[u8]>("/scan").unwrap();
@@ -142,15 +142,15 @@ fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
     let urgent = SubscriberOptions::new().reliable();
     let _deaf =
         client.subscriber_with::<[u8]>("/_rnet/call/plan/s00000001/request", urgent).unwrap();
-    assert_eq!(place.run(&["topic", "list"]).ok(), "/scan\n");
-    let all = place.run(&["topic", "list", "--all"]).ok();
+    assert_eq!(env.run(&["topic", "list"]).ok(), "/scan\n");
+    let all = env.run(&["topic", "list", "--all"]).ok();
     assert!(all.contains("/scan\n") && all.contains("/_rnet/call/plan/"), "{all}");
-    let node = place.run(&["node", "info", "server"]).ok();
+    let node = env.run(&["node", "info", "server"]).ok();
     assert!(node.contains("/scan") && !node.contains("_rnet"), "{node}");
-    assert!(place.run(&["node", "info", "server", "--all"]).ok().contains("/_rnet/call/plan/"));
-    let text = rnet!(place, "status", "--over", "0.1").ok();
+    assert!(env.run(&["node", "info", "server", "--all"]).ok().contains("/_rnet/call/plan/"));
+    let text = rnet!(env, "status", "--over", "0.1").ok();
     assert!(text.contains("2 nodes, 1 topic\nall is well"), "{text}");
-    let text = place.run(&["doctor"]).ok();
+    let text = env.run(&["doctor"]).ok();
     assert!(!text.contains("_rnet"), "{text}");
     drop(service);
 }
@@ -159,37 +159,37 @@ fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
 #[test]
 fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
     const DROPPED: &str = "PROBLEM  1 callback of /control panicked and is not called again";
-    let place = Place::new();
-    let (imu, control) = (place.node("imu"), place.node("control"));
+    let env = TestEnv::new();
+    let (imu, control) = (env.node("imu"), env.node("control"));
     let called = control.subscriber::<[u8]>("/angles").unwrap().on(|_| panic!("of a test"));
     let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
     angles.wait_for_subscribers(1, Some(LONG)).unwrap();
     angles.send(b"1").unwrap();
     let tools =
         [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"], &["doctor"]];
-    let found = || place.run(tools[0]).stdout.contains(DROPPED).then_some(());
+    let found = || env.run(tools[0]).stdout.contains(DROPPED).then_some(());
     until(&found, &String::new);
     for tool in tools {
-        let ran = place.run(tool);
+        let ran = env.run(tool);
         assert!(ran.stdout.contains(DROPPED), "{tool:?}: {ran:#?}");
         // It is told of once, as what it is.
         assert!(!ran.stdout.contains("callbacks of /control failed"), "{tool:?}: {ran:#?}");
     }
-    assert_eq!(place.run(tools[0]).code, Some(1));
+    assert_eq!(env.run(tools[0]).code, Some(1));
     drop((called, control));
-    assert!(rnet!(place, "status", "--over", "0.1").ok().contains("all is well"));
+    assert!(rnet!(env, "status", "--over", "0.1").ok().contains("all is well"));
 }
 
 /// It goes on: what it has done is over once it fails no more.
 #[test]
 fn a_handler_that_fails_is_a_problem_of_its_time() {
     const FAILED: &str = "callbacks of /control failed ";
-    let place = Place::new();
-    let (imu, control) = (place.node("imu"), place.node("control"));
+    let env = TestEnv::new();
+    let (imu, control) = (env.node("imu"), env.node("control"));
     let serve = control.service::<[u8], [u8]>("/plan");
     let _plan = serve.serve(|_: &[u8]| -> Result<Vec<u8>, _> { panic!("of a test") }).unwrap();
     let (seen, status) = (AtomicBool::new(false), &["status", "--over", "0.1"][..]);
-    assert!(place.run(status).ok().contains("all is well"));
+    assert!(env.run(status).ok().contains("all is well"));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !seen.load(Ordering::Relaxed) {
@@ -197,13 +197,13 @@ fn a_handler_that_fails_is_a_problem_of_its_time() {
             }
         });
         for tool in [status, &["top", "--once", "--interval", "0.1"][..], &["doctor"]] {
-            let found = || Some(place.run(tool).stdout).filter(|text| text.contains(FAILED));
+            let found = || Some(env.run(tool).stdout).filter(|text| text.contains(FAILED));
             let text = until(&found, &String::new);
             assert!(!text.contains("is not called again"), "{tool:?}: {text}");
         }
         seen.store(true, Ordering::Relaxed);
     });
-    assert!(place.run(status).ok().contains("all is well"));
+    assert!(env.run(status).ok().contains("all is well"));
 }
 
 /// The process of a node that ends by signals alone.
@@ -220,13 +220,13 @@ fn free_node() {
 }
 
 /// Starts the process of [`free_node`], and waits until it has joined.
-fn start_free_node(place: &Place) -> Running {
+fn start_free_node(env: &TestEnv) -> RunningCommand {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    place.lead(&mut command);
+    env.set_environment(&mut command);
     command.args(["--exact", "status::free_node", "--ignored"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let free = Running::start(command);
-    let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
+    let free = RunningCommand::start(command);
+    let is_there = || env.run(&["node", "list"]).stdout.contains("/free").then_some(());
     until(&is_there, &String::new);
     free
 }
@@ -234,24 +234,24 @@ fn start_free_node(place: &Place) -> Running {
 /// A stop that was ignored does not make a later death a departure.
 #[test]
 fn a_process_that_ignores_a_stop_dies_when_it_is_killed() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let mut command = Command::new("sh");
-    place.lead(&mut command);
+    env.set_environment(&mut command);
     command.args(["-c", "trap '' INT TERM; exec \"$0\" \"$@\""]);
     command.arg(std::env::current_exe().unwrap());
     command.args(["--exact", "status::free_node", "--ignored"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut free = Running::start(command);
-    let is_there = || place.run(&["node", "list"]).stdout.contains("/free").then_some(());
+    let mut free = RunningCommand::start(command);
+    let is_there = || env.run(&["node", "list"]).stdout.contains("/free").then_some(());
     until(&is_there, &String::new);
-    let said = place.run(&["node", "stop", "free"]).fails(1);
+    let said = env.run(&["node", "stop", "free"]).fails(1);
     assert!(
         said.contains("is still running 5 s after SIGTERM; kill it with rnet node kill /free"),
         "{said}"
     );
-    place.run(&["node", "kill", "free"]).ok();
-    free.until_end();
-    let ran = rnet!(place, "status", "--over", "0.1");
+    env.run(&["node", "kill", "free"]).ok();
+    free.wait_for_exit();
+    let ran = rnet!(env, "status", "--over", "0.1");
     assert!(ran.stdout.contains("node /free has died"), "{ran:#?}");
 }
 
@@ -263,11 +263,11 @@ fn a_node_that_has_died_is_a_problem_and_one_that_has_left_is_not() {
         [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"], &["doctor"]];
     for tool in tools {
         for (word, has_died) in [("kill", true), ("stop", false)] {
-            let place = Place::new();
-            let mut free = start_free_node(&place);
-            place.run(&["node", word, "free"]).ok();
-            free.until_end();
-            let ran = place.run(tool);
+            let env = TestEnv::new();
+            let mut free = start_free_node(&env);
+            env.run(&["node", word, "free"]).ok();
+            free.wait_for_exit();
+            let ran = env.run(tool);
             assert_eq!(ran.stdout.contains(DIED), has_died, "{tool:?} after {word}: {ran:#?}");
             // It has looked. What the machine lacks is a problem for doctor alone.
             let codes = match (tool[0], has_died) {
@@ -285,28 +285,28 @@ fn a_node_that_has_died_is_a_problem_and_one_that_has_left_is_not() {
 fn a_death_that_was_swept_is_a_problem_until_the_node_is_back() {
     const DIED: &str = "node /free has died";
     const STATUS: &[&str] = &["status", "--over", "0.1"];
-    let place = Place::new();
-    let _living = place.node("imu");
+    let env = TestEnv::new();
+    let _living = env.node("imu");
     let die = || {
-        let mut free = start_free_node(&place);
+        let mut free = start_free_node(&env);
         free.signal("KILL");
-        free.until_end();
-        let nodes = place.domain_dir().join("nodes");
+        free.wait_for_exit();
+        let nodes = env.domain_dir().join("nodes");
         // Only the folder of the living one is left.
         let is_swept = || std::fs::read_dir(&nodes).unwrap().count() == 1;
         until(&|| is_swept().then_some(()), &String::new);
     };
     die();
     for tool in [STATUS, STATUS, &["top", "--once", "--interval", "0.1"], &["doctor"], STATUS] {
-        let ran = place.run(tool);
+        let ran = env.run(tool);
         assert!(ran.stdout.contains(DIED), "{tool:?}: {ran:#?}");
     }
-    let back = place.node("free");
-    assert!(place.run(STATUS).ok().contains("all is well"));
+    let back = env.node("free");
+    assert!(env.run(STATUS).ok().contains("all is well"));
     drop(back);
-    assert!(place.run(STATUS).ok().contains("all is well"));
+    assert!(env.run(STATUS).ok().contains("all is well"));
     die();
-    assert!(place.run(STATUS).stdout.contains(DIED));
-    place.run(&["domain", "clean"]).ok();
-    assert!(place.run(STATUS).ok().contains("all is well"));
+    assert!(env.run(STATUS).stdout.contains(DIED));
+    env.run(&["domain", "clean"]).ok();
+    assert!(env.run(STATUS).ok().contains("all is well"));
 }

@@ -7,18 +7,18 @@ use std::time::Duration;
 use rustix::process::Signal;
 use util::processes::until;
 use util::terminal::Terminal;
-use util::{Place, Pump};
+use util::{TestEnv, BackgroundPublisher};
 
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
 fn one_interval_is_printed() {
-    let place = Place::new();
-    let (imu, control) = (place.node("imu"), place.node("control"));
+    let env = TestEnv::new();
+    let (imu, control) = (env.node("imu"), env.node("control"));
     let mut angles = control.subscriber::<[u8]>("/angles").unwrap();
-    let pump = Pump::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"12345678"));
+    let pump = BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"12345678"));
     angles.recv(Some(LONG)).unwrap();
-    let document = rnet!(place, "top", "--once", "--json", "--interval", "0.5").json();
+    let document = rnet!(env, "top", "--once", "--json", "--interval", "0.5").json();
     let topic = &document["topics"][0];
     assert_eq!(topic["topic"], "/angles");
     let hz = topic["rate_hz"].as_f64().unwrap();
@@ -31,30 +31,30 @@ fn one_interval_is_printed() {
         "{nodes:?}"
     );
     assert!(nodes.iter().all(|n| n["state"] == "runs"), "{nodes:?}");
-    let text = rnet!(place, "top", "--once", "--interval", "0.1", "--filter", "ang").ok();
+    let text = rnet!(env, "top", "--once", "--interval", "0.1", "--filter", "ang").ok();
     assert!(text.contains("/angles") && !text.contains("/imu"), "{text}");
     drop(pump);
 }
 
 #[test]
 fn without_a_terminal_it_says_what_to_do() {
-    let place = Place::new();
-    let error = rnet!(place, "top").fails(2);
+    let env = TestEnv::new();
+    let error = rnet!(env, "top").fails(2);
     assert!(error.contains("--once"), "{error}");
 }
 
 #[test]
 fn keys_choose_what_is_shown_and_the_terminal_is_restored() {
-    let place = Place::new();
-    let imu = place.node("imu");
-    let pump = Pump::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
-    let mut terminal = Terminal::start(&place, &["top", "--interval", "0.2"]);
+    let env = TestEnv::new();
+    let imu = env.node("imu");
+    let pump = BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);
     terminal.until("/angles");
     assert!(terminal.is_raw());
     // Only what changes is drawn: the name stands where nothing stood, on the page of the node.
-    terminal.type_in("\t\r");
+    terminal.send_keys("\t\r");
     terminal.until("/angles");
-    terminal.type_in("q");
+    terminal.send_keys("q");
     // It leaves the other screen, and shows the cursor.
     terminal.until("\u{1b}[?1049l");
     assert_eq!(terminal.end(), Some(0));
@@ -64,9 +64,9 @@ fn keys_choose_what_is_shown_and_the_terminal_is_restored() {
 
 #[test]
 fn one_signal_is_enough_where_the_terminal_takes_no_output() {
-    let place = Place::new();
-    let _imu = place.node("imu");
-    let mut terminal = Terminal::deaf(&place, &["top"]);
+    let env = TestEnv::new();
+    let _imu = env.node("imu");
+    let mut terminal = Terminal::without_reader(&env, &["top"]);
     until("it takes the terminal", || terminal.is_raw());
     terminal.signal(Signal::TERM);
     assert_eq!(terminal.end(), Some(130));
@@ -75,9 +75,9 @@ fn one_signal_is_enough_where_the_terminal_takes_no_output() {
 
 #[test]
 fn a_signal_restores_the_terminal() {
-    let place = Place::new();
-    let _imu = place.node("imu");
-    let mut terminal = Terminal::start(&place, &["top"]);
+    let env = TestEnv::new();
+    let _imu = env.node("imu");
+    let mut terminal = Terminal::start(&env, &["top"]);
     terminal.until("domain");
     terminal.signal(Signal::TERM);
     terminal.until("\u{1b}[?1049l");
@@ -88,9 +88,9 @@ fn a_signal_restores_the_terminal() {
 /// Two that come at once, before it has looked for the first, end it in their handler.
 #[test]
 fn a_second_signal_restores_the_terminal_too() {
-    let place = Place::new();
-    let _imu = place.node("imu");
-    let mut terminal = Terminal::start(&place, &["top"]);
+    let env = TestEnv::new();
+    let _imu = env.node("imu");
+    let mut terminal = Terminal::start(&env, &["top"]);
     terminal.until("domain");
     for signal in [Signal::STOP, Signal::TERM, Signal::HUP, Signal::CONT] {
         terminal.signal(signal);
@@ -102,9 +102,9 @@ fn a_second_signal_restores_the_terminal_too() {
 
 #[test]
 fn it_ends_when_the_window_is_closed_or_the_connection_breaks() {
-    let place = Place::new();
-    let _imu = place.node("imu");
-    let mut terminal = Terminal::start(&place, &["top", "--interval", "0.2"]);
+    let env = TestEnv::new();
+    let _imu = env.node("imu");
+    let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);
     terminal.until("domain");
     terminal.hang_up();
     assert_eq!(terminal.end(), Some(130));

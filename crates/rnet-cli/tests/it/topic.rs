@@ -3,28 +3,28 @@
 use crate::util;
 
 use rnet::{Lane, OnFull, PublisherOptions, SubscriberOptions};
-use util::{POSE, Place, Pose, Pump, SOON};
+use util::{POSE, TestEnv, Pose, BackgroundPublisher, TEST_TIMEOUT};
 
 #[test]
 fn list_shows_names_types_and_counts() {
-    let place = Place::new();
-    let (a, b) = (place.node("a"), place.node("b"));
+    let env = TestEnv::new();
+    let (a, b) = (env.node("a"), env.node("b"));
     let _poses = a.publisher::<Pose>("/pose").unwrap();
     let _bytes = a.publisher::<[u8]>("/bytes").unwrap();
     let _heard = b.subscriber::<[u8]>("/pose").unwrap();
     let _more = b.subscriber::<Pose>("/pose").unwrap();
     let _lonely = b.subscriber::<Pose>("/wanted").unwrap();
-    assert_eq!(rnet!(place, "topic", "list").ok(), "/bytes\n/pose\n/wanted\n");
-    let typed = rnet!(place, "topic", "list", "-t").ok();
+    assert_eq!(rnet!(env, "topic", "list").ok(), "/bytes\n/pose\n/wanted\n");
+    let typed = rnet!(env, "topic", "list", "-t").ok();
     assert_eq!(typed, "/bytes [raw]\n/pose [Pose]\n/wanted [Pose]\n");
     assert_eq!(
-        rnet!(place, "topic", "list", "-v").ok(),
+        rnet!(env, "topic", "list", "-v").ok(),
         "TOPIC    TYPE  PUBLISHERS  SUBSCRIBERS\n\
          /bytes   raw            1            0\n\
          /pose    Pose           1            2\n\
          /wanted  Pose           0            1\n"
     );
-    let json = rnet!(place, "topic", "list", "--json").json();
+    let json = rnet!(env, "topic", "list", "--json").json();
     let pose = &json["topics"][1];
     assert_eq!(pose["topic"], "/pose");
     assert_eq!(pose["types"], serde_json::json!(["Pose"]));
@@ -32,37 +32,37 @@ fn list_shows_names_types_and_counts() {
 }
 
 #[test]
-fn proxies_are_shown_as_those_for_which_they_stand() {
-    let place = Place::new();
-    let (link, arm) = (place.node("link"), rnet::Proxy::new("robot2", "arm", 7).unwrap());
+fn proxies_are_shown_as_their_remote_publishers() {
+    let env = TestEnv::new();
+    let (link, arm) = (env.node("link"), rnet::Proxy::new("robot2", "arm", 7).unwrap());
     let options = SubscriberOptions::new().proxy(arm.clone(), 3);
     let proxy = link.subscriber_with::<Pose>("/pose", options).unwrap();
     let _poses = link.publisher_with::<Pose>("/pose", PublisherOptions::new().proxy(arm)).unwrap();
-    assert_eq!(rnet!(place, "node", "list").ok(), "/link\n@robot2/arm\n");
-    let json = rnet!(place, "node", "list", "--json").json();
+    assert_eq!(rnet!(env, "node", "list").ok(), "/link\n@robot2/arm\n");
+    let json = rnet!(env, "node", "list", "--json").json();
     assert_eq!(json["nodes"][0]["publishes"], serde_json::json!([]));
     let remote = serde_json::json!([
         {"node": "@robot2/arm", "publishes": ["/pose"], "subscribes": ["/pose"]}
     ]);
     assert_eq!(json["remote"], remote);
-    let brief = rnet!(place, "topic", "info", "/pose").ok();
+    let brief = rnet!(env, "topic", "info", "/pose").ok();
     assert_eq!(brief, "Type: Pose\nPublisher count: 1\nSubscription count: 3\n");
     proxy.set_endpoint_count(5).unwrap();
-    let full = rnet!(place, "topic", "info", "/pose", "-v").ok();
+    let full = rnet!(env, "topic", "info", "/pose", "-v").ok();
     assert_eq!(full.matches("Node name: @robot2/arm\n").count(), 2, "{full}");
     for part in
         ["Subscription count: 5", "Proxy: in /link\n", "Proxy: in /link, for 5 subscriptions\n"]
     {
         assert!(full.contains(part), "{part:?} is missing:\n{full}");
     }
-    let listed = rnet!(place, "topic", "list", "-v").ok();
+    let listed = rnet!(env, "topic", "list", "-v").ok();
     assert!(listed.contains("/pose  Pose           1            5  robot2\n"), "{listed}");
 }
 
 #[test]
 fn info_counts_and_describes() {
-    let place = Place::new();
-    let (a, b) = (place.node("a"), place.node("b"));
+    let env = TestEnv::new();
+    let (a, b) = (env.node("a"), env.node("b"));
     let options = PublisherOptions::new()
         .reliable(OnFull::Refuse)
         .transient_local(3)
@@ -71,12 +71,12 @@ fn info_counts_and_describes() {
     let mut publisher = a.publisher_with::<Pose>("/pose", options).unwrap();
     let options = SubscriberOptions::new().keep_last(5).lane(Lane::Urgent);
     let mut subscriber = b.subscriber_with::<Pose>("/pose", options).unwrap();
-    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     publisher.send(&POSE).unwrap();
-    subscriber.recv(SOON).unwrap();
-    let brief = rnet!(place, "topic", "info", "/pose").ok();
+    subscriber.recv(TEST_TIMEOUT).unwrap();
+    let brief = rnet!(env, "topic", "info", "/pose").ok();
     assert_eq!(brief, "Type: Pose\nPublisher count: 1\nSubscription count: 1\n");
-    let full = rnet!(place, "topic", "info", "pose", "-v").ok();
+    let full = rnet!(env, "topic", "info", "pose", "-v").ok();
     for part in [
         "Node name: /a",
         "Endpoint type: PUBLISHER",
@@ -95,7 +95,7 @@ fn info_counts_and_describes() {
     ] {
         assert!(full.contains(part), "{part} is not in:\n{full}");
     }
-    let json = rnet!(place, "--json", "topic", "info", "/pose").json();
+    let json = rnet!(env, "--json", "topic", "info", "/pose").json();
     assert_eq!(json["publishers"][0]["sent"], 1);
     assert_eq!(json["publishers"][0]["last_will_len"], 40);
     assert_eq!(json["publishers"][0]["type"]["name"], "Pose");
@@ -104,18 +104,18 @@ fn info_counts_and_describes() {
 }
 
 #[test]
-fn info_says_what_was_skipped_and_who_is_behind() {
-    let place = Place::new();
-    let (a, b) = (place.node("a"), place.node("b"));
+fn info_shows_skipped_messages_and_lagging_subscribers() {
+    let env = TestEnv::new();
+    let (a, b) = (env.node("a"), env.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
     let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     for _ in 0..30 {
         publisher.send(b"tick").unwrap();
     }
     let look = || {
-        let text = rnet!(place, "topic", "info", "/t", "-v").ok();
-        let json = rnet!(place, "--json", "topic", "info", "/t").json();
+        let text = rnet!(env, "topic", "info", "/t", "-v").ok();
+        let json = rnet!(env, "--json", "topic", "info", "/t").json();
         (text, json["subscribers"][0].clone())
     };
     let (text, json) = look();
@@ -124,7 +124,7 @@ fn info_says_what_was_skipped_and_who_is_behind() {
     assert_eq!(json["qos"]["history"]["keep_last"], 10);
     assert_eq!(json["channels"][0]["behind"]["messages"], 30);
     assert!(json["channels"][0]["behind"]["age_ns"].as_u64().unwrap() > 0);
-    subscriber.recv(SOON).unwrap();
+    subscriber.recv(TEST_TIMEOUT).unwrap();
     let (text, json) = look();
     assert!(text.contains("\n/a           1       20  0     9, the oldest "), "{text}");
     let channel = &json["channels"][0];
@@ -134,33 +134,33 @@ fn info_says_what_was_skipped_and_who_is_behind() {
 
 #[test]
 fn info_of_no_topic_names_the_one_that_was_meant() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let _publisher = node.publisher::<[u8]>("/joint_states").unwrap();
-    let said = rnet!(place, "topic", "info", "/joint_state").fails(1);
+    let said = rnet!(env, "topic", "info", "/joint_state").fails(1);
     assert!(
         said.contains("topic /joint_state not found") && said.contains("/joint_states?"),
         "{said}"
     );
-    let said = rnet!(place, "topic", "info", "/camera").fails(1);
+    let said = rnet!(env, "topic", "info", "/camera").fails(1);
     assert!(said.contains("rnet topic list"), "{said}");
 }
 
 #[test]
 fn every_command_on_a_topic_asks_whether_another_was_meant() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let _publisher = node.publisher::<[u8]>("/scan").unwrap();
     for command in ["info", "type"] {
-        let said = rnet!(place, "topic", command, "/scna").fails(1);
+        let said = rnet!(env, "topic", command, "/scna").fails(1);
         assert!(
             said.contains("topic /scna not found") && said.contains("did you mean /scan?"),
             "{said}"
         );
     }
     for command in ["echo", "hz", "bw", "delay"] {
-        let mut waits = place.spawn(&["topic", command, "/scna"]);
-        waits.until_stderr(
+        let mut waits = env.spawn(&["topic", command, "/scna"]);
+        waits.wait_for_stderr(
             "topic /scna not found in domain clitest; did you mean /scan? (waiting for it)",
         );
     }
@@ -168,64 +168,64 @@ fn every_command_on_a_topic_asks_whether_another_was_meant() {
 
 #[test]
 fn types_are_found_by_topic_and_topics_by_type() {
-    let place = Place::new();
-    let (a, b) = (place.node("a"), place.node("b"));
+    let env = TestEnv::new();
+    let (a, b) = (env.node("a"), env.node("b"));
     let _poses = [a.publisher::<Pose>("/pose").unwrap(), a.publisher::<Pose>("/goal").unwrap()];
     let _other = b.subscriber::<[u8]>("/bytes").unwrap();
-    assert_eq!(rnet!(place, "topic", "type", "/pose").ok(), "Pose\n");
-    assert_eq!(rnet!(place, "topic", "type", "/bytes").ok(), "raw\n");
-    assert_eq!(rnet!(place, "topic", "find", "Pose").ok(), "/goal\n/pose\n");
-    assert_eq!(rnet!(place, "topic", "find", "raw").ok(), "/bytes\n");
-    let json = rnet!(place, "--json", "topic", "find", "Pose").json();
+    assert_eq!(rnet!(env, "topic", "type", "/pose").ok(), "Pose\n");
+    assert_eq!(rnet!(env, "topic", "type", "/bytes").ok(), "raw\n");
+    assert_eq!(rnet!(env, "topic", "find", "Pose").ok(), "/goal\n/pose\n");
+    assert_eq!(rnet!(env, "topic", "find", "raw").ok(), "/bytes\n");
+    let json = rnet!(env, "--json", "topic", "find", "Pose").json();
     assert_eq!(json["topics"], serde_json::json!(["/goal", "/pose"]));
-    assert_eq!(rnet!(place, "--json", "topic", "type", "/pose").json()["types"][0], "Pose");
-    let said = rnet!(place, "topic", "find", "Poes").fails(1);
+    assert_eq!(rnet!(env, "--json", "topic", "type", "/pose").json()["types"][0], "Pose");
+    let said = rnet!(env, "topic", "find", "Poes").fails(1);
     assert!(said.contains("has the type Poes; did you mean Pose?"), "{said}");
 }
 
 #[test]
 fn tables_cut_no_name_for_a_program() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let long = format!("/front/{}/image", "camera_".repeat(20));
-    let (a, b) = (place.node(&long), place.node("b"));
+    let (a, b) = (env.node(&long), env.node("b"));
     let publisher = a.publisher::<Pose>(&long).unwrap();
     let _subscriber = b.subscriber::<Pose>(&long).unwrap();
-    publisher.wait_for_subscribers(1, SOON).unwrap();
+    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     for args in [&["topic", "list", "-v"][..], &["node", "list", "-v"]] {
-        let text = place.run(args).ok();
+        let text = env.run(args).ok();
         assert!(text.contains(&format!("\n{long} ")), "{text}");
     }
-    assert_eq!(rnet!(place, "topic", "list", "--json").json()["topics"][0]["topic"], *long);
+    assert_eq!(rnet!(env, "topic", "list", "--json").json()["topics"][0]["topic"], *long);
 }
 
 #[test]
 fn echo_shows_raw_bytes_as_hex() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let _pump =
-        Pump::start(node.publisher::<[u8]>("/t").unwrap(), b"hello, robot\0\xff".to_vec().into());
+        BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), b"hello, robot\0\xff".to_vec().into());
     let dump =
         "00000000  68 65 6c 6c 6f 2c 20 72  6f 62 6f 74 00 ff        |hello, robot..|\n---\n";
-    assert_eq!(rnet!(place, "topic", "echo", "/t", "--count", "2").ok(), dump.repeat(2));
-    let csv = rnet!(place, "topic", "echo", "/t", "--once", "--csv").ok();
+    assert_eq!(rnet!(env, "topic", "echo", "/t", "--count", "2").ok(), dump.repeat(2));
+    let csv = rnet!(env, "topic", "echo", "/t", "--once", "--csv").ok();
     assert_eq!(csv, "68656c6c6f2c20726f626f7400ff\n");
-    let ran = rnet!(place, "--json", "topic", "echo", "/t", "--count", "3");
+    let ran = rnet!(env, "--json", "topic", "echo", "/t", "--count", "3");
     let lines = ran.json_lines();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[0]["hex"], "68656c6c6f2c20726f626f7400ff");
     assert_eq!((&lines[0]["node"], &lines[0]["len"]), (&"/a".into(), &14.into()));
     let seqs: Vec<u64> = lines.iter().map(|l| l["seq"].as_u64().unwrap()).collect();
     assert!(seqs.windows(2).all(|w| w[1] == w[0] + 1), "{seqs:?}");
-    let said = rnet!(place, "topic", "echo", "/t", "--once", "--field", "x").fails(1);
+    let said = rnet!(env, "topic", "echo", "/t", "--once", "--field", "x").fails(1);
     assert!(said.contains("no fields"), "{said}");
 }
 
 #[test]
 fn echo_shows_plain_types_by_field() {
-    let place = Place::new();
-    let node = place.node("a");
-    let _pump = Pump::start(node.publisher::<Pose>("/pose").unwrap(), Box::new(POSE));
-    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/pose", "--once"], args].concat());
+    let env = TestEnv::new();
+    let node = env.node("a");
+    let _pump = BackgroundPublisher::start(node.publisher::<Pose>("/pose").unwrap(), Box::new(POSE));
+    let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/pose", "--once"], args].concat());
     assert_eq!(
         echo(&[]).ok(),
         "x: 1.5\nq: [0.0, 0.0, 0.1, 1.0]\nlegs:\n  -\n    force: 10.0\n    contact: 1\n  -\n    \
@@ -245,32 +245,32 @@ fn echo_shows_plain_types_by_field() {
 }
 
 #[test]
-fn echo_cuts_long_dumps_unless_told_otherwise() {
-    let place = Place::new();
-    let node = place.node("a");
+fn echo_truncates_long_dumps_by_default() {
+    let env = TestEnv::new();
+    let node = env.node("a");
     let image = vec![7u8; 100_000];
-    let _pump = Pump::start(node.publisher::<[u8]>("/image").unwrap(), image.into());
-    let cut = rnet!(place, "topic", "echo", "/image", "--once").ok();
+    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/image").unwrap(), image.into());
+    let cut = rnet!(env, "topic", "echo", "/image", "--once").ok();
     assert_eq!(cut.lines().count(), 10);
     assert!(cut.contains("... (99872 more bytes)"), "{cut}");
-    let full = rnet!(place, "topic", "echo", "/image", "--once", "-f").ok();
+    let full = rnet!(env, "topic", "echo", "/image", "--once", "-f").ok();
     assert_eq!(full.lines().count(), 100_000 / 16 + 1);
 }
 
 #[test]
 fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
-    let place = Place::new();
-    let mut echo = place.spawn(&["topic", "echo", "/t", "--csv", "--count", "4"]);
-    echo.until_stderr("topic /t not found in domain");
-    let first = place.node("first");
+    let env = TestEnv::new();
+    let mut echo = env.spawn(&["topic", "echo", "/t", "--csv", "--count", "4"]);
+    echo.wait_for_stderr("topic /t not found in domain");
+    let first = env.node("first");
     let mut publisher = first.publisher::<[u8]>("/t").unwrap();
     // Both are there from the first message on, though they were found later.
     publisher.send(&[1]).unwrap();
     publisher.send(&[2]).unwrap();
-    echo.until_stdout("02");
+    echo.wait_for_stdout("02");
     drop(publisher);
-    echo.until_stderr("/first is gone");
-    let second = place.node("second");
+    echo.wait_for_stderr("/first is gone");
+    let second = env.node("second");
     let mut publisher = second.publisher::<[u8]>("/t").unwrap();
     publisher.send(&[3]).unwrap();
     publisher.send(&[4]).unwrap();
@@ -279,36 +279,36 @@ fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
 
 #[test]
 fn echo_first_shows_what_is_kept_for_late_joiners() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let options = PublisherOptions::new().transient_local(2);
     let mut publisher = node.publisher_with::<[u8]>("/map", options).unwrap();
     for i in 1..=5 {
         publisher.send(&[i]).unwrap();
     }
-    assert_eq!(rnet!(place, "topic", "echo", "/map", "--count", "2", "--csv").ok(), "04\n05\n");
+    assert_eq!(rnet!(env, "topic", "echo", "/map", "--count", "2", "--csv").ok(), "04\n05\n");
 }
 
 #[test]
 fn echo_that_hears_nothing_times_out() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let _silent = node.publisher::<[u8]>("/t").unwrap();
-    let said = rnet!(place, "topic", "echo", "/t", "--timeout", "0.2").fails(124);
+    let said = rnet!(env, "topic", "echo", "/t", "--timeout", "0.2").fails(124);
     assert!(said.contains("timed out") && said.contains("/t"), "{said}");
-    let _pump = Pump::start(node.publisher::<[u8]>("/u").unwrap(), vec![1].into());
-    let heard = rnet!(place, "topic", "echo", "/u", "--timeout", "0.5", "--csv").ok();
+    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/u").unwrap(), vec![1].into());
+    let heard = rnet!(env, "topic", "echo", "/u", "--timeout", "0.5", "--csv").ok();
     assert!(heard.starts_with("01\n"), "{heard}");
 }
 
 #[test]
 fn echo_is_interrupted_by_ctrl_c_and_keeps_what_it_said() {
-    let place = Place::new();
-    let node = place.node("a");
-    let _pump = Pump::start(node.publisher::<[u8]>("/t").unwrap(), vec![1].into());
+    let env = TestEnv::new();
+    let node = env.node("a");
+    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1].into());
     for signal in ["INT", "TERM"] {
-        let mut echo = place.spawn(&["topic", "echo", "/t", "--csv"]);
-        echo.until_stdout("01");
+        let mut echo = env.spawn(&["topic", "echo", "/t", "--csv"]);
+        echo.wait_for_stdout("01");
         echo.signal(signal);
         assert_eq!(echo.wait().code, Some(130));
     }
@@ -316,17 +316,17 @@ fn echo_is_interrupted_by_ctrl_c_and_keeps_what_it_said() {
 
 #[test]
 fn an_observer_is_no_reader() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
-    let pump = Pump::start(publisher, vec![1].into());
-    let mut echo = place.spawn(&["topic", "echo", "/t", "--csv"]);
-    let mut hz = place.spawn(&["topic", "hz", "/t"]);
-    echo.until_stdout("01");
-    hz.until_stdout("average rate");
+    let pump = BackgroundPublisher::start(publisher, vec![1].into());
+    let mut echo = env.spawn(&["topic", "echo", "/t", "--csv"]);
+    let mut hz = env.spawn(&["topic", "hz", "/t"]);
+    echo.wait_for_stdout("01");
+    hz.wait_for_stdout("average rate");
     // Both are in full swing, and neither the publisher nor the domain knows of them.
     let mut domain =
-        rnet::inspect::Domain::open(Some(util::DOMAIN), Some(place.dir.clone()), None).unwrap();
+        rnet::inspect::Domain::open(Some(util::DOMAIN), Some(env.dir.clone()), None).unwrap();
     let seen = domain.snapshot().unwrap();
     assert_eq!((seen.publishers[0].readers, seen.subscriptions.len()), (0, 0));
     assert_eq!(seen.nodes.len(), 1);
@@ -335,8 +335,8 @@ fn an_observer_is_no_reader() {
 
 #[test]
 fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
-    let place = Place::new();
-    let node = place.node("camera");
+    let env = TestEnv::new();
+    let node = env.node("camera");
     let json = r#"{"kind":"plain","name":"Frame","size":16,"align":8,"tail":true,"fields":[
         {"name":"width","offset":0,"type":"u32"},{"name":"encoding","offset":8,"type":{"array":{"of":"u8","len":8}}}]}"#;
     let frame = rnet::TypeDesc::from_json(json).unwrap().as_plain().unwrap().clone();
@@ -345,29 +345,29 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
     message[8..12].copy_from_slice(b"rgb8");
     let options = PublisherOptions::new().message_type(frame);
     let _pump =
-        Pump::start(node.publisher_with::<[u8]>("/image", options).unwrap(), message.into());
-    let echo = |args: &[&str]| place.run(&[&["topic", "echo", "/image", "--once"], args].concat());
+        BackgroundPublisher::start(node.publisher_with::<[u8]>("/image", options).unwrap(), message.into());
+    let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/image", "--once"], args].concat());
     assert_eq!(echo(&[]).ok(), "width: 640\nencoding: \"rgb8\"\ndata: 10000 bytes\n---\n");
     assert_eq!(echo(&["--field", "encoding"]).ok(), "\"rgb8\"\n---\n");
     let line = &echo(&["--json"]).json_lines()[0];
     assert_eq!((&line["len"], &line["data"]["_data_len"]), (&10_016.into(), &10_000.into()));
-    let shown = rnet!(place, "type", "show", "Frame").ok();
+    let shown = rnet!(env, "type", "show", "Frame").ok();
     assert!(
         shown.starts_with("plain type Frame: 16 bytes, aligned to 8, followed by data\n"),
         "{shown}"
     );
     let said =
-        rnet!(place, "topic", "pub", "/image", "--raw", "--text", "short", "--once").fails(1);
+        rnet!(env, "topic", "pub", "/image", "--raw", "--text", "short", "--once").fails(1);
     assert!(said.contains("16 bytes or more"), "{said}");
 }
 
 #[test]
 fn topics_of_a_host_that_nobody_knows_are_an_error() {
-    let place = Place::new();
-    let _angles = place.node("imu").publisher::<[u8]>("/angles").unwrap();
-    let own = rnet!(place, "topic", "list", "--json").json()["topics"][0]["hosts"][0].clone();
+    let env = TestEnv::new();
+    let _angles = env.node("imu").publisher::<[u8]>("/angles").unwrap();
+    let own = rnet!(env, "topic", "list", "--json").json()["topics"][0]["hosts"][0].clone();
     let own = own.as_str().unwrap();
-    assert_eq!(rnet!(place, "topic", "list", "--host", own).ok(), "/angles\n");
-    let why = rnet!(place, "topic", "list", "--host", "nowhere").fails(1);
+    assert_eq!(rnet!(env, "topic", "list", "--host", own).ok(), "/angles\n");
+    let why = rnet!(env, "topic", "list", "--host", "nowhere").fails(1);
     assert!(why.contains("host nowhere is not known"), "{why}");
 }

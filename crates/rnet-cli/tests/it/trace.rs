@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use rnet::trace::TraceRecord;
 use rnet::{Meta, Node, Origin, Proxy, Publisher, PublisherOptions, now_ns};
-use util::{DOMAIN, Place, Pump};
+use util::{DOMAIN, TestEnv, BackgroundPublisher};
 
 const LONG: Option<Duration> = Some(Duration::from_secs(30));
 
 /// A sensor at some 1 kHz, an estimator that answers in its callback, and an actuator.
-fn with_robot(test: impl FnOnce(&Place)) {
-    let place = Place::new();
+fn with_robot(test: impl FnOnce(&TestEnv)) {
+    let env = TestEnv::new();
     let (sensor, estimator, actuator) =
-        (place.node("sensor"), place.node("estimator"), place.node("actuator"));
+        (env.node("sensor"), env.node("estimator"), env.node("actuator"));
     let mut estimates: Publisher<[u8]> = estimator.publisher("/estimate").unwrap();
     let (tell, told) = mpsc::channel();
     let _moves = actuator.subscriber::<[u8]>("/estimate").unwrap().on(move |_| {
@@ -27,21 +27,21 @@ fn with_robot(test: impl FnOnce(&Place)) {
     });
     let imu: Publisher<[u8]> = sensor.publisher("/imu").unwrap();
     imu.wait_for_subscribers(1, LONG).unwrap();
-    let pump = Pump::start(imu, Box::from(*b"12345678"));
+    let pump = BackgroundPublisher::start(imu, Box::from(*b"12345678"));
     told.recv_timeout(LONG.unwrap()).unwrap();
-    test(&place);
+    test(&env);
     drop(pump);
 }
 
 #[test]
 fn an_edge_is_shown_stage_by_stage() {
-    with_robot(|place| {
-        let text = rnet!(place, "trace", "/imu", "--for", "1").ok();
+    with_robot(|env| {
+        let text = rnet!(env, "trace", "/imu", "--for", "1").ok();
         assert!(text.starts_with("/imu: /sensor -> /estimator, "), "{text}");
         for stage in ["dispatch", "callback", "all"] {
             assert!(text.lines().any(|line| line.starts_with(stage)), "{text}");
         }
-        let document = rnet!(place, "trace", "/imu", "/estimate", "--for", "1", "--json").json();
+        let document = rnet!(env, "trace", "/imu", "/estimate", "--for", "1", "--json").json();
         let edges = document["edges"].as_array().unwrap();
         let ends = |n: usize| ["topic", "publisher", "subscriber"].map(|end| &edges[n][end]);
         assert_eq!(ends(0), ["/estimate", "/estimator", "/actuator"]);
@@ -59,10 +59,10 @@ fn an_edge_is_shown_stage_by_stage() {
 
 #[test]
 fn a_chain_is_measured_against_its_budget() {
-    with_robot(|place| {
+    with_robot(|env| {
         let chain = ["trace", "--chain", "/imu,/estimate", "--for", "1", "--budget-ms"];
         let generous = [&chain[..], &["60000", "--json"]].concat();
-        let document = place.run(&generous).json();
+        let document = env.run(&generous).json();
         let found = &document["chain"];
         let count = found["total"]["count"].as_u64().unwrap();
         assert!(count > 0, "{document}");
@@ -72,7 +72,7 @@ fn a_chain_is_measured_against_its_budget() {
         );
         // The estimate is sent in the callback, which cannot have ended before.
         assert_eq!(found["hops"][0]["work"]["count"], count);
-        let ran = place.run(&[&chain[..], &["0.000001"]].concat());
+        let ran = env.run(&[&chain[..], &["0.000001"]].concat());
         let said = ran.stdout.clone();
         ran.fails(1);
         assert!(said.contains("over the budget of 0.000001 ms: "), "{said}");
@@ -82,10 +82,10 @@ fn a_chain_is_measured_against_its_budget() {
 
 #[test]
 fn others_can_open_what_is_written() {
-    with_robot(|place| {
-        let files = ["trace.svg", "trace.json"].map(|name| place.dir.join(name));
+    with_robot(|env| {
+        let files = ["trace.svg", "trace.json"].map(|name| env.dir.join(name));
         let [svg, json] = files.each_ref().map(|file| file.to_str().unwrap());
-        rnet!(place, "trace", "/imu", "--for", "1", "--svg", svg, "--perfetto", json).ok();
+        rnet!(env, "trace", "/imu", "--for", "1", "--svg", svg, "--perfetto", json).ok();
         let drawn = std::fs::read_to_string(svg).unwrap();
         assert!(drawn.contains("/imu: /sensor to /estimator, "), "{drawn}");
         assert!(drawn.ends_with("</svg>\n"), "{drawn}");
@@ -103,10 +103,10 @@ fn others_can_open_what_is_written() {
 
 #[test]
 fn a_file_that_cannot_be_written_costs_neither_the_table_nor_the_other_file() {
-    with_robot(|place| {
-        let files = ["none/trace.svg", "trace.json"].map(|name| place.dir.join(name));
+    with_robot(|env| {
+        let files = ["none/trace.svg", "trace.json"].map(|name| env.dir.join(name));
         let [svg, json] = files.each_ref().map(|file| file.to_str().unwrap());
-        let ran = rnet!(place, "trace", "/imu", "--for", "1", "--svg", svg, "--perfetto", json);
+        let ran = rnet!(env, "trace", "/imu", "--for", "1", "--svg", svg, "--perfetto", json);
         assert!(ran.stdout.starts_with("/imu: /sensor -> /estimator, "), "{ran:?}");
         let said = ran.fails(1);
         assert!(said.contains(svg), "{said}");
@@ -116,14 +116,14 @@ fn a_file_that_cannot_be_written_costs_neither_the_table_nor_the_other_file() {
 
 /// The link of a robot, as far as it matters to a trace: laptop's lidar publishes what is received here, and laptop's
 /// viewer receives something and says what became of it. Its clock is known to 250 us.
-fn with_laptop(test: impl FnOnce(&Place)) {
+fn with_laptop(test: impl FnOnce(&TestEnv)) {
     const LIDAR: u64 = 77 << 32;
-    let place = Place::new();
-    let link = Node::builder("_rnet/link_1").tool().dir(&place.dir).domain(DOMAIN).open().unwrap();
+    let env = TestEnv::new();
+    let link = Node::builder("_rnet/link_1").tool().dir(&env.dir).domain(DOMAIN).open().unwrap();
     let proxy = |node: &str, endpoint| {
         PublisherOptions::new().proxy(Proxy::new("laptop", node, endpoint).unwrap())
     };
-    let map = place.node("map");
+    let map = env.node("map");
     let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
     let mut scans = link.publisher_with::<[u8]>("/scan", proxy("/lidar", LIDAR)).unwrap();
     let records = proxy("/viewer", 2).message_type(TraceRecord::plain_type());
@@ -157,17 +157,17 @@ fn with_laptop(test: impl FnOnce(&Place)) {
             }
         }
     });
-    test(&place);
+    test(&env);
     drop(end);
     sends.join().unwrap();
 }
 
 #[test]
 fn between_hosts_it_says_how_well_the_clocks_are_known() {
-    with_laptop(|place| {
-        let svg = place.dir.join("trace.svg");
+    with_laptop(|env| {
+        let svg = env.dir.join("trace.svg");
         let args = ["trace", "/scan", "--for", "1", "--svg", svg.to_str().unwrap()];
-        let text = place.run(&args).ok();
+        let text = env.run(&args).ok();
         let table = |heading: &str| {
             let from = text.find(heading).unwrap_or_else(|| panic!("{heading}: {text}"));
             let rest = &text[from + 1..];
@@ -183,7 +183,7 @@ fn between_hosts_it_says_how_well_the_clocks_are_known() {
         assert!(drawn.contains(" messages, ± 250.0 us clock uncertainty</text>"), "{drawn}");
         assert_eq!(drawn.matches("<path ").count(), 2, "{drawn}");
 
-        let edges = rnet!(place, "trace", "/scan", "--for", "1", "--json").json()["edges"].take();
+        let edges = rnet!(env, "trace", "/scan", "--for", "1", "--json").json()["edges"].take();
         let of = |n: usize, name: &str| edges[n][name].clone();
         assert_eq!((of(0, "subscriber"), of(0, "uncertain_us")), ("/map".into(), 250.0.into()));
         assert!(edges[0]["stages"]["network"]["p50_us"].as_f64().unwrap() >= 1000.0, "{edges}");
@@ -195,23 +195,23 @@ fn between_hosts_it_says_how_well_the_clocks_are_known() {
 }
 
 #[test]
-fn what_cannot_be_traced_is_said() {
-    let place = Place::new();
-    let node = place.node("display");
+fn untraceable_topics_are_reported() {
+    let env = TestEnv::new();
+    let node = env.node("display");
     let _heard = node.subscriber::<[u8]>("/scan").unwrap();
-    let said = rnet!(place, "trace", "/scam", "/scan", "--for", "0.1").fails(124);
+    let said = rnet!(env, "trace", "/scam", "/scan", "--for", "0.1").fails(124);
     for part in ["/scam has no subscribers (did you mean /scan?)", "/scan has subscribers"] {
         assert!(said.contains(part), "{said}");
     }
-    rnet!(place, "trace").fails(2);
-    rnet!(place, "trace", "--chain", "/scan").fails(2);
-    rnet!(place, "trace", "/scan", "--budget-ms", "1").fails(2);
-    rnet!(place, "trace", "--chain", "/a,/b", "--budget-ms", "0").fails(2);
+    rnet!(env, "trace").fails(2);
+    rnet!(env, "trace", "--chain", "/scan").fails(2);
+    rnet!(env, "trace", "/scan", "--budget-ms", "1").fails(2);
+    rnet!(env, "trace", "--chain", "/a,/b", "--budget-ms", "0").fails(2);
     let long = format!("/{}", "a".repeat(250));
-    let said = rnet!(place, "trace", &long).fails(2);
+    let said = rnet!(env, "trace", &long).fails(2);
     assert!(said.contains("255"), "{said}");
     let many: Vec<String> = (0..65).map(|n| format!("/t{n}")).collect();
     let mut args = vec!["trace"];
     args.extend(many.iter().map(String::as_str));
-    assert!(place.run(&args).fails(2).contains("64"));
+    assert!(env.run(&args).fails(2).contains("64"));
 }

@@ -5,7 +5,7 @@ use crate::util;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use util::{Place, Pose};
+use util::{TestEnv, Pose};
 
 const OLD: &str = r#"syntax = "proto3";
 package robot;
@@ -33,97 +33,97 @@ message Leg {
 }
 "#;
 
-fn write(place: &Place, name: &str, text: &str) -> PathBuf {
-    let path = place.dir.join(name);
+fn write(env: &TestEnv, name: &str, text: &str) -> PathBuf {
+    let path = env.dir.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, text).unwrap();
     path
 }
 
 /// The old file, and the new one with these replacements.
-fn versions(place: &Place, changes: &[(&str, &str)]) -> (String, String) {
+fn versions(env: &TestEnv, changes: &[(&str, &str)]) -> (String, String) {
     let mut new = OLD.to_owned();
     for (from, to) in changes {
         assert!(new.contains(from), "{from}");
         new = new.replace(from, to);
     }
-    let path = |name, text: &str| write(place, name, text).to_str().unwrap().to_owned();
+    let path = |name, text: &str| write(env, name, text).to_str().unwrap().to_owned();
     (path("old/robot.proto", OLD), path("new/robot.proto", &new))
 }
 
 #[test]
 fn list_has_the_built_in_types_and_what_they_are() {
-    let place = Place::new();
-    let all = rnet!(place, "type", "list").ok();
+    let env = TestEnv::new();
+    let all = rnet!(env, "type", "list").ok();
     assert_eq!(all.lines().count(), 85);
     assert!(all.contains("\nfoxglove.LaserScan "), "{all}");
     assert!(all.lines().all(|line| line.ends_with('.')), "{all}");
-    let some = rnet!(place, "type", "list", "BATTERY").ok();
+    let some = rnet!(env, "type", "list", "BATTERY").ok();
     assert_eq!(some, "rnet.msgs.BatteryState  A battery.\n");
-    let json = rnet!(place, "type", "list", "batterystate", "--json").json();
+    let json = rnet!(env, "type", "list", "batterystate", "--json").json();
     let battery = &json["types"][0];
     assert_eq!(battery["name"], "rnet.msgs.BatteryState");
     assert_eq!(battery["import"], "rnet/msgs/BatteryState.proto");
     assert_eq!(battery["hash"].as_str().unwrap().len(), 32);
-    assert_eq!(rnet!(place, "type", "list", "no such thing").ok(), "");
+    assert_eq!(rnet!(env, "type", "list", "no such thing").ok(), "");
 }
 
 #[test]
 fn the_built_in_plain_types_are_known_with_what_their_fields_mean() {
-    let place = Place::new();
-    let listed = rnet!(place, "type", "list", "read in place").ok();
+    let env = TestEnv::new();
+    let listed = rnet!(env, "type", "list", "read in place").ok();
     let kinds: Vec<Vec<&str>> =
         listed.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
     let names = ["rnet.msgs.Image", "rnet.msgs.PointCloud", "rnet.msgs.Tensor"];
     assert_eq!(kinds, names.map(|name| vec![name, "(plain)"]));
-    let json = rnet!(place, "type", "list", "rnet.msgs.tensor", "--json").json();
+    let json = rnet!(env, "type", "list", "rnet.msgs.tensor", "--json").json();
     assert_eq!(
         (&json["types"][0]["kind"], json["types"].as_array().unwrap().len()),
         (&json!("plain"), 1)
     );
-    let shown = rnet!(place, "type", "show", "Image").ok();
+    let shown = rnet!(env, "type", "show", "Image").ok();
     assert!(
         shown
             .starts_with("plain type rnet.msgs.Image: 192 bytes, aligned to 8, followed by data\n"),
         "{shown}"
     );
     assert!(shown.contains("   96  width: u32         // pixels in a row\n"), "{shown}");
-    let shown = rnet!(place, "type", "show", "rnet.msgs.PointCloud").ok();
+    let shown = rnet!(env, "type", "show", "rnet.msgs.PointCloud").ok();
     assert!(shown.contains("     192  name: u8[32]  "), "{shown}");
     assert!(shown.contains("// foxglove.PackedElementField.NumericType, 1 to 8\n"), "{shown}");
-    let said = rnet!(place, "type", "show", "PointCloud").fails(1);
+    let said = rnet!(env, "type", "show", "PointCloud").fails(1);
     assert!(said.contains("2 types: foxglove.PointCloud, rnet.msgs.PointCloud"), "{said}");
-    let said = rnet!(place, "type", "show", "Tensor", "--descriptor-set", "-").fails(1);
+    let said = rnet!(env, "type", "show", "Tensor", "--descriptor-set", "-").fails(1);
     assert!(said.contains("plain type"), "{said}");
 }
 
 #[test]
 fn list_has_the_types_of_files_and_of_topics() {
-    let place = Place::new();
-    let path = write(&place, "protos/robot.proto", OLD);
+    let env = TestEnv::new();
+    let path = write(&env, "protos/robot.proto", OLD);
     let (file, folder) = (path.to_str().unwrap(), path.parent().unwrap().to_str().unwrap());
     for given in [file, folder] {
-        let listed = rnet!(place, "type", "list", "--proto", given).ok();
+        let listed = rnet!(env, "type", "list", "--proto", given).ok();
         assert_eq!(listed, "robot.Leg  A leg of a robot.\n");
     }
-    rnet!(place, "type", "list", "-I", folder).fails(2);
-    let node = place.node("a");
+    rnet!(env, "type", "list", "-I", folder).fails(2);
+    let node = env.node("a");
     let _poses = node.publisher::<Pose>("/pose").unwrap();
     let _more = node.subscriber::<Pose>("/goal").unwrap();
     let _bytes = node.publisher::<[u8]>("/bytes").unwrap();
-    assert_eq!(rnet!(place, "type", "list", "--in-use").ok(), "Pose  /goal, /pose\n");
-    assert_eq!(rnet!(place, "type", "list", "--domain", "other").ok(), "");
-    let json = rnet!(place, "type", "list", "--in-use", "--json").json();
+    assert_eq!(rnet!(env, "type", "list", "--in-use").ok(), "Pose  /goal, /pose\n");
+    assert_eq!(rnet!(env, "type", "list", "--domain", "other").ok(), "");
+    let json = rnet!(env, "type", "list", "--in-use", "--json").json();
     assert_eq!(json["types"][0]["kind"], "plain");
     assert_eq!(json["types"][0]["topics"], json!(["/goal", "/pose"]));
 }
 
 #[test]
 fn show_prints_a_file_that_compiles_to_the_same_type() {
-    let place = Place::new();
-    let path = write(&place, "robot.proto", OLD);
+    let env = TestEnv::new();
+    let path = write(&env, "robot.proto", OLD);
     let show = |path: &PathBuf| {
-        rnet!(place, "type", "show", "Leg", "--proto", path.to_str().unwrap()).ok()
+        rnet!(env, "type", "show", "Leg", "--proto", path.to_str().unwrap()).ok()
     };
     let text = show(&path);
     for part in [
@@ -142,19 +142,19 @@ fn show_prints_a_file_that_compiles_to_the_same_type() {
     }
     assert!(!text.contains("message Vector3"), "{text}");
     // What was printed is the type, its hash and its comments included.
-    let again = write(&place, "again.proto", &text);
+    let again = write(&env, "again.proto", &text);
     assert_eq!(show(&again), text);
     for built_in in ["rnet.msgs.BatteryState", "foxglove.CameraCalibration", "Imu"] {
-        let text = rnet!(place, "type", "show", built_in).ok();
-        let copy = write(&place, "copy.proto", &text);
-        let copied = rnet!(place, "type", "show", built_in, "--proto", copy.to_str().unwrap()).ok();
+        let text = rnet!(env, "type", "show", built_in).ok();
+        let copy = write(&env, "copy.proto", &text);
+        let copied = rnet!(env, "type", "show", built_in, "--proto", copy.to_str().unwrap()).ok();
         assert_eq!(copied, text);
     }
 }
 
 #[test]
 fn show_tells_names_apart_that_look_the_same() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let text = r#"syntax = "proto2";
 package a;
 message Pose { required double x = 1 [default = -inf]; }
@@ -167,9 +167,9 @@ message Outer {
   optional group Part = 3 { optional bytes raw = 1 [default = "\001"]; }
 }
 "#;
-    let path = write(&place, "names.proto", text);
+    let path = write(&env, "names.proto", text);
     let args = ["type", "show", "Outer", "--all", "--proto"];
-    let show = |path: &PathBuf| place.run(&[&args[..], &[path.to_str().unwrap()]].concat()).ok();
+    let show = |path: &PathBuf| env.run(&[&args[..], &[path.to_str().unwrap()]].concat()).ok();
     let text = show(&path);
     for part in [
         "  optional Pose inner = 1;\n  optional .a.Pose outer = 2;\n",
@@ -180,93 +180,93 @@ message Outer {
     ] {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
-    assert_eq!(show(&write(&place, "again.proto", &text)), text);
+    assert_eq!(show(&write(&env, "again.proto", &text)), text);
 }
 
 #[test]
 fn show_all_has_what_the_type_needs() {
-    let place = Place::new();
-    let all = rnet!(place, "type", "show", "PoseInFrame", "--all").ok();
+    let env = TestEnv::new();
+    let all = rnet!(env, "type", "show", "PoseInFrame", "--all").ok();
     for part in
         ["message PoseInFrame {", "message Pose {", "message Quaternion {", "message Vector3 {"]
     {
         assert_eq!(all.matches(part).count(), 1, "{part}:\n{all}");
     }
-    let json = rnet!(place, "type", "show", "rnet.msgs.Imu", "--json", "--all").json();
+    let json = rnet!(env, "type", "show", "rnet.msgs.Imu", "--json", "--all").json();
     assert_eq!((&json["name"], &json["kind"]), (&json!("rnet.msgs.Imu"), &json!("protobuf")));
     let proto = json["proto"].as_str().unwrap();
     let turning = "// Turning about each axis.\n  foxglove.Vector3 angular_velocity";
     assert!(proto.contains(turning) && proto.contains("// Unit: rad/s"), "{proto}");
     assert!(proto.contains("message Vector3 {"), "{proto}");
-    let text = rnet!(place, "type", "show", "BatteryState").ok();
+    let text = rnet!(env, "type", "show", "BatteryState").ok();
     assert!(text.contains("// It is being charged.") && text.contains("enum Status {"), "{text}");
 }
 
 #[test]
 fn show_finds_short_names_and_helps_with_others() {
-    let place = Place::new();
+    let env = TestEnv::new();
     for name in ["LaserScan", "foxglove/LaserScan", "rnet.msgs.LaserScan"] {
-        let text = rnet!(place, "type", "show", name).ok();
+        let text = rnet!(env, "type", "show", name).ok();
         assert!(text.starts_with("// foxglove.LaserScan, hash "), "{text}");
     }
-    let said = rnet!(place, "type", "show", "JointState").fails(1);
+    let said = rnet!(env, "type", "show", "JointState").fails(1);
     assert!(said.contains("foxglove.JointState, rnet.msgs.JointState"), "{said}");
-    let said = rnet!(place, "type", "show", "LaserScn").fails(1);
+    let said = rnet!(env, "type", "show", "LaserScn").fails(1);
     assert!(said.contains("did you mean foxglove.LaserScan?"), "{said}");
-    rnet!(place, "type", "show").fails(2);
+    rnet!(env, "type", "show").fails(2);
 }
 
 #[test]
 fn show_knows_plain_types_and_the_types_of_topics() {
-    let place = Place::new();
-    let node = place.node("a");
+    let env = TestEnv::new();
+    let node = env.node("a");
     let _poses = node.publisher::<Pose>("/pose").unwrap();
     let _bytes = node.publisher::<[u8]>("/bytes").unwrap();
     let layout = "plain type Pose: 40 bytes, aligned to 8\n     0  x: f64\n     8  q: f32[4]\n    24  legs: struct Leg (8 bytes)[2]\n";
-    let shown = rnet!(place, "type", "show", "--topic", "/pose").ok();
+    let shown = rnet!(env, "type", "show", "--topic", "/pose").ok();
     assert!(shown.starts_with(layout), "{shown}");
     // A built-in type of this name goes before one of a topic; a name that only a topic has is found there.
-    assert!(rnet!(place, "type", "show", "Pose").ok().contains("message Pose {"));
-    let said = rnet!(place, "type", "show", "--topic", "/bytes").fails(1);
+    assert!(rnet!(env, "type", "show", "Pose").ok().contains("message Pose {"));
+    let said = rnet!(env, "type", "show", "--topic", "/bytes").fails(1);
     assert!(said.contains("raw bytes"), "{said}");
-    let said = rnet!(place, "type", "show", "--topic", "/pos").fails(1);
+    let said = rnet!(env, "type", "show", "--topic", "/pos").fails(1);
     assert!(said.contains("did you mean /pose?"), "{said}");
-    let json = rnet!(place, "type", "show", "--topic", "/pose", "--json").json();
+    let json = rnet!(env, "type", "show", "--topic", "/pose", "--json").json();
     assert_eq!(json["size"], 40);
 }
 
 #[test]
 fn a_descriptor_set_is_written_and_read_back() {
-    let place = Place::new();
-    let (old, new) = versions(&place, &[("double force", "float force")]);
-    let set = place.dir.join("leg.binpb");
+    let env = TestEnv::new();
+    let (old, new) = versions(&env, &[("double force", "float force")]);
+    let set = env.dir.join("leg.binpb");
     let set = set.to_str().unwrap();
-    rnet!(place, "type", "show", "Leg", "--proto", old, "--descriptor-set", set).ok();
-    let from_set = rnet!(place, "type", "show", "Leg", "--proto", set).ok();
-    assert_eq!(from_set, rnet!(place, "type", "show", "Leg", "--proto", old).ok());
-    rnet!(place, "type", "check", set, old, "--type", "Leg").ok();
-    rnet!(place, "type", "check", set, new, "--type", "Leg").fails(1);
+    rnet!(env, "type", "show", "Leg", "--proto", old, "--descriptor-set", set).ok();
+    let from_set = rnet!(env, "type", "show", "Leg", "--proto", set).ok();
+    assert_eq!(from_set, rnet!(env, "type", "show", "Leg", "--proto", old).ok());
+    rnet!(env, "type", "check", set, old, "--type", "Leg").ok();
+    rnet!(env, "type", "check", set, new, "--type", "Leg").fails(1);
     let said =
-        rnet!(place, "type", "show", "Leg", "--proto", old, "--descriptor-set", "/nonexistent/x")
+        rnet!(env, "type", "show", "Leg", "--proto", old, "--descriptor-set", "/nonexistent/x")
             .fails(1);
     assert!(said.contains("/nonexistent/x"), "{said}");
 }
 
 #[test]
 fn check_lists_changes_that_do_no_harm() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let (old, new) = versions(
-        &place,
+        &env,
         &[
             ("double force = 1;", "double load = 1; double torque = 9;"),
             ("  string note = 8;\n", ""),
         ],
     );
     assert_eq!(
-        rnet!(place, "type", "check", old, old).ok(),
+        rnet!(env, "type", "check", old, old).ok(),
         "robot.Leg: no change\nrobot.Leg.Foot: no change\n"
     );
-    let text = rnet!(place, "type", "check", old, new).ok();
+    let text = rnet!(env, "type", "check", old, new).ok();
     assert_eq!(
         text,
         "robot.Leg: compatible\n  \
@@ -281,7 +281,7 @@ fn check_lists_changes_that_do_no_harm() {
          warning field.not_reserved `note`: string note = 8 -> its number and name are not reserved\n\
          robot.Leg.Foot: no change\n"
     );
-    let json = rnet!(place, "type", "check", old, new, "--json").json();
+    let json = rnet!(env, "type", "check", old, new, "--json").json();
     assert_eq!((&json["compatible"], &json["direction"]), (&json!(true), &json!("both")));
     assert_eq!(json["types"][0]["old_writes"]["changes"][0]["rule"], "field.renamed");
     assert_eq!(json["types"][0]["warnings"][0]["what"], "field.not_reserved");
@@ -289,145 +289,145 @@ fn check_lists_changes_that_do_no_harm() {
 
 #[test]
 fn check_fails_where_one_side_would_not_understand_the_other() {
-    let place = Place::new();
-    let (old, new) = versions(&place, &[("double force", "float force")]);
-    let ran = rnet!(place, "type", "check", old, new);
+    let env = TestEnv::new();
+    let (old, new) = versions(&env, &[("double force", "float force")]);
+    let ran = rnet!(env, "type", "check", old, new);
     assert!(ran.stdout.contains("robot.Leg: INCOMPATIBLE"), "{ran:#?}");
     let change =
         "breaking field.type `force`: writer has double force = 1, reader has float force = 1";
     assert!(ran.stdout.contains(change), "{ran:#?}");
     assert_eq!(ran.fails(1), "2 types compared, 1 incompatible\n");
-    let ran = rnet!(place, "type", "check", old, new, "--json");
+    let ran = rnet!(env, "type", "check", old, new, "--json");
     assert_eq!((ran.code, &ran.json()["compatible"]), (Some(1), &json!(false)));
     // The types that do not change are compatible still.
-    rnet!(place, "type", "check", old, new, "--type", "Leg.Foot").ok();
+    rnet!(env, "type", "check", old, new, "--type", "Leg.Foot").ok();
 }
 
 #[test]
 fn check_of_one_direction_passes_over_the_other() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let closed = |values: &str| {
         format!(
             "syntax = \"proto2\"; enum E {{ A = 0; {values} }} message M {{ optional E e = 1; }}"
         )
     };
-    let old = write(&place, "old/m.proto", &closed(""));
-    let new = write(&place, "new/m.proto", &closed("B = 1;"));
+    let old = write(&env, "old/m.proto", &closed(""));
+    let new = write(&env, "new/m.proto", &closed("B = 1;"));
     let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
     // What the new one writes, an old one with a closed enum drops.
-    rnet!(place, "type", "check", old, new).fails(1);
-    rnet!(place, "type", "check", old, new, "--direction", "new-writes").fails(1);
-    let text = rnet!(place, "type", "check", old, new, "--direction", "old-writes").ok();
+    rnet!(env, "type", "check", old, new).fails(1);
+    rnet!(env, "type", "check", old, new, "--direction", "new-writes").fails(1);
+    let text = rnet!(env, "type", "check", old, new, "--direction", "old-writes").ok();
     assert!(!text.contains("new writes"), "{text}");
-    rnet!(place, "type", "check", old, new, "--direction", "sideways").fails(2);
+    rnet!(env, "type", "check", old, new, "--direction", "sideways").fails(2);
 }
 
 #[test]
 fn a_type_that_is_gone_is_a_break_and_its_new_name_is_guessed() {
-    let place = Place::new();
-    let (old, new) = versions(&place, &[("message Leg ", "message Limb ")]);
-    let ran = rnet!(place, "type", "check", old, new);
+    let env = TestEnv::new();
+    let (old, new) = versions(&env, &[("message Leg ", "message Limb ")]);
+    let ran = rnet!(env, "type", "check", old, new);
     assert!(ran.stdout.contains("robot.Leg: REMOVED; robot.Limb has the same fields"), "{ran:#?}");
     assert!(ran.stdout.contains("robot.Limb: added"), "{ran:#?}");
     assert!(ran.fails(1).contains("0 types compared, 0 incompatible, 1 removed"));
-    rnet!(place, "type", "diff", old, new).fails(1);
+    rnet!(env, "type", "diff", old, new).fails(1);
     // Nobody writes it any more.
-    rnet!(place, "type", "check", old, new, "--direction", "new-writes").ok();
+    rnet!(env, "type", "check", old, new, "--direction", "new-writes").ok();
     // A part of a type that is gone is seen where it was used.
     let (old, new) = versions(
-        &place,
+        &env,
         &[("  message Foot { bool contact = 1; }\n", ""), ("  map<string, Foot> feet = 3;\n", "")],
     );
-    let text = rnet!(place, "type", "check", old, new).ok();
+    let text = rnet!(env, "type", "check", old, new).ok();
     assert!(text.contains("robot.Leg.Foot: removed\n"), "{text}");
 }
 
 #[test]
 fn diff_is_stricter() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let (old, new) =
-        versions(&place, &[("    RUN = 2;\n", ""), ("string note = 8", "int32 old = 20")]);
+        versions(&env, &[("    RUN = 2;\n", ""), ("string note = 8", "int32 old = 20")]);
     let new = std::fs::read_to_string(&new).unwrap().replace("20 to 22", "21 to 22");
-    let new = write(&place, "new/robot.proto", &new);
+    let new = write(&env, "new/robot.proto", &new);
     let new = new.to_str().unwrap();
-    let checked = rnet!(place, "type", "check", old, new).ok();
+    let checked = rnet!(env, "type", "check", old, new).ok();
     assert!(
         checked.contains("warning enum.value_removed `mode:RUN`: RUN = 2 was removed"),
         "{checked}"
     );
-    let ran = rnet!(place, "type", "diff", old, new);
+    let ran = rnet!(env, "type", "diff", old, new);
     assert!(ran.stdout.contains("BREAKING enum.value_removed `mode:RUN`: - RUN = 2"), "{ran:#?}");
     assert!(ran.stdout.contains("BREAKING field.reserved_reused `old`"), "{ran:#?}");
     assert!(ran.stdout.contains("warning  field.not_reserved `note`"), "{ran:#?}");
     ran.fails(1);
-    let json = rnet!(place, "type", "diff", old, new, "--json").json();
+    let json = rnet!(env, "type", "diff", old, new, "--json").json();
     assert_eq!(json["compatible"], false);
     assert_eq!(json["types"][0]["lines"][0]["severity"], "breaking");
-    assert_eq!(rnet!(place, "type", "diff", old, old).ok(), "");
+    assert_eq!(rnet!(env, "type", "diff", old, old).ok(), "");
 }
 
 /// Whoever has the number of an extension may send anything under it.
 #[test]
 fn a_field_in_the_range_of_extensions_is_named() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let text = "syntax = \"proto2\"; message M { optional int32 x = 1; extensions 100 to 200, 300 to max; }";
-    write(&place, "old.proto", text);
+    write(&env, "old.proto", text);
     write(
-        &place,
+        &env,
         "new.proto",
         &text.replace("extensions 100 to 200", "optional int32 y = 150; extensions 9"),
     );
-    let (old, new) = (place.dir.join("old.proto"), place.dir.join("new.proto"));
+    let (old, new) = (env.dir.join("old.proto"), env.dir.join("new.proto"));
     let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
-    let text = rnet!(place, "type", "show", "M", "--proto", old).ok();
+    let text = rnet!(env, "type", "show", "M", "--proto", old).ok();
     assert!(text.contains("  extensions 100 to 200, 300 to max;\n"), "{text}");
-    let text = rnet!(place, "type", "check", old, new).stdout;
+    let text = rnet!(env, "type", "check", old, new).stdout;
     assert!(text.contains("field.extension `y`") && !text.contains("reader_only"), "{text}");
 }
 
 #[test]
 fn folders_are_compared_type_by_type_wherever_the_types_stand() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let part = "syntax = \"proto3\"; package p; message Part { double x = 1; }";
     let whole = "syntax = \"proto3\"; package p; import \"parts/part.proto\"; message Whole { Part part = 1; }";
-    write(&place, "old/parts/part.proto", part);
-    write(&place, "old/whole.proto", whole);
-    write(&place, "old/.hidden/bad.proto", "no proto");
+    write(&env, "old/parts/part.proto", part);
+    write(&env, "old/whole.proto", whole);
+    write(&env, "old/.hidden/bad.proto", "no proto");
     // Another file, another folder: the type is the same.
-    write(&place, "new/bits/bit.proto", part);
-    write(&place, "new/whole.proto", &whole.replace("parts/part", "bits/bit"));
-    let (old, new) = (place.dir.join("old"), place.dir.join("new"));
+    write(&env, "new/bits/bit.proto", part);
+    write(&env, "new/whole.proto", &whole.replace("parts/part", "bits/bit"));
+    let (old, new) = (env.dir.join("old"), env.dir.join("new"));
     let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
-    let text = rnet!(place, "type", "check", old, new).ok();
+    let text = rnet!(env, "type", "check", old, new).ok();
     assert_eq!(text, "p.Part: no change\np.Whole: no change\n");
     // A type that two files define differently has no meaning.
-    write(&place, "new/other.proto", &part.replace("double", "float"));
-    let said = rnet!(place, "type", "check", old, new).fails(1);
+    write(&env, "new/other.proto", &part.replace("double", "float"));
+    let said = rnet!(env, "type", "check", old, new).fails(1);
     assert!(
         said.contains("p.Part is defined differently") && said.contains("other.proto"),
         "{said}"
     );
     for command in [&["list"][..], &["show", "Part"], &["show", "p.Part"]] {
-        let said = place.run(&[&["type"], command, &["--proto", new]].concat()).fails(1);
+        let said = env.run(&[&["type"], command, &["--proto", new]].concat()).fails(1);
         assert!(
             said.contains("p.Part is defined differently") && said.contains("other.proto"),
             "{said}"
         );
     }
-    rnet!(place, "type", "list", "--proto", old).ok();
-    let empty = place.dir.join("empty");
+    rnet!(env, "type", "list", "--proto", old).ok();
+    let empty = env.dir.join("empty");
     std::fs::create_dir(&empty).unwrap();
-    let said = rnet!(place, "type", "check", old, empty.to_str().unwrap()).fails(1);
+    let said = rnet!(env, "type", "check", old, empty.to_str().unwrap()).fails(1);
     assert!(said.contains("no .proto file in"), "{said}");
 }
 
 #[test]
 fn bad_files_are_named_with_the_place() {
-    let place = Place::new();
-    let (old, _) = versions(&place, &[]);
+    let env = TestEnv::new();
+    let (old, _) = versions(&env, &[]);
     let mut faults = Vec::new();
     let mut fault = |name: &str, text: &[u8], code: i32, parts: &[&str]| {
-        let path = place.dir.join(name);
+        let path = env.dir.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         faults.push((path, code, parts.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>()));
@@ -466,42 +466,42 @@ fn bad_files_are_named_with_the_place() {
     for (path, code, parts) in faults {
         let path = path.to_str().unwrap();
         for args in [["check", &old, path], ["check", path, &old], ["diff", &old, path]] {
-            let said = place.run(&[&["type"], &args[..]].concat()).fails(code);
+            let said = env.run(&[&["type"], &args[..]].concat()).fails(code);
             for part in &parts {
                 assert!(said.contains(part), "{part} is not in {said}");
             }
         }
     }
-    let said = rnet!(place, "type", "check", old, "/nonexistent/robot.proto").fails(1);
+    let said = rnet!(env, "type", "check", old, "/nonexistent/robot.proto").fails(1);
     assert!(said.contains("cannot read /nonexistent/robot.proto"), "{said}");
-    let said = rnet!(place, "type", "check", old, old, "--type", "Lag").fails(1);
+    let said = rnet!(env, "type", "check", old, old, "--type", "Lag").fails(1);
     assert!(said.contains("is named Lag; did you mean robot.Leg?"), "{said}");
-    let said = rnet!(place, "--json", "type", "check", old, "/nonexistent/x").fails(1);
+    let said = rnet!(env, "--json", "type", "check", old, "/nonexistent/x").fails(1);
     let error: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(error["error"]["code"], "failed");
 }
 
 #[test]
 fn imports_are_looked_for_in_the_include_folders() {
-    let place = Place::new();
+    let env = TestEnv::new();
     let common = write(
-        &place,
+        &env,
         "common/units/volt.proto",
         "syntax = \"proto3\"; message Volt { double v = 1; }",
     );
     let include = common.parent().unwrap().parent().unwrap().to_str().unwrap();
     let path = write(
-        &place,
+        &env,
         "robot/level.proto",
         "syntax = \"proto3\"; import \"units/volt.proto\"; message Level { Volt volt = 1; }",
     );
     let path = path.to_str().unwrap();
-    let said = rnet!(place, "type", "check", path, path).fails(1);
+    let said = rnet!(env, "type", "check", path, path).fails(1);
     assert!(said.contains("level.proto:1:20: import \"units/volt.proto\" is not found"), "{said}");
-    rnet!(place, "type", "check", path, path, "-I", include).ok();
+    rnet!(env, "type", "check", path, path, "-I", include).ok();
     // A type of an import is compared when it is asked for.
-    let text = rnet!(place, "type", "check", path, path, "-I", include, "--type", "Volt").ok();
+    let text = rnet!(env, "type", "check", path, path, "-I", include, "--type", "Volt").ok();
     assert_eq!(text, "Volt: no change\n");
-    let text = rnet!(place, "type", "show", "Volt", "--proto", path, "-I", include).ok();
+    let text = rnet!(env, "type", "show", "Volt", "--proto", path, "-I", include).ok();
     assert!(text.contains("double v = 1;"), "{text}");
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rnet::param::ParamInfo;
-use rnet_monitor::documents::{self, named};
+use rnet_monitor::documents::{self, params_by_node};
 use serde_json::{Value as Json, json};
 
 use super::abroad::Abroad;
@@ -41,8 +41,8 @@ fn read(tick: &Tick<'_>, told: &mut Option<u64>) -> rnet::Result<Option<String>>
 
 fn rows(params: Vec<ParamInfo>) -> Vec<Json> {
     let row =
-        |(node, name, info): &documents::Named| in_seconds(documents::param(node, name, info));
-    named(params).iter().map(row).collect()
+        |(node, name, info): &documents::NodeParam| in_seconds(documents::param(node, name, info));
+    params_by_node(params).iter().map(row).collect()
 }
 
 /// The parameters of another host. When it does not answer, those that it had last are shown, and why they are no newer.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rnet::inspect::is_internal;
 use rnet::msgs::link_status::State;
 use rnet_monitor::link::host_of;
-use rnet_monitor::{Figures, Finding, Look, problems};
+use rnet_monitor::{Figures, Finding, DomainSnapshot, problems};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -26,7 +26,7 @@ pub struct View<'a> {
     every: Figures,
     pub problems: Vec<Finding>,
     pub at_s: f64,
-    pub now: &'a Look,
+    pub now: &'a DomainSnapshot,
     pub domain: &'a str,
     pub exists: bool,
     gone: &'a Gone,
@@ -34,11 +34,11 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub fn new(before: &'a Look, now: &'a Look, gone: &'a Gone, world: &'a World) -> View<'a> {
+    pub fn new(before: &'a DomainSnapshot, now: &'a DomainSnapshot, gone: &'a Gone, world: &'a World) -> View<'a> {
         let every = Figures::new(before, now);
         View {
             problems: problems(before, now, &every),
-            figures: every.clone().of_users(),
+            figures: every.clone().without_internal(),
             every,
             at_s: unix_now_s(),
             now,
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
 
 /// Whether a node that is gone has died, or is out of reach with its host: [`problems`] names it or the host. One that has
 /// left is missed by nobody.
-fn is_lost(look: &Look, node: &str) -> bool {
+fn is_lost(look: &DomainSnapshot, node: &str) -> bool {
     let Some(host) = host_of(node).0 else {
         return look.snapshot.died.iter().any(|died| died == node);
     };
@@ -115,7 +115,7 @@ struct Row {
 }
 
 impl Gone {
-    pub fn look(&mut self, look: &Look) {
+    pub fn look(&mut self, look: &DomainSnapshot) {
         let own = &look.own_host;
         let local = look.snapshot.nodes.iter().filter(|node| node.meta.language != "tool");
         let mut here: BTreeMap<String, String> =

@@ -78,7 +78,7 @@ impl CommandsSink {
         let Ok(snapshot) = domain.snapshot() else { return };
         let here = documents::receivers(&snapshot);
         self.said.retain(|(topic, node), _| here.contains(&(topic.as_str(), node.as_str())));
-        let silent = commands::silent(&snapshot).into_iter();
+        let silent = commands::silent_receivers(&snapshot).into_iter();
         self.silent = silent.map(|of| (of.command.to_owned(), of.node.to_owned())).collect();
     }
 }

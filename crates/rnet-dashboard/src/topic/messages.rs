@@ -5,7 +5,7 @@ use std::time::Instant;
 use rnet::inspect::Heard;
 use rnet::schema::JsonOptions;
 use rnet::{MessageType, Meta};
-use rnet_monitor::value::{Writing, json_options, message_to_json_with, readable, units};
+use rnet_monitor::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
 use serde_json::{Value as Json, json};
 
 use super::sink::{Pace, TopicSink, type_of};
@@ -85,7 +85,7 @@ impl Newest {
     fn json(&self, ty: &MessageType) -> Result<Json, String> {
         match ty {
             MessageType::Plain(plain) if plain.accepts_len(self.bytes.len()) => {
-                let writing = Writing { text: str::to_owned, time: Json::from };
+                let writing = ReadableFormat { text: str::to_owned, time: Json::from };
                 Ok(readable(plain, &self.bytes, writing))
             }
             ty => message_to_json_with(ty, &self.bytes, &self.options()),

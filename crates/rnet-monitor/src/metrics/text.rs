@@ -19,15 +19,15 @@ pub type Labels<'a> = Vec<(&'static str, &'a str)>;
 pub type Sample<'a> = (Labels<'a>, f64);
 
 /// What is written so far.
-pub struct Text<'a> {
+pub struct MetricsText<'a> {
     text: String,
     format: MetricsFormat,
     domain: &'a str,
 }
 
-impl<'a> Text<'a> {
-    pub fn new(format: MetricsFormat, domain: &'a str) -> Text<'a> {
-        Text { text: String::new(), format, domain }
+impl<'a> MetricsText<'a> {
+    pub fn new(format: MetricsFormat, domain: &'a str) -> MetricsText<'a> {
+        MetricsText { text: String::new(), format, domain }
     }
 
     pub fn end(mut self) -> String {

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use rnet::trace::node_of;
 use serde::Serialize;
 
-use super::{Times, Traced, Uncertain, most, node, sent_uncertain};
+use super::{Times, Traced, Uncertainty, most, node, sent_uncertain};
 
-/// A part of the way.
+/// A part of the path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hop {
     /// The topic on which it is, or which it leads to.
@@ -21,15 +21,15 @@ pub struct Hop {
     pub transport: Times,
     /// How far from the truth that may be; 0 on one host.
     #[serde(rename = "transport_uncertain_us")]
-    pub transport_uncertain: Uncertain,
+    pub transport_uncertain: Uncertainty,
     /// From the begin of the callback until it publishes on the next topic; behind the last, until it ends.
     pub work: Times,
     /// How far from the truth that may be: it ends on the clock of the next hop's host. 0 on one host.
     #[serde(rename = "work_uncertain_us")]
-    pub work_uncertain: Uncertain,
+    pub work_uncertain: Uncertainty,
 }
 
-/// The whole way, from the send of the first topic to the end of the last one's callback.
+/// The whole path, from the send of the first topic to the end of the last one's callback.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chain {
     /// Its parts.
@@ -38,8 +38,8 @@ pub struct Chain {
     pub total: Times,
     /// How far from the truth that may be; 0 on one host.
     #[serde(rename = "uncertain_us")]
-    pub uncertain: Uncertain,
-    /// Messages of the last topic whose way back is not known: something on it was not traced.
+    pub uncertain: Uncertainty,
+    /// Messages of the last topic whose path back is not known: something on it was not traced.
     pub unknown: usize,
     /// How many of these because the clocks of two hosts are not known well enough to tell which input one came of.
     pub ambiguous: usize,
@@ -47,20 +47,20 @@ pub struct Chain {
     pub over_budget: Option<usize>,
 }
 
-/// What messages took on one part of the way, in ns, and how far from the truth that may be.
+/// What messages took on one part of the path, in ns, and how far from the truth that may be.
 #[derive(Default)]
-struct Took {
+struct HopTimes {
     ns: Vec<u64>,
-    uncertain: Vec<Uncertain>,
+    uncertain: Vec<Uncertainty>,
 }
 
-impl Took {
-    fn push(&mut self, (from_ns, to_ns): (u64, u64), uncertain: Uncertain) {
+impl HopTimes {
+    fn push(&mut self, (from_ns, to_ns): (u64, u64), uncertain: Uncertainty) {
         self.ns.push(to_ns.saturating_sub(from_ns));
         self.uncertain.push(uncertain);
     }
 
-    fn sum(self) -> (Times, Uncertain) {
+    fn sum(self) -> (Times, Uncertainty) {
         (Times::of(self.ns), most(self.uncertain.into_iter()))
     }
 }
@@ -70,31 +70,31 @@ impl Chain {
     pub fn of(topics: &[String], records: &[Traced], budget_ns: Option<u64>) -> Chain {
         let inputs: Vec<Inputs<'_>> =
             topics.iter().map(|topic| Inputs::of(topic, records)).collect();
-        let mut hops: Vec<_> = topics.iter().map(|_| (Took::default(), Took::default())).collect();
-        let (mut total, mut unknown, mut ambiguous) = (Took::default(), 0, 0);
+        let mut hops: Vec<_> = topics.iter().map(|_| (HopTimes::default(), HopTimes::default())).collect();
+        let (mut total, mut unknown, mut ambiguous) = (HopTimes::default(), 0, 0);
         let ends = records.iter().filter(|traced| topics.last() == Some(&traced.topic));
         for end in ends {
-            let way = match way_to(end, &inputs) {
-                Ok(way) => way,
+            let path = match path_to(end, &inputs) {
+                Ok(path) => path,
                 Err(why) => {
                     unknown += 1;
-                    ambiguous += usize::from(why == NoWay::Ambiguous);
+                    ambiguous += usize::from(why == NoPath::Ambiguous);
                     continue;
                 }
             };
-            for (at, traced) in way.iter().enumerate() {
+            for (at, traced) in path.iter().enumerate() {
                 let (record, (transport, work)) = (&traced.record, &mut hops[at]);
                 let sent = sent_uncertain(record);
                 transport.push((record.sent_ns, record.began_ns), sent);
-                let (done_ns, uncertain) = match way.get(at + 1) {
-                    None => (record.ended_ns, Uncertain::NONE),
+                let (done_ns, uncertain) = match path.get(at + 1) {
+                    None => (record.ended_ns, Uncertainty::NONE),
                     Some(next) => {
                         (next.record.sent_ns, traced.until(next).and(sent_uncertain(&next.record)))
                     }
                 };
                 work.push((record.began_ns, done_ns), uncertain);
             }
-            let first = way[0];
+            let first = path[0];
             let uncertain = sent_uncertain(&first.record).and(first.until(end));
             total.push((first.record.sent_ns, end.record.ended_ns), uncertain);
         }
@@ -110,9 +110,9 @@ impl Chain {
     }
 }
 
-/// Why a message's way back is not known.
+/// Why a message's path back is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoWay {
+enum NoPath {
     /// Something on it was not traced, or may not have been.
     Untraced,
     /// The clocks of two hosts are not known well enough to tell which of two inputs it came of.
@@ -120,24 +120,24 @@ enum NoWay {
 }
 
 /// The records from the first topic's to this one of the last.
-fn way_to<'a>(end: &'a Traced, inputs: &[Inputs<'a>]) -> Result<Vec<&'a Traced>, NoWay> {
-    let mut way = vec![end];
+fn path_to<'a>(end: &'a Traced, inputs: &[Inputs<'a>]) -> Result<Vec<&'a Traced>, NoPath> {
+    let mut path = vec![end];
     for inputs in inputs[..inputs.len() - 1].iter().rev() {
-        let next = way[way.len() - 1];
+        let next = path[path.len() - 1];
         let node = node_of(next.record.message().0);
         let sent_ns = next.record.sent_ns;
-        let found = inputs.before(node, sent_ns).ok_or(NoWay::Untraced)?;
-        let Uncertain::Ns(by_ns) = found.until(next).and(sent_uncertain(&next.record)) else {
-            return Err(NoWay::Ambiguous);
+        let found = inputs.before(node, sent_ns).ok_or(NoPath::Untraced)?;
+        let Uncertainty::Ns(by_ns) = found.until(next).and(sent_uncertain(&next.record)) else {
+            return Err(NoPath::Ambiguous);
         };
-        let is_it = |time_ns| inputs.last_before(node, time_ns).is_some_and(|it| it.is(found));
+        let is_it = |time_ns| inputs.last_before(node, time_ns).is_some_and(|it| it.is_record(found));
         if by_ns > 0 && !(is_it(sent_ns.saturating_sub(by_ns)) && is_it(sent_ns + by_ns)) {
-            return Err(NoWay::Ambiguous);
+            return Err(NoPath::Ambiguous);
         }
-        way.push(found);
+        path.push(found);
     }
-    way.reverse();
-    Ok(way)
+    path.reverse();
+    Ok(path)
 }
 
 /// What was received on one topic: for each node, its subscriptions' records, in the order in which they began.
@@ -162,7 +162,7 @@ impl<'a> Inputs<'a> {
         found.is_last.then_some(found.traced)
     }
 
-    fn last_before(&self, node: u64, time_ns: u64) -> Option<Found<'a>> {
+    fn last_before(&self, node: u64, time_ns: u64) -> Option<LastInput<'a>> {
         let of_node = self.0.get(&node)?;
         let last = |records: &Vec<&'a Traced>| {
             let next = records.partition_point(|traced| traced.record.began_ns <= time_ns);
@@ -172,7 +172,7 @@ impl<'a> Inputs<'a> {
                 Some(next) => next.record.received == traced.record.received.wrapping_add(1),
                 None => traced.record.ended_ns >= time_ns,
             };
-            Some(Found { traced, is_last })
+            Some(LastInput { traced, is_last })
         };
         let found = of_node.values().filter_map(last);
         found.max_by_key(|found| found.traced.record.began_ns)
@@ -180,14 +180,14 @@ impl<'a> Inputs<'a> {
 }
 
 /// A record that was looked for.
-struct Found<'a> {
+struct LastInput<'a> {
     traced: &'a Traced,
     /// Whether there is surely none between it and the time for which it was looked for.
     is_last: bool,
 }
 
-impl Found<'_> {
-    fn is(&self, traced: &Traced) -> bool {
+impl LastInput<'_> {
+    fn is_record(&self, traced: &Traced) -> bool {
         std::ptr::eq(self.traced, traced)
     }
 }
@@ -216,7 +216,7 @@ mod tests {
             received,
             ..TraceRecord::default()
         };
-        let clock = Uncertain::NONE;
+        let clock = Uncertainty::NONE;
         Traced { topic: topic.to_owned(), node: String::new(), record, clock }
     }
 
@@ -271,7 +271,7 @@ mod tests {
     fn far(times: [u64; 3], received: u64) -> Traced {
         let mut far = cmd(times, received);
         (far.record.uncertain_ns, far.record.origin_publisher) = (20, ESTIMATOR + 1);
-        Traced { node: "@arm/actuator".to_owned(), clock: Uncertain::Ns(7), ..far }
+        Traced { node: "@arm/actuator".to_owned(), clock: Uncertainty::Ns(7), ..far }
     }
 
     #[test]
@@ -286,12 +286,12 @@ mod tests {
         ];
         let chain = Chain::of(&topics(), &records, Some(60));
         assert_eq!((chain.total.count, chain.unknown, chain.ambiguous), (1, 1, 1));
-        assert_eq!((chain.total.max_ns, chain.uncertain), (60, Uncertain::Ns(7)));
+        assert_eq!((chain.total.max_ns, chain.uncertain), (60, Uncertainty::Ns(7)));
         let hops = &chain.hops;
-        assert_eq!(hops[0].transport_uncertain, Uncertain::NONE);
-        assert_eq!(hops[0].work_uncertain, Uncertain::Ns(27));
-        assert_eq!(hops[1].transport_uncertain, Uncertain::Ns(20));
-        assert_eq!(hops[1].work_uncertain, Uncertain::NONE);
+        assert_eq!(hops[0].transport_uncertain, Uncertainty::NONE);
+        assert_eq!(hops[0].work_uncertain, Uncertainty::Ns(27));
+        assert_eq!(hops[1].transport_uncertain, Uncertainty::Ns(20));
+        assert_eq!(hops[1].work_uncertain, Uncertainty::NONE);
         // Where nothing is known of the clocks nothing is said.
         let mut unknown = far([250, 255, 260], 1);
         unknown.record.uncertain_ns = u64::MAX;

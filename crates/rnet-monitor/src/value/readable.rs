@@ -15,7 +15,7 @@ const DATA_LEN: &str = "_data_len";
 
 /// How to write texts and times.
 #[derive(Clone, Copy)]
-pub struct Writing {
+pub struct ReadableFormat {
     /// Writes a text.
     pub text: fn(&str) -> String,
     /// Writes a time in ns since 1970 UTC, other than 0.
@@ -23,12 +23,12 @@ pub struct Writing {
 }
 
 /// The message as [`PlainType::format`] has it, with texts, and with a line for the data behind the header.
-pub fn readable(plain: &PlainType, bytes: &[u8], writing: Writing) -> Value {
+pub fn readable(plain: &PlainType, bytes: &[u8], writing: ReadableFormat) -> Value {
     let mut value = plain.format(bytes);
     if let Some(described) = Described::find(plain) {
-        put_forms(&described, &mut value, writing);
+        format_described(&described, &mut value, writing);
     }
-    put_texts(plain, &mut value, writing);
+    format_texts(plain, &mut value, writing);
     if let Value::Object(fields) = &mut value
         && let Some(len) = fields.remove(DATA_LEN)
     {
@@ -38,7 +38,7 @@ pub fn readable(plain: &PlainType, bytes: &[u8], writing: Writing) -> Value {
 }
 
 /// Of a built-in header: what the values of its own fields say. Texts that are not empty are found without it.
-fn put_forms(described: &Described, value: &mut Value, writing: Writing) {
+fn format_described(described: &Described, value: &mut Value, writing: ReadableFormat) {
     let Value::Object(fields) = value else { return };
     for doc in described.fields {
         let used = match doc.form {
@@ -64,18 +64,18 @@ fn put_forms(described: &Described, value: &mut Value, writing: Writing) {
     }
 }
 
-fn put_texts(plain: &PlainType, value: &mut Value, writing: Writing) {
+fn format_texts(plain: &PlainType, value: &mut Value, writing: ReadableFormat) {
     let Value::Object(fields) = value else { return };
     for field in &plain.fields {
         if let Some(value) = fields.get_mut(&field.name) {
-            put_text(&field.ty, value, writing);
+            format_text(&field.ty, value, writing);
         }
     }
 }
 
-fn put_text(ty: &FieldType, value: &mut Value, writing: Writing) {
+fn format_text(ty: &FieldType, value: &mut Value, writing: ReadableFormat) {
     match (ty, &mut *value) {
-        (FieldType::Struct(plain), value) => put_texts(plain, value, writing),
+        (FieldType::Struct(plain), value) => format_texts(plain, value, writing),
         (FieldType::Array { of, len }, Value::Array(items)) => match &**of {
             FieldType::Prim(Prim::U8) if *len >= MIN_TEXT_FIELD_LEN => {
                 if let Some(text) = text_of(items) {
@@ -83,7 +83,7 @@ fn put_text(ty: &FieldType, value: &mut Value, writing: Writing) {
                 }
             }
             FieldType::Prim(_) => {}
-            of => items.iter_mut().for_each(|item| put_text(of, item, writing)),
+            of => items.iter_mut().for_each(|item| format_text(of, item, writing)),
         },
         _ => {}
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_read_as_texts_and_numbers_as_numbers() {
+    fn strings_are_shown_as_strings_and_numbers_as_numbers() {
         let ty = of(r#"{"kind":"plain","name":"T","size":28,"align":1,"tail":true,"fields":[
                 {"name":"frame","offset":0,"type":{"array":{"of":"u8","len":8}}},
                 {"name":"rgb","offset":8,"type":{"array":{"of":"u8","len":3}}},
@@ -119,7 +119,7 @@ mod tests {
                     {"name":"label","offset":1,"type":{"array":{"of":"u8","len":8}}}]}},"len":1}}}]}"#);
         let mut bytes = b"cam\"\0\0\0\0RGB\x01A\0B\0\0\0\0\0left\0\0\0\0".to_vec();
         bytes.extend([7; 10]);
-        let writing = Writing { text: |text| format!("<{text}>"), time: Value::from };
+        let writing = ReadableFormat { text: |text| format!("<{text}>"), time: Value::from };
         let shown = readable(&ty, &bytes, writing);
         assert_eq!(shown["frame"], "<cam\">");
         assert_eq!(shown["rgb"], serde_json::json!([82, 71, 66]));

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 6;
 const MAX_FIELDS: usize = 2_000;
 
 /// Suffixes of field names, after a `_`. Ambiguous single letters are not included.
-const BY_NAME: &[(&str, &str)] = &[
+const UNIT_BY_SUFFIX: &[(&str, &str)] = &[
     ("ns", "ns"),
     ("us", "µs"),
     ("ms", "ms"),
@@ -48,19 +48,19 @@ const BY_NAME: &[(&str, &str)] = &[
 /// The unit of the field at a path such as `linear_acceleration.x`, if it is known.
 pub fn unit(ty: &MessageType, path: &str) -> Option<String> {
     let commented = match ty {
-        MessageType::Protobuf(schema) => commented(schema, path),
+        MessageType::Protobuf(schema) => unit_from_comment(schema, path),
         MessageType::Plain(_) => None,
         MessageType::Raw => return None,
     };
-    commented.or_else(|| by_name(path).map(str::to_owned))
+    commented.or_else(|| unit_from_name(path).map(str::to_owned))
 }
 
 /// All known units by field path. Elements of a list are `[]`: `joints[].position`.
 pub fn units(ty: &MessageType) -> BTreeMap<String, String> {
     let mut fields = Vec::new();
     match ty {
-        MessageType::Protobuf(schema) => of_message(schema.descriptor(), "", 0, &mut fields),
-        MessageType::Plain(plain) => of_plain(plain, "", &mut fields),
+        MessageType::Protobuf(schema) => message_paths(schema.descriptor(), "", 0, &mut fields),
+        MessageType::Plain(plain) => plain_paths(plain, "", &mut fields),
         MessageType::Raw => {}
     }
     let unit_at = |path: String| {
@@ -70,23 +70,23 @@ pub fn units(ty: &MessageType) -> BTreeMap<String, String> {
     fields.into_iter().filter_map(unit_at).collect()
 }
 
-fn commented(schema: &Schema, path: &str) -> Option<String> {
+fn unit_from_comment(schema: &Schema, path: &str) -> Option<String> {
     let path = FieldPath::parse(schema, path).ok()?;
     path.unit(schema.docs()).map(str::to_owned)
 }
 
-fn by_name(path: &str) -> Option<&'static str> {
+fn unit_from_name(path: &str) -> Option<&'static str> {
     let field = path.rsplit('.').next()?;
     let name = field.split('[').next()?;
     let (_, end) = name.rsplit_once('_')?;
-    BY_NAME.iter().find(|(of, _)| *of == end).map(|(_, unit)| *unit)
+    UNIT_BY_SUFFIX.iter().find(|(of, _)| *of == end).map(|(_, unit)| *unit)
 }
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-fn of_message(of: &MessageDescriptor, path: &str, depth: usize, out: &mut Vec<String>) {
+fn message_paths(of: &MessageDescriptor, path: &str, depth: usize, out: &mut Vec<String>) {
     for field in of.fields().filter(|field| !field.is_map()) {
         if out.len() >= MAX_FIELDS {
             return;
@@ -94,14 +94,14 @@ fn of_message(of: &MessageDescriptor, path: &str, depth: usize, out: &mut Vec<St
         let list = if field.is_list() { "[]" } else { "" };
         let at = join(path, &format!("{}{list}", field.name()));
         match field.kind() {
-            Kind::Message(inner) if depth < MAX_DEPTH => of_message(&inner, &at, depth + 1, out),
+            Kind::Message(inner) if depth < MAX_DEPTH => message_paths(&inner, &at, depth + 1, out),
             Kind::Message(_) | Kind::String | Kind::Bytes | Kind::Bool | Kind::Enum(_) => {}
             _ => out.push(at),
         }
     }
 }
 
-fn of_plain(of: &PlainType, path: &str, out: &mut Vec<String>) {
+fn plain_paths(of: &PlainType, path: &str, out: &mut Vec<String>) {
     for field in of.fields.iter().filter(|field| !field.is_padding()) {
         let (mut ty, mut at) = (&field.ty, join(path, &field.name));
         while let FieldType::Array { of, .. } = ty {
@@ -109,7 +109,7 @@ fn of_plain(of: &PlainType, path: &str, out: &mut Vec<String>) {
             ty = of;
         }
         match ty {
-            FieldType::Struct(inner) if out.len() < MAX_FIELDS => of_plain(inner, &at, out),
+            FieldType::Struct(inner) if out.len() < MAX_FIELDS => plain_paths(inner, &at, out),
             FieldType::Prim(_) if out.len() < MAX_FIELDS => out.push(at),
             _ => {}
         }
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn only_the_end_of_a_name_is_a_unit() {
-        assert_eq!(by_name("timestamp_ns"), Some("ns"));
-        assert_eq!(by_name("legs[2].force_newton[0]"), Some("N"));
-        assert_eq!((by_name("s"), by_name("mass"), by_name("ns_of")), (None, None, None));
+        assert_eq!(unit_from_name("timestamp_ns"), Some("ns"));
+        assert_eq!(unit_from_name("legs[2].force_newton[0]"), Some("N"));
+        assert_eq!((unit_from_name("s"), unit_from_name("mass"), unit_from_name("ns_of")), (None, None, None));
     }
 }

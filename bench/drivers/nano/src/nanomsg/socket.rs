@@ -1,7 +1,7 @@
 //! Sending and receiving with libnanomsg.
 
 use super::ffi;
-use crate::{LOOK_EVERY_MS, Pattern};
+use crate::{STOP_CHECK_INTERVAL_MS, Pattern};
 use bench_harness::{Error, Net, Profile, Publisher, Result, Sink, Subscription, Topic};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::net::TcpListener;
@@ -41,7 +41,7 @@ pub fn publisher(pattern: Pattern, net: &Net, topic: &Topic) -> Result<Box<dyn P
         Pattern::Pair => Socket::open(ffi::NN_PAIR, topic)?,
     };
     if pattern == Pattern::Pair {
-        socket.set(ffi::NN_SOL_SOCKET, ffi::NN_SNDTIMEO, LOOK_EVERY_MS)?;
+        socket.set(ffi::NN_SOL_SOCKET, ffi::NN_SNDTIMEO, STOP_CHECK_INTERVAL_MS)?;
     }
     let address = match pattern.address(net, topic) {
         Some(address) => {
@@ -192,7 +192,7 @@ struct Sender {
 impl Sender {
     /// Calls `send` until there is room; tells whether it was sent. Without a subscriber the
     /// message is dropped, as any publisher may: PAIR itself would wait for one for ever.
-    fn when_room(&self, mut send: impl FnMut(c_int) -> c_int) -> Result<bool> {
+    fn send_when_writable(&self, mut send: impl FnMut(c_int) -> c_int) -> Result<bool> {
         loop {
             if send(self.socket.0) >= 0 {
                 return Ok(true);
@@ -210,7 +210,7 @@ impl Sender {
 impl Publisher for Sender {
     fn send(&mut self, message: &[u8]) -> Result<()> {
         // SAFETY: nn_send copies the bytes.
-        self.when_room(|socket| unsafe {
+        self.send_when_writable(|socket| unsafe {
             ffi::nn_send(socket, message.as_ptr().cast(), message.len(), 0)
         })?;
         Ok(())
@@ -226,7 +226,7 @@ impl Publisher for Sender {
         // compiler, which sees no more than a pointer from C, cannot take them for uninitialised.
         // `fill` writes each without reading any.
         fill(unsafe { std::slice::from_raw_parts_mut(message.cast(), len) });
-        let result = self.when_room(|socket| {
+        let result = self.send_when_writable(|socket| {
             let message = (&raw mut message).cast();
             // SAFETY: the message is ours until a send succeeds, behind which there is no other.
             unsafe { ffi::nn_send(socket, message, ffi::NN_MSG, 0) }

@@ -1,7 +1,7 @@
 //! Sending and receiving with libnng.
 
 use super::ffi;
-use crate::{LOOK_EVERY_MS, Pattern};
+use crate::{STOP_CHECK_INTERVAL_MS, Pattern};
 use bench_harness::{Error, Net, Publisher, Result, Sink, Subscription, Topic};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -27,7 +27,7 @@ pub fn publisher(pattern: Pattern, net: &Net, topic: &Topic) -> Result<Box<dyn P
     let peers = match pattern {
         Pattern::PubSub => None,
         Pattern::Pair => {
-            socket.set_ms(c"send-timeout", LOOK_EVERY_MS)?;
+            socket.set_ms(c"send-timeout", STOP_CHECK_INTERVAL_MS)?;
             Some(socket.count_peers()?)
         }
     };
@@ -201,7 +201,7 @@ struct Sender {
 impl Sender {
     /// Calls `send` until there is room. Without a subscriber the message is dropped, as any
     /// publisher may: PAIR itself would wait for one for ever.
-    fn when_room(&self, mut send: impl FnMut(ffi::Socket) -> c_int) -> Result<()> {
+    fn send_when_writable(&self, mut send: impl FnMut(ffi::Socket) -> c_int) -> Result<()> {
         loop {
             let code = send(self.socket.0);
             if code != ffi::ETIMEDOUT {
@@ -217,7 +217,7 @@ impl Sender {
 impl Publisher for Sender {
     fn send(&mut self, message: &[u8]) -> Result<()> {
         // SAFETY: nng_send copies the bytes.
-        self.when_room(|socket| unsafe {
+        self.send_when_writable(|socket| unsafe {
             ffi::nng_send(socket, message.as_ptr().cast(), message.len(), 0)
         })
     }
@@ -229,7 +229,7 @@ impl Publisher for Sender {
         // SAFETY: the message is ours, and the view ends here.
         fill(unsafe { body(message) });
         let mut sent = false;
-        let result = self.when_room(|socket| {
+        let result = self.send_when_writable(|socket| {
             // SAFETY: the message is ours until a send succeeds, behind which there is no other.
             let code = unsafe { ffi::nng_sendmsg(socket, message, 0) };
             sent = code == 0;

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::plot::{Line, range};
+use crate::plot::{Series, range};
 
 const WIDTH: usize = 72;
 const HEIGHT: usize = 12;
@@ -13,7 +13,7 @@ const BLANK: u32 = 0x2800;
 /// The bit of each dot, by row and column.
 const BITS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
-pub fn draw(context: &mut Context, line: &Line) -> Outcome {
+pub fn draw(context: &mut Context, line: &Series) -> Outcome {
     let (Some(times), Some(values)) = (range(line.times()), range(line.values())) else {
         return context.line(format_args!("{}: no numbers", line.label()));
     };
@@ -43,7 +43,7 @@ fn number(value: f64) -> String {
     }
 }
 
-fn characters(line: &Line, times: (f64, f64), values: (f64, f64)) -> Vec<String> {
+fn characters(line: &Series, times: (f64, f64), values: (f64, f64)) -> Vec<String> {
     let (across, down) = (WIDTH * DOTS.0, HEIGHT * DOTS.1);
     let place = |value: f64, (low, high): (f64, f64), dots: usize| match high > low {
         true => ((value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) * (dots - 1) as f64).round()

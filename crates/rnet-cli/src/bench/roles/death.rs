@@ -9,30 +9,30 @@ use rnet::{
 };
 use rnet_bench::worker::Order;
 
-use crate::bench::worker_link::{Event, GO, Link, MEET, WAIT_LIMIT, WorkerNode};
+use crate::bench::worker_link::{Event, SEND_PHASE, Link, MATCH_TIMEOUT, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 /// What the victim publishes, and the watchers receive.
-const HEARD: &str = "/death/heard";
+const VICTIM_TOPIC: &str = "/death/heard";
 /// What the watchers publish, and the victim never reads.
-const HELD: &str = "/death/held";
+const FULL_TOPIC: &str = "/death/held";
 const MESSAGE: [u8; 1024] = [0; 1024];
 
 /// The ways in which a watcher notices a death.
-pub const WAYS: [&str; 4] =
+pub const DETECTION_METHODS: [&str; 4] =
     ["receive: PeerLost", "on_match: Lost", "on_node: Died", "held send goes on"];
 /// When it noticed one in each of them, by [`rnet::now_ns`].
-pub type Noticed = [u64; WAYS.len()];
+pub type DetectionTimes = [u64; DETECTION_METHODS.len()];
 
 /// Meets all watchers and waits for its end.
 pub fn die(node: &WorkerNode, watchers: usize, link: &Link) -> Outcome {
     let node = node.open()?;
-    let publisher = node.publisher::<[u8]>(HEARD)?;
-    let mut holder = node.subscriber_with::<[u8]>(HELD, SubscriberOptions::new().reliable())?;
-    publisher.wait_for_subscribers(watchers, Some(MEET))?;
-    holder.wait_for_publishers(watchers, Some(MEET))?;
-    link.say(&Event::Ready)?;
-    link.until(Order::stop());
+    let publisher = node.publisher::<[u8]>(VICTIM_TOPIC)?;
+    let mut holder = node.subscriber_with::<[u8]>(FULL_TOPIC, SubscriberOptions::new().reliable())?;
+    publisher.wait_for_subscribers(watchers, Some(MATCH_TIMEOUT))?;
+    holder.wait_for_publishers(watchers, Some(MATCH_TIMEOUT))?;
+    link.send_event(&Event::Ready)?;
+    link.wait_for(Order::stop());
     Ok(())
 }
 
@@ -46,14 +46,14 @@ struct Watcher {
 pub fn watch(node: &WorkerNode, kills: u32, link: &Link) -> Outcome {
     let node = node.open()?;
     let mut watcher = Watcher::new(&node)?;
-    link.say(&Event::Ready)?;
+    link.send_event(&Event::Ready)?;
     for _ in 0..kills {
-        link.until(Order::phase(GO));
-        watcher.block()?;
-        link.done(&())?;
-        link.done(&watcher.notice()?)?;
+        link.wait_for(Order::phase(SEND_PHASE));
+        watcher.fill_until_blocked()?;
+        link.send_report(&())?;
+        link.send_report(&watcher.wait_for_detection()?)?;
     }
-    link.until(Order::stop());
+    link.wait_for(Order::stop());
     Ok(())
 }
 
@@ -69,26 +69,26 @@ impl Watcher {
         let options = PublisherOptions::new()
             .reliable(OnFull::Wait(WAIT_LIMIT))
             .log_len_bytes(MIN_LOG_LEN_BYTES);
-        let publisher = node.publisher_with::<[u8]>(HELD, options)?;
+        let publisher = node.publisher_with::<[u8]>(FULL_TOPIC, options)?;
         let (tell, matches) = channel();
         publisher.on_match(move |event| {
             if matches!(event, MatchEvent::Lost(_)) {
                 let _ = tell.send(rnet::now_ns());
             }
         });
-        let subscriber = node.subscriber::<[u8]>(HEARD)?;
+        let subscriber = node.subscriber::<[u8]>(VICTIM_TOPIC)?;
         Ok(Watcher { subscriber, publisher, nodes, matches })
     }
 
     /// Meets the victim, and sends until it blocks the next message.
-    fn block(&mut self) -> Outcome {
-        self.subscriber.wait_for_publishers(1, Some(MEET))?;
-        self.publisher.wait_for_subscribers(1, Some(MEET))?;
+    fn fill_until_blocked(&mut self) -> Outcome {
+        self.subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+        self.publisher.wait_for_subscribers(1, Some(MATCH_TIMEOUT))?;
         while self.publisher.try_send(&MESSAGE)? {}
         Ok(())
     }
 
-    fn notice(&mut self) -> Outcome<Noticed> {
+    fn wait_for_detection(&mut self) -> Outcome<DetectionTimes> {
         let Watcher { subscriber, publisher, nodes, matches } = self;
         let (lost_ns, sent_ns) = thread::scope(|scope| {
             let held = scope.spawn(|| publisher.send(&MESSAGE).map(|()| rnet::now_ns()));

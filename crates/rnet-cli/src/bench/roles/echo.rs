@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::figure::Latencies;
 use crate::bench::message::{self, Body, Outgoing};
-use crate::bench::worker_link::{LOOK, Link, MEET, WAIT_LIMIT, WorkerNode};
+use crate::bench::worker_link::{ORDER_POLL_INTERVAL, Link, MATCH_TIMEOUT, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
-const THERE: &str = "/bench/there";
-const BACK: &str = "/bench/back";
+const PING_TOPIC: &str = "/bench/there";
+const PONG_TOPIC: &str = "/bench/back";
 /// Round trips of each size that are not timed: they meet cold caches and untouched memory. The pool of long messages has
 /// gone round by then.
 const WARM_UP: u64 = 32;
@@ -34,23 +34,23 @@ pub struct SizeReport {
     pub latencies: Latencies,
 }
 
-type Ends = (Subscriber<[u8]>, Publisher<[u8]>);
+type Endpoints = (Subscriber<[u8]>, Publisher<[u8]>);
 
 /// A node's two endpoints, which have met those of the other node.
-fn endpoints(node: &Node, job: &EchoJob, [from, to]: [&str; 2]) -> Outcome<Ends> {
+fn endpoints(node: &Node, job: &EchoJob, [from, to]: [&str; 2]) -> Outcome<Endpoints> {
     let options = SubscriberOptions::new().reliable().wait(job.wait);
     let mut subscriber = node.subscriber_with(from, options)?;
     let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
     let publisher = node.publisher_with(to, options)?;
-    subscriber.wait_for_publishers(1, Some(MEET))?;
-    publisher.wait_for_subscribers(1, Some(MEET))?;
+    subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+    publisher.wait_for_subscribers(1, Some(MATCH_TIMEOUT))?;
     Ok((subscriber, publisher))
 }
 
 pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     let node = node.open()?;
-    let (mut back, mut there) = endpoints(&node, job, [BACK, THERE])?;
-    link.ready()?;
+    let (mut back, mut there) = endpoints(&node, job, [PONG_TOPIC, PING_TOPIC])?;
+    link.report_ready()?;
     let mut number = 0;
     let mut reports = Vec::with_capacity(job.sizes.len());
     for &len in &job.sizes {
@@ -61,7 +61,7 @@ pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
             let asked_ns = rnet::now_ns();
             outgoing.send(&mut there, number)?;
             report.sent += 1;
-            let answer = back.recv(Some(WAIT_LIMIT)).map_err(|error| lost(error, len))?;
+            let answer = back.recv(Some(WAIT_LIMIT)).map_err(|error| lost_failure(error, len))?;
             let is_right = answer.len() == len
                 && message::read(&answer, job.body).is_some_and(|r| r.number == number);
             let took_ns = rnet::now_ns() - asked_ns;
@@ -78,7 +78,7 @@ pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     link.finish(&reports)
 }
 
-fn lost(error: Error, len: usize) -> Failure {
+fn lost_failure(error: Error, len: usize) -> Failure {
     match error {
         Error::Timeout { after_ms, .. } => {
             Failure::TimedOut(format!("a request of {len} bytes was not answered in {after_ms} ms"))
@@ -89,12 +89,12 @@ fn lost(error: Error, len: usize) -> Failure {
 
 pub fn echo(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     let node = node.open()?;
-    let (mut there, mut back) = endpoints(&node, job, [THERE, BACK])?;
-    link.ready()?;
+    let (mut there, mut back) = endpoints(&node, job, [PING_TOPIC, PONG_TOPIC])?;
+    link.report_ready()?;
     loop {
-        match there.recv(Some(LOOK)) {
+        match there.recv(Some(ORDER_POLL_INTERVAL)) {
             Ok(sample) => message::answer(&mut back, &sample, job.body)?,
-            Err(Error::Timeout { .. }) if link.ordered() => break,
+            Err(Error::Timeout { .. }) if link.has_new_order() => break,
             Err(Error::Timeout { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -8,11 +8,11 @@ use rnet::{SubscriberOptions, TopicName};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::worker_link::{Link, MEET, WorkerNode};
+use crate::bench::worker_link::{Link, MATCH_TIMEOUT, WorkerNode};
 use crate::failure::Outcome;
 
 /// Turns of a busy loop between two looks for an order.
-const TURNS_PER_LOOK: u32 = 1 << 16;
+const TURNS_PER_ORDER_CHECK: u32 = 1 << 16;
 /// Between two looks of the tracer: that of `rnet trace`.
 const TRACE_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -24,9 +24,9 @@ pub fn compute(core: usize, link: &Link) -> Outcome {
         // Where that is refused the scheduler spreads the loops.
         let _ = sched_setaffinity(None, &only);
     }
-    link.ready()?;
+    link.report_ready()?;
     let mut turns = 0u32;
-    while !turns.is_multiple_of(TURNS_PER_LOOK) || !link.ordered() {
+    while !turns.is_multiple_of(TURNS_PER_ORDER_CHECK) || !link.has_new_order() {
         turns = std::hint::black_box(turns.wrapping_add(1));
     }
     link.finish(&())
@@ -52,12 +52,12 @@ pub fn trace(node: &WorkerNode, topic: &str, link: &Link) -> Outcome {
     let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
     let mut subscriber = node.subscriber_with::<[u8]>(topic.as_str(), options)?;
     // The reader records from here on.
-    subscriber.wait_for_publishers(1, Some(MEET))?;
-    link.ready()?;
+    subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+    link.report_ready()?;
     let mut records = 0;
     loop {
         // What was recorded before the order is still counted.
-        let over = link.ordered();
+        let over = link.has_new_order();
         while let Some(sample) = subscriber.try_recv()? {
             records += u64::from(TraceRecord::from_bytes(&sample).is_some());
         }

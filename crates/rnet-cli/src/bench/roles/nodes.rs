@@ -8,9 +8,9 @@ use rnet::{Node, NodeEvent};
 use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::place::used_bytes;
-use crate::bench::usage::{Meter, Used, rss_bytes};
-use crate::bench::worker_link::{COLLECT, Link, MEET, WorkerNode};
+use crate::bench::bench_dir::used_bytes;
+use crate::bench::usage::{UsageMeter, ResourceUsage, rss_bytes};
+use crate::bench::worker_link::{COLLECT_PHASE, Link, MATCH_TIMEOUT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 /// How long the nodes of a domain may take to meet, and to notice a death.
@@ -35,7 +35,7 @@ pub struct NodesJob {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct MetReport {
+pub struct MatchReport {
     /// When all nodes of the process were open, by [`rnet::now_ns`].
     pub open_ns: u64,
     /// When all their publishers and subscribers had met.
@@ -51,7 +51,7 @@ pub struct EndReport {
     /// When the first node of the process knew of the last death.
     pub noticed_ns: u64,
     /// From when all had met.
-    pub used: Used,
+    pub used: ResourceUsage,
 }
 
 /// The topic that node `number` of `all` publishes.
@@ -61,7 +61,7 @@ pub fn topic(number: usize, all: usize) -> String {
 
 pub fn run(worker: &WorkerNode, job: &NodesJob, link: &Link) -> Outcome {
     let before_bytes = rss_bytes();
-    link.ready()?;
+    link.report_ready()?;
     let numbers = || job.first..job.first + job.count;
     let open = |number: usize| worker.open_as(&format!("{}_{number}", worker.name));
     let nodes = numbers().map(open).collect::<rnet::Result<Vec<Node>>>()?;
@@ -89,9 +89,9 @@ pub fn run(worker: &WorkerNode, job: &NodesJob, link: &Link) -> Outcome {
     }
     let descriptors = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let nodes_rss_bytes = rss_bytes().saturating_sub(before_bytes);
-    link.done(&MetReport { open_ns, met_ns, descriptors, nodes_rss_bytes })?;
-    let meter = Meter::start();
-    link.until(Order::phase(COLLECT));
+    link.send_report(&MatchReport { open_ns, met_ns, descriptors, nodes_rss_bytes })?;
+    let meter = UsageMeter::start();
+    link.wait_for(Order::phase(COLLECT_PHASE));
     let used = meter.read();
     let mut noticed_ns = 0;
     let mut dead = BTreeSet::new();
@@ -114,23 +114,23 @@ pub struct JoinReport {
 
 /// Joins as a subscriber of a topic, again and again.
 pub fn join(worker: &WorkerNode, topic: &str, link: &Link) -> Outcome {
-    link.ready()?;
+    link.report_ready()?;
     let mut join_ns = Vec::with_capacity(JOINS);
     for _ in 0..JOINS {
         let start_ns = rnet::now_ns();
         let node = worker.open()?;
         let mut subscriber = node.subscriber::<[u8]>(topic)?;
-        subscriber.wait_for_publishers(1, Some(MEET))?;
+        subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
         join_ns.push(rnet::now_ns() - start_ns);
     }
     // What its files take, by how much the directory grows. Everybody else is idle.
     let node = worker.open()?;
-    let before_bytes = used_bytes(&worker.place);
+    let before_bytes = used_bytes(&worker.bench_dir);
     let mut publisher = node.publisher::<[u8]>("/small")?;
     let mut subscriber = node.subscriber::<[u8]>("/small")?;
-    subscriber.wait_for_publishers(1, Some(MEET))?;
+    subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
     publisher.send(&[0; SMALL_LEN_BYTES])?;
-    subscriber.recv(Some(MEET))?;
-    let topic_bytes = used_bytes(&worker.place).saturating_sub(before_bytes);
+    subscriber.recv(Some(MATCH_TIMEOUT))?;
+    let topic_bytes = used_bytes(&worker.bench_dir).saturating_sub(before_bytes);
     link.finish(&JoinReport { join_ns, topic_bytes })
 }

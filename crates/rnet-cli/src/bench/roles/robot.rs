@@ -9,16 +9,16 @@ use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::figure::Latencies;
-use crate::bench::message::{self, Body, Outgoing, Tally};
-use crate::bench::pace::{Schedule, sleep_precisely, sleep_until};
-use crate::bench::usage::{Meter, Used};
-use crate::bench::worker_link::{COLLECT, Event, LOOK, Link, MEET, WAIT_LIMIT, WorkerNode};
+use crate::bench::message::{self, Body, Outgoing, SequenceCounter};
+use crate::bench::schedule::{Schedule, sleep_precisely, sleep_until};
+use crate::bench::usage::{UsageMeter, ResourceUsage};
+use crate::bench::worker_link::{COLLECT_PHASE, Event, ORDER_POLL_INTERVAL, Link, MATCH_TIMEOUT, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 /// Reading the clock costs as much as a short message, so a flood reads it once per this many.
-const MESSAGES_PER_LOOK: u64 = 64;
+const MESSAGES_PER_ORDER_CHECK: u64 = 64;
 /// Length of a message from which on each one is worth a look at the clock.
-const LOOK_EACH_LEN_BYTES: usize = 4096;
+const ORDER_CHECK_LEN_BYTES: usize = 4096;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RobotJob {
@@ -69,7 +69,7 @@ pub struct RobotReport {
     /// In the order of the job.
     pub published: Vec<Published>,
     pub received: Vec<Received>,
-    pub used: Used,
+    pub used: ResourceUsage,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ pub struct Published {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Received {
     /// By the publisher's index.
-    pub tallies: Vec<Tally>,
+    pub tallies: Vec<SequenceCounter>,
     /// Messages without a valid publisher or content.
     pub corrupt: u64,
     pub late: u64,
@@ -114,15 +114,15 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
         |subscribe: &Subscribe| node.subscriber_with::<[u8]>(&subscribe.topic, options.clone());
     let mut heard = job.subscribes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
     for (topic, publish) in topics.iter().zip(&job.publishes) {
-        topic.wait_for_subscribers(publish.subscribers, Some(MEET))?;
+        topic.wait_for_subscribers(publish.subscribers, Some(MATCH_TIMEOUT))?;
     }
     for (topic, subscribe) in heard.iter_mut().zip(&job.subscribes) {
-        topic.wait_for_publishers(subscribe.sources.len(), Some(MEET))?;
+        topic.wait_for_publishers(subscribe.sources.len(), Some(MATCH_TIMEOUT))?;
     }
     sleep_precisely();
-    link.ready()?;
-    let meter = Meter::start();
-    let mut used = Used::default();
+    link.report_ready()?;
+    let meter = UsageMeter::start();
+    let mut used = ResourceUsage::default();
     let over = AtomicBool::new(false);
     let start_ns = rnet::now_ns();
     let (published, received) = std::thread::scope(|scope| -> Outcome<_> {
@@ -131,8 +131,8 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
         // Before the rest is read: a run is as long for each node, whatever it publishes.
         used = meter.read();
         if published.is_ok() {
-            link.say(&Event::Sent)?;
-            link.until(Order::phase(COLLECT));
+            link.send_event(&Event::Sent)?;
+            link.wait_for(Order::phase(COLLECT_PHASE));
         }
         over.store(true, Ordering::Release);
         let received = receiver.join();
@@ -156,8 +156,8 @@ fn publish(
     let mut published = vec![Published::default(); what.len()];
     if let [Publish { period_ns: 0.0, len, .. }] = &what[..] {
         let sent = &mut published[0].sent;
-        let often = *len >= LOOK_EACH_LEN_BYTES;
-        while !(often || sent.is_multiple_of(MESSAGES_PER_LOOK)) || rnet::now_ns() < end_ns {
+        let often = *len >= ORDER_CHECK_LEN_BYTES;
+        while !(often || sent.is_multiple_of(MESSAGES_PER_ORDER_CHECK)) || rnet::now_ns() < end_ns {
             outgoing[0].send(&mut topics[0], *sent)?;
             *sent += 1;
         }
@@ -188,7 +188,7 @@ fn receive(
     job: &RobotJob,
     over: &AtomicBool,
 ) -> Outcome<Vec<Received>> {
-    let tallies = |s: &Subscribe| vec![Tally::default(); s.sources.len()];
+    let tallies = |s: &Subscribe| vec![SequenceCounter::default(); s.sources.len()];
     let new = |s: &Subscribe| Received { tallies: tallies(s), ..Received::default() };
     let mut received: Vec<Received> = job.subscribes.iter().map(new).collect();
     let mut set = WaitSet::new(node);
@@ -211,7 +211,7 @@ fn receive(
         }
         // One topic alone is waited for in its own wait mode.
         if let ([topic], [what]) = (&mut topics[..], &job.subscribes[..]) {
-            match topic.recv(Some(LOOK)) {
+            match topic.recv(Some(ORDER_POLL_INTERVAL)) {
                 Ok(sample) => received[0].take(&sample, what, job.body),
                 Err(Error::PeerLost { .. } | Error::Timeout { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -219,7 +219,7 @@ fn receive(
             continue;
         }
         let all = topics.iter_mut().map(|topic| topic as &mut dyn Waitable);
-        set.wait(&mut all.collect::<Vec<_>>(), Some(LOOK))?;
+        set.wait(&mut all.collect::<Vec<_>>(), Some(ORDER_POLL_INTERVAL))?;
     }
     for (received, topic) in received.iter_mut().zip(&topics) {
         received.counted_lost = topic.lost().total();

@@ -153,7 +153,7 @@ pub(super) fn irqbalance(machine: &Machine<'_>) -> Finding {
         "/proc/*/comm",
         "irqbalance moves interrupts to any core, including those of your nodes, unless they are isolated",
     );
-    let processes = machine.numbered("/proc", "");
+    let processes = machine.numbered_entries("/proc", "");
     if processes.is_empty() {
         return check.unknown("the processes cannot be listed");
     }
@@ -189,7 +189,7 @@ pub(super) fn governor(machine: &Machine<'_>) -> Finding {
          its lowest clock",
     );
     let mut governors: Vec<String> = machine
-        .numbered(DIR, "policy")
+        .numbered_entries(DIR, "policy")
         .iter()
         .filter_map(|policy| machine.text(&format!("{DIR}/{policy}/scaling_governor")))
         .filter(|governor| !governor.is_empty())
@@ -219,9 +219,9 @@ pub(super) fn idle_states(machine: &Machine<'_>) -> Finding {
         "a message that finds its receiver asleep first waits until the core has left its idle state",
     );
     let mut deepest: Option<(u64, String, String)> = None;
-    for core in machine.numbered(CPU, "cpu") {
+    for core in machine.numbered_entries(CPU, "cpu") {
         let dir = format!("{CPU}/{core}/cpuidle");
-        for state in machine.numbered(&dir, "state") {
+        for state in machine.numbered_entries(&dir, "state") {
             let read = |file: &str| machine.text(&format!("{dir}/{state}/{file}"));
             let latency = read("latency").and_then(|text| text.parse::<u64>().ok());
             let (Some(latency), Some("0")) = (latency, read("disable").as_deref()) else {

@@ -1,17 +1,17 @@
 //! The kernel: when it lets a thread run, and how it tells the time.
 
-use super::machine::{Machine, chosen};
+use super::machine::{Machine, bracketed_choice};
 use super::{Check, Finding};
 
 /// The first kernel on which SCHED_OTHER threads may choose their slice, and on which threads of
 /// other policies are served beside real-time ones without stopping those for nothing.
-const SLICES_SINCE: (u32, u32) = (6, 12);
+const TIME_SLICES_SINCE: (u32, u32) = (6, 12);
 
 /// Longer timer slack than this is worth a word, in nanoseconds.
-const SLACK_NS: u64 = 10_000;
+const MAX_TIMER_SLACK_NS: u64 = 10_000;
 
 /// How to get a kernel that preempts.
-const FULL: &str = "boot with preempt=full: add it to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, sudo \
+const FULL_PREEMPTION_ADVICE: &str = "boot with preempt=full: add it to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, sudo \
                     update-grub, reboot; or until then: echo full | sudo tee /sys/kernel/debug/sched/preempt. \
                     Better: a PREEMPT_RT kernel (Debian: linux-image-rt-amd64, Ubuntu: `sudo pro enable \
                     realtime-kernel`)";
@@ -27,7 +27,7 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
         return check.ok("the kernel is PREEMPT_RT");
     }
     let now = "/sys/kernel/debug/sched/preempt";
-    if let Some(model) = machine.text(now).as_deref().and_then(chosen) {
+    if let Some(model) = machine.text(now).as_deref().and_then(bracketed_choice) {
         return by_model(Check { read_from: now.into(), ..check }, model);
     }
     let Some(version) = machine.text("/proc/sys/kernel/version") else {
@@ -70,7 +70,7 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
             "the preemption model was set when the kernel was built (PREEMPT_DYNAMIC) and cannot be read \
              without root; check with `sudo cat /sys/kernel/debug/sched/preempt` or `zgrep CONFIG_PREEMPT \
              /proc/config.gz`",
-            FULL,
+            FULL_PREEMPTION_ADVICE,
         );
     }
     let check = Check { read_from: "/proc/sys/kernel/version".into(), ..check };
@@ -78,7 +78,7 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
         return check.ok("the kernel is fully preemptible (PREEMPT)");
     }
     check
-        .problem("the kernel was built without preemption, or with voluntary preemption only", FULL)
+        .problem("the kernel was built without preemption, or with voluntary preemption only", FULL_PREEMPTION_ADVICE)
 }
 
 fn by_model(check: Check, model: &str) -> Finding {
@@ -87,9 +87,9 @@ fn by_model(check: Check, model: &str) -> Finding {
         "lazy" => check.ok(
             "the kernel is preempted immediately by real-time threads, and at the next tick by others (preempt=lazy)",
         ),
-        "voluntary" => check.advice("the kernel is preemptible only at certain points (preempt=voluntary)", FULL),
+        "voluntary" => check.advice("the kernel is preemptible only at certain points (preempt=voluntary)", FULL_PREEMPTION_ADVICE),
         "none" => {
-            check.problem("the kernel is not preemptible in system calls (preempt=none)", FULL)
+            check.problem("the kernel is not preemptible in system calls (preempt=none)", FULL_PREEMPTION_ADVICE)
         }
         other => check.unknown(format!("the kernel reports an unknown preemption model {other:?}")),
     }
@@ -106,7 +106,7 @@ pub(super) fn rt_throttling(machine: &Machine<'_>) -> Finding {
     let period = machine.number::<i64>("/proc/sys/kernel/sched_rt_period_us");
     // With CONFIG_RT_GROUP_SCHED, of which this file is the sign, the old way stays.
     let grouped = machine.text("/sys/fs/cgroup/cpu/cpu.rt_runtime_us").is_some();
-    let lenient = !grouped && machine.kernel().is_some_and(|k| k >= SLICES_SINCE);
+    let lenient = !grouped && machine.kernel().is_some_and(|k| k >= TIME_SLICES_SINCE);
     let free_it =
         "sudo sysctl kernel.sched_rt_runtime_us=-1 (a runaway thread can then hang its core)";
     match (machine.number::<i64>(runtime_file), period) {
@@ -134,7 +134,7 @@ pub(super) fn rt_throttling(machine: &Machine<'_>) -> Finding {
 }
 
 /// Can a thread without real-time rights ask to be served soon?
-pub(super) fn slices(machine: &Machine<'_>) -> Finding {
+pub(super) fn time_slices(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "slices",
         "/proc/sys/kernel/osrelease",
@@ -142,7 +142,7 @@ pub(super) fn slices(machine: &Machine<'_>) -> Finding {
          this needs no privileges",
     );
     match machine.kernel() {
-        Some(version @ (major, minor)) if version >= SLICES_SINCE => check.ok(format!(
+        Some(version @ (major, minor)) if version >= TIME_SLICES_SINCE => check.ok(format!(
             "kernel {major}.{minor} lets threads set their slice (EEVDF, since 6.12): sched_setattr(2), or \
              `chrt -o -T 100000 0 PROGRAM` if chrt supports it (util-linux 2.38 does not)"
         )),
@@ -184,7 +184,7 @@ pub(super) fn timer_slack(machine: &Machine<'_>) -> Finding {
          slack; threads with a real-time policy have no slack",
     );
     match machine.number::<u64>(file) {
-        Some(slack_ns) if slack_ns <= SLACK_NS => check.ok(format!("timers are at most {slack_ns} ns late")),
+        Some(slack_ns) if slack_ns <= MAX_TIMER_SLACK_NS => check.ok(format!("timers are at most {slack_ns} ns late")),
         Some(slack_ns) => check.advice(
             format!("timers of programs started from here may be up to {} µs late", slack_ns / 1000),
             "call prctl(PR_SET_TIMERSLACK, 1) in the program; systemd unit: TimerSlackNSec=1; or use \

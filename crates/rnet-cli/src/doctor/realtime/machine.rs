@@ -57,7 +57,7 @@ impl Machine<'_> {
     }
 
     /// The names in a directory that begin with `prefix` and go on with a number, by that number.
-    pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<String> {
+    pub fn numbered_entries(&self, directory: &str, prefix: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(directory)).into_iter().flatten().flatten();
         let mut found: Vec<(u32, String)> = entries
             .filter_map(|entry| entry.file_name().into_string().ok())
@@ -179,7 +179,7 @@ pub(super) fn list_cores(cores: &[u32]) -> String {
 }
 
 /// The choice in brackets: `always [madvise] never`, or `none (full)` of the scheduler.
-pub(super) fn chosen(text: &str) -> Option<&str> {
+pub(super) fn bracketed_choice(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| {
         let square = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
         square.or_else(|| word.strip_prefix('(').and_then(|w| w.strip_suffix(')')))

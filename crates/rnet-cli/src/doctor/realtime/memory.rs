@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::machine::{Capability, Limit, Machine, chosen};
+use super::machine::{Capability, Limit, Machine, bracketed_choice};
 use super::{Check, Finding};
 
-const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
+const THP_DIR: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// Up to here, no program of several threads can be locked: mlockall counts all that is mapped, as
 /// are 2 MiB of stack for each thread, whether used or not.
-const LITTLE_LOCKED_BYTES: u64 = 64 << 20;
+const LOW_MEMLOCK_BYTES: u64 = 64 << 20;
 
 /// With this much, any ordinary node can be locked, where the machine's memory is not known.
-const MUCH_LOCKED_BYTES: u64 = 4 << 30;
+const AMPLE_MEMLOCK_BYTES: u64 = 4 << 30;
 
 /// How much memory the machine has.
 fn memory_bytes(machine: &Machine<'_>) -> Option<u64> {
@@ -45,12 +45,12 @@ pub(super) fn lock(machine: &Machine<'_>) -> Finding {
         (Some(true), _) => check.ok("CAP_IPC_LOCK is set: any amount of memory may be locked"),
         (_, Some(Limit::Unlimited)) => check.ok("any amount of memory may be locked"),
         (_, Some(Limit::Of(bytes)))
-            if bytes >= memory_bytes(machine).unwrap_or(MUCH_LOCKED_BYTES) =>
+            if bytes >= memory_bytes(machine).unwrap_or(AMPLE_MEMLOCK_BYTES) =>
         {
             check.ok(format!("{} MiB of memory may be locked", bytes >> 20))
         }
         (_, Some(Limit::Of(bytes))) => {
-            let is_little = bytes <= LITTLE_LOCKED_BYTES;
+            let is_little = bytes <= LOW_MEMLOCK_BYTES;
             let how = if is_little { "will" } else { "may" };
             let what = format!("{} KiB of memory may be locked: mlockall {how} fail", bytes >> 10);
             let advice = if machine.is_container() {
@@ -95,14 +95,14 @@ pub(super) fn swap(machine: &Machine<'_>) -> Finding {
 
 /// Does the kernel rearrange the heap into huge pages?
 pub(super) fn huge_heap_pages(machine: &Machine<'_>) -> Finding {
-    let file = format!("{HUGE}/enabled");
+    let file = format!("{THP_DIR}/enabled");
     let check = Check::new(
         "huge_heap_pages",
         file.as_str(),
         "the first access to a huge page clears 2 MiB, which takes 40 µs at best and milliseconds at worst, \
          and khugepaged moves memory while programs use it",
     );
-    match machine.text(&file).as_deref().and_then(chosen) {
+    match machine.text(&file).as_deref().and_then(bracketed_choice) {
         Some("always") => check.advice(
             "every program gets huge pages, even without requesting them",
             format!("echo madvise | sudo tee {file} (to make it permanent: transparent_hugepage=madvise on the \
@@ -115,7 +115,7 @@ pub(super) fn huge_heap_pages(machine: &Machine<'_>) -> Finding {
 
 /// Are logs made of huge pages?
 pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
-    let file = format!("{HUGE}/shmem_enabled");
+    let file = format!("{THP_DIR}/shmem_enabled");
     let check = Check::new(
         "huge_shared_pages",
         format!("{file}, huge= of {} in /proc/self/mountinfo", machine.dir.display()),
@@ -123,7 +123,7 @@ pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
          and milliseconds at worst; later accesses are as fast or faster",
     );
     let general = machine.text(&file);
-    let general = general.as_deref().and_then(chosen);
+    let general = general.as_deref().and_then(bracketed_choice);
     let mount = mount_of(machine);
     let option = mount.as_ref().and_then(|mount| {
         mount.options.split(',').find_map(|option| option.strip_prefix("huge=")).map(str::to_owned)

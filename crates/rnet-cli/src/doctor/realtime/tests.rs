@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::machine::{chosen, list_cores, parse_cores};
+use super::machine::{bracketed_choice, list_cores, parse_cores};
 use super::*;
 
 fn is_well(findings: &[Finding]) -> bool {
@@ -53,7 +53,7 @@ impl Fake {
     }
 
     #[track_caller]
-    fn says(&self, check: &str, level: Level, words: &[&str]) {
+    fn assert_finding(&self, check: &str, level: Level, words: &[&str]) {
         let found = self.find(check);
         assert_eq!(found.level, level, "{found:#?}");
         let all = format!("{} -> {:?} {}", found.what, found.advice, found.read_from);
@@ -155,7 +155,7 @@ fn where_nothing_can_be_read_nothing_is_claimed() {
 }
 
 #[test]
-fn garbage_is_no_reason_to_fall_over() {
+fn invalid_files_do_not_panic() {
     let files = good();
     let mut stack = vec![files.root.clone()];
     let mut paths = Vec::new();
@@ -202,30 +202,30 @@ fn the_right_to_a_real_time_priority() {
     };
     let none = limits("0", "unlimited", "200000");
     let fake = with(&none, ME);
-    fake.says(
+    fake.assert_finding(
         "rt_priority",
         Level::Problem,
         &["RLIMIT_RTPRIO is 0", "tee -a /etc/security/limits.d", "LimitRTPRIO"],
     );
-    fake.says("rt_time", Level::Advice, &["200000 µs", "LimitRTTIME"]);
+    fake.assert_finding("rt_time", Level::Advice, &["200000 µs", "LimitRTTIME"]);
     assert!(!is_well(&fake.examine()));
     let fake = fake.with("/.dockerenv", "");
-    fake.says("rt_priority", Level::Problem, &["--ulimit rtprio", "SYS_NICE"]);
+    fake.assert_finding("rt_priority", Level::Problem, &["--ulimit rtprio", "SYS_NICE"]);
     // Bit 23.
-    with(&none, "CapEff:\t0000000000800000\n").says("rt_priority", Level::Ok, &["CAP_SYS_NICE"]);
-    with(&none, "CapEff:\t0000000000400000\n").says("rt_priority", Level::Problem, &[]);
+    with(&none, "CapEff:\t0000000000800000\n").assert_finding("rt_priority", Level::Ok, &["CAP_SYS_NICE"]);
+    with(&none, "CapEff:\t0000000000400000\n").assert_finding("rt_priority", Level::Problem, &[]);
     let fake = good()
         .with("/proc/self/cgroup", "3:cpu,cpuacct:/robot\n")
         .with("/sys/fs/cgroup/cpu/robot/cpu.rt_runtime_us", "0\n");
-    fake.says("rt_priority", Level::Problem, &["control group", "/cpu/robot/cpu.rt_runtime_us"]);
+    fake.assert_finding("rt_priority", Level::Problem, &["control group", "/cpu/robot/cpu.rt_runtime_us"]);
 }
 
 #[test]
 fn preemption_models() {
     let without = || good().without("/sys/kernel/realtime");
-    without().says("preemption", Level::Ok, &["PREEMPT_RT", "kernel/version"]);
+    without().assert_finding("preemption", Level::Ok, &["PREEMPT_RT", "kernel/version"]);
     let dynamic = || without().with("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian");
-    dynamic().says("preemption", Level::Advice, &["cannot be read without root", "preempt=full"]);
+    dynamic().assert_finding("preemption", Level::Advice, &["cannot be read without root", "preempt=full"]);
     for (model, level) in [
         ("full", Level::Ok),
         ("lazy", Level::Ok),
@@ -234,18 +234,18 @@ fn preemption_models() {
         ("sometimes", Level::Unknown),
     ] {
         let line = format!("quiet preempt=none preempt={model}");
-        dynamic().with("/proc/cmdline", &line).says("preemption", level, &[model, "cmdline"]);
+        dynamic().with("/proc/cmdline", &line).assert_finding("preemption", level, &[model, "cmdline"]);
         let debug = format!("never ({model}) ever");
         let fake = dynamic().with("/sys/kernel/debug/sched/preempt", debug);
-        fake.says("preemption", level, &[model, "debug/sched"]);
+        fake.assert_finding("preemption", level, &[model, "debug/sched"]);
     }
     let config =
         "# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_VOLUNTARY=y\n";
     let fake = dynamic().with("/boot/config-6.12.43+deb13-rt-amd64", config);
-    fake.says("preemption", Level::Advice, &["voluntary", "/boot/config-6.12"]);
+    fake.assert_finding("preemption", Level::Advice, &["voluntary", "/boot/config-6.12"]);
     let version = |text: &str| without().with("/proc/sys/kernel/version", text);
-    version("#1 SMP PREEMPT x").says("preemption", Level::Ok, &[]);
-    version("#1 SMP x").says("preemption", Level::Problem, &["without preemption"]);
+    version("#1 SMP PREEMPT x").assert_finding("preemption", Level::Ok, &[]);
+    version("#1 SMP x").assert_finding("preemption", Level::Problem, &["without preemption"]);
 }
 
 #[test]
@@ -255,114 +255,114 @@ fn throttling_slices_and_clocks() {
             .with("/proc/sys/kernel/sched_rt_runtime_us", us)
             .with("/proc/sys/kernel/osrelease", release)
     };
-    runtime("-1", "6.1.0").says("rt_throttling", Level::Ok, &["never"]);
-    runtime("950000", "6.1.0").says(
+    runtime("-1", "6.1.0").assert_finding("rt_throttling", Level::Ok, &["never"]);
+    runtime("950000", "6.1.0").assert_finding(
         "rt_throttling",
         Level::Advice,
         &["50000 µs in each 1000000 µs"],
     );
-    runtime("950000", "6.12.0").says("rt_throttling", Level::Ok, &["starve"]);
-    runtime("950000", "6.12.0").with("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000").says(
+    runtime("950000", "6.12.0").assert_finding("rt_throttling", Level::Ok, &["starve"]);
+    runtime("950000", "6.12.0").with("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000").assert_finding(
         "rt_throttling",
         Level::Advice,
         &[],
     );
-    runtime("1000000", "6.1.0").says("rt_throttling", Level::Ok, &["whole period"]);
-    runtime("0", "6.12.0").says("rt_throttling", Level::Problem, &["=950000"]);
-    runtime("1", "5.15.0-91-generic").says("slices", Level::Advice, &["kernel 5.15", "6.12"]);
-    runtime("1", "7.0-rc1").says("slices", Level::Ok, &["kernel 7.0"]);
+    runtime("1000000", "6.1.0").assert_finding("rt_throttling", Level::Ok, &["whole period"]);
+    runtime("0", "6.12.0").assert_finding("rt_throttling", Level::Problem, &["=950000"]);
+    runtime("1", "5.15.0-91-generic").assert_finding("slices", Level::Advice, &["kernel 5.15", "6.12"]);
+    runtime("1", "7.0-rc1").assert_finding("slices", Level::Ok, &["kernel 7.0"]);
     let slack = |ns: &str| good().with("/proc/self/timerslack_ns", ns);
-    slack("0").says("timer_slack", Level::Ok, &[]);
-    slack("50000").says("timer_slack", Level::Advice, &["50 µs", "PR_SET_TIMERSLACK"]);
+    slack("0").assert_finding("timer_slack", Level::Ok, &[]);
+    slack("50000").assert_finding("timer_slack", Level::Advice, &["50 µs", "PR_SET_TIMERSLACK"]);
     let clock = |name: &str| good().with(&format!("{CLOCK}/current_clocksource"), name);
-    clock("hpet").says("clock_source", Level::Problem, &["echo tsc"]);
-    clock("hpet").with(&format!("{CLOCK}/available_clocksource"), "hpet acpi_pm").says(
+    clock("hpet").assert_finding("clock_source", Level::Problem, &["echo tsc"]);
+    clock("hpet").with(&format!("{CLOCK}/available_clocksource"), "hpet acpi_pm").assert_finding(
         "clock_source",
         Level::Problem,
         &["tsc=reliable"],
     );
-    clock("arch_sys_counter").says("clock_source", Level::Ok, &[]);
-    clock("sundial").says("clock_source", Level::Unknown, &["sundial"]);
+    clock("arch_sys_counter").assert_finding("clock_source", Level::Ok, &[]);
+    clock("sundial").assert_finding("clock_source", Level::Unknown, &["sundial"]);
     let grouped = good().with("/proc/sys/kernel/sched_autogroup_enabled", "1");
-    grouped.says("autogroup", Level::Advice, &["sysctl kernel.sched_autogroup_enabled=0"]);
+    grouped.assert_finding("autogroup", Level::Advice, &["sysctl kernel.sched_autogroup_enabled=0"]);
 }
 
 #[test]
 fn how_many_cores_and_for_how_long() {
     let mine =
         |list: &str| good().with("/proc/self/status", format!("Cpus_allowed_list:\t{list}\n"));
-    mine("3").says("cores", Level::Problem, &["3 of 8 cores", "Wait::Block"]);
-    mine("1-3").says("cores", Level::Advice, &["1-3 of 8 cores", "at most 2 thread"]);
-    mine("garbage").says("cores", Level::Ok, &["all 8 cores"]);
-    mine("0").with(&format!("{CPU}/online"), "0").says("cores", Level::Problem, &["one core"]);
+    mine("3").assert_finding("cores", Level::Problem, &["3 of 8 cores", "Wait::Block"]);
+    mine("1-3").assert_finding("cores", Level::Advice, &["1-3 of 8 cores", "at most 2 thread"]);
+    mine("garbage").assert_finding("cores", Level::Ok, &["all 8 cores"]);
+    mine("0").with(&format!("{CPU}/online"), "0").assert_finding("cores", Level::Problem, &["one core"]);
     let quota = |text: &str| good().with("/sys/fs/cgroup/user.slice/cpu.max", text);
-    quota("150000 100000").says("cpu_quota", Level::Problem, &["1.50 cores", "user.slice/cpu.max"]);
-    quota("800000 100000").says("cpu_quota", Level::Ok, &[]);
-    quota("0 0").says("cpu_quota", Level::Ok, &[]);
+    quota("150000 100000").assert_finding("cpu_quota", Level::Problem, &["1.50 cores", "user.slice/cpu.max"]);
+    quota("800000 100000").assert_finding("cpu_quota", Level::Ok, &[]);
+    quota("0 0").assert_finding("cpu_quota", Level::Ok, &[]);
     let old = good()
         .with("/proc/self/cgroup", "4:cpu,cpuacct:/../../docker/abc\n0::/\n")
         .with("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n")
         .with("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    old.says(
+    old.assert_finding(
         "cpu_quota",
         Level::Problem,
         &["0.50 cores", "/cpu/cpu.cfs_quota_us", "--cpuset-cpus"],
     );
-    old.with("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n").says("cpu_quota", Level::Ok, &[]);
+    old.with("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n").assert_finding("cpu_quota", Level::Ok, &[]);
 }
 
 #[test]
 fn isolation_and_interrupts() {
     let isolated = |list: &str| good().with(&format!("{CPU}/isolated"), list);
-    isolated("\n").says(
+    isolated("\n").assert_finding(
         "isolated_cores",
         Level::Advice,
         &["isolcpus=managed_irq,domain,6-7", "taskset -c 6-7"],
     );
-    isolated("\n").with(&format!("{CPU}/online"), "0-1").says(
+    isolated("\n").with(&format!("{CPU}/online"), "0-1").assert_finding(
         "isolated_cores",
         Level::Advice,
         &["too few", "4 cores"],
     );
-    isolated("\n").without(&format!("{CPU}/online")).says(
+    isolated("\n").without(&format!("{CPU}/online")).assert_finding(
         "isolated_cores",
         Level::Advice,
         &["too few"],
     );
-    isolated("4-7").says("isolated_cores", Level::Advice, &["nohz_full: 6-7", "nohz_full=4-7"]);
-    isolated("6").says("isolated_cores", Level::Ok, &["cores 6 are isolated"]);
-    good().with(&format!("{CPU}/nohz_full"), "  (null)\n").says(
+    isolated("4-7").assert_finding("isolated_cores", Level::Advice, &["nohz_full: 6-7", "nohz_full=4-7"]);
+    isolated("6").assert_finding("isolated_cores", Level::Ok, &["cores 6 are isolated"]);
+    good().with(&format!("{CPU}/nohz_full"), "  (null)\n").assert_finding(
         "isolated_cores",
         Level::Advice,
         &["nohz_full: none"],
     );
-    isolated("").with("/sys/fs/cgroup/cpuset.cpus.isolated", "7\n").says(
+    isolated("").with("/sys/fs/cgroup/cpuset.cpus.isolated", "7\n").assert_finding(
         "isolated_cores",
         Level::Ok,
         &["cores 7 are"],
     );
     let balanced = good().with("/proc/77/comm", "irqbalance\n");
-    balanced.says("irqbalance", Level::Ok, &["skips isolated cores"]);
+    balanced.assert_finding("irqbalance", Level::Ok, &["skips isolated cores"]);
     let balanced = balanced.with(&format!("{CPU}/isolated"), "");
-    balanced.says("irqbalance", Level::Advice, &["IRQBALANCE_BANNED_CPULIST"]);
-    good().says("irqbalance", Level::Ok, &["does not run"]);
-    good().with("/.dockerenv", "").says("irqbalance", Level::Ok, &["it may run on the host"]);
+    balanced.assert_finding("irqbalance", Level::Advice, &["IRQBALANCE_BANNED_CPULIST"]);
+    good().assert_finding("irqbalance", Level::Ok, &["does not run"]);
+    good().with("/.dockerenv", "").assert_finding("irqbalance", Level::Ok, &["it may run on the host"]);
     let hidden = good().without("/proc/1/comm").with("/proc/77/comm", "rnet\n");
-    hidden.says("irqbalance", Level::Unknown, &["not visible"]);
-    hidden.with("/proc/78/comm", "irqbalance\n").says("irqbalance", Level::Ok, &["runs"]);
+    hidden.assert_finding("irqbalance", Level::Unknown, &["not visible"]);
+    hidden.with("/proc/78/comm", "irqbalance\n").assert_finding("irqbalance", Level::Ok, &["runs"]);
 }
 
 #[test]
 fn clocks_and_sleep_of_the_cores() {
     let fake = good().with(&format!("{CPU}/cpufreq/policy7/scaling_governor"), "schedutil\n");
-    fake.says("governor", Level::Advice, &["performance, schedutil", "echo performance"]);
+    fake.assert_finding("governor", Level::Advice, &["performance, schedutil", "echo performance"]);
     let fake = good().with(&format!("{CPU}/cpu5/cpuidle/state2/disable"), "0\n");
-    fake.says(
+    fake.assert_finding(
         "idle_states",
         Level::Advice,
         &["C6, takes 133 µs", "state2/disable", "cpu_dma_latency"],
     );
-    good().without("/dev/cpu_dma_latency").with("/run/.containerenv", "").says(
+    good().without("/dev/cpu_dma_latency").with("/run/.containerenv", "").assert_finding(
         "dma_latency",
         Level::Unknown,
         &["--device"],
@@ -372,28 +372,28 @@ fn clocks_and_sleep_of_the_cores() {
 #[test]
 fn virtual_machines() {
     let guest = good().with("/proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor tsc\n");
-    guest.says("virtual_machine", Level::Advice, &["virtual machine", "vcpupin"]);
-    good().with("/sys/hypervisor/type", "xen\n").says("virtual_machine", Level::Advice, &["(xen)"]);
+    guest.assert_finding("virtual_machine", Level::Advice, &["virtual machine", "vcpupin"]);
+    good().with("/sys/hypervisor/type", "xen\n").assert_finding("virtual_machine", Level::Advice, &["(xen)"]);
     let times = |text: &str| good().with("/proc/stat", text);
-    times("cpu  10 0 10 78 0 0 0 2 0 0").says("steal", Level::Advice, &["2.00 %", "vcpupin"]);
-    times("cpu  10 0 10 9999 0 0 0 1 0 0").says("steal", Level::Ok, &["0.01 %"]);
+    times("cpu  10 0 10 78 0 0 0 2 0 0").assert_finding("steal", Level::Advice, &["2.00 %", "vcpupin"]);
+    times("cpu  10 0 10 9999 0 0 0 1 0 0").assert_finding("steal", Level::Ok, &["0.01 %"]);
     let most = u64::MAX;
-    times(&format!("cpu {most} {most} 0 0 0 0 0 {most}")).says("steal", Level::Advice, &[]);
-    times("cpu  0 0 0 0 0 0 0 0").says("steal", Level::Ok, &["no time was stolen"]);
-    times("cpu  1 2 3").says("steal", Level::Unknown, &[]);
+    times(&format!("cpu {most} {most} 0 0 0 0 0 {most}")).assert_finding("steal", Level::Advice, &[]);
+    times("cpu  0 0 0 0 0 0 0 0").assert_finding("steal", Level::Ok, &["no time was stolen"]);
+    times("cpu  1 2 3").assert_finding("steal", Level::Unknown, &[]);
 }
 
 #[test]
 fn memory_that_may_go_away() {
     let swaps = "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 204800 -2\n/swap file 100 x -3\n";
     let small = || good().with("/proc/self/limits", limits("90", "8388608", "unlimited"));
-    small().says("memory_lock", Level::Advice, &["8192 KiB", "memlock unlimited"]);
-    small().with("/.dockerenv", "").says("memory_lock", Level::Advice, &["--ulimit memlock=-1"]);
+    small().assert_finding("memory_lock", Level::Advice, &["8192 KiB", "memlock unlimited"]);
+    small().with("/.dockerenv", "").assert_finding("memory_lock", Level::Advice, &["--ulimit memlock=-1"]);
     let swapping = small().with("/proc/swaps", swaps);
-    swapping.says("memory_lock", Level::Problem, &["and this machine swaps"]);
-    swapping.says("swap", Level::Advice, &["200 MiB of it used, swappiness 60", "swapoff"]);
+    swapping.assert_finding("memory_lock", Level::Problem, &["and this machine swaps"]);
+    swapping.assert_finding("swap", Level::Advice, &["200 MiB of it used, swappiness 60", "swapoff"]);
     // Bit 14.
-    small().with("/proc/self/status", "CapEff:\t0000000000004000\n").says(
+    small().with("/proc/self/status", "CapEff:\t0000000000004000\n").assert_finding(
         "memory_lock",
         Level::Ok,
         &["CAP_IPC_LOCK"],
@@ -413,19 +413,19 @@ fn how_much_memory_may_be_locked() {
     ] {
         let fake = limit(limit_gib).with("/proc/swaps", swaps);
         let fake = fake.with("/proc/meminfo", "MemTotal:        8388608 kB\nMemFree: 1 kB\n");
-        fake.says("memory_lock", level, &[word]);
+        fake.assert_finding("memory_lock", level, &[word]);
     }
-    limit(2.0).says("memory_lock", Level::Advice, &["may fail"]);
-    limit(4.0).says("memory_lock", Level::Ok, &["4096 MiB"]);
-    limit(4.0).with("/proc/meminfo", "MemTotal: much").says("memory_lock", Level::Ok, &[]);
+    limit(2.0).assert_finding("memory_lock", Level::Advice, &["may fail"]);
+    limit(4.0).assert_finding("memory_lock", Level::Ok, &["4096 MiB"]);
+    limit(4.0).with("/proc/meminfo", "MemTotal: much").assert_finding("memory_lock", Level::Ok, &[]);
 }
 
 #[test]
 fn huge_pages() {
     let heap = good().with(&format!("{THP}/enabled"), "[always] madvise never\n");
-    heap.says("huge_heap_pages", Level::Advice, &["echo madvise"]);
+    heap.assert_finding("huge_heap_pages", Level::Advice, &["echo madvise"]);
     let forced = good().with(&format!("{THP}/shmem_enabled"), "always never deny [force]\n");
-    forced.says("huge_shared_pages", Level::Advice, &["forced"]);
+    forced.assert_finding("huge_shared_pages", Level::Advice, &["forced"]);
     let fake = good();
     let at = fake.root.display().to_string();
     let mounts = format!(
@@ -433,7 +433,7 @@ fn huge_pages() {
          3 2 0:3 / {at} rw shared:1 - tmpfs tmpfs rw,size=1g,huge=within_size\ngarbage\n"
     );
     let fake = fake.with("/proc/self/mountinfo", mounts);
-    fake.says("huge_shared_pages", Level::Advice, &["huge=within_size", "remount,huge=never"]);
+    fake.assert_finding("huge_shared_pages", Level::Advice, &["huge=within_size", "remount,huge=never"]);
 }
 
 #[test]
@@ -469,10 +469,10 @@ fn lists_of_cores() {
 
 #[test]
 fn the_choice_in_brackets() {
-    assert_eq!(chosen("always [madvise] never"), Some("madvise"));
-    assert_eq!(chosen("none voluntary (full) lazy"), Some("full"));
-    assert_eq!(chosen("always never"), None);
-    assert_eq!(chosen("[ ( ] )"), None);
+    assert_eq!(bracketed_choice("always [madvise] never"), Some("madvise"));
+    assert_eq!(bracketed_choice("none voluntary (full) lazy"), Some("full"));
+    assert_eq!(bracketed_choice("always never"), None);
+    assert_eq!(bracketed_choice("[ ( ] )"), None);
 }
 
 #[test]

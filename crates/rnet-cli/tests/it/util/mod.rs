@@ -19,31 +19,31 @@ pub mod robot;
 pub mod terminal;
 
 /// What never takes this long hangs; a guard, not a measurement.
-const HANG: Duration = Duration::from_secs(300);
-pub const SOON: Option<Duration> = Some(HANG);
+const HANG_LIMIT: Duration = Duration::from_secs(300);
+pub const TEST_TIMEOUT: Option<Duration> = Some(HANG_LIMIT);
 
 /// Domain of the tests, unless they name another.
 pub const DOMAIN: &str = "clitest";
 
-/// Runs `rnet` with these arguments and waits for its end: `rnet!(place, "topic", "list")`.
+/// Runs `rnet` with these arguments and waits for its end: `rnet!(env, "topic", "list")`.
 #[macro_export]
 macro_rules! rnet {
-    ($place:expr $(, $arg:expr)* $(,)?) => { $place.run(&[$($arg.as_ref()),*]) };
+    ($env:expr $(, $arg:expr)* $(,)?) => { $env.run(&[$($arg.as_ref()),*]) };
 }
 
 /// A directory of domains that is nobody else's; removed on drop.
-pub struct Place {
+pub struct TestEnv {
     pub dir: PathBuf,
 }
 
-impl Place {
-    pub fn new() -> Place {
+impl TestEnv {
+    pub fn new() -> TestEnv {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("rnet-cli-test-{}-{n}", std::process::id());
         let dir = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&dir).unwrap();
-        Place { dir }
+        TestEnv { dir }
     }
 
     pub fn node(&self, name: &str) -> Node {
@@ -84,7 +84,7 @@ impl Place {
     }
 
     /// Tells another program where to look, which is to run `rnet`.
-    pub fn lead(&self, other: &mut Command) {
+    pub fn set_environment(&self, other: &mut Command) {
         for (name, value) in self.command().get_envs() {
             match value {
                 Some(value) => other.env(name, value),
@@ -93,18 +93,18 @@ impl Place {
         }
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
         self.spawn(args).wait()
     }
 
-    pub fn spawn(&self, args: &[&str]) -> Running {
+    pub fn spawn(&self, args: &[&str]) -> RunningCommand {
         let mut command = self.command();
         command.args(args);
-        Running::start(command)
+        RunningCommand::start(command)
     }
 }
 
-impl Drop for Place {
+impl Drop for TestEnv {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.dir);
     }
@@ -112,13 +112,13 @@ impl Drop for Place {
 
 /// What a run said, and how it ended.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     /// It went well; returns stdout.
     #[track_caller]
     pub fn ok(self) -> String {
@@ -148,7 +148,7 @@ impl Ran {
 }
 
 /// A run that goes on.
-pub struct Running {
+pub struct RunningCommand {
     child: Child,
     stdout: mpsc::Receiver<String>,
     stderr: mpsc::Receiver<String>,
@@ -169,23 +169,23 @@ fn lines(stream: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> 
     rx
 }
 
-impl Running {
-    pub fn start(mut command: Command) -> Running {
+impl RunningCommand {
+    pub fn start(mut command: Command) -> RunningCommand {
         let mut child = command.spawn().unwrap();
         let stdout = lines(child.stdout.take().unwrap());
         let stderr = lines(child.stderr.take().unwrap());
-        Running { child, stdout, stderr, out: String::new(), err: String::new() }
+        RunningCommand { child, stdout, stderr, out: String::new(), err: String::new() }
     }
 
     /// Waits for a line of stdout that holds `text`.
     #[track_caller]
-    pub fn until_stdout(&mut self, text: &str) {
+    pub fn wait_for_stdout(&mut self, text: &str) {
         until(&self.stdout, &mut self.out, text);
     }
 
     /// Waits for a line of stderr that holds `text`.
     #[track_caller]
-    pub fn until_stderr(&mut self, text: &str) {
+    pub fn wait_for_stderr(&mut self, text: &str) {
         until(&self.stderr, &mut self.err, text);
     }
 
@@ -195,7 +195,7 @@ impl Running {
     }
 
     /// What it has written and nobody has waited for is lost to later calls: for the message of a test that fails.
-    pub fn so_far(&self) -> String {
+    pub fn output_so_far(&self) -> String {
         let rest = |stream: &mpsc::Receiver<String>| stream.try_iter().collect::<String>();
         let (out, err) = (rest(&self.stdout), rest(&self.stderr));
         format!("stdout: {}{out}\nstderr: {}{err}", self.out, self.err)
@@ -209,16 +209,16 @@ impl Running {
     }
 
     /// Waits for the end of a process that was killed, and keeps it for what it said.
-    pub fn until_end(&mut self) {
+    pub fn wait_for_exit(&mut self) {
         self.child.wait().unwrap();
     }
 
     /// Waits for the end.
-    pub fn wait(mut self) -> Ran {
+    pub fn wait(mut self) -> CommandOutput {
         // Both streams end when the program does.
         for (stream, text) in [(&self.stdout, &mut self.out), (&self.stderr, &mut self.err)] {
             loop {
-                match stream.recv_timeout(HANG) {
+                match stream.recv_timeout(HANG_LIMIT) {
                     Ok(line) => text.push_str(&line),
                     Err(mpsc::RecvTimeoutError::Disconnected) => break,
                     Err(mpsc::RecvTimeoutError::Timeout) => {
@@ -230,11 +230,11 @@ impl Running {
         }
         let code = self.child.wait().unwrap().code();
         let (stdout, stderr) = (std::mem::take(&mut self.out), std::mem::take(&mut self.err));
-        Ran { code, stdout, stderr }
+        CommandOutput { code, stdout, stderr }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         // A test that failed half-way leaves no process behind.
         let _ = self.child.kill();
@@ -245,7 +245,7 @@ impl Drop for Running {
 #[track_caller]
 fn until(stream: &mpsc::Receiver<String>, seen: &mut String, text: &str) {
     loop {
-        match stream.recv_timeout(HANG) {
+        match stream.recv_timeout(HANG_LIMIT) {
             Ok(line) => {
                 seen.push_str(&line);
                 if line.contains(text) {
@@ -258,13 +258,13 @@ fn until(stream: &mpsc::Receiver<String>, seen: &mut String, text: &str) {
 }
 
 /// Sends one message again and again, every millisecond, until dropped.
-pub struct Pump {
+pub struct BackgroundPublisher {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Pump {
-    pub fn start<T: Message + ?Sized>(mut publisher: Publisher<T>, message: Box<T>) -> Pump {
+impl BackgroundPublisher {
+    pub fn start<T: Message + ?Sized>(mut publisher: Publisher<T>, message: Box<T>) -> BackgroundPublisher {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -273,11 +273,11 @@ impl Pump {
                 std::thread::sleep(Duration::from_millis(1)); // sleep: the period of the stream
             }
         });
-        Pump { stop, thread: Some(thread) }
+        BackgroundPublisher { stop, thread: Some(thread) }
     }
 }
 
-impl Drop for Pump {
+impl Drop for BackgroundPublisher {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.thread.take().unwrap().join();

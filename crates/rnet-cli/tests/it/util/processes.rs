@@ -3,20 +3,20 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::Place;
+use super::TestEnv;
 
-/// No file in the place, and no process that was started in it.
+/// No file in the test environment, and no process that was started in it.
 #[track_caller]
-pub fn nothing_is_left(place: &Place) {
-    let left: Vec<_> = fs::read_dir(&place.dir).unwrap().collect();
+pub fn assert_nothing_left(env: &TestEnv) {
+    let left: Vec<_> = fs::read_dir(&env.dir).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
-    let processes = processes_of(place);
+    let processes = processes_of(env);
     assert!(processes.is_empty(), "{processes:?}");
 }
 
-/// Processes other than this one whose environment names the place.
-pub fn processes_of(place: &Place) -> Vec<u32> {
-    let setting = format!("RNET_DIR={}", place.dir.display()).into_bytes();
+/// Processes other than this one whose environment names the test environment.
+pub fn processes_of(env: &TestEnv) -> Vec<u32> {
+    let setting = format!("RNET_DIR={}", env.dir.display()).into_bytes();
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     let started_here = |pid: &u32| {
@@ -28,18 +28,18 @@ pub fn processes_of(place: &Place) -> Vec<u32> {
 }
 
 /// The workers of a bench under way: its processes but the command itself.
-pub fn workers_of(place: &Place) -> Vec<u32> {
+pub fn workers_of(env: &TestEnv) -> Vec<u32> {
     let is_worker = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split(|b| *b == 0).any(|word| word == b"bench-worker")
     };
-    processes_of(place).into_iter().filter(is_worker).collect()
+    processes_of(env).into_iter().filter(is_worker).collect()
 }
 
 /// Looks again and again until it is so; the watch on the clock is a guard against hanging.
 #[track_caller]
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let end = Instant::now() + super::SOON.unwrap();
+    let end = Instant::now() + super::TEST_TIMEOUT.unwrap();
     while !so() {
         assert!(Instant::now() < end, "{what}: never");
         std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at /proc

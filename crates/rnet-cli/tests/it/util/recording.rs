@@ -7,13 +7,13 @@ use rnet_record::mcap::records::MessageHeader;
 use rnet_record::mcap::{WriteOptions, Writer};
 use rnet_record::{TypeKind, Source, names};
 
-use super::Place;
+use super::TestEnv;
 
 pub const POSE: &str = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
 pub const START_NS: u64 = 1_790_000_000_000_000_000;
 
 /// A recording of a second: `/arm/pose` at 10 Hz without the message 4, and `/raw` once.
-pub fn recording(place: &Place, name: &str) -> PathBuf {
+pub fn recording(env: &TestEnv, name: &str) -> PathBuf {
     let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
     let options = options.chunk_size(Some(256));
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
@@ -39,13 +39,13 @@ pub fn recording(place: &Place, name: &str) -> PathBuf {
     }
     write(raw, 0, 1000, b"hello");
     writer.finish().unwrap();
-    let path = place.dir.join(name);
+    let path = env.dir.join(name);
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
     path
 }
 
 /// A recording of `/mixed`, whose second message has another field than the first.
-pub fn mixed(place: &Place, name: &str) -> PathBuf {
+pub fn mixed(env: &TestEnv, name: &str) -> PathBuf {
     let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
     for (n, text) in [POSE.to_owned(), POSE.replace("\"x\"", "\"y\"")].iter().enumerate() {
@@ -57,13 +57,13 @@ pub fn mixed(place: &Place, name: &str) -> PathBuf {
         writer.write_to_known_channel(&header, &1f64.to_le_bytes()).unwrap();
     }
     writer.finish().unwrap();
-    let path = place.dir.join(name);
+    let path = env.dir.join(name);
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
     path
 }
 
 /// A recording of two `rnet.msgs.JointState` on `/joints`; the second says nothing.
-pub fn joints(place: &Place, name: &str) -> PathBuf {
+pub fn joints(env: &TestEnv, name: &str) -> PathBuf {
     use prost::Message as _;
     use rnet::msgs::JointState;
     let rnet::MessageType::Protobuf(schema) =
@@ -89,7 +89,7 @@ pub fn joints(place: &Place, name: &str) -> PathBuf {
         writer.write_to_known_channel(&header, &message.encode_to_vec()).unwrap();
     }
     writer.finish().unwrap();
-    let path = place.dir.join(name);
+    let path = env.dir.join(name);
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
     path
 }
@@ -112,7 +112,7 @@ pub fn kibibytes(path: &Path, count: u32) {
 
 /// A recording of `/grip`: a message of an older version of its type, one that is not of its type, and one of a newer
 /// version, whose field `temp` stands between the others.
-pub fn grips(place: &Place, name: &str) -> PathBuf {
+pub fn grips(env: &TestEnv, name: &str) -> PathBuf {
     use rnet::schema::{Dynamic, compile_text};
     let schema = |fields: &str| {
         let text = format!(
@@ -145,13 +145,13 @@ pub fn grips(place: &Place, name: &str) -> PathBuf {
         writer.write_to_known_channel(&header, data).unwrap();
     }
     writer.finish().unwrap();
-    let path = place.dir.join(name);
+    let path = env.dir.join(name);
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
     path
 }
 
 /// A recording of a message on each of these topics.
-pub fn topics(place: &Place, name: &str, topics: &[&str]) -> PathBuf {
+pub fn topics(env: &TestEnv, name: &str, topics: &[&str]) -> PathBuf {
     let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
     for (n, topic) in topics.iter().enumerate() {
         let channel_id = writer.add_channel(0, topic, "", &Default::default()).unwrap();
@@ -160,7 +160,7 @@ pub fn topics(place: &Place, name: &str, topics: &[&str]) -> PathBuf {
         writer.write_to_known_channel(&header, topic.as_bytes()).unwrap();
     }
     writer.finish().unwrap();
-    let path = place.dir.join(name);
+    let path = env.dir.join(name);
     std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
     path
 }

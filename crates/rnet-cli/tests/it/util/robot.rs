@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{Place, Ran, Running};
+use super::{TestEnv, CommandOutput, RunningCommand};
 
 /// What takes longer hangs.
-const HANG: Duration = Duration::from_secs(300);
+const HANG_LIMIT: Duration = Duration::from_secs(300);
 
 /// A place with a file to launch; what still runs at its end is stopped.
 pub struct Robot {
-    pub place: Place,
+    pub env: TestEnv,
     /// What its file says besides.
     more: &'static str,
 }
@@ -29,13 +29,13 @@ impl Robot {
     }
 
     fn of(text: &str, more: &'static str) -> Robot {
-        let robot = Robot { place: Place::new(), more };
+        let robot = Robot { env: TestEnv::new(), more };
         robot.write(text);
         robot
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.place.dir.join(name)
+        self.env.dir.join(name)
     }
 
     pub fn write(&self, text: &str) {
@@ -44,18 +44,18 @@ impl Robot {
         std::fs::rename(self.path("draft"), self.path("robot.toml")).unwrap();
     }
 
-    pub fn launch(&self, options: &[&str]) -> Running {
-        let mut command = self.place.command();
+    pub fn launch(&self, options: &[&str]) -> RunningCommand {
+        let mut command = self.env.command();
         command.arg("launch").arg(self.path("robot.toml")).args(options);
-        Running::start(command)
+        RunningCommand::start(command)
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
-        self.place.run(args)
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
+        self.env.run(args)
     }
 
     /// A file of the launch's folder, which the launcher has made.
-    pub fn kept(&self, name: &str) -> PathBuf {
+    pub fn launch_file(&self, name: &str) -> PathBuf {
         let launches = self.path("durable/launch");
         let folder = || std::fs::read_dir(&launches).ok()?.flatten().next();
         until(&folder, &|| "no folder".to_owned()).path().join(name)
@@ -67,7 +67,7 @@ impl Robot {
         let mut text = String::new();
         let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
         let read = |path: &Path| std::fs::read(path).map(lossy).unwrap_or_else(|e| e.to_string());
-        for pid in processes(&self.place.dir) {
+        for pid in processes(&self.env.dir) {
             let proc = PathBuf::from(format!("/proc/{pid}"));
             let _ = writeln!(text, "process {pid}: {}", read(&proc.join("cmdline")));
             for name in ["stat", "wchan", "syscall", "stack"] {
@@ -149,7 +149,7 @@ pub fn processes(dir: &Path) -> Vec<String> {
 
 #[track_caller]
 pub fn until<T>(look: &dyn Fn() -> Option<T>, said: &dyn Fn() -> String) -> T {
-    let end = Instant::now() + HANG;
+    let end = Instant::now() + HANG_LIMIT;
     loop {
         if let Some(found) = look() {
             return found;
@@ -165,7 +165,7 @@ pub fn is_alive(pid: &str) -> bool {
 }
 
 #[track_caller]
-pub fn until_gone(pid: &str) {
+pub fn wait_until_gone(pid: &str) {
     until(&|| (!is_alive(pid)).then_some(()), &|| format!("{pid} lives"));
 }
 

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use super::{HANG, Place, processes};
+use super::{HANG_LIMIT, TestEnv, processes};
 
 /// Both ends of a new terminal.
 pub fn pair() -> (File, File) {
@@ -35,22 +35,22 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    pub fn start(place: &Place, args: &[&str]) -> Terminal {
-        Terminal::open(place, &[], args, true)
+    pub fn start(env: &TestEnv, args: &[&str]) -> Terminal {
+        Terminal::open(env, &[], args, true)
     }
 
     /// With the program in the background of a shell.
-    pub fn background(place: &Place, args: &[&str]) -> Terminal {
+    pub fn background(env: &TestEnv, args: &[&str]) -> Terminal {
         let shell = ["bash", "-c", "set -m; \"$0\" \"$@\" & wait $!"];
-        Terminal::open(place, &shell, args, true)
+        Terminal::open(env, &shell, args, true)
     }
 
     /// One that takes no output.
-    pub fn deaf(place: &Place, args: &[&str]) -> Terminal {
-        Terminal::open(place, &[], args, false)
+    pub fn without_reader(env: &TestEnv, args: &[&str]) -> Terminal {
+        Terminal::open(env, &[], args, false)
     }
 
-    fn open(place: &Place, before: &[&str], args: &[&str], reads: bool) -> Terminal {
+    fn open(env: &TestEnv, before: &[&str], args: &[&str], reads: bool) -> Terminal {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
@@ -71,7 +71,7 @@ impl Terminal {
                 let _ = rustix::io::write(&out, &[b'.'; 512]);
             }
         }
-        let rnet = place.command();
+        let rnet = env.command();
         // The terminal is that of a session of its own, as of a shell: its keys send signals.
         let mut command = Command::new("setsid");
         command.arg("--ctty").args(before).arg(rnet.get_program()).args(args);
@@ -101,7 +101,7 @@ impl Terminal {
         Terminal { master, shown, seen: String::new(), child }
     }
 
-    pub fn type_in(&mut self, keys: &str) {
+    pub fn send_keys(&mut self, keys: &str) {
         self.seen.clear();
         self.master.write_all(keys.as_bytes()).unwrap();
     }
@@ -114,7 +114,7 @@ impl Terminal {
 
     /// Waits until the screen is like this: what was written since it was cleared last.
     #[track_caller]
-    pub fn until_screen(&mut self, is_like: impl Fn(&str) -> bool) {
+    pub fn wait_for_screen(&mut self, is_like: impl Fn(&str) -> bool) {
         let clear = "\u{1b}[H\u{1b}[J";
         self.until_shown("a screen like that", |seen| {
             seen.rsplit_once(clear).is_some_and(|(_, screen)| is_like(screen))
@@ -123,7 +123,7 @@ impl Terminal {
 
     #[track_caller]
     fn until_shown(&mut self, what: &str, is_shown: impl Fn(&str) -> bool) {
-        let until = Instant::now() + HANG;
+        let until = Instant::now() + HANG_LIMIT;
         while !is_shown(&self.seen) {
             let left = until.saturating_duration_since(Instant::now());
             match self.shown.recv_timeout(left) {

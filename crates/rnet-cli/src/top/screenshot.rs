@@ -18,8 +18,8 @@ const LINES: usize = 20;
 const WIDTH_PX: f64 = 8.4;
 const HEIGHT_PX: f64 = 18.0;
 const MARGIN_PX: f64 = 12.0;
-const PAPER: &str = "#14181f";
-const INK: &str = "#d8dee9";
+const BACKGROUND: &str = "#14181f";
+const FOREGROUND: &str = "#d8dee9";
 
 /// A screen as SVG. Each word has its place and its width, so that it is the same in each font.
 fn svg(screen: &Canvas) -> String {
@@ -31,17 +31,17 @@ fn svg(screen: &Canvas) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
          height=\"{height:.0}\" font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" \
          font-size=\"14\">\n<title>rnet top</title>\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{PAPER}\"/>\n"
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n"
     );
     for y in 0..screen.height {
         let mut x = 0;
-        for run in screen.row(y).chunk_by(|a, b| paper(a.1) == paper(b.1)) {
-            turned(&mut out, run[0].1, (x, x + run.len()), y);
+        for run in screen.row(y).chunk_by(|a, b| background_of(a.1) == background_of(b.1)) {
+            draw_background(&mut out, run[0].1, (x, x + run.len()), y);
             x += run.len();
         }
         let mut x = 0;
-        for run in screen.row(y).chunk_by(alike) {
-            word(&mut out, run, x, y);
+        for run in screen.row(y).chunk_by(same_word) {
+            draw_word(&mut out, run, x, y);
             x += run.len();
         }
     }
@@ -49,17 +49,17 @@ fn svg(screen: &Canvas) -> String {
 }
 
 /// Whether two characters belong to one word, or to one gap, in one style.
-fn alike(a: &(char, Style), b: &(char, Style)) -> bool {
+fn same_word(a: &(char, Style), b: &(char, Style)) -> bool {
     (a.0 == ' ', a.1) == (b.0 == ' ', b.1)
 }
 
 /// Whether paper and ink change places, and the ink.
-fn paper(style: Style) -> (bool, Option<Color>) {
+fn background_of(style: Style) -> (bool, Option<Color>) {
     (style.get_effects().contains(Effects::INVERT), style.get_fg_color())
 }
 
 /// Left, top and width of a part of a line, in pixels.
-fn place(x: (usize, usize), y: usize) -> (f64, f64, f64) {
+fn text_box(x: (usize, usize), y: usize) -> (f64, f64, f64) {
     (
         x.0 as f64 * WIDTH_PX + MARGIN_PX,
         y as f64 * HEIGHT_PX + MARGIN_PX,
@@ -68,18 +68,18 @@ fn place(x: (usize, usize), y: usize) -> (f64, f64, f64) {
 }
 
 /// What is reversed has paper in the colour of its ink.
-fn turned(out: &mut String, style: Style, x: (usize, usize), y: usize) {
-    if let (true, colour) = paper(style) {
-        let (left, top, width) = place(x, y);
+fn draw_background(out: &mut String, style: Style, x: (usize, usize), y: usize) {
+    if let (true, colour) = background_of(style) {
+        let (left, top, width) = text_box(x, y);
         let _ = writeln!(
             out,
             "<rect x=\"{left:.1}\" y=\"{top:.0}\" width=\"{width:.1}\" height=\"{HEIGHT_PX:.0}\" fill=\"{}\"/>",
-            ink(colour)
+            colour_hex(colour)
         );
     }
 }
 
-fn word(out: &mut String, run: &[(char, Style)], x: usize, y: usize) {
+fn draw_word(out: &mut String, run: &[(char, Style)], x: usize, y: usize) {
     let style = run[0].1;
     let text: String = run.iter().map(|(c, _)| c).collect();
     if text.trim().is_empty() {
@@ -89,13 +89,13 @@ fn word(out: &mut String, run: &[(char, Style)], x: usize, y: usize) {
         true => set,
         false => "",
     };
-    let (left, top, width) = place((x, x + run.len()), y);
-    let (is_reversed, colour) = paper(style);
+    let (left, top, width) = text_box((x, x + run.len()), y);
+    let (is_reversed, colour) = background_of(style);
     let _ = writeln!(
         out,
         "<text x=\"{left:.1}\" y=\"{:.0}\" textLength=\"{width:.1}\" fill=\"{}\"{}{}{}>{}</text>",
         top + 13.0,
-        if is_reversed { PAPER } else { ink(colour) },
+        if is_reversed { BACKGROUND } else { colour_hex(colour) },
         has(Effects::BOLD, " font-weight=\"bold\""),
         has(Effects::DIMMED, " opacity=\"0.6\""),
         has(Effects::UNDERLINE, " text-decoration=\"underline\""),
@@ -103,9 +103,9 @@ fn word(out: &mut String, run: &[(char, Style)], x: usize, y: usize) {
     );
 }
 
-fn ink(colour: Option<Color>) -> &'static str {
+fn colour_hex(colour: Option<Color>) -> &'static str {
     match colour {
-        None => INK,
+        None => FOREGROUND,
         Some(Color::Ansi(AnsiColor::Red)) => "#ff6b6b",
         Some(Color::Ansi(AnsiColor::Yellow)) => "#f0c674",
         Some(other) => panic!("no colour is chosen for {other:?}"),

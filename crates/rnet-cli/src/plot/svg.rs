@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Line, range};
+use super::{Series, range};
 use crate::failure::{Failure, Outcome};
 use crate::xml::escaped;
 
@@ -26,7 +26,7 @@ const LEGEND_SHARE: f64 = 0.4;
 const X_TICK_PX: f64 = 90.0;
 const Y_TICK_PX: f64 = 45.0;
 /// Where a range has no length it gets one, as a part of its size.
-const LEAST_RANGE: f64 = 1e-6;
+const MIN_RANGE: f64 = 1e-6;
 
 /// Checks that the name of a new file ends in .svg.
 ///
@@ -46,10 +46,10 @@ pub fn check_name(path: &Path) -> Outcome {
 ///
 /// # Errors
 /// `Usage` for a name that does not end in .svg; `Failed` for numbers without a common scale.
-pub fn picture(path: &Path, title: &str, lines: &[Line], size: (u32, u32)) -> Outcome<String> {
+pub fn draw_svg(path: &Path, title: &str, lines: &[Series], size: (u32, u32)) -> Outcome<String> {
     check_name(path)?;
-    let times = wide(range(lines.iter().flat_map(Line::times)));
-    let values = wide(range(lines.iter().flat_map(Line::values)));
+    let times = padded_range(range(lines.iter().flat_map(Series::times)));
+    let values = padded_range(range(lines.iter().flat_map(Series::values)));
     if !(values.1 - values.0).is_finite() {
         return Err(Failure::Failed(format!(
             "cannot write {}: the range from {:e} to {:e} is too large for one scale",
@@ -94,7 +94,7 @@ pub fn picture(path: &Path, title: &str, lines: &[Line], size: (u32, u32)) -> Ou
 }
 
 /// The labels of the lines, cut at the start to a width in pixels: fields differ at the end.
-fn legend_labels(lines: &[Line], most_px: f64) -> Vec<String> {
+fn legend_labels(lines: &[Series], most_px: f64) -> Vec<String> {
     let most = (((most_px - LEGEND_LINE_PX - 2.0 * GAP_PX) / CHARACTER_PX) as usize).max(2);
     let cut = |label: String| match label.chars().count().saturating_sub(most) {
         0 => label,
@@ -104,7 +104,7 @@ fn legend_labels(lines: &[Line], most_px: f64) -> Vec<String> {
 }
 
 /// The unit of the y axis, if all lines have the same one.
-fn common_unit(lines: &[Line]) -> String {
+fn common_unit(lines: &[Series]) -> String {
     let unit = lines.first().and_then(|line| line.unit.clone());
     let is_common = lines.iter().all(|line| line.unit == unit);
     unit.filter(|_| is_common).map(|unit| format!("[{unit}]")).unwrap_or_default()
@@ -188,7 +188,7 @@ impl Chart {
         text(svg, (MARGIN_PX, top - 4.0), "", unit);
     }
 
-    fn draw_line(&self, svg: &mut String, line: &Line, colour: &str) {
+    fn draw_line(&self, svg: &mut String, line: &Series, colour: &str) {
         let columns = (self.x.to_px - self.x.from_px).max(1.0) as usize;
         let thinned = line.thinned(self.x.range, columns);
         for part in thinned.split(Option::is_none).filter(|part| !part.is_empty()) {
@@ -207,9 +207,9 @@ impl Chart {
 }
 
 /// A range that can be drawn: of some length, and with a margin above and below.
-fn wide(range: Option<(f64, f64)>) -> (f64, f64) {
+fn padded_range(range: Option<(f64, f64)>) -> (f64, f64) {
     let (low, high) = range.unwrap_or((0.0, 1.0));
-    let least = low.abs().max(high.abs()).max(LEAST_RANGE) * LEAST_RANGE;
+    let least = low.abs().max(high.abs()).max(MIN_RANGE) * MIN_RANGE;
     match high - low > least {
         true => (low, high),
         false => (low - least.max(0.5), high + least.max(0.5)),
@@ -237,8 +237,8 @@ mod tests {
 
     #[test]
     fn names_are_no_markup() {
-        let line = Line { name: "/<a>&\"\u{1}".to_owned(), unit: None, points: vec![(0.0, 1.0)] };
-        let svg = picture(Path::new("a.svg"), "x<y", &[line], (600, 300)).unwrap();
+        let line = Series { name: "/<a>&\"\u{1}".to_owned(), unit: None, points: vec![(0.0, 1.0)] };
+        let svg = draw_svg(Path::new("a.svg"), "x<y", &[line], (600, 300)).unwrap();
         assert!(svg.contains("/&lt;a&gt;&amp;&quot;\u{fffd}") && svg.contains("x&lt;y"), "{svg}");
         assert!(svg.contains("<polyline") && !svg.contains("NaN"), "{svg}");
     }

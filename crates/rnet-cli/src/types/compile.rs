@@ -17,14 +17,14 @@ const MAX_FOLDER_DEPTH: usize = 32;
 const SET_EXTENSIONS: [&str; 5] = ["bin", "binpb", "pb", "desc", "protoset"];
 
 /// One file, compiled.
-pub struct Unit {
+pub struct CompiledFile {
     /// As it was named.
     pub path: PathBuf,
     pub compiled: CompiledProtos,
 }
 
 /// Compiles a file, a folder, or reads a descriptor set.
-pub fn units(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
+pub fn compile(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
     let metadata = std::fs::metadata(path)
         .map_err(|e| Failure::Failed(format!("cannot read {}: {e}", path.display())))?;
     if metadata.is_dir() {
@@ -33,7 +33,7 @@ pub fn units(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
     let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
     let sources = includes.iter().fold(Sources::default(), Sources::folder);
     let compiled = match extension {
-        "proto" => sources.compile_file(path).map_err(|e| said(path, e))?,
+        "proto" => sources.compile_file(path).map_err(|e| schema_failure(path, e))?,
         set if SET_EXTENSIONS.contains(&set) => descriptor_set(path)?,
         _ => {
             return Err(Failure::Usage(format!(
@@ -43,10 +43,10 @@ pub fn units(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
             )));
         }
     };
-    Ok(vec![Unit { path: path.to_owned(), compiled }])
+    Ok(vec![CompiledFile { path: path.to_owned(), compiled }])
 }
 
-fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
+fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
     let mut files = Vec::new();
     find(root, 0, &mut files)?;
     if files.is_empty() {
@@ -55,8 +55,8 @@ fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<Unit>> {
     let sources = std::iter::once(root).chain(includes.iter().map(PathBuf::as_path));
     let sources = sources.fold(Sources::default(), Sources::folder);
     let compile = |path: PathBuf| {
-        let compiled = sources.compile_file(&path).map_err(|e| said(&path, e))?;
-        Ok(Unit { path, compiled })
+        let compiled = sources.compile_file(&path).map_err(|e| schema_failure(&path, e))?;
+        Ok(CompiledFile { path, compiled })
     };
     files.into_iter().map(compile).collect()
 }
@@ -100,11 +100,11 @@ fn descriptor_set(path: &Path) -> Outcome<CompiledProtos> {
     // One more than may be, so that the limit is what is said of it.
     let file = std::fs::File::open(path).map_err(failed)?;
     file.take(MAX_SCHEMA_LEN_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    CompiledProtos::from_descriptor_set(&bytes).map_err(|e| said(path, e))
+    CompiledProtos::from_descriptor_set(&bytes).map_err(|e| schema_failure(path, e))
 }
 
 /// The error with the path as the user wrote it, which terminals and editors can open.
-fn said(path: &Path, mut error: SchemaError) -> Failure {
+fn schema_failure(path: &Path, mut error: SchemaError) -> Failure {
     let mut own = false;
     if let SchemaError::Proto { place, .. }
     | SchemaError::MissingImport { place, .. }
@@ -126,7 +126,7 @@ fn said(path: &Path, mut error: SchemaError) -> Failure {
 
 /// The type of this name, which must be the same in all files that define it, or that have it by import if not only `own` types are
 /// meant; `None` if there is none.
-pub fn schema(units: &[Unit], name: &str, own: bool) -> Outcome<Option<Schema>> {
+pub fn schema(units: &[CompiledFile], name: &str, own: bool) -> Outcome<Option<Schema>> {
     let mut found: Option<(&Path, Schema)> = None;
     for unit in units {
         let names = match own {
@@ -136,7 +136,7 @@ pub fn schema(units: &[Unit], name: &str, own: bool) -> Outcome<Option<Schema>> 
         if !names.iter().any(|n| n == name) {
             continue;
         }
-        let schema = unit.compiled.schema(name).map_err(|e| said(&unit.path, e))?;
+        let schema = unit.compiled.schema(name).map_err(|e| schema_failure(&unit.path, e))?;
         match &found {
             Some((first, other)) if *other != schema => {
                 return Err(Failure::Failed(format!(

@@ -9,10 +9,10 @@ use rnet::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::robot::{IMAGE, STOP, Seat, Signal, hearers, is_reliable};
+use super::robot::{IMAGE, STOP, NodeSpec, Signal, subscriber_count, is_reliable};
 use crate::bench::figure::Latencies;
-use crate::bench::message::Tally;
-use crate::bench::worker_link::MEET;
+use crate::bench::message::SequenceCounter;
+use crate::bench::worker_link::MATCH_TIMEOUT;
 use crate::failure::Outcome;
 
 /// A picture of 640 x 480 pixels, a byte for each of red, green and blue; its number takes the place of the first.
@@ -32,37 +32,37 @@ pub struct Sent {
 
 /// What was heard of a topic.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Heard {
+pub struct ReceivedTopic {
     pub topic: String,
     /// The number of the first message.
     pub first: Option<u64>,
     /// By publisher, and by the numbers in the messages.
-    pub tallies: BTreeMap<u64, Tally>,
+    pub tallies: BTreeMap<u64, SequenceCounter>,
     /// By rnet.
     pub counted_lost: u64,
     pub latencies: Latencies,
 }
 
-struct Ear {
+struct Input {
     subscriber: Subscriber<[u8]>,
-    heard: Heard,
+    heard: ReceivedTopic,
     /// The newest signal, and whether it is new.
     newest: (Signal, bool),
 }
 
-impl Ear {
-    fn new(node: &Node, seat: &Seat, topic: &str) -> Outcome<Ear> {
+impl Input {
+    fn new(node: &Node, spec: &NodeSpec, topic: &str) -> Outcome<Input> {
         // Nothing is left out by choice: so what is not received is lost.
         let mut options = SubscriberOptions::new().keep_all().message_type(type_of(topic)?);
-        if is_reliable(topic) && seat.name == "logger" || topic == STOP {
+        if is_reliable(topic) && spec.name == "logger" || topic == STOP {
             options = options.reliable();
         }
         if topic == STOP {
             options = options.transient_local();
         }
         let subscriber = node.subscriber_with::<[u8]>(topic, options)?;
-        let heard = Heard { topic: topic.to_owned(), ..Heard::default() };
-        Ok(Ear { subscriber, heard, newest: Default::default() })
+        let heard = ReceivedTopic { topic: topic.to_owned(), ..ReceivedTopic::default() };
+        Ok(Input { subscriber, heard, newest: Default::default() })
     }
 
     /// Takes all that is there.
@@ -84,8 +84,8 @@ impl Ear {
         }
     }
 
-    fn report(self) -> Heard {
-        Heard { counted_lost: self.subscriber.lost().total(), ..self.heard }
+    fn report(self) -> ReceivedTopic {
+        ReceivedTopic { counted_lost: self.subscriber.lost().total(), ..self.heard }
     }
 }
 
@@ -94,18 +94,18 @@ fn type_of(topic: &str) -> rnet::Result<MessageType> {
     if topic == IMAGE { Ok(MessageType::Raw) } else { <Signal as Message>::message_type() }
 }
 
-pub struct Desk {
+pub struct NodeEndpoints {
     set: WaitSet,
     publishers: Vec<(Publisher<[u8]>, Sent)>,
-    ears: Vec<Ear>,
+    inputs: Vec<Input>,
     _node: Node,
 }
 
-impl Desk {
+impl NodeEndpoints {
     /// Opens all that the node sends and hears, and waits until it has met its peers.
-    pub fn open(node: Node, seat: &Seat) -> Outcome<Desk> {
+    pub fn open(node: Node, spec: &NodeSpec) -> Outcome<NodeEndpoints> {
         let mut publishers = Vec::new();
-        for topic in seat.sends {
+        for topic in spec.publishes {
             let mut options = PublisherOptions::new().message_type(type_of(topic)?);
             if is_reliable(topic) {
                 options = options.reliable(OnFull::Detach { stall: STALL });
@@ -116,36 +116,36 @@ impl Desk {
             let sent = Sent { topic: (*topic).to_owned(), publisher: 0, count: 0 };
             publishers.push((node.publisher_with::<[u8]>(topic, options)?, sent));
         }
-        let ears = seat.hears.iter().map(|topic| Ear::new(&node, seat, topic));
-        let mut ears = ears.collect::<Outcome<Vec<_>>>()?;
+        let inputs = spec.subscribes.iter().map(|topic| Input::new(&node, spec, topic));
+        let mut inputs = inputs.collect::<Outcome<Vec<_>>>()?;
         for (publisher, sent) in &mut publishers {
-            publisher.wait_for_subscribers(hearers(&sent.topic), Some(MEET))?;
+            publisher.wait_for_subscribers(subscriber_count(&sent.topic), Some(MATCH_TIMEOUT))?;
             sent.publisher = publisher.id();
         }
-        for ear in &mut ears {
-            ear.subscriber.wait_for_publishers(1, Some(MEET))?;
+        for input in &mut inputs {
+            input.subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
         }
-        Ok(Desk { set: WaitSet::new(&node), publishers, ears, _node: node })
+        Ok(NodeEndpoints { set: WaitSet::new(&node), publishers, inputs, _node: node })
     }
 
     /// Waits until something is heard or the time is over, and takes all that is there.
     pub fn listen(&mut self, time: Duration) -> Outcome {
-        let ears = self.ears.iter_mut().map(|ear| &mut ear.subscriber as &mut dyn Waitable);
-        self.set.wait(&mut ears.collect::<Vec<_>>(), Some(time))?;
-        self.ears.iter_mut().try_for_each(Ear::drain)
+        let inputs = self.inputs.iter_mut().map(|input| &mut input.subscriber as &mut dyn Waitable);
+        self.set.wait(&mut inputs.collect::<Vec<_>>(), Some(time))?;
+        self.inputs.iter_mut().try_for_each(Input::drain)
     }
 
     /// The newest of a topic that this node hears, and whether it has come since the last call.
     pub fn newest(&mut self, topic: &str) -> (Signal, bool) {
-        let ear = self.ears.iter_mut().find(|ear| ear.heard.topic == topic);
-        ear.map_or_else(Default::default, |ear| {
-            let (signal, is_new) = &mut ear.newest;
+        let input = self.inputs.iter_mut().find(|input| input.heard.topic == topic);
+        input.map_or_else(Default::default, |input| {
+            let (signal, is_new) = &mut input.newest;
             (*signal, std::mem::take(is_new))
         })
     }
 
     /// Its values, if it is new.
-    pub fn news(&mut self, topic: &str) -> Option<Signal> {
+    pub fn take_new(&mut self, topic: &str) -> Option<Signal> {
         let (signal, is_new) = self.newest(topic);
         is_new.then_some(signal)
     }
@@ -171,8 +171,8 @@ impl Desk {
         Ok(())
     }
 
-    pub fn report(self) -> (Vec<Sent>, Vec<Heard>) {
+    pub fn report(self) -> (Vec<Sent>, Vec<ReceivedTopic>) {
         let sent = self.publishers.into_iter().map(|(_, sent)| sent);
-        (sent.collect(), self.ears.into_iter().map(Ear::report).collect())
+        (sent.collect(), self.inputs.into_iter().map(Input::report).collect())
     }
 }

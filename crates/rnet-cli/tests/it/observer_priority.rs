@@ -8,7 +8,7 @@ use std::fs;
 use rnet_record::read::Recording;
 use util::processes::{processes_of, until};
 use util::terminal::Terminal;
-use util::{Place, Pump, Running};
+use util::{TestEnv, BackgroundPublisher, RunningCommand};
 
 /// Policy and nice value of each thread of a process, by name; of threads of one name the least polite.
 fn threads(pid: u32) -> BTreeMap<String, (i32, i32)> {
@@ -27,46 +27,46 @@ fn threads(pid: u32) -> BTreeMap<String, (i32, i32)> {
     found
 }
 
-const ORDINARY: (i32, i32) = (libc::SCHED_OTHER, 0);
-const LATE: (i32, i32) = (libc::SCHED_BATCH, 0);
-const RARE: (i32, i32) = (libc::SCHED_BATCH, 19);
+const NORMAL: (i32, i32) = (libc::SCHED_OTHER, 0);
+const BATCH: (i32, i32) = (libc::SCHED_BATCH, 0);
+const BATCH_NICE_19: (i32, i32) = (libc::SCHED_BATCH, 19);
 
-/// The one process that was started in the place.
-fn only_process(place: &Place) -> u32 {
-    let processes = processes_of(place);
+/// The one process that was started in the test environment.
+fn only_process(env: &TestEnv) -> u32 {
+    let processes = processes_of(env);
     let [pid] = processes[..] else { panic!("{processes:?}") };
     pid
 }
 
 #[test]
-fn top_takes_nothing_that_a_node_wants_and_is_drawn_all_the_same() {
-    let place = Place::new();
-    let imu = place.node("imu");
-    let pump = Pump::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
-    let mut terminal = Terminal::start(&place, &["top", "--interval", "0.2"]);
+fn top_takes_no_cpu_time_from_a_node_and_still_draws() {
+    let env = TestEnv::new();
+    let imu = env.node("imu");
+    let pump = BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);
     terminal.until("/angles");
-    let threads = threads(only_process(&place));
-    assert!(threads.values().all(|is| *is == RARE), "{threads:?}");
-    terminal.type_in("q");
+    let threads = threads(only_process(&env));
+    assert!(threads.values().all(|is| *is == BATCH_NICE_19), "{threads:?}");
+    terminal.send_keys("q");
     assert_eq!(terminal.end(), Some(0));
     drop(pump);
 }
 
 #[test]
 fn a_recorder_waits_for_its_turn_and_records_all() {
-    let place = Place::new();
-    let imu = place.node("imu");
-    let file = place.dir.join("run.mcap");
-    let mut recorder = place.spawn(&["record", "--json", "--output", file.to_str().unwrap()]);
-    recorder.until_stdout("progress");
+    let env = TestEnv::new();
+    let imu = env.node("imu");
+    let file = env.dir.join("run.mcap");
+    let mut recorder = env.spawn(&["record", "--json", "--output", file.to_str().unwrap()]);
+    recorder.wait_for_stdout("progress");
     let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
     angles.send(b"0.25").unwrap();
-    let found = threads(only_process(&place));
+    let found = threads(only_process(&env));
     for thread in ["rnet-rec-follow", "rnet-rec-write", "rnet-rec-sync"] {
-        assert_eq!(found.get(thread), Some(&LATE), "{thread}: {found:?}");
+        assert_eq!(found.get(thread), Some(&BATCH), "{thread}: {found:?}");
     }
     // One that is told to stop before it has found the publisher records nothing of it.
-    recorder.until_stdout("\"messages\":1,");
+    recorder.wait_for_stdout("\"messages\":1,");
     recorder.signal("INT");
     let end = recorder.wait().json_lines().pop().unwrap();
     assert_eq!((&end["messages"], &end["missing"]), (&1.into(), &0.into()), "{end}");
@@ -74,23 +74,23 @@ fn a_recorder_waits_for_its_turn_and_records_all() {
 }
 
 #[test]
-fn what_takes_part_does_not_give_way_and_a_word_keeps_all_as_they_are() {
-    let place = Place::new();
-    let publisher = place.spawn(&["topic", "pub", "/note", "--text", "hello", "--no-wait"]);
+fn participants_keep_their_priority_and_a_setting_turns_lowering_off() {
+    let env = TestEnv::new();
+    let publisher = env.spawn(&["topic", "pub", "/note", "--text", "hello", "--no-wait"]);
     let ordinary = |pid: u32| {
         let found = threads(pid);
-        assert!(found.values().all(|is| *is == ORDINARY), "{found:?}");
+        assert!(found.values().all(|is| *is == NORMAL), "{found:?}");
     };
     until("it publishes", || {
-        processes_of(&place).iter().any(|pid| threads(*pid).contains_key("rnet-control"))
+        processes_of(&env).iter().any(|pid| threads(*pid).contains_key("rnet-control"))
     });
-    ordinary(only_process(&place));
+    ordinary(only_process(&env));
     drop(publisher);
 
-    let mut command = place.command();
-    command.args(["record", "--json", "--output"]).arg(place.dir.join("run.mcap"));
+    let mut command = env.command();
+    command.args(["record", "--json", "--output"]).arg(env.dir.join("run.mcap"));
     command.env("RNET_TUNE_THREADS", "0");
-    let mut recorder = Running::start(command);
-    recorder.until_stdout("progress");
-    ordinary(only_process(&place));
+    let mut recorder = RunningCommand::start(command);
+    recorder.wait_for_stdout("progress");
+    ordinary(only_process(&env));
 }

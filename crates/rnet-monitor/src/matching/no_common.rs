@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use rnet::inspect::Snapshot;
 
 use crate::findings::Findings;
-use crate::near::why_near;
+use crate::suggestions::similarity_reason;
 
 /// Why `a` hears nothing of `b`, in the names of their topics.
-pub(super) fn topic(
+pub(super) fn explain_no_common_topic(
     findings: &mut Findings,
     snapshot: &Snapshot,
     a: &str,
@@ -32,7 +32,7 @@ pub(super) fn topic(
     }
     let mut near = false;
     for (want, offer) in wants.iter().flat_map(|w| offers.iter().map(move |o| (w, o))) {
-        if let Some(why) = why_near(want, offer) {
+        if let Some(why) = similarity_reason(want, offer) {
             near = true;
             findings.problem(
                 "topic_name",

@@ -5,7 +5,7 @@ use rnet::inspect::{Snapshot, service_of};
 use crate::findings::Findings;
 
 /// Names the clients whose request type is not that of a server. The topics of a call are internal; the service is named.
-pub fn types(findings: &mut Findings, snapshot: &Snapshot, of_host: impl Fn(&str) -> bool) {
+pub fn check_types(findings: &mut Findings, snapshot: &Snapshot, of_host: impl Fn(&str) -> bool) {
     for pair in snapshot.pairs().filter(|pair| !pair.is_matched()) {
         let (client, server) = (&pair.publisher.node, &pair.subscription.node);
         if !of_host(client) && !of_host(server) {

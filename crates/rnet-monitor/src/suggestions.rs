@@ -8,7 +8,7 @@ const MAX_EDITS: usize = 2;
 /// Why two different names look as if the same was meant; `None` if they do not.
 ///
 /// Names that differ only in digits (`/leg1`, `/leg2`) are meant to be different.
-pub fn why_near(a: &str, b: &str) -> Option<&'static str> {
+pub fn similarity_reason(a: &str, b: &str) -> Option<&'static str> {
     if a == b {
         return None;
     }
@@ -33,7 +33,7 @@ pub fn why_near(a: &str, b: &str) -> Option<&'static str> {
 
 /// The name among `names` that comes nearest to the one that is missing.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names.filter(|n| why_near(name, n).is_some()).min_by_key(|n| osa_distance(name, n))
+    names.filter(|n| similarity_reason(name, n).is_some()).min_by_key(|n| osa_distance(name, n))
 }
 
 /// `did you mean /scan?`, if a name is near.
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_near_and_numbered_siblings_are_not() {
+    fn typing_errors_are_similar_and_numbered_siblings_are_not() {
         for (a, b) in [
             ("/scan", "/Scan"),
             ("/scan", "/robot/scan"),
@@ -61,7 +61,7 @@ mod tests {
             // Two letters that have changed places are one slip.
             ("/scan", "/scna"),
         ] {
-            assert!(why_near(a, b).is_some() && why_near(b, a).is_some(), "{a} {b}");
+            assert!(similarity_reason(a, b).is_some() && similarity_reason(b, a).is_some(), "{a} {b}");
         }
         for (a, b) in [
             ("/leg1", "/leg2"),
@@ -72,12 +72,12 @@ mod tests {
             ("can", "foxglove.LaserScan"),
             ("", "/scan"),
         ] {
-            assert!(why_near(a, b).is_none(), "{a} {b}");
+            assert!(similarity_reason(a, b).is_none(), "{a} {b}");
         }
     }
 
     #[test]
-    fn the_nearest_wins() {
+    fn the_nearest_name_wins() {
         let names = ["/contoller", "/controler2", "/lidar"];
         assert_eq!(nearest("/controller", names.into_iter()), Some("/contoller"));
         assert_eq!(nearest("/camera", names.into_iter()), None);

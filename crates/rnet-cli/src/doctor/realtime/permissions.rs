@@ -4,7 +4,7 @@ use super::machine::{Capability, Limit, Machine};
 use super::{Check, Finding};
 
 /// How to be let, where the user lives.
-fn grant(machine: &Machine<'_>) -> &'static str {
+fn limits_advice(machine: &Machine<'_>) -> &'static str {
     if machine.is_container() {
         "docker run --ulimit rtprio=90 … (root in the container: --cap-add SYS_NICE)"
     } else {
@@ -39,7 +39,7 @@ pub(super) fn rt_priority(machine: &Machine<'_>) -> Finding {
         (_, Some(Limit::Unlimited)) => check.ok("any real-time priority is allowed"),
         (_, Some(Limit::Of(0))) => check.problem(
             "no real-time priority is allowed: RLIMIT_RTPRIO is 0 and CAP_SYS_NICE is not set",
-            grant(machine),
+            limits_advice(machine),
         ),
         (_, Some(Limit::Of(most))) => {
             check.ok(format!("real-time priorities are allowed up to {most}"))

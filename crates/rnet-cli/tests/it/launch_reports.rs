@@ -2,7 +2,7 @@
 
 use crate::util;
 
-use util::robot::{Robot, is_alive, sleeper, until_gone};
+use util::robot::{Robot, is_alive, sleeper, wait_until_gone};
 
 /// What the doctor finds wrong with what was launched.
 fn problems(robot: &Robot) -> Vec<String> {
@@ -21,8 +21,8 @@ fn broken(name: &str) -> String {
 fn what_was_stopped_as_it_should_be_is_no_problem() {
     let robot = Robot::with_box(&(sleeper("a", "") + &sleeper("b", "")));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/a  started");
-    launch.until_stdout("/b  started");
+    launch.wait_for_stdout("/a  started");
+    launch.wait_for_stdout("/b  started");
     assert_eq!(robot.run(&["node", "stop", "a"]).ok(), "stopped /a\n");
     assert_eq!(problems(&robot), [""; 0], "an operator has stopped it");
     launch.signal("INT");
@@ -39,7 +39,7 @@ fn what_was_stopped_as_it_should_be_is_no_problem() {
 fn what_failed_is_a_problem_until_nobody_misses_it() {
     let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/bad  given-up  exit code 3");
+    launch.wait_for_stdout("/bad  given-up  exit code 3");
     robot.pids("a.pid", 1);
     let failed = "the launched node /bad is not running: exit code 3, after 0 restarts";
     assert_eq!(problems(&robot), [failed]);
@@ -64,18 +64,18 @@ fn what_failed_is_a_problem_until_nobody_misses_it() {
 fn a_changed_file_settles_what_it_names_no_more() {
     let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
     let mut launch = robot.launch(&["--reload"]);
-    launch.until_stdout("/bad  given-up  exit code 3");
+    launch.wait_for_stdout("/bad  given-up  exit code 3");
     robot.pids("a.pid", 1);
     assert_eq!(problems(&robot).len(), 1);
     robot.write(&sleeper("a", ""));
-    launch.until_stdout("/bad  stopping  removed from the file");
+    launch.wait_for_stdout("/bad  stopping  removed from the file");
     assert_eq!(problems(&robot), [""; 0]);
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
 }
 
 #[test]
-fn who_stops_a_launch_twice_is_told_what_goes_on() {
+fn a_second_stop_of_a_launch_lists_running_nodes() {
     let deaf = "[node.deaf]\ncommand = [\"sh\", \"-c\", \"trap '' INT TERM; echo $$$$ > deaf.pid; while :; do sleep 0.05; \
                 done\"]\nafter = [\"base\"]\ninterrupt_timeout_s = 1\nstop_timeout_s = 2\n";
     let robot = Robot::new(&(sleeper("base", "") + deaf));
@@ -96,7 +96,7 @@ fn who_stops_a_launch_twice_is_told_what_goes_on() {
         assert!(of(&deaf).contains("asked to stop; killed after 3 s"), "{said}");
         assert!(of(&base).contains("/base") && of(&base).contains("not asked to stop"), "{said}");
         // The keeper keeps its word without the launcher.
-        until_gone(&deaf);
+        wait_until_gone(&deaf);
         assert!(is_alive(&base), "nobody has told it to stop");
         assert_eq!(robot.run(&["node", "stop", "base"]).ok(), "stopped /base\n");
         for name in ["deaf.pid", "base.pid"] {
@@ -106,7 +106,7 @@ fn who_stops_a_launch_twice_is_told_what_goes_on() {
 }
 
 #[test]
-fn a_launch_of_nothing_says_so() {
+fn a_launch_of_nothing_reports_it() {
     let robot = Robot::new("");
     let nothing = |text: &str, options: &[&str], why: &str| {
         robot.write(text);

@@ -5,7 +5,7 @@ use crate::util;
 use std::time::Duration;
 
 use rnet::PublisherOptions;
-use util::robot::{Robot, until, until_gone};
+use util::robot::{Robot, until, wait_until_gone};
 
 const LONG: Duration = Duration::from_secs(60);
 /// What judges a domain.
@@ -33,15 +33,15 @@ fn motor_node() {
 fn a_stop_on_request_is_no_death_and_a_crash_is() {
     let program = std::env::current_exe().unwrap();
     let robot = Robot::new(&format!(
-        "[node.motor]\ncommand = [\"{}\", \"--exact\", \"launch_ends::motor_node\", \"--ignored\"]\n\
+        "[node.motor]\ncommand = [\"{}\", \"--exact\", \"launch_exits::motor_node\", \"--ignored\"]\n\
          restart = \"never\"\n",
         program.display()
     ));
-    let watcher = robot.place.node("watcher");
+    let watcher = robot.env.node("watcher");
     for (how, is_death) in [("launch", false), ("stop", false), ("kill", true)] {
         let mut states = watcher.subscriber::<[u8]>("/state").unwrap();
         let mut launch = robot.launch(&[]);
-        launch.until_stdout("/motor  started");
+        launch.wait_for_stdout("/motor  started");
         assert_eq!(&*states.recv(Some(LONG)).unwrap(), b"runs");
         match how {
             "launch" => launch.signal("INT"),
@@ -55,12 +55,12 @@ fn a_stop_on_request_is_no_death_and_a_crash_is() {
         } else {
             // The next motor speaks first: nothing was between the two.
             if how == "stop" {
-                launch.until_stdout("/motor  stopped  terminated by SIGINT");
+                launch.wait_for_stdout("/motor  stopped  terminated by SIGINT");
                 launch.signal("INT");
             }
             assert_eq!(launch.wait().code, Some(130), "{how}");
             launch = robot.launch(&[]);
-            launch.until_stdout("/motor  started");
+            launch.wait_for_stdout("/motor  started");
             let next = states.recv(Some(LONG)).unwrap();
             assert!(!next.is_last_will() && &*next == b"runs", "{how}: {:?}", &*next);
         }
@@ -106,12 +106,12 @@ fn bounded_node() {
 fn a_parameter_that_the_node_refuses_is_reported() {
     let program = std::env::current_exe().unwrap();
     let robot = Robot::new(&format!(
-        "[node.bounded]\ncommand = [\"{}\", \"--exact\", \"launch_ends::bounded_node\", \"--ignored\"]\n\
+        "[node.bounded]\ncommand = [\"{}\", \"--exact\", \"launch_exits::bounded_node\", \"--ignored\"]\n\
          params = {{ gain = 9.0, rate = 50.0 }}\n",
         program.display()
     ));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/bounded  param-refused  gain = 9");
+    launch.wait_for_stdout("/bounded  param-refused  gain = 9");
     launch.signal("INT");
     let ran = launch.wait();
     assert_eq!(ran.stdout.matches("param-refused").count(), 1, "{ran:#?}");
@@ -123,7 +123,7 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     let program = std::env::current_exe().unwrap();
     let file = |gain: f64| {
         format!(
-            "[node.bounded]\ncommand = [\"{}\", \"--exact\", \"launch_ends::bounded_node\", \"--ignored\"]\n\
+            "[node.bounded]\ncommand = [\"{}\", \"--exact\", \"launch_exits::bounded_node\", \"--ignored\"]\n\
              params = {{ gain = {gain:?} }}\nrestart = \"never\"\n",
             program.display()
         )
@@ -166,7 +166,7 @@ fn a_node_without_its_program_is_a_problem_until_it_runs() {
     }
     robot.write(&file("sleep"));
     let mut launch = robot.launch(&[]);
-    launch.until_stdout("/motor  started");
+    launch.wait_for_stdout("/motor  started");
     let told = robot.run(TOOLS[0]).stdout;
     assert!(!told.contains("/motor"), "{told}");
     launch.signal("INT");
@@ -185,5 +185,5 @@ fn a_command_of_on_failure_dies_with_a_launcher_that_is_killed() {
     let pids = robot.pids("pids", 2);
     launch.signal("KILL");
     launch.wait();
-    pids.iter().for_each(|pid| until_gone(pid));
+    pids.iter().for_each(|pid| wait_until_gone(pid));
 }

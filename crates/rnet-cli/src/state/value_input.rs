@@ -7,13 +7,13 @@ use serde_json::Value as Json;
 
 use super::args::ValueArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Limit};
+use crate::input::{self, InputLimit};
 use crate::types::catalog::Catalog;
-use crate::value::given;
+use crate::value::message_input;
 use crate::value::hex::from_hex;
 use crate::yaml::{self, Scalar};
 
-const VALUE: Limit = Limit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
+const VALUE_LIMIT: InputLimit = InputLimit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
 
 /// Which type a value is to have.
 #[derive(Debug)]
@@ -34,31 +34,31 @@ const KINDS: &str = "bool, int, float, str, bytes, json, list, set";
 
 /// How a type came to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum TypeReason {
     /// By `--type`.
-    Told,
+    Requested,
     /// The key has it.
-    AsBefore,
+    Unchanged,
     /// The text looks like it.
-    Looks,
+    Inferred,
 }
 
 /// The value of a command line: text, or the content of a file.
-enum Given {
+enum ValueInput {
     Text(String),
     File(Vec<u8>),
 }
 
 /// Reads the value, of the type that is named, else of that which the key has, else of that which it looks like.
-pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)> {
+pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, TypeReason)> {
     let given = match (&args.file, &args.value) {
-        (Some(path), _) => Given::File(input::read(path, &VALUE)?),
-        (None, Some(text)) => Given::Text(text.clone()),
+        (Some(path), _) => ValueInput::File(input::read(path, &VALUE_LIMIT)?),
+        (None, Some(text)) => ValueInput::Text(text.clone()),
         (None, None) => return Err(Failure::Usage("give VALUE or --file".to_owned())),
     };
     if let Some(name) = &args.type_name {
-        let kind = named(name, args)?;
-        return Ok((of_kind(&kind, &given, "required by --type")?, Why::Told));
+        let kind = kind_by_name(name, args)?;
+        return Ok((parse_as(&kind, &given, "required by --type")?, TypeReason::Requested));
     }
     if !args.files.proto.is_empty() {
         let what = "--proto defines message types; select one with --type";
@@ -66,11 +66,11 @@ pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)>
     }
     if let Some(kind) = present.filter(|_| !args.change_type).and_then(kind_of) {
         let why = "the key has this type; to change it, give --type and --change-type";
-        return Ok((of_kind(&kind, &given, why)?, Why::AsBefore));
+        return Ok((parse_as(&kind, &given, why)?, TypeReason::Unchanged));
     }
     match given {
-        Given::File(bytes) => Ok((Value::Bytes(bytes), Why::Looks)),
-        Given::Text(text) => Ok((looks_like(&text)?, Why::Looks)),
+        ValueInput::File(bytes) => Ok((Value::Bytes(bytes), TypeReason::Inferred)),
+        ValueInput::Text(text) => Ok((infer_value(&text)?, TypeReason::Inferred)),
     }
 }
 
@@ -78,12 +78,12 @@ pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, Why)>
 pub fn last_will(text: &str, value: &Value) -> Outcome<Value> {
     let why = "a last will must have the type of the value";
     match kind_of(value) {
-        Some(kind) => of_kind(&kind, &Given::Text(text.to_owned()), why),
+        Some(kind) => parse_as(&kind, &ValueInput::Text(text.to_owned()), why),
         None => Err(Failure::Usage(why.to_owned())),
     }
 }
 
-fn named(name: &str, args: &ValueArgs) -> Outcome<Kind> {
+fn kind_by_name(name: &str, args: &ValueArgs) -> Outcome<Kind> {
     Ok(match name {
         "bool" => Kind::Bool,
         "int" => Kind::Int,
@@ -120,16 +120,16 @@ fn kind_of(value: &Value) -> Option<Kind> {
     })
 }
 
-fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
+fn parse_as(kind: &Kind, given: &ValueInput, why: &str) -> Outcome<Value> {
     let text = match (kind, given) {
         // What is in a file needs no hex.
-        (Kind::Bytes, Given::File(bytes)) => return Ok(Value::Bytes(bytes.clone())),
-        (_, Given::Text(text)) => text.as_str(),
-        (_, Given::File(bytes)) => std::str::from_utf8(bytes).map_err(|_| {
+        (Kind::Bytes, ValueInput::File(bytes)) => return Ok(Value::Bytes(bytes.clone())),
+        (_, ValueInput::Text(text)) => text.as_str(),
+        (_, ValueInput::File(bytes)) => std::str::from_utf8(bytes).map_err(|_| {
             Failure::Failed("the content of the file is not valid UTF-8".to_owned())
         })?,
     };
-    let no = |what: &str| Failure::Usage(format!("{} is not a valid {what}: {why}", shown(text)));
+    let no = |what: &str| Failure::Usage(format!("{} is not a valid {what}: {why}", quote_input(text)));
     Ok(match kind {
         Kind::Bool => match text.trim() {
             "true" => Value::Bool(true),
@@ -150,7 +150,7 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
         Kind::Bytes => Value::Bytes(
             from_hex(text.trim()).map_err(|e| no(&format!("bytes value in hex ({e})")))?,
         ),
-        Kind::Json => json(text, why)?,
+        Kind::Json => parse_json_value(text, why)?,
         Kind::List => Value::List(array(text, why)?),
         Kind::Set => Value::set(array(text, why)?),
         Kind::Message(message_type) => Value::Message(message(message_type, text, why)?),
@@ -158,9 +158,9 @@ fn of_kind(kind: &Kind, given: &Given, why: &str) -> Outcome<Value> {
 }
 
 /// What a text looks like to whoever wrote it.
-fn looks_like(text: &str) -> Outcome<Value> {
+fn infer_value(text: &str) -> Outcome<Value> {
     if text.trim_start().starts_with(['{', '[']) {
-        return json(text, "inferred as JSON; for a string, give --type str");
+        return parse_json_value(text, "inferred as JSON; for a string, give --type str");
     }
     match Scalar::plain(text).value() {
         Ok(found) => Ok(found.unwrap_or_else(|| Value::Str(text.to_owned()))),
@@ -171,24 +171,24 @@ fn looks_like(text: &str) -> Outcome<Value> {
 }
 
 /// JSON as it was written, or that of YAML.
-fn json(text: &str, why: &str) -> Outcome<Value> {
+fn parse_json_value(text: &str, why: &str) -> Outcome<Value> {
     match Value::json(text) {
         Ok(json) => Ok(json),
-        Err(_) => Ok(Value::Json(parse(text, why)?.to_string())),
+        Err(_) => Ok(Value::Json(parse_json(text, why)?.to_string())),
     }
 }
 
-fn parse(text: &str, why: &str) -> Outcome<Json> {
+fn parse_json(text: &str, why: &str) -> Outcome<Json> {
     yaml::json(text)
-        .map_err(|e| Failure::Usage(format!("cannot parse {} ({e}): {why}", shown(text))))
+        .map_err(|e| Failure::Usage(format!("cannot parse {} ({e}): {why}", quote_input(text))))
 }
 
 fn array(text: &str, why: &str) -> Outcome<Vec<Value>> {
-    match parse(text, why)? {
+    match parse_json(text, why)? {
         Json::Array(items) => items.iter().map(element).collect(),
         _ => Err(Failure::Usage(format!(
             "{} is not a valid list such as [1, 2]: {why}",
-            shown(text)
+            quote_input(text)
         ))),
     }
 }
@@ -209,14 +209,14 @@ fn element(item: &Json) -> Outcome<Value> {
 }
 
 fn message(message_type: &MessageType, text: &str, why: &str) -> Outcome<StateMessage> {
-    let bytes = given::encode("VALUE", message_type, &parse(text, why)?)?;
+    let bytes = message_input::encode("VALUE", message_type, &parse_json(text, why)?)?;
     Ok(StateMessage::new(message_type.clone(), bytes)?)
 }
 
 /// A text in an error message.
-fn shown(text: &str) -> String {
-    const SHOWN_CHARS: usize = 60;
-    match text.char_indices().nth(SHOWN_CHARS) {
+fn quote_input(text: &str) -> String {
+    const MAX_VALUE_CHARS: usize = 60;
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
     }

@@ -42,15 +42,15 @@ pub fn fields(data: &str) -> Outcome<Value> {
 /// The fields of a type with a value for each, as they are written.
 pub fn example(message_type: &MessageType) -> String {
     let of_depth = |depth| match message_type {
-        MessageType::Plain(plain) => of_plain(plain),
-        MessageType::Protobuf(schema) => of_message(schema.descriptor(), depth),
+        MessageType::Plain(plain) => plain_example(plain),
+        MessageType::Protobuf(schema) => message_example(schema.descriptor(), depth),
         MessageType::Raw => Value::Null,
     };
     let whole = yaml::flow(&of_depth(EXAMPLE_DEPTH));
     if whole.len() <= EXAMPLE_CHARS { whole } else { yaml::flow(&of_depth(0)) }
 }
 
-fn of_message(message: &MessageDescriptor, depth: usize) -> Value {
+fn message_example(message: &MessageDescriptor, depth: usize) -> Value {
     match message.full_name() {
         "google.protobuf.Timestamp" => return "2026-01-31T12:00:00Z".into(),
         "google.protobuf.Duration" => return "1.5s".into(),
@@ -66,7 +66,7 @@ fn of_message(message: &MessageDescriptor, depth: usize) -> Value {
         let one = match field.kind() {
             _ if field.is_map() => json!({}),
             Kind::Message(of) if depth > 0 || is_well_known(&of) => {
-                of_message(&of, depth.saturating_sub(1))
+                message_example(&of, depth.saturating_sub(1))
             }
             Kind::Message(_) => json!({}),
             Kind::Enum(of) => of.default_value().name().into(),
@@ -84,24 +84,24 @@ fn is_well_known(message: &MessageDescriptor) -> bool {
     message.full_name().starts_with("google.protobuf.")
 }
 
-fn of_plain(plain: &PlainType) -> Value {
+fn plain_example(plain: &PlainType) -> Value {
     // Of a built-in header it is filled in where the data is.
     let filled_in = if Described::find(plain).is_some() { "data_" } else { "\0" };
     let fields = plain.fields.iter().filter(|f| !f.is_padding() && !f.name.starts_with(filled_in));
-    let shown = fields.filter_map(|field| Some((field.name.clone(), of_field(&field.ty)?)));
+    let shown = fields.filter_map(|field| Some((field.name.clone(), field_example(&field.ty)?)));
     Value::Object(shown.collect::<Map<_, _>>())
 }
 
 /// `None` for arrays that nobody writes by hand.
-fn of_field(ty: &FieldType) -> Option<Value> {
+fn field_example(ty: &FieldType) -> Option<Value> {
     Some(match ty {
         FieldType::Prim(Prim::F32 | Prim::F64) => json!(0.0),
         FieldType::Prim(Prim::Bool) => json!(false),
         FieldType::Prim(_) => json!(0),
-        FieldType::Struct(plain) => of_plain(plain),
+        FieldType::Struct(plain) => plain_example(plain),
         FieldType::Array { of, len } => match &**of {
             FieldType::Prim(Prim::U8) if *len > EXAMPLE_ITEMS => json!(""),
-            of if *len <= EXAMPLE_ITEMS => vec![of_field(of)?; *len as usize].into(),
+            of if *len <= EXAMPLE_ITEMS => vec![field_example(of)?; *len as usize].into(),
             _ => return None,
         },
     })

@@ -9,7 +9,7 @@ use rustix::fs::Access;
 
 use crate::{domain, table};
 use rnet_monitor::Findings;
-use rnet_monitor::talk::Elsewhere;
+use rnet_monitor::matching::NodeInOtherDomain;
 use rnet_record::blackbox::{NODE, RingMemory};
 
 /// `statfs` type of tmpfs.
@@ -108,7 +108,7 @@ pub fn directory(findings: &mut Findings, location: &Location) -> bool {
 }
 
 /// Memory and file descriptors.
-pub fn room(findings: &mut Findings, path: &Path, nodes: usize) {
+pub fn capacity(findings: &mut Findings, path: &Path, nodes: usize) {
     let on = if path.exists() { path } else { path.parent().unwrap_or(path) };
     if let Ok(stat) = rustix::fs::statvfs(on) {
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
@@ -156,7 +156,7 @@ pub fn black_box(findings: &mut Findings, path: &Path, snapshot: &Snapshot) {
 }
 
 /// The nodes that died and were not swept up; they are named, and then swept by whoever looks.
-pub fn left_over(findings: &mut Findings, location: &Location) -> Vec<String> {
+pub fn dead_nodes(findings: &mut Findings, location: &Location) -> Vec<String> {
     for (name, error) in location.unreadable_nodes() {
         findings.problem(
             "version",
@@ -168,8 +168,8 @@ pub fn left_over(findings: &mut Findings, location: &Location) -> Vec<String> {
 }
 
 /// What is left of other users' nodes and cannot be swept by us.
-pub fn unswept(findings: &mut Findings, location: &Location) {
-    for left in domain::dead_of_others(location).into_iter().chain(domain::barred_names(location)) {
+pub fn foreign_leftovers(findings: &mut Findings, location: &Location) {
+    for left in domain::foreign_leftovers(location).into_iter().chain(domain::foreign_inaccessible_files(location)) {
         findings.problem("left_over", left.what, left.advice);
     }
 }
@@ -188,15 +188,15 @@ pub fn versions(findings: &mut Findings, snapshot: &Snapshot) {
 }
 
 /// Other domains beside ours: the other node may be in one of them.
-pub fn neighbours(
+pub fn other_domains(
     findings: &mut Findings,
     location: &Location,
     nodes_here: usize,
-) -> Vec<Elsewhere> {
+) -> Vec<NodeInOtherDomain> {
     let mut elsewhere = Vec::new();
     let me = rustix::process::geteuid().as_raw();
-    for other in domain::standing(location) {
-        let domain::Standing { path, id, user, owner, .. } = &other;
+    for other in domain::list_domain_dirs(location) {
+        let domain::DomainDir { path, id, user, owner, .. } = &other;
         let path = path.display();
         match *user {
             _ if other.path == location.path() => continue,
@@ -241,7 +241,7 @@ pub fn neighbours(
             Ok(nodes) if nodes.living.is_empty() => {}
             Ok(nodes) => {
                 let how = other.options(location);
-                let list = listed(nodes.living.iter().map(NodeName::as_str));
+                let list = first_few(nodes.living.iter().map(NodeName::as_str));
                 let what = format!("another domain has nodes: {list} ({how})");
                 if nodes_here == 0 {
                     let advice =
@@ -254,7 +254,7 @@ pub fn neighbours(
                     nodes
                         .living
                         .into_iter()
-                        .map(|node| Elsewhere { domain: how.clone(), node: node.to_string() }),
+                        .map(|node| NodeInOtherDomain { domain: how.clone(), node: node.to_string() }),
                 );
             }
             Err(failure) => findings
@@ -265,7 +265,7 @@ pub fn neighbours(
 }
 
 /// The first few of many.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn first_few<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const SHOWN: usize = 8;
     let names: Vec<&str> = names.collect();
     let more = names.len().saturating_sub(SHOWN);

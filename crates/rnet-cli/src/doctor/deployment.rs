@@ -8,19 +8,19 @@ use rnet::inspect::{Location, default_base};
 use rnet_monitor::Findings;
 
 /// For how long a wipe that was put right counts as a problem, because whatever did it will do it again.
-const RECENT_S: u64 = 24 * 3600;
+const RECENT_REMOVAL_S: u64 = 24 * 3600;
 /// What Docker gives a container.
 const DOCKER_SHM_BYTES: u64 = 64 << 20;
 /// Users below are the system's, whose files systemd-logind leaves alone.
-const FIRST_USER: u32 = 1000;
+const FIRST_REGULAR_UID: u32 = 1000;
 
 /// What keeps logind from removing the files of a user.
-const REMEDY: &str = "prevent systemd-logind from removing the files of logged-out users: run loginctl \
+const LINGER_ADVICE: &str = "prevent systemd-logind from removing the files of logged-out users: run loginctl \
                       enable-linger, set RemoveIPC=no in /etc/systemd/logind.conf, run the nodes as a system \
                       user, or set RNET_DIR to a tmpfs directory outside /dev/shm";
 
 /// Whether somebody has removed the directory, or a part of it, under living nodes.
-pub fn removed(findings: &mut Findings, location: &Location) {
+pub fn directory_removed(findings: &mut Findings, location: &Location) {
     for (pid, node) in location.removed_nodes() {
         findings.problem(
             "removed",
@@ -38,15 +38,15 @@ pub fn removed(findings: &mut Findings, location: &Location) {
         "{} or a part of it was removed while nodes were running; it was restored {ago} s ago, last by {node}",
         location.path().display()
     );
-    if ago < RECENT_S {
-        findings.problem("removed", what, REMEDY);
+    if ago < RECENT_REMOVAL_S {
+        findings.problem("removed", what, LINGER_ADVICE);
     } else {
         findings.note("removed", what);
     }
 }
 
 /// What will remove it, and what others may not see.
-pub fn place(findings: &mut Findings, path: &Path, nodes: usize) {
+pub fn directory_risks(findings: &mut Findings, path: &Path, nodes: usize) {
     let base = path.parent().unwrap_or(path);
     let shm = base == default_base();
     if shm && logind_removes() {
@@ -54,7 +54,7 @@ pub fn place(findings: &mut Findings, path: &Path, nodes: usize) {
             "removeipc",
             format!(
                 "systemd-logind removes this user's files in {} when the last session ends (RemoveIPC); nodes \
-                 restore them, but cannot find each other until then; {REMEDY}",
+                 restore them, but cannot find each other until then; {LINGER_ADVICE}",
                 base.display()
             ),
         );
@@ -88,13 +88,13 @@ pub fn place(findings: &mut Findings, path: &Path, nodes: usize) {
 /// Whether systemd-logind removes the files of this user; `false` also where that cannot be told.
 fn logind_removes() -> bool {
     let uid = rustix::process::geteuid().as_raw();
-    uid >= FIRST_USER
+    uid >= FIRST_REGULAR_UID
         && Path::new("/run/systemd/seats").exists()
-        && !lingers(uid)
+        && !has_lingering(uid)
         && removes_ipc(Path::new("/"))
 }
 
-fn lingers(uid: u32) -> bool {
+fn has_lingering(uid: u32) -> bool {
     let Ok(users) = std::fs::read_to_string("/etc/passwd") else { return false };
     let name = users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_on_removeipc_counts() {
+    fn the_last_setting_of_removeipc_wins() {
         let root = std::env::temp_dir().join(format!("rnet-logind-{}", std::process::id()));
         let conf = root.join("etc/systemd/logind.conf");
         let more = root.join("etc/systemd/logind.conf.d");

@@ -1,6 +1,6 @@
 //! Our form, TOML. Unknown keys are errors: a misspelt key would otherwise change what is measured.
 
-use super::{Error, Node, Publish, Result, Topology, check, irobot, msg_type};
+use super::{Error, Node, Publish, Result, Topology, check, irobot_json, msg_type};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -60,7 +60,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
 
 /// A topic as one word, with or without its leading slash in the file.
 fn word(topic: &str) -> String {
-    irobot::flat(topic.strip_prefix('/').unwrap_or(topic))
+    irobot_json::flat(topic.strip_prefix('/').unwrap_or(topic))
 }
 
 /// The type and the length of what is published.

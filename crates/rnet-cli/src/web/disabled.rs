@@ -5,14 +5,14 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 
 pub fn dashboard(_: &mut Context, _: DashboardArgs) -> Outcome {
-    refuse("rnet dashboard")
+    not_built_in("rnet dashboard")
 }
 
 pub fn foxglove(_: &mut Context, _: &FoxgloveArgs) -> Outcome {
-    refuse("rnet foxglove")
+    not_built_in("rnet foxglove")
 }
 
-fn refuse(command: &str) -> Outcome {
+fn not_built_in(command: &str) -> Outcome {
     Err(Failure::Failed(format!(
         "this build of rnet, made by `make demo`, does not include {command}; `make build` makes a complete \
          one, target/release/rnet"

@@ -8,7 +8,7 @@ use rnet::{PlainType, TypeDesc};
 use rnet_monitor::link::host_of;
 
 /// One type, and where it is used.
-pub struct Used<'a> {
+pub struct UsedType<'a> {
     pub desc: &'a TypeDesc,
     /// `None` for a protobuf type that cannot be read, and for plain types.
     pub schema: Option<&'a Schema>,
@@ -16,7 +16,7 @@ pub struct Used<'a> {
     pub nodes: Vec<&'a str>,
 }
 
-impl<'a> Used<'a> {
+impl<'a> UsedType<'a> {
     pub fn name(&self) -> &'a str {
         self.desc.name().unwrap_or("raw")
     }
@@ -32,19 +32,19 @@ impl<'a> Used<'a> {
 }
 
 /// All described types of a domain, or of one topic, by name. Versions of a type are told apart; those of publishers come first.
-pub fn types<'a>(snapshot: &'a Snapshot, topic: Option<&str>) -> Vec<Used<'a>> {
+pub fn types<'a>(snapshot: &'a Snapshot, topic: Option<&str>) -> Vec<UsedType<'a>> {
     let publishers = snapshot.publishers.iter();
     let publishers = publishers.map(|p| (&p.type_desc, p.schema.as_ref(), &p.topic, &p.node));
     let subscribers = snapshot.subscriptions.iter();
     let subscribers = subscribers.map(|s| (&s.type_desc, s.schema.as_ref(), &s.topic, &s.node));
-    let mut all: Vec<Used<'a>> = Vec::new();
+    let mut all: Vec<UsedType<'a>> = Vec::new();
     for (desc, schema, at, node) in publishers.chain(subscribers) {
         if *desc == TypeDesc::Raw || topic.is_some_and(|topic| topic != at) {
             continue;
         }
         let found = all.iter().position(|used| used.desc == desc && used.schema == schema);
         let found = found.unwrap_or_else(|| {
-            all.push(Used { desc, schema, topics: Vec::new(), nodes: Vec::new() });
+            all.push(UsedType { desc, schema, topics: Vec::new(), nodes: Vec::new() });
             all.len() - 1
         });
         all[found].topics.push(at);
@@ -57,6 +57,6 @@ pub fn types<'a>(snapshot: &'a Snapshot, topic: Option<&str>) -> Vec<Used<'a>> {
         }
     }
     // Stable: among versions of one type the order stays.
-    all.sort_by_key(Used::name);
+    all.sort_by_key(UsedType::name);
     all
 }

@@ -26,7 +26,7 @@ const VERSION: u32 = 1;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Head {
+pub struct DumpHeader {
     rnet_state: u32,
     domain: String,
     prefix: String,
@@ -51,7 +51,7 @@ struct TypeLine {
 struct KeyLine {
     key: String,
     #[serde(flatten)]
-    value: Typed,
+    value: DumpValue,
     #[serde(default)]
     durable: bool,
     /// What was left of its time when it was dumped.
@@ -66,21 +66,21 @@ struct KeyLine {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct End {
+struct DumpEnd {
     end: usize,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
-enum Typed {
+enum DumpValue {
     Bool(bool),
     Int(i64),
     Float(Json),
     Str(String),
     Bytes(String),
     Json(String),
-    List(Vec<Typed>),
-    Set(Vec<Typed>),
+    List(Vec<DumpValue>),
+    Set(Vec<DumpValue>),
     Message {
         #[serde(rename = "type")]
         number: usize,
@@ -90,7 +90,7 @@ enum Typed {
 
 /// What a dump says of a key.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedKey {
     pub key: String,
     pub value: Value,
     pub durable: bool,
@@ -98,28 +98,28 @@ pub struct Loaded {
     pub ttl: Option<Duration>,
 }
 
-impl Head {
-    pub fn new(domain: &str, prefix: &str, revision: u64, unix_ns: u64) -> Head {
+impl DumpHeader {
+    pub fn new(domain: &str, prefix: &str, revision: u64, unix_ns: u64) -> DumpHeader {
         let (domain, prefix) = (domain.to_owned(), prefix.to_owned());
-        Head { rnet_state: VERSION, domain, prefix, revision, unix_ns }
+        DumpHeader { rnet_state: VERSION, domain, prefix, revision, unix_ns }
     }
 }
 
 /// Writes keys as lines.
 #[derive(Default)]
-pub struct Writer {
+pub struct DumpWriter {
     types: Vec<MessageType>,
     keys: usize,
 }
 
-impl Writer {
+impl DumpWriter {
     /// The lines of a key, of which types that are new come first.
     ///
     /// # Errors
     /// In words, why its value cannot be written.
     pub fn lines(&mut self, entry: &Entry) -> Result<Vec<Json>, String> {
         let mut lines = Vec::new();
-        let value = self.typed(&entry.value, &mut lines)?;
+        let value = self.to_dump_value(&entry.value, &mut lines)?;
         let line = KeyLine {
             key: entry.key.clone(),
             value,
@@ -136,7 +136,7 @@ impl Writer {
 
     /// The last line.
     pub fn end(&self) -> impl Serialize {
-        End { end: self.keys }
+        DumpEnd { end: self.keys }
     }
 
     /// How many keys were written.
@@ -144,18 +144,18 @@ impl Writer {
         self.keys
     }
 
-    fn typed(&mut self, value: &Value, lines: &mut Vec<Json>) -> Result<Typed, String> {
+    fn to_dump_value(&mut self, value: &Value, lines: &mut Vec<Json>) -> Result<DumpValue, String> {
         Ok(match value {
-            Value::Bool(b) => Typed::Bool(*b),
-            Value::Int(n) => Typed::Int(*n),
-            Value::Float(x) => Typed::Float(float_to_json(*x)),
-            Value::Str(text) => Typed::Str(text.clone()),
-            Value::Bytes(bytes) => Typed::Bytes(base64(bytes)),
-            Value::Json(text) => Typed::Json(text.clone()),
-            Value::List(items) => Typed::List(self.all(items, lines)?),
-            Value::Set(items) => Typed::Set(self.all(items, lines)?),
-            Value::Message(message) => Typed::Message {
-                number: self.number(message.message_type(), lines)?,
+            Value::Bool(b) => DumpValue::Bool(*b),
+            Value::Int(n) => DumpValue::Int(*n),
+            Value::Float(x) => DumpValue::Float(float_to_json(*x)),
+            Value::Str(text) => DumpValue::Str(text.clone()),
+            Value::Bytes(bytes) => DumpValue::Bytes(base64(bytes)),
+            Value::Json(text) => DumpValue::Json(text.clone()),
+            Value::List(items) => DumpValue::List(self.to_dump_values(items, lines)?),
+            Value::Set(items) => DumpValue::Set(self.to_dump_values(items, lines)?),
+            Value::Message(message) => DumpValue::Message {
+                number: self.type_number(message.message_type(), lines)?,
                 bytes: base64(message.bytes()),
             },
             Value::Unreadable(why) => return Err(format!("cannot read its value: {why}")),
@@ -163,11 +163,11 @@ impl Writer {
         })
     }
 
-    fn all(&mut self, items: &[Value], lines: &mut Vec<Json>) -> Result<Vec<Typed>, String> {
-        items.iter().map(|item| self.typed(item, lines)).collect()
+    fn to_dump_values(&mut self, items: &[Value], lines: &mut Vec<Json>) -> Result<Vec<DumpValue>, String> {
+        items.iter().map(|item| self.to_dump_value(item, lines)).collect()
     }
 
-    fn number(&mut self, found: &MessageType, lines: &mut Vec<Json>) -> Result<usize, String> {
+    fn type_number(&mut self, found: &MessageType, lines: &mut Vec<Json>) -> Result<usize, String> {
         if let Some(number) = self.types.iter().position(|known| known == found) {
             return Ok(number);
         }
@@ -196,9 +196,9 @@ impl Writer {
 }
 
 /// Whether a dump says the same of both. What is not a number equals itself here.
-pub fn same(a: &Value, b: &Value) -> bool {
-    let mut writer = Writer::default();
-    let mut typed = |value| writer.typed(value, &mut Vec::new()).ok();
+pub fn values_equal(a: &Value, b: &Value) -> bool {
+    let mut writer = DumpWriter::default();
+    let mut typed = |value| writer.to_dump_value(value, &mut Vec::new()).ok();
     a == b || typed(a).is_some_and(|a| Some(a) == typed(b))
 }
 
@@ -206,10 +206,10 @@ pub fn same(a: &Value, b: &Value) -> bool {
 ///
 /// # Errors
 /// In words, with the line, what is wrong with it.
-pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
+pub fn read(text: &str) -> Result<Vec<LoadedKey>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((_, first)) = lines.next() else { return Err("the file is empty".to_owned()) };
-    match serde_json::from_str::<Head>(first) {
+    match serde_json::from_str::<DumpHeader>(first) {
         Ok(head) if head.rnet_state == VERSION => {}
         Ok(head) => {
             return Err(format!(
@@ -219,7 +219,7 @@ pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
         }
         Err(e) => return Err(format!("line 1 is not the header of a dump: {e}")),
     }
-    let mut reader = Reader::default();
+    let mut reader = DumpReader::default();
     let mut end = None;
     for (number, line) in lines {
         let at = |why: String| format!("line {number}: {why}");
@@ -241,20 +241,20 @@ pub fn read(text: &str) -> Result<Vec<Loaded>, String> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct DumpReader {
     types: Vec<MessageType>,
-    keys: Vec<Loaded>,
+    keys: Vec<LoadedKey>,
     /// Which keys there are already.
     seen: HashSet<String>,
 }
 
-impl Reader {
+impl DumpReader {
     /// The number of keys, if this is the end.
     fn line(&mut self, line: &str) -> Result<Option<usize>, String> {
         let words: Json = serde_json::from_str(line).map_err(|e| format!("invalid JSON: {e}"))?;
         let wrong = |e: serde_json::Error| e.to_string();
         if words.get("end").is_some() {
-            return Ok(Some(serde_json::from_value::<End>(words).map_err(wrong)?.end));
+            return Ok(Some(serde_json::from_value::<DumpEnd>(words).map_err(wrong)?.end));
         }
         if words.get("key").is_none() {
             self.add_type(serde_json::from_value(words).map_err(wrong)?)?;
@@ -269,7 +269,7 @@ impl Reader {
         let value = self.value(line.value).map_err(|why| format!("{}: {why}", line.key))?;
         let KeyLine { key, durable, ttl_ns, .. } = line;
         let ttl = ttl_ns.map(Duration::from_nanos);
-        self.keys.push(Loaded { key, value, durable, ttl });
+        self.keys.push(LoadedKey { key, value, durable, ttl });
         Ok(None)
     }
 
@@ -293,17 +293,17 @@ impl Reader {
         Ok(())
     }
 
-    fn value(&self, typed: Typed) -> Result<Value, String> {
+    fn value(&self, typed: DumpValue) -> Result<Value, String> {
         Ok(match typed {
-            Typed::Bool(b) => Value::Bool(b),
-            Typed::Int(n) => Value::Int(n),
-            Typed::Float(json) => Value::Float(float_from_json(&json)?),
-            Typed::Str(text) => Value::Str(text),
-            Typed::Bytes(text) => Value::Bytes(from_base64(&text)?),
-            Typed::Json(text) => Value::json(text).map_err(|e| e.to_string())?,
-            Typed::List(items) => Value::List(self.values(items)?),
-            Typed::Set(items) => Value::set(self.values(items)?),
-            Typed::Message { number, bytes } => {
+            DumpValue::Bool(b) => Value::Bool(b),
+            DumpValue::Int(n) => Value::Int(n),
+            DumpValue::Float(json) => Value::Float(float_from_json(&json)?),
+            DumpValue::Str(text) => Value::Str(text),
+            DumpValue::Bytes(text) => Value::Bytes(from_base64(&text)?),
+            DumpValue::Json(text) => Value::json(text).map_err(|e| e.to_string())?,
+            DumpValue::List(items) => Value::List(self.values(items)?),
+            DumpValue::Set(items) => Value::set(self.values(items)?),
+            DumpValue::Message { number, bytes } => {
                 let found = self.types.get(number).ok_or("its type is not defined before it")?;
                 let message = StateMessage::new(found.clone(), from_base64(&bytes)?);
                 Value::Message(message.map_err(|e| e.to_string())?)
@@ -311,7 +311,7 @@ impl Reader {
         })
     }
 
-    fn values(&self, items: Vec<Typed>) -> Result<Vec<Value>, String> {
+    fn values(&self, items: Vec<DumpValue>) -> Result<Vec<Value>, String> {
         items.into_iter().map(|item| self.value(item)).collect()
     }
 }

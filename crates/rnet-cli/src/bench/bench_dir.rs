@@ -23,22 +23,22 @@ const PREFIX: &str = "robot-net-bench-";
 
 /// A directory of this bench alone; removed on drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct BenchDir {
     path: PathBuf,
     /// The directory, locked. Closed after the removal.
-    _held: File,
+    _lock: File,
 }
 
-impl Place {
+impl BenchDir {
     /// A new one in `base`, where domains stand. Removes what benches that were killed have left there.
-    pub fn new(base: &Path) -> Outcome<Place> {
-        remove_left_over(base);
+    pub fn new(base: &Path) -> Outcome<BenchDir> {
+        remove_abandoned(base);
         let pid = std::process::id();
         for n in 0..MAX_TRIES {
             let path = base.join(format!("{PREFIX}{pid}-{n}"));
             let made = DirBuilder::new().mode(0o700).create(&path);
-            match made.and_then(|()| hold(&path).inspect_err(|_| remove(&path))) {
-                Ok(Some(held)) => return Ok(Place { path, _held: held }),
+            match made.and_then(|()| lock_dir(&path).inspect_err(|_| remove(&path))) {
+                Ok(Some(lock)) => return Ok(BenchDir { path, _lock: lock }),
                 // Another bench took it for left over, as it was not held yet.
                 Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
@@ -61,40 +61,40 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for BenchDir {
     fn drop(&mut self) {
         remove(&self.path);
     }
 }
 
 /// Whether this is the name of a place, and thus may be removed with all that is in it.
-pub fn is_place(path: &Path) -> bool {
+pub fn is_bench_dir(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }
 
 /// Locks a place until the file is closed; `None` if another holds it or it is gone.
-fn hold(path: &Path) -> io::Result<Option<File>> {
+fn lock_dir(path: &Path) -> io::Result<Option<File>> {
     let look = || {
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        let held = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-        match held.try_lock() {
+        let lock = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(e),
         }
         // It may have been removed, and its name taken again, before it was locked.
-        let (locked, there) = (held.metadata()?, fs::symlink_metadata(path)?);
+        let (locked, there) = (lock.metadata()?, fs::symlink_metadata(path)?);
         let same = (locked.dev(), locked.ino()) == (there.dev(), there.ino());
-        Ok(same.then_some(held))
+        Ok(same.then_some(lock))
     };
     match look() {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        held => held,
+        lock => lock,
     }
 }
 
 /// Removes this user's places in `base` that nobody holds.
-fn remove_left_over(base: &Path) {
+fn remove_abandoned(base: &Path) {
     let own = rustix::process::geteuid().as_raw();
     // Where that cannot be read, no place can be made either, and that is told.
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
@@ -102,8 +102,8 @@ fn remove_left_over(base: &Path) {
         // Of a symbolic link this is the link's own kind.
         let is_own = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == own);
         if is_own
-            && is_place(&path)
-            && let Ok(Some(_held)) = hold(&path)
+            && is_bench_dir(&path)
+            && let Ok(Some(_lock)) = lock_dir(&path)
         {
             remove(&path);
         }
@@ -137,9 +137,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_apart_and_go() {
+    fn bench_dirs_are_separate_and_removed() {
         let base = std::env::temp_dir();
-        let (a, b) = (Place::new(&base).unwrap(), Place::new(&base).unwrap());
+        let (a, b) = (BenchDir::new(&base).unwrap(), BenchDir::new(&base).unwrap());
         assert_ne!(a.path(), b.path());
         fs::create_dir(a.path().join("sub")).unwrap();
         fs::write(a.path().join("sub/file"), [0; 5000]).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_its_name() {
+    fn a_bench_dir_is_recognized_by_its_name() {
         for (path, is) in [
             ("/dev/shm/robot-net-bench-7-0", true),
             ("/dev/shm/robot-net-bench-7-0/", true),
@@ -159,13 +159,13 @@ mod tests {
             ("/", false),
             ("", false),
         ] {
-            assert_eq!(is_place(Path::new(path)), is, "{path}");
+            assert_eq!(is_bench_dir(Path::new(path)), is, "{path}");
         }
     }
 
     #[test]
-    fn a_place_that_cannot_be_is_told_of() {
-        let Err(Failure::Failed(text)) = Place::new(Path::new("/proc/none")) else {
+    fn a_bench_dir_that_cannot_be_created_is_reported() {
+        let Err(Failure::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
             panic!("there is no such directory")
         };
         assert!(text.contains("/proc/none") && text.contains("--dir"), "{text}");

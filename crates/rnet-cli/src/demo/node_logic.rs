@@ -1,7 +1,7 @@
 //! What each node does with what it hears.
 
 use super::arm::{Arm, LINK_M, MASS_KG};
-use super::desk::{Desk, HEIGHT, WIDTH};
+use super::endpoints::{NodeEndpoints, HEIGHT, WIDTH};
 use super::robot::{BATTERY, DRIVE, ESTIMATE, FORCE, SHUTTER, STATE, STOP, Signal, TORQUE};
 use crate::bench::figure::Latencies;
 use crate::failure::Outcome;
@@ -15,8 +15,8 @@ const CLEAR_NS: u64 = 300_000_000;
 const STATES_PER_FRAME: u64 = 33;
 
 /// What a node does. `step` is called after each wake; `due` says whether it is time for what it does by itself.
-pub trait Part {
-    fn step(&mut self, desk: &mut Desk, now_ns: u64, due: bool) -> Outcome;
+pub trait NodeLogic {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, now_ns: u64, due: bool) -> Outcome;
 
     /// When it changed to and fro: the simulation by whom the motors are driven (`true`: the controller), the safety
     /// monitor whether there is a stop.
@@ -30,7 +30,7 @@ pub trait Part {
     }
 }
 
-pub fn part(name: &str) -> Box<dyn Part> {
+pub fn node_logic(name: &str) -> Box<dyn NodeLogic> {
     match name {
         "simulation" => Box::<Simulation>::default(),
         "controller" => Box::new(Controller),
@@ -57,10 +57,10 @@ struct Simulation {
     round_trips: Latencies,
 }
 
-impl Part for Simulation {
-    fn step(&mut self, desk: &mut Desk, now_ns: u64, due: bool) -> Outcome {
+impl NodeLogic for Simulation {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, now_ns: u64, due: bool) -> Outcome {
         let before = self.driven;
-        if let Some(torque) = desk.news(TORQUE) {
+        if let Some(torque) = endpoints.take_new(TORQUE) {
             self.round_trips.record(now_ns.saturating_sub(torque.read_ns));
             self.torque = [torque.values[0], torque.values[1]];
             (self.heard_ns, self.driven) = (now_ns, true);
@@ -76,10 +76,10 @@ impl Part for Simulation {
         let torque = if self.driven { self.torque } else { self.arm.toward(self.hold) };
         self.arm.step(torque, 1e-3);
         let Arm { angle: [a, b], speed: [v, w] } = self.arm;
-        desk.send(STATE, rnet::now_ns(), [a, b, v, w])?;
+        endpoints.send(STATE, rnet::now_ns(), [a, b, v, w])?;
         self.steps += 1;
         if self.steps.is_multiple_of(STATES_PER_FRAME) {
-            desk.send(SHUTTER, rnet::now_ns(), [a, b, v, w])?;
+            endpoints.send(SHUTTER, rnet::now_ns(), [a, b, v, w])?;
         }
         Ok(())
     }
@@ -101,12 +101,12 @@ fn arm_of(state: &Signal) -> Arm {
 /// Answers each state with torques, and so closes the loop.
 struct Controller;
 
-impl Part for Controller {
-    fn step(&mut self, desk: &mut Desk, _: u64, _: bool) -> Outcome {
-        let Some(state) = desk.news(STATE) else { return Ok(()) };
-        let [a, b, ..] = desk.newest(DRIVE).0.values;
+impl NodeLogic for Controller {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, _: u64, _: bool) -> Outcome {
+        let Some(state) = endpoints.take_new(STATE) else { return Ok(()) };
+        let [a, b, ..] = endpoints.newest(DRIVE).0.values;
         let [t, u] = arm_of(&state).toward([a, b]);
-        desk.send(TORQUE, state.read_ns, [t, u, a - state.values[0], b - state.values[1]])
+        endpoints.send(TORQUE, state.read_ns, [t, u, a - state.values[0], b - state.values[1]])
     }
 }
 
@@ -116,16 +116,16 @@ struct Estimator {
     speed: f64,
 }
 
-impl Part for Estimator {
-    fn step(&mut self, desk: &mut Desk, _: u64, _: bool) -> Outcome {
-        let Some(state) = desk.news(STATE) else { return Ok(()) };
+impl NodeLogic for Estimator {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, _: u64, _: bool) -> Outcome {
+        let Some(state) = endpoints.take_new(STATE) else { return Ok(()) };
         let arm = arm_of(&state);
-        let [elbow, hand] = arm.places();
+        let [elbow, hand] = arm.joint_positions();
         let ([v, w], [x, y]) = (arm.speed, hand);
         let (u, z) =
             (-elbow[1] * v - (y - elbow[1]) * (v + w), elbow[0] * v + (x - elbow[0]) * (v + w));
         self.speed += 0.05 * (u.hypot(z) - self.speed);
-        desk.send(ESTIMATE, state.read_ns, [x, y, self.speed, 0.0])
+        endpoints.send(ESTIMATE, state.read_ns, [x, y, self.speed, 0.0])
     }
 }
 
@@ -134,8 +134,8 @@ struct Force {
     random: u64,
 }
 
-impl Part for Force {
-    fn step(&mut self, desk: &mut Desk, now_ns: u64, due: bool) -> Outcome {
+impl NodeLogic for Force {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, now_ns: u64, due: bool) -> Outcome {
         if !due {
             return Ok(());
         }
@@ -144,20 +144,20 @@ impl Part for Force {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let noise = (self.random >> 40) as f64 / f64::from(1 << 23) - 1.0;
-        let [.., v, w] = desk.newest(STATE).0.values;
+        let [.., v, w] = endpoints.newest(STATE).0.values;
         let pull = MASS_KG * (9.81 + LINK_M * (v + w) * (v + w));
-        desk.send(FORCE, now_ns, [pull + 0.1 * noise, 0.0, 0.0, 0.0])
+        endpoints.send(FORCE, now_ns, [pull + 0.1 * noise, 0.0, 0.0, 0.0])
     }
 }
 
 /// A picture of the arm whenever the shutter opens.
 struct Camera;
 
-impl Part for Camera {
-    fn step(&mut self, desk: &mut Desk, _: u64, _: bool) -> Outcome {
-        let Some(state) = desk.news(SHUTTER) else { return Ok(()) };
-        let [elbow, hand] = arm_of(&state).places();
-        desk.send_image(|image| {
+impl NodeLogic for Camera {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, _: u64, _: bool) -> Outcome {
+        let Some(state) = endpoints.take_new(SHUTTER) else { return Ok(()) };
+        let [elbow, hand] = arm_of(&state).joint_positions();
+        endpoints.send_image(|image| {
             image.fill(32);
             for ([x, y], [to_x, to_y]) in [([0.0, 0.0], elbow), (elbow, hand)] {
                 for n in 0..200 {
@@ -177,15 +177,15 @@ struct Battery {
     charge: f64,
 }
 
-impl Part for Battery {
-    fn step(&mut self, desk: &mut Desk, now_ns: u64, due: bool) -> Outcome {
+impl NodeLogic for Battery {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, now_ns: u64, due: bool) -> Outcome {
         if !due {
             return Ok(());
         }
-        let [t, u, ..] = desk.newest(TORQUE).0.values;
+        let [t, u, ..] = endpoints.newest(TORQUE).0.values;
         let current = 0.5 + 0.05 * (t.abs() + u.abs());
         self.charge -= current * 1e-5;
-        desk.send(BATTERY, now_ns, [22.0 + 3.0 * self.charge, current, self.charge, 0.0])
+        endpoints.send(BATTERY, now_ns, [22.0 + 3.0 * self.charge, current, self.charge, 0.0])
     }
 }
 
@@ -198,9 +198,9 @@ struct Safety {
     changes: Vec<(u64, bool)>,
 }
 
-impl Part for Safety {
-    fn step(&mut self, desk: &mut Desk, now_ns: u64, _: bool) -> Outcome {
-        let (state, torque) = (desk.newest(STATE).0, desk.newest(TORQUE).0);
+impl NodeLogic for Safety {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, now_ns: u64, _: bool) -> Outcome {
+        let (state, torque) = (endpoints.newest(STATE).0, endpoints.newest(TORQUE).0);
         // A simulation that stands still blames nobody, and before its first torque no controller is silent.
         let silent = torque.read_ns > 0 && state.read_ns > torque.read_ns + SILENCE_NS;
         if silent {
@@ -211,7 +211,7 @@ impl Part for Safety {
         }
         self.stopped = silent;
         self.changes.push((now_ns, silent));
-        desk.send(STOP, now_ns, [f64::from(u8::from(silent)), 0.0, 0.0, 0.0])
+        endpoints.send(STOP, now_ns, [f64::from(u8::from(silent)), 0.0, 0.0, 0.0])
     }
 
     fn changes(&mut self) -> Vec<(u64, bool)> {
@@ -225,27 +225,27 @@ struct Operator {
     seconds: f64,
 }
 
-impl Part for Operator {
-    fn step(&mut self, desk: &mut Desk, now_ns: u64, due: bool) -> Outcome {
+impl NodeLogic for Operator {
+    fn step(&mut self, endpoints: &mut NodeEndpoints, now_ns: u64, due: bool) -> Outcome {
         if !due {
             return Ok(());
         }
-        let stopped = desk.newest(STOP).0.values[0] > 0.0;
-        let battery = desk.newest(BATTERY).0;
+        let stopped = endpoints.newest(STOP).0.values[0] > 0.0;
+        let battery = endpoints.newest(BATTERY).0;
         let is_empty = battery.read_ns > 0 && battery.values[2] < 0.05;
         if !stopped && !is_empty {
             self.seconds += 0.05;
         }
         let (a, b) = (0.8 * (0.7 * self.seconds).sin(), 0.6 * (1.1 * self.seconds).sin());
-        desk.send(DRIVE, now_ns, [a, b, 0.0, 0.0])
+        endpoints.send(DRIVE, now_ns, [a, b, 0.0, 0.0])
     }
 }
 
 /// Hears, and is heard by nobody: the logger and the display.
 struct Listener;
 
-impl Part for Listener {
-    fn step(&mut self, _: &mut Desk, _: u64, _: bool) -> Outcome {
+impl NodeLogic for Listener {
+    fn step(&mut self, _: &mut NodeEndpoints, _: u64, _: bool) -> Outcome {
         Ok(())
     }
 }

@@ -9,15 +9,15 @@ use crate::domain::DomainCommand;
 use crate::topic::args::TopicCommand;
 
 /// Has this thread, and so all of this program, give way if the command only looks on.
-pub fn for_nodes(command: &Command) {
-    if let Some(way) = way_of(command) {
-        rnet::inspect::lower_priority(way);
+pub fn apply(command: &Command) {
+    if let Some(change) = priority_change(command) {
+        rnet::inspect::lower_priority(change);
     }
 }
 
 /// `None` for a command that takes part, or starts what does. Those of the dashboard and of Foxglove operate a robot:
 /// there only the threads that look give way.
-fn way_of(command: &Command) -> Option<PriorityChange> {
+fn priority_change(command: &Command) -> Option<PriorityChange> {
     match command {
         // It is there all day, and draws what there is when it comes round.
         Command::Top(_) => Some(PriorityChange::Lowest),

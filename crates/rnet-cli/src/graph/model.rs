@@ -10,7 +10,7 @@ use crate::table;
 use crate::topic::{type_name, type_names};
 use rnet_monitor::link::host_of;
 
-pub struct Net<'a> {
+pub struct NodeGraph<'a> {
     /// The own host first, the others by name.
     pub hosts: Vec<Host<'a>>,
     pub topics: Vec<Topic<'a>>,
@@ -61,7 +61,7 @@ pub struct Rate {
     pub bytes_per_s: f64,
 }
 
-impl<'a> Net<'a> {
+impl<'a> NodeGraph<'a> {
     /// What there is in `snapshot`, whose own host is `own`. Rates are of the time since an earlier snapshot, with
     /// the seconds between the two.
     pub fn new(
@@ -69,7 +69,7 @@ impl<'a> Net<'a> {
         own: &'a str,
         since: Option<(&Snapshot, f64)>,
         all: bool,
-    ) -> Net<'a> {
+    ) -> NodeGraph<'a> {
         let shown = |topic: &&str| all || !is_internal(topic);
         let topics: Vec<Topic<'a>> = snapshot
             .topics()
@@ -90,7 +90,7 @@ impl<'a> Net<'a> {
         });
         let mut hosts: Vec<Host<'a>> = hosts.filter(|host| !host.nodes.is_empty()).collect();
         hosts.sort_by_key(|host| host.host != own);
-        Net { hosts, topics }
+        NodeGraph { hosts, topics }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -11,13 +11,13 @@ use rnet::{Backlog, Lane, Reliability};
 use crate::commands;
 use crate::findings::Findings;
 use crate::link::{Host, host_of};
-use crate::near::{did_you_mean, why_near};
+use crate::suggestions::{did_you_mean, similarity_reason};
 use crate::publishers;
-use crate::text::counted;
+use crate::text::count_text;
 
 /// A node that was found somewhere else.
 #[derive(Debug)]
-pub struct Elsewhere {
+pub struct NodeInOtherDomain {
     /// Options of the command line that name its domain.
     pub domain: String,
     /// Its name.
@@ -26,16 +26,16 @@ pub struct Elsewhere {
 
 /// All that is known about who there is.
 #[derive(Debug)]
-pub struct Known<'a> {
+pub struct DoctorInput<'a> {
     /// The domain.
     pub snapshot: &'a Snapshot,
     /// Nodes that died and were not swept up yet, tools included.
     pub dead: &'a [String],
     /// Nodes in other domains.
-    pub others: &'a [Elsewhere],
+    pub others: &'a [NodeInOtherDomain],
 }
 
-fn fits(pair: Pair<'_>) -> bool {
+fn is_compatible(pair: Pair<'_>) -> bool {
     pair.types_known() && pair.type_mismatch().is_none() && pair.qos_mismatch().is_none()
 }
 
@@ -47,11 +47,11 @@ fn lanes_differ(snapshot: &Snapshot, topic: &str) -> bool {
 }
 
 /// Pairs that fit and are not matched.
-pub fn apart(snapshot: &Snapshot) -> Vec<Pair<'_>> {
+pub fn unmatched_pairs(snapshot: &Snapshot) -> Vec<Pair<'_>> {
     snapshot
         .pairs()
         .filter(|pair| !is_internal(&pair.publisher.topic))
-        .filter(|pair| fits(*pair) && !pair.is_matched())
+        .filter(|pair| is_compatible(*pair) && !pair.is_matched())
         .filter(|pair| !lanes_differ(snapshot, &pair.publisher.topic))
         .collect()
 }
@@ -59,7 +59,7 @@ pub fn apart(snapshot: &Snapshot) -> Vec<Pair<'_>> {
 /// Looks at all topics but the internal ones, or at one.
 ///
 /// With a `host`, only what has to do with an endpoint of it is judged.
-pub fn everything(
+pub fn check_topics(
     findings: &mut Findings,
     snapshot: &Snapshot,
     topic: Option<&str>,
@@ -83,15 +83,15 @@ pub fn everything(
         let what = format!("topic {asked} does not exist in this domain");
         findings.problem("topic_name", what, advice);
     }
-    one_sided(findings, snapshot, &topics, topic.is_some());
+    check_one_sided(findings, snapshot, &topics, topic.is_some());
     for topic in &topics {
-        lanes(findings, snapshot, topic);
-        publishers::types(findings, snapshot, topic);
-        publishers::promises(findings, snapshot, topic);
+        check_lanes(findings, snapshot, topic);
+        publishers::check_types(findings, snapshot, topic);
+        publishers::check_deadline_and_liveliness(findings, snapshot, topic);
     }
-    commands::commands(findings, snapshot, topic, rnet::now_ns());
+    commands::check_commands(findings, snapshot, topic, rnet::now_ns());
     if topic.is_none() {
-        services::types(findings, snapshot, of_host);
+        services::check_types(findings, snapshot, of_host);
     }
     let of_interest = |pair: &Pair<'_>| {
         topics.contains(&pair.publisher.topic.as_str())
@@ -99,7 +99,7 @@ pub fn everything(
     };
     let mut well = 0;
     for pair in snapshot.pairs().filter(of_interest) {
-        if judge(findings, snapshot, pair) {
+        if diagnose(findings, snapshot, pair) {
             well += 1;
         }
     }
@@ -112,7 +112,7 @@ pub fn everything(
 
 /// Topics that have only publishers or only subscribers, next to one of a similar name that has
 /// only the others.
-fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], asked: bool) {
+fn check_one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], asked: bool) {
     let published: BTreeSet<&str> = snapshot.publishers.iter().map(|p| p.topic.as_str()).collect();
     let subscribed: BTreeSet<&str> =
         snapshot.subscriptions.iter().map(|s| s.topic.as_str()).collect();
@@ -127,9 +127,9 @@ fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], aske
             if !topics.contains(p) && !topics.contains(s) {
                 continue;
             }
-            if let Some(why) = why_near(p, s) {
+            if let Some(why) = similarity_reason(p, s) {
                 explained.extend([*p, *s]);
-                let who = |topic: &str| owners(snapshot, topic);
+                let who = |topic: &str| nodes_of_topic(snapshot, topic);
                 findings.problem(
                     "topic_name",
                     format!(
@@ -150,7 +150,7 @@ fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], aske
         } else {
             continue;
         };
-        let what = format!("{topic} has {what} ({other}: {})", owners(snapshot, topic));
+        let what = format!("{topic} has {what} ({other}: {})", nodes_of_topic(snapshot, topic));
         if asked {
             let advice = "start the other side in this domain with exactly this topic name";
             findings.problem("topic_name", what, advice);
@@ -161,14 +161,14 @@ fn one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], aske
 }
 
 /// The nodes that have an end of the topic.
-fn owners(snapshot: &Snapshot, topic: &str) -> String {
+fn nodes_of_topic(snapshot: &Snapshot, topic: &str) -> String {
     let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic).map(|p| &p.node);
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic).map(|s| &s.node);
     let nodes: BTreeSet<&str> = publishers.chain(subscribers).map(String::as_str).collect();
     nodes.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-fn lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
+fn check_lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
     if !lanes_differ(snapshot, topic) {
         return;
     }
@@ -194,7 +194,7 @@ fn lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
 }
 
 /// Looks at one pair; whether it is matched.
-fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
+fn diagnose(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
     let (p, s) = (pair.publisher, pair.subscription);
     let (topic, from, to) = (&p.topic, &p.node, &s.node);
     // A pair that is matched has read both types, whatever has become of the files since.
@@ -244,7 +244,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
             "late_wakes",
             format!(
                 "{to} was woken late {} on {topic} from {from}: doorbells get lost",
-                counted(channel.late_wakes, "time")
+                count_text(channel.late_wakes, "time")
             ),
             "check for a seccomp filter that denies futex(2) or membarrier(2) to one of them, and for \
              different versions of robot-net",
@@ -255,7 +255,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
             "malformed",
             format!(
                 "{to} could not decode {} on {topic} from {from}: the payload does not match the type declared by {from}",
-                counted(channel.malformed, "message")
+                count_text(channel.malformed, "message")
             ),
             format!(
                 "check what {from} sends: rnet topic echo {topic} shows the byte and the field, --raw shows \
@@ -269,7 +269,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
             "lifespan",
             format!(
                 "{to} did not receive {} on {topic} from {from}, older than the lifespan {lifespan:?}",
-                counted(channel.expired, "message")
+                count_text(channel.expired, "message")
             ),
         );
     }
@@ -278,14 +278,14 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
             "deadline",
             format!(
                 "{to} received nothing on {topic} from {from} in {} of its deadline",
-                counted(channel.deadline_missed, "period")
+                count_text(channel.deadline_missed, "period")
             ),
         );
     }
     if channel.lost.total() > 0 {
         findings.note("loss", format!("{to} on {topic} from {from}: {}", channel.lost));
     }
-    lag(findings, pair, channel);
+    check_lag(findings, pair, channel);
     true
 }
 
@@ -293,7 +293,7 @@ fn judge(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
 const LAG_NS: u64 = 1_000_000_000;
 
 /// Names a subscriber that has not taken for long what was sent to it.
-fn lag(findings: &mut Findings, pair: Pair<'_>, channel: &ChannelInfo) {
+fn check_lag(findings: &mut Findings, pair: Pair<'_>, channel: &ChannelInfo) {
     let (p, s) = (pair.publisher, pair.subscription);
     let behind = channel.behind;
     if behind.messages == 0 || behind.age_ns < LAG_NS {
@@ -316,14 +316,14 @@ fn lag(findings: &mut Findings, pair: Pair<'_>, channel: &ChannelInfo) {
 }
 
 /// Why does `a` not hear `b`?
-pub fn two_nodes(
+pub fn check_two_nodes(
     findings: &mut Findings,
-    known: &Known<'_>,
+    known: &DoctorInput<'_>,
     a: &str,
     b: &str,
     topic: Option<&str>,
 ) {
-    let both = [a, b].map(|name| present(findings, known, name));
+    let both = [a, b].map(|name| check_node_exists(findings, known, name));
     if both != [true, true] {
         return;
     }
@@ -341,12 +341,12 @@ pub fn two_nodes(
     let between: Vec<Pair<'_>> =
         snapshot.pairs().filter(|pair| hears(pair, a, b) && asked(&pair.publisher.topic)).collect();
     if between.is_empty() {
-        no_common::topic(findings, snapshot, a, b, topic);
+        no_common::explain_no_common_topic(findings, snapshot, a, b, topic);
     }
     for pair in between {
         let p = pair.publisher;
-        lanes(findings, snapshot, &p.topic);
-        if !judge(findings, snapshot, pair) {
+        check_lanes(findings, snapshot, &p.topic);
+        if !diagnose(findings, snapshot, pair) {
             continue;
         }
         let Some(channel) = pair.channel() else { continue };
@@ -381,7 +381,7 @@ pub fn two_nodes(
 }
 
 /// Whether the node is here; otherwise says where it may be.
-fn present(findings: &mut Findings, known: &Known<'_>, name: &str) -> bool {
+fn check_node_exists(findings: &mut Findings, known: &DoctorInput<'_>, name: &str) -> bool {
     let remote = || known.snapshot.remote.iter().map(|node| node.node.as_str());
     if known.snapshot.node(name).is_some() || remote().any(|node| node == name) {
         return true;
@@ -482,7 +482,7 @@ pub(crate) mod tests {
 
     fn problems(snapshot: &Snapshot) -> Vec<&'static str> {
         let mut findings = Findings::default();
-        everything(&mut findings, snapshot, None, None);
+        check_topics(&mut findings, snapshot, None, None);
         let bad = findings.0.into_iter().filter(|f| f.level == Level::Problem);
         bad.inspect(|f| assert!(f.advice.is_some())).map(|f| f.check).collect()
     }
@@ -490,17 +490,17 @@ pub(crate) mod tests {
     #[test]
     fn late_wakes_and_pairs_that_stay_apart_are_problems() {
         let mut snapshot = matched();
-        assert!(problems(&snapshot).is_empty() && apart(&snapshot).is_empty());
+        assert!(problems(&snapshot).is_empty() && unmatched_pairs(&snapshot).is_empty());
         snapshot.subscriptions[0].channels[0].late_wakes = 3;
         assert_eq!(problems(&snapshot), ["late_wakes"]);
         snapshot.publishers[0].admitted.clear();
-        assert_eq!(apart(&snapshot).len(), 1);
+        assert_eq!(unmatched_pairs(&snapshot).len(), 1);
         snapshot.subscriptions[0].channels.clear();
-        assert_eq!(apart(&snapshot).len(), 1);
+        assert_eq!(unmatched_pairs(&snapshot).len(), 1);
         assert_eq!(problems(&snapshot), ["match"]);
         // What does not fit is apart for a reason, and that is the one to tell.
         snapshot.subscriptions[0].qos.transient_local = true;
-        assert!(apart(&snapshot).is_empty());
+        assert!(unmatched_pairs(&snapshot).is_empty());
         assert_eq!(problems(&snapshot), ["qos"]);
     }
 
@@ -517,17 +517,17 @@ pub(crate) mod tests {
         // Not even if they do not fit.
         snapshot.subscriptions[0].qos.transient_local = true;
         assert_eq!(problems(&snapshot), [""; 0]);
-        assert!(apart(&snapshot).is_empty());
+        assert!(unmatched_pairs(&snapshot).is_empty());
         snapshot.publishers[0].via = None;
         assert_eq!(problems(&snapshot), ["qos"]);
     }
 
     #[test]
-    fn who_lags_is_named_and_a_problem_once_it_holds_a_publisher_back() {
+    fn a_lagging_subscriber_is_a_problem_once_it_blocks_a_publisher() {
         let mut snapshot = matched();
         let lags = |snapshot: &Snapshot| {
             let mut findings = Findings::default();
-            everything(&mut findings, snapshot, None, None);
+            check_topics(&mut findings, snapshot, None, None);
             findings.0.into_iter().find(|f| f.check == "lag").map(|f| (f.level, f.what))
         };
         snapshot.subscriptions[0].channels[0].behind = Backlog { messages: 9, age_ns: LAG_NS - 1 };
@@ -555,7 +555,7 @@ pub(crate) mod tests {
         assert_eq!(problems(&snapshot), [""; 0]);
         // Apart for a reason that nobody knows here.
         let channels = std::mem::take(&mut snapshot.subscriptions[0].channels);
-        assert!(apart(&snapshot).is_empty());
+        assert!(unmatched_pairs(&snapshot).is_empty());
         assert_eq!(problems(&snapshot), [""; 0]);
         // One that nobody can read keeps them apart; if they are matched, they could read it once.
         snapshot.publishers[0].type_error = Some("no type at all".to_owned());
@@ -572,7 +572,7 @@ pub(crate) mod tests {
         let mut snapshot = matched();
         let notes = |snapshot: &Snapshot| {
             let mut findings = Findings::default();
-            no_common::topic(&mut findings, snapshot, "/mouth", "/ear", None);
+            no_common::explain_no_common_topic(&mut findings, snapshot, "/mouth", "/ear", None);
             findings.0.into_iter().filter(|f| f.level == Level::Note).map(|f| f.what).collect()
         };
         let all: Vec<String> = notes(&snapshot);

@@ -9,12 +9,12 @@ use rnet_monitor::link::host_of;
 
 /// Nodes of one host, or of all: `/arm/**` or `@host1/arm/**`.
 #[derive(Clone, Debug)]
-pub struct Nodes {
+pub struct NodeFilter {
     host: Option<String>,
     names: NamePattern,
 }
 
-impl Nodes {
+impl NodeFilter {
     /// Whether this one is of them; of another host its name begins with `@host`.
     pub fn matches(&self, node: &str) -> bool {
         let (host, name) = host_of(node);
@@ -22,21 +22,21 @@ impl Nodes {
     }
 }
 
-impl FromStr for Nodes {
+impl FromStr for NodeFilter {
     type Err = rnet::Error;
 
-    fn from_str(text: &str) -> Result<Nodes, rnet::Error> {
+    fn from_str(text: &str) -> Result<NodeFilter, rnet::Error> {
         let (host, names) = host_of(text);
         if let Some("" | "*" | "**") = host {
             let why = "must be the name of one host, as in @host1/arm".to_owned();
             return Err(rnet::Error::BadValue { what: format!("host of {text}"), why });
         }
         let names = NamePattern::new("node", names, MAX_NODE_NAME_LEN_BYTES)?;
-        Ok(Nodes { host: host.map(str::to_owned), names })
+        Ok(NodeFilter { host: host.map(str::to_owned), names })
     }
 }
 
-impl fmt::Display for Nodes {
+impl fmt::Display for NodeFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
             Some(host) => write!(f, "@{host}{}", self.names.as_str()),
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn nodes_are_chosen_by_name_and_by_host() {
-        let nodes = |text: &str| text.parse::<Nodes>().unwrap();
+        let nodes = |text: &str| text.parse::<NodeFilter>().unwrap();
         for (of, matching, other) in [
             ("/arm", ["/arm", "@host1/arm"], "/arm/hand"),
             ("@host1/**", ["@host1/arm", "@host1/arm/hand"], "/arm"),
@@ -63,7 +63,7 @@ mod tests {
         }
         assert_eq!(nodes("arm").to_string(), "/arm");
         for bad in ["@host1", "a b", "@/arm", "@*/arm"] {
-            assert!(bad.parse::<Nodes>().is_err(), "{bad}");
+            assert!(bad.parse::<NodeFilter>().is_err(), "{bad}");
         }
     }
 }

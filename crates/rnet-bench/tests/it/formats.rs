@@ -37,7 +37,7 @@ const JSON: &str = r#"{"nodes": [
 ]}"#;
 
 #[test]
-fn both_forms_say_the_same() {
+fn both_formats_give_the_same_topology() {
     let (ours, theirs) = (toml(TOML).expect("right"), json(JSON).expect("right"));
     assert_eq!((&ours.name, &ours.nodes), (&theirs.name, &theirs.nodes));
     let image = &ours.nodes[0].publishes[0];

@@ -14,26 +14,26 @@ use crate::failure::{Failure, Outcome};
 use crate::signal;
 use crate::table;
 
-pub fn filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
+pub fn write_filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let mut select = file::select(&recording, &args.select)?;
     // What the recorder wrote belongs to what it recorded.
     select.with_reserved = true;
     select.with_latched = true;
     let remap = file::remap(&recording, &args.remap)?;
-    make(context, &[&recording], |tell| {
-        Ok(vec![filter(&recording, &args.output, select.clone(), &remap, tell, signal::stopped)?])
+    write_files(context, &[&recording], |tell| {
+        Ok(vec![filter(&recording, &args.output, select.clone(), &remap, tell, signal::stop_requested)?])
     })
 }
 
-pub fn merged(context: &mut Context, args: &MergeArgs) -> Outcome {
+pub fn write_merged(context: &mut Context, args: &MergeArgs) -> Outcome {
     let open = |path: &PathBuf| file::open(context, path);
     let recordings: Vec<Recording> = args.files.iter().map(open).collect::<Outcome<_>>()?;
     let all: Vec<&Recording> = recordings.iter().collect();
-    make(context, &all, |tell| Ok(vec![merge(&recordings, &args.output, tell, signal::stopped)?]))
+    write_files(context, &all, |tell| Ok(vec![merge(&recordings, &args.output, tell, signal::stop_requested)?]))
 }
 
-pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
+pub fn write_split(context: &mut Context, args: &SplitArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let cut = match (args.time, args.size) {
         (Some(time), _) if time > Duration::ZERO => SplitAt::Time(time),
@@ -44,11 +44,11 @@ pub fn split_up(context: &mut Context, args: &SplitArgs) -> Outcome {
             ));
         }
     };
-    make(context, &[&recording], |tell| split(&recording, &args.output, cut, tell, signal::stopped))
+    write_files(context, &[&recording], |tell| split(&recording, &args.output, cut, tell, signal::stop_requested))
 }
 
 /// Makes files, tells what could not be read, and what there is now.
-fn make(
+fn write_files(
     context: &mut Context,
     from: &[&Recording],
     run: impl FnOnce(&mut dyn FnMut(&Path, &ReadError)) -> Result<Vec<WrittenFile>, ToolError>,
@@ -56,7 +56,7 @@ fn make(
     let mut damaged = from.iter().any(|recording| recording.info().is_damaged());
     let written = run(&mut |path, problem| {
         damaged = true;
-        file::tell(context, path, problem);
+        file::report_problem(context, path, problem);
     });
     let written = written?;
     if context.json() {

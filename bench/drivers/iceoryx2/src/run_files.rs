@@ -18,12 +18,12 @@ const LINK: &str = "bench-iceoryx2-";
 const PREFIX_LEN: usize = 10;
 
 /// A run's place. Dropped after the node that uses it.
-pub(crate) struct Place {
+pub(crate) struct RunFiles {
     root: PathBuf,
     prefix: String,
 }
 
-impl Place {
+impl RunFiles {
     /// The place of this run.
     pub(crate) fn of(net: &Net) -> Self {
         remove_abandoned();
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RunFiles {
     fn drop(&mut self) {
         let nodes = fs::read_dir(self.root.join("nodes"));
         if nodes.is_ok_and(|mut nodes| nodes.next().is_none()) {
