@@ -13,7 +13,7 @@ import sys
 
 TOOLS = {"ip": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
 PORT = 7450
-AHEAD_S = 5000  # clock of the second host
+CLOCK_OFFSET_S = 5000  # clock of the second host
 DEVICE = "eth0"
 
 
@@ -34,7 +34,7 @@ class Host:
     def __init__(self, name, number, directory):
         self.name, self.address, self.directory = name, f"10.78.0.{number}", directory
         directory.mkdir(0o700, parents=True)
-        ahead = str(AHEAD_S * (number - 1))
+        ahead = str(CLOCK_OFFSET_S * (number - 1))
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--time", "--monotonic", ahead, "--fork", "--kill-child", "cat"],
             stdin=subprocess.PIPE,

@@ -18,7 +18,7 @@ CLOSED, HELD, FALLEN, ABANDONED = (
 )
 
 
-class Story:
+class OutageRecord:
     """What happened, and when. `outage` and `repair` are what took the controller away, and brought it back."""
 
     def __init__(

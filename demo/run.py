@@ -16,7 +16,7 @@ import tables
 import two_hosts
 from domain import Domain
 from session import OUT, ROOT, Demo, target
-from supervision import Crew, DemoFailed
+from supervision import NodeProcesses, DemoFailed
 
 DEFAULT_SECONDS, MIN_SECONDS = 20.0, 5.0
 
@@ -53,7 +53,7 @@ def main():
     try:
         with Domain() as domain, contextlib.ExitStack() as stack:
             cable = stack.enter_context(two_hosts.cable(domain)) if hosts == "2" else None
-            crew = stack.enter_context(Crew(OUT, ROOT / "demo" / "robot.toml", domain.environment()))
+            crew = stack.enter_context(NodeProcesses(OUT, ROOT / "demo" / "robot.toml", domain.environment()))
             demo = two_hosts.TwoHosts(crew, seconds, cable) if cable else Demo(crew, seconds)
             evidence, reason = None, None
             try:

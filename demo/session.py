@@ -54,7 +54,7 @@ class Demo:
         self.told = {}  # node: {event: its newest report}
         self.join_ms = {}
         self.rejoin_ms = None  # of the second controller
-        self.story = judge.Story()
+        self.story = judge.OutageRecord()
         self.stops = []
         self.ordered = {}  # "stop" and "go": ms from the order to the motors
         self.table = tables.LiveTable()
@@ -83,7 +83,7 @@ class Demo:
         # A robot that does not do what it should is not stopped, but told of.
         if not self.story.failures():
             self._stop_by_authority()
-        return summaries.Evidence(down_s, books_before, books_end, *self._close_the_books(), usage)
+        return summaries.Evidence(down_s, books_before, books_end, *self._read_final_counts(), usage)
 
     # --- the three acts -------------------------------------------------------------------------------------------
 
@@ -93,9 +93,9 @@ class Demo:
             self._wait_for(name, "ready", START_S, "start")
         for name in self.nodes:
             self._join(name)
-        self._meet()
+        self._wait_for_match()
 
-    def _meet(self):
+    def _wait_for_match(self):
         self._books(lambda books: all_matched(books, self.nodes), JOIN_S, "connect to all of its peers")
 
     def _look(self):
@@ -124,25 +124,25 @@ class Demo:
 
     def _stop_by_authority(self):
         """Has the safety monitor take authority over the motors, until the robot stands still, and give it back."""
-        asked_ns = self._order("stop", by_controller=False)
+        asked_ns = self._command_and_wait("stop", by_controller=False)
         until = time.monotonic() + STOP_S
         while not any(v["at_ns"] > asked_ns and v["state"] == judge.HELD for v in self.story.verdicts):
             if not self._hear(until):
                 raise DemoFailed(f"the robot did not stand still within {STOP_S:.0f} s of the stop")
-        self._order("go", by_controller=True)
+        self._command_and_wait("go", by_controller=True)
 
-    def _order(self, word, *, by_controller):
+    def _command_and_wait(self, word, *, by_controller):
         """Tells the safety monitor, and waits until the motors obey; returns when it was told."""
         asked_ns = time.monotonic_ns()
         self.children["safety"].tell(word)
         until = time.monotonic() + STOP_S
-        while (obeyed_ns := self._obeyed_ns(asked_ns, by_controller)) is None:
+        while (obeyed_ns := self._effect_ns(asked_ns, by_controller)) is None:
             if not self._hear(until):
                 raise DemoFailed(f"the motors did not react to the order to {word} within {STOP_S:.0f} s")
         self.ordered[word] = (obeyed_ns - asked_ns) * 1e-6
         return asked_ns
 
-    def _obeyed_ns(self, asked_ns, by_controller):
+    def _effect_ns(self, asked_ns, by_controller):
         """When the motors did what was ordered; None if they have not."""
         for at_ns, driven in self.story.changes:
             if at_ns > asked_ns and driven == by_controller:
@@ -151,7 +151,7 @@ class Demo:
         is_so = self.story.changes[-1:] and self.story.changes[-1][1] == by_controller
         return asked_ns if is_so and time.monotonic_ns() - asked_ns > UNCHANGED_NS else None
 
-    def _close_the_books(self):
+    def _read_final_counts(self):
         """Ends the sending, waits until what was sent has arrived, and collects all counts."""
         # The safety monitor first: it is not to take the end for a failure.
         for name in sorted(self.nodes, key=lambda name: name != "safety"):
@@ -192,7 +192,7 @@ class Demo:
         until = time.monotonic() + timeout_s
         while event not in self.told.setdefault(name, {}):
             if not self._hear(until):
-                words = self.children[name].last_words()
+                words = self.children[name].log_tail()
                 raise DemoFailed(f"{name} did not {to_do} within {timeout_s:.0f} s{words and ': ' + words}")
         return self.told[name][event]
 

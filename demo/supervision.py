@@ -17,7 +17,7 @@ import time
 import rnet
 
 END_S = 5.0  # nodes have this long to end when told to
-LOOK_S = 0.05  # how often to look at the table of the launch
+POLL_S = 0.05  # how often to look at the table of the launch
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -43,7 +43,7 @@ class Child:
                     report = {"event": "noise", "text": line.decode(errors="replace")}
                 self._crew.reports.put((self, report))
 
-    def is_now(self, pid):
+    def set_pid(self, pid):
         """Takes note of its process. A new one is measured from its start."""
         if pid != self.pid:
             self.pid, self.started = pid, self.started + 1
@@ -58,7 +58,7 @@ class Child:
         """Sends a command. One that does not reach a dead node is told of by the table."""
         os.write(self._commands, command.encode() + b"\n")
 
-    def hang_up(self):
+    def close_pipe(self):
         """Ends its stdin, which ends it."""
         os.close(self._commands)
 
@@ -93,13 +93,13 @@ class Child:
             pass  # ended: what was measured last stays
         return self._usage
 
-    def last_words(self):
+    def log_tail(self):
         """The end of its log, indented, or an empty text."""
         logs = [path.read_text(errors="replace") for path in self._crew.folder.glob(f"launch/*/{self.name}.log")]
         return "".join(f"\n    {line}" for line in "".join(logs).splitlines()[-12:])
 
 
-class Crew:
+class NodeProcesses:
     """All nodes. A context: at its end no process is left."""
 
     def __init__(self, folder, file, env):
@@ -108,7 +108,7 @@ class Crew:
         self.reports = queue.SimpleQueue()
         self.expected = set()  # nodes that were killed, and are started again
         self._launches = []  # (launch, its nodes)
-        self._looked = 0.0
+        self._checked_s = 0.0
 
     def variables(self):
         """What the nodes' environment has besides."""
@@ -119,34 +119,34 @@ class Crew:
         children = {name: Child(self, name) for name in names}
         try:
             launch = rnet.launch(self.file, set=settings, env={**(env or self.env), **self.variables()}, **more)
-        except rnet.LaunchFailed as failure:
+        except rnet.LaunchFailedError as failure:
             raise DemoFailed(str(failure)) from failure
         self._launches.append((launch, children))
-        self._look()
+        self._check_nodes()
         return children
 
     def next_report(self, until):
         """(child, report), or None at the time `until` (time.monotonic()); DemoFailed if a node ended unasked."""
         while True:
             now = time.monotonic()
-            if now >= self._looked + LOOK_S:
-                self._look()
+            if now >= self._checked_s + POLL_S:
+                self._check_nodes()
             try:
-                return self.reports.get(timeout=max(0.0, min(until, self._looked + LOOK_S) - now))
+                return self.reports.get(timeout=max(0.0, min(until, self._checked_s + POLL_S) - now))
             except queue.Empty:
                 if time.monotonic() >= until:
                     return None
 
-    def _look(self):
-        self._looked = time.monotonic()
+    def _check_nodes(self):
+        self._checked_s = time.monotonic()
         for launch, children in self._launches:
             table = launch.nodes
             for name, child in children.items():
                 node = table[f"/{name}"]
                 if node.pid is not None:
-                    child.is_now(node.pid)
+                    child.set_pid(node.pid)
                 elif name not in self.expected:
-                    words = child.last_words() or " nothing"
+                    words = child.log_tail() or " nothing"
                     raise DemoFailed(f"{name} exited: {node.detail}; its log ends with:{words}")
             if launch.exit_code is not None:
                 raise DemoFailed(f"rnet launch exited with code {launch.exit_code}")
@@ -164,9 +164,9 @@ class Crew:
         deadline = time.monotonic() + END_S
         for launch, children in self._launches:
             for child in children.values():
-                child.hang_up()
+                child.close_pipe()
         for launch, _ in self._launches:
-            with contextlib.suppress(rnet.Timeout):
+            with contextlib.suppress(rnet.WaitTimeoutError):
                 launch.wait(max(0.0, deadline - time.monotonic()))
             launch.stop()
         shutil.rmtree(self.talk)

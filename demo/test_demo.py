@@ -227,7 +227,7 @@ def test_a_logger_that_counts_otherwise_is_found(key, value):
 
 def story(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, False), (16, True))):
     """Windows of one state each: 2.5 s driven, 1.5 s dead, 2.5 s driven; times of `changes` in windows."""
-    made = judge.Story()
+    made = judge.OutageRecord()
     made.begin_ns, made.killed_ns, made.restarted_ns, made.end_ns = (n * WINDOW_NS for n in (0, 10, 16, 26))
     states = [before] * 10 + [outage] * 6 + [after] * 10
     made.verdicts = [{"at_ns": (n + 1) * WINDOW_NS, "state": state} for n, state in enumerate(states)]

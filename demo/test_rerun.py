@@ -67,7 +67,7 @@ def recording(tmp_path_factory):
     file = path / "run.mcap"
     with rnet.Node("simulation", domain="rerun", dir=path) as node:
         states = node.publisher("/robot/state", RobotState, reliable=True)
-        torques = node.subscribe("/robot/torque", JointTorques, reliable=True, keep_all=True)
+        torques = node.subscriber("/robot/torque", JointTorques, reliable=True, keep_all=True)
         controller = subprocess.Popen(
             CONTROLLER, cwd=DEMO, env=environment(path), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
         )

@@ -55,7 +55,7 @@ class TwoHosts(Demo):
         super().__init__(crew, seconds)
         self.cable = cable
         self.host = {host.name: host for host in cable.hosts}
-        self.story = judge.Story(
+        self.story = judge.OutageRecord(
             "the cable was cut", "the cable was reconnected", judge.HOLD_DEADLINE_MS, MIN_CLOSED_SHARE
         )
         self.books = {}  # {host: its watcher's newest}
@@ -69,7 +69,7 @@ class TwoHosts(Demo):
             environment = self.cable.environment(host)
             self.children |= self.crew.launch(nodes, settings, environment, host=name, within=host.command())
 
-    def _meet(self):
+    def _wait_for_match(self):
         for host, watcher in WATCHERS.items():
             nodes = [name for name in self.nodes if host_of(name) == host and name != "watcher2"]
             matched = lambda books: session.all_matched(crossing.local(books), nodes)  # noqa: E731

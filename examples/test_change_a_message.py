@@ -48,24 +48,24 @@ def test_old_and_new_go_on_beside_a_wrong_one(play: Play) -> None:
             made = rnet.Node(name, dir=play.environment["RNET_DIR"], domain="versions")
             return stack.enter_context(made)
 
-        readers = {v: node(f"reads_{v}").subscribe("/gripper", versions[v]) for v in ("v1", "v2")}
+        readers = {v: node(f"reads_{v}").subscriber("/gripper", versions[v]) for v in ("v1", "v2")}
         writers = {v: node(f"says_{v}").publisher("/gripper", kind) for v, kind in versions.items()}
         for v in ("v1", "v2"):
             writers[v].wait_for_subscribers(2, LIMIT_S)
-        refused: dict[str, rnet.IncompatibleType] = {}
+        refused: dict[str, rnet.IncompatibleTypeError] = {}
         while len(refused) < 2:
-            with pytest.raises(rnet.IncompatibleType) as raised:
+            with pytest.raises(rnet.IncompatibleTypeError) as raised:
                 writers["v3"].wait_for_subscribers(1, LIMIT_S)
             refused[raised.value.subscriber_node] = raised.value
         for v, kind in versions.items():
             writers[v].send(kind(name=v, mode=1, force=2.5))
         for v, reader in readers.items():
             heard: set[str] = set()
-            errors: list[rnet.IncompatibleType] = []
+            errors: list[rnet.IncompatibleTypeError] = []
             while len(heard) < 2 or not errors:
                 try:
                     gripper = reader.recv(LIMIT_S)
-                except rnet.IncompatibleType as error:
+                except rnet.IncompatibleTypeError as error:
                     errors.append(error)
                 else:
                     heard.add(gripper.name)
@@ -105,7 +105,7 @@ def test_the_old_recording_plays_into_nodes_of_the_new_version(play: Play) -> No
     environment = dict(play.environment, RNET_DOMAIN="played_old")
     with rnet.Node("new", dir=environment["RNET_DIR"], domain="played_old") as node:
         kinds = {v: rnet.load(HERE / "proto" / v / "robot.proto").Gripper for v in ("v1", "v2")}
-        readers = {v: node.subscribe("/gripper", kind, reliable=True, keep_all=True) for v, kind in kinds.items()}
+        readers = {v: node.subscriber("/gripper", kind, reliable=True, keep_all=True) for v, kind in kinds.items()}
         command = [RNET, "play", "old.mcap", "--rate", "max", "--json"]
         done = subprocess.run(
             command, cwd=play.where, env=environment, check=True, timeout=LIMIT_S, capture_output=True, text=True
@@ -138,7 +138,7 @@ def test_other_tools_read_the_recording(play: Play) -> None:
     # The comments came along, too.
     recorded = found[0][0]
     assert recorded is not None
-    files = rnet.load_set(recorded.data)
+    files = rnet.load_descriptor_set(recorded.data)
     assert "Distance between the fingers. Unit: m" in str(files["robot.Gripper"].__doc__)
     sequences = [message.sequence for _, _, message, _ in found]
     assert sequences == list(range(sequences[0], sequences[0] + 20))

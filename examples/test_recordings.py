@@ -81,7 +81,7 @@ def test_protobuf_comes_and_goes_with_its_description(tmp_path: Path) -> None:
             time_ns = START_NS + n * 1_000_000
             writer.write_message("/time", Timestamp(seconds=n, nanos=7), time_ns, time_ns)
     with rnet.Node("clock", dir=str(tmp_path), domain="recordings") as node:
-        heard = node.subscribe("/time", Timestamp, reliable=True, keep_all=True)
+        heard = node.subscriber("/time", Timestamp, reliable=True, keep_all=True)
         played = json.loads(run(tmp_path, "play", str(file), "--rate", "max", "--json"))
         assert (played["messages"], played["failed"]) == (20, 0)
         assert [(one.seconds, one.nanos) for one in (heard.recv(LIMIT_S) for _ in range(20))] == [

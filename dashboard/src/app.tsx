@@ -7,7 +7,7 @@ import { Header } from "./parts/header";
 import { Nav } from "./parts/nav";
 import { NotConnected } from "./parts/not_connected";
 import { usePlace } from "./router";
-import { useLink } from "./wire/use";
+import { useConnectionState } from "./wire/use";
 import { wire } from "./wire/socket";
 import { Commands } from "./views/commands";
 import { Hosts } from "./views/hosts";
@@ -47,7 +47,7 @@ const VIEWS: Record<string, { title: string; all: View; one?: View }> = {
 
 export function App() {
   const domain = useDomainSource();
-  const link = useLink();
+  const link = useConnectionState();
   const place = usePlace();
   const [menu, set_menu] = useState(false);
   const main = useRef<HTMLElement>(null);

@@ -4,11 +4,11 @@ import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { wire } from "./wire/socket";
 import { useSub } from "./wire/use";
-import type { Command, Figures, Gone, NodeRow } from "./wire/types";
+import type { Command, Figures, GoneNode, NodeRow } from "./wire/types";
 
 /** The node that a page has seen, and since when it is gone by the server's clock; `null` while it is there. */
 export interface KnownNode extends NodeRow {
-  gone: Gone | null;
+  gone: GoneNode | null;
 }
 
 export interface Domain {
@@ -20,14 +20,14 @@ export interface Domain {
 
 export const FIGURES_MS = 400;
 
-interface Seen {
+interface SeenNodes {
   figures: Figures;
   nodes: KnownNode[];
   rows: Map<string, NodeRow>;
 }
 
 /** Nodes that are there and, for a minute, those that were: with the topics that they had when they went. */
-function remember(old: Seen | null, figures: Figures): Seen {
+function remember(old: SeenNodes | null, figures: Figures): SeenNodes {
   const rows = old?.rows ?? new Map<string, NodeRow>();
   const here = new Set(figures.nodes.map((row) => row.node));
   for (const row of figures.nodes) rows.set(row.node, row);
@@ -35,17 +35,17 @@ function remember(old: Seen | null, figures: Figures): Seen {
   const named = new Set(gone.map((gone) => gone.node));
   for (const name of rows.keys()) if (!here.has(name) && !named.has(name)) rows.delete(name);
   const nodes: KnownNode[] = figures.nodes.map((row) => ({ ...row, gone: null }));
-  for (const one of gone) nodes.push(departed(one, rows.get(one.node)));
+  for (const one of gone) nodes.push(gone_node(one, rows.get(one.node)));
   nodes.sort((a, b) => (a.node < b.node ? -1 : 1));
   return { figures, nodes, rows };
 }
 
 /** What must be seen within a second does not wait for the next tick. */
-function somebody_went(old: Seen | null, now: Seen): boolean {
+function has_new_gone_node(old: SeenNodes | null, now: SeenNodes): boolean {
   return now.figures.gone.some(({ node, since_s }) => !old?.figures.gone.some((one) => one.node === node && one.since_s === since_s));
 }
 
-function departed(gone: Gone, row: NodeRow | undefined): KnownNode {
+function gone_node(gone: GoneNode, row: NodeRow | undefined): KnownNode {
   return {
     node: gone.node,
     host: gone.host,
@@ -68,7 +68,7 @@ const COMMANDS = { op: "sub", what: "commands" };
 
 /** For the shell of the page alone: it gives what it gets to the views. */
 export function useDomainSource(): Domain {
-  const seen = useSub<Seen>(FIGURES, remember, somebody_went);
+  const seen = useSub<SeenNodes>(FIGURES, remember, has_new_gone_node);
   const commands = useSub<{ commands: Command[] }>(COMMANDS);
   return {
     figures: seen.data?.figures ?? null,

@@ -31,7 +31,7 @@ const POINTS = 500;
 const MAX_SERIES = 24;
 
 /** Where its data are, and what holds the subscription. */
-interface Held {
+interface PlotSubscription {
   series: Series;
   buffer: Buffer;
   bucket_ms: number;
@@ -40,9 +40,9 @@ interface Held {
 }
 
 const KEY = "rnet.plots";
-const held = new Map<string, Held>();
+const subscriptions = new Map<string, PlotSubscription>();
 const listeners = new Set<() => void>();
-let chosen: Series[] = kept();
+let chosen: Series[] = load_chosen();
 let window_s = Number(sessionStorage.getItem("rnet.window")) || 10;
 
 export function id_of(series: Series): string {
@@ -63,19 +63,19 @@ export function toggle(series: Series): void {
   const id = id_of(series);
   if (is_plotted(series)) chosen = chosen.filter((one) => id_of(one) !== id);
   else chosen = [...chosen, series].slice(-MAX_SERIES);
-  keep();
+  save_chosen();
 }
 
 export function clear(): void {
   chosen = [];
-  keep();
+  save_chosen();
 }
 
 export function set_window(s: number): void {
   window_s = s;
   sessionStorage.setItem("rnet.window", String(s));
-  for (const one of held.values()) if (one.off && one.bucket_ms !== bucket_ms()) resubscribe(one);
-  tell();
+  for (const one of subscriptions.values()) if (one.off && one.bucket_ms !== bucket_ms()) resubscribe(one);
+  notify_listeners();
 }
 
 export function time_window(): number {
@@ -103,12 +103,12 @@ export function usePlots(): void {
 }
 
 /** Holds the subscription of a series until the returned function is called. */
-export function hold(series: Series): { buffer: Buffer; release(): void } {
+export function subscribe_series(series: Series): { buffer: Buffer; release(): void } {
   const id = id_of(series);
-  let one = held.get(id);
+  let one = subscriptions.get(id);
   if (!one) {
     one = { series, buffer: empty(), bucket_ms: 0, off: null, users: 0 };
-    held.set(id, one);
+    subscriptions.set(id, one);
   }
   one.users += 1;
   if (!one.off) resubscribe(one);
@@ -117,7 +117,7 @@ export function hold(series: Series): { buffer: Buffer; release(): void } {
     if (one.users > 0) return;
     one.off?.();
     one.off = null;
-    if (!is_plotted(series)) held.delete(id);
+    if (!is_plotted(series)) subscriptions.delete(id);
   };
   return { buffer: one.buffer, release };
 }
@@ -126,7 +126,7 @@ function bucket_ms(): number {
   return Math.max(20, Math.round((window_s * 1000) / POINTS));
 }
 
-function resubscribe(one: Held): void {
+function resubscribe(one: PlotSubscription): void {
   one.off?.();
   one.bucket_ms = bucket_ms();
   const { topic, state, field } = one.series;
@@ -189,7 +189,7 @@ function empty(): Buffer {
   return { t: [], min: [], max: [], last: [], unit: null, steps: [], why: null, missing: 0, lost: 0 };
 }
 
-function kept(): Series[] {
+function load_chosen(): Series[] {
   try {
     const all = JSON.parse(sessionStorage.getItem(KEY) ?? "[]");
     return Array.isArray(all) ? all.filter((one) => typeof one?.field === "string").slice(0, MAX_SERIES) : [];
@@ -198,12 +198,12 @@ function kept(): Series[] {
   }
 }
 
-function keep(): void {
+function save_chosen(): void {
   sessionStorage.setItem(KEY, JSON.stringify(chosen));
-  tell();
+  notify_listeners();
 }
 
-function tell(): void {
+function notify_listeners(): void {
   for (const listener of listeners) listener();
 }
 

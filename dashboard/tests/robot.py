@@ -52,9 +52,9 @@ def lidar():
 def estimator():
     node = rnet.Node("estimator")
     pub = node.publisher("/odometry", Odometry)
-    scans = node.subscribe("/scan", LaserScan)
+    scans = node.subscriber("/scan", LaserScan)
     threading.Thread(target=lambda: [None for _ in scans], daemon=True).start()
-    for n, _imu in enumerate(node.subscribe("/imu", Imu)):
+    for n, _imu in enumerate(node.subscriber("/imu", Imu)):
         if n % 2 == 0:
             pub.send(Odometry(frame_id="odom", body_frame_id="base_link"))
 
@@ -72,7 +72,7 @@ def base():
 
 def driver():
     node = rnet.Node("driver")
-    odometry, sonar = node.subscribe("/odometry", Odometry), node.subscribe("/sonar", Vector3)
+    odometry, sonar = node.subscriber("/odometry", Odometry), node.subscriber("/sonar", Vector3)
     for topic in (odometry, sonar):
         threading.Thread(target=lambda topic=topic: [None for _ in topic], daemon=True).start()
     driver = None

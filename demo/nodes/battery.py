@@ -19,7 +19,7 @@ def main():
         sys.exit("DEMO_BREAK=battery: this node exits instead of joining")
     node = rnet.Node("battery")
     publisher = node.publisher("/battery/state", BatteryState, reliable=True, on_full=rnet.Detach(STALL_S))
-    states = node.subscribe("/robot/state", RobotState)
+    states = node.subscriber("/robot/state", RobotState)
     states.wait_for_publishers(1, timeout=10)
     process.joined()
 

@@ -37,7 +37,7 @@ def main():
     process.wait_to_join()
     node = rnet.Node("camera")
     publisher = node.publisher("/camera/image")
-    shutter = node.subscribe("/camera/shutter", BodyPose)
+    shutter = node.subscriber("/camera/shutter", BodyPose)
     shutter.wait_for_publishers(1, timeout=10)
     process.joined()
     process.report("source", source=camera.source)

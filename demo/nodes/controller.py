@@ -36,7 +36,7 @@ class Motors:
             try:
                 self._driver = self._node.drive("/robot/torque", JointTorques, priority=PRIORITY)
                 self._sent = 0
-            except (rnet.NotInForce, rnet.Timeout, rnet.ServerLost):
+            except (rnet.NotInForceError, rnet.WaitTimeoutError, rnet.ServerLostError):
                 pass  # somebody has it who may stop the robot, or the motors cannot be reached
             self._ask_at = time.monotonic() + ASK_S
         return self._driver is not None
@@ -45,7 +45,7 @@ class Motors:
         """Whether they were sent."""
         try:
             self._driver.send(torques)
-        except rnet.NotInForce:
+        except rnet.NotInForceError:
             self._driver.close()
             self._driver = None
             return False
@@ -73,9 +73,9 @@ def main():
     process.wait_to_join()
     node = rnet.Node("controller")
     motors = Motors(node)
-    states = node.subscribe("/robot/state", RobotState)
-    node.subscribe("/operator/drive", DriveCommand, on=on_drive)
-    node.subscribe("/safety/stop", StopEvent, on=on_stop)
+    states = node.subscriber("/robot/state", RobotState)
+    node.subscriber("/operator/drive", DriveCommand, on=on_drive)
+    node.subscriber("/safety/stop", StopEvent, on=on_stop)
     states.wait_for_publishers(1, timeout=10)
     process.joined()
 

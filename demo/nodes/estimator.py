@@ -14,7 +14,7 @@ def main():
     process.wait_to_join()
     node = rnet.Node("estimator")
     publisher = node.publisher("/robot/estimate", BodyEstimate, reliable=True, on_full=rnet.Detach(STALL_S))
-    states = node.subscribe("/robot/state", RobotState)
+    states = node.subscriber("/robot/state", RobotState)
     states.wait_for_publishers(1, timeout=10)
     process.joined()
 

@@ -15,7 +15,7 @@ import rnet
 # A reliable subscriber that hangs, such as a logger, may hold a sender up for this long, once.
 STALL_S = 0.05
 # A node that has not ended this long after it was told to is ended by its own process.
-GRACE_S = 3.0
+STOP_TIMEOUT_S = 3.0
 
 
 class Process:
@@ -34,7 +34,7 @@ class Process:
                 self.quiet.set()
         self.stopped.set()
         self.quiet.set()
-        time.sleep(GRACE_S)
+        time.sleep(STOP_TIMEOUT_S)
         os._exit(3)
 
     def report(self, event, **content):
@@ -69,7 +69,7 @@ def newest(subscriber, timeout_s):
     """The newest message that was not received yet, or None if there is none in time or its sender has died."""
     try:
         return subscriber.latest(timeout=timeout_s)
-    except (rnet.Timeout, rnet.PeerLost):
+    except (rnet.WaitTimeoutError, rnet.PeerLostError):
         return None
 
 
@@ -77,5 +77,5 @@ def next_one(subscriber, timeout_s):
     """The next message, or None if there is none in time or its sender has died."""
     try:
         return subscriber.recv(timeout=timeout_s)
-    except (rnet.Timeout, rnet.PeerLost):
+    except (rnet.WaitTimeoutError, rnet.PeerLostError):
         return None

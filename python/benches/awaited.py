@@ -51,8 +51,8 @@ class Bench:
         self.count = count
         room = 1 << (64 * count).bit_length()
         self.publisher = node.publisher("/there", reliable=True, log_len_bytes=room)
-        self.subscriber = node.subscribe("/there", bytes, reliable=True)
-        self.other = node.subscribe("/process", bytes, reliable=True)
+        self.subscriber = node.subscriber("/there", bytes, reliable=True)
+        self.other = node.subscriber("/process", bytes, reliable=True)
         self.state = node.state
         self.watch = self.state.watch("/bench")
         self.publisher.wait_for_subscribers(1, LIMIT_S)

@@ -77,8 +77,8 @@ class Bench:
         # Room for all of a round, each with its head.
         room = 1 << (2 * count * len(self.data)).bit_length()
         self.publisher = node.publisher("/imu", Imu, log_len_bytes=room)
-        self.subscriber = node.subscribe("/imu", Imu)
-        self.other = node.subscribe("/process", Imu, reliable=True)
+        self.subscriber = node.subscriber("/imu", Imu)
+        self.other = node.subscriber("/process", Imu, reliable=True)
         self.publisher.wait_for_subscribers(1, LIMIT_S)
         self.subscriber.wait_for_publishers(1, LIMIT_S)
 

@@ -18,32 +18,32 @@ use crate::receive::SubscriberCore;
 use crate::wait::WaitLimit;
 
 /// The arguments of `recv_many`, as the user gave them: max, out, dtype, stamps.
-pub(crate) type Wanted<'a, 'py> =
+pub(crate) type RecvManyArgs<'a, 'py> =
     (Option<i64>, Option<&'a Bound<'py, PyAny>>, Option<&'a Bound<'py, PyAny>>, bool);
 
-/// What `rnet.batch.Rows.room` answers: the array, rows to fill, bytes of a row, whether messages of
+/// What `rnet.batch.Rows.prepare_receive` answers: the array, rows to fill, bytes of a row, whether messages of
 /// another length fit, and the array of the stamps.
-type Room<'py> = (Bound<'py, PyAny>, usize, usize, bool, Option<Bound<'py, PyAny>>);
+type BatchArray<'py> = (Bound<'py, PyAny>, usize, usize, bool, Option<Bound<'py, PyAny>>);
 
 /// `Subscriber.recv_many`.
 pub(crate) fn receive<'py>(
     core: &Arc<SubscriberCore>,
     rows: &Bound<'py, PyAny>,
     wait_limit: &WaitLimit,
-    wanted: Wanted<'_, 'py>,
+    args: RecvManyArgs<'_, 'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = rows.py();
-    let (array, max, row_len, fitted, times): Room<'py> =
-        rows.call_method1("room", wanted)?.extract()?;
+    let (array, max, row_len, is_typed, times): BatchArray<'py> =
+        rows.call_method1("prepare_receive", args)?.extract()?;
     let count = {
         let mut memory = Bytes::writable(&array)?;
         let mut stamps = times.as_ref().map(Bytes::writable).transpose()?;
-        let mut filling = Filling {
+        let mut filling = BatchFill {
             topic: core.topic(),
             rows: memory.as_mut_slice(),
             stamps: stamps.as_mut().map(Bytes::as_mut_slice),
             row_len,
-            fitted,
+            is_typed,
             max,
             count: 0,
         };
@@ -51,11 +51,11 @@ pub(crate) fn receive<'py>(
         result?;
         filling.count
     };
-    rows.call_method1("filled", (array, count, wanted.1, times))
+    rows.call_method1("finish_receive", (array, count, args.1, times))
 }
 
 /// Rows of an array that messages are copied into.
-struct Filling<'a> {
+struct BatchFill<'a> {
     topic: &'a str,
     rows: &'a mut [u8],
     /// One int64 a row: when it was sent.
@@ -63,17 +63,17 @@ struct Filling<'a> {
     row_len: usize,
     /// Whether the rows have a type, which that of a publisher may be longer or shorter than: of a
     /// longer message the prefix is read, behind a shorter one zeros.
-    fitted: bool,
+    is_typed: bool,
     max: usize,
     count: usize,
 }
 
 const STAMP_LEN: usize = size_of::<i64>();
 
-impl Filling<'_> {
+impl BatchFill<'_> {
     /// Copies a message; `false` if it has another length than a row and that may not be.
     fn put(&mut self, message: &[u8], sent_ns: u64) -> bool {
-        if message.len() != self.row_len && !self.fitted {
+        if message.len() != self.row_len && !self.is_typed {
             return false;
         }
         let at = self.count * self.row_len;
@@ -95,7 +95,7 @@ impl Filling<'_> {
     }
 
     /// Why a message was not taken.
-    fn odd(&self, message: &rnet::OwnedSample<[u8]>) -> Error {
+    fn wrong_length(&self, message: &rnet::OwnedSample<[u8]>) -> Error {
         let (len, row_len) = (message.len(), self.row_len);
         let (seq, publisher) = (message.seq(), message.publisher());
         Error::BadValue {
@@ -114,27 +114,27 @@ impl SubscriberCore {
         self: &Arc<Self>,
         py: Python<'_>,
         wait_limit: &WaitLimit,
-        filling: &mut Filling<'_>,
+        filling: &mut BatchFill<'_>,
     ) -> PyResult<()> {
-        self.patient(wait_limit).run(py, |slice: Duration| {
-            self.wait_with(slice, |inner, held, left| {
-                if let Some(sample) = held.take() {
+        self.in_slices(wait_limit).run(py, |slice: Duration| {
+            self.wait_with(slice, |inner, lookahead, left| {
+                if let Some(sample) = lookahead.take() {
                     if filling.put(&sample, sample.sent_ns()) {
                         return Ok(());
                     }
-                    let odd = filling.odd(&sample);
-                    *held = Some(sample);
+                    let odd = filling.wrong_length(&sample);
+                    *lookahead = Some(sample);
                     return Err(odd);
                 }
                 inner.recv_batch(filling.max, Some(left), |sample| {
                     if filling.put(&sample, sample.sent_ns()) {
                         return ControlFlow::Continue(());
                     }
-                    *held = Some(sample.to_owned_sample());
+                    *lookahead = Some(sample.to_owned_sample());
                     ControlFlow::Break(())
                 })?;
-                match held {
-                    Some(odd) if filling.count == 0 => Err(filling.odd(odd)),
+                match lookahead {
+                    Some(odd) if filling.count == 0 => Err(filling.wrong_length(odd)),
                     _ => Ok(()),
                 }
             })
@@ -146,7 +146,7 @@ impl SubscriberCore {
 const SEND_SLICE: Duration = Duration::from_millis(100);
 /// How many rows that had to wait for nothing are sent without a look at the clock, which costs as
 /// much as one of them.
-const ROWS_PER_LOOK: usize = 64;
+const ROWS_PER_CLOCK_CHECK: usize = 64;
 
 /// `Publisher.send_many`.
 pub(crate) fn send(
@@ -156,7 +156,7 @@ pub(crate) fn send(
 ) -> PyResult<usize> {
     let py = rows.py();
     let (array, count, row_len): (Bound<'_, PyAny>, usize, usize) =
-        rows.call_method1("outgoing", (messages,))?.extract()?;
+        rows.call_method1("prepare_send", (messages,))?.extract()?;
     let memory = Bytes::of(&array)?;
     let bytes = memory.as_slice();
     if bytes.len() != count * row_len {
@@ -180,7 +180,7 @@ pub(crate) fn send(
                 inner.send(row)?;
             }
             sent.store(number + 1, Ordering::Relaxed);
-            looks = !quick || number.is_multiple_of(ROWS_PER_LOOK);
+            looks = !quick || number.is_multiple_of(ROWS_PER_CLOCK_CHECK);
         }
         Ok(())
     });

@@ -8,8 +8,8 @@ use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use crate::raised::{self, ErrorCounter};
-use crate::shared::NodeShared;
+use crate::callback_errors::{self, ErrorCounter};
+use crate::node_core::NodeCore;
 
 /// An argument that can be called: what cannot is refused where it is given, not when the first
 /// message comes.
@@ -22,7 +22,7 @@ impl Callback {
 
     /// Whether it is an `async def`.
     pub(crate) fn is_async(&self, py: Python<'_>) -> PyResult<bool> {
-        on_loop(py)?.call_method1("is_async", (&self.0,))?.extract()
+        event_loop_module(py)?.call_method1("is_async", (&self.0,))?.extract()
     }
 
     /// What threads of robot-net call: the function, or for an `async def` an object that has the event loop of the
@@ -32,7 +32,7 @@ impl Callback {
         py: Python<'_>,
         max_pending: Option<usize>,
     ) -> PyResult<Py<PyAny>> {
-        Ok(on_loop(py)?.call_method1("for_threads", (&self.0, max_pending))?.unbind())
+        Ok(event_loop_module(py)?.call_method1("for_threads", (&self.0, max_pending))?.unbind())
     }
 
     /// The same of one that may be left out.
@@ -68,18 +68,18 @@ impl Callback {
         &self,
         source: &Bound<'_, PyAny>,
         on_error: Option<Callback>,
-        node: &NodeShared,
+        node: &NodeCore,
     ) -> PyResult<()> {
         let py = source.py();
         let on_error = on_error.map(Callback::into_inner);
         let counter = ErrorCounter(node.with(py, rnet::Node::error_counter)?);
         let arguments = (source, &self.0, on_error, counter);
-        on_loop(py)?.call_method1("deliver", arguments).map(drop)
+        event_loop_module(py)?.call_method1("deliver", arguments).map(drop)
     }
 }
 
-fn on_loop(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import("rnet.on_loop")
+fn event_loop_module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("rnet.event_loop")
 }
 
 impl<'py> FromPyObject<'_, 'py> for Callback {
@@ -96,7 +96,7 @@ impl<'py> FromPyObject<'_, 'py> for Callback {
 
 /// Counts an exception of a callback, and shows it as Python shows what nobody catches.
 pub(crate) fn report(py: Python<'_>, error: PyErr, callback: &Py<PyAny>) {
-    raised::count(&error, callback.bind(py));
+    callback_errors::count(&error, callback.bind(py));
     error.write_unraisable(py, Some(callback.bind(py)));
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn report_exception(
     let py = error.py();
     let error = PyErr::from_value(error);
     if let Some(counter) = counter {
-        raised::count_by(&counter.0, &error, &callback);
+        callback_errors::count_by(&counter.0, &error, &callback);
     }
     error.write_unraisable(py, Some(&callback));
 }

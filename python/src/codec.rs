@@ -16,7 +16,7 @@ use crate::{sample, schema};
 
 /// Longest protobuf message that is decoded unseen, in bytes (64 KiB). The runtime does not count what
 /// it builds: of two bytes it makes tens, so a longer message is walked within rnet's limits first.
-const UNWALKED_LEN_BYTES: usize = 64 << 10;
+const MAX_UNCHECKED_LEN_BYTES: usize = 64 << 10;
 
 /// How objects become messages and messages objects. Raw bytes have none of it.
 pub(crate) struct Codec {
@@ -143,7 +143,7 @@ impl Codec {
             )));
         }
         match &self.encode {
-            Some(encode) => encode.bind(py).call1((object,)).map_err(|error| at(py, error, place)),
+            Some(encode) => encode.bind(py).call1((object,)).map_err(|error| with_place(py, error, place)),
             None => Ok(object.clone()),
         }
     }
@@ -171,16 +171,16 @@ impl Codec {
         match &self.decode {
             Decode::Sample | Decode::Bytes => Ok(Ok(bytes.clone().into_any())),
             Decode::Object { make, raises } => {
-                let longer = self.lengthened(py, bytes.as_bytes());
-                made_of(longer.as_ref().unwrap_or(bytes), make, raises.as_ref())
+                let longer = self.zero_extended(py, bytes.as_bytes());
+                make_object(longer.as_ref().unwrap_or(bytes), make, raises.as_ref())
             }
-            Decode::Message { make, raises, schema } => decoded(bytes, make, raises, schema),
+            Decode::Message { make, raises, schema } => decode_protobuf(bytes, make, raises, schema),
         }
     }
 
     /// A copy of a message with zeros behind it, if the publisher's plain type lacks fields of ours.
     #[inline]
-    fn lengthened<'py>(&self, py: Python<'py>, message: &[u8]) -> Option<Bound<'py, PyBytes>> {
+    fn zero_extended<'py>(&self, py: Python<'py>, message: &[u8]) -> Option<Bound<'py, PyBytes>> {
         match &self.message_type {
             MessageType::Plain(plain) if !plain.tail && message.len() < plain.size => {
                 Some(PyBytes::new(py, &plain.fit(message)))
@@ -207,11 +207,11 @@ pub(crate) fn described_type(described: &Bound<'_, PyAny>) -> PyResult<MessageTy
     made.map(MessageType::from).map_err(|error| schema::raise(py, &error))
 }
 
-/// What `rnet.outgoing` refuses, with the place where it was to go.
+/// What `rnet.dtype_encoder` refuses, with the place where it was to go.
 #[cold]
-fn at(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
+fn with_place(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
     let named = || {
-        let unfit = py.import("rnet.outgoing")?.getattr("Unfit")?;
+        let unfit = py.import("rnet.dtype_encoder")?.getattr("EncodeError")?;
         if !error.is_instance(py, &unfit) {
             return Ok::<_, PyErr>(None);
         }
@@ -223,7 +223,7 @@ fn at(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
 
 /// What `make` makes of the memory of a message; or why that is none.
 #[inline]
-fn made_of<'py>(
+fn make_object<'py>(
     memory: &Bound<'py, PyAny>,
     make: &Py<PyAny>,
     raises: Option<&Py<PyAny>>,
@@ -239,7 +239,7 @@ fn made_of<'py>(
 
 /// A protobuf message of its bytes; or why they are none.
 #[inline]
-fn decoded<'py>(
+fn decode_protobuf<'py>(
     bytes: &Bound<'py, PyBytes>,
     make: &Py<PyAny>,
     raises: &Py<PyAny>,
@@ -247,7 +247,7 @@ fn decoded<'py>(
 ) -> PyResult<Result<Bound<'py, PyAny>, String>> {
     let py = bytes.py();
     let message = bytes.as_bytes();
-    if message.len() > UNWALKED_LEN_BYTES {
+    if message.len() > MAX_UNCHECKED_LEN_BYTES {
         let limits = DecodeLimits::default();
         if let Err(error) = py.detach(|| validate(schema, message, &limits)) {
             return Ok(Err(error.to_string()));
@@ -264,16 +264,16 @@ fn decoded<'py>(
 }
 
 /// A message whose bytes were copied to be Python's.
-pub(crate) struct Copied<'py> {
+pub(crate) struct CopiedMessage<'py> {
     bytes: Bound<'py, PyBytes>,
     publisher: u64,
     seq: u64,
 }
 
-impl<'py> Copied<'py> {
+impl<'py> CopiedMessage<'py> {
     #[inline]
-    pub(crate) fn new(py: Python<'py>, bytes: &[u8], publisher: u64, seq: u64) -> Copied<'py> {
-        Copied { bytes: PyBytes::new(py, bytes), publisher, seq }
+    pub(crate) fn new(py: Python<'py>, bytes: &[u8], publisher: u64, seq: u64) -> CopiedMessage<'py> {
+        CopiedMessage { bytes: PyBytes::new(py, bytes), publisher, seq }
     }
 }
 
@@ -292,7 +292,7 @@ impl Codec {
         received: RawSample,
     ) -> PyResult<Bound<'py, PyAny>> {
         if self.copies() {
-            let copied = Copied::new(py, &received, received.publisher(), received.seq());
+            let copied = CopiedMessage::new(py, &received, received.publisher(), received.seq());
             // A large one is pinned no longer than needed.
             drop(received);
             return self.value_of_copy(copied);
@@ -301,53 +301,53 @@ impl Codec {
         let Decode::Object { make, raises } = &self.decode else {
             return sample::new(py, received, self.clone());
         };
-        let memory = match self.lengthened(py, &received) {
+        let memory = match self.zero_extended(py, &received) {
             Some(longer) => longer.into_any(),
             None => sample::new(py, received, self.clone())?,
         };
-        let made = made_of(&memory, make, raises.as_ref())?;
+        let made = make_object(&memory, make, raises.as_ref())?;
         made.map_err(|why| self.malformed(py, why, from, &OnceLock::new()))
     }
 
-    /// The same, of a sample that the user has; `told` is kept with it.
+    /// The same, of a sample that the user has; `counted_error` is kept with it.
     pub(crate) fn value_of_sample<'py>(
         &self,
         sample: &Bound<'py, PyAny>,
         received: &RawSample,
-        told: &OnceLock<Error>,
+        counted_error: &OnceLock<Error>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = sample.py();
         match &self.decode {
             Decode::Sample => Ok(sample.clone()),
             Decode::Object { make, raises } => {
-                let longer = self.lengthened(py, received).map(Bound::into_any);
-                let made = made_of(longer.as_ref().unwrap_or(sample), make, raises.as_ref())?;
+                let longer = self.zero_extended(py, received).map(Bound::into_any);
+                let made = make_object(longer.as_ref().unwrap_or(sample), make, raises.as_ref())?;
                 let from = (received.publisher(), received.seq());
-                made.map_err(|why| self.malformed(py, why, from, told))
+                made.map_err(|why| self.malformed(py, why, from, counted_error))
             }
             Decode::Bytes | Decode::Message { .. } => {
-                let copied = Copied::new(py, received, received.publisher(), received.seq());
-                self.value_of_copy_once(copied, told)
+                let copied = CopiedMessage::new(py, received, received.publisher(), received.seq());
+                self.value_of_copy_once(copied, counted_error)
             }
         }
     }
 
     /// The same, where [`Codec::copies`] says so.
     #[inline]
-    pub(crate) fn value_of_copy<'py>(&self, copied: Copied<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn value_of_copy<'py>(&self, copied: CopiedMessage<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.value_of_copy_once(copied, &OnceLock::new())
     }
 
-    /// `told`: the error that was made of it before, for it is counted but once.
+    /// `counted_error`: the error that was made of it before, for it is counted but once.
     #[inline]
     fn value_of_copy_once<'py>(
         &self,
-        copied: Copied<'py>,
-        told: &OnceLock<Error>,
+        copied: CopiedMessage<'py>,
+        counted_error: &OnceLock<Error>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let made = self.object(&copied.bytes)?;
         made.map_err(|why| {
-            self.malformed(copied.bytes.py(), why, (copied.publisher, copied.seq), told)
+            self.malformed(copied.bytes.py(), why, (copied.publisher, copied.seq), counted_error)
         })
     }
 
@@ -358,9 +358,9 @@ impl Codec {
         py: Python<'_>,
         why: String,
         (publisher, seq): (u64, u64),
-        told: &OnceLock<Error>,
+        counted_error: &OnceLock<Error>,
     ) -> PyErr {
-        let error = py.detach(|| told.get_or_init(|| self.faults.malformed(publisher, why)));
+        let error = py.detach(|| counted_error.get_or_init(|| self.faults.malformed(publisher, why)));
         let malformed = errors::raise(py, error);
         match malformed.value(py).setattr("seq", seq) {
             Ok(()) => malformed,

@@ -11,15 +11,15 @@ use rnet::msgs::command_status::State;
 use rnet::{AlreadyCounted, FallbackReason, MessageType, StillValid};
 
 use crate::callback;
-use crate::calls::{decoded, encoded, limit};
+use crate::calls::{decoded, with_encoded, limit};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
-use crate::gate;
-use crate::held::Held;
+use crate::interpreter;
+use crate::resource::Resource;
 use crate::lock::lock;
-use crate::members::{Kind, Member};
+use crate::members::{MemberKind, Member};
 use crate::meta::make;
-use crate::shared::NodeShared;
+use crate::node_core::NodeCore;
 use crate::state::disk;
 
 fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
@@ -29,11 +29,11 @@ fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
 }
 
 /// What the user's functions raise while a receiver is opened, which is raised where it is opened.
-struct Opening(Mutex<Option<Option<PyErr>>>);
+struct OpeningError(Mutex<Option<Option<PyErr>>>);
 
-impl Opening {
-    fn begin() -> Arc<Opening> {
-        Arc::new(Opening(Mutex::new(Some(None))))
+impl OpeningError {
+    fn begin() -> Arc<OpeningError> {
+        Arc::new(OpeningError(Mutex::new(Some(None))))
     }
 
     /// Keeps what was raised; later it is reported and counted as of any callback.
@@ -57,11 +57,11 @@ impl Opening {
 /// is held. What it raises is to robot-net a panic of the code that applies commands.
 fn call(
     function: &Py<PyAny>,
-    opening: &Opening,
+    opening: &OpeningError,
     argument: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
     still_valid: &mut StillValid<'_>,
 ) {
-    let called = gate::enter(|py| {
+    let called = interpreter::attach(|py| {
         let call = |argument: Py<PyAny>| match still_valid() {
             true => callback::call(function.bind(py), (argument,)).map(drop),
             false => Ok(()),
@@ -135,31 +135,31 @@ pub(crate) struct Command {
     /// Topic of the command.
     #[pyo3(get)]
     topic: String,
-    held: Arc<Held<rnet::Command>>,
-    node: Arc<NodeShared>,
+    resource: Arc<Resource<rnet::Command>>,
+    node: Arc<NodeCore>,
 }
 
 impl Command {
     pub(crate) fn open(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
         target: Target,
         fallback: &Bound<'_, PyAny>,
         deadline_ms: f64,
     ) -> PyResult<Command> {
-        let takes_one = py.import("rnet.calls")?.getattr("takes_one")?;
+        let check_takes_one = py.import("rnet.calls")?.getattr("check_takes_one")?;
         if let Target::Apply(apply) = &target {
-            takes_one.call1((apply, "message"))?;
+            check_takes_one.call1((apply, "message"))?;
         }
         let codec = Codec::new(py, ty)?;
         let deadline = millis(py, "deadline_ms", deadline_ms)?;
         let place = format!("the fallback of {topic}");
         let value = |object: &Bound<'_, PyAny>| {
-            encoded(&codec, object, &place, <[u8]>::to_vec)
+            with_encoded(&codec, object, &place, <[u8]>::to_vec)
                 .map_err(|error| bad_fallback(py, topic, &format!("is not valid: {error}"), error))
         };
-        let opening = Opening::begin();
+        let opening = OpeningError::begin();
         let fallback = if let Ok(word) = fallback.cast::<PyString>() {
             match (word.to_str()?, ty) {
                 ("hold", _) => Fallback::Hold,
@@ -181,7 +181,7 @@ impl Command {
             );
             return Err(PyTypeError::new_err(why));
         } else if fallback.is_callable() {
-            takes_one.call1((fallback, "reason"))?;
+            check_takes_one.call1((fallback, "reason"))?;
             Fallback::Function(fallback.clone().unbind())
         } else {
             Fallback::Message(value(fallback)?)
@@ -208,21 +208,21 @@ impl Command {
             };
             let topic = command.topic().to_owned();
             let what = format!("the receiver of {topic}");
-            let held = Arc::new(Held::with_callbacks(what, command, Arc::default()));
-            node.members.add_kept(Kind::Service, &held);
-            Ok((topic, held))
+            let resource = Arc::new(Resource::with_callbacks(what, command, Arc::default()));
+            node.members.add_retained(MemberKind::Service, &resource);
+            Ok((topic, resource))
         };
         let opened: rnet::Result<_> = py.detach(open);
         if let Some(error) = opening.end() {
-            if let Ok((_, held)) = opened {
-                py.detach(|| held.close());
-                node.members.forget(&held);
+            if let Ok((_, resource)) = opened {
+                py.detach(|| resource.close());
+                node.members.forget(&resource);
             }
             let why = format!("failed when the receiver was opened: {error}");
             return Err(bad_fallback(py, topic, &why, error));
         }
-        let (topic, held) = opened.or_raise(py)?;
-        Ok(Command { topic, held, node: node.clone() })
+        let (topic, resource) = opened.or_raise(py)?;
+        Ok(Command { topic, resource, node: node.clone() })
     }
 }
 
@@ -231,20 +231,20 @@ impl Command {
     /// Name of the node in control; None if no driver has authority.
     #[getter]
     fn driver(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let status = self.held.ask(py, |command| command.status())?;
+        let status = self.resource.query(py, |command| command.status())?;
         Ok(Some(status.holder).filter(|holder| !holder.is_empty()))
     }
 
     /// Whether commands are applied; False after a fallback.
     #[getter]
     fn in_force(&self, py: Python<'_>) -> PyResult<bool> {
-        let status = self.held.ask(py, |command| command.status())?;
+        let status = self.resource.query(py, |command| command.status())?;
         Ok(status.state() == State::InForce)
     }
 
     /// Counters of commands, as CommandStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = self.held.ask(py, |command| command.stats())?;
+        let s = self.resource.query(py, |command| command.stats())?;
         let rnet::CommandStats { applied, late, repeated, superseded, unauthorised, .. } = s;
         let rnet::CommandStats { malformed, passed_over, fallbacks, panics, overruns, .. } = s;
         let ignored = [late, repeated, superseded, unauthorised, malformed, passed_over];
@@ -255,12 +255,12 @@ impl Command {
     /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.held.is_closed()
+        self.resource.is_closed()
     }
 
     /// Falls back for the last time, and closes the receiver.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        gate::close(py, self.node.closing(&self.held))
+        interpreter::close(py, self.node.closing(&self.resource))
     }
 
     fn __repr__(&self) -> String {
@@ -277,14 +277,14 @@ pub(crate) struct Driver {
     #[pyo3(get)]
     topic: String,
     codec: Codec,
-    held: Arc<Held<rnet::Driver<[u8]>>>,
-    node: Arc<NodeShared>,
+    resource: Arc<Resource<rnet::Driver<[u8]>>>,
+    node: Arc<NodeCore>,
 }
 
 impl Driver {
     pub(crate) fn take(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
         (priority, lease_ms, auto_retake): (i64, f64, bool),
         timeout: Option<f64>,
@@ -298,15 +298,15 @@ impl Driver {
         let take = || {
             let drive = node.node()?.drive::<[u8]>(topic).priority(priority).lease(lease);
             let drive = drive.auto_retake(auto_retake).message_type(message_type);
-            let driver = drive.take_interruptible(Some(timeout), disk::is_quiet)?;
+            let driver = drive.take_interruptible(Some(timeout), disk::run_signal_handlers)?;
             let topic = driver.topic().to_owned();
-            let held = Arc::new(Held::new(format!("the driver of {topic}"), driver));
+            let resource = Arc::new(Resource::new(format!("the driver of {topic}"), driver));
             // Ahead of the publishers of the node, to say that it is over.
-            node.members.add(Kind::Client, &held);
-            Ok((topic, held))
+            node.members.add(MemberKind::Client, &resource);
+            Ok((topic, resource))
         };
-        let (topic, held) = disk::write_detached(py, take)?;
-        Ok(Driver { topic, codec, held, node: node.clone() })
+        let (topic, resource) = disk::write_detached(py, take)?;
+        Ok(Driver { topic, codec, resource, node: node.clone() })
     }
 }
 
@@ -316,45 +316,45 @@ impl Driver {
     /// release.
     #[getter]
     fn in_force(&self, py: Python<'_>) -> bool {
-        self.held.ask(py, |driver| driver.in_force()).unwrap_or(false)
+        self.resource.query(py, |driver| driver.in_force()).unwrap_or(false)
     }
 
-    /// Sends a command and renews the lease. Raises NotInForce if the receiver has reported that this
+    /// Sends a command and renews the lease. Raises NotInForceError if the receiver has reported that this
     /// driver's authority has ended; otherwise raises as `Publisher.send`.
     fn send(&self, py: Python<'_>, command: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = format!("the commands of {}", self.topic);
-        let sent = encoded(&self.codec, command, &place, |bytes| {
-            py.detach(|| self.held.with(|driver| driver.send(bytes)))
+        let sent = with_encoded(&self.codec, command, &place, |bytes| {
+            py.detach(|| self.resource.with(|driver| driver.send(bytes)))
         });
         sent?.or_raise(py)
     }
 
-    /// Renews the lease without a command. Raises NotInForce; Timeout.
+    /// Renews the lease without a command. Raises NotInForceError; WaitTimeoutError.
     fn renew(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.held.with(|driver| driver.renew())).or_raise(py)
+        py.detach(|| self.resource.with(|driver| driver.renew())).or_raise(py)
     }
 
     /// Takes authority again after it has ended; waits for a receiver up to `timeout` seconds. Does nothing
-    /// if the driver still has authority. Raises NotInForce if another driver has it; Timeout.
+    /// if the driver still has authority. Raises NotInForceError if another driver has it; WaitTimeoutError.
     #[pyo3(signature = (timeout = Some(10.0)), text_signature = "($self, timeout=10.0)")]
     fn retake(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let (begun, timeout) = (Instant::now(), limit(py, timeout)?);
         // The driver is unlocked between the parts: a signal handler, or another thread, may close it.
         let part = |driver: &mut rnet::Driver<[u8]>| driver.retake_step(begun, timeout);
-        while !py.detach(|| self.held.with(part)).or_raise(py)? {
+        while !py.detach(|| self.resource.with(part)).or_raise(py)? {
             if let Err(raised) = py.check_signals() {
-                let _ = self.held.ask(py, rnet::Driver::end_retake);
+                let _ = self.resource.query(py, rnet::Driver::end_retake);
                 return Err(raised);
             }
         }
         Ok(())
     }
 
-    /// Releases authority and closes the driver: the receiver falls back at once. Raises NotInForce if the
-    /// process of the receiver is stopped, and Timeout if it does not answer within the lease; authority then
+    /// Releases authority and closes the driver: the receiver falls back at once. Raises NotInForceError if the
+    /// process of the receiver is stopped, and WaitTimeoutError if it does not answer within the lease; authority then
     /// ends with the lease.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        let release_in_place = || self.held.take().map_or(Ok(()), |mut driver| driver.release_in_place());
+        let release_in_place = || self.resource.take().map_or(Ok(()), |mut driver| driver.release_in_place());
         let released = py.detach(release_in_place);
         self.close(py);
         released.or_raise(py)
@@ -363,8 +363,8 @@ impl Driver {
     /// As `release`, without raising errors.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
-            self.held.close();
-            self.node.members.forget(&self.held);
+            self.resource.close();
+            self.node.members.forget(&self.resource);
         });
     }
 

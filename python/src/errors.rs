@@ -50,7 +50,7 @@ pub(crate) fn build_of(
 
 /// Whether it says that one message could not be decoded: iterations go on.
 pub(crate) fn is_malformed(py: Python<'_>, error: &PyErr) -> bool {
-    is_of_class(py, error, "Malformed")
+    is_of_class(py, error, "MalformedError")
 }
 
 /// Whether it is of a class of `rnet.errors`.

@@ -17,17 +17,17 @@ use crate::meta::make;
 use crate::receive::Incoming;
 
 /// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
-pub(crate) fn tell(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
-    tell_unless(callback, |py| event(py).map(Some));
+pub(crate) fn call_with_event(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+    call_with_optional_event(callback, |py| event(py).map(Some));
 }
 
 /// The same of an event that may be over when the interpreter is there.
-pub(crate) fn tell_unless(
+pub(crate) fn call_with_optional_event(
     callback: &Py<PyAny>,
     event: impl FnOnce(Python<'_>) -> PyResult<Option<Py<PyAny>>>,
 ) {
     // After the interpreter has been taken down nobody is told.
-    crate::gate::enter(|py| {
+    crate::interpreter::attach(|py| {
         let call = |event| callback::call(callback.bind(py), (event,)).map(drop);
         if let Err(error) = event(py).and_then(|event| event.map_or(Ok(()), call)) {
             callback::report(py, error, callback);
@@ -46,7 +46,7 @@ pub(crate) fn hook<E: 'static>(
     callback: Py<PyAny>,
     make: fn(Python<'_>, &E) -> PyResult<Py<PyAny>>,
 ) -> impl FnMut(&E) + Send + 'static {
-    move |event| tell(&callback, |py| make(py, event))
+    move |event| call_with_event(&callback, |py| make(py, event))
 }
 
 /// An `rnet.MatchEvent`.
@@ -125,7 +125,7 @@ pub(crate) struct MessageCallback {
 
 impl MessageCallback {
     pub(crate) fn run(&self, result: rnet::Result<Incoming<'_>>) {
-        crate::gate::enter(|py| {
+        crate::interpreter::attach(|py| {
             if self.closed.load(Ordering::Acquire) {
                 return;
             }
@@ -146,7 +146,7 @@ impl MessageCallback {
                     }
                 },
                 Err(error) => {
-                    return tell_error_in(py, &self.callback, self.on_error.as_ref(), &error);
+                    return report_error_attached(py, &self.callback, self.on_error.as_ref(), &error);
                 }
             };
             if let Err(error) = outcome {
@@ -157,7 +157,7 @@ impl MessageCallback {
 }
 
 /// Calls `on_error`; without it an error that is not counted goes to `sys.unraisablehook`, for `callback`.
-fn tell_error_in(
+fn report_error_attached(
     py: Python<'_>,
     callback: &Py<PyAny>,
     on_error: Option<&Py<PyAny>>,
@@ -176,7 +176,7 @@ fn tell_error_in(
     }
 }
 
-/// As [`tell_error_in`], from outside of Python.
-pub(crate) fn tell_error(callback: &Py<PyAny>, on_error: Option<&Py<PyAny>>, error: &Error) {
-    crate::gate::enter(|py| tell_error_in(py, callback, on_error, error));
+/// As [`report_error_attached`], from outside of Python.
+pub(crate) fn report_error(callback: &Py<PyAny>, on_error: Option<&Py<PyAny>>, error: &Error) {
+    crate::interpreter::attach(|py| report_error_attached(py, callback, on_error, error));
 }

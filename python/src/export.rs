@@ -37,7 +37,7 @@ pub(crate) fn getter<T>(
 }
 
 /// The Rust body of an object with memory.
-pub(crate) trait Body: Send + Sync + 'static {
+pub(crate) trait BufferExporter: Send + Sync + 'static {
     /// Name of the Python type, with its module.
     const NAME: &'static CStr;
     const DOC: &'static CStr;
@@ -46,10 +46,10 @@ pub(crate) trait Body: Send + Sync + 'static {
     where
         Self: Sized;
     /// The memory, which stays there at least as long as the object lives or
-    /// [`Body::released`] has been called as often as this; or why there is none now.
-    fn lend(&self) -> Result<Memory, &'static str>;
+    /// [`BufferExporter::view_released`] has been called as often as this; or why there is none now.
+    fn export(&self) -> Result<Memory, &'static str>;
     /// A view of the memory is gone.
-    fn released(&self) {}
+    fn view_released(&self) {}
     fn len(&self) -> usize;
     fn describe(&self) -> String;
 }
@@ -61,7 +61,7 @@ struct Object<T> {
 }
 
 /// Makes the Python type of `T`.
-pub(crate) fn make_type<T: Body>(py: Python<'_>) -> PyResult<Py<PyType>> {
+pub(crate) fn make_type<T: BufferExporter>(py: Python<'_>) -> PyResult<Py<PyType>> {
     // The type keeps addresses of these, and it is never taken down.
     let mut attributes: Vec<ffi::PyGetSetDef> = Vec::new();
     for getter in T::getters() {
@@ -104,7 +104,7 @@ pub(crate) fn make_type<T: Body>(py: Python<'_>) -> PyResult<Py<PyType>> {
 }
 
 /// An object of a type that [`make_type`] made for `T`.
-pub(crate) fn new_object<'py, T: Body>(
+pub(crate) fn new_object<'py, T: BufferExporter>(
     class: &Bound<'py, PyType>,
     body: T,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -123,7 +123,7 @@ pub(crate) fn new_object<'py, T: Body>(
 }
 
 /// The body of an object, if it is of the type that was made for `T`.
-pub(crate) fn body_of<'a, T: Body>(
+pub(crate) fn body_of<'a, T: BufferExporter>(
     object: &'a Bound<'_, PyAny>,
     class: &Bound<'_, PyType>,
 ) -> Option<&'a T> {
@@ -133,13 +133,13 @@ pub(crate) fn body_of<'a, T: Body>(
 
 /// # Safety
 /// `object` was made by [`new_object`] for `T`, and lives as long as `'a`.
-unsafe fn body<'a, T: Body>(object: *mut ffi::PyObject) -> &'a T {
+unsafe fn body<'a, T: BufferExporter>(object: *mut ffi::PyObject) -> &'a T {
     // SAFETY: the caller's promise; bodies are only ever shared.
     unsafe { &(*object.cast::<Object<T>>()).body }
 }
 
 /// Runs what Python calls; a panic becomes an exception.
-fn guarded<R>(failed: R, run: impl FnOnce(Python<'_>) -> PyResult<R>) -> R {
+fn catch_panics<R>(failed: R, run: impl FnOnce(Python<'_>) -> PyResult<R>) -> R {
     // SAFETY: Python calls slots with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let result = catch_unwind(AssertUnwindSafe(|| run(py)))
@@ -150,7 +150,7 @@ fn guarded<R>(failed: R, run: impl FnOnce(Python<'_>) -> PyResult<R>) -> R {
     })
 }
 
-unsafe extern "C" fn dealloc<T: Body>(object: *mut ffi::PyObject) {
+unsafe extern "C" fn dealloc<T: BufferExporter>(object: *mut ffi::PyObject) {
     // SAFETY: Python hands a slot an object of its type, and the count of references is zero.
     let class = unsafe { ffi::Py_TYPE(object) };
     // SAFETY: as above: the body is there, and nobody will see it again.
@@ -166,11 +166,11 @@ unsafe extern "C" fn dealloc<T: Body>(object: *mut ffi::PyObject) {
     unsafe { ffi::Py_DECREF(class.cast()) };
 }
 
-unsafe extern "C" fn get<T: Body>(
+unsafe extern "C" fn get<T: BufferExporter>(
     object: *mut ffi::PyObject,
     getter: *mut c_void,
 ) -> *mut ffi::PyObject {
-    guarded(std::ptr::null_mut(), |py| {
+    catch_panics(std::ptr::null_mut(), |py| {
         // SAFETY: the closure of our attributes is a leaked `Getter<T>`.
         let getter = unsafe { &*getter.cast::<Getter<T>>() };
         // SAFETY: Python hands a live object to the attributes of its type.
@@ -181,25 +181,25 @@ unsafe extern "C" fn get<T: Body>(
     })
 }
 
-unsafe extern "C" fn repr<T: Body>(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    guarded(std::ptr::null_mut(), |py| {
+unsafe extern "C" fn repr<T: BufferExporter>(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    catch_panics(std::ptr::null_mut(), |py| {
         // SAFETY: Python hands a slot a live object of its type.
         let body = unsafe { body::<T>(object) };
         Ok(body.describe().into_pyobject(py)?.into_ptr())
     })
 }
 
-unsafe extern "C" fn length<T: Body>(object: *mut ffi::PyObject) -> ffi::Py_ssize_t {
+unsafe extern "C" fn length<T: BufferExporter>(object: *mut ffi::PyObject) -> ffi::Py_ssize_t {
     // SAFETY: Python hands a slot a live object of its type.
-    guarded(-1, |_| Ok(unsafe { body::<T>(object) }.len() as ffi::Py_ssize_t))
+    catch_panics(-1, |_| Ok(unsafe { body::<T>(object) }.len() as ffi::Py_ssize_t))
 }
 
-unsafe extern "C" fn get_buffer<T: Body>(
+unsafe extern "C" fn get_buffer<T: BufferExporter>(
     object: *mut ffi::PyObject,
     view: *mut RawBuffer,
     flags: c_int,
 ) -> c_int {
-    guarded(-1, |py| {
+    catch_panics(-1, |py| {
         // SAFETY: Python hands a slot a live object of its type.
         let body = unsafe { body::<T>(object) };
         let refused = |why: &str| {
@@ -207,24 +207,24 @@ unsafe extern "C" fn get_buffer<T: Body>(
             unsafe { (*view).obj = std::ptr::null_mut() };
             PyBufferError::new_err(why.to_owned())
         };
-        let memory = body.lend().map_err(refused)?;
+        let memory = body.export().map_err(refused)?;
         let (at, len) = (memory.at.cast_mut().cast(), memory.len as ffi::Py_ssize_t);
         let readonly = c_int::from(!memory.writable);
         // SAFETY: the view is Python's to be filled; it takes a reference on the object, which
         // keeps the memory there.
         let code = unsafe { PyBuffer_FillInfo(view, object, at, len, readonly, flags) };
         if code != 0 {
-            body.released();
+            body.view_released();
             return Err(PyErr::fetch(py));
         }
         Ok(0)
     })
 }
 
-unsafe extern "C" fn release_buffer<T: Body>(object: *mut ffi::PyObject, _view: *mut RawBuffer) {
-    guarded((), |_| {
+unsafe extern "C" fn release_buffer<T: BufferExporter>(object: *mut ffi::PyObject, _view: *mut RawBuffer) {
+    catch_panics((), |_| {
         // SAFETY: the view still holds its reference on the object.
-        unsafe { body::<T>(object) }.released();
+        unsafe { body::<T>(object) }.view_released();
         Ok(())
     });
 }

@@ -11,7 +11,7 @@ use rustix::time::Timespec;
 
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slept {
+pub(crate) enum SleepEnd {
     Woken,
     TimedOut,
     Signal,
@@ -22,32 +22,32 @@ pub(crate) enum Slept {
 pub(crate) struct Parker(Arc<AtomicU32>);
 
 /// What its word says.
-const WAITS: u32 = 0;
-const WOKEN: u32 = 1;
+const PARKED: u32 = 0;
+const NOTIFIED: u32 = 1;
 
 impl Parker {
     /// Sleeps until it is woken, at the longest for `limit`. What was done before that is seen.
-    pub(crate) fn sleep(&self, limit: Option<Duration>) -> Slept {
+    pub(crate) fn sleep(&self, limit: Option<Duration>) -> SleepEnd {
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         // Acquire: pairs with the release of `wake`.
-        while self.0.load(Ordering::Acquire) == WAITS {
+        while self.0.load(Ordering::Acquire) == PARKED {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let left = left.map(|left| Timespec {
                 tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
                 tv_nsec: i64::from(left.subsec_nanos()),
             });
-            match futex::wait(&self.0, futex::Flags::PRIVATE, WAITS, left.as_ref()) {
-                Err(Errno::INTR) => return Slept::Signal,
-                Err(Errno::TIMEDOUT) => return Slept::TimedOut,
+            match futex::wait(&self.0, futex::Flags::PRIVATE, PARKED, left.as_ref()) {
+                Err(Errno::INTR) => return SleepEnd::Signal,
+                Err(Errno::TIMEDOUT) => return SleepEnd::TimedOut,
                 _ => {}
             }
         }
-        Slept::Woken
+        SleepEnd::Woken
     }
 
     /// Wakes the thread, or has its next sleep end at once.
     pub(crate) fn wake(&self) {
-        self.0.store(WOKEN, Ordering::Release);
+        self.0.store(NOTIFIED, Ordering::Release);
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
     }
 

@@ -13,8 +13,8 @@ use crate::codec::Codec;
 use crate::compare::published_type;
 use crate::errors::OrRaise;
 use crate::events;
-use crate::gate;
-use crate::held::Held;
+use crate::interpreter;
+use crate::resource::Resource;
 use crate::lock::lock;
 use crate::members::Member;
 use crate::meta::make;
@@ -22,13 +22,13 @@ use crate::receive::Incoming;
 use crate::sample;
 
 /// Publishers whose types are remembered.
-const MAX_REMEMBERED: usize = 4096;
+const MAX_CACHED_TYPES: usize = 4096;
 /// Messages that wait for the event loop of an async callback. Each may be large and in place, and a reader may keep
 /// 64 of these.
 const MAX_PENDING: usize = 16;
 
 /// A running callback, kept by its node until it is cancelled: what ends the callback when it is dropped.
-type HandleCore = Held<Box<dyn Any + Send>>;
+type HandleCore = Resource<Box<dyn Any + Send>>;
 
 /// A registered callback, called until it is cancelled or its node is closed. Created by `Node.on_endpoint`
 /// and `Node.subscribe_any`.
@@ -60,7 +60,7 @@ impl CallbackHandle {
         let callback = callback.for_threads_until(py, None, &cancelled)?;
         let call = move |event: &rnet::EndpointEvent| {
             if !over.load(Ordering::Acquire) {
-                events::tell(&callback, |py| events::endpoint(py, event));
+                events::call_with_event(&callback, |py| events::endpoint(py, event));
             }
         };
         Self::start(py, cancelled, || node.on_endpoint(call))
@@ -78,7 +78,7 @@ impl CallbackHandle {
         let callback = callback.for_threads_until(py, Some(MAX_PENDING), &cancelled)?;
         let on_error = Callback::optional(py, on_error, None)?;
         let on_loop = is_async.then(|| callback.clone_ref(py));
-        let (over, types) = (cancelled.clone(), Types::default());
+        let (over, types) = (cancelled.clone(), TypeCache::default());
         let decoder = Codec::new(py, None)?.for_subscriber(rnet::Faults::default());
         let call = move |message: rnet::Result<Sample<'_, [u8]>>| {
             if over.load(Ordering::Acquire) {
@@ -87,7 +87,7 @@ impl CallbackHandle {
             match message {
                 Ok(sample) => {
                     let topic = sample.topic().to_owned();
-                    events::tell_unless(&callback, |py| {
+                    events::call_with_optional_event(&callback, |py| {
                         let named = types.of(py, &sample)?;
                         let incoming = Incoming::Borrowed(sample);
                         let Some(sample) = incoming.unless_expired() else { return Ok(None) };
@@ -95,7 +95,7 @@ impl CallbackHandle {
                         make(py, "AnyMessage", (topic, named, sample)).map(Some)
                     });
                 }
-                Err(error) => events::tell_error(&callback, on_error.as_ref(), &error),
+                Err(error) => events::report_error(&callback, on_error.as_ref(), &error),
             }
         };
         let handle = Self::start(py, cancelled, || node.subscribe_any(pattern, options, call))?;
@@ -110,9 +110,9 @@ impl CallbackHandle {
 /// The types of publishers, as `rnet.PublishedType`, by their ids. The lock is not held while Python runs: its
 /// threads change in between.
 #[derive(Default)]
-struct Types(Mutex<HashMap<u64, Py<PyAny>>>);
+struct TypeCache(Mutex<HashMap<u64, Py<PyAny>>>);
 
-impl Types {
+impl TypeCache {
     /// That of a message's publisher.
     fn of(&self, py: Python<'_>, sample: &Sample<'_, [u8]>) -> PyResult<Py<PyAny>> {
         let publisher = sample.publisher();
@@ -124,7 +124,7 @@ impl Types {
         let (node, desc) = (sample.node(), sample.type_desc());
         let made = published_type(py, publisher, node, desc, schema.as_ref())?;
         let mut types = lock(&self.0);
-        let forgotten = (types.len() >= MAX_REMEMBERED).then(|| std::mem::take(&mut *types));
+        let forgotten = (types.len() >= MAX_CACHED_TYPES).then(|| std::mem::take(&mut *types));
         types.insert(publisher, made.clone_ref(py));
         drop(types);
         drop(forgotten);
@@ -137,7 +137,7 @@ impl CallbackHandle {
     /// Cancels the callback. Waits for a running call, except in a callback of the same node.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core.clone();
-        gate::close(py, move || core.close())
+        interpreter::close(py, move || core.close())
     }
 
     /// Whether it was cancelled.

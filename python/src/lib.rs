@@ -2,8 +2,8 @@
 //!
 //! Two rules keep Python threads and rnet's own from waiting for each other in a circle:
 //! - whatever may wait, be it for a message, a lock or a thread that ends, is done without the
-//!   GIL ([`wait`], [`release`]), and
-//! - the GIL is not taken with a lock held that is waited for with the GIL held ([`fair`]).
+//!   GIL ([`wait`], [`drop_without_gil`]), and
+//! - the GIL is not taken with a lock held that is waited for with the GIL held ([`fair_mutex`]).
 
 mod batch;
 mod buffer;
@@ -15,12 +15,12 @@ mod compare;
 mod errors;
 mod events;
 mod export;
-mod fair;
+mod fair_mutex;
 mod fork;
 mod futex;
-mod gate;
+mod interpreter;
 mod handle;
-mod held;
+mod resource;
 mod loan;
 mod lock;
 mod log;
@@ -31,21 +31,21 @@ mod node;
 mod param;
 mod publisher;
 mod qos;
-mod raised;
+mod callback_errors;
 mod reader;
 mod receive;
 mod recording;
-mod release;
+mod drop_without_gil;
 mod sample;
 mod schema;
-mod shared;
+mod node_core;
 mod state;
 mod subscriber;
 mod tasks;
 mod timer;
 mod wait;
-mod waiters;
-mod waitset;
+mod wait_queue;
+mod wait_set;
 
 use pyo3::prelude::*;
 
@@ -76,7 +76,7 @@ mod _rnet {
         },
         commands::{Command, Driver},
         compare::compare_types,
-        gate::{close_in_time, is_closing},
+        interpreter::{close_in_time, is_closing},
         handle::CallbackHandle,
         loan::Loan,
         log::Logger,
@@ -84,24 +84,24 @@ mod _rnet {
         now_ns,
         param::Param,
         publisher::Publisher,
-        raised::error_counter,
+        callback_errors::error_counter,
         recording::{RecordedMessages, RecordingReader},
         schema::{compile_file, compile_text, find_types, read_descriptor_set},
         state::{
-            Entry, PyState, Transaction, Watch, outrun,
+            Entry, PyState, Transaction, Watch, too_many_conflicts,
             remote::{PyRemoteState, PyReplica},
         },
         subscriber::{Samples, Subscriber},
         tasks::Next,
         timer::{Rate, Timer},
-        waitset::WaitSet,
+        wait_set::WaitSet,
         wall_offset,
     };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
-        crate::gate::close_at_exit(py)?;
+        crate::interpreter::close_at_exit(py)?;
         module.add("Sample", crate::sample::class(py)?)?;
         module.add("BUILTIN_FILES", rnet::schema::builtin_files().collect::<Vec<_>>())?;
         module.add("MAX_SCHEMA_LEN_BYTES", rnet::schema::limits::MAX_SCHEMA_LEN_BYTES)?;

@@ -15,18 +15,18 @@ use pyo3::types::{PyMemoryView, PyType};
 use rnet::OwnedLoan;
 
 use crate::errors;
-use crate::export::{Body, Getter, Memory, body_of, make_type, new_object};
+use crate::export::{BufferExporter, Getter, Memory, body_of, make_type, new_object};
 use crate::lock::lock;
-use crate::publisher::{PublisherCore, Waited};
+use crate::publisher::{PublisherCore, WaitProgress};
 
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    Ok(CLASS.get_or_try_init(py, || make_type::<Lent>(py))?.bind(py))
+    Ok(CLASS.get_or_try_init(py, || make_type::<LoanedMemory>(py))?.bind(py))
 }
 
 /// The memory of a loan.
-struct Lent {
+struct LoanedMemory {
     core: Arc<PublisherCore>,
     /// `None` once it was sent in place.
     loan: Mutex<Option<OwnedLoan>>,
@@ -36,13 +36,13 @@ struct Lent {
 }
 
 // SAFETY: `at` is memory of `loan`, used by whoever the GIL lets use the object.
-unsafe impl Send for Lent {}
+unsafe impl Send for LoanedMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Lent {}
+unsafe impl Sync for LoanedMemory {}
 
-impl Lent {}
+impl LoanedMemory {}
 
-impl Body for Lent {
+impl BufferExporter for LoanedMemory {
     const NAME: &'static std::ffi::CStr = c"rnet.LoanedMemory";
     const DOC: &'static std::ffi::CStr = c"Memory of a loan, exposed by its memoryview.";
 
@@ -50,7 +50,7 @@ impl Body for Lent {
         vec![]
     }
 
-    fn lend(&self) -> Result<Memory, &'static str> {
+    fn export(&self) -> Result<Memory, &'static str> {
         if lock(&self.loan).is_none() {
             return Err("the loan has ended: its memory now belongs to the subscribers");
         }
@@ -58,7 +58,7 @@ impl Body for Lent {
         Ok(Memory { at: self.at, len: self.len, writable: true })
     }
 
-    fn released(&self) {
+    fn view_released(&self) {
         self.views.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -71,17 +71,17 @@ impl Body for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LoanedMemory {
     fn drop(&mut self) {
         let loan = lock(&self.loan).take();
         if let Some(loan) = loan {
-            self.core.take_back(loan);
+            self.core.return_loan(loan);
         }
     }
 }
 
 /// What a loan has of Python while it is open.
-struct Open {
+struct OpenLoan {
     memory: Py<PyAny>,
     view: Py<PyMemoryView>,
 }
@@ -98,13 +98,13 @@ struct Open {
 pub(crate) struct Loan {
     core: Arc<PublisherCore>,
     len: usize,
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<OpenLoan>>,
 }
 
 impl Loan {
     pub(crate) fn open(py: Python<'_>, core: Arc<PublisherCore>, len: usize) -> PyResult<Loan> {
         let (loan, at) = core.lend(py, len)?;
-        let lent = Lent {
+        let lent = LoanedMemory {
             core: core.clone(),
             loan: Mutex::new(Some(loan)),
             at: at as *mut u8,
@@ -113,20 +113,20 @@ impl Loan {
         };
         let memory = new_object(class(py)?, lent)?;
         let view = PyMemoryView::from(&memory)?.unbind();
-        let open = Open { memory: memory.unbind(), view };
+        let open = OpenLoan { memory: memory.unbind(), view };
         Ok(Loan { core, len, open: Mutex::new(Some(open)) })
     }
 
-    fn over(&self, py: Python<'_>) -> PyErr {
+    fn ended_error(&self, py: Python<'_>) -> PyErr {
         errors::closed(py, format!("this loan of {}", self.core.topic()))
     }
 
     /// Sends in place if no view is left, else a copy.
-    fn send_open(&self, py: Python<'_>, open: &Open) -> PyResult<()> {
+    fn send_open(&self, py: Python<'_>, open: &OpenLoan) -> PyResult<()> {
         // Our own view; one that was made of it, by numpy say, goes on and is counted.
         let _ = open.view.call_method0(py, "release");
         let memory = open.memory.bind(py);
-        let lent = body_of::<Lent>(memory, class(py)?).ok_or_else(|| self.over(py))?;
+        let lent = body_of::<LoanedMemory>(memory, class(py)?).ok_or_else(|| self.ended_error(py))?;
         // numpy.ndarray(buffer=view) lets go of the buffer and keeps the object that has the memory.
         // SAFETY: the object is alive and we hold the GIL; one reference is that of `open`.
         let is_kept = unsafe { ffi::Py_REFCNT(memory.as_ptr()) } > 1;
@@ -138,13 +138,13 @@ impl Loan {
                 let bytes = unsafe { std::slice::from_raw_parts(at as *const u8, self.len) };
                 inner.send(bytes)
             })?;
-            self.core.copied.fetch_add(1, Ordering::Relaxed);
+            self.core.copied_loan_count.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        let mut waited = Waited::default();
+        let mut waited = WaitProgress::default();
         loop {
             // Taken with the GIL held: from here on no view can be made.
-            let Some(loan) = lock(&lent.loan).take() else { return Err(self.over(py)) };
+            let Some(loan) = lock(&lent.loan).take() else { return Err(self.ended_error(py)) };
             let mut kept = Some(loan);
             let sent = py.detach(|| {
                 self.core.with(&mut waited, |inner| match kept.take() {
@@ -157,7 +157,7 @@ impl Loan {
             });
             match sent {
                 Ok(()) => {
-                    self.core.settled();
+                    self.core.loan_ended();
                     return Ok(());
                 }
                 Err(error) => {
@@ -179,21 +179,21 @@ impl Loan {
     fn data(&self, py: Python<'_>) -> PyResult<Py<PyMemoryView>> {
         match &*lock(&self.open) {
             Some(open) => Ok(open.view.clone_ref(py)),
-            None => Err(self.over(py)),
+            None => Err(self.ended_error(py)),
         }
     }
 
     /// Sends the content and ends the loan. If it raises, the loan stays open, and `data` must be read again.
     ///
     /// If views of the memory (such as a numpy array) still exist, a copy is sent, so that later writes do
-    /// not change the message; `Publisher.copied_loans` counts these copies.
+    /// not change the message; `Publisher.copied_loan_count` counts these copies.
     fn send(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(open) = lock(&self.open).take() else { return Err(self.over(py)) };
+        let Some(open) = lock(&self.open).take() else { return Err(self.ended_error(py)) };
         let result = self.send_open(py, &open);
         if result.is_err() {
             let view = PyMemoryView::from(open.memory.bind(py));
             if let Ok(view) = view.map(Bound::unbind) {
-                *lock(&self.open) = Some(Open { memory: open.memory, view });
+                *lock(&self.open) = Some(OpenLoan { memory: open.memory, view });
             }
         }
         result

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use rnet::LogLevel;
 
 use crate::errors::OrRaise;
-use crate::shared::NodeShared;
+use crate::node_core::NodeCore;
 
 /// The log of a node, `Node.log`: text lines, on the topic `/log` and on stderr.
 ///
@@ -21,11 +21,11 @@ use crate::shared::NodeShared;
 /// >>> arm.close()
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Logger {
-    shared: Arc<NodeShared>,
+    shared: Arc<NodeCore>,
 }
 
 impl Logger {
-    pub(crate) fn new(shared: Arc<NodeShared>) -> Logger {
+    pub(crate) fn new(shared: Arc<NodeCore>) -> Logger {
         Logger { shared }
     }
 
@@ -81,7 +81,7 @@ impl Logger {
 
     /// Number of lines suppressed since the node was opened.
     #[getter]
-    fn held_back(&self, py: Python<'_>) -> PyResult<u64> {
+    fn suppressed_count(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, rnet::Logger::held_back)
     }
 

@@ -11,14 +11,14 @@ pub(crate) trait Member: Send + Sync {
     fn close(&self);
 
     /// Whether it has come to its end, so that its owner need not keep it alive any more.
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         false
     }
 }
 
 /// What a member is; in this order they are closed. Callbacks of a subscriber may still publish.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum MemberKind {
     WaitSet,
     /// Ahead of services: a handler that calls waits no longer.
     Client,
@@ -35,9 +35,9 @@ pub(crate) enum Kind {
 
 #[derive(Default)]
 struct Lists {
-    all: Vec<(Kind, Weak<dyn Member>)>,
+    all: Vec<(MemberKind, Weak<dyn Member>)>,
     /// Those that run without an object of Python: they have a callback.
-    kept: Vec<Arc<dyn Member>>,
+    retained: Vec<Arc<dyn Member>>,
     /// Whether the owner was closed: who comes now is closed at once.
     closed: bool,
 }
@@ -60,7 +60,7 @@ impl Members {
     }
 
     /// Has a member closed with its owner. Call it without the GIL.
-    pub(crate) fn add<M: Member + 'static>(&self, kind: Kind, member: &Arc<M>) {
+    pub(crate) fn add<M: Member + 'static>(&self, kind: MemberKind, member: &Arc<M>) {
         let Some(mut lists) = self.lists() else { return };
         if lists.closed {
             drop(lists);
@@ -72,44 +72,44 @@ impl Members {
     }
 
     /// Keeps a member alive, until it is over, forgotten, or closed with its owner. Call it without the GIL.
-    pub(crate) fn keep<M: Member + 'static>(&self, member: &Arc<M>) {
+    pub(crate) fn retain<M: Member + 'static>(&self, member: &Arc<M>) {
         let Some(mut lists) = self.lists() else { return };
-        let over: Vec<_> = lists.kept.extract_if(.., |kept| kept.is_over()).collect();
-        if !lists.closed && position(&lists.kept, member).is_none() {
-            lists.kept.push(member.clone());
+        let over: Vec<_> = lists.retained.extract_if(.., |kept| kept.is_finished()).collect();
+        if !lists.closed && position(&lists.retained, member).is_none() {
+            lists.retained.push(member.clone());
         }
         drop(lists);
         drop(over);
     }
 
     /// Both. Call it without the GIL.
-    pub(crate) fn add_kept<M: Member + 'static>(&self, kind: Kind, member: &Arc<M>) {
+    pub(crate) fn add_retained<M: Member + 'static>(&self, kind: MemberKind, member: &Arc<M>) {
         self.add(kind, member);
-        self.keep(member);
+        self.retain(member);
     }
 
     /// Keeps it no longer. Call it without the GIL.
     pub(crate) fn forget<M: Member>(&self, member: &Arc<M>) {
         let Some(mut lists) = self.lists() else { return };
-        let forgotten = position(&lists.kept, member).map(|at| lists.kept.swap_remove(at));
+        let forgotten = position(&lists.retained, member).map(|at| lists.retained.swap_remove(at));
         drop(lists);
         drop(forgotten);
     }
 
     /// Those that were kept, to be dropped without the GIL.
     pub(crate) fn take(&mut self) -> Vec<Arc<dyn Member>> {
-        std::mem::take(&mut self.lists.get_mut().unwrap_or_else(PoisonError::into_inner).kept)
+        std::mem::take(&mut self.lists.get_mut().unwrap_or_else(PoisonError::into_inner).retained)
     }
 
     /// Closes all of them. Call it without the GIL.
     pub(crate) fn close(&self) {
         let Some(mut lists) = self.lists() else { return };
         let closed = Lists { closed: true, ..Lists::default() };
-        let Lists { mut all, kept, .. } = std::mem::replace(&mut *lists, closed);
+        let Lists { mut all, retained, .. } = std::mem::replace(&mut *lists, closed);
         drop(lists);
         all.sort_by_key(|(kind, _)| *kind);
         all.iter().filter_map(|(_, member)| member.upgrade()).for_each(|member| member.close());
-        drop(kept);
+        drop(retained);
     }
 }
 

@@ -20,17 +20,17 @@ use crate::commands::{Command, Driver, Target};
 use crate::errors::{OrRaise, bad_value};
 use crate::handle::CallbackHandle;
 use crate::log::Logger;
-use crate::members::Kind;
+use crate::members::MemberKind;
 use crate::name::Name;
 use crate::param::{self, Param};
 use crate::publisher::Publisher;
-use crate::qos::{self, Given};
-use crate::shared::NodeShared;
+use crate::qos::{self, OptionalSetters};
+use crate::node_core::NodeCore;
 use crate::state::{PyState, core::StateCore, remote::PyRemoteState};
 use crate::subscriber::Subscriber;
 use crate::timer::{Rate, Timer};
 use crate::wait::seconds;
-use crate::{compare, events, gate};
+use crate::{compare, events, interpreter};
 
 /// A named participant of a domain.
 ///
@@ -44,7 +44,7 @@ use crate::{compare, events, gate};
 pub(crate) struct Node {
     /// Once it was asked for. Dropped before `shared`, which lets go of it without the GIL.
     state: OnceLock<Arc<StateCore>>,
-    pub(crate) shared: Arc<NodeShared>,
+    pub(crate) shared: Arc<NodeCore>,
 }
 
 #[pymethods]
@@ -81,16 +81,16 @@ impl Node {
         }
         let builder = builder
             .language("python")
-            .given(domain, |builder, domain| builder.domain(domain))
-            .given(dir, |builder, dir| builder.dir(dir))
-            .given(group, |builder, group| builder.group(group))
-            .given(state_dir, |builder, dir| builder.state_dir(dir))
-            .given(tune_threads, NodeBuilder::tune_threads)
-            .given(sim_time, NodeBuilder::sim_time)
-            .given(namespace, |builder, name| builder.namespace(name))
-            .given(inner::programs(py), NodeBuilder::programs);
+            .set_opt(domain, |builder, domain| builder.domain(domain))
+            .set_opt(dir, |builder, dir| builder.dir(dir))
+            .set_opt(group, |builder, group| builder.group(group))
+            .set_opt(state_dir, |builder, dir| builder.state_dir(dir))
+            .set_opt(tune_threads, NodeBuilder::tune_threads)
+            .set_opt(sim_time, NodeBuilder::sim_time)
+            .set_opt(namespace, |builder, name| builder.namespace(name))
+            .set_opt(inner::programs(py), NodeBuilder::programs);
         let node = py.detach(|| builder.open()).or_raise(py)?;
-        let shared = NodeShared::new(node, group);
+        let shared = NodeCore::new(node, group);
         shared.close_at_exit(py)?;
         Ok(Node { state: OnceLock::new(), shared })
     }
@@ -102,12 +102,12 @@ impl Node {
     /// messages, and `on_full` sets what a send does when one of them is behind: Wait(seconds), "refuse", or
     /// Detach(stall_s); the default is Wait(1.0). `transient_local=n` keeps the last n messages for
     /// late-joining subscribers; if these have more than 4096 bytes, `pool_limit_bytes` (default 2 GiB) must
-    /// hold n + 1 of them, otherwise a send without room raises OutOfMemory. `urgent=True` uses the urgent
+    /// hold n + 1 of them, otherwise a send without room raises OutOfMemoryError. `urgent=True` uses the urgent
     /// lane, which bulk traffic does not delay. The log grows with the traffic up to `log_len_bytes`;
     /// `reserve_log=True` allocates all of it at once.
     ///
     /// `deadline=s` promises a message at least every s seconds. `lifespan=s` expires messages that are older
-    /// than s seconds. With `manual_by_topic=s` the publisher is alive only as long as it sends, or calls
+    /// than s seconds. With `liveliness_lease=s` the publisher is alive only as long as it sends, or calls
     /// `assert_alive`, every s seconds.
     ///
     /// `last_will=message` is the message that each subscriber receives, after all others and with
@@ -115,7 +115,7 @@ impl Node {
     #[pyo3(signature = (topic, r#type = None, *, reliable = false, on_full = None,
         transient_local = 0, urgent = false, log_len_bytes = None, reserve_log = false,
         pool_limit_bytes = None, large_depth = None, deadline = None, lifespan = None,
-        manual_by_topic = None, last_will = None))]
+        liveliness_lease = None, last_will = None))]
     fn publisher(
         &self,
         py: Python<'_>,
@@ -131,7 +131,7 @@ impl Node {
         large_depth: Option<u32>,
         deadline: Option<f64>,
         lifespan: Option<f64>,
-        manual_by_topic: Option<f64>,
+        liveliness_lease: Option<f64>,
         last_will: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Publisher> {
         let codec = Codec::new(py, r#type)?;
@@ -146,17 +146,17 @@ impl Node {
         let time = |what, given| qos::optional_seconds(py, what, given);
         let options = PublisherOptions::new()
             .message_type(codec.message_type.clone())
-            .given(reliable.then_some(qos::on_full(py, on_full)?), PublisherOptions::reliable)
-            .given(Some(transient_local).filter(|n| *n > 0), PublisherOptions::transient_local)
-            .when(urgent, |options| options.urgent())
-            .given(log_len_bytes, PublisherOptions::log_len_bytes)
-            .when(reserve_log, |options| options.reserve_log())
-            .given(pool_limit_bytes, PublisherOptions::pool_limit_bytes)
-            .given(large_depth, PublisherOptions::large_depth)
-            .given(time("deadline", deadline)?, PublisherOptions::deadline)
-            .given(time("lifespan", lifespan)?, PublisherOptions::lifespan)
-            .given(time("manual_by_topic", manual_by_topic)?, PublisherOptions::manual_by_topic)
-            .given(
+            .set_opt(reliable.then_some(qos::on_full(py, on_full)?), PublisherOptions::reliable)
+            .set_opt(Some(transient_local).filter(|n| *n > 0), PublisherOptions::transient_local)
+            .set_if(urgent, |options| options.urgent())
+            .set_opt(log_len_bytes, PublisherOptions::log_len_bytes)
+            .set_if(reserve_log, |options| options.reserve_log())
+            .set_opt(pool_limit_bytes, PublisherOptions::pool_limit_bytes)
+            .set_opt(large_depth, PublisherOptions::large_depth)
+            .set_opt(time("deadline", deadline)?, PublisherOptions::deadline)
+            .set_opt(time("lifespan", lifespan)?, PublisherOptions::lifespan)
+            .set_opt(time("liveliness_lease", liveliness_lease)?, PublisherOptions::manual_by_topic)
+            .set_opt(
                 last_will.map(|will| codec.bytes(will, &topic)).transpose()?,
                 |options, will| options.last_will(will.as_slice()),
             );
@@ -175,13 +175,13 @@ impl Node {
     /// By default, best-effort subscribers keep the last 10, and reliable ones keep all; `keep_all=True`
     /// keeps all that the publisher's log still holds.
     ///
-    /// `deadline=s` requests a message from each publisher at least every s seconds; `manual_by_topic=s`
+    /// `deadline=s` requests a message from each publisher at least every s seconds; `liveliness_lease=s`
     /// requests publishers that assert their liveliness every s seconds; see `on_deadline` and
     /// `on_liveliness`.
     #[pyo3(signature = (topic, r#type = None, *, on = None, on_error = None, reliable = false,
         transient_local = false, lane = None, keep_last = None, keep_all = false, wait = "adaptive",
-        deadline = None, manual_by_topic = None))]
-    fn subscribe(
+        deadline = None, liveliness_lease = None))]
+    fn subscriber(
         &self,
         py: Python<'_>,
         topic: Name,
@@ -195,7 +195,7 @@ impl Node {
         keep_all: bool,
         wait: &str,
         deadline: Option<f64>,
-        manual_by_topic: Option<f64>,
+        liveliness_lease: Option<f64>,
     ) -> PyResult<Py<Subscriber>> {
         if on.is_none() && on_error.is_some() {
             return Err(bad_value(py, "on_error", "it needs a callback: pass on=... too"));
@@ -206,10 +206,10 @@ impl Node {
         let options = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?
             .message_type(codec.message_type.clone())
             .wait(qos::wait(py, wait)?)
-            .given(lane, SubscriberOptions::lane)
-            .given(time("deadline", deadline)?, SubscriberOptions::deadline)
-            .given(time("manual_by_topic", manual_by_topic)?, SubscriberOptions::manual_by_topic);
-        self.subscribe_with(py, &topic, options, codec, wait == "spin", (on, on_error))
+            .set_opt(lane, SubscriberOptions::lane)
+            .set_opt(time("deadline", deadline)?, SubscriberOptions::deadline)
+            .set_opt(time("liveliness_lease", liveliness_lease)?, SubscriberOptions::manual_by_topic);
+        self.open_subscriber(py, &topic, options, codec, wait == "spin", (on, on_error))
     }
 
     /// Subscribes to every topic whose name matches `pattern`, including topics that are created later: `*`
@@ -261,10 +261,10 @@ impl Node {
     /// one of them; `type` gives the type if the default does not (`type=float`, `type=list[str]`). Without a
     /// default, a value must have been set before. `min` and `max` limit numbers, `choices` limits strings,
     /// in lists each item; `unit` and `description` are for people. Setting a value that is not allowed (with
-    /// `rnet param set`, through the state or here) raises BadValue with the reason and changes nothing.
+    /// `rnet param set`, through the state or here) raises BadValueError with the reason and changes nothing.
     ///
     /// A set value outlives the node, and with `durable=True` also a reboot. If an existing value is not
-    /// allowed, the parameter gets its default, with a warning (ParamRefused). `read_only=True` rejects
+    /// allowed, the parameter gets its default, with a warning (ParamRefusedWarning). `read_only=True` rejects
     /// changes while this node runs. `on_change(value)` is called with each new value, on a thread of the
     /// node, until the node is closed.
     #[pyo3(signature = (name, *, default = None, r#type = None, min = None, max = None, choices = None,
@@ -297,14 +297,14 @@ impl Node {
         // It holds the node: from here on nothing raises until `declare` has it, which drops it without the GIL.
         let builder = self.shared.with(py, |node| node.param::<Value>(name))?;
         let builder = builder
-            .given(default, ParamBuilder::default)
-            .given(kind, ParamBuilder::kind)
-            .given(min, ParamBuilder::min)
-            .given(max, ParamBuilder::max)
-            .given(choices, ParamBuilder::choices)
-            .when(read_only, |builder| builder.read_only())
-            .when(durable, |builder| builder.durable())
-            .given(on_change, |builder, callback| builder.on_change(param::hook(callback)))
+            .set_opt(default, ParamBuilder::default)
+            .set_opt(kind, ParamBuilder::kind)
+            .set_opt(min, ParamBuilder::min)
+            .set_opt(max, ParamBuilder::max)
+            .set_opt(choices, ParamBuilder::choices)
+            .set_if(read_only, |builder| builder.read_only())
+            .set_if(durable, |builder| builder.durable())
+            .set_opt(on_change, |builder, callback| builder.on_change(param::hook(callback)))
             .unit(unit)
             .description(description);
         Param::declare(py, &self.shared, builder, calls_back)
@@ -315,9 +315,9 @@ impl Node {
     /// `request` and `reply` are types as for `publisher`, None for bytes. `handler(request)` returns the
     /// reply, or None if `reply` is None; a generator yields any number of replies, and is closed at a
     /// `yield` when its caller wants no more. With two parameters it also gets a CallContext, and can check
-    /// for cancellation. An exception in the handler raises CallFailed at the caller. The handler runs on
+    /// for cancellation. An exception in the handler raises CallFailedError at the caller. The handler runs on
     /// threads of the service, an async one on the event loop of the caller of this method, up to `at_once`
-    /// calls at a time (1 to 256); `backlog` calls may wait (0 to 65,536), and further ones are Refused.
+    /// calls at a time (1 to 256); `backlog` calls may wait (0 to 65,536), and further ones raise RefusedError.
     #[pyo3(signature = (name, request, reply, handler, *, backlog = 64, at_once = 1))]
     fn service(
         &self,
@@ -387,7 +387,7 @@ impl Node {
     /// Creates a Pusher, the sending end of a work queue, whose workers may start later.
     ///
     /// `job` is a type as for `publisher`, None for bytes. Up to `backlog` jobs may be open at a time (1 to
-    /// 65,536); `wait` is the time in seconds that a push waits for room before it raises LimitReached. A
+    /// 65,536); `wait` is the time in seconds that a push waits for room before it raises LimitReachedError. A
     /// worker that does not acknowledge within `ack_within` seconds counts as lost. `on_undelivered` gets an
     /// Undelivered for each job that was not acknowledged, on a thread of the pusher; without it, the node
     /// logs a line.
@@ -434,7 +434,7 @@ impl Node {
     ///
     /// `message` is a type as for `publisher`, None for bytes. `fallback` is a message; "zero", the default
     /// of the type; "hold", the last command; or a function, which gets the reason. Both functions run on a
-    /// dedicated thread. Raises ReceiverExists if the topic has a receiver.
+    /// dedicated thread. Raises ReceiverExistsError if the topic has a receiver.
     #[pyo3(signature = (topic, message, apply = None, *, forward = None, fallback, deadline_ms = 100.0))]
     fn command(
         &self,
@@ -452,8 +452,8 @@ impl Node {
 
     /// Takes authority over a command, if no driver has it or its driver has a lower `priority`, and returns
     /// a Driver. Authority ends `lease_ms` after the last command or renewal; with `auto_retake`, each `send`
-    /// requests it again. `timeout` is the time in seconds to wait for a receiver. Raises NotInForce if
-    /// another driver has authority; Timeout.
+    /// requests it again. `timeout` is the time in seconds to wait for a receiver. Raises NotInForceError if
+    /// another driver has authority; WaitTimeoutError.
     #[pyo3(signature = (topic, message = None, *, priority = 0, lease_ms = 200.0, auto_retake = false,
         timeout = Some(10.0)), text_signature = "($self, topic, message=None, *, priority=0, lease_ms=200.0, \
         auto_retake=False, timeout=10.0)")]
@@ -499,7 +499,7 @@ impl Node {
         let how = (once, urgent);
         let timer =
             self.shared.with(py, |node| Timer::start(py, node, period, callback, how))??;
-        py.detach(|| self.shared.members.add_kept(Kind::Timer, timer.core()));
+        py.detach(|| self.shared.members.add_retained(MemberKind::Timer, timer.core()));
         Ok(timer)
     }
 
@@ -546,7 +546,7 @@ impl Node {
     /// The types of a topic's publishers, as a list of PublishedType, for recorders and tools. Reads the
     /// domain, which takes about a millisecond.
     fn published_types(&self, py: Python<'_>, topic: &str) -> PyResult<Vec<Py<PyAny>>> {
-        let NodeShared { domain, path, group, .. } = &*self.shared;
+        let NodeCore { domain, path, group, .. } = &*self.shared;
         compare::published_types(py, topic, (domain, path, group.as_deref()))
     }
 
@@ -584,7 +584,7 @@ impl Node {
     /// Closes the node's publishers and subscribers and leaves the domain. Waits for running callbacks,
     /// unless Ctrl-C ends the wait; async ones continue. Received samples stay valid.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        gate::close(py, self.closing())
+        interpreter::close(py, self.closing())
     }
 
     fn __repr__(&self) -> String {

@@ -10,22 +10,22 @@ use rnet::state::{Value, WatchHandle};
 
 use crate::callback::{Callback, call, report};
 use crate::errors::{OrRaise, bad_value};
-use crate::gate;
-use crate::held::Held;
-use crate::members::Kind;
-use crate::shared::NodeShared;
+use crate::interpreter;
+use crate::resource::Resource;
+use crate::members::MemberKind;
+use crate::node_core::NodeCore;
 use crate::state::disk;
 use crate::state::value::{plain_number, scalar, scalar_to_object};
 
 type Inner = rnet::Param<Value>;
 
 /// What the Python object and its node share: the parameter, and its callbacks, which run as long as the node is there.
-type ParamCore = Held<(Inner, Vec<WatchHandle>)>;
+type ParamCore = Resource<(Inner, Vec<WatchHandle>)>;
 
 /// A parameter of a node, declared with `Node.param`.
 ///
 /// `get()`, or `value`, returns the current value: a read of shared memory that never waits, suitable for
-/// each iteration of a loop. `set()` sets it; a value that is not allowed raises BadValue with the reason,
+/// each iteration of a loop. `set()` sets it; a value that is not allowed raises BadValueError with the reason,
 /// here as in every other process. The value outlives the node.
 ///
 /// >>> gain = node.param("/gain", default=1.0, min=0, max=10, unit="1/s")
@@ -35,11 +35,11 @@ type ParamCore = Held<(Inner, Vec<WatchHandle>)>;
 /// >>> gain.set(11)
 /// Traceback (most recent call last):
 ///     ...
-/// rnet.errors.BadValue: ...
+/// rnet.errors.BadValueError: ...
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Param {
     core: Arc<ParamCore>,
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
     kind: ParamKind,
     /// Name within its node: `/gain`.
     #[pyo3(get)]
@@ -54,7 +54,7 @@ impl Param {
     /// Declares what a builder says; `calls_back`: with a callback.
     pub(crate) fn declare(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         builder: ParamBuilder<Value>,
         calls_back: bool,
     ) -> PyResult<Param> {
@@ -69,8 +69,8 @@ impl Param {
         let core = Arc::new(core);
         let members = &node.members;
         match calls_back {
-            true => py.detach(|| members.add_kept(Kind::Param, &core)),
-            false => py.detach(|| members.add(Kind::Param, &core)),
+            true => py.detach(|| members.add_retained(MemberKind::Param, &core)),
+            false => py.detach(|| members.add(MemberKind::Param, &core)),
         }
         let param = Param { core, node: node.clone(), kind, name, key, refused };
         param.warn(py)?;
@@ -94,7 +94,7 @@ impl Param {
         let words = self.core.what();
         let text =
             format!("{words}: {value}, set by {set_by}, {why}; the parameter keeps its default");
-        let class = py.import("rnet.errors")?.getattr("ParamRefused")?;
+        let class = py.import("rnet.errors")?.getattr("ParamRefusedWarning")?;
         py.import("warnings")?.call_method1("warn", (text, class, 2))?;
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Param {
                 handles.extend(handle.take());
                 Ok(())
             })?;
-            self.node.members.keep(&self.core);
+            self.node.members.retain(&self.core);
             Ok(())
         };
         py.detach(keep).or_raise(py)?;
@@ -164,7 +164,7 @@ impl Param {
 pub(crate) fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
     move |value| {
         // After the interpreter has been taken down nobody is told.
-        gate::enter(|py| {
+        interpreter::attach(|py| {
             let called = to_object(py, &value);
             if let Err(error) = called.and_then(|value| call(callback.bind(py), (value,))) {
                 report(py, error, &callback);

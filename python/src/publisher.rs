@@ -14,15 +14,15 @@ use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::errors::{self, OrRaise};
 use crate::events;
-use crate::fair::{Fair, Guard};
+use crate::fair_mutex::{FairMutex, FairMutexGuard};
 use crate::fork::{ForkGuard, ProcessOwned};
 use crate::loan::Loan;
 use crate::lock::lock;
 use crate::members::Member;
 use crate::meta::{self, GapTuple, OriginTuple};
-use crate::release::release;
-use crate::shared::NodeShared;
-use crate::wait::{SLICE, WaitLimit};
+use crate::drop_without_gil::drop_without_gil;
+use crate::node_core::NodeCore;
+use crate::wait::{SIGNAL_CHECK_INTERVAL, WaitLimit};
 
 /// Up to this length a message is copied with the GIL held: letting go of it and getting it back
 /// costs more than the copy. Longer ones go to the pool.
@@ -32,12 +32,12 @@ pub(crate) type Inner = rnet::Publisher<[u8]>;
 
 /// The wait for room that the attempts at one message share; those of another thread may come in between.
 #[derive(Default)]
-pub(crate) struct Waited(Option<InterruptedWait>);
+pub(crate) struct WaitProgress(Option<InterruptedWait>);
 
 /// What the Python object, its loans and its node share.
 pub(crate) struct PublisherCore {
     topic: String,
-    inner: Fair<Option<ProcessOwned<Inner>>>,
+    inner: FairMutex<Option<ProcessOwned<Inner>>>,
     /// Ends the send that waits for room.
     interrupter: Interrupter,
     fork_guard: ForkGuard,
@@ -45,9 +45,9 @@ pub(crate) struct PublisherCore {
     returned: Mutex<Vec<OwnedLoan>>,
     closed: AtomicBool,
     /// Loans that are out; their memory is the publisher's.
-    lent: AtomicU64,
+    open_loans: AtomicU64,
     /// Loans that were copied because a view of them was still there.
-    pub(crate) copied: AtomicU64,
+    pub(crate) copied_loan_count: AtomicU64,
 }
 
 impl PublisherCore {
@@ -55,12 +55,12 @@ impl PublisherCore {
         Arc::new(PublisherCore {
             topic: inner.topic().to_owned(),
             interrupter: inner.interrupter(),
-            inner: Fair::new(Some(ProcessOwned::new(inner))),
+            inner: FairMutex::new(Some(ProcessOwned::new(inner))),
             fork_guard: ForkGuard::here(),
             returned: Mutex::default(),
             closed: AtomicBool::new(false),
-            lent: AtomicU64::new(0),
-            copied: AtomicU64::new(0),
+            open_loans: AtomicU64::new(0),
+            copied_loan_count: AtomicU64::new(0),
         })
     }
 
@@ -80,7 +80,7 @@ impl PublisherCore {
     /// `waited`, after a look for signals. Call it without the GIL.
     pub(crate) fn with<R>(
         &self,
-        waited: &mut Waited,
+        waited: &mut WaitProgress,
         act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
         if self.fork_guard.is_from_parent() {
@@ -88,7 +88,7 @@ impl PublisherCore {
             return Err(self.closed_error());
         }
         // Whatever ends this wait, there may be signals to handle; then it is taken up again.
-        let mut guard = self.inner.lock_in_turn(SLICE)?.ok_or(Error::Interrupted)?;
+        let mut guard = self.inner.lock_in_turn(SIGNAL_CHECK_INTERVAL)?.ok_or(Error::Interrupted)?;
         self.act(&mut guard, |inner| {
             inner.resume_wait(waited.0);
             let result = act(inner);
@@ -98,25 +98,25 @@ impl PublisherCore {
     }
 
     /// As [`PublisherCore::with`], ahead of senders, and not ended by signals.
-    fn with_soon<R>(&self, act: impl FnOnce(&mut Inner) -> rnet::Result<R>) -> rnet::Result<R> {
+    fn with_priority<R>(&self, act: impl FnOnce(&mut Inner) -> rnet::Result<R>) -> rnet::Result<R> {
         if self.fork_guard.is_from_parent() {
             return Err(self.closed_error());
         }
-        self.act(&mut self.lock_soon(), act)
+        self.act(&mut self.lock_with_priority(), act)
     }
 
-    /// What `act` says of the publisher, as [`PublisherCore::with_soon`], without the GIL.
-    fn look<R: Send>(
+    /// What `act` says of the publisher, as [`PublisherCore::with_priority`], without the GIL.
+    fn query<R: Send>(
         &self,
         py: Python<'_>,
         act: impl FnOnce(&mut Inner) -> R + Send,
     ) -> PyResult<R> {
-        py.detach(|| self.with_soon(|inner| Ok(act(inner)))).or_raise(py)
+        py.detach(|| self.with_priority(|inner| Ok(act(inner)))).or_raise(py)
     }
 
     /// A send that waits for room keeps the lock for a second, or for as long as one attempt takes.
-    fn lock_soon(&self) -> Guard<'_, Option<ProcessOwned<Inner>>> {
-        self.inner.lock_for_a_look(|| ())
+    fn lock_with_priority(&self) -> FairMutexGuard<'_, Option<ProcessOwned<Inner>>> {
+        self.inner.lock_briefly(|| ())
     }
 
     fn act<R>(
@@ -146,7 +146,7 @@ impl PublisherCore {
         py: Python<'_>,
         act: impl Fn(&mut Inner) -> rnet::Result<R> + Sync,
     ) -> PyResult<R> {
-        let mut waited = Waited::default();
+        let mut waited = WaitProgress::default();
         loop {
             match py.detach(|| self.with(&mut waited, &act)) {
                 Err(Error::Interrupted) => py.check_signals()?,
@@ -158,35 +158,35 @@ impl PublisherCore {
     /// Lends memory, after taking back what was returned meanwhile; says where it is, too.
     pub(crate) fn lend(&self, py: Python<'_>, len: usize) -> PyResult<(OwnedLoan, usize)> {
         self.with_detached(py, |inner| {
-            self.collect(inner);
+            self.drop_returned_loans(inner);
             let mut loan = inner.loan_owned(len)?;
             let at = inner.loaned(&mut loan).as_mut_ptr() as usize;
-            self.lent.fetch_add(1, Ordering::Relaxed);
+            self.open_loans.fetch_add(1, Ordering::Relaxed);
             Ok((loan, at))
         })
     }
 
     /// The loan has been sent or dropped.
-    pub(crate) fn settled(&self) {
-        self.lent.fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn loan_ended(&self) {
+        self.open_loans.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Ends a loan without sending it. Never waits.
-    pub(crate) fn take_back(&self, loan: OwnedLoan) {
+    pub(crate) fn return_loan(&self, loan: OwnedLoan) {
         lock(&self.returned).push(loan);
-        self.settled();
+        self.loan_ended();
         let Some(mut guard) = self.inner.try_lock() else { return };
         if let Some(inner) = guard.as_mut() {
-            self.collect(inner);
+            self.drop_returned_loans(inner);
         }
-        if self.is_closed() && self.lent.load(Ordering::Relaxed) == 0 {
+        if self.is_closed() && self.open_loans.load(Ordering::Relaxed) == 0 {
             let inner = guard.take();
             drop(guard);
-            release(inner);
+            drop_without_gil(inner);
         }
     }
 
-    fn collect(&self, inner: &mut Inner) {
+    fn drop_returned_loans(&self, inner: &mut Inner) {
         let returned = std::mem::take(&mut *lock(&self.returned));
         for loan in returned {
             inner.drop_loan(loan);
@@ -204,8 +204,8 @@ impl Member for PublisherCore {
         self.closed.store(true, Ordering::Release);
         // A send that waits for room has the lock. It is tried again, and then sees that it is closed.
         self.interrupter.interrupt();
-        let mut guard = self.lock_soon();
-        if self.lent.load(Ordering::Relaxed) == 0 {
+        let mut guard = self.lock_with_priority();
+        if self.open_loans.load(Ordering::Relaxed) == 0 {
             let inner = guard.take();
             drop(guard);
             drop(inner);
@@ -217,7 +217,7 @@ impl Drop for PublisherCore {
     fn drop(&mut self) {
         let inner = self.inner.try_lock().and_then(|mut guard| guard.take());
         if let Some(inner) = inner {
-            release(inner);
+            drop_without_gil(inner);
         }
     }
 }
@@ -227,7 +227,7 @@ impl Drop for PublisherCore {
 /// Any thread may use it; concurrent sends wait for each other.
 ///
 /// >>> jobs = node.publisher("/jobs", reliable=True, on_full=rnet.Wait(5))
-/// >>> worker = node.subscribe("/jobs", reliable=True)
+/// >>> worker = node.subscriber("/jobs", reliable=True)
 /// >>> jobs.wait_for_subscribers()
 /// >>> jobs.send(b"weld")
 /// >>> bytes(worker.recv(timeout=10))
@@ -240,7 +240,7 @@ pub(crate) struct Publisher {
     #[pyo3(get)]
     id: u64,
     /// Keeps the node's callbacks running.
-    _node: Arc<NodeShared>,
+    _node: Arc<NodeCore>,
 }
 
 impl Publisher {
@@ -248,7 +248,7 @@ impl Publisher {
         core: Arc<PublisherCore>,
         id: u64,
         codec: Codec,
-        node: Arc<NodeShared>,
+        node: Arc<NodeCore>,
     ) -> Publisher {
         Publisher { core, codec, id, _node: node }
     }
@@ -273,7 +273,7 @@ impl Publisher {
     /// UTC; `correlation`, a number that links it to another message; `gap`, a KnownGap: messages missing
     /// directly before it, which each subscriber counts as lost. A Sample has attributes of these names.
     ///
-    /// If it raises, nothing was sent: Full, OutOfMemory, MessageTooLarge, Closed, BadValue.
+    /// If it raises, nothing was sent: FullError, OutOfMemoryError, MessageTooLargeError, ClosedError, BadValueError.
     #[pyo3(signature = (message, /, *, origin = None, source_ns = None, correlation = None, gap = None))]
     fn send(
         slf: &Bound<'_, Self>,
@@ -305,7 +305,7 @@ impl Publisher {
 
     /// Replaces the last will that was set with `last_will` when the publisher was opened; None removes it.
     ///
-    /// Raises BadValue if the publisher was opened without a last will, or if the message has more than 4096
+    /// Raises BadValueError if the publisher was opened without a last will, or if the message has more than 4096
     /// bytes; the previous will then stays.
     #[pyo3(signature = (message, /))]
     fn set_last_will(&self, py: Python<'_>, message: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
@@ -333,7 +333,7 @@ impl Publisher {
     ///
     /// It is equivalent to calling `send` for each in order. If one cannot be sent, the error of `send` is
     /// raised with an attribute `sent`, the number sent before it; `messages[error.sent:]` were not sent. The
-    /// same applies to exceptions of signal handlers, and to Closed if another thread closes the publisher
+    /// same applies to exceptions of signal handlers, and to ClosedError if another thread closes the publisher
     /// meanwhile. Messages of other threads may be interleaved.
     #[pyo3(signature = (messages, /))]
     fn send_many(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -359,16 +359,16 @@ impl Publisher {
     /// Waits until at least `n` subscribers are connected: messages sent from then on reach them.
     #[pyo3(signature = (n = 1, timeout = None))]
     fn wait_for_subscribers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
-        let changes = self.core.look(py, |inner| inner.match_changes())?;
+        let changes = self.core.query(py, |inner| inner.match_changes())?;
         // Slept outside of the lock: other threads may send meanwhile.
         let wait = |slice| {
             let seen = changes.count();
             let now = |inner: &mut Inner| inner.wait_for_subscribers(n, Some(Duration::ZERO));
-            match self.core.with_soon(now) {
+            match self.core.with_priority(now) {
                 Err(Error::Timeout { .. }) => changes.wait(seen, slice)?,
                 result => return result,
             }
-            self.core.with_soon(now)
+            self.core.with_priority(now)
         };
         WaitLimit::new(py, timeout)?.run(py, wait)
     }
@@ -377,17 +377,17 @@ impl Publisher {
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::hook(callback.for_threads(py, None)?, events::matched);
-        self.core.look(py, |inner| inner.on_match(hook))
+        self.core.query(py, |inner| inner.on_match(hook))
     }
 
     /// Calls `callback` with a DeadlineMissed when a deadline period has ended without a message.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
         let hook = events::hook(callback.for_threads(py, None)?, events::deadline_missed);
-        self.core.look(py, |inner| inner.on_deadline(hook))
+        self.core.query(py, |inner| inner.on_deadline(hook))
     }
 
-    /// Asserts liveliness without sending, for publishers with manual_by_topic.
+    /// Asserts liveliness without sending, for publishers with liveliness_lease.
     fn assert_alive(&self, py: Python<'_>) -> PyResult<()> {
         self.core.with_detached(py, |inner| inner.assert_alive())
     }
@@ -425,8 +425,8 @@ impl Publisher {
 
     /// Number of loans that were copied because a view of them outlived the loan.
     #[getter]
-    fn copied_loans(&self) -> u64 {
-        self.core.copied.load(Ordering::Relaxed)
+    fn copied_loan_count(&self) -> u64 {
+        self.core.copied_loan_count.load(Ordering::Relaxed)
     }
 
     /// Topic of the publisher.
@@ -442,7 +442,7 @@ impl Publisher {
     }
 
     /// Leaves the topic. Readers can still receive what was sent. A send in another thread that waits for
-    /// slow subscribers raises Closed.
+    /// slow subscribers raises ClosedError.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }

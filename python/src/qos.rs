@@ -10,9 +10,9 @@ use crate::errors::bad_value;
 use crate::wait::seconds;
 
 /// Options of which a keyword argument may be left out.
-pub(crate) trait Given: Sized {
+pub(crate) trait OptionalSetters: Sized {
     /// With what was given.
-    fn given<T>(self, value: Option<T>, set: impl FnOnce(Self, T) -> Self) -> Self {
+    fn set_opt<T>(self, value: Option<T>, set: impl FnOnce(Self, T) -> Self) -> Self {
         match value {
             Some(value) => set(self, value),
             None => self,
@@ -20,12 +20,12 @@ pub(crate) trait Given: Sized {
     }
 
     /// With what was asked for.
-    fn when(self, asked: bool, set: impl FnOnce(Self) -> Self) -> Self {
+    fn set_if(self, asked: bool, set: impl FnOnce(Self) -> Self) -> Self {
         if asked { set(self) } else { self }
     }
 }
 
-impl<T> Given for T {}
+impl<T> OptionalSetters for T {}
 
 /// Nothing, `"refuse"`, an `rnet.Wait` or an `rnet.Detach`.
 pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<OnFull> {
@@ -60,10 +60,10 @@ pub(crate) fn subscriber(
         return Err(bad_value(py, "keep_all", "it contradicts keep_last: pass only one of them"));
     }
     Ok(SubscriberOptions::new()
-        .when(reliable, SubscriberOptions::reliable)
-        .when(transient_local, SubscriberOptions::transient_local)
-        .given(keep_last, SubscriberOptions::keep_last)
-        .when(keep_all, SubscriberOptions::keep_all))
+        .set_if(reliable, SubscriberOptions::reliable)
+        .set_if(transient_local, SubscriberOptions::transient_local)
+        .set_opt(keep_last, SubscriberOptions::keep_last)
+        .set_if(keep_all, SubscriberOptions::keep_all))
 }
 
 /// A time that may be given.

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use rnet::{Error, Interrupter, Waitable};
 
-use crate::fair::{Fair, Guard};
+use crate::fair_mutex::{FairMutex, FairMutexGuard};
 use crate::fork::{ForkGuard, ProcessOwned};
-use crate::gate;
+use crate::interpreter;
 use crate::lock::lock;
 use crate::members::Member;
-use crate::release::release;
-use crate::wait::{SLICE, SPIN_SLICE, WaitLimit};
-use crate::waiters::{self, Awaited, Waiters};
+use crate::drop_without_gil::drop_without_gil;
+use crate::wait::{SIGNAL_CHECK_INTERVAL, SPIN_SIGNAL_CHECK_INTERVAL, WaitLimit};
+use crate::wait_queue::{self, Pollable, WaitQueue};
 
 /// A subscriber, or a watch, of crate `rnet`.
 pub(crate) trait Receiver: Waitable + Sized + Send + 'static {
@@ -33,16 +33,16 @@ pub(crate) trait Receiver: Waitable + Sized + Send + 'static {
     const ITEMS: &str;
 
     fn interrupter(&mut self) -> Interrupter;
-    fn interruptible(&mut self);
+    fn make_interruptible(&mut self);
     fn try_recv_owned(&mut self) -> rnet::Result<Option<Self::Item>>;
     fn into_stream(self) -> Self::Stream;
-    fn of_stream(stream: Self::Stream) -> rnet::Result<Self>;
-    fn try_recv_of(stream: &mut Self::Stream) -> rnet::Result<Option<Self::Item>>;
+    fn from_stream(stream: Self::Stream) -> rnet::Result<Self>;
+    fn try_recv_from(stream: &mut Self::Stream) -> rnet::Result<Option<Self::Item>>;
     fn poll_ready(stream: &mut Self::Stream, context: &mut Context<'_>) -> Poll<()>;
 }
 
 /// How long a wait with the lock may be while tasks wait for messages of the same subscriber.
-pub(crate) const BESIDE: Duration = Duration::from_millis(10);
+pub(crate) const SHARED_WAIT_LIMIT: Duration = Duration::from_millis(10);
 
 /// Who reads. Reading and awaiting may alternate, at any moment; a callback stays.
 pub(crate) enum Mode<R: Receiver> {
@@ -53,56 +53,56 @@ pub(crate) enum Mode<R: Receiver> {
 }
 
 /// What the lock of a reader protects.
-pub(crate) struct State<R: Receiver> {
+pub(crate) struct ReaderState<R: Receiver> {
     pub(crate) mode: Mode<R>,
     /// A message that came in a batch and did not fit it: the next one, for whoever asks.
-    pub(crate) held: Option<R::Item>,
+    pub(crate) lookahead: Option<R::Item>,
 }
 
-impl<R: Receiver> State<R> {
-    fn close(&mut self) -> State<R> {
-        std::mem::replace(self, State { mode: Mode::Closed, held: None })
+impl<R: Receiver> ReaderState<R> {
+    fn close(&mut self) -> ReaderState<R> {
+        std::mem::replace(self, ReaderState { mode: Mode::Closed, lookahead: None })
     }
 }
 
 /// How a reader calls itself, and what it waits for.
-pub(crate) struct Names {
+pub(crate) struct Labels {
     /// Topic of a subscriber.
     pub(crate) topic: String,
-    pub(crate) itself: String,
-    pub(crate) awaited: String,
+    pub(crate) description: String,
+    pub(crate) awaited_item: String,
 }
 
 /// What the Python object, its callback and its node share.
 pub(crate) struct Reader<R: Receiver> {
-    pub(crate) names: Names,
-    pub(crate) state: Fair<ProcessOwned<State<R>>>,
+    pub(crate) labels: Labels,
+    pub(crate) state: FairMutex<ProcessOwned<ReaderState<R>>>,
     fork_guard: ForkGuard,
     /// When no call of a callback may begin any more.
     pub(crate) closed: Arc<AtomicBool>,
     /// Whether it goes to an async callback; set with the lock.
-    pub(crate) is_delivered: AtomicBool,
+    pub(crate) has_async_callback: AtomicBool,
     /// Has a thread that waits let go of the lock. Gone when it is closed: it may hold the node.
     interrupter: Mutex<Option<ProcessOwned<Interrupter>>>,
     /// How long a wait goes on without a look for signals.
     slice: Duration,
     /// Tasks of asyncio, and threads beside them.
-    pub(crate) waiters: Waiters,
+    pub(crate) wait_queue: WaitQueue,
 }
 
 impl<R: Receiver> Reader<R> {
     /// `spins`: its waits do not sleep.
-    pub(crate) fn new(mut inner: R, names: Names, spins: bool) -> Arc<Reader<R>> {
-        inner.interruptible();
+    pub(crate) fn new(mut inner: R, labels: Labels, spins: bool) -> Arc<Reader<R>> {
+        inner.make_interruptible();
         Arc::new(Reader {
-            names,
+            labels,
             interrupter: Mutex::new(Some(ProcessOwned::new(inner.interrupter()))),
-            state: Fair::new(ProcessOwned::new(State { mode: Mode::Direct(inner), held: None })),
+            state: FairMutex::new(ProcessOwned::new(ReaderState { mode: Mode::Direct(inner), lookahead: None })),
             fork_guard: ForkGuard::here(),
             closed: Arc::default(),
-            is_delivered: AtomicBool::new(false),
-            slice: if spins { SPIN_SLICE } else { SLICE },
-            waiters: Waiters::default(),
+            has_async_callback: AtomicBool::new(false),
+            slice: if spins { SPIN_SIGNAL_CHECK_INTERVAL } else { SIGNAL_CHECK_INTERVAL },
+            wait_queue: WaitQueue::default(),
         })
     }
 
@@ -111,11 +111,11 @@ impl<R: Receiver> Reader<R> {
     }
 
     pub(crate) fn closed_error(&self) -> Error {
-        Error::Closed { what: self.fork_guard.name(self.names.itself.clone()) }
+        Error::Closed { what: self.fork_guard.name(self.labels.description.clone()) }
     }
 
     fn has_callback(&self) -> Error {
-        let what = format!("use of {}", self.names.itself);
+        let what = format!("use of {}", self.labels.description);
         Error::BadValue { what, why: format!("its {} go to the callback passed as on", R::ITEMS) }
     }
 
@@ -127,14 +127,14 @@ impl<R: Receiver> Reader<R> {
 
     /// Takes the lock for something short; a thread that waits lets go of it. Call it without
     /// the GIL.
-    pub(crate) fn lock(&self) -> rnet::Result<Guard<'_, ProcessOwned<State<R>>>> {
+    pub(crate) fn lock(&self) -> rnet::Result<FairMutexGuard<'_, ProcessOwned<ReaderState<R>>>> {
         self.check_fork()?;
-        Ok(self.state.lock_for_a_look(|| self.interrupt()))
+        Ok(self.state.lock_briefly(|| self.interrupt()))
     }
 
     fn check_fork(&self) -> rnet::Result<()> {
         // The lock may be held by a thread that only the parent has.
-        self.fork_guard.check(|| self.names.itself.clone())
+        self.fork_guard.check(|| self.labels.description.clone())
     }
 
     /// Takes the lock to wait with it, in turn with others who do; says what is left
@@ -142,30 +142,30 @@ impl<R: Receiver> Reader<R> {
     pub(crate) fn lock_to_wait(
         &self,
         limit: Duration,
-    ) -> rnet::Result<(Guard<'_, ProcessOwned<State<R>>>, Duration)> {
+    ) -> rnet::Result<(FairMutexGuard<'_, ProcessOwned<ReaderState<R>>>, Duration)> {
         self.check_fork()?;
         self.state.lock_to_wait(limit, || {
-            let (topic, what) = (self.names.topic.clone(), self.names.awaited.clone());
+            let (topic, what) = (self.labels.topic.clone(), self.labels.awaited_item.clone());
             Error::Timeout { topic, what, after_ms: 0 }
         })
     }
 
-    /// As [`Fair::lock_with_others`]. Call it without the GIL.
-    pub(crate) fn lock_with_others(
+    /// As [`FairMutex::lock_for_wait_set`]. Call it without the GIL.
+    pub(crate) fn lock_for_wait_set(
         &self,
         turn: Duration,
-    ) -> rnet::Result<Guard<'_, ProcessOwned<State<R>>>> {
+    ) -> rnet::Result<FairMutexGuard<'_, ProcessOwned<ReaderState<R>>>> {
         self.check_fork()?;
-        self.state.lock_with_others(turn, || self.interrupt())
+        self.state.lock_for_wait_set(turn, || self.interrupt())
     }
 
     /// The receiver itself, and the message that is held for it. Tasks that await one are
-    /// not woken any more until [`waiters::pass_on`], which the caller runs without the lock.
+    /// not woken any more until [`wait_queue::wake_or_arm`], which the caller runs without the lock.
     pub(crate) fn direct<'a>(
         &self,
-        state: &'a mut State<R>,
+        state: &'a mut ReaderState<R>,
     ) -> rnet::Result<(&'a mut R, &'a mut Option<R::Item>)> {
-        self.check_mine()?;
+        self.check_no_async_callback()?;
         if self.is_closed() {
             return Err(self.closed_error());
         }
@@ -173,8 +173,8 @@ impl<R: Receiver> Reader<R> {
     }
 
     /// It is for who asks, and not for an async callback.
-    fn check_mine(&self) -> rnet::Result<()> {
-        match self.is_delivered.load(Ordering::Acquire) {
+    fn check_no_async_callback(&self) -> rnet::Result<()> {
+        match self.has_async_callback.load(Ordering::Acquire) {
             true => Err(self.has_callback()),
             false => Ok(()),
         }
@@ -183,32 +183,32 @@ impl<R: Receiver> Reader<R> {
     /// As [`Reader::direct`], also of one that somebody is about to close, who ends its waits.
     pub(crate) fn inner<'a>(
         &self,
-        state: &'a mut State<R>,
+        state: &'a mut ReaderState<R>,
     ) -> rnet::Result<(&'a mut R, &'a mut Option<R::Item>)> {
-        let State { mode, held } = state;
+        let ReaderState { mode, lookahead } = state;
         if matches!(mode, Mode::Stream(_))
             && let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed)
         {
-            let mut inner = R::of_stream(stream)?;
-            inner.interruptible();
+            let mut inner = R::from_stream(stream)?;
+            inner.make_interruptible();
             *mode = Mode::Direct(inner);
         }
         match mode {
-            Mode::Direct(inner) => Ok((inner, held)),
+            Mode::Direct(inner) => Ok((inner, lookahead)),
             Mode::Callback(_) => Err(self.has_callback()),
             Mode::Stream(_) | Mode::Closed => Err(self.closed_error()),
         }
     }
 
-    /// Has everything go to an async callback, which takes it by [`Reader::look_to_deliver`]. Call it without
+    /// Has everything go to an async callback, which takes it by [`Reader::try_next_for_delivery`]. Call it without
     /// the GIL.
     pub(crate) fn begin_delivery(&self) -> rnet::Result<()> {
         let mut guard = self.lock()?;
         self.direct(&mut guard)?;
-        self.is_delivered.store(true, Ordering::Release);
+        self.has_async_callback.store(true, Ordering::Release);
         drop(guard);
         // Whoever waits is told that there is a callback now.
-        self.waiters.wake_all();
+        self.wait_queue.wake_all();
         Ok(())
     }
 
@@ -220,40 +220,40 @@ impl<R: Receiver> Reader<R> {
         limit: Duration,
         mut act: impl FnMut(&mut R, &mut Option<R::Item>, Duration) -> rnet::Result<T>,
     ) -> rnet::Result<T> {
-        waiters::wait_in_line(self, limit, |left| {
+        wait_queue::wait_in_queue(self, limit, |left| {
             let (mut guard, left) = self.lock_to_wait(left)?;
-            let (inner, held) = self.direct(&mut guard)?;
-            act(inner, held, self.waiters.alone_for(left))
+            let (inner, lookahead) = self.direct(&mut guard)?;
+            act(inner, lookahead, self.wait_queue.max_locked_wait(left))
         })
     }
 
     /// The next one, if it is there. Call it without the GIL.
-    pub(crate) fn look(&self) -> rnet::Result<Option<R::Item>> {
-        self.look_with(&mut *self.lock()?)
+    pub(crate) fn try_next(&self) -> rnet::Result<Option<R::Item>> {
+        self.try_next_locked(&mut *self.lock()?)
     }
 
     /// The next one for the async callback, if it is there. Call it without the GIL.
-    pub(crate) fn look_to_deliver(&self) -> rnet::Result<Option<R::Item>> {
-        self.look_at(&mut *self.lock()?)
+    pub(crate) fn try_next_for_delivery(&self) -> rnet::Result<Option<R::Item>> {
+        self.take_next(&mut *self.lock()?)
     }
 
-    /// As [`Reader::look`], by who has the lock.
-    fn look_with(&self, state: &mut State<R>) -> rnet::Result<Option<R::Item>> {
-        self.check_mine()?;
-        self.look_at(state)
+    /// As [`Reader::try_next`], by who has the lock.
+    fn try_next_locked(&self, state: &mut ReaderState<R>) -> rnet::Result<Option<R::Item>> {
+        self.check_no_async_callback()?;
+        self.take_next(state)
     }
 
-    fn look_at(&self, state: &mut State<R>) -> rnet::Result<Option<R::Item>> {
+    fn take_next(&self, state: &mut ReaderState<R>) -> rnet::Result<Option<R::Item>> {
         if self.is_closed() {
             return Err(self.closed_error());
         }
-        let State { mode, held } = state;
-        if held.is_some() {
-            return Ok(held.take());
+        let ReaderState { mode, lookahead } = state;
+        if lookahead.is_some() {
+            return Ok(lookahead.take());
         }
         match mode {
             Mode::Direct(inner) => inner.try_recv_owned(),
-            Mode::Stream(stream) => R::try_recv_of(stream),
+            Mode::Stream(stream) => R::try_recv_from(stream),
             Mode::Callback(_) => Err(self.has_callback()),
             Mode::Closed => Err(self.closed_error()),
         }
@@ -263,11 +263,11 @@ impl<R: Receiver> Reader<R> {
     pub(crate) fn fileno(self: &Arc<Self>) -> rnet::Result<RawFd> {
         // It must not be closed, nor have a callback.
         self.direct(&mut *self.lock()?)?;
-        waiters::fileno(self)
+        wait_queue::fileno(self)
     }
 
     /// The wait that was asked for, in slices as this reader's waits need them.
-    pub(crate) fn patient(&self, wait_limit: &WaitLimit) -> WaitLimit {
+    pub(crate) fn in_slices(&self, wait_limit: &WaitLimit) -> WaitLimit {
         wait_limit.in_slices(self.slice)
     }
 
@@ -284,7 +284,7 @@ impl<R: Receiver> Reader<R> {
         }
         drop(guard);
         // Whoever waits is told that there is a callback now.
-        self.waiters.wake_all();
+        self.wait_queue.wake_all();
         Ok(())
     }
 }
@@ -297,27 +297,27 @@ impl<R: Receiver> Member for Reader<R> {
         }
         // A callback that closes what calls it has the lock of nobody but is waited for by
         // everybody: so the lock is let go of before anything is dropped.
-        let before = self.state.lock_for_a_look(|| self.interrupt()).close();
+        let before = self.state.lock_briefly(|| self.interrupt()).close();
         drop(before);
         let interrupter = lock(&self.interrupter).take();
         drop(interrupter);
-        self.waiters.wake_all();
+        self.wait_queue.wake_all();
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 }
 
-impl<R: Receiver> Awaited for Reader<R> {
-    fn waiters(&self) -> &Waiters {
-        &self.waiters
+impl<R: Receiver> Pollable for Reader<R> {
+    fn wait_queue(&self) -> &WaitQueue {
+        &self.wait_queue
     }
 
     fn poll_ready(&self, waker: &Waker) -> bool {
         let Ok(mut guard) = self.lock() else { return true };
-        let State { mode, held } = &mut **guard;
-        if held.is_some() || self.is_closed() {
+        let ReaderState { mode, lookahead } = &mut **guard;
+        if lookahead.is_some() || self.is_closed() {
             return true;
         }
         if matches!(mode, Mode::Direct(_))
@@ -349,8 +349,8 @@ impl<R: Receiver> Drop for Reader<R> {
             drop(guard);
             let interrupter = lock(&self.interrupter).take();
             match &before.mode {
-                Mode::Callback(_) => gate::drop_in_time((before, interrupter)),
-                _ => release((before, interrupter)),
+                Mode::Callback(_) => interpreter::drop_in_time((before, interrupter)),
+                _ => drop_without_gil((before, interrupter)),
             }
         }
     }

@@ -11,15 +11,15 @@ use rnet::{
     SampleStream, Subscription,
 };
 
-use crate::reader::{BESIDE, Mode, Names, Reader, Receiver, State};
+use crate::reader::{SHARED_WAIT_LIMIT, Mode, Labels, Reader, Receiver, ReaderState};
 use crate::wait::WaitLimit;
-use crate::waiters;
+use crate::wait_queue;
 
-type Direct = rnet::Subscriber<[u8]>;
+type RawSubscriber = rnet::Subscriber<[u8]>;
 pub(crate) type RawSample = OwnedSample<[u8]>;
-pub(crate) type SubscriberCore = Reader<Direct>;
+pub(crate) type SubscriberCore = Reader<RawSubscriber>;
 
-impl Receiver for Direct {
+impl Receiver for RawSubscriber {
     type Item = RawSample;
     type Stream = SampleStream<[u8]>;
     type Subscription = Subscription;
@@ -29,7 +29,7 @@ impl Receiver for Direct {
     fn interrupter(&mut self) -> Interrupter {
         rnet::Subscriber::interrupter(self)
     }
-    fn interruptible(&mut self) {
+    fn make_interruptible(&mut self) {
         self.set_interruptible(true);
     }
     fn try_recv_owned(&mut self) -> rnet::Result<Option<RawSample>> {
@@ -38,10 +38,10 @@ impl Receiver for Direct {
     fn into_stream(self) -> SampleStream<[u8]> {
         self.into_stream()
     }
-    fn of_stream(stream: SampleStream<[u8]>) -> rnet::Result<Direct> {
+    fn from_stream(stream: SampleStream<[u8]>) -> rnet::Result<RawSubscriber> {
         Ok(stream.into_subscriber())
     }
-    fn try_recv_of(stream: &mut SampleStream<[u8]>) -> rnet::Result<Option<RawSample>> {
+    fn try_recv_from(stream: &mut SampleStream<[u8]>) -> rnet::Result<Option<RawSample>> {
         stream.try_recv()
     }
     fn poll_ready(stream: &mut SampleStream<[u8]>, context: &mut Context<'_>) -> Poll<()> {
@@ -66,27 +66,27 @@ impl Incoming<'_> {
 }
 
 /// What a look that does not wait for the lock came to.
-pub(crate) enum Glance<R> {
+pub(crate) enum FastRecv<R> {
     Found(R),
-    Nothing,
+    Empty,
     /// Somebody else has the lock, or there is more to do than a glance can.
-    Unclear,
+    NeedsSlowPath,
 }
 
-impl<R> Glance<R> {
+impl<R> FastRecv<R> {
     #[inline]
-    pub(crate) fn map<S>(self, make: impl FnOnce(R) -> S) -> Glance<S> {
+    pub(crate) fn map<S>(self, make: impl FnOnce(R) -> S) -> FastRecv<S> {
         match self {
-            Glance::Found(found) => Glance::Found(make(found)),
-            Glance::Nothing => Glance::Nothing,
-            Glance::Unclear => Glance::Unclear,
+            FastRecv::Found(found) => FastRecv::Found(make(found)),
+            FastRecv::Empty => FastRecv::Empty,
+            FastRecv::NeedsSlowPath => FastRecv::NeedsSlowPath,
         }
     }
 }
 
 /// Which message is wanted.
 #[derive(Clone, Copy)]
-pub(crate) enum Which {
+pub(crate) enum WhichMessage {
     Next,
     Newest,
 }
@@ -105,32 +105,32 @@ macro_rules! in_any_mode {
 pub(crate) use in_any_mode;
 
 impl SubscriberCore {
-    pub(crate) fn of(inner: Direct, spins: bool) -> Arc<SubscriberCore> {
+    pub(crate) fn of(inner: RawSubscriber, spins: bool) -> Arc<SubscriberCore> {
         let topic = inner.topic().to_owned();
-        let itself = format!("the subscriber of {topic}");
-        let awaited = format!("a message on {topic}");
-        Reader::new(inner, Names { topic, itself, awaited }, spins)
+        let description = format!("the subscriber of {topic}");
+        let awaited_item = format!("a message on {topic}");
+        Reader::new(inner, Labels { topic, description, awaited_item }, spins)
     }
 
     pub(crate) fn topic(&self) -> &str {
-        &self.names.topic
+        &self.labels.topic
     }
 
     /// As [`SubscriberCore::wait_with`], for a wait for something else than messages, which tasks that
     /// await messages are not to notice.
-    pub(crate) fn wait_aside<R>(
+    pub(crate) fn wait_for_status<R>(
         self: &Arc<Self>,
         limit: Duration,
-        act: impl FnOnce(&mut Direct, Duration) -> rnet::Result<R>,
+        act: impl FnOnce(&mut RawSubscriber, Duration) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
         let result = self.lock_to_wait(limit).and_then(|(mut guard, left)| {
             if self.is_closed() {
                 return Err(self.closed_error());
             }
             let (inner, _) = self.inner(&mut guard)?;
-            act(inner, if self.waiters.any() { left.min(BESIDE) } else { left })
+            act(inner, if self.wait_queue.has_waiters() { left.min(SHARED_WAIT_LIMIT) } else { left })
         });
-        waiters::pass_on(self);
+        wait_queue::wake_or_arm(self);
         result
     }
 
@@ -138,41 +138,41 @@ impl SubscriberCore {
     /// be had at once and with the GIL held: to let go of the GIL and to get it back costs more than
     /// the look.
     #[inline]
-    pub(crate) fn glance<R>(
+    pub(crate) fn recv_fast<R>(
         &self,
         make: impl FnOnce(rnet::Sample<'_, [u8]>) -> R,
         make_owned: impl FnOnce(RawSample) -> R,
-    ) -> rnet::Result<Glance<R>> {
-        if self.is_closed() || self.is_delivered.load(Ordering::Acquire) {
-            return Ok(Glance::Unclear);
+    ) -> rnet::Result<FastRecv<R>> {
+        if self.is_closed() || self.has_async_callback.load(Ordering::Acquire) {
+            return Ok(FastRecv::NeedsSlowPath);
         }
-        let Some(mut guard) = self.state.try_lock() else { return Ok(Glance::Unclear) };
+        let Some(mut guard) = self.state.try_lock() else { return Ok(FastRecv::NeedsSlowPath) };
         let found = match &mut **guard {
-            State { mode: Mode::Direct(inner), held: None } => inner.try_recv()?.map(make),
-            State { mode: Mode::Stream(stream), held: None } => stream.try_recv()?.map(make_owned),
-            _ => return Ok(Glance::Unclear),
+            ReaderState { mode: Mode::Direct(inner), lookahead: None } => inner.try_recv()?.map(make),
+            ReaderState { mode: Mode::Stream(stream), lookahead: None } => stream.try_recv()?.map(make_owned),
+            _ => return Ok(FastRecv::NeedsSlowPath),
         };
-        Ok(found.map_or(Glance::Nothing, Glance::Found))
+        Ok(found.map_or(FastRecv::Empty, FastRecv::Found))
     }
 
     /// Waits for a message.
     pub(crate) fn take(
         self: &Arc<Self>,
         py: Python<'_>,
-        which: Which,
+        which: WhichMessage,
         wait_limit: &WaitLimit,
     ) -> PyResult<RawSample> {
-        self.patient(wait_limit).run(py, |slice| {
-            self.wait_with(slice, |inner, held, left| match (which, held.take()) {
-                (Which::Next, Some(sample)) => Ok(sample),
-                (Which::Next, None) => {
+        self.in_slices(wait_limit).run(py, |slice| {
+            self.wait_with(slice, |inner, lookahead, left| match (which, lookahead.take()) {
+                (WhichMessage::Next, Some(sample)) => Ok(sample),
+                (WhichMessage::Next, None) => {
                     inner.recv(Some(left)).map(|sample| sample.to_owned_sample())
                 }
-                (Which::Newest, None) => inner.latest(Some(left)),
-                (Which::Newest, Some(sample)) => match inner.latest_after(&sample) {
+                (WhichMessage::Newest, None) => inner.latest(Some(left)),
+                (WhichMessage::Newest, Some(sample)) => match inner.latest_after(&sample) {
                     Ok(newer) => Ok(newer.unwrap_or(sample)),
                     Err(error) => {
-                        *held = Some(sample);
+                        *lookahead = Some(sample);
                         Err(error)
                     }
                 },
@@ -182,12 +182,12 @@ impl SubscriberCore {
 
     /// Hands all messages to `callback` from now on, and at once the error that keeps it from being
     /// called, if there is one. Call it without the GIL.
-    pub(crate) fn call(
+    pub(crate) fn start_callback(
         self: &Arc<Self>,
         callback: impl Fn(rnet::Result<Incoming<'_>>) + Clone + Send + 'static,
     ) -> rnet::Result<()> {
-        let held = self.direct(&mut *self.lock()?)?.1.take();
-        if let Some(sample) = held {
+        let lookahead = self.direct(&mut *self.lock()?)?.1.take();
+        if let Some(sample) = lookahead {
             // The dispatch thread does not know of it.
             callback(Ok(Incoming::Owned(sample)));
         }
@@ -214,8 +214,8 @@ impl SubscriberCore {
         n: usize,
         slice: Duration,
     ) -> rnet::Result<()> {
-        let Some((changes, seen, now)) = self.look_at_callback(n)? else {
-            return self.wait_aside(slice, |inner, left| inner.wait_for_publishers(n, Some(left)));
+        let Some((changes, seen, now)) = self.callback_match_status(n)? else {
+            return self.wait_for_status(slice, |inner, left| inner.wait_for_publishers(n, Some(left)));
         };
         match now {
             Err(Error::Timeout { .. }) => {}
@@ -223,7 +223,7 @@ impl SubscriberCore {
         }
         // Slept outside of the lock: the callback may look at its subscriber meanwhile.
         changes.wait(seen, slice)?;
-        match self.look_at_callback(n)? {
+        match self.callback_match_status(n)? {
             Some((_, _, now)) => now,
             None => Err(self.closed_error()),
         }
@@ -231,7 +231,7 @@ impl SubscriberCore {
 
     /// Whether `n` publishers serve the callback now, and how to hear of a change; `None` if it has none.
     #[allow(clippy::type_complexity, reason = "used by its neighbour alone")]
-    fn look_at_callback(
+    fn callback_match_status(
         &self,
         n: usize,
     ) -> rnet::Result<Option<(MatchChanges, u32, rnet::Result<()>)>> {

@@ -1,4 +1,4 @@
-//! Recordings, read; `rnet.recorded` is the Python side.
+//! Recordings, read; `rnet.recording_file` is the Python side.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use crate::errors::build_of;
 /// Messages that are read at once, without the GIL.
 const BATCH: usize = 256;
 
-/// The exception for what cannot be read: `rnet.ReadFailed`.
+/// The exception for what cannot be read: `rnet.ReadFailedError`.
 fn failed(py: Python<'_>, why: &str) -> PyErr {
-    build_of(py, "ReadFailed", why.to_owned(), None)
+    build_of(py, "ReadFailedError", why.to_owned(), None)
 }
 
 /// An MCAP file, opened.

@@ -9,7 +9,7 @@ use pyo3::types::{PyMemoryView, PyType};
 use rnet::{Error, OwnedSample};
 
 use crate::codec::Codec;
-use crate::export::{Body, Getter, Memory, getter, make_type, new_object};
+use crate::export::{BufferExporter, Getter, Memory, getter, make_type, new_object};
 use crate::fork::ProcessOwned;
 use crate::meta;
 
@@ -17,7 +17,7 @@ static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// The Python type.
 pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    Ok(CLASS.get_or_try_init(py, || make_type::<SampleBody>(py))?.bind(py))
+    Ok(CLASS.get_or_try_init(py, || make_type::<SampleExporter>(py))?.bind(py))
 }
 
 /// A sample as a Python object; `decoder` makes its value.
@@ -27,14 +27,14 @@ pub(crate) fn new<'py>(
     decoder: Arc<Codec>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let sample = ProcessOwned::new(sample);
-    new_object(class(py)?, SampleBody { sample, decoder, told: OnceLock::new() })
+    new_object(class(py)?, SampleExporter { sample, decoder, counted_error: OnceLock::new() })
 }
 
-struct SampleBody {
+struct SampleExporter {
     sample: ProcessOwned<OwnedSample<[u8]>>,
     decoder: Arc<Codec>,
     /// That it is malformed, once that is known.
-    told: OnceLock<Error>,
+    counted_error: OnceLock<Error>,
 }
 
 /// An attribute's value as an object.
@@ -42,7 +42,7 @@ fn value<'py, T: IntoPyObject<'py>>(object: &Bound<'py, PyAny>, value: T) -> PyR
     Ok(value.into_pyobject(object.py()).map_err(Into::into)?.into_any().unbind())
 }
 
-impl Body for SampleBody {
+impl BufferExporter for SampleExporter {
     const NAME: &'static std::ffi::CStr = c"rnet.Sample";
     const DOC: &'static std::ffi::CStr = c"A received message.
 
@@ -52,7 +52,7 @@ message (more than 4096 bytes) is the publisher's own; a small one is a copy fro
 log. The content does not change while the sample or a view of it exists, even after the
 subscriber and the node are closed. A subscriber can hold 64 large samples per publisher at a time.
 
->>> scans, heard = node.publisher(\"/scan\"), node.subscribe(\"/scan\")
+>>> scans, heard = node.publisher(\"/scan\"), node.subscriber(\"/scan\")
 >>> scans.wait_for_subscribers()
 >>> scans.send(b\"1.5\")
 >>> sample = heard.recv(timeout=10)
@@ -63,8 +63,8 @@ subscriber and the node are closed. A subscriber can hold 64 large samples per p
         vec![
             getter(c"data", c"The message, as a read-only memoryview.", |object, _| value(object, PyMemoryView::from(object)?)),
             getter(c"value", c"The message as an object of the subscriber's type, created on each access; for raw bytes, the sample itself.
-Raises Malformed if the bytes do not decode as the protobuf type.", |object, body| {
-                    Ok(body.decoder.value_of_sample(object, &body.sample, &body.told)?.unbind())
+Raises MalformedError if the bytes do not decode as the protobuf type.", |object, body| {
+                    Ok(body.decoder.value_of_sample(object, &body.sample, &body.counted_error)?.unbind())
                 }),
             getter(c"seq", c"Sequence number of the message, per publisher, from 0.", |object, body| value(object, body.sample.seq())),
             getter(c"sent_ns", c"Time of sending, in ns of CLOCK_MONOTONIC, the clock of time.monotonic_ns().", |object, body| value(object, body.sample.sent_ns())),
@@ -83,7 +83,7 @@ Raises Malformed if the bytes do not decode as the protobuf type.", |object, bod
         ]
     }
 
-    fn lend(&self) -> Result<Memory, &'static str> {
+    fn export(&self) -> Result<Memory, &'static str> {
         let bytes: &[u8] = &self.sample;
         Ok(Memory { at: bytes.as_ptr(), len: bytes.len(), writable: false })
     }

@@ -9,33 +9,33 @@ use pyo3::types::PyDict;
 use rnet::{Backlog, LossCounts};
 
 use crate::callback::Callback;
-use crate::codec::{Codec, Copied};
+use crate::codec::{Codec, CopiedMessage};
 use crate::errors::{OrRaise, is_of_class};
 use crate::events::{self, MessageCallback};
-use crate::gate;
+use crate::interpreter;
 use crate::meta::make;
-use crate::receive::{Glance, RawSample, SubscriberCore, Which, in_any_mode};
-use crate::shared::NodeShared;
+use crate::receive::{FastRecv, RawSample, SubscriberCore, WhichMessage, in_any_mode};
+use crate::node_core::NodeCore;
 use crate::tasks::{Delivery, Next};
 use crate::wait::WaitLimit;
-use crate::waiters;
-use crate::waitset::WaitSet;
+use crate::wait_queue;
+use crate::wait_set::WaitSet;
 use crate::{batch, sample};
 
-/// Receives the messages of one topic. Created by `Node.subscribe`.
+/// Receives the messages of one topic. Created by `Node.subscriber`.
 ///
 /// `for message in subscriber` receives until the subscriber is closed, and so does `async for`; events of
 /// single publishers, and malformed messages, are counted in `stats` and skipped. While all publishers are
-/// incompatible, a loop warns once (NotHeard). Messages are Sample objects, or objects of the topic's type if
+/// incompatible, a loop warns once (IncompatiblePublishersWarning). Messages are Sample objects, or objects of the topic's type if
 /// the subscriber was created with a type; methods with `sample` in their names return samples, with their
 /// timestamps, in both cases.
 ///
 /// Any thread may use it; each message goes to one of the waiting threads.
 ///
-/// >>> speech, hearing = node.publisher("/speech"), node.subscribe("/speech", bytes)
+/// >>> speech, hearing = node.publisher("/speech"), node.subscriber("/speech", bytes)
 /// >>> speech.wait_for_subscribers()
 /// >>> speech.send(b"hello")
-/// >>> hearing.recv(timeout=10)   # the next message, or Timeout
+/// >>> hearing.recv(timeout=10)   # the next message, or WaitTimeoutError
 /// b'hello'
 /// >>> hearing.try_recv()         # None where there is none
 /// >>> hearing.lost["overrun"]
@@ -44,7 +44,7 @@ use crate::{batch, sample};
 pub(crate) struct Subscriber {
     core: Arc<SubscriberCore>,
     decoder: Arc<Codec>,
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
 }
 
 fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyDict>> {
@@ -63,7 +63,7 @@ impl Subscriber {
     pub(crate) fn new(
         core: Arc<SubscriberCore>,
         decoder: Arc<Codec>,
-        node: Arc<NodeShared>,
+        node: Arc<NodeCore>,
     ) -> Self {
         Subscriber { core, decoder, node }
     }
@@ -86,15 +86,15 @@ impl Subscriber {
             closed: this.core.closed.clone(),
         });
         let start = || {
-            this.core.call(move |result| run.run(result))?;
-            this.node.members.keep(&this.core);
+            this.core.start_callback(move |result| run.run(result))?;
+            this.node.members.retain(&this.core);
             Ok(())
         };
         py.detach(start).or_raise(py)
     }
 
     /// What the user gets for a message: its sample, or an object of the topic's type.
-    fn give<'py>(
+    fn to_object<'py>(
         &self,
         py: Python<'py>,
         received: RawSample,
@@ -108,21 +108,21 @@ impl Subscriber {
     }
 
     /// What the user gets for a message that is there, if that can be said at once.
-    fn glance<'py>(
+    fn recv_fast<'py>(
         &self,
         py: Python<'py>,
         as_sample: bool,
-    ) -> rnet::Result<Glance<PyResult<Bound<'py, PyAny>>>> {
+    ) -> rnet::Result<FastRecv<PyResult<Bound<'py, PyAny>>>> {
         // Python code does not run with the lock held.
         if self.decoder.copies() && !as_sample {
-            let copied = self.core.glance(
-                |sample| Copied::new(py, &sample, sample.publisher(), sample.seq()),
-                |sample| Copied::new(py, &sample, sample.publisher(), sample.seq()),
+            let copied = self.core.recv_fast(
+                |sample| CopiedMessage::new(py, &sample, sample.publisher(), sample.seq()),
+                |sample| CopiedMessage::new(py, &sample, sample.publisher(), sample.seq()),
             )?;
             return Ok(copied.map(|copied| self.decoder.value_of_copy(copied)));
         }
-        let owned = self.core.glance(|sample| sample.to_owned_sample(), |owned| owned)?;
-        Ok(owned.map(|received| self.give(py, received, as_sample)))
+        let owned = self.core.recv_fast(|sample| sample.to_owned_sample(), |owned| owned)?;
+        Ok(owned.map(|received| self.to_object(py, received, as_sample)))
     }
 
     fn next<'py>(
@@ -131,25 +131,25 @@ impl Subscriber {
         wait_limit: &WaitLimit,
         as_sample: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Glance::Found(given) = self.glance(py, as_sample).or_raise(py)? {
+        if let FastRecv::Found(given) = self.recv_fast(py, as_sample).or_raise(py)? {
             return given;
         }
-        let received = self.core.take(py, Which::Next, wait_limit)?;
-        self.give(py, received, as_sample)
+        let received = self.core.take(py, WhichMessage::Next, wait_limit)?;
+        self.to_object(py, received, as_sample)
     }
 
     /// Waits for a message.
     fn take<'py>(
         &self,
         py: Python<'py>,
-        which: Which,
+        which: WhichMessage,
         timeout: Option<f64>,
         as_sample: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let wait_limit = WaitLimit::new(py, timeout)?;
         match which {
-            Which::Next => self.next(py, &wait_limit, as_sample),
-            Which::Newest => self.give(py, self.core.take(py, which, &wait_limit)?, as_sample),
+            WhichMessage::Next => self.next(py, &wait_limit, as_sample),
+            WhichMessage::Newest => self.to_object(py, self.core.take(py, which, &wait_limit)?, as_sample),
         }
     }
 
@@ -157,36 +157,36 @@ impl Subscriber {
         &self.core
     }
 
-    pub(crate) fn node(&self) -> &Arc<NodeShared> {
+    pub(crate) fn node(&self) -> &Arc<NodeCore> {
         &self.node
     }
 
     /// The next message if it is there.
-    fn look<'py>(&self, py: Python<'py>, as_sample: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let given = match self.glance(py, as_sample).or_raise(py)? {
-            Glance::Found(given) => given.map(Some),
-            Glance::Nothing => Ok(None),
-            Glance::Unclear => {
-                let received = py.detach(|| self.core.look()).or_raise(py)?;
-                received.map(|received| self.give(py, received, as_sample)).transpose()
+    fn try_next<'py>(&self, py: Python<'py>, as_sample: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let given = match self.recv_fast(py, as_sample).or_raise(py)? {
+            FastRecv::Found(given) => given.map(Some),
+            FastRecv::Empty => Ok(None),
+            FastRecv::NeedsSlowPath => {
+                let received = py.detach(|| self.core.try_next()).or_raise(py)?;
+                received.map(|received| self.to_object(py, received, as_sample)).transpose()
             }
         };
-        if matches!(given, Ok(None)) && self.core.waiters.is_raised() {
-            py.detach(|| waiters::drained(&self.core));
+        if matches!(given, Ok(None)) && self.core.wait_queue.is_raised() {
+            py.detach(|| wait_queue::mark_drained(&self.core));
         }
         given
     }
 
     /// What a task awaits. With `iterates`, what happens to single publishers is not for it, and closing is the end.
-    fn awaited(slf: Py<Self>, as_sample: bool, iterates: bool) -> Next {
+    fn coroutine(slf: Py<Self>, as_sample: bool, iterates: bool) -> Next {
         Next::new(slf.get().core.clone(), move |py| {
             let subscriber = slf.get();
             loop {
-                match subscriber.look(py, as_sample) {
+                match subscriber.try_next(py, as_sample) {
                     Ok(found) => return Ok(found.map(Bound::unbind)),
                     Err(error) if !iterates => return Err(error),
                     Err(error) => {
-                        if !Subscriber::goes_on(slf.bind(py), error)? {
+                        if !Subscriber::skips_error(slf.bind(py), error)? {
                             return Err(PyStopAsyncIteration::new_err("the subscriber is closed"));
                         }
                     }
@@ -196,12 +196,12 @@ impl Subscriber {
     }
 
     /// Whether an iteration goes on after an error; not if the subscriber is closed.
-    fn goes_on(slf: &Bound<'_, Self>, error: PyErr) -> PyResult<bool> {
+    fn skips_error(slf: &Bound<'_, Self>, error: PyErr) -> PyResult<bool> {
         let py = slf.py();
-        if slf.get().core.is_closed() && is_of_class(py, &error, "Closed") {
+        if slf.get().core.is_closed() && is_of_class(py, &error, "ClosedError") {
             return Ok(false);
         }
-        py.import("rnet.merge")?.getattr("pass_over")?.call1(((slf,), error))?;
+        py.import("rnet.merge")?.getattr("skip_error")?.call1(((slf,), error))?;
         Ok(true)
     }
 
@@ -212,10 +212,10 @@ impl Subscriber {
         as_sample: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            match slf.get().next(slf.py(), &WaitLimit::endless(), as_sample) {
+            match slf.get().next(slf.py(), &WaitLimit::unlimited(), as_sample) {
                 Ok(given) => return Ok(Some(given)),
                 Err(error) => {
-                    if !Subscriber::goes_on(slf, error)? {
+                    if !Subscriber::skips_error(slf, error)? {
                         return Ok(None);
                     }
                 }
@@ -228,12 +228,12 @@ impl Subscriber {
 impl Subscriber {
     /// Waits for the next message, up to `timeout` seconds; None: no limit.
     ///
-    /// Raises Timeout; once each, errors of a single publisher while the others continue: PeerLost, Detached,
-    /// IncompatibleType, IncompatibleQos, Corrupt, TooManyPins; and Malformed for a message that cannot be
+    /// Raises WaitTimeoutError; once each, errors of a single publisher while the others continue: PeerLostError, DetachedError,
+    /// IncompatibleTypeError, IncompatibleQosError, CorruptError, TooManyPinsError; and MalformedError for a message that cannot be
     /// decoded, which is skipped.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.take(py, Which::Next, timeout, false)
+        self.take(py, WhichMessage::Next, timeout, false)
     }
 
     /// As `recv`, but returns a Sample.
@@ -243,24 +243,24 @@ impl Subscriber {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.take(py, Which::Next, timeout, true)
+        self.take(py, WhichMessage::Next, timeout, true)
     }
 
     /// The next message if one is available, else None.
     fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.look(py, false)
+        self.try_next(py, false)
     }
 
     /// As `try_recv`, but returns a Sample.
     fn try_recv_sample<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.look(py, true)
+        self.try_next(py, true)
     }
 
     /// The newest unread message; older ones are skipped and counted as skipped. Waits for one if there are
     /// none.
     #[pyo3(signature = (timeout = None))]
     fn latest<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.take(py, Which::Newest, timeout, false)
+        self.take(py, WhichMessage::Newest, timeout, false)
     }
 
     /// As `latest`, but returns a Sample.
@@ -270,7 +270,7 @@ impl Subscriber {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.take(py, Which::Newest, timeout, true)
+        self.take(py, WhichMessage::Newest, timeout, true)
     }
 
     /// Up to `max` messages as one numpy array: waits for the first, and takes further ones that are
@@ -278,7 +278,7 @@ impl Subscriber {
     ///
     /// On a topic with a type the array has the type's dtype (also for a ctypes structure). On a raw topic
     /// `dtype` sets how to read the messages, each of which must have its length; a message of another length
-    /// ends the array before it, and raises BadValue until `recv` takes it. The default of `max` is the
+    /// ends the array before it, and raises BadValueError until `recv` takes it. The default of `max` is the
     /// number of messages that fit into 64 KiB, at least one.
     ///
     /// `out`, an array of that dtype, is filled from its beginning without allocation; the result is the part
@@ -316,12 +316,12 @@ impl Subscriber {
     /// It takes the message at the moment at which it returns it. If it is cancelled, such as by a timeout,
     /// it has not taken a message. Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
-        Subscriber::awaited(slf, false, false)
+        Subscriber::coroutine(slf, false, false)
     }
 
     /// As `recv_async`, but returns a Sample.
     fn recv_sample_async(slf: Py<Self>) -> Next {
-        Subscriber::awaited(slf, true, false)
+        Subscriber::coroutine(slf, true, false)
     }
 
     /// Has its messages go to an async callback from now on.
@@ -330,9 +330,9 @@ impl Subscriber {
         let next = move || {
             let (core, decoder) = (core.clone(), decoder.clone());
             Next::new(core.clone(), move |py| {
-                let received = py.detach(|| core.look_to_deliver()).or_raise(py)?;
-                if received.is_none() && core.waiters.is_raised() {
-                    py.detach(|| waiters::drained(&core));
+                let received = py.detach(|| core.try_next_for_delivery()).or_raise(py)?;
+                if received.is_none() && core.wait_queue.is_raised() {
+                    py.detach(|| wait_queue::mark_drained(&core));
                 }
                 let value = |received| decoder.value(py, received).map(Bound::unbind);
                 received.map(value).transpose()
@@ -350,7 +350,7 @@ impl Subscriber {
     ///
     /// It stays readable until `try_recv` has returned None: receive until then; later messages make it
     /// readable again. It may be readable although nothing is available. When the subscriber or its node is
-    /// closed it becomes readable and stays so, and `try_recv` raises Closed. It is an eventfd: do not read
+    /// closed it becomes readable and stays so, and `try_recv` raises ClosedError. It is an eventfd: do not read
     /// or write it. It is closed with the Subscriber object, which must exist as long as a loop waits for it.
     fn fileno(&self, py: Python<'_>) -> PyResult<RawFd> {
         py.detach(|| self.core.fileno()).or_raise(py)
@@ -360,7 +360,7 @@ impl Subscriber {
     /// the subscriber or the node is closed.
     ///
     /// The callbacks of one lane share a thread. Exceptions of a callback go to sys.unraisablehook, and the
-    /// next message is delivered. `on_error` is called with errors; without it, PeerLost and Detached are
+    /// next message is delivered. `on_error` is called with errors; without it, PeerLostError and DetachedError are
     /// only counted, and others go to sys.unraisablehook. If the thread for callbacks cannot be started, that
     /// is such an error too; it is retried once a second.
     ///
@@ -459,9 +459,9 @@ impl Subscriber {
         self.core.is_closed()
     }
 
-    /// Leaves the topic. Waiting threads get Closed, and loops end. Samples stay valid.
+    /// Leaves the topic. Waiting threads get ClosedError, and loops end. Samples stay valid.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        gate::close(py, self.node.closing(&self.core))
+        interpreter::close(py, self.node.closing(&self.core))
     }
 
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -469,7 +469,7 @@ impl Subscriber {
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Subscriber::awaited(slf, false, true)
+        Subscriber::coroutine(slf, false, true)
     }
 
     fn __repr__(&self) -> String {
@@ -490,6 +490,6 @@ impl Samples {
     }
 
     fn __anext__(&self, py: Python<'_>) -> Next {
-        Subscriber::awaited(self.subscriber.clone_ref(py), true, true)
+        Subscriber::coroutine(self.subscriber.clone_ref(py), true, true)
     }
 }

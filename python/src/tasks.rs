@@ -2,7 +2,7 @@
 //!
 //! It is a coroutine, as that of `asyncio.Queue.get`: nothing happens before it runs, and it takes
 //! what there is at the moment at which it returns it. Being cancelled, it has taken nothing; see
-//! `crate::waiters`.
+//! `crate::wait_queue`.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::lock::lock;
 use crate::members::{Member, Members};
-use crate::waiters::{self, Awaited};
+use crate::wait_queue::{self, Pollable};
 
 /// What hands the messages of a subscriber, or the changes of a watch, to an async callback. It does not keep the node.
 #[pyclass(frozen, module = "rnet")]
@@ -28,7 +28,7 @@ impl Delivery {
         next: impl Fn() -> Next + Send + Sync + 'static,
     ) -> Delivery {
         let source: Arc<dyn Member> = source.clone();
-        members.keep(&Arc::new(CloseOnDrop(source.clone())));
+        members.retain(&Arc::new(CloseOnDrop(source.clone())));
         Delivery { next: Box::new(next), source }
     }
 }
@@ -53,8 +53,8 @@ impl Member for CloseOnDrop {
         self.0.close();
     }
 
-    fn is_over(&self) -> bool {
-        self.0.is_over()
+    fn is_finished(&self) -> bool {
+        self.0.is_finished()
     }
 }
 
@@ -64,57 +64,57 @@ impl Drop for CloseOnDrop {
     }
 }
 
-enum Step {
-    Fresh,
+enum CoroutineState {
+    NotStarted,
     /// Is in the line, or was woken.
-    Waits(u64),
-    Over,
+    Waiting(u64),
+    Finished,
 }
 
 /// A coroutine that returns the next message, change, reply or job.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Next {
     /// What is waited for.
-    of: Arc<dyn Awaited>,
+    source: Arc<dyn Pollable>,
     /// Takes what is there, if something is.
-    look: Box<Look>,
+    try_take: Box<TryTake>,
     /// Runs when an exception ends the wait, that of a task that was cancelled for one.
     cancel: Box<dyn Fn() + Send + Sync>,
-    step: Mutex<Step>,
+    state: Mutex<CoroutineState>,
 }
 
-type Look = dyn Fn(Python<'_>) -> PyResult<Option<Py<PyAny>>> + Send + Sync;
+type TryTake = dyn Fn(Python<'_>) -> PyResult<Option<Py<PyAny>>> + Send + Sync;
 
 impl Next {
     pub(crate) fn new(
-        of: Arc<dyn Awaited>,
-        look: impl Fn(Python<'_>) -> PyResult<Option<Py<PyAny>>> + Send + Sync + 'static,
+        source: Arc<dyn Pollable>,
+        try_take: impl Fn(Python<'_>) -> PyResult<Option<Py<PyAny>>> + Send + Sync + 'static,
     ) -> Next {
-        Next { of, look: Box::new(look), cancel: Box::new(|| ()), step: Mutex::new(Step::Fresh) }
+        Next { source, try_take: Box::new(try_take), cancel: Box::new(|| ()), state: Mutex::new(CoroutineState::NotStarted) }
     }
 
     /// Has an exception that ends the wait run `cancel`, without the GIL.
-    pub(crate) fn cancelled_by(mut self, cancel: impl Fn() + Send + Sync + 'static) -> Next {
+    pub(crate) fn on_cancel(mut self, cancel: impl Fn() + Send + Sync + 'static) -> Next {
         self.cancel = Box::new(cancel);
         self
     }
 
     /// Runs on: gives what the task sleeps on, or raises StopIteration with the result.
     fn run(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let waiters = self.of.waiters();
-        let woken = match &*lock(&self.step) {
-            Step::Fresh => None,
-            Step::Waits(id) if !self.of.is_from_parent() && waiters.is_waiting(*id) => {
+        let wait_queue = self.source.wait_queue();
+        let woken = match &*lock(&self.state) {
+            CoroutineState::NotStarted => None,
+            CoroutineState::Waiting(id) if !self.source.is_from_parent() && wait_queue.is_waiting(*id) => {
                 return Err(PyRuntimeError::new_err("another task is already awaiting this"));
             }
-            Step::Waits(id) => Some(*id),
-            Step::Over => return Err(PyRuntimeError::new_err("it was already awaited")),
+            CoroutineState::Waiting(id) => Some(*id),
+            CoroutineState::Finished => return Err(PyRuntimeError::new_err("it was already awaited")),
         };
-        if woken.is_none() && waiters.must_break() {
+        if woken.is_none() && wait_queue.must_yield() {
             // Messages that are always there must not keep everything else from running.
             return Ok(py.None());
         }
-        let looked = (self.look)(py);
+        let looked = (self.try_take)(py);
         let Ok(None) = looked else {
             self.end(py);
             return match looked {
@@ -123,23 +123,23 @@ impl Next {
             };
         };
         let (id, yielded) =
-            waiters.enter_task(py, woken.is_some()).inspect_err(|_| self.end(py))?;
-        *lock(&self.step) = Step::Waits(id);
-        py.detach(|| waiters::pass_on(&self.of));
+            wait_queue.enqueue_task(py, woken.is_some()).inspect_err(|_| self.end(py))?;
+        *lock(&self.state) = CoroutineState::Waiting(id);
+        py.detach(|| wait_queue::wake_or_arm(&self.source));
         Ok(yielded.unbind())
     }
 
     /// Ends it, wherever it is.
     fn end(&self, py: Python<'_>) {
-        let before = std::mem::replace(&mut *lock(&self.step), Step::Over);
-        let Step::Waits(id) = before else { return };
+        let before = std::mem::replace(&mut *lock(&self.state), CoroutineState::Finished);
+        let CoroutineState::Waiting(id) = before else { return };
         // In a forked child the line may be locked by a thread that is not there.
-        if self.of.is_from_parent() {
+        if self.source.is_from_parent() {
             return;
         }
-        let waiters = self.of.waiters();
-        if !waiters.leave(id) && waiters.any() {
-            py.detach(|| waiters::pass_on(&self.of));
+        let wait_queue = self.source.wait_queue();
+        if !wait_queue.remove(id) && wait_queue.has_waiters() {
+            py.detach(|| wait_queue::wake_or_arm(&self.source));
         }
     }
 }
@@ -185,7 +185,7 @@ impl Next {
 
 impl Drop for Next {
     fn drop(&mut self) {
-        if matches!(*lock(&self.step), Step::Waits(_)) {
+        if matches!(*lock(&self.state), CoroutineState::Waiting(_)) {
             let _ = Python::try_attach(|py| self.end(py));
         }
     }

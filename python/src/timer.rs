@@ -10,10 +10,10 @@ use rnet::{Tick, TimerOptions};
 use crate::callback::Callback;
 use crate::errors::OrRaise;
 use crate::events;
-use crate::gate;
-use crate::held::Held;
+use crate::interpreter;
+use crate::resource::Resource;
 use crate::members::Member;
-use crate::qos::Given;
+use crate::qos::OptionalSetters;
 use crate::wait::WaitLimit;
 
 /// What the Python object and the callback share.
@@ -25,18 +25,18 @@ struct Counts {
 
 /// A timer, kept by its node until it is cancelled or over.
 pub(crate) struct TimerCore {
-    held: Held<rnet::Timer>,
+    resource: Resource<rnet::Timer>,
     counts: Arc<Counts>,
     once: bool,
 }
 
 impl Member for TimerCore {
     fn close(&self) {
-        self.held.close();
+        self.resource.close();
     }
 
-    fn is_over(&self) -> bool {
-        self.held.is_closed() || self.once && self.counts.ticks.load(Ordering::Relaxed) > 0
+    fn is_finished(&self) -> bool {
+        self.resource.is_closed() || self.once && self.counts.ticks.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -83,15 +83,15 @@ impl Timer {
             shared.ticks.fetch_add(1, Ordering::Relaxed);
             shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
             tick.missed += skipped.swap(0, Ordering::Relaxed);
-            events::tell(&callback, |py| events::tick(py, tick));
+            events::call_with_event(&callback, |py| events::tick(py, tick));
         };
         let options = TimerOptions::new()
-            .when(once, |options| options.once())
-            .when(urgent, |options| options.urgent());
+            .set_if(once, |options| options.once())
+            .set_if(urgent, |options| options.urgent());
         let start = || node.timer_with(period, options, call);
         let timer = py.detach(start).or_raise(py)?;
-        let held = Held::with_callbacks("the timer".to_owned(), timer, cancelled);
-        Ok(Timer { core: Arc::new(TimerCore { held, counts, once }), period })
+        let resource = Resource::with_callbacks("the timer".to_owned(), timer, cancelled);
+        Ok(Timer { core: Arc::new(TimerCore { resource, counts, once }), period })
     }
 
     pub(crate) fn core(&self) -> &Arc<TimerCore> {
@@ -101,7 +101,7 @@ impl Timer {
 
 /// Whether an async callback runs, or is about to.
 fn is_busy(callback: &Py<PyAny>) -> bool {
-    let busy = gate::enter(|py| callback.getattr(py, "is_busy")?.is_truthy(py));
+    let busy = interpreter::attach(|py| callback.getattr(py, "is_busy")?.is_truthy(py));
     busy.is_none_or(|busy| busy.unwrap_or(false))
 }
 
@@ -110,13 +110,13 @@ impl Timer {
     /// Cancels the timer. Waits for a running callback, except in a callback of the same node.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core.clone();
-        gate::close(py, move || core.close())
+        interpreter::close(py, move || core.close())
     }
 
     /// Whether it was cancelled.
     #[getter]
     fn cancelled(&self) -> bool {
-        self.core.held.is_closed()
+        self.core.resource.is_closed()
     }
 
     /// Period in seconds, or the delay of a timer with `once=True`.
@@ -164,7 +164,7 @@ impl Rate {
     }
 
     /// Another one that is due at the same time, for a wait set.
-    pub(crate) fn same(&mut self) -> rnet::Rate {
+    pub(crate) fn clone_rate(&mut self) -> rnet::Rate {
         // Whoever waits looks before it is due.
         self.rate.is_due();
         self.rate.clone()
@@ -183,7 +183,7 @@ impl Rate {
     /// is an overrun; further ticks that have passed are skipped.
     fn sleep<'py>(&mut self, py: Python<'py>) -> PyResult<Py<PyAny>> {
         let rate = &mut self.rate;
-        let tick = WaitLimit::endless().run(py, |slice| rate.sleep_for(slice));
+        let tick = WaitLimit::unlimited().run(py, |slice| rate.sleep_for(slice));
         events::tick(py, tick?)
     }
 

@@ -15,9 +15,9 @@ use rnet::Error;
 use crate::errors::{bad_value, raise};
 
 /// How long a sleep goes on without a look for signals: one wake-up a second at most.
-pub(crate) const SLICE: Duration = Duration::from_secs(1);
+pub(crate) const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The same for a wait that spins, which no signal ends, and which has nobody to wake.
-pub(crate) const SPIN_SLICE: Duration = Duration::from_millis(20);
+pub(crate) const SPIN_SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Seconds as given by the user.
 pub(crate) fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Duration> {
@@ -39,15 +39,15 @@ pub(crate) struct WaitLimit {
 impl WaitLimit {
     pub(crate) fn new(py: Python<'_>, timeout: Option<f64>) -> PyResult<WaitLimit> {
         let limit = timeout.map(|t| seconds(py, "timeout", t)).transpose()?;
-        Ok(WaitLimit { limit, given: limit, ..WaitLimit::endless() })
+        Ok(WaitLimit { limit, given: limit, ..WaitLimit::unlimited() })
     }
 
     /// For as long as it takes.
-    pub(crate) fn endless() -> WaitLimit {
-        WaitLimit { limit: None, given: None, slice: SLICE }
+    pub(crate) fn unlimited() -> WaitLimit {
+        WaitLimit { limit: None, given: None, slice: SIGNAL_CHECK_INTERVAL }
     }
 
-    /// With other slices than [`SLICE`].
+    /// With other slices than [`SIGNAL_CHECK_INTERVAL`].
     pub(crate) fn in_slices(self, slice: Duration) -> WaitLimit {
         WaitLimit { slice, ..self }
     }

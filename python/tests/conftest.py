@@ -88,7 +88,7 @@ def pair(node: Callable[..., rnet.Node]) -> Callable[..., Pair]:
 
     def make(topic: str = "/t", type: object = None, *, pub: dict = {}, sub: dict = {}) -> Pair:
         publisher = node("sender").publisher(topic, type, **pub)
-        subscriber = node("receiver").subscribe(topic, type, **sub)
+        subscriber = node("receiver").subscriber(topic, type, **sub)
         publisher.wait_for_subscribers(1, LIMIT_S)
         if "on" not in sub:
             subscriber.wait_for_publishers(1, LIMIT_S)

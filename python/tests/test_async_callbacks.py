@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import rnet
 from conftest import LIMIT_S
-from rnet import on_loop
+from rnet import event_loop
 
 
 def run(main):
@@ -30,11 +30,11 @@ def send(node: rnet.Node, topic: str = "/t", message: bytes = b"1") -> rnet.Publ
 
 
 def subscribe(node: rnet.Node, callback: Any) -> Any:
-    return node.subscribe("/t", on=callback), send(node)
+    return node.subscriber("/t", on=callback), send(node)
 
 
 def on(node: rnet.Node, callback: Any) -> Any:
-    subscriber = node.subscribe("/t")
+    subscriber = node.subscriber("/t")
     subscriber.on(callback)
     return subscriber, send(node)
 
@@ -73,17 +73,17 @@ def on_node(node: rnet.Node, callback: Any) -> Any:
 def on_match(node: rnet.Node, callback: Any) -> Any:
     publisher = node.publisher("/t")
     publisher.on_match(callback)
-    return publisher, node.subscribe("/t")
+    return publisher, node.subscriber("/t")
 
 
 def match_of_subscriber(node: rnet.Node, callback: Any) -> Any:
-    subscriber = node.subscribe("/t")
+    subscriber = node.subscriber("/t")
     subscriber.on_match(callback)
     return subscriber, node.publisher("/t")
 
 
 def on_deadline(node: rnet.Node, callback: Any) -> Any:
-    subscriber = node.subscribe("/t", deadline=0.01)
+    subscriber = node.subscriber("/t", deadline=0.01)
     subscriber.on_deadline(callback)
     publisher = node.publisher("/t", deadline=0.01)
     publisher.wait_for_subscribers(1, LIMIT_S)
@@ -92,7 +92,7 @@ def on_deadline(node: rnet.Node, callback: Any) -> Any:
 
 
 def on_liveliness(node: rnet.Node, callback: Any) -> Any:
-    subscriber = node.subscribe("/t")
+    subscriber = node.subscriber("/t")
     subscriber.on_liveliness(callback)
     return subscriber, node.publisher("/t")
 
@@ -146,8 +146,8 @@ def test_what_is_async_shows_in_objects_with_a_call_too():
 
         async def method(self, message: object) -> None: ...
 
-    assert on_loop.is_async(Counts()) and on_loop.is_async(Counts().method)
-    assert not on_loop.is_async(print) and not on_loop.is_async(lambda: None)
+    assert event_loop.is_async(Counts()) and event_loop.is_async(Counts().method)
+    assert not event_loop.is_async(print) and not event_loop.is_async(lambda: None)
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "on_undelivered"])
@@ -167,7 +167,7 @@ def test_what_cannot_be_async_says_what_to_do(node, kind):
 
     home = node()
     ways = {
-        "subscriber": (lambda: home.subscribe("/t", on=yields), "which only a service handler may be"),
+        "subscriber": (lambda: home.subscriber("/t", on=yields), "which only a service handler may be"),
         "timer": (lambda: home.timer(1.0, yields), "which only a service handler may be"),
         "command": (lambda: home.command("/c", None, apply, fallback=b""), "is async: .*forward="),
         "fallback": (lambda: home.command("/c", None, print, fallback=apply), "is async: .*forward="),
@@ -299,7 +299,7 @@ def test_nothing_begins_after_the_end(node):
         home = node()
         handle = home.on_endpoint(callback)
         timer = home.timer(0.001, callback)
-        publisher, others = home.publisher("/t"), home.subscribe("/t", on=callback)
+        publisher, others = home.publisher("/t"), home.subscriber("/t", on=callback)
         publisher.wait_for_subscribers(1, LIMIT_S)
         publisher.send(b"1")
         # Until here the loop has not run.
@@ -308,7 +308,7 @@ def test_nothing_begins_after_the_end(node):
         for one in (handle.cancel, timer.cancel, others.close):
             one()
         await asyncio.sleep(0.01)
-        await until(lambda: not on_loop._deliveries)
+        await until(lambda: not event_loop._deliveries)
 
     run(main())
     assert began == []
@@ -325,7 +325,7 @@ def test_a_node_closes_on_its_loop_while_a_callback_waits(node):
 
         home = node()
         kept = [home.timer(0.001, callback), home.subscribe_any("/**", callback)]
-        home.subscribe("/t", on=callback)
+        home.subscriber("/t", on=callback)
         await begun.wait()
         home.close()
         release.set()
@@ -374,9 +374,9 @@ def test_errors_go_to_on_error_plain_or_async(node, program):
             raise AssertionError("no message fits")
 
         home, other = node(), node("other")
-        typed = home.subscribe("/t", "f8", on=callback, on_error=lambda error: codes.append(error.code))
-        again = home.subscribe("/t", "f8", on=callback, on_error=later)
-        plain = home.subscribe("/t", "f8", on=print, on_error=later)
+        typed = home.subscriber("/t", "f8", on=callback, on_error=lambda error: codes.append(error.code))
+        again = home.subscriber("/t", "f8", on=callback, on_error=later)
+        plain = home.subscriber("/t", "f8", on=print, on_error=later)
         publisher = other.publisher("/t", "i4")
         await until(lambda: len(codes) == 3)
         assert sorted(codes) == ["incompatible_type"] + ["later incompatible_type"] * 2
@@ -394,13 +394,13 @@ def test_a_callback_whose_loop_has_ended_is_called_no_more(node, unraisable):
     home = node()
 
     async def main():
-        home.subscribe("/t", on=callback)
+        home.subscriber("/t", on=callback)
         home.on_node(callback)
         return home.timer(0.001, callback)
 
     timer = run(main())
     before, ticks = len(called), timer.ticks
-    subscriber = home.subscribe("/t")
+    subscriber = home.subscriber("/t")
     send(node("another"))
     assert bytes(subscriber.recv(LIMIT_S)) == b"1"
     while timer.ticks < ticks + 3:
@@ -439,7 +439,7 @@ def test_a_transaction_with_an_async_body_is_awaited_and_tried_again(node):
             state["/n"] = t["/n"] + 1
             t["/n"] = 0
 
-        with pytest.raises(rnet.LimitReached, match="attempts to commit the transaction"):
+        with pytest.raises(rnet.LimitReachedError, match="attempts to commit the transaction"):
             await state.transact(always)
 
     run(main())

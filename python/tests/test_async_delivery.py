@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import rnet
 from conftest import LIMIT_S
-from rnet import on_loop
+from rnet import event_loop
 from test_async_callbacks import run, send, until
 
 
@@ -41,7 +41,7 @@ def test_a_callback_that_awaits_what_was_cancelled_is_called_again(node, unraisa
         home = node()
         publisher = home.publisher("/t")
         if way == "subscribe":
-            home.subscribe("/t", on=callback)
+            home.subscriber("/t", on=callback)
         elif way == "subscribe_any":
             home.subscribe_any("/t", callback)
         else:
@@ -68,7 +68,7 @@ def test_messages_have_one_callback_and_no_other_reader(node, unraisable):
         async def second(sample: rnet.Sample) -> None:
             raise AssertionError("it was refused")
 
-        subscriber, publisher = home.subscribe("/t", on=first, keep_all=True), home.publisher("/t")
+        subscriber, publisher = home.subscriber("/t", on=first, keep_all=True), home.publisher("/t")
         publisher.wait_for_subscribers(1, LIMIT_S)
         for use in [
             lambda: subscriber.on(second),
@@ -80,17 +80,17 @@ def test_messages_have_one_callback_and_no_other_reader(node, unraisable):
             lambda: subscriber.recv_many(1, 0, dtype="u1"),
             lambda: next(iter(subscriber)),
         ]:
-            with pytest.raises(rnet.BadValue, match="go to the callback passed as on"):
+            with pytest.raises(rnet.BadValueError, match="go to the callback passed as on"):
                 use()
-        with pytest.raises(rnet.BadValue, match="go to the callback passed as on"):
+        with pytest.raises(rnet.BadValueError, match="go to the callback passed as on"):
             await subscriber.recv_async()
         for number in range(10):
             publisher.send(b"%d" % number)
         await until(lambda: len(got) == 10)
         subscriber.wait_for_publishers(1, LIMIT_S)
 
-        plain = home.subscribe("/t", on=print)
-        with pytest.raises(rnet.BadValue, match="go to the callback passed as on"):
+        plain = home.subscriber("/t", on=print)
+        with pytest.raises(rnet.BadValueError, match="go to the callback passed as on"):
             plain.on(second)
 
     run(main())
@@ -105,11 +105,11 @@ def test_a_watch_has_one_callback_and_no_lane_of_an_async_one(node, unraisable):
             got.append(change.value)
 
         watch = home.state.watch("/k")
-        with pytest.raises(rnet.BadValue, match="urgent: an async callback runs on the event loop"):
+        with pytest.raises(rnet.BadValueError, match="urgent: an async callback runs on the event loop"):
             watch.on(first, urgent=True)
         watch.on(first)
         for use in [lambda: watch.on(first), lambda: watch.on(print), lambda: watch.recv(0), lambda: watch.try_recv()]:
-            with pytest.raises(rnet.BadValue, match="go to the callback passed as on"):
+            with pytest.raises(rnet.BadValueError, match="go to the callback passed as on"):
                 use()
         home.state["/k"] = 1
         await until(lambda: got == [1])
@@ -126,7 +126,7 @@ def test_a_subscriber_whose_loop_has_ended_holds_no_publisher(node):
         pass
 
     async def main():
-        subscribers.append(home.subscribe("/t", on=callback, reliable=True))
+        subscribers.append(home.subscriber("/t", on=callback, reliable=True))
 
     publisher = node("other").publisher("/t", reliable=True)
     run(main())
@@ -142,7 +142,7 @@ def test_a_node_that_is_let_go_of_ends_its_async_callbacks(node):
 
         def make() -> tuple[weakref.ref, weakref.ref]:
             home = rnet.Node("let_go")
-            subscriber, watch = home.subscribe("/t", on=callback), home.state.watch("/k")
+            subscriber, watch = home.subscriber("/t", on=callback), home.state.watch("/k")
             watch.on(callback)
             return weakref.ref(home), weakref.ref(subscriber)
 
@@ -150,7 +150,7 @@ def test_a_node_that_is_let_go_of_ends_its_async_callbacks(node):
         references = make()
         gc.collect()
         assert [reference() for reference in references] == [None, None]
-        await until(lambda: not on_loop._deliveries and not publisher.subscriber_count)
+        await until(lambda: not event_loop._deliveries and not publisher.subscriber_count)
 
     run(main())
 
@@ -163,7 +163,7 @@ def test_a_subscriber_that_is_let_go_of_goes_on_with_its_node(node):
             got.append(bytes(sample))
 
         home = node()
-        home.subscribe("/t", on=callback)
+        home.subscriber("/t", on=callback)
         gc.collect()
         await asyncio.sleep(0)
         publisher = send(home)
@@ -183,21 +183,21 @@ def test_ticks_go_on_after_one_whose_task_was_cancelled_before_it_began(node):
         home = node()
         timer = home.timer(0.001, tick)
         await until(lambda: ticks)
-        start, cancelled = on_loop.LoopCallback._start, []
+        start, cancelled = event_loop.LoopCallback._start, []
 
-        def start_in_vain(this: on_loop.LoopCallback) -> None:
+        def start_in_vain(this: event_loop.LoopCallback) -> None:
             start(this)
             if not cancelled and this._task is not None:
                 this._task.cancel()
                 cancelled.append(this._task)
 
-        on_loop.LoopCallback._start = start_in_vain
+        event_loop.LoopCallback._start = start_in_vain
         try:
             await until(lambda: cancelled and cancelled[0].done())
             count = len(ticks)
             await until(lambda: len(ticks) > count)
         finally:
-            on_loop.LoopCallback._start = start
+            event_loop.LoopCallback._start = start
         timer.cancel()
 
     run(main())

@@ -58,7 +58,7 @@ def test_a_service_answers_what_its_coroutine_returns(node):
         other = node("other")
         assert await other.client("/upper").start(b"robot") == b"ROBOT"
         assert await other.client("/whose").start(b"") == b"/other"
-        with pytest.raises(rnet.CallFailed) as failed:
+        with pytest.raises(rnet.CallFailedError) as failed:
             await other.client("/fails").start(b"")
         assert (failed.value.kind, home.callback_errors) == ("KeyError", 1)
 
@@ -143,7 +143,7 @@ def test_a_cancel_reaches_the_coroutine(node, kind):
         call.cancel()
         await slow.cancelled.wait()
         if kind == "action":
-            with pytest.raises(rnet.Cancelled):
+            with pytest.raises(rnet.CallCancelledError):
                 await call
         assert home.callback_errors == 0
 
@@ -167,7 +167,7 @@ def test_a_job_is_done_when_its_coroutine_returns(node):
         for job in (b"1", b"bad", b"2"):
             jobs.push(job)
         await until(lambda: len(done) == 2 and undelivered)
-        assert undelivered[0].job == b"bad" and isinstance(undelivered[0].error, rnet.CallFailed)
+        assert undelivered[0].job == b"bad" and isinstance(undelivered[0].error, rnet.CallFailedError)
         assert home.callback_errors == 1
 
     run(main())
@@ -196,7 +196,7 @@ def test_an_action_that_another_thread_closes_cancels_its_coroutine(node):
         goal = node("other").action_client("/slow").send(b"")
         await slow.begun.wait()
         await asyncio.to_thread(action.close)
-        with pytest.raises(rnet.Cancelled) as ended:
+        with pytest.raises(rnet.CallCancelledError) as ended:
             await goal
         assert ended.value.reason == "server_closing" and slow.cancelled.is_set()
 
@@ -223,10 +223,10 @@ def test_a_close_on_the_loop_cannot_wait_for_a_coroutine_and_cancels_it(node, wh
         (server if what == "service" else home).close()
         await slow.cancelled.wait()
         if kind == "service":
-            with pytest.raises(rnet.ServerLost):
+            with pytest.raises(rnet.ServerLostError):
                 await call
         elif kind == "action":
-            with pytest.raises(rnet.Cancelled):
+            with pytest.raises(rnet.CallCancelledError):
                 await call
 
     run(main())
@@ -242,9 +242,9 @@ def test_a_handler_whose_loop_has_ended_says_so(node):
         return home.service("/upper", None, None, upper)
 
     kept = run(main())
-    with pytest.raises(rnet.CallFailed, match="event loop") as failed:
+    with pytest.raises(rnet.CallFailedError, match="event loop") as failed:
         node("other").call("/upper", b"x", timeout=LIMIT_S)
-    assert failed.value.kind.endswith("Closed")
+    assert failed.value.kind.endswith("ClosedError")
     kept.close()
 
 
@@ -258,7 +258,7 @@ def test_a_goal_that_is_cancelled_is_no_error_of_its_handler(node):
     goal = home.action_client("/go").send(b"")
     assert next(iter(goal)) == b"goes"
     goal.cancel()
-    with pytest.raises(rnet.Cancelled):
+    with pytest.raises(rnet.CallCancelledError):
         goal.result(timeout=LIMIT_S)
     action.close()
     assert home.callback_errors == 0

@@ -115,7 +115,7 @@ def test_awaiting_and_waiting_may_alternate(pair):
         assert subscriber.try_recv() is None
         assert subscriber.lost["overrun"] == 0
         subscriber.wait_for_publishers(1, LIMIT_S)
-        with pytest.raises(rnet.Timeout):
+        with pytest.raises(rnet.WaitTimeoutError):
             subscriber.wait_for_publishers(2, 0.01)
         publisher.send(b"x")
         return bytes(await waiting)
@@ -130,9 +130,9 @@ def test_errors_reach_the_task(pair):
         waiting = asyncio.ensure_future(subscriber.recv_async())
         await asyncio.sleep(0)
         await asyncio.to_thread(subscriber.close)
-        with pytest.raises(rnet.Closed):
+        with pytest.raises(rnet.ClosedError):
             await waiting
-        with pytest.raises(rnet.Closed):
+        with pytest.raises(rnet.ClosedError):
             await subscriber.recv_async()
         return [message async for message in subscriber]
 
@@ -167,9 +167,9 @@ def test_a_call_has_one_outcome_however_it_is_asked_for(node):
             await asyncio.sleep(0.001)
         call = client.start(b"3", timeout=0.01)
         for _ in range(2):
-            with pytest.raises(rnet.Timeout):
+            with pytest.raises(rnet.WaitTimeoutError):
                 await call
-            with pytest.raises(rnet.Timeout):
+            with pytest.raises(rnet.WaitTimeoutError):
                 call.result()
 
     run(main())

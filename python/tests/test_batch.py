@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 RELIABLE = {"pub": {"reliable": True}, "sub": {"reliable": True}}
-IMU = rnet.named("Imu", [("n", "u4"), ("acc", "f4", 3), ("ok", "?")])
+IMU = rnet.named_dtype("Imu", [("n", "u4"), ("acc", "f4", 3), ("ok", "?")])
 
 
 class Base(ctypes.Structure):
@@ -56,7 +56,7 @@ def test_rows_are_messages(pair):
     assert one["n"] == 10
     rest = all_of(subscriber, 989)
     assert np.array_equal(np.concatenate([first, sent[10:11], rest]), sent)
-    with pytest.raises(rnet.Timeout) as caught:
+    with pytest.raises(rnet.WaitTimeoutError) as caught:
         subscriber.recv_many(timeout=0.01)
     assert (caught.value.after_ms, caught.value.what) == (10, "a message on /t")
     assert sum(subscriber.lost.values()) == 0
@@ -181,7 +181,7 @@ def test_complex_numbers_are_no_pointers(pair):
 
 
 def test_long_messages(pair):
-    big = rnet.named("Big", [("values", "u8", 5000)])
+    big = rnet.named_dtype("Big", [("values", "u8", 5000)])
     publisher, subscriber = pair(type=big, **RELIABLE)
     sent = np.zeros(20, big)
     sent["values"] = np.arange(20)[:, None]
@@ -224,7 +224,7 @@ def test_a_message_of_another_length_is_refused_and_not_lost(pair):
         publisher.send(message)
     assert subscriber.recv_many(dtype="V4").tolist() == messages[:2]
     for _ in range(2):
-        with pytest.raises(rnet.BadValue) as caught:
+        with pytest.raises(rnet.BadValueError) as caught:
             subscriber.recv_many(dtype="V4")
         assert caught.value.what == f"message 2 of publisher {publisher.id:#x} on /t"
         assert "it has 3 bytes, but a row of the array has 4" in caught.value.why
@@ -232,7 +232,7 @@ def test_a_message_of_another_length_is_refused_and_not_lost(pair):
     assert subscriber.recv_many(dtype="V3").tolist() == [b"odd"]
     assert subscriber.recv_many(dtype="V4").tolist() == [b"more"]
     for odd in (b"", b"long" * 5000):
-        with pytest.raises(rnet.BadValue, match=f"it has {len(odd)} bytes"):
+        with pytest.raises(rnet.BadValueError, match=f"it has {len(odd)} bytes"):
             subscriber.recv_many(dtype="V4")
         assert bytes(subscriber.recv_sample(0)) == odd
     assert subscriber.recv_many(dtype="V4").tolist() == [b"last"]
@@ -252,7 +252,7 @@ TAKES = {
 def test_every_form_of_receiving_gets_a_refused_message(pair, take):
     publisher, subscriber = pair(**RELIABLE)
     publisher.send(b"odd")
-    with pytest.raises(rnet.BadValue, match="3 bytes"):
+    with pytest.raises(rnet.BadValueError, match="3 bytes"):
         subscriber.recv_many(dtype="V4", timeout=LIMIT_S)
     assert TAKES[take](subscriber, None) == b"odd"
     publisher.send(b"next")
@@ -262,7 +262,7 @@ def test_every_form_of_receiving_gets_a_refused_message(pair, take):
 def test_the_newest_may_be_a_refused_message_or_a_later_one(pair):
     publisher, subscriber = pair(**RELIABLE)
     publisher.send(b"odd")
-    with pytest.raises(rnet.BadValue):
+    with pytest.raises(rnet.BadValueError):
         subscriber.recv_many(dtype="V4", timeout=LIMIT_S)
     publisher.send(b"later")
     assert bytes(subscriber.latest(LIMIT_S)) == b"later"
@@ -272,7 +272,7 @@ def test_the_newest_may_be_a_refused_message_or_a_later_one(pair):
 @pytest.mark.parametrize("newest", [b"odd", b"1234"])
 def test_of_a_refused_message_and_that_of_another_publisher_one_is_skipped(node, newest):
     one, two = node("one").publisher("/t"), node("two").publisher("/t")
-    subscriber = node("home").subscribe("/t", keep_all=True)
+    subscriber = node("home").subscriber("/t", keep_all=True)
     for publisher in (one, two):
         publisher.wait_for_subscribers(1, LIMIT_S)
     subscriber.wait_for_publishers(2, LIMIT_S)
@@ -282,7 +282,7 @@ def test_of_a_refused_message_and_that_of_another_publisher_one_is_skipped(node,
     if newest == b"odd":
         two.send(b"1234")
     one.send(b"odd")
-    with pytest.raises(rnet.BadValue, match="3 bytes"):
+    with pytest.raises(rnet.BadValueError, match="3 bytes"):
         subscriber.recv_many(1, dtype="V4", timeout=LIMIT_S)
     if newest == b"1234":
         two.send(b"1234")
@@ -300,7 +300,7 @@ def test_tasks_and_callbacks_get_a_refused_message(pair):
 
     def refuse() -> None:
         publisher.send(b"odd")
-        with pytest.raises(rnet.BadValue):
+        with pytest.raises(rnet.BadValueError):
             subscriber.recv_many(dtype="V4", timeout=LIMIT_S)
 
     async def two() -> list[bytes]:
@@ -321,12 +321,12 @@ def test_tasks_and_callbacks_get_a_refused_message(pair):
     subscriber.on(take)
     publisher.send(b"then")
     assert both.wait(LIMIT_S) and got == [b"odd", b"then"]
-    with pytest.raises(rnet.BadValue, match="go to the callback"):
+    with pytest.raises(rnet.BadValueError, match="go to the callback"):
         subscriber.recv_many(dtype="V4")
 
 
 def test_errors_of_publishers_never_swallow_messages(node, program):
-    subscriber = node("receiver").subscribe("/t", "u4", reliable=True)
+    subscriber = node("receiver").subscriber("/t", "u4", reliable=True)
     process = program("""
 import os, numpy, rnet
 publisher = rnet.Node("dying").publisher("/t", "u4", reliable=True)
@@ -335,7 +335,7 @@ publisher.send_many(numpy.arange(100, dtype="u4"))
 os.kill(os.getpid(), 9)
 """)
     got: list[int] = []
-    with pytest.raises(rnet.PeerLost):
+    with pytest.raises(rnet.PeerLostError):
         while True:
             got.extend(subscriber.recv_many(30, LIMIT_S))
     assert got == list(range(100))
@@ -345,7 +345,7 @@ os.kill(os.getpid(), 9)
 def test_a_batch_that_does_not_fit_says_how_many_were_sent(node):
     sender, receiver = node("sender"), node("receiver")
     publisher = sender.publisher("/t", reliable=True, on_full="refuse", log_len_bytes=16384)
-    subscriber = receiver.subscribe("/t", reliable=True)
+    subscriber = receiver.subscriber("/t", reliable=True)
     publisher.wait_for_subscribers(1, LIMIT_S)
     subscriber.wait_for_publishers(1, LIMIT_S)
     rows = np.arange(1000, dtype="u8").reshape(1000, 1).repeat(20, axis=1)
@@ -354,7 +354,7 @@ def test_a_batch_that_does_not_fit_says_how_many_were_sent(node):
         try:
             assert publisher.send_many(left) == len(left)
             break
-        except rnet.Full as full:
+        except rnet.FullError as full:
             assert 0 < full.sent < len(left) and full.reader_node == "/receiver"
             left = left[full.sent :]
         got.append(subscriber.recv_many(out=np.empty((1000, 20), "u8")))
@@ -362,11 +362,11 @@ def test_a_batch_that_does_not_fit_says_how_many_were_sent(node):
     assert np.array_equal(np.concatenate(got), rows)
     assert publisher.send_many(rows[:0]) == 0
     publisher.close()
-    with pytest.raises(rnet.Closed) as closed:
+    with pytest.raises(rnet.ClosedError) as closed:
         publisher.send_many(rows)
     assert closed.value.sent == 0
     subscriber.close()
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         subscriber.recv_many(dtype="u8")
 
 
@@ -374,7 +374,7 @@ def test_ctrl_c_ends_a_batch_and_says_how_many_were_sent(program):
     process = program("""
 import numpy, rnet
 node = rnet.Node("node")
-slow = node.subscribe("/f", reliable=True)
+slow = node.subscriber("/f", reliable=True)
 publisher = node.publisher("/f", reliable=True, on_full=rnet.Wait(1000), log_len_bytes=16384)
 publisher.wait_for_subscribers()
 try:
@@ -398,7 +398,7 @@ def test_a_batch_ends_when_its_publisher_is_closed(node):
     raised = []
 
     def send() -> None:
-        with pytest.raises(rnet.Closed) as closed:
+        with pytest.raises(rnet.ClosedError) as closed:
             publisher.send_many(np.zeros((MANY, 1), "u1"))
         raised.append(closed.value.sent)
 
@@ -433,11 +433,11 @@ except KeyboardInterrupt as stop:
 
 
 BAD_RECV = [
-    ({"max": 0}, rnet.BadValue, "max is 0, and must be 1 or more"),
-    ({"max": -1}, rnet.BadValue, "max is -1"),
-    ({"timeout": -1}, rnet.BadValue, "timeout"),
-    ({"max": 5, "out": np.empty(4, IMU)}, rnet.BadValue, "out has 4 rows, and max is 5"),
-    ({"out": np.empty(0, IMU)}, rnet.BadValue, "out has 0 rows"),
+    ({"max": 0}, rnet.BadValueError, "max is 0, and must be 1 or more"),
+    ({"max": -1}, rnet.BadValueError, "max is -1"),
+    ({"timeout": -1}, rnet.BadValueError, "timeout"),
+    ({"max": 5, "out": np.empty(4, IMU)}, rnet.BadValueError, "out has 4 rows, and max is 5"),
+    ({"out": np.empty(0, IMU)}, rnet.BadValueError, "out has 0 rows"),
     ({"out": bytearray(100)}, TypeError, "not a bytearray"),
     ({"out": np.empty(4, "u4")}, TypeError, "out is uint32"),
     ({"out": np.empty((4, 4), IMU)}, TypeError, r"of shape \(4, 4\)"),
@@ -521,16 +521,16 @@ import ctypes, rnet
 class Point(ctypes.Structure):
     _fields_ = [("x", ctypes.c_double)]
 node = rnet.Node("node")
-publisher, subscriber = node.publisher("/t", Point), node.subscribe("/t", Point)
+publisher, subscriber = node.publisher("/t", Point), node.subscriber("/t", Point)
 publisher.wait_for_subscribers()
 subscriber.wait_for_publishers()
 assert publisher.send_many((Point * 2)(Point(1), Point(2))) == 2
 assert publisher.sent == 2
 assert node.publisher("/raw").send_many(memoryview(bytes(6)).cast("B", (3, 2))) == 3
-for call in (subscriber.recv_many, node.subscribe("/raw").recv_many):
+for call in (subscriber.recv_many, node.subscriber("/raw").recv_many):
     try:
         call()
-    except rnet.MissingNumpy as error:
+    except rnet.MissingNumpyError as error:
         assert isinstance(error, ImportError) and error.what == "recv_many"
         print(error)
 print(subscriber.recv().x)

@@ -24,7 +24,7 @@ def wait_until(done: Callable[[], bool]) -> None:
 @pytest.fixture
 def lines(node: Make) -> rnet.Subscriber[Log]:
     """What nodes log, from now on."""
-    return node("reader").subscribe("/log", Log, transient_local=True, keep_all=True)
+    return node("reader").subscriber("/log", Log, transient_local=True, keep_all=True)
 
 
 def test_each_kind_is_counted_and_reported(
@@ -57,7 +57,7 @@ def test_each_kind_is_counted_and_reported(
         assert trace[0].startswith("Traceback") and f"in {function.__name__}" in line.message
         assert line.file.endswith("test_callback_errors.py") and line.line > 0
 
-    broken.subscribe("/t", on=message)
+    broken.subscriber("/t", on=message)
     out = other.publisher("/t")
     out.wait_for_subscribers(timeout=LIMIT_S)
     out.send(b"x")
@@ -67,7 +67,7 @@ def test_each_kind_is_counted_and_reported(
     broken.param("/gain", default=1.0, on_change=change).set(2.0)
     reported(3, "of a parameter", change)
     service = broken.service("/serve", None, None, handler)
-    with pytest.raises(rnet.CallFailed):
+    with pytest.raises(rnet.CallFailedError):
         other.call("/serve", b"x", timeout=LIMIT_S)
     reported(4, "of a handler", handler)
     command = broken.command("/cmd", None, apply, fallback="hold", deadline_ms=60_000)

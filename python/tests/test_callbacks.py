@@ -43,7 +43,7 @@ def test_a_callback_gets_values_of_a_typed_topic(pair):
 def test_a_callback_lives_as_long_as_the_node(node):
     got: queue.Queue = queue.Queue()
     receiver = node("receiver")
-    receiver.subscribe("/t", on=got.put)  # What it returns is not kept.
+    receiver.subscriber("/t", on=got.put)  # What it returns is not kept.
     gc.collect()
     publisher = node("sender").publisher("/t")
     publisher.wait_for_subscribers(1, LIMIT_S)
@@ -81,8 +81,8 @@ def test_a_bulk_callback_delays_no_urgent_one(node):
         busy.set()
         assert go_on.wait(LIMIT_S)
 
-    receiver.subscribe("/load", on=slow)
-    receiver.subscribe("/stop", on=stopped.put)
+    receiver.subscriber("/load", on=slow)
+    receiver.subscriber("/stop", on=stopped.put)
     load, stop = sender.publisher("/load"), sender.publisher("/stop", urgent=True)
     load.wait_for_subscribers(1, LIMIT_S)
     stop.wait_for_subscribers(1, LIMIT_S)
@@ -107,14 +107,14 @@ def test_a_callback_may_close_its_own_subscriber(node):
         subscriber.close()
         done.set()
 
-    subscriber = receiver.subscribe("/t", on=once)
+    subscriber = receiver.subscriber("/t", on=once)
     publisher = sender.publisher("/t")
     publisher.wait_for_subscribers(1, LIMIT_S)
     publisher.send(b"1")
     publisher.send(b"2")
     assert done.wait(LIMIT_S)
     after = threading.Event()
-    receiver.subscribe("/after", on=lambda _: after.set())
+    receiver.subscriber("/after", on=lambda _: after.set())
     then = sender.publisher("/after")
     then.wait_for_subscribers(1, LIMIT_S)
     then.send(b"x")
@@ -130,7 +130,7 @@ def test_a_callback_may_close_its_node(node):
         receiver.close()
         done.set()
 
-    receiver.subscribe("/t", on=end)
+    receiver.subscriber("/t", on=end)
     publisher = sender.publisher("/t")
     publisher.wait_for_subscribers(1, LIMIT_S)
     publisher.send(b"x")
@@ -147,8 +147,8 @@ def test_callbacks_of_two_lanes_may_close_each_other(node):
         subscribers[other].close()
         done.wait()
 
-    subscribers["bulk"] = receiver.subscribe("/bulk", on=lambda _: close("urgent"))
-    subscribers["urgent"] = receiver.subscribe("/urgent", on=lambda _: close("bulk"))
+    subscribers["bulk"] = receiver.subscriber("/bulk", on=lambda _: close("urgent"))
+    subscribers["urgent"] = receiver.subscriber("/urgent", on=lambda _: close("bulk"))
     publishers = [sender.publisher("/bulk"), sender.publisher("/urgent", urgent=True)]
     for publisher in publishers:
         publisher.wait_for_subscribers(1, LIMIT_S)
@@ -166,7 +166,7 @@ def test_closing_waits_for_a_callback_that_runs(node):
         assert go_on.wait(LIMIT_S)
         ended.append(True)
 
-    subscriber = receiver.subscribe("/t", on=slow)
+    subscriber = receiver.subscriber("/t", on=slow)
     publisher = sender.publisher("/t")
     publisher.wait_for_subscribers(1, LIMIT_S)
     publisher.send(b"x")
@@ -179,9 +179,9 @@ def test_closing_waits_for_a_callback_that_runs(node):
 def test_reading_and_a_callback_do_not_mix(pair):
     publisher, subscriber = pair(sub={"on": print})
     for use in (subscriber.recv, subscriber.try_recv, subscriber.latest, lambda: next(subscriber)):
-        with pytest.raises(rnet.BadValue, match="go to the callback"):
+        with pytest.raises(rnet.BadValueError, match="go to the callback"):
             use()
-    with pytest.raises(rnet.BadValue, match="go to the callback"):
+    with pytest.raises(rnet.BadValueError, match="go to the callback"):
         subscriber.on(print)
 
 
@@ -209,15 +209,15 @@ class Other(ctypes.Structure):
 
 def test_errors_go_to_on_error(node, unraisable):
     errors: queue.Queue = queue.Queue()
-    node("receiver").subscribe("/t", One, on=print, on_error=errors.put)
-    node("quiet").subscribe("/t", One, on=print)
+    node("receiver").subscriber("/t", One, on=print, on_error=errors.put)
+    node("quiet").subscriber("/t", One, on=print)
     publisher = node("sender").publisher("/t", Other)
     for told in (errors, unraisable):
         error = told.get(timeout=LIMIT_S)
-        assert isinstance(error, rnet.IncompatibleType) and error.field_path == "x"
+        assert isinstance(error, rnet.IncompatibleTypeError) and error.field_path == "x"
     publisher.close()
-    with pytest.raises(rnet.BadValue, match="it needs a callback"):
-        node("none").subscribe("/t", on_error=print)
+    with pytest.raises(rnet.BadValueError, match="it needs a callback"):
+        node("none").subscriber("/t", on_error=print)
 
 
 def test_match_events(node):
@@ -225,16 +225,16 @@ def test_match_events(node):
     publisher = sender.publisher("/t")
     events: queue.Queue = queue.Queue()
     publisher.on_match(events.put)
-    subscriber = receiver.subscribe("/t")
+    subscriber = receiver.subscriber("/t")
     assert events.get(timeout=LIMIT_S).node == "/receiver"
-    other = node("other").subscribe("/t")
+    other = node("other").subscriber("/t")
     event = events.get(timeout=LIMIT_S)
     assert (event.kind, event.node, event.error) == ("matched", "/other", None)
     other.close()
     assert events.get(timeout=LIMIT_S) == event._replace(kind="unmatched")
-    stranger = node("stranger").subscribe("/t", One)
+    stranger = node("stranger").subscriber("/t", One)
     bad = events.get(timeout=LIMIT_S)
-    assert bad.kind == "incompatible" and isinstance(bad.error, rnet.IncompatibleType)
+    assert bad.kind == "incompatible" and isinstance(bad.error, rnet.IncompatibleTypeError)
     stranger.close()
 
     seen: queue.Queue = queue.Queue()
@@ -260,7 +260,7 @@ def test_closing_lets_go_of_the_callback(node):
     callback = Callback()
     gone = weakref.ref(callback)
     receiver = node()
-    receiver.subscribe("/t", on=callback)
+    receiver.subscriber("/t", on=callback)
     del callback
     gc.collect()
     assert gone() is not None
@@ -288,10 +288,10 @@ def test_a_subscriber_with_a_callback_knows_its_publishers(node):
     receiver, sender = node("receiver"), node("sender")
     events: queue.Queue = queue.Queue()
     got: queue.Queue = queue.Queue()
-    subscriber = receiver.subscribe("/t", bytes, on=got.put)
+    subscriber = receiver.subscriber("/t", bytes, on=got.put)
     subscriber.on_match(events.put)
     assert subscriber.publisher_count == 0
-    with pytest.raises(rnet.Timeout, match="1 publishers on /t"):
+    with pytest.raises(rnet.WaitTimeoutError, match="1 publishers on /t"):
         subscriber.wait_for_publishers(1, 0.01)
     publisher = sender.publisher("/t")
     subscriber.wait_for_publishers(1, LIMIT_S)
@@ -305,19 +305,19 @@ def test_a_subscriber_with_a_callback_knows_its_publishers(node):
     while subscriber.publisher_count:
         time.sleep(0.001)  # sleep: between two looks
     wrong = sender.publisher("/t", One)
-    typed = node("typed").subscribe("/t", Two, on=got.put)
-    with pytest.raises(rnet.IncompatibleType):
+    typed = node("typed").subscriber("/t", Two, on=got.put)
+    with pytest.raises(rnet.IncompatibleTypeError):
         typed.wait_for_publishers(1, LIMIT_S)
     while wrong.subscriber_count != 1:  # the untyped one
         time.sleep(0.001)  # sleep: between two looks
 
 
 def test_a_wait_for_the_publishers_of_a_callback_ends_with_the_subscriber(node):
-    subscriber = node().subscribe("/t", on=print)
+    subscriber = node().subscriber("/t", on=print)
     ended: queue.Queue = queue.Queue()
 
     def wait() -> None:
-        with pytest.raises(rnet.Closed):
+        with pytest.raises(rnet.ClosedError):
             subscriber.wait_for_publishers()
         ended.put(None)
 

@@ -27,7 +27,7 @@ class Topic:
 
     def __init__(self, node: Callable[..., rnet.Node]) -> None:
         self.publisher = node("sender").publisher("/t", reliable=True)
-        self.receiver = node("receiver").subscribe("/t", bytes, reliable=True)
+        self.receiver = node("receiver").subscriber("/t", bytes, reliable=True)
         self.publisher.wait_for_subscribers(1, LIMIT_S)
 
     def send(self, number: int) -> None:
@@ -336,7 +336,7 @@ def test_a_thread_and_a_task_share_what_comes(source):
             try:
                 source.receiver.recv(0.1)
                 counts["thread"] += 1
-            except rnet.Timeout:
+            except rnet.WaitTimeoutError:
                 pass
 
     async def main() -> None:
@@ -418,7 +418,7 @@ def test_closing_ends_all_that_wait(source):
         await asyncio.to_thread(source.receiver.close)
         ends = await asyncio.gather(*waits, thread, return_exceptions=True)
         assert isinstance(ends[0], asyncio.CancelledError)
-        assert all(isinstance(end, rnet.Closed) for end in ends[1:])
+        assert all(isinstance(end, rnet.ClosedError) for end in ends[1:])
         assert await asyncio.gather(*loops) == [0, 0, 0]
 
     run(main())
@@ -431,7 +431,7 @@ def test_a_callback_ends_all_that_wait(source):
         came = asyncio.Event()
         loop = asyncio.get_running_loop()
         source.receiver.on(lambda _: loop.call_soon_threadsafe(came.set))
-        with pytest.raises(rnet.BadValue, match="go to the callback"):
+        with pytest.raises(rnet.BadValueError, match="go to the callback"):
             await task
         source.send(0)
         await came.wait()

@@ -60,10 +60,10 @@ def test_a_driver_is_obeyed_and_its_silence_ends_in_the_fallback(base):
         assert command.stats().applied == 1 and command.stats().fallbacks == 1
         driver.release()
         assert command.driver is None and not driver.in_force
-        with pytest.raises(rnet.Closed):
+        with pytest.raises(rnet.ClosedError):
             driver.send(twist(6))
     assert command.closed
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         command.stats()
 
 
@@ -73,18 +73,18 @@ def test_a_higher_priority_takes_over(base):
     low = base.drive("/cmd", Twist, priority=1, lease_ms=600_000)
     low.send(twist(1))
     wheels.wait_for(1)
-    with pytest.raises(rnet.NotInForce, match="priority 1") as refused:
+    with pytest.raises(rnet.NotInForceError, match="priority 1") as refused:
         base.drive("/cmd", Twist)
     assert refused.value.topic == "/cmd" and base.name in refused.value.why
     with base.drive("/cmd", Twist, priority=2, lease_ms=600_000) as high:
         high.send(twist(2))
         wheels.wait_for(2)
         eventually(lambda: not low.in_force)
-        with pytest.raises(rnet.NotInForce):
+        with pytest.raises(rnet.NotInForceError):
             low.send(twist(3))
         high.renew()
     wheels.wait_for(0)
-    with pytest.raises(rnet.ReceiverExists, match=base.name):
+    with pytest.raises(rnet.ReceiverExistsError, match=base.name):
         base.command("/cmd", Twist, wheels, fallback="hold")
     command.close()
 
@@ -112,17 +112,17 @@ def test_fallbacks(base):
 def test_what_makes_no_sense_is_refused_by_name(base):
     with pytest.raises(TypeError, match="fallback"):
         base.command("/cmd", Twist, print)
-    with pytest.raises(rnet.BadValue, match="zero"):
+    with pytest.raises(rnet.BadValueError, match="zero"):
         base.command("/cmd", Twist, print, fallback="stop")
-    with pytest.raises(rnet.BadValue, match="deadline"):
+    with pytest.raises(rnet.BadValueError, match="deadline"):
         base.command("/cmd", Twist, print, fallback="hold", deadline_ms=0)
-    with pytest.raises(rnet.BadValue):
+    with pytest.raises(rnet.BadValueError):
         base.drive("/cmd", Twist, lease_ms=-1)
-    with pytest.raises(rnet.BadValue, match="the highest is 2147483646"):
+    with pytest.raises(rnet.BadValueError, match="the highest is 2147483646"):
         base.drive("/cmd", Twist, priority=2**31 - 1, timeout=0.05)
-    with pytest.raises(rnet.BadValue, match="priority: it is 2147483648, and must be -2147483648 to 2147483646"):
+    with pytest.raises(rnet.BadValueError, match="priority: it is 2147483648, and must be -2147483648 to 2147483646"):
         base.drive("/cmd", Twist, priority=2**31, timeout=0.05)
-    with pytest.raises(rnet.Timeout, match="after 50 ms waiting for a receiver of /nobody"):
+    with pytest.raises(rnet.WaitTimeoutError, match="after 50 ms waiting for a receiver of /nobody"):
         base.drive("/nobody", Twist, timeout=0.05)
 
 
@@ -249,7 +249,7 @@ def test_authority_that_passes_to_another_driver_brings_the_fallback_at_once(bas
 def test_commands_are_forwarded_to_a_topic(base):
     speeds = []
     with base.command("/cmd", Twist, forward="/wheels", deadline_ms=600_000, fallback=twist(-1)) as command:
-        base.subscribe("/wheels", Twist, on=lambda message: speeds.append(message.linear.x), transient_local=True)
+        base.subscriber("/wheels", Twist, on=lambda message: speeds.append(message.linear.x), transient_local=True)
         eventually(lambda: speeds == [-1])
         with base.drive("/cmd", Twist, lease_ms=600_000) as driver:
             driver.send(twist(1))
@@ -259,7 +259,7 @@ def test_commands_are_forwarded_to_a_topic(base):
     for wrong in [{}, {"forward": "/wheels", "apply": print}]:
         with pytest.raises(TypeError, match="either apply \\(a function\\) or forward \\(a topic\\)"):
             base.command("/cmd", Twist, fallback="zero", **wrong)
-    with pytest.raises(rnet.BadValue, match="cannot be published"):
+    with pytest.raises(rnet.BadValueError, match="cannot be published"):
         base.command("/cmd", Twist, forward="/wheels", fallback=lambda reason: None)
 
 
@@ -291,7 +291,7 @@ def test_a_driver_takes_its_authority_again(base, node):
             driver.retake()
             high = other.drive("/cmd", Twist, priority=2, lease_ms=600_000)
             eventually(lambda: not driver.in_force)
-            with pytest.raises(rnet.NotInForce, match="retake"):
+            with pytest.raises(rnet.NotInForceError, match="retake"):
                 driver.retake()
             high.release()
             driver.retake(timeout=LIMIT_S)
@@ -303,7 +303,7 @@ def test_a_driver_takes_its_authority_again(base, node):
             def drives():
                 try:
                     driver.send(twist(2))
-                except rnet.NotInForce:
+                except rnet.NotInForceError:
                     return False
                 return True
 
@@ -324,9 +324,9 @@ def test_a_receiver_whose_process_is_stopped_is_reported_at_once(base, child):
     assert receiver.stdout.readline() == "receives\n"
     driver = base.drive("/cmd", lease_ms=600_000)
     receiver.send_signal(signal.SIGSTOP)
-    with pytest.raises(rnet.NotInForce, match="receiver /receiver is stopped"):
+    with pytest.raises(rnet.NotInForceError, match="receiver /receiver is stopped"):
         base.drive("/cmd", priority=1, timeout=None)
-    with pytest.raises(rnet.NotInForce, match="receiver /receiver is stopped"):
+    with pytest.raises(rnet.NotInForceError, match="receiver /receiver is stopped"):
         driver.release()
     driver.release()
     receiver.send_signal(signal.SIGCONT)
@@ -358,7 +358,7 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
             def again():
                 try:
                     driver.retake(timeout=None)
-                except rnet.Closed:
+                except rnet.ClosedError:
                     print("closed")
 
             def settle():
@@ -376,7 +376,7 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
 
 
 def test_a_command_at_a_receiver_whose_program_is_ending_has_failed(base, program):
-    statuses = base.subscribe("/_rnet/command/cmd/status", CommandStatus, transient_local=True, keep_all=True)
+    statuses = base.subscriber("/_rnet/command/cmd/status", CommandStatus, transient_local=True, keep_all=True)
     receiver = program(
         textwrap.dedent(
             """

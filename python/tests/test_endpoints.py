@@ -42,7 +42,7 @@ def test_endpoints_that_exist_come_and_go(node):
     assert (kind, end.role, end.topic, end.node) == ("opened", "publisher", "/t", "/talker")
     assert end.id == publisher.id
     assert end.type["kind"] == "plain" and end.qos["reliability"] == "reliable"
-    subscriber = watcher.subscribe("/s", bytes)
+    subscriber = watcher.subscriber("/s", bytes)
     kind, own = events.get(timeout=LIMIT_S)
     assert (kind, own.role, own.topic, own.node) == ("opened", "subscriber", "/s", "/watcher")
     publisher.close()
@@ -114,9 +114,9 @@ def test_a_handle_may_be_cancelled_in_its_own_callback_and_goes_with_its_node(no
     home.close()
     gc.collect()
     assert gone() is None
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         home.on_endpoint(seen.put)
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         home.subscribe_any("/**", seen.put)
 
 
@@ -164,7 +164,7 @@ def test_every_topic_that_matches_is_received_with_its_type(node):
     assert bytes(message.sample) == b"x" * 10_000 and message.sample.publisher == old.id
     joints.send(msgs.JointState(names=["elbow"]))
     message = told.get(timeout=LIMIT_S)
-    schema = rnet.load_set(message.type.descriptor_set)[message.type.name]
+    schema = rnet.load_descriptor_set(message.type.descriptor_set)[message.type.name]
     assert schema.FromString(bytes(message.sample)).names == ["elbow"]
     for volt in (1.5, 2.5):
         level.send(np.array([volt]).view(dtype))
@@ -180,9 +180,9 @@ def test_every_topic_that_matches_is_received_with_its_type(node):
 
 def test_errors_of_topics_go_to_on_error(node, unraisable):
     sender, receiver = node("sender"), node("receiver")
-    with pytest.raises(rnet.BadName, match=r"/a\*"):
+    with pytest.raises(rnet.BadNameError, match=r"/a\*"):
         receiver.subscribe_any("/a*", print)
-    with pytest.raises(rnet.BadValue):
+    with pytest.raises(rnet.BadValueError):
         receiver.subscribe_any("/**", print, keep_last=1, keep_all=True)
     with pytest.raises(TypeError):
         receiver.subscribe_any("/**", "no function")
@@ -191,10 +191,10 @@ def test_errors_of_topics_go_to_on_error(node, unraisable):
     receiver.subscribe_any("/victim/*", told.put, on_error=errors.put)
     receiver.subscribe_any("/plain", told.put, reliable=True)
     plain = sender.publisher("/plain")
-    assert isinstance(unraisable.get(timeout=LIMIT_S), rnet.IncompatibleQos)
+    assert isinstance(unraisable.get(timeout=LIMIT_S), rnet.IncompatibleQosError)
     child = start_child()
     assert told.get(timeout=LIMIT_S).topic == "/victim/beat"
     child.kill()
     child.wait()
-    assert isinstance(errors.get(timeout=LIMIT_S), rnet.PeerLost)
+    assert isinstance(errors.get(timeout=LIMIT_S), rnet.PeerLostError)
     plain.close()

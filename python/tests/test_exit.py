@@ -41,8 +41,8 @@ END
 WAYS = {
     "timer": "kept = node.timer(0.01, hangs)",
     "busy timer": "kept = node.timer(0.01, busy)",
-    "subscriber": "kept = node.subscribe('/t', on=hangs), send(node.publisher('/t'))",
-    "busy subscriber": "kept = node.subscribe('/t', on=busy), send(node.publisher('/t'))",
+    "subscriber": "kept = node.subscriber('/t', on=hangs), send(node.publisher('/t'))",
+    "busy subscriber": "kept = node.subscriber('/t', on=busy), send(node.publisher('/t'))",
     "any": "kept = node.subscribe_any('/t', hangs), send(node.publisher('/t', transient_local=1))",
     "urgent and bulk": "kept = node.timer(0.01, hangs), node.timer(0.01, busy, urgent=True)",
     "service": "kept = node.service('/s', None, None, hangs), node.client('/s').start(b'1')",

@@ -78,7 +78,7 @@ def test_every_form_keeps_the_same_messages(pair, form, options, kept):
 def test_latest_skips_the_messages_of_other_publishers(node):
     receiver = node("receiver")
     publishers = [node(f"sender{n}").publisher("/t") for n in range(3)]
-    subscriber = receiver.subscribe("/t")
+    subscriber = receiver.subscriber("/t")
     subscriber.wait_for_publishers(3, LIMIT_S)
     for publisher in publishers:
         publisher.wait_for_subscribers(1, LIMIT_S)

@@ -69,7 +69,7 @@ def test_a_block_starts_nodes_in_their_order_and_stops_them_in_reverse(robot, tm
         assert (node.name, node.state, node.is_ready, node.restarts) == ("/a", "running", True, 0)
         assert node.pid is not None and is_alive(node.pid)
         assert repr(launched) == "Launch(/b: running, /a: running)"
-        with pytest.raises(rnet.Timeout, match="after 0.01 s"):
+        with pytest.raises(rnet.WaitTimeoutError, match="after 0.01 s"):
             launched.wait(0.01)
     assert order.read_text().split() == ["+b", "+a", "-a", "-b"]
     assert launched.exit_code == launched.wait() == launched.stop() == 130
@@ -88,7 +88,7 @@ def test_the_host_and_variables_choose_nodes(robot):
         assert set(launched.nodes) == {"/a"}
     with rnet.launch(file, host="base", set={"sim": True}) as launched:
         assert set(launched.nodes) == {"/a", "/b"}
-    with pytest.raises(rnet.LaunchFailed, match='expected one of the hosts "base", found "other"'):
+    with pytest.raises(rnet.LaunchFailedError, match='expected one of the hosts "base", found "other"'):
         rnet.launch(file, host="other")
 
 
@@ -108,11 +108,11 @@ def test_the_environment_and_what_the_launcher_is_within_are_the_nodes_too(robot
 
 def test_mistakes_are_told_with_their_place_and_nothing_starts(robot, tmp_path):
     file = robot(sleeper("a") + "[node.b]\ncolour = 1\n")
-    with pytest.raises(rnet.LaunchFailed, match=r"robot\.toml:5:1: .*colour"):
+    with pytest.raises(rnet.LaunchFailedError, match=r"robot\.toml:5:1: .*colour"):
         rnet.launch(file)
-    with pytest.raises(rnet.LaunchFailed, match=r"none\.toml: cannot be read"):
+    with pytest.raises(rnet.LaunchFailedError, match=r"none\.toml: cannot be read"):
         rnet.launch(tmp_path / "none.toml")
-    with pytest.raises(rnet.LaunchFailed, match="it has no|no variable|speed"):
+    with pytest.raises(rnet.LaunchFailedError, match="it has no|no variable|speed"):
         rnet.launch(robot(sleeper("a")), set={"speed": 1})
     assert not (tmp_path / "order").exists()
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_given_to_a_program_is_refused_at_once(robot):
     with pytest.raises(TypeError, match=r"env of a launch: 'SPEED' is 1; names and values must be str"):
         rnet.launch(file, env={**os.environ, "SPEED": 1})
     for wrong in ({"host": "a\0b"}, {"env": {**os.environ, "A": "a\0b"}}, {"within": [1]}):
-        with pytest.raises(rnet.LaunchFailed, match=r"null byte.*'launch'|not int.*'launch'"):
+        with pytest.raises(rnet.LaunchFailedError, match=r"null byte.*'launch'|not int.*'launch'"):
             rnet.launch(file, **wrong)
 
 
@@ -134,14 +134,14 @@ def test_what_a_program_in_front_of_the_launcher_prints_is_no_table(robot):
 def test_a_file_is_launched_once(robot):
     file = robot(sleeper("a"))
     with rnet.launch(file):
-        with pytest.raises(rnet.LaunchFailed, match="is already launched in this domain"):
+        with pytest.raises(rnet.LaunchFailedError, match="is already launched in this domain"):
             rnet.launch(file)
 
 
 def test_a_node_that_is_given_up_is_an_error_of_who_waits_for_it(robot):
     bad = '[node.bad]\ncommand = ["sh", "-c", "exit 3"]\nrestart = "never"\nready = "exited"\n'
     launched = rnet.launch(robot(bad + sleeper("next", 'after = ["bad"]')))
-    with pytest.raises(rnet.LaunchFailed, match="/bad is given up: exit code 3"):
+    with pytest.raises(rnet.LaunchFailedError, match="/bad is given up: exit code 3"):
         launched.wait_ready(LIMIT_S)
     assert launched.wait(LIMIT_S) == 1
     assert launched.nodes["/next"].state == "waiting"
@@ -149,7 +149,7 @@ def test_a_node_that_is_given_up_is_an_error_of_who_waits_for_it(robot):
 
 def test_who_is_not_ready_in_time_is_named(robot):
     with rnet.launch(robot(sleeper("slow", 'ready = "notified"') + sleeper("fast"))) as launched:
-        with pytest.raises(rnet.Timeout, match="^/slow: not ready after 0.05 s"):
+        with pytest.raises(rnet.WaitTimeoutError, match="^/slow: not ready after 0.05 s"):
             launched.wait_ready(0.05)
 
 
@@ -184,7 +184,7 @@ def test_stop_waits_for_so_long_and_a_second_one_does_no_harm(robot):
     file = robot(f'[node.deaf]\ncommand = ["sh", "-c", "{deaf}"]\n{times}\n')
     launched = rnet.launch(file)
     until(file.with_name("begun").exists)
-    with pytest.raises(rnet.Timeout):
+    with pytest.raises(rnet.WaitTimeoutError):
         launched.stop(0.01)
     assert launched.stop(LIMIT_S) == 130
     assert launched.nodes["/deaf"].detail == "killed by SIGKILL"
@@ -203,7 +203,7 @@ state = node.publisher("/motor/state", last_will=b"died")
 state.wait_for_subscribers()
 try:
     state.send(b"runs")
-    for order in node.subscribe("/motor/order"):
+    for order in node.subscriber("/motor/order"):
         pass
 finally:
     note("finally")
@@ -213,10 +213,10 @@ finally:
 def test_a_stop_runs_finally_and_atexit_and_is_no_death(robot, tmp_path):
     (tmp_path / "motor.py").write_text(MOTOR)
     file = robot(f'[node.motor]\ncommand = ["{sys.executable}", "motor.py"]\n')
-    states = rnet.Node("watcher").subscribe("/motor/state")
+    states = rnet.Node("watcher").subscriber("/motor/state")
     for _ in range(2):
         with rnet.launch(file):
-            # The second motor speaks first: neither a last will nor PeerLost is between the two.
+            # The second motor speaks first: neither a last will nor PeerLostError is between the two.
             assert bytes(states.recv(LIMIT_S)) == b"runs"
         assert (tmp_path / "ends").read_text().split() == ["finally", "atexit"]
         (tmp_path / "ends").unlink()
@@ -224,7 +224,7 @@ def test_a_stop_runs_finally_and_atexit_and_is_no_death(robot, tmp_path):
 
 def test_without_the_program_the_error_says_what_brings_it(robot, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    with pytest.raises(rnet.LaunchFailed, match="rnet is not installed"):
+    with pytest.raises(rnet.LaunchFailedError, match="rnet is not installed"):
         rnet.launch(robot(sleeper("a")))
 
 
@@ -234,7 +234,7 @@ def test_a_forked_child_has_no_part_in_a_launch(robot):
         if child == 0:
             try:
                 launched.stop()
-            except rnet.Closed:
+            except rnet.ClosedError:
                 os._exit(7)
             finally:
                 os._exit(1)
@@ -293,7 +293,7 @@ def test_a_killed_program_harms_no_node_and_the_next_launch_takes_it_over(robot,
     def next_one() -> rnet.Launch | None:
         try:
             return rnet.launch(file)
-        except rnet.LaunchFailed as error:  # the kernel is just ending the launcher
+        except rnet.LaunchFailedError as error:  # the kernel is just ending the launcher
             assert "is already launched" in str(error)
             return None
 
@@ -312,5 +312,5 @@ def test_the_thread_that_launches_may_end_before_the_nodes(robot):
     thread.join()
     with found[0] as launched:
         launched.wait_ready(LIMIT_S)
-        with pytest.raises(rnet.Timeout):
+        with pytest.raises(rnet.WaitTimeoutError):
             launched.wait(0.2)  # sleep: a launcher that died with the thread would have ended by then

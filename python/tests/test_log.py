@@ -15,7 +15,7 @@ from rnet.msgs import Log
 
 @pytest.fixture
 def reader(node):
-    return node("reader").subscribe("/log", Log, transient_local=True, keep_all=True)
+    return node("reader").subscriber("/log", Log, transient_local=True, keep_all=True)
 
 
 def heard(reader):
@@ -45,7 +45,7 @@ def test_lines_below_the_level_are_dropped_and_not_formatted(node, reader):
     arm.log.warning("%s", Loud())
     arm.log.fatal("the end")
     assert heard(reader).message == "the end"
-    with pytest.raises(rnet.BadValue, match="must be debug, info"):
+    with pytest.raises(rnet.BadValueError, match="must be debug, info"):
         arm.log.level = "loud"
     # To log ends no program: what cannot be formatted says so.
     arm.log.error("%d", "no number")
@@ -61,7 +61,7 @@ def test_lines_below_the_level_are_dropped_and_not_formatted(node, reader):
 
 def test_a_flood_is_held_back(node):
     arm = node("arm")
-    while not arm.log.held_back:
+    while not arm.log.suppressed_count:
         arm.log.publish("info", "tick", "loop.py", 7)
 
 
@@ -71,7 +71,7 @@ def test_a_node_that_is_closed_still_has_stderr(node, capfd):
     arm.close()
     log.error("line %d", 1)
     assert capfd.readouterr().err == "[ERROR] [/arm]: line 1\n"
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         log.publish("info", "line", "a.py", 1)
 
 

@@ -50,7 +50,7 @@ def test_two_views_are_one_memory(pair):
 def test_a_view_outlives_sample_subscriber_and_nodes(node, length):
     sender, receiver = node("sender"), node("receiver")
     publisher = sender.publisher("/t")
-    subscriber = receiver.subscribe("/t")
+    subscriber = receiver.subscriber("/t")
     publisher.wait_for_subscribers(1, LIMIT_S)
     publisher.send(b"\7" * length)
     view = np.frombuffer(subscriber.recv(LIMIT_S), np.uint8)[10:]
@@ -73,7 +73,7 @@ def test_a_view_outlives_sample_subscriber_and_nodes(node, length):
 def test_too_many_large_samples_is_an_error_until_one_goes(pair):
     publisher, subscriber = pair(pub={"large_depth": 100})
     held = []
-    with pytest.raises(rnet.TooManyPins) as caught:
+    with pytest.raises(rnet.TooManyPinsError) as caught:
         for _ in range(100):
             publisher.send(b"\7" * 5000)
             held.append(subscriber.recv(LIMIT_S))
@@ -105,7 +105,7 @@ def test_a_loan_is_sent_without_a_copy(pair, domain):
     view = np.frombuffer(subscriber.recv(LIMIT_S), np.uint8)
     # Another mapping of the same file.
     assert mapped_file(address_of(view)) == written
-    assert publisher.copied_loans == 0 and (view == 7).all()
+    assert publisher.copied_loan_count == 0 and (view == 7).all()
 
 
 @pytest.mark.parametrize("length", [100, LARGE])
@@ -117,7 +117,7 @@ def test_a_view_of_a_loan_cannot_write_to_what_was_sent(pair, length):
     sample = subscriber.recv(LIMIT_S)
     image[:] = 8  # Still memory that may be written to, and read by nobody.
     assert bytes(sample) == b"\7" * length
-    assert publisher.copied_loans == 1
+    assert publisher.copied_loan_count == 1
     for n in range(20):
         publisher.send(bytes([n]) * length)
     assert (image == 8).all()
@@ -142,7 +142,7 @@ def test_a_loan_ends_once(pair):
     loan.data[:] = b"hello"
     loan.send()
     for again in (loan.send, loan.__enter__, lambda: loan.data):
-        with pytest.raises(rnet.Closed, match="this loan of /t is closed"):
+        with pytest.raises(rnet.ClosedError, match="this loan of /t is closed"):
             again()
     loan.discard()
     assert "over" in repr(loan)
@@ -177,12 +177,12 @@ def test_a_refused_loan_can_be_sent_again(pair):
         pub={"reliable": True, "on_full": "refuse", "log_len_bytes": 16384},
         sub={"reliable": True},
     )
-    with pytest.raises(rnet.Full):
+    with pytest.raises(rnet.FullError):
         while True:
             publisher.send(b"x" * 1000)
     loan = publisher.loan(1000)
     loan.data[:] = b"y" * 1000
-    with pytest.raises(rnet.Full):
+    with pytest.raises(rnet.FullError):
         loan.send()
     while subscriber.try_recv() is not None:
         pass
@@ -195,19 +195,19 @@ def test_a_closed_publisher_lends_nothing_and_sends_no_loan(pair):
     loan = publisher.loan(LARGE)
     publisher.close()
     loan.data[:] = b"\7" * LARGE
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         loan.send()
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         publisher.loan(1)
 
 
 def test_memory_beyond_the_limit_is_an_error_that_says_so(pair):
     publisher, subscriber = pair(pub={"pool_limit_bytes": 1 << 20})
-    with pytest.raises(rnet.OutOfMemory) as caught:
+    with pytest.raises(rnet.OutOfMemoryError) as caught:
         publisher.send(bytes(2 << 20))
     assert isinstance(caught.value, MemoryError)
     assert caught.value.limit_bytes == 1 << 20 and caught.value.topic == "/t"
-    with pytest.raises(rnet.MessageTooLarge) as too_large:
+    with pytest.raises(rnet.MessageTooLargeError) as too_large:
         publisher.loan((1 << 30) + 1)
     assert too_large.value.limit == 1 << 30
     publisher.send(b"goes on")
@@ -219,19 +219,19 @@ def test_what_late_joiners_are_to_get_is_not_given_up_for_want_of_room(node):
     for n in range(3):
         publisher.send(bytes([n]) * LARGE)
     named = "transient_local keeps the last 3.*pool_limit_bytes"
-    with pytest.raises(rnet.OutOfMemory, match=named) as caught:
+    with pytest.raises(rnet.OutOfMemoryError, match=named) as caught:
         publisher.send(bytes(LARGE))
     assert caught.value.topic == "/image" and caught.value.limit_bytes == 400_000
     assert caught.value.needed_bytes >= 4 * LARGE
-    with pytest.raises(rnet.OutOfMemory, match="transient_local"):
+    with pytest.raises(rnet.OutOfMemoryError, match="transient_local"):
         publisher.loan(LARGE)
-    late = node("late").subscribe("/image", transient_local=True, keep_all=True)
+    late = node("late").subscriber("/image", transient_local=True, keep_all=True)
     assert [bytes(late.recv(LIMIT_S))[:1] for _ in range(3)] == [b"\0", b"\1", b"\2"]
     enough = caught.value.needed_bytes
     roomy = node("roomy").publisher("/other", transient_local=3, pool_limit_bytes=enough)
     for n in range(20):
         roomy.send(bytes([n]) * LARGE)
-    late = node("later").subscribe("/other", transient_local=True, keep_all=True)
+    late = node("later").subscriber("/other", transient_local=True, keep_all=True)
     assert [bytes(late.recv(LIMIT_S))[0] for _ in range(3)] == [17, 18, 19]
 
 
@@ -240,9 +240,9 @@ def test_a_promise_that_the_pool_cannot_hold_is_refused(node):
         _fields_ = [("cells", ctypes.c_uint8 * LARGE)]
 
     home = node()
-    with pytest.raises(rnet.BadQos, match="/grid.*3 messages.*pool_limit_bytes"):
+    with pytest.raises(rnet.BadQosError, match="/grid.*3 messages.*pool_limit_bytes"):
         home.publisher("/grid", Grid, transient_local=3, pool_limit_bytes=4 * LARGE)
-    with pytest.raises(rnet.BadQos, match="1023"):
+    with pytest.raises(rnet.BadQosError, match="1023"):
         home.publisher("/grid", Grid, transient_local=1024)
     home.publisher("/grid", Grid, transient_local=3).send(Grid())
 
@@ -254,7 +254,7 @@ def test_a_reserved_log_has_its_memory_from_the_start(node):
     assert grows.memory_bytes < 64 << 10
     taken = reserved.memory_bytes
     assert taken >= 1 << 20
-    subscriber = home.subscribe("/reserved", keep_all=True)
+    subscriber = home.subscriber("/reserved", keep_all=True)
     reserved.wait_for_subscribers(1, LIMIT_S)
     for n in range(2000):
         reserved.send(n.to_bytes(2, "little") * 500)

@@ -47,7 +47,7 @@ Way = Callable[[rnet.Node, Any], bytes]
 
 
 def send(node: rnet.Node, message: Any) -> bytes:
-    publisher, subscriber = node.publisher("/raw"), node.subscribe("/raw")
+    publisher, subscriber = node.publisher("/raw"), node.subscriber("/raw")
     publisher.wait_for_subscribers(1, LIMIT_S)
     publisher.send(message)
     return bytes(subscriber.recv(LIMIT_S))
@@ -62,7 +62,7 @@ def answer(node: rnet.Node, message: Any) -> bytes:
     with node.service("/give", None, None, lambda request: message):
         try:
             return bytes(node.client("/give").call(b"", timeout=LIMIT_S))
-        except rnet.CallFailed as failed:
+        except rnet.CallFailedError as failed:
             raise TypeError(failed.text) from failed
 
 

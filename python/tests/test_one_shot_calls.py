@@ -25,6 +25,6 @@ def test_one_shot_calls_share_a_client_of_the_node(node):
     # Each had left two in the server. Other threads may have some open at this moment.
     assert len(os.listdir("/proc/self/fd")) < before + 20
     caller.close()
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         caller.call("/echo", b"x")
     service.close()

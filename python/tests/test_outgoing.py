@@ -11,9 +11,9 @@ import pytest
 import rnet
 from conftest import LIMIT_S, stable_repr
 
-POINT = rnet.named("Point", [("x", "f8"), ("n", "i4")])
+POINT = rnet.named_dtype("Point", [("x", "f8"), ("n", "i4")])
 #: As POINT, with a field of each other kind.
-LEG = rnet.named(
+LEG = rnet.named_dtype(
     "Leg", [("point", POINT), ("force", "f4", 3), ("grid", "i2", (2, 2)), ("ok", "?"), ("id", "u1")]
 )
 LEG_PARTS = ((1.5, 2), [1.0, 2.0, 3.0], [[1, 2], [3, 4]], True, 255)
@@ -192,10 +192,10 @@ def test_batches_and_the_state_take_only_arrays_of_the_dtype(pair, node):
 
 
 CALLBACKS = {
-    "on": lambda home, bad: home.subscribe("/t", on=bad),
-    "on_error": lambda home, bad: home.subscribe("/t", on=print, on_error=bad),
-    "later": lambda home, bad: home.subscribe("/t").on(bad),
-    "match": lambda home, bad: home.subscribe("/t").on_match(bad),
+    "on": lambda home, bad: home.subscriber("/t", on=bad),
+    "on_error": lambda home, bad: home.subscriber("/t", on=print, on_error=bad),
+    "later": lambda home, bad: home.subscriber("/t").on(bad),
+    "match": lambda home, bad: home.subscriber("/t").on_match(bad),
     "publisher": lambda home, bad: home.publisher("/t").on_match(bad),
     "node": lambda home, bad: home.on_node(bad),
     "endpoint": lambda home, bad: home.on_endpoint(bad),

@@ -77,7 +77,7 @@ def test_arrays_lie_in_the_message(pair: Callable[..., Pair]) -> None:
 def test_arrays_outlive_everything(node: Callable[..., rnet.Node]) -> None:
     sender, receiver = node("a"), node("b")
     publisher = sender.publisher("/camera", Image)
-    subscriber = receiver.subscribe("/camera", Image)
+    subscriber = receiver.subscriber("/camera", Image)
     publisher.wait_for_subscribers(1, LIMIT_S)
     pixels = picture()
     publisher.send(Image.from_array(pixels, "rgb8"))
@@ -99,14 +99,14 @@ def test_images_are_filled_in_place(pair: Callable[..., Pair]) -> None:
     received = subscriber.recv(LIMIT_S)
     assert (received.array == 7).all()
     assert (received.timestamp_ns, received.frame_id) == (9, "camera")
-    assert publisher.copied_loans == 0
-    with pytest.raises(rnet.Closed):
+    assert publisher.copied_loan_count == 0
+    with pytest.raises(rnet.ClosedError):
         image.array  # noqa: B018
     # An array that could still be written to is a copy, and is counted.
     with Image.loan(publisher, 480, 640, "rgb8") as image:
         kept = image.array
         kept[:] = 8
-    assert publisher.copied_loans == 1
+    assert publisher.copied_loan_count == 1
     kept[:] = 0
     assert (subscriber.recv(LIMIT_S).array == 8).all()
 
@@ -118,7 +118,7 @@ def test_an_array_that_keeps_only_the_object_is_a_view_too(pair: Callable[..., P
     kept = np.ndarray(8192, "u1", loan.data)
     kept[:] = 5
     loan.send()
-    assert publisher.copied_loans == 1
+    assert publisher.copied_loan_count == 1
     kept[:] = 6
     assert bytes(subscriber.recv(LIMIT_S)) == b"\x05" * 8192
 
@@ -131,14 +131,14 @@ def test_clouds_are_filled_in_place(pair: Callable[..., Pair]) -> None:
     received = subscriber.recv(LIMIT_S)
     assert received.has_nan and (received.points["x"] == 1.5).all()
     assert received.points["ring"].sum() == 6000
-    assert publisher.copied_loans == 0
+    assert publisher.copied_loan_count == 0
 
 
 def test_tensors_are_filled_in_place(pair: Callable[..., Pair]) -> None:
     publisher, subscriber = pair("/tensor", Tensor)
     with Tensor.loan(publisher, (100, 200), "bfloat16") as tensor:
         tensor.array[:] = 0x3F80
-    assert publisher.copied_loans == 0
+    assert publisher.copied_loan_count == 0
     assert subscriber.recv(LIMIT_S).dtype == "bfloat16"
 
 
@@ -146,17 +146,17 @@ def test_a_loan_that_fails_sends_nothing(pair: Callable[..., Pair]) -> None:
     publisher, subscriber = pair("/camera", Image)
     with pytest.raises(ZeroDivisionError), Image.loan(publisher, 480, 640, "rgb8"):
         1 / 0  # noqa: B018
-    with pytest.raises(rnet.BadValue, match="frame_id"):
+    with pytest.raises(rnet.BadValueError, match="frame_id"):
         with Image.loan(publisher, 480, 640, "rgb8") as image:
             image.frame_id = "x" * 65
-    with pytest.raises(rnet.BadValue, match="width is -1"), Image.loan(publisher, 1, -1, "mono8"):
+    with pytest.raises(rnet.BadValueError, match="width is -1"), Image.loan(publisher, 1, -1, "mono8"):
         pass
     assert publisher.sent == 0
     assert subscriber.try_recv() is None
     lent = Image.loan(publisher, 4, 4, "mono8")
     with lent as image:
         image.array[:] = 1
-    with pytest.raises(rnet.Closed), lent:
+    with pytest.raises(rnet.ClosedError), lent:
         pass
 
 
@@ -168,9 +168,9 @@ def test_what_is_no_image_is_not_sent(pair: Callable[..., Pair]) -> None:
             publisher.send(wrong)
     image = Image.from_array(picture(), "rgb8")
     image.width = 641
-    with pytest.raises(rnet.BadValue, match="row_stride is 1920, but a row takes 1923"):
+    with pytest.raises(rnet.BadValueError, match="row_stride is 1920, but a row takes 1923"):
         publisher.send(image)
-    with pytest.raises(rnet.BadValue, match="number of bytes"):
+    with pytest.raises(rnet.BadValueError, match="number of bytes"):
         publisher.loan()
     assert publisher.sent == 0
     with pytest.raises(TypeError, match=r"of /camera are rnet\.msgs\.Image.*use recv and send"):
@@ -192,7 +192,7 @@ def test_a_bad_header_is_told_once_and_counted(pair: Callable[..., Pair]) -> Non
     publisher, subscriber = pair("/camera", Image)
     bad_and_good(publisher)
     subscriber.recv(LIMIT_S)
-    with pytest.raises(rnet.Malformed, match="row_stride is 120, but a row takes 123") as raised:
+    with pytest.raises(rnet.MalformedError, match="row_stride is 120, but a row takes 123") as raised:
         subscriber.recv(LIMIT_S)
     assert (raised.value.topic, raised.value.publisher_node) == ("/camera", "/sender")
     assert raised.value.seq == 1
@@ -213,7 +213,7 @@ def test_a_bad_header_ends_no_loop(pair: Callable[..., Pair]) -> None:
     samples = [subscriber.recv_sample(LIMIT_S) for _ in range(3)]
     for _ in range(2):
         # Of a sample it is told each time that it is looked at, and counted once.
-        with pytest.raises(rnet.Malformed):
+        with pytest.raises(rnet.MalformedError):
             samples[1].value  # noqa: B018
     assert samples[2].value.timestamp_ns == 3
     assert [stats.malformed for stats in subscriber.stats()] == [2]
@@ -221,12 +221,12 @@ def test_a_bad_header_ends_no_loop(pair: Callable[..., Pair]) -> None:
 
 def test_other_types_do_not_match(node: Callable[..., rnet.Node]) -> None:
     publisher = node("a").publisher("/camera", Image)
-    with pytest.raises(rnet.IncompatibleType, match=r"rnet\.msgs\.Image"):
-        node("b").subscribe("/camera", Tensor).wait_for_publishers(1, LIMIT_S)
-    with pytest.raises(rnet.IncompatibleType, match=r"foxglove\.RawImage"):
-        node("c").subscribe("/camera", foxglove.RawImage).wait_for_publishers(1, LIMIT_S)
+    with pytest.raises(rnet.IncompatibleTypeError, match=r"rnet\.msgs\.Image"):
+        node("b").subscriber("/camera", Tensor).wait_for_publishers(1, LIMIT_S)
+    with pytest.raises(rnet.IncompatibleTypeError, match=r"foxglove\.RawImage"):
+        node("c").subscriber("/camera", foxglove.RawImage).wait_for_publishers(1, LIMIT_S)
     # Raw bytes are those of the message.
-    raw = node("d").subscribe("/camera")
+    raw = node("d").subscriber("/camera")
     raw.wait_for_publishers(1, LIMIT_S)
     image = Image.from_array(picture(), "rgb8")
     publisher.send(image)
@@ -236,7 +236,7 @@ def test_other_types_do_not_match(node: Callable[..., rnet.Node]) -> None:
 def test_between_processes(
     node: Callable[..., rnet.Node], program: Callable[[str], subprocess.Popen[str]]
 ) -> None:
-    subscriber = node("viewer").subscribe("/camera", Image, reliable=True)
+    subscriber = node("viewer").subscriber("/camera", Image, reliable=True)
     process = program(
         """
 import numpy as np, rnet
@@ -259,8 +259,8 @@ input()
 
 # -- Types that grew -------------------------------------------------------------------------------
 
-OLD = rnet.named("Level", [("volt", "f8")])
-NEW = rnet.named("Level", [("volt", "f8"), ("ampere", "f8"), ("cells", "u2", 4)])
+OLD = rnet.named_dtype("Level", [("volt", "f8")])
+NEW = rnet.named_dtype("Level", [("volt", "f8"), ("ampere", "f8"), ("cells", "u2", 4)])
 
 
 class OldLevel(ctypes.Structure):
@@ -279,7 +279,7 @@ class NewLevel(ctypes.Structure):
 
 def meet(node: Callable[..., rnet.Node], sends: Any, reads: Any) -> Pair:
     publisher = node("old").publisher("/level", sends)
-    subscriber = node("new").subscribe("/level", reads)
+    subscriber = node("new").subscriber("/level", reads)
     publisher.wait_for_subscribers(1, LIMIT_S)
     subscriber.wait_for_publishers(1, LIMIT_S)
     return publisher, subscriber

@@ -17,14 +17,14 @@ ECHO = """
 import rnet
 node = rnet.Node("echo")
 replies = node.publisher("/reply")
-for message in node.subscribe("/ask"):
+for message in node.subscriber("/ask"):
     replies.send(message)
 """
 
 
 def test_two_processes(node, program):
     home = node()
-    asks, replies = home.publisher("/ask"), home.subscribe("/reply")
+    asks, replies = home.publisher("/ask"), home.subscriber("/reply")
     events: queue.Queue = queue.Queue()
     asks.on_match(events.put)
     echo = program(ECHO)
@@ -38,7 +38,7 @@ def test_two_processes(node, program):
     echo.kill()
     event = events.get(timeout=LIMIT_S)
     assert (event.kind, event.node) == ("lost", "/echo")
-    with pytest.raises(rnet.PeerLost) as caught:
+    with pytest.raises(rnet.PeerLostError) as caught:
         replies.recv(LIMIT_S)
     assert (caught.value.topic, caught.value.node) == ("/reply", "/echo")
     # The next one takes over under the same name.
@@ -51,14 +51,14 @@ def test_two_processes(node, program):
 
 WAITS = {
     "recv": "subscriber.recv()",
-    "recv_spin": "node.subscribe('/t', wait='spin').recv()",
-    "recv_block": "node.subscribe('/t', wait='block').recv(1000)",
+    "recv_spin": "node.subscriber('/t', wait='spin').recv()",
+    "recv_block": "node.subscriber('/t', wait='block').recv(1000)",
     "iterate": "list(subscriber)",
     "latest": "subscriber.latest()",
     "recv_many": "subscriber.recv_many(dtype='u1')",
-    "recv_bytes": "node.subscribe('/t', bytes).recv()",
+    "recv_bytes": "node.subscriber('/t', bytes).recv()",
     "recv_behind_a_thread": "Thread(target=quiet, daemon=True).start(); subscriber.recv()",
-    "merge": "rnet.Merge(subscriber, node.subscribe('/u')).recv()",
+    "merge": "rnet.Merge(subscriber, node.subscriber('/u')).recv()",
     "wait_set": "waits = rnet.WaitSet(node); waits.attach(subscriber); waits.wait()",
     "wait_for_publishers": "subscriber.wait_for_publishers()",
     "wait_for_subscribers": "node.publisher('/u').wait_for_subscribers(2)",
@@ -73,16 +73,16 @@ INTERRUPTED = """
 from threading import Thread
 import rnet
 node = rnet.Node("node")
-subscriber = node.subscribe("/t")
+subscriber = node.subscriber("/t")
 
 def quiet():
     try:
         subscriber.recv()
-    except rnet.Closed:
+    except rnet.ClosedError:
         pass
 
 def fill(send):
-    slow = node.subscribe("/f", reliable=True)
+    slow = node.subscriber("/f", reliable=True)
     publisher = node.publisher(
         "/f", reliable=True, on_full=rnet.Wait(1000), log_len_bytes=16384, pool_limit_bytes=1 << 20
     )
@@ -153,7 +153,7 @@ def test_a_send_waits_as_long_as_it_may_however_often_signals_come(program):
     process = program("""
 import signal, time, rnet
 node = rnet.Node("node")
-slow = node.subscribe("/f", reliable=True)
+slow = node.subscriber("/f", reliable=True)
 publisher = node.publisher("/f", reliable=True, on_full=rnet.Wait(2), log_len_bytes=16384)
 publisher.wait_for_subscribers()
 signal.signal(signal.SIGALRM, lambda *_: None)
@@ -162,7 +162,7 @@ try:
     while True:
         began = time.monotonic()
         publisher.send(bytes(1000))
-except rnet.Full:
+except rnet.FullError:
     signal.setitimer(signal.ITIMER_REAL, 0)
     print("full", time.monotonic() - began >= 2)
 """)
@@ -175,7 +175,7 @@ def test_a_signal_handler_that_returns_lets_the_wait_go_on(program, node):
 import signal, rnet
 handled = []
 signal.signal(signal.SIGUSR1, lambda *_: handled.append(True))
-subscriber = rnet.Node("listener").subscribe("/t")
+subscriber = rnet.Node("listener").subscriber("/t")
 ready = rnet.Node("ready").publisher("/ready")
 print("ready", flush=True)
 message = subscriber.recv()
@@ -193,8 +193,8 @@ print(bytes(message).decode(), len(handled) > 0)
 
 def test_the_gil_is_free_during_every_wait(node):
     home = node()
-    subscriber, publisher = home.subscribe("/t"), home.publisher("/u")
-    merged = rnet.Merge(home.subscribe("/v"), home.subscribe("/w"))
+    subscriber, publisher = home.subscriber("/t"), home.publisher("/u")
+    merged = rnet.Merge(home.subscriber("/v"), home.subscriber("/w"))
     waits = [
         lambda: subscriber.recv(60),
         lambda: subscriber.latest(60),
@@ -241,22 +241,22 @@ import threading, rnet
 node = rnet.Node("node")
 publisher = node.publisher("/t")
 started = threading.Event()
-node.subscribe("/t", on=lambda message: started.set())
-plain = node.subscribe("/t")
+node.subscriber("/t", on=lambda message: started.set())
+plain = node.subscriber("/t")
 publisher.wait_for_subscribers(2)
 plain.wait_for_publishers()
 
 def quiet(wait):
     try:
         wait()
-    except rnet.Closed:
+    except rnet.ClosedError:
         pass
 
 def flood():
     try:
         while True:
             publisher.send(b"x")
-    except rnet.Closed:
+    except rnet.ClosedError:
         pass
 
 END
@@ -275,7 +275,7 @@ def test_nodes_are_collected_without_close(program, domain):
 import gc, os, rnet
 def use():
     node = rnet.Node("node")
-    publisher, subscriber = node.publisher("/t"), node.subscribe("/t")
+    publisher, subscriber = node.publisher("/t"), node.subscriber("/t")
     publisher.wait_for_subscribers()
     publisher.send(bytes(10_000))
     return subscriber.recv()
@@ -291,7 +291,7 @@ print(len(sample))
 def test_a_subscriber_keeps_its_node(node, program):
     listener = program("""
 import rnet
-for message in rnet.Node("listener").subscribe("/t"):
+for message in rnet.Node("listener").subscriber("/t"):
     print(bytes(message).decode(), flush=True)
     break
 """)
@@ -305,9 +305,9 @@ def test_late_joiners_get_what_was_kept(node):
     publisher = node("sender").publisher("/t", transient_local=2, reliable=True)
     for n in range(5):
         publisher.send(bytes([n]))
-    late = node("late").subscribe("/t", transient_local=True, reliable=True)
+    late = node("late").subscriber("/t", transient_local=True, reliable=True)
     assert [bytes(late.recv(LIMIT_S)) for _ in range(2)] == [b"\3", b"\4"]
-    plain = node("plain").subscribe("/t")
+    plain = node("plain").subscriber("/t")
     plain.wait_for_publishers(1, LIMIT_S)
     assert plain.try_recv() is None
 
@@ -316,8 +316,8 @@ def test_a_forked_child_leaves_its_parents_nodes_alone(program, node):
     process = program("""
 import gc, os, sys, rnet
 node = rnet.Node("parent")
-publisher, subscriber = node.publisher("/t"), node.subscribe("/t")
-node.subscribe("/t", on=lambda message: None)
+publisher, subscriber = node.publisher("/t"), node.subscriber("/t")
+node.subscriber("/t", on=lambda message: None)
 publisher.wait_for_subscribers(2)
 subscriber.wait_for_publishers()
 publisher.send(bytes([7]) * 10_000)
@@ -333,7 +333,7 @@ if child == 0:
         try:
             use()
             raise SystemExit("not closed")
-        except rnet.Closed as error:
+        except rnet.ClosedError as error:
             assert "before this process was forked" in str(error), error
     assert node.closed and publisher.closed and subscriber.closed
     del sample, loan
@@ -353,7 +353,7 @@ for n in range(50):
 assert bytes(sample) == bytes([7]) * 10_000
 print("parent goes on")
 """)
-    back = node("outside").subscribe("/back")
+    back = node("outside").subscriber("/back")
     message = back.recv(LIMIT_S)
     assert bytes(message) == b"from the child"
     code, out, err = finish(process)
@@ -381,7 +381,7 @@ def work():
     else:
         try:
             publisher.send(b"x")
-        except rnet.Closed:
+        except rnet.ClosedError:
             print("closed", flush=True)
     rnet.Node("child" + str(os.getpid())).close()
 
@@ -433,14 +433,14 @@ ODD_ENDING = """
 import atexit, os, threading, rnet
 node = rnet.Node("node")
 publisher = node.publisher("/t")
-node.subscribe("/t", on=lambda message: bytes(message) == b"end" and os._exit(0))
-plain = node.subscribe("/t")
+node.subscriber("/t", on=lambda message: bytes(message) == b"end" and os._exit(0))
+plain = node.subscriber("/t")
 publisher.wait_for_subscribers(2)
 
 def quiet(wait):
     try:
         wait()
-    except rnet.Closed:
+    except rnet.ClosedError:
         pass
 
 END
@@ -462,20 +462,20 @@ def test_odd_ends(program, node, end):
 
 NO_THREADS = """
 import os, queue, resource, sys
-import rnet, rnet.errors, rnet.events, rnet.on_loop  # All, before another user may not read them.
+import rnet, rnet.errors, rnet.events, rnet.event_loop  # All, before another user may not read them.
 if os.getuid() == 0:  # No limit holds for root.
     os.setuid(65534)
 node = rnet.Node("node")
-publisher, subscriber = node.publisher("/t"), node.subscribe("/t")
+publisher, subscriber = node.publisher("/t"), node.subscriber("/t")
 got, errors = queue.Queue(), queue.Queue()
 soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
 resource.setrlimit(resource.RLIMIT_NPROC, (1, hard))
 subscriber.on(got.put, on_error=errors.put)
 error = errors.get_nowait()
-assert isinstance(error, rnet.LimitReached) and "ulimit -u" in str(error), error
+assert isinstance(error, rnet.LimitReachedError) and "ulimit -u" in str(error), error
 sys.unraisablehook = lambda told: errors.put(told.exc_value)
-node.subscribe("/u", on=got.put)
-assert isinstance(errors.get_nowait(), rnet.LimitReached)
+node.subscriber("/u", on=got.put)
+assert isinstance(errors.get_nowait(), rnet.LimitReachedError)
 publisher.wait_for_subscribers(1)
 publisher.send(b"early")
 assert got.empty()
@@ -494,7 +494,7 @@ import faulthandler, os
 faulthandler.enable()
 import rnet
 node = rnet.Node("victim")
-subscriber = node.subscribe("/t")
+subscriber = node.subscriber("/t")
 print("ready", flush=True)
 subscriber.recv()
 print("one", flush=True)
@@ -521,4 +521,4 @@ def test_faulthandler_leaves_truncated_files_to_rnet(program, node, domain):
     os.truncate(f"{domain}/nodes/{folder}/{log}", 0)
     victim.stdin.write("\n")
     victim.stdin.flush()
-    assert finish(victim) == (0, "Corrupt True\n", "")
+    assert finish(victim) == (0, "CorruptError True\n", "")

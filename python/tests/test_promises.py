@@ -17,7 +17,7 @@ Nodes = Callable[..., rnet.Node]
 def test_a_missed_deadline_is_counted_and_told(node: Nodes) -> None:
     a, b = node("a"), node("b")
     publisher = a.publisher("/t", deadline=PERIOD_S)
-    subscriber = b.subscribe("/t", deadline=PERIOD_S)
+    subscriber = b.subscriber("/t", deadline=PERIOD_S)
     publisher.wait_for_subscribers(1, LONG_S)
     told: queue.Queue[rnet.DeadlineMissed] = queue.Queue()
     offered: queue.Queue[rnet.DeadlineMissed] = queue.Queue()
@@ -35,7 +35,7 @@ def test_a_missed_deadline_is_counted_and_told(node: Nodes) -> None:
 def test_old_messages_expire(node: Nodes) -> None:
     a, b = node("a"), node("b")
     publisher = a.publisher("/t", lifespan=PERIOD_S)
-    subscriber = b.subscribe("/t")
+    subscriber = b.subscriber("/t")
     publisher.wait_for_subscribers(1, LONG_S)
     publisher.send(b"old")
     time.sleep(2 * PERIOD_S)  # sleep: the message gets old
@@ -46,9 +46,9 @@ def test_old_messages_expire(node: Nodes) -> None:
 
 def test_a_publisher_that_asserts_nothing_is_not_alive(node: Nodes) -> None:
     a, b = node("a"), node("b")
-    publisher = a.publisher("/t", manual_by_topic=PERIOD_S)
+    publisher = a.publisher("/t", liveliness_lease=PERIOD_S)
     changes: queue.Queue[rnet.LivelinessChange] = queue.Queue()
-    subscriber = b.subscribe("/t", on=lambda _: None)
+    subscriber = b.subscriber("/t", on=lambda _: None)
     subscriber.on_liveliness(changes.put)
     publisher.wait_for_subscribers(1, LONG_S)
 
@@ -66,9 +66,9 @@ def test_a_publisher_that_asserts_nothing_is_not_alive(node: Nodes) -> None:
 
 def test_what_does_not_fit_says_so(node: Nodes) -> None:
     publisher = node("a").publisher("/t", deadline=1.0)
-    subscriber = node("b").subscribe("/t", deadline=0.5)
+    subscriber = node("b").subscriber("/t", deadline=0.5)
     for wait in (publisher.wait_for_subscribers, subscriber.wait_for_publishers):
-        with pytest.raises(rnet.IncompatibleQos, match="a deadline of 500ms"):
+        with pytest.raises(rnet.IncompatibleQosError, match="a deadline of 500ms"):
             wait(1, LONG_S)
-    with pytest.raises(rnet.BadQos, match="deadline is 0ns"):
+    with pytest.raises(rnet.BadQosError, match="deadline is 0ns"):
         node("c").publisher("/t", deadline=0)

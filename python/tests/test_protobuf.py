@@ -217,7 +217,7 @@ def test_a_descriptor_set_of_protoc(tmp_path):
     protos = rnet.load(made)
     assert list(protos) == [f"{package}.Top"]
     assert protos.Top(base=getattr(protos, package).Base())
-    assert rnet.load(made).Top is protos.Top is rnet.load_set(made.read_bytes()).Top
+    assert rnet.load(made).Top is protos.Top is rnet.load_descriptor_set(made.read_bytes()).Top
     # It came into a pool of its own, unlike the file.
     default = msgs.Pose.DESCRIPTOR.file.pool
     top = rnet.load(tmp_path / "top.proto").Top
@@ -241,10 +241,10 @@ def other(name, package):
     file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3")
     file.message_type.add(name="Pose").field.add(name="x", number=1, label=1, type=9)
     return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
-theirs = rnet.load_set(other("foxglove/Pose.proto", "foxglove")).Pose
+theirs = rnet.load_descriptor_set(other("foxglove/Pose.proto", "foxglove")).Pose
 assert theirs(x="text").x == "text"
-assert rnet.load_set(other("any.proto", "foxglove")).Pose is not theirs
-rnet.load_set(other("my.proto", "my_own"))
+assert rnet.load_descriptor_set(other("any.proto", "foxglove")).Pose is not theirs
+rnet.load_descriptor_set(other("my.proto", "my_own"))
 from rnet import msgs
 msgs.Pose(position=msgs.Vector3())
 # A file of this program may have what a stranger had, too.
@@ -304,13 +304,13 @@ def test_loading_without_end_is_refused(monkeypatch):
     # Other private pools, of other tests, would take it.
     monkeypatch.setattr(pools, "_pools", pools._pools[:1])
     monkeypatch.setattr(pools, "MAX_POOLS", 2 + len(pools._of_sets))
-    first = rnet.load_set(of_set(0)).M
-    for load in (lambda: rnet.load_set(of_set(1)), lambda: rnet.load_text(text % 1)):
+    first = rnet.load_descriptor_set(of_set(0)).M
+    for load in (lambda: rnet.load_descriptor_set(of_set(1)), lambda: rnet.load_text(text % 1)):
         with pytest.raises(rnet.SchemaError, match="MAX_POOLS") as caught:
             load()
         assert (caught.value.reason, caught.value.limit_name) == ("limit", "MAX_POOLS")
     # What is there stays.
-    assert rnet.load_set(of_set(0)).M is first
+    assert rnet.load_descriptor_set(of_set(0)).M is first
 
 
 def test_time_stamps_of_a_later_version():
@@ -526,7 +526,7 @@ sys.modules["google"] = None
 for ask in (lambda: rnet.msgs.Imu, lambda: rnet.load_text('syntax = "proto3";')):
     try:
         ask()
-    except rnet.MissingProtobuf as error:
+    except rnet.MissingProtobufError as error:
         assert isinstance(error, ImportError) and "pip install protobuf" in str(error)
     else:
         raise AssertionError

@@ -64,11 +64,11 @@ def test_jobs_are_received_one_by_one_and_acknowledged(pair):
     job = worker.recv(LIMIT_S)
     assert job.message.x == 1.5 and job.pusher == "/planner"
     assert not job.redelivered and not job.cancelled and not job.done
-    with pytest.raises(rnet.Timeout, match="a job"):
+    with pytest.raises(rnet.WaitTimeoutError, match="a job"):
         worker.recv(timeout=0.05)
     job.ack()
     assert job.done
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         job.ack()
     with worker.recv(LIMIT_S) as vector:
         assert vector.x == 2.5
@@ -94,7 +94,7 @@ def test_what_fails_is_handed_back_and_not_repeated(pair):
     with pytest.raises(ZeroDivisionError), worker.recv(LIMIT_S):
         _ = 1 / 0
     undelivered = back.only()
-    assert undelivered.job == b"dust" and isinstance(undelivered.error, rnet.CallFailed)
+    assert undelivered.job == b"dust" and isinstance(undelivered.error, rnet.CallFailedError)
     assert undelivered.error.kind == "ZeroDivisionError" and undelivered.error.node == "/sweeper"
     jobs.push(b"mud")
     worker.recv(LIMIT_S).fail("no mop")
@@ -130,7 +130,7 @@ def test_a_full_backlog_refuses_or_waits(pair):
     jobs = planner.push("/jobs", backlog=2)
     jobs.push(b"1")
     jobs.push(b"2")
-    with pytest.raises(rnet.LimitReached, match="open jobs of a pusher of /jobs"):
+    with pytest.raises(rnet.LimitReachedError, match="open jobs of a pusher of /jobs"):
         jobs.push(b"3")
     waits = planner.push("/jobs", backlog=1, wait=LIMIT_S)
     waits.push(b"4")
@@ -158,9 +158,9 @@ def test_a_closed_worker_gives_its_job_to_another_and_a_closed_pusher_its_jobs_b
     assert job.message == b"hall" and job.redelivered
     assert jobs.stats().redelivered == 1
     jobs.close()
-    assert isinstance(back.only().error, rnet.Closed)
+    assert isinstance(back.only().error, rnet.ClosedError)
     for closed in (lambda: jobs.push(b"x"), lambda: first.recv(0), jobs.wait_until_done, jobs.stats):
-        with pytest.raises(rnet.Closed):
+        with pytest.raises(rnet.ClosedError):
             closed()
     assert list(first) == []
 
@@ -227,7 +227,7 @@ def test_a_job_whose_worker_is_killed_goes_to_another_once(pair):
         with Worker(number) as worker:
             assert worker.hears() == f"lab {again}"
     undelivered = back.only()
-    assert undelivered.job == b"lab" and isinstance(undelivered.error, rnet.ServerLost)
+    assert undelivered.job == b"lab" and isinstance(undelivered.error, rnet.ServerLostError)
     assert undelivered.error.node == "/victim3"
     jobs.wait_until_done(LIMIT_S)
     assert jobs.stats().redelivered == 2 and jobs.stats().undelivered == 1
@@ -260,9 +260,9 @@ def test_tasks_push_and_pull(pair):
         workers = [sweeper.pull("/jobs") for _ in range(2)]
         tasks = [asyncio.create_task(work(worker)) for worker in workers]
         for n in range(50):
-            await jobs.room()
+            await jobs.wait_for_capacity()
             jobs.push(b"%d" % n)
-        await jobs.all_done()
+        await jobs.join()
         for worker in workers:
             worker.close()
         await asyncio.gather(*tasks)
@@ -285,7 +285,7 @@ def test_a_task_that_is_cancelled_takes_no_job(pair):
         jobs.push(b"hall")
         with await asyncio.wait_for(anext(worker), LIMIT_S) as job:
             assert job == b"hall"
-        await asyncio.wait_for(jobs.all_done(), LIMIT_S)
+        await asyncio.wait_for(jobs.join(), LIMIT_S)
 
     asyncio.run(main())
 
@@ -309,7 +309,7 @@ def test_workers_of_another_type_are_told_of(pair):
     worker = sweeper.pull("/jobs", "f8")
     jobs.push(Vector3(x=1))
     undelivered = back.only()
-    assert undelivered.job == Vector3(x=1) and isinstance(undelivered.error, rnet.IncompatibleType)
-    with pytest.raises(rnet.BadValue):
+    assert undelivered.job == Vector3(x=1) and isinstance(undelivered.error, rnet.IncompatibleTypeError)
+    with pytest.raises(rnet.BadValueError):
         planner.push("/jobs", backlog=0)
     worker.close()

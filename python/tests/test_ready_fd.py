@@ -45,7 +45,7 @@ def test_epoll_tells_of_messages_until_nothing_is_left(pair):
     assert subscriber.recv(LIMIT_S) == b"a"
     assert epoll.poll(LIMIT_S)
     assert subscriber.recv(LIMIT_S) == b"b"
-    with pytest.raises(rnet.Timeout):
+    with pytest.raises(rnet.WaitTimeoutError):
         subscriber.recv(0)
     assert not is_readable(subscriber.fileno())
     publisher.send(b"c")
@@ -106,7 +106,7 @@ def test_asyncio_add_reader(pair):
 
 def test_messages_and_changes_of_state_in_one_selector(node):
     robot, other = node("robot"), node("other")
-    subscribers = [robot.subscribe(f"/t{n}", bytes) for n in range(16)]
+    subscribers = [robot.subscriber(f"/t{n}", bytes) for n in range(16)]
     watch = robot.state.watch("/arm")
     selector = selectors.DefaultSelector()
     for source in (*subscribers, watch):
@@ -127,7 +127,7 @@ def test_messages_and_changes_of_state_in_one_selector(node):
 
 def test_closing_the_node_wakes_who_waits_for_the_descriptor(node):
     robot = node("robot")
-    subscriber, watch = robot.subscribe("/t"), robot.state.watch("/arm")
+    subscriber, watch = robot.subscriber("/t"), robot.state.watch("/arm")
     for source in (subscriber, watch):
         drain(source)
     epoll = select.epoll()
@@ -149,23 +149,23 @@ def test_closing_the_node_wakes_who_waits_for_the_descriptor(node):
     waiting.join(LIMIT_S)
     assert set(woken) == filenos
     for source in (subscriber, watch):
-        with pytest.raises(rnet.Closed):
+        with pytest.raises(rnet.ClosedError):
             source.try_recv()
-        with pytest.raises(rnet.Closed):
+        with pytest.raises(rnet.ClosedError):
             source.fileno()
     assert all(is_readable(fileno) for fileno in filenos)
 
 
 def test_a_subscriber_with_a_callback_has_no_descriptor(node):
-    subscriber = node().subscribe("/t", on=print)
-    with pytest.raises(rnet.BadValue):
+    subscriber = node().subscriber("/t", on=print)
+    with pytest.raises(rnet.BadValueError):
         subscriber.fileno()
 
 
 def child_of_a_fork(subscriber, fileno, result):
     try:
         subscriber.fileno()
-    except rnet.Closed:
+    except rnet.ClosedError:
         result.put("closed")
 
 

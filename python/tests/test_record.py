@@ -64,13 +64,13 @@ def test_it_is_entered_once_and_leaves_nothing_open(tmp_path):
         recording = rnet.record(tmp_path / "run.mcap", state=False)
         with recording:
             pass
-        with pytest.raises(rnet.Closed, match=r"run\.mcap was already used in a with block"), recording:
+        with pytest.raises(rnet.ClosedError, match=r"run\.mcap was already used in a with block"), recording:
             pass
-        with pytest.raises(rnet.RecordFailed, match="already exists"):
+        with pytest.raises(rnet.RecordFailedError, match="already exists"):
             rnet.record(tmp_path / "run.mcap")
         with rnet.open_recording(tmp_path / "run.mcap") as file:
             assert list(file.messages()) == []
-        with pytest.raises(rnet.Closed, match=r"run\.mcap is closed; open it again"), file:
+        with pytest.raises(rnet.ClosedError, match=r"run\.mcap is closed; open it again"), file:
             pass
         del recording, file
         gc.collect()
@@ -88,7 +88,7 @@ def test_a_file_for_ros_2_has_what_ros_2_has_and_counts_the_rest(tmp_path):
     with rnet.open_recording(file) as read:
         assert (read.profile, read.topics) == ("ros2", ["/imu"])
         assert read["/imu"].types == ["sensor_msgs/msg/Imu"]
-    with pytest.raises(rnet.RecordFailed, match="--raw"):
+    with pytest.raises(rnet.RecordFailedError, match="--raw"):
         rnet.record(tmp_path / "other.mcap", ros2=True, raw=True)
 
 
@@ -96,11 +96,11 @@ def test_it_ends_after_its_time_and_says_what_is_wrong(tmp_path):
     file = tmp_path / "run.mcap"
     report = rnet.record(file, duration=0.1).wait(LIMIT_S)
     assert report.files == [file] and report.seconds >= 0.1
-    with pytest.raises(rnet.RecordFailed, match="already exists"):
+    with pytest.raises(rnet.RecordFailedError, match="already exists"):
         rnet.record(file)
-    with pytest.raises(rnet.RecordFailed, match="whole parts"):
+    with pytest.raises(rnet.RecordFailedError, match="whole parts"):
         rnet.record(tmp_path / "other.mcap", "/a*b")
-    with rnet.record(tmp_path / "other.mcap") as recording, pytest.raises(rnet.Timeout):
+    with rnet.record(tmp_path / "other.mcap") as recording, pytest.raises(rnet.WaitTimeoutError):
         recording.wait(0.01)
 
 

@@ -29,7 +29,7 @@ from test_record import BUILD, program  # noqa: F401  the program `rnet` of this
 COUNT = 20
 #: What no compression makes small, so that files have several chunks.
 NOISE = random.Random(7).randbytes(200_000)
-LEG = rnet.named("Leg", [("force", "f8"), ("q", "f4", 3)])
+LEG = rnet.named_dtype("Leg", [("force", "f8"), ("q", "f4", 3)])
 
 
 def rnet_program(*command: object) -> str:
@@ -85,8 +85,8 @@ def test_what_the_sdk_of_foxglove_writes_is_read_here(tmp_path: Path) -> None:
     rnet_program("bag", "check", path)
     with rnet.Node("/viewer") as node:
         heard = {
-            "/pose": node.subscribe("/pose", OurPose, reliable=True, keep_all=True),
-            "/image": node.subscribe("/image", reliable=True, keep_all=True),
+            "/pose": node.subscriber("/pose", OurPose, reliable=True, keep_all=True),
+            "/image": node.subscriber("/image", reliable=True, keep_all=True),
         }
         played = json.loads(rnet_program("play", path, "--rate", "max", "--json"))
         assert (played["messages"], played["failed"]) == (2 * COUNT, 0)
@@ -101,7 +101,7 @@ def recorded(path: Path, **options) -> list[Path]:
         poses, legs = node.publisher("/pose", OurPose), node.publisher("/leg", LEG)
         # The recorder is never too late for what a subscriber has not read yet.
         raw = node.publisher("/raw", bytes, reliable=True, large_depth=COUNT)
-        _unread = node.subscribe("/raw", reliable=True, keep_all=True)
+        _unread = node.subscriber("/raw", reliable=True, keep_all=True)
         raw.wait_for_subscribers(1, LIMIT_S)
         with rnet.record(path, "/pose", "/leg", "/raw", **options) as recording:
             for n in range(COUNT):

@@ -34,7 +34,7 @@ node = rnet.Node("worker")
 served = node.service("/half", "f8", "f8", half), node.action("/move", None, None, None, move)
 scale, reach = node.client("/scale", "f8", "f8"), node.action_client("/reach")
 said = node.publisher("/said", reliable=True)
-for message in node.subscribe("/number", reliable=True, keep_all=True):
+for message in node.subscriber("/number", reliable=True, keep_all=True):
     number = bytes(message)[0]
     text = b"%d" % number
     if number % 4 == 1:
@@ -76,7 +76,7 @@ def record(place) -> Path:
     with rnet.Node("body") as node, rnet.record(file) as recording:
         servers = node.service("/scale", "f8", "f8", scale), node.action("/reach", None, None, None, reach)
         numbers = node.publisher("/number", reliable=True)
-        said = node.subscribe("/said", reliable=True, keep_all=True)
+        said = node.subscriber("/said", reliable=True, keep_all=True)
         half, move = node.client("/half", "f8", "f8"), node.action_client("/move")
         process = subprocess.Popen(worker(place), stdin=subprocess.DEVNULL)
         try:
@@ -87,7 +87,7 @@ def record(place) -> Path:
                 assert bytes(said.recv(timeout=LIMIT_S)).startswith(b"%d" % number)
                 if number % 5 == 3:
                     assert half.call(float(number), timeout=LIMIT_S) == number / 2
-            with pytest.raises(rnet.CallFailed):
+            with pytest.raises(rnet.CallFailedError):
                 half.call(-1.0, timeout=LIMIT_S)
             goal = move.send(bytes([1, 2]))
             assert [bytes(step) for step in goal] == [b"step 1", b"step 2"] and bytes(goal.result()) == b"there"

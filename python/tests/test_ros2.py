@@ -101,7 +101,7 @@ def test_we_read_what_rosbags_writes(tmp_path: Path) -> None:
     assert columns["ranges"][3] == "[3.0,4.0,5.0,6.0,7.0]" and columns["intensities"][3] == "[]"
     # It plays without a type of ROS 2 anywhere.
     with rnet.Node("/listens") as node:
-        heard = node.subscribe("/cmd_vel", keep_all=True)
+        heard = node.subscriber("/cmd_vel", keep_all=True)
         run("play", path, "--rate", "max")
         assert len([heard.recv(10.0) for _ in range(20)]) == 20
 

@@ -35,7 +35,7 @@ def test_a_node_has_the_time_of_its_host(node):
     before, now, after = rnet.now_ns(), host.now(), rnet.now_ns()
     assert before <= now <= after and not host.sim_time
     host.close()
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         host.now()
 
 
@@ -95,7 +95,7 @@ def test_a_rate_ends_with_its_simulated_clock(node):
     sim = node("sim", sim_time=True)
     rate = sim.rate(1000)
     sim.close()
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         rate.sleep()
 
 
@@ -107,10 +107,10 @@ def test_a_node_closes_while_a_callback_sleeps_in_a_time_that_stands(node):
         told.put("sleeps")
         try:
             rate.sleep()
-        except rnet.Closed:
+        except rnet.ClosedError:
             told.put("closed")
 
-    sim.subscribe("/go", on=sleep)
+    sim.subscriber("/go", on=sleep)
     go = host.publisher("/go")
     go.wait_for_subscribers(1, LIMIT_S)
     go.send(b"now")
@@ -129,9 +129,9 @@ def sleep(message):
     sleeps.set()
     try:
         rate.sleep()
-    except rnet.Closed:
+    except rnet.ClosedError:
         print("closed", flush=True)
-sim.subscribe("/go", on=sleep)
+sim.subscriber("/go", on=sleep)
 go = host.publisher("/go")
 go.wait_for_subscribers(1, {LIMIT_S})
 go.send(b"now")

@@ -60,15 +60,15 @@ def test_built_in_messages(states):
     writer["/imu"] = msgs.Imu(frame_id="base")
     found = reader["/imu"]
     assert type(found) is msgs.Imu and found.frame_id == "base"
-    with pytest.raises(rnet.StateType) as caught:
+    with pytest.raises(rnet.StateTypeError) as caught:
         writer["/imu"] = msgs.Pose()
     assert (caught.value.holds, caught.value.given) != ("", "")
-    with pytest.raises(rnet.StateType):
+    with pytest.raises(rnet.StateTypeError):
         reader["/imu"] = 1
-    with pytest.raises(rnet.StateType):
+    with pytest.raises(rnet.StateTypeError):
         reader.get("/imu", type=msgs.Pose)
     writer["/n"] = 1
-    with pytest.raises(rnet.StateType) as caught:
+    with pytest.raises(rnet.StateTypeError) as caught:
         reader.get("/n", type=msgs.Imu)
     assert "Imu" in caught.value.given and caught.value.key == "/n"
     assert reader.get("/absent", type=msgs.Imu) is None
@@ -85,9 +85,9 @@ def test_a_type_that_grew_is_read_by_the_rules_of_topics(states):
     assert type(reader["/plan"]) is new and type(writer["/plan"]) is old
     reader["/plan"] = new(speed=1.0, reason="hurry")
     assert writer["/plan"].speed == 1.0
-    with pytest.raises(rnet.StateType):
+    with pytest.raises(rnet.StateTypeError):
         reader.get("/plan", type=bad)
-    with pytest.raises(rnet.StateType):
+    with pytest.raises(rnet.StateTypeError):
         reader["/plan"] = bad(speed="fast")
 
 
@@ -123,7 +123,7 @@ def test_a_structure_with_gaps_keeps_its_layout(states):
 
 def test_arrays_and_records_of_numpy(states):
     writer, reader = states
-    record = rnet.named("Joint", [("id", "u4"), ("angle", "f8")])
+    record = rnet.named_dtype("Joint", [("id", "u4"), ("angle", "f8")])
     for key, value in {
         "/angles": np.arange(6.0),
         "/matrix": np.arange(12, dtype="i2").reshape(3, 4),
@@ -143,7 +143,7 @@ def test_arrays_and_records_of_numpy(states):
         changed = np.array(found) + 1
         reader[key] = changed
         np.testing.assert_array_equal(writer[key], changed)
-    with pytest.raises(rnet.StateType):
+    with pytest.raises(rnet.StateTypeError):
         writer["/angles"] = np.arange(7.0)
     writer["/unnamed"] = np.array((1, 2.5), [("n", "i4"), ("x", "f4")])[()]
     assert reader["/unnamed"]["x"] == 2.5
@@ -195,7 +195,7 @@ import rnet
 state = rnet.Node("bare").state
 assert state["/point"].x == 1.5 and state["/plain"] == 3
 assert len(state.list()) == len(state.snapshot()) == 4
-for key, error in {"/imu": rnet.MissingProtobuf, "/array": rnet.MissingNumpy}.items():
+for key, error in {"/imu": rnet.MissingProtobufError, "/array": rnet.MissingNumpyError}.items():
     for read in (lambda: state[key], lambda: state.entry(key).value):
         try:
             read()

@@ -46,14 +46,14 @@ def test_first_what_stands_there_then_each_change(state, reader):
     assert told[1].entry.owner == "/writer" and told[3].entry is None
     assert not any(c.expired or c.skipped for c in told)
     assert watch.try_recv() is None
-    with pytest.raises(rnet.Timeout):
+    with pytest.raises(rnet.WaitTimeoutError):
         watch.recv(0.01)
     assert "deleted" in repr(told[3]) and "'moving'" in repr(told[1])
     assert watch.prefix == "/arm" and "/arm" in repr(watch)
     for bad in (-1, float("nan")):
-        with pytest.raises(rnet.BadValue):
+        with pytest.raises(rnet.BadValueError):
             watch.recv(bad)
-    with pytest.raises(rnet.BadName):
+    with pytest.raises(rnet.BadNameError):
         reader.watch("no prefix!")
 
 
@@ -74,7 +74,7 @@ def test_an_iteration_ends_with_the_watch(state, reader):
     watch.close()
     thread.join(LIMIT_S)
     assert not thread.is_alive() and watch.closed and got == sorted(set(got))
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         watch.recv(0)
 
 
@@ -181,7 +181,7 @@ def test_a_callback_gets_each_change_on_another_thread(state, reader):
         threads.add(thread)
     assert values == sorted(values) and threads.isdisjoint({threading.get_native_id()})
     for misuse in (lambda: watch.recv(0), watch.try_recv, lambda: watch.on(print)):
-        with pytest.raises(rnet.BadValue, match="callback"):
+        with pytest.raises(rnet.BadValueError, match="callback"):
             misuse()
     watch.close()
     state["/n"] = 100
@@ -277,7 +277,7 @@ def test_async_changes_that_come_later_and_the_end(state, reader):
         first = await watch.recv_async()
         tasks = [asyncio.ensure_future(watch.recv_async()) for _ in range(3)]
         await asyncio.sleep(0)
-        with pytest.raises(rnet.Timeout):
+        with pytest.raises(rnet.WaitTimeoutError):
             watch.recv(0)
         tasks[0].cancel()
         for n in range(2, 4):
@@ -291,7 +291,7 @@ def test_async_changes_that_come_later_and_the_end(state, reader):
         rest = asyncio.create_task(iterate())
         await asyncio.sleep(0)
         await asyncio.to_thread(watch.close)
-        with pytest.raises(rnet.Closed):
+        with pytest.raises(rnet.ClosedError):
             await watch.recv_async()
         return first.value, values, await rest
 
@@ -361,7 +361,7 @@ def test_a_forked_child_has_no_state(state):
                 try:
                     use()
                     wrong += 1
-                except rnet.Closed:
+                except rnet.ClosedError:
                     pass
             watch.close()
             del transaction

@@ -38,7 +38,7 @@ def test_a_timer_lives_as_long_as_the_node_and_ends_with_it(node):
         ticks.get()
     with pytest.raises(queue.Empty):
         ticks.get(timeout=0.05)
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         robot.timer(0.001, ticks.put)
 
 
@@ -112,12 +112,12 @@ def test_missed_ticks_are_counted(node):
 def test_what_is_no_period_or_no_function_is_refused(node):
     robot = node()
     for period in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(rnet.BadValue):
+        with pytest.raises(rnet.BadValueError):
             robot.timer(period, print)
     with pytest.raises(TypeError):
         robot.timer(1.0, None)
     for hz in (0, -5, float("nan")):
-        with pytest.raises(rnet.BadValue):
+        with pytest.raises(rnet.BadValueError):
             rnet.Rate(hz)
 
 

@@ -33,9 +33,9 @@ def take(message):
 
 options = {"best": {}, "all": {"keep_all": True}, "reliable": {"reliable": True}, "latest": {}}
 if kind == "callback":
-    topic = node.subscribe("/t", bytes, on=take)
+    topic = node.subscriber("/t", bytes, on=take)
 else:
-    topic = node.subscribe("/t", bytes, **options[kind])
+    topic = node.subscriber("/t", bytes, **options[kind])
 print("up", flush=True)
 while not ended.is_set():
     try:
@@ -43,7 +43,7 @@ while not ended.is_set():
             ended.wait(0.1)
         else:
             take(topic.latest(1) if kind == "latest" else topic.recv(1))
-    except rnet.Timeout:
+    except rnet.WaitTimeoutError:
         pass
     except rnet.RnetError as error:
         errors.append(type(error).__name__)
@@ -96,7 +96,7 @@ def test_what_is_sent_is_received_skipped_or_lost_at_each_of_many_subscribers(no
         said = json.loads(reader.stdout.readline())
         assert said["ordered"], reader.args
         assert 40_000 <= said["accounted"] <= 40_000 + ends, (reader.args, said)
-        assert set(said["errors"]) <= {"Detached"}
+        assert set(said["errors"]) <= {"DetachedError"}
 
 
 WATCHER = """
@@ -153,7 +153,7 @@ JOINER = """
 import json, struct, sys
 import rnet
 
-topic = rnet.Node(sys.argv[1]).subscribe("/t", bytes, reliable=True, transient_local=True)
+topic = rnet.Node(sys.argv[1]).subscriber("/t", bytes, reliable=True, transient_local=True)
 numbers = [struct.unpack_from("<q", topic.recv())[0] for _ in range(150)]
 print(json.dumps([all(b == a + 1 for a, b in zip(numbers, numbers[1:])), sum(topic.lost.values())]), flush=True)
 """

@@ -25,10 +25,10 @@ def slice_ns(thread: int) -> int:
 def slices_of_waiting(node: rnet.Node, shortened: bool, slices: list[int]) -> None:
     """The slices of this thread after each of its waits, until one is short if it is to be shortened, and in the end
     that after its subscriber was closed."""
-    subscriber = node.subscribe("/t")
+    subscriber = node.subscriber("/t")
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and (BULK_NS not in slices if shortened else len(slices) < 5):
-        with pytest.raises(rnet.Timeout):
+        with pytest.raises(rnet.WaitTimeoutError):
             subscriber.recv(timeout=0.005)
         slices.append(slice_ns(0))
     subscriber.close()
@@ -46,7 +46,7 @@ def test_a_thread_that_waits_has_a_short_slice_if_it_may(tuned: bool) -> None:
     slices: list[int] = []
     with rnet.Node("reader", tune_threads=tuned) as node, rnet.Node("other") as other:
         # A node that has matched knows what the kernel gives to threads.
-        defaults = node.subscribe("/defaults")
+        defaults = node.subscriber("/defaults")
         other.publisher("/defaults").wait_for_subscribers(timeout=30)
         thread = threading.Thread(target=slices_of_waiting, args=(node, shortened, slices))
         thread.start()

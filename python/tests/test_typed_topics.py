@@ -69,7 +69,7 @@ def test_large_messages_and_empty_ones(pair):
 def test_every_way_of_receiving(node, reading):
     home = node()
     publisher = home.publisher("/imu", Imu, reliable=True)
-    subscriber = home.subscribe("/imu", Imu, reliable=True)
+    subscriber = home.subscriber("/imu", Imu, reliable=True)
     publisher.wait_for_subscribers(1, LIMIT_S)
     subscriber.wait_for_publishers(1, LIMIT_S)
     sent = [imu(n) for n in range(20)]
@@ -102,11 +102,11 @@ def test_every_way_of_receiving(node, reading):
 def test_a_type_may_be_given_by_name(node):
     home = node()
     publisher = home.publisher("/scan", "foxglove.LaserScan")
-    subscriber = home.subscribe("/scan", LaserScan)
+    subscriber = home.subscriber("/scan", LaserScan)
     publisher.wait_for_subscribers(1, LIMIT_S)
     publisher.send(LaserScan(frame_id="laser"))
     assert subscriber.recv(LIMIT_S).frame_id == "laser"
-    assert home.subscribe("/joints", "rnet.msgs.JointState")
+    assert home.subscriber("/joints", "rnet.msgs.JointState")
     names = ("LaserScan", "foxglove/LaserScan", "rnet.msgs.LaserScan", ".foxglove.LaserScan")
     for name in (*names, "sensor_msgs/LaserScan", "sensor_msgs/msg/LaserScan"):
         assert types.codec(name).cls is LaserScan, name
@@ -140,7 +140,7 @@ def test_many_at_once_are_refused(pair):
         subscriber.recv_many(10)
     with pytest.raises(TypeError, match="use recv and send"):
         publisher.send_many([imu()])
-    with pytest.raises(rnet.BadValue, match="pass the number of bytes"):
+    with pytest.raises(rnet.BadValueError, match="pass the number of bytes"):
         publisher.loan()
 
 
@@ -159,7 +159,7 @@ def test_what_is_required_must_be_set(pair):
 
 def test_a_raw_subscriber_gets_the_bytes(node):
     publisher = node("sender").publisher("/imu", Imu)
-    copies = node("receiver").subscribe("/imu", bytes)
+    copies = node("receiver").subscriber("/imu", bytes)
     publisher.wait_for_subscribers(1, LIMIT_S)
     publisher.send(imu())
     assert Imu.FromString(copies.recv(LIMIT_S)) == imu()
@@ -179,7 +179,7 @@ def test_old_and_new_understand_each_other(node):
     assert old is not new
     for number, (writes, reads) in enumerate([(old, new), (new, old)]):
         publisher = node(f"sender{number}").publisher(f"/arm{number}", writes)
-        subscriber = node(f"receiver{number}").subscribe(f"/arm{number}", reads)
+        subscriber = node(f"receiver{number}").subscriber(f"/arm{number}", reads)
         publisher.wait_for_subscribers(1, LIMIT_S)
         publisher.send(writes(speed=0.5) if writes is old else writes(speed=0.5, tool="drill"))
         got = subscriber.recv(LIMIT_S)
@@ -204,9 +204,9 @@ def test_what_is_no_type_is_told_apart(node):
 
 def test_what_does_not_fit_is_told_to_both_sides(node):
     publisher = node("sender").publisher("/arm", version("double speed = 1;"))
-    subscriber = node("receiver").subscribe("/arm", version("string speed = 1;"))
+    subscriber = node("receiver").subscriber("/arm", version("string speed = 1;"))
     for wait in (publisher.wait_for_subscribers, subscriber.wait_for_publishers):
-        with pytest.raises(rnet.IncompatibleType) as caught:
+        with pytest.raises(rnet.IncompatibleTypeError) as caught:
             wait(1, LIMIT_S)
         error = caught.value
         assert (error.topic, error.publisher_node, error.subscriber_node) == (
@@ -218,8 +218,8 @@ def test_what_does_not_fit_is_told_to_both_sides(node):
         assert "double" in error.publisher and "string" in error.subscriber
     publisher.send(version("double speed = 1;")(speed=1.0))
     assert subscriber.try_recv() is None
-    other = node("other").subscribe("/arm", Imu)
-    with pytest.raises(rnet.IncompatibleType, match=r"moving\.Arm.* rnet\.msgs\.Imu"):
+    other = node("other").subscriber("/arm", Imu)
+    with pytest.raises(rnet.IncompatibleTypeError, match=r"moving\.Arm.* rnet\.msgs\.Imu"):
         other.wait_for_publishers(1, LIMIT_S)
 
 
@@ -232,7 +232,7 @@ def test_a_malformed_message_is_told_once_and_the_stream_goes_on(pair):
     send_broken(publisher)
     publisher.send(imu(2))
     assert subscriber.recv(LIMIT_S) == imu(1)
-    with pytest.raises(rnet.Malformed) as caught:
+    with pytest.raises(rnet.MalformedError) as caught:
         subscriber.recv(LIMIT_S)
     error = caught.value
     assert (error.topic, error.publisher_node, error.seq) == ("/imu", "/sender", 1)
@@ -244,7 +244,7 @@ def test_a_malformed_message_is_told_once_and_the_stream_goes_on(pair):
 
 def test_malformed_messages_of_one_topic_hide_no_other_in_a_merge(node):
     home, sender = node("receiver"), node("sender")
-    subscribers = [home.subscribe(topic, Imu, keep_all=True) for topic in ("/broken", "/sound")]
+    subscribers = [home.subscriber(topic, Imu, keep_all=True) for topic in ("/broken", "/sound")]
     broken, sound = (sender.publisher(topic, Imu) for topic in ("/broken", "/sound"))
     for publisher in (broken, sound):
         publisher.wait_for_subscribers(1, LIMIT_S)
@@ -256,7 +256,7 @@ def test_malformed_messages_of_one_topic_hide_no_other_in_a_merge(node):
     for _ in range(2):
         try:
             outcomes.append(merge.recv(LIMIT_S)[1])
-        except rnet.Malformed as error:
+        except rnet.MalformedError as error:
             outcomes.append(error.topic)
     assert outcomes == ["/broken", imu(1)]
     with pytest.raises(TypeError, match="Merge takes subscribers, not a str"):
@@ -264,14 +264,14 @@ def test_malformed_messages_of_one_topic_hide_no_other_in_a_merge(node):
 
 
 def test_malformed_messages_are_counted_by_publisher(node):
-    subscriber = node("receiver").subscribe("/imu", Imu)
+    subscriber = node("receiver").subscriber("/imu", Imu)
     publishers = [node(f"sender{n}").publisher("/imu", Imu) for n in range(2)]
     for publisher in publishers:
         publisher.wait_for_subscribers(1, LIMIT_S)
     for _ in range(3):
         send_broken(publishers[1])
     for _ in range(3):
-        with pytest.raises(rnet.Malformed, match="/sender1"):
+        with pytest.raises(rnet.MalformedError, match="/sender1"):
             subscriber.recv(LIMIT_S)
     assert {s.publisher: s.malformed for s in subscriber.stats()} == {
         publishers[0].id: 0,
@@ -302,17 +302,17 @@ def test_iterations_pass_over_what_is_malformed_and_count_it(pair, reading):
 def test_whoever_awaits_or_merges_single_messages_is_told(pair):
     publisher, subscriber = pair("/imu", Imu)
     send_broken(publisher)
-    with pytest.raises(rnet.Malformed):
+    with pytest.raises(rnet.MalformedError):
         rnet.Merge(subscriber).recv(LIMIT_S)
 
     async def read() -> Any:
         return await asyncio.wait_for(subscriber.recv_async(), LIMIT_S)
 
     send_broken(publisher)
-    with pytest.raises(rnet.Malformed, match="/imu from /sender"):
+    with pytest.raises(rnet.MalformedError, match="/imu from /sender"):
         asyncio.run(read())
     send_broken(publisher)
-    with pytest.raises(rnet.Malformed):
+    with pytest.raises(rnet.MalformedError):
         subscriber.latest(LIMIT_S)
     assert subscriber.stats()[0].malformed == 3
 
@@ -323,11 +323,11 @@ def test_a_sample_that_is_malformed_is_counted_when_its_value_is_asked_for(pair)
     sample = subscriber.recv_sample(LIMIT_S)
     assert bytes(sample) == BROKEN and subscriber.stats()[0].malformed == 0
     for _ in range(3):
-        with pytest.raises(rnet.Malformed):
+        with pytest.raises(rnet.MalformedError):
             sample.value
     assert subscriber.stats()[0].malformed == 1
     subscriber.close()
-    with pytest.raises(rnet.Malformed):
+    with pytest.raises(rnet.MalformedError):
         sample.value
 
 
@@ -339,13 +339,13 @@ def test_callbacks_are_told_by_on_error_or_the_hook(node, monkeypatch, with_on_e
     home = node()
     publisher = home.publisher("/imu", Imu)
     on_error: Callable[[Any], None] | None = errors.put if with_on_error else None
-    home.subscribe("/imu", Imu, on=messages.put, on_error=on_error)
+    home.subscriber("/imu", Imu, on=messages.put, on_error=on_error)
     publisher.wait_for_subscribers(1, LIMIT_S)
     send_broken(publisher)
     publisher.send(imu(1))
     assert messages.get(timeout=LIMIT_S) == imu(1)
     error = errors.get(timeout=LIMIT_S)
-    assert isinstance(error, rnet.Malformed) and error.seq == 0
+    assert isinstance(error, rnet.MalformedError) and error.seq == 0
 
 
 def test_a_message_that_would_grow_without_measure_is_malformed(pair):
@@ -358,7 +358,7 @@ def test_a_message_that_would_grow_without_measure_is_malformed(pair):
         if fits:
             assert len(subscriber.recv(LIMIT_S).parts) == count
         else:
-            with pytest.raises(rnet.Malformed, match="max_values"):
+            with pytest.raises(rnet.MalformedError, match="max_values"):
                 subscriber.recv(LIMIT_S)
     assert subscriber.stats()[0].malformed == 1
 
@@ -368,13 +368,13 @@ def test_text_that_is_not_utf_8_is_malformed(pair):
     bad = b"\x12\x02\xff\xfe"
     with publisher.loan(len(bad)) as memory:
         memory[:] = bad
-    with pytest.raises(rnet.Malformed, match="frame_id"):
+    with pytest.raises(rnet.MalformedError, match="frame_id"):
         subscriber.recv(LIMIT_S)
 
 
 def test_a_subscriber_that_is_closed_leaves_though_its_samples_stay(node):
     publisher = node("sender").publisher("/imu", Imu)
-    subscriber = node("receiver").subscribe("/imu", Imu)
+    subscriber = node("receiver").subscriber("/imu", Imu)
     publisher.wait_for_subscribers(1, LIMIT_S)
     left = threading.Event()
     publisher.on_match(lambda event: left.set() if event.kind == "unmatched" else None)
@@ -403,8 +403,8 @@ input()
 """
     )
     home = node()
-    imus = home.subscribe("/imu", Imu, reliable=True)
-    poses = home.subscribe("/pose", Pose, reliable=True)
+    imus = home.subscriber("/imu", Imu, reliable=True)
+    poses = home.subscriber("/pose", Pose, reliable=True)
     assert [imus.recv(LIMIT_S).angular_velocity.z for _ in range(1000)] == list(range(1000))
     assert poses.recv(LIMIT_S).position.x == 2.5
     assert talker.stdin is not None

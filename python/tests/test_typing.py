@@ -41,31 +41,31 @@ with rnet.Node("typed", domain="x") as node:
     points.send(Point(1.0))
     with node.publisher("/raw").loan(4) as memory:
         memory[:] = b"1234"
-    for point in node.subscribe("/p", Point, wait="spin"):
+    for point in node.subscriber("/p", Point, wait="spin"):
         print(point.x)
-    for sample in node.subscribe("/p", Point).samples():
+    for sample in node.subscriber("/p", Point).samples():
         stamp(sample)
-    node.subscribe("/raw", on=lambda sample: print(stamp(sample)))
-    record = rnet.named("R", [("x", "f8")])
-    print(node.subscribe("/r", record).recv(1.0)["x"], node.subscribe("/n", np.float64).latest())
-    for text in node.subscribe("/raw", bytes):
+    node.subscriber("/raw", on=lambda sample: print(stamp(sample)))
+    record = rnet.named_dtype("R", [("x", "f8")])
+    print(node.subscriber("/r", record).recv(1.0)["x"], node.subscriber("/n", np.float64).latest())
+    for text in node.subscriber("/raw", bytes):
         print(text.decode())
     print(node.publisher("/r", record).send_many(np.zeros(3, record)) + 1)
-    print(node.subscribe("/r", record).recv_many(max=10, timeout=1.0)["x"].sum())
-    rows, sent_ns = node.subscribe("/raw").recv_many(dtype="u4", stamps=True)
+    print(node.subscriber("/r", record).recv_many(max=10, timeout=1.0)["x"].sum())
+    rows, sent_ns = node.subscriber("/raw").recv_many(dtype="u4", stamps=True)
     print(rows.sum(), sent_ns[0])
-    subscriber, message = rnet.Merge(node.subscribe("/p", Point)).recv()
-    asyncio.run(read(node.subscribe("/p", Point)))
+    subscriber, message = rnet.Merge(node.subscriber("/p", Point)).recv()
+    asyncio.run(read(node.subscriber("/p", Point)))
     scans = node.publisher("/scan", LaserScan)
     scans.send(LaserScan(timestamp=datetime.now(), ranges=[1.0], pose={"position": {"x": 1.0}}))
-    for scan in node.subscribe("/scan", LaserScan):
+    for scan in node.subscriber("/scan", LaserScan):
         scan.timestamp = datetime.now()
         print(scan.timestamp.ToNanoseconds() + len(scan.ranges), scan.pose.position.x + 1.0)
         print(scan.HasField("pose"), scan.SerializeToString().hex(), msgs.Imu().orientation.w)
     command = rnet.msgs.JointCommand(modes=[msgs.JointCommand.MODE_HOLD], valid_for=timedelta(1))
     command.names.append(msgs.JointCommand.Mode.Name(command.modes[0]))
     foxglove.JointStates(joints=[foxglove.JointState(name="elbow")]).joints.add(name="wrist")
-    print(node.subscribe("/by/name", "foxglove.LaserScan").recv())
+    print(node.subscriber("/by/name", "foxglove.LaserScan").recv())
     service = node.service("/mirror", Point, Point, lambda point: Point(-point.x))
     mirror: rnet.Client[Point, Point] = node.client("/mirror", Point, Point)
     print(mirror.call(Point(1.0), timeout=2.0).x, mirror.start(Point(2.0)).result().x, service.stats().calls)
@@ -73,30 +73,30 @@ with rnet.Node("typed", domain="x") as node:
     for reply in mirror.stream(Point(1.0)):
         print(reply.x)
     robot = rnet.load("robot.proto", include=["protos"])
-    for plan in node.subscribe("/plan", robot.Plan):
+    for plan in node.subscriber("/plan", robot.Plan):
         print(plan.speed, list(robot), robot["my.Plan"])
 try:
     pass
-except rnet.IncompatibleType as error:
+except rnet.IncompatibleTypeError as error:
     print(error.field_path, error.code)
 '''
 
 MISTAKES = {
     'node.publisher("/p", Point).send(b"x")': "arg-type",
-    'node.subscribe("/p").recv().send()': "attr-defined",
-    'node.subscribe("/p", lane="fast")': "call-overload",
+    'node.subscriber("/p").recv().send()': "attr-defined",
+    'node.subscriber("/p", lane="fast")': "call-overload",
     'node.publisher("/p", on_full="wait")': "call-overload",
     "rnet.Sample().seq = 1": "misc",
-    'node.subscribe("/p", bytes).recv().seq': "attr-defined",
-    'node.subscribe("/p").recv_many(5, 1.0, None)': "call-overload",
+    'node.subscriber("/p", bytes).recv().seq': "attr-defined",
+    'node.subscriber("/p").recv_many(5, 1.0, None)': "call-overload",
     'node.publisher("/p").send_many([b"x"])': "arg-type",
     'node.publisher("/scan", LaserScan).send(msgs.Imu())': "arg-type",
-    'node.subscribe("/scan", LaserScan).recv().angel_min': "attr-defined",
+    'node.subscriber("/scan", LaserScan).recv().angel_min': "attr-defined",
     'LaserScan(frame_id=3)': "arg-type",
     'LaserScan(angel_min=0.1)': "call-arg",
     'LaserScan().pose = msgs.Pose()': "assignment",
     'LaserScan().HasField("ranges")': "arg-type",
-    'node.subscribe("/s", msgs.Lidar)': "attr-defined",
+    'node.subscriber("/s", msgs.Lidar)': "attr-defined",
     'node.client("/m", Point, Point).call(b"x")': "arg-type",
     'node.client("/m", Point, LaserScan).call(Point(1.0)).angel_min': "attr-defined",
 }

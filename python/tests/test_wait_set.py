@@ -51,7 +51,7 @@ def drained(waits: rnet.WaitSet) -> None:
 
 def test_messages_changes_and_ticks_are_one_wait_and_none_hides_another(node, sent):
     robot = node()
-    subscriber, watch, rate = robot.subscribe("/busy"), robot.state.watch("/k"), robot.rate(1000)
+    subscriber, watch, rate = robot.subscriber("/busy"), robot.state.watch("/k"), robot.rate(1000)
     publisher, waits = sent(subscriber), rnet.WaitSet(robot)
     for one in (subscriber, watch, rate):
         waits.attach(one)
@@ -79,7 +79,7 @@ def test_messages_changes_and_ticks_are_one_wait_and_none_hides_another(node, se
 @pytest.mark.parametrize("kind", ["subscriber", "watch", "rate"])
 def test_each_kind_wakes_a_thread_that_sleeps(node, sent, kind):
     robot = node()
-    subscriber, watch = robot.subscribe("/t"), robot.state.watch("/k")
+    subscriber, watch = robot.subscriber("/t"), robot.state.watch("/k")
     publisher, waits = sent(subscriber), rnet.WaitSet(robot)
     waits.attach(subscriber)
     waits.attach(watch)
@@ -103,7 +103,7 @@ def test_each_kind_wakes_a_thread_that_sleeps(node, sent, kind):
 
 def test_what_is_attached_and_detached_while_a_thread_waits(node, sent):
     robot = node()
-    waits, first, second = rnet.WaitSet(robot), robot.subscribe("/a"), robot.subscribe("/b")
+    waits, first, second = rnet.WaitSet(robot), robot.subscriber("/a"), robot.subscriber("/b")
     publishers = sent(first), sent(second)
     for _ in range(20):
         thread, came = waiting(waits)
@@ -117,30 +117,30 @@ def test_what_is_attached_and_detached_while_a_thread_waits(node, sent):
         waits.detach(second)
         assert bytes(first.recv(LIMIT_S)) == b"not for the set" and bytes(second.recv(LIMIT_S)) == b"x"
     for wrong in (first, object()):
-        with pytest.raises(rnet.BadValue, match="not attached"):
+        with pytest.raises(rnet.BadValueError, match="not attached"):
             waits.detach(wrong)
     waits.attach(first)
-    with pytest.raises(rnet.BadValue, match="already attached"):
+    with pytest.raises(rnet.BadValueError, match="already attached"):
         waits.attach(first)
     with pytest.raises(TypeError):
         waits.attach("/a")
-    with pytest.raises(rnet.BadValue, match="to node /other, but the set to node /node"):
-        waits.attach(node("other").subscribe("/a"))
+    with pytest.raises(rnet.BadValueError, match="to node /other, but the set to node /node"):
+        waits.attach(node("other").subscriber("/a"))
 
 
 @pytest.mark.parametrize("kind", ["subscriber", "watch"])
 def test_one_that_is_closed_ends_the_wait_until_it_is_detached(node, kind):
     robot = node()
-    one = robot.subscribe("/t") if kind == "subscriber" else robot.state.watch("/k")
+    one = robot.subscriber("/t") if kind == "subscriber" else robot.state.watch("/k")
     waits = rnet.WaitSet(robot)
     waits.attach(one)
     for _ in range(3):
-        waits.attach(robot.subscribe("/other"))
+        waits.attach(robot.subscriber("/other"))
     thread, came = waiting(waits)
     one.close()
     thread.join(LIMIT_S)
     assert came == [[one]] and waits.wait() == [one]
-    with pytest.raises(rnet.Closed):
+    with pytest.raises(rnet.ClosedError):
         one.try_recv()
     waits.detach(one)
     assert waits.wait(0) == []
@@ -149,15 +149,15 @@ def test_one_that_is_closed_ends_the_wait_until_it_is_detached(node, kind):
 def test_a_timeout_of_a_signal_handler_is_raised(node):
     robot = node()
     waits = rnet.WaitSet(robot)
-    waits.attach(robot.subscribe("/t"))
+    waits.attach(robot.subscriber("/t"))
 
     def give_up(*_: object) -> None:
-        raise rnet.Timeout("the operator has waited long enough")
+        raise rnet.WaitTimeoutError("the operator has waited long enough")
 
     before = signal.signal(signal.SIGUSR1, give_up)
     later = threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
     try:
-        with pytest.raises(rnet.Timeout, match="the operator has waited long enough"):
+        with pytest.raises(rnet.WaitTimeoutError, match="the operator has waited long enough"):
             later.start()
             waits.wait(LIMIT_S)
     finally:
@@ -167,12 +167,12 @@ def test_a_timeout_of_a_signal_handler_is_raised(node):
 
 def test_a_merge_that_waits_again_names_the_time_that_it_was_given(node):
     robot = node()
-    first, second = robot.subscribe("/first"), robot.subscribe("/second")
+    first, second = robot.subscriber("/first"), robot.subscriber("/second")
     merge = rnet.Merge(first, second)
     # It ends the first wait, and the merge waits for the other one for the rest of the time.
     later = threading.Timer(0.1, second.close)
     later.start()
-    with pytest.raises(rnet.Timeout, match="1000 ms") as raised:
+    with pytest.raises(rnet.WaitTimeoutError, match="1000 ms") as raised:
         merge.recv(timeout=1.0)
     later.join()
     assert raised.value.after_ms == 1000
@@ -183,19 +183,19 @@ def test_the_end_of_the_node_ends_the_wait(node, empty):
     robot = node()
     waits = rnet.WaitSet(robot)
     if not empty:
-        waits.attach(robot.subscribe("/t"))
+        waits.attach(robot.subscriber("/t"))
     thread, came = waiting(waits)
     robot.close()
     thread.join(LIMIT_S)
-    assert isinstance(came[0], rnet.Closed)
+    assert isinstance(came[0], rnet.ClosedError)
     for use in (waits.wait, lambda: waits.attach(rnet.Rate(1))):
-        with pytest.raises(rnet.Closed, match="a wait set of node /node"):
+        with pytest.raises(rnet.ClosedError, match="a wait set of node /node"):
             use()
 
 
 def test_several_threads_wait_and_others_receive_meanwhile(node, sent):
     robot = node()
-    subscriber, watch = robot.subscribe("/t", keep_all=True), robot.state.watch("/k")
+    subscriber, watch = robot.subscriber("/t", keep_all=True), robot.state.watch("/k")
     publisher, waits = sent(subscriber), rnet.WaitSet(robot)
     waits.attach(subscriber)
     waits.attach(watch)
@@ -213,7 +213,7 @@ def test_several_threads_wait_and_others_receive_meanwhile(node, sent):
         while len(taken) < total:
             try:
                 message = subscriber.recv(0.05)
-            except rnet.Timeout:
+            except rnet.WaitTimeoutError:
                 continue
             with lock:
                 taken.append(message)
@@ -237,17 +237,17 @@ async def idle(watch: rnet.Watch) -> None:
 
 def test_a_callback_takes_the_place_of_the_wait(node):
     robot = node()
-    subscriber, waits = robot.subscribe("/t"), rnet.WaitSet(robot)
+    subscriber, waits = robot.subscriber("/t"), rnet.WaitSet(robot)
     waits.attach(subscriber)
     thread, came = waiting(waits)
     subscriber.on(lambda message: None)
     thread.join(LIMIT_S)
-    assert isinstance(came[0], rnet.BadValue)
+    assert isinstance(came[0], rnet.BadValueError)
 
 
 def test_the_death_of_a_publisher_ends_the_wait(node, program):
     robot = node()
-    subscriber, waits = robot.subscribe("/t"), rnet.WaitSet(robot)
+    subscriber, waits = robot.subscriber("/t"), rnet.WaitSet(robot)
     waits.attach(subscriber)
     peer = program(
         "import rnet\n"
@@ -261,7 +261,7 @@ def test_the_death_of_a_publisher_ends_the_wait(node, program):
     peer.kill()
     thread.join(LIMIT_S)
     assert came == [[subscriber]]
-    with pytest.raises(rnet.PeerLost):
+    with pytest.raises(rnet.PeerLostError):
         subscriber.try_recv()
 
 
@@ -289,7 +289,7 @@ def test_a_rate_in_simulated_time_wakes_the_wait(node):
 def test_many_are_attached(node):
     robot = node()
     waits = rnet.WaitSet(robot)
-    many = [robot.subscribe("/t") for _ in range(500)]
+    many = [robot.subscriber("/t") for _ in range(500)]
     watch, rates = robot.state.watch("/k"), [rnet.Rate(0.001) for _ in range(11)]
     for one in (*many, watch, *rates):
         waits.attach(one)

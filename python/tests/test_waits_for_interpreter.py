@@ -35,7 +35,7 @@ OTHER = textwrap.dedent(
     goals.send(b"cancelled", timeout=60).cancel()
     try:
         client.call(b"timed out", timeout=0.1)
-    except rnet.Timeout:
+    except rnet.WaitTimeoutError:
         shared[1] = 1
     client.call(b"last", timeout=60)
     goals.send(b"last", timeout=60).result(timeout=60)
@@ -60,7 +60,7 @@ def test_what_is_over_when_the_interpreter_is_free_does_not_begin(node, program,
 
     home.service("/serve", None, None, serve)
     home.action("/act", None, None, None, act, policy="queue", queue=8)
-    subscriber = home.subscribe("/topic", on=lambda sample: got.append(bytes(sample)), keep_all=True)
+    subscriber = home.subscriber("/topic", on=lambda sample: got.append(bytes(sample)), keep_all=True)
     home.subscribe_any("/any/**", lambda message: any_got.append(bytes(message.sample)), keep_all=True)
     said = tmp_path / "said"
     said.write_bytes(bytes(mmap.PAGESIZE))

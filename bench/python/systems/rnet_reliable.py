@@ -38,7 +38,7 @@ class System(System):
 
         node = _node(net, topic, "subscriber")
         copied = topic.max_len <= _COPY_UP_TO
-        subscriber = node.subscribe("/" + topic.name, bytes if copied else None, reliable=True)
+        subscriber = node.subscriber("/" + topic.name, bytes if copied else None, reliable=True)
         stop.on(lambda: threading.Thread(target=subscriber.close).start())
         if copied:
             for message in subscriber:

@@ -18,7 +18,7 @@ pub fn of(ty: &MessageType) -> Json {
         MessageType::Raw => ("raw", Vec::new()),
         MessageType::Plain(plain) => ("plain", plain_fields(plain)),
         MessageType::Protobuf(schema) => {
-            let mut walk = Walk { schema, within: Vec::new(), left: MAX_FIELDS };
+            let mut walk = FormBuilder { schema, within: Vec::new(), left: MAX_FIELDS };
             ("protobuf", walk.fields(schema.descriptor()))
         }
     };
@@ -26,14 +26,14 @@ pub fn of(ty: &MessageType) -> Json {
     json!({"type": desc.name().unwrap_or("raw"), "kind": kind, "fields": fields})
 }
 
-struct Walk<'a> {
+struct FormBuilder<'a> {
     schema: &'a Schema,
     /// The messages around what is shown.
     within: Vec<String>,
     left: usize,
 }
 
-impl Walk<'_> {
+impl FormBuilder<'_> {
     fn fields(&mut self, message: &MessageDescriptor) -> Vec<Json> {
         self.within.push(message.full_name().to_owned());
         let mut fields = Vec::new();
@@ -51,8 +51,8 @@ impl Walk<'_> {
     fn field(&mut self, field: &FieldDescriptor) -> Json {
         let kind = field.kind();
         let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
-        let mut told = Map::new();
-        let mut put = |name: &str, value: Json| drop(told.insert(name.to_owned(), value));
+        let mut document = Map::new();
+        let mut put = |name: &str, value: Json| drop(document.insert(name.to_owned(), value));
         put("name", field.name().into());
         put("type", type_word(&kind).into());
         put("doc", self.schema.docs().get(field.full_name()).into());
@@ -69,12 +69,12 @@ impl Walk<'_> {
                 let is_within = self.within.iter().any(|name| name == of.full_name());
                 if !is_within && self.within.len() < MAX_DEPTH {
                     let fields = self.fields(of);
-                    told.insert("fields".to_owned(), fields.into());
+                    document.insert("fields".to_owned(), fields.into());
                 }
             }
             _ => {}
         }
-        Json::Object(told)
+        Json::Object(document)
     }
 }
 
@@ -134,22 +134,22 @@ fn plain_field(field: &Field) -> Json {
         FieldType::Array { of, len } => (&**of, json!(len)),
         ty => (ty, json!(false)),
     };
-    let mut told =
+    let mut document =
         json!({"name": field.name, "list": list, "map": false, "oneof": null, "doc": null});
     match of {
         FieldType::Prim(prim) => {
-            told["type"] = prim_word(*prim).into();
-            told["default"] = if *prim == Prim::Bool { json!(false) } else { json!(0) };
+            document["type"] = prim_word(*prim).into();
+            document["default"] = if *prim == Prim::Bool { json!(false) } else { json!(0) };
         }
         FieldType::Struct(plain) => {
-            told["type"] = "message".into();
-            told["message_type"] = plain.name.as_str().into();
-            told["fields"] = plain_fields(plain).into();
+            document["type"] = "message".into();
+            document["message_type"] = plain.name.as_str().into();
+            document["fields"] = plain_fields(plain).into();
         }
         // An array of arrays is a field that people write as JSON.
-        FieldType::Array { .. } => told["type"] = "json".into(),
+        FieldType::Array { .. } => document["type"] = "json".into(),
     }
-    told
+    document
 }
 
 fn prim_word(prim: Prim) -> &'static str {

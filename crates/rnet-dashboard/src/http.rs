@@ -25,19 +25,19 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 pub use body::Body;
 pub use download::{MAX_DOWNLOADS, Progress};
-pub use guard::Guard;
+pub use guard::AccessGuard;
 
 use crate::hub::Hub;
-use crate::socket::{self, Pages};
-use crate::ticks::{Ask, Asked};
+use crate::socket::{self, PageSlots};
+use crate::ticks::{MonitorQuery, MonitorRequest};
 use crate::wire::MAX_REQUEST_LEN_BYTES;
 
 /// Largest body of a login, in bytes. Other bodies are not read.
 const MAX_LOGIN_LEN_BYTES: usize = 4 << 10;
 /// Longest time for figures.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// For the body of a login, which needs no token: who sends it slowly keeps a connection that others may need.
-const LOGIN_WITHIN: Duration = Duration::from_secs(2);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Before a wrong token is told to be one.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
@@ -49,8 +49,8 @@ const OPENMETRICS: &str = "application/openmetrics-text";
 /// What handlers share.
 pub struct Shared {
     pub hub: Arc<Hub>,
-    pub guard: Guard,
-    pub pages: Arc<Pages>,
+    pub guard: AccessGuard,
+    pub pages: Arc<PageSlots>,
     pub downloads: Arc<Semaphore>,
 }
 
@@ -80,7 +80,7 @@ pub async fn respond(shared: &Arc<Shared>, progress: &Progress, request: Request
     let checked = shared.guard.check(request.headers(), path == "/ws");
     let mut response = match checked {
         Err((status, why)) => text(status, format!("{why}\n")),
-        Ok(()) if shared.guard.knows(request.headers()) || path == "/login" => {
+        Ok(()) if shared.guard.is_authenticated(request.headers()) || path == "/login" => {
             route(shared, progress, request).await
         }
         Ok(()) => match token_of(request.uri()) {
@@ -142,7 +142,7 @@ async fn login(shared: &Shared, request: Request) -> Response {
         );
     }
     let form = body::read(request.into_body(), MAX_LOGIN_LEN_BYTES);
-    match tokio::time::timeout(LOGIN_WITHIN, form).await {
+    match tokio::time::timeout(LOGIN_TIMEOUT, form).await {
         Ok(Ok(Some(form))) => match body::form_field(&form, "token") {
             Some(token) => log_in(shared, token.trim()).await,
             None => text(StatusCode::UNPROCESSABLE_ENTITY, "the form has no field `token`\n"),
@@ -197,10 +197,10 @@ fn upgrade(shared: &Shared, mut request: Request) -> Response {
     response
 }
 
-async fn ask(hub: &Hub, what: Ask) -> Option<(bool, String)> {
-    let (asked, answer) = Asked::new(what);
+async fn ask(hub: &Hub, what: MonitorQuery) -> Option<(bool, String)> {
+    let (asked, answer) = MonitorRequest::new(what);
     let guard = hub.ticks.add(Box::new(asked));
-    let answer = tokio::time::timeout(ANSWER_WITHIN, answer).await;
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, answer).await;
     drop(guard);
     answer.ok()?.ok()
 }
@@ -214,14 +214,14 @@ async fn metrics(hub: &Hub, headers: &HeaderMap) -> Response {
         }
         false => (MetricsFormat::Prometheus, "text/plain; version=0.0.4; charset=utf-8".to_owned()),
     };
-    match ask(hub, Ask::Metrics(format)).await {
+    match ask(hub, MonitorQuery::Metrics(format)).await {
         Some((_, text)) => answer(head(StatusCode::OK).header(CONTENT_TYPE, kind), text),
         None => text(StatusCode::SERVICE_UNAVAILABLE, "the domain cannot be read\n"),
     }
 }
 
 async fn health(hub: &Hub) -> Response {
-    let (status, json) = match ask(hub, Ask::Health).await {
+    let (status, json) = match ask(hub, MonitorQuery::Health).await {
         Some((true, json)) => (StatusCode::OK, json),
         Some((false, json)) => (StatusCode::SERVICE_UNAVAILABLE, json),
         None => {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rnet::inspect::{PriorityChange, lower_priority};
 use tokio::sync::Semaphore;
 
-use crate::desk::Desk;
+use crate::operations::Operations;
 use crate::options::Options;
 use crate::ticks::{self, Ticks};
-use crate::topic::{self, Reader};
-use crate::world::World;
+use crate::topic::{self, TopicReader};
+use crate::app_state::AppState;
 
 /// Changes and calls that run at one moment, of all pages.
 pub const MAX_JOBS: usize = 32;
@@ -17,10 +17,10 @@ pub const MAX_JOBS: usize = 32;
 pub const MAX_STOPS: usize = 64;
 
 pub struct Hub {
-    pub world: Arc<World>,
+    pub app: Arc<AppState>,
     pub ticks: Ticks,
-    pub reader: Reader,
-    pub desk: Arc<Desk>,
+    pub reader: TopicReader,
+    pub operations: Arc<Operations>,
     pub jobs: Arc<Semaphore>,
     pub stops: Arc<Semaphore>,
 }
@@ -28,11 +28,11 @@ pub struct Hub {
 impl Hub {
     /// Starts the threads that look and read.
     pub fn start(options: Options) -> crate::Result<Arc<Hub>> {
-        let world = Arc::new(World::new(options));
-        let desk = Arc::new(Desk::new(world.clone())?);
-        let (ticks, reader) = (Ticks::default(), Reader::default());
+        let app = Arc::new(AppState::new(options));
+        let operations = Arc::new(Operations::new(app.clone())?);
+        let (ticks, reader) = (Ticks::default(), TopicReader::default());
         let [jobs, stops] = [MAX_JOBS, MAX_STOPS].map(|places| Arc::new(Semaphore::new(places)));
-        let hub = Arc::new(Hub { world, ticks, reader, desk, jobs, stops });
+        let hub = Arc::new(Hub { app, ticks, reader, operations, jobs, stops });
         let spawn = |name: &str, way: PriorityChange, run: fn(&Hub)| {
             let hub = hub.clone();
             let looks = move || {
@@ -42,9 +42,9 @@ impl Hub {
             };
             std::thread::Builder::new().name(name.to_owned()).spawn(looks)
         };
-        spawn("rnet-dash-tick", PriorityChange::Lowest, |hub| ticks::run(&hub.ticks, &hub.desk))?;
+        spawn("rnet-dash-tick", PriorityChange::Lowest, |hub| ticks::run(&hub.ticks, &hub.operations))?;
         // Messages that it does not read in time are lost to pages.
-        let read = |hub: &Hub| topic::run(&hub.reader, &hub.desk);
+        let read = |hub: &Hub| topic::run(&hub.reader, &hub.operations);
         if let Err(error) = spawn("rnet-dash-read", PriorityChange::Batch, read) {
             hub.stop();
             return Err(error.into());
@@ -53,7 +53,7 @@ impl Hub {
     }
 
     pub fn stop(&self) {
-        self.world.stop();
+        self.app.stop();
         self.ticks.wake();
         self.reader.wake();
     }

@@ -6,18 +6,18 @@
 //!
 //! - `options`: who may reach the server; `server`: connections, their limits, the end;
 //! - `http`: what is asked without a WebSocket, and what is refused; `socket`: the WebSocket of a page;
-//! - `world`, `hub`: what everything and what all pages share;
+//! - `app_state`, `hub`: what everything and what all pages share;
 //! - `outbox`, `session`, `wire`: what waits for a page, what it has asked for, the words of both;
 //! - `ticks`: what is looked at from time to time: figures, state, parameters, recording, launch;
 //! - `topic`: what is read of topics that a page looks at: plots, messages, images, clouds, scans, transforms, logs;
-//! - `desk`: what takes part: the node, changes, commands, calls.
+//! - `operations`: what takes part: the node, changes, commands, calls.
 //!
 //! # Threads
 //! `rnet-dashboard` serves all connections. `rnet-dash-tick` and `rnet-dash-read` look at the domain and read topics,
 //! and sleep while no page wants anything. Changes and calls run on threads of a pool that is bounded.
 
-mod desk;
-mod errand;
+mod operations;
+mod background_task;
 mod form;
 mod http;
 mod hub;
@@ -30,7 +30,7 @@ mod ticks;
 mod times;
 mod topic;
 mod wire;
-mod world;
+mod app_state;
 
 pub use options::{Access, DashboardError, Launch, Options};
 pub use rnet_access::Tls;

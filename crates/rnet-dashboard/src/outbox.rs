@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::wire;
-use crate::world::lock;
+use crate::app_state::lock;
 
 /// Bytes that wait for a page.
 const MAX_LEN_BYTES: usize = 4 << 20;
@@ -28,45 +28,45 @@ pub enum Frame {
     Binary(Vec<u8>),
 }
 
-enum Waiting {
+enum QueuedFrame {
     Answer(String),
     Data { sub: u64, json: String, payload: Option<Vec<u8>> },
 }
 
-impl Waiting {
+impl QueuedFrame {
     fn len_bytes(&self) -> usize {
         match self {
-            Waiting::Answer(text) => text.len(),
-            Waiting::Data { json, payload, .. } => {
+            QueuedFrame::Answer(text) => text.len(),
+            QueuedFrame::Data { json, payload, .. } => {
                 json.len() + payload.as_ref().map_or(0, Vec::len)
             }
         }
     }
 
     fn is_of(&self, of: u64) -> bool {
-        matches!(self, Waiting::Data { sub, .. } if *sub == of)
+        matches!(self, QueuedFrame::Data { sub, .. } if *sub == of)
     }
 }
 
 /// What is known of a subscription.
 #[derive(Default)]
-struct Sub {
+struct SubState {
     /// Data that were dropped since the last that was sent.
     dropped: u64,
     /// A change was dropped, so that the next data has to be whole.
-    is_broken: bool,
+    needs_full: bool,
     /// How many data it has not acknowledged yet, if it acknowledges.
-    under_way: Option<u32>,
+    unacknowledged: Option<u32>,
 }
 
 #[derive(Default)]
 struct Queue {
-    frames: VecDeque<Waiting>,
+    frames: VecDeque<QueuedFrame>,
     len_bytes: usize,
-    subs: BTreeMap<u64, Sub>,
+    subs: BTreeMap<u64, SubState>,
     is_closed: bool,
     /// There was no room for an answer.
-    is_full: bool,
+    answers_overflow: bool,
 }
 
 /// The queue of one page.
@@ -88,16 +88,16 @@ impl Outbox {
             return;
         }
         queue.len_bytes += text.len();
-        queue.frames.push_back(Waiting::Answer(text));
-        queue.make_room();
-        queue.is_full |= queue.len_bytes > MAX_LEN_BYTES || queue.frames.len() > MAX_FRAMES;
+        queue.frames.push_back(QueuedFrame::Answer(text));
+        queue.drop_oldest();
+        queue.answers_overflow |= queue.len_bytes > MAX_LEN_BYTES || queue.frames.len() > MAX_FRAMES;
         drop(queue);
         self.ready.notify_one();
     }
 
     /// The page has drawn data of this subscription; `false` if there was none under way.
     pub fn acknowledge(&self, sub: u64) -> bool {
-        self.queue().arrived(sub)
+        self.queue().acknowledge(sub)
     }
 
     /// Forgets a subscription.
@@ -119,8 +119,8 @@ impl Outbox {
     }
 
     /// Whether there was no room for an answer: the page does not read.
-    pub fn is_full(&self) -> bool {
-        self.queue().is_full
+    pub fn answers_overflow(&self) -> bool {
+        self.queue().answers_overflow
     }
 
     /// The next frame, if one waits.
@@ -129,8 +129,8 @@ impl Outbox {
         let waiting = queue.frames.pop_front()?;
         queue.len_bytes -= waiting.len_bytes();
         Some(match waiting {
-            Waiting::Answer(text) => Frame::Text(text),
-            Waiting::Data { sub, json, payload } => {
+            QueuedFrame::Answer(text) => Frame::Text(text),
+            QueuedFrame::Data { sub, json, payload } => {
                 let of = queue.subs.get_mut(&sub);
                 let dropped = match of.map_or(0, |of| std::mem::take(&mut of.dropped)) {
                     0 => String::new(),
@@ -155,14 +155,14 @@ impl Outbox {
 pub struct Output {
     sub: u64,
     outbox: Arc<Outbox>,
-    /// What was said last by [`Output::changed`] and [`Output::trouble_once`].
-    told: String,
-    trouble: Option<String>,
+    /// What was said last by [`Output::send_if_changed`] and [`Output::error_once`].
+    last_sent: String,
+    last_error: Option<String>,
 }
 
 impl Output {
     pub fn new(sub: u64, outbox: Arc<Outbox>) -> Output {
-        Output { sub, outbox, told: String::new(), trouble: None }
+        Output { sub, outbox, last_sent: String::new(), last_error: None }
     }
 
     /// Data.
@@ -176,7 +176,7 @@ impl Output {
     }
 
     /// Data in place of all that waits of this subscription.
-    pub fn whole(&self, json: String) {
+    pub fn replace(&self, json: String) {
         let dropped = self.outbox.queue().remove(self.sub);
         if dropped > 0 {
             self.outbox.queue().subs.entry(self.sub).or_default().dropped += dropped;
@@ -185,51 +185,51 @@ impl Output {
     }
 
     /// The same, if they are not those of before, which `None` means, or those of before had no room.
-    pub fn changed(&mut self, json: Option<String>) {
-        let is_broken = self.take_broken() && !self.told.is_empty();
-        let new = json.filter(|json| *json != self.told);
-        if new.is_some() || is_broken {
-            self.told = new.unwrap_or_else(|| std::mem::take(&mut self.told));
-            self.whole(self.told.clone());
+    pub fn send_if_changed(&mut self, json: Option<String>) {
+        let needs_full = self.take_needs_full() && !self.last_sent.is_empty();
+        let new = json.filter(|json| *json != self.last_sent);
+        if new.is_some() || needs_full {
+            self.last_sent = new.unwrap_or_else(|| std::mem::take(&mut self.last_sent));
+            self.replace(self.last_sent.clone());
         }
     }
 
     /// What is wrong with the subscription, which goes on.
-    pub fn trouble(&mut self, refusal: &wire::Refusal) {
-        self.told.clear();
+    pub fn error(&mut self, refusal: &wire::Refusal) {
+        self.last_sent.clear();
         self.outbox.answer(json!({"sub": self.sub, "error": refusal.json()}).to_string());
     }
 
     /// The same, unless it was said last: a flood of what cannot be decoded is not to be one of words.
-    pub fn trouble_once(&mut self, why: String) {
-        if self.trouble.as_ref() != Some(&why) {
-            self.trouble(&wire::Refusal::failed(why.as_str()));
-            self.trouble = Some(why);
+    pub fn error_once(&mut self, why: String) {
+        if self.last_error.as_ref() != Some(&why) {
+            self.error(&wire::Refusal::failed(why.as_str()));
+            self.last_error = Some(why);
         }
     }
 
     /// Nothing is wrong any more.
-    pub fn end_trouble(&mut self) {
-        self.trouble = None;
+    pub fn clear_error(&mut self) {
+        self.last_error = None;
     }
 
     /// The page acknowledges each data of this subscription that it has drawn.
-    pub fn acknowledged(&self) {
-        self.outbox.queue().subs.entry(self.sub).or_default().under_way = Some(0);
+    pub fn enable_acknowledgement(&self) {
+        self.outbox.queue().subs.entry(self.sub).or_default().unacknowledged = Some(0);
     }
 
     /// Whether the page is not behind with data of this subscription, as far as it says. What is under way too long would
     /// be old when it is drawn, and keep everything else of the page waiting.
     pub fn may_send(&self) -> bool {
         let queue = self.outbox.queue();
-        let under_way = queue.subs.get(&self.sub).and_then(|sub| sub.under_way);
-        under_way.is_none_or(|count| count < MAX_UNACKNOWLEDGED)
+        let unacknowledged = queue.subs.get(&self.sub).and_then(|sub| sub.unacknowledged);
+        unacknowledged.is_none_or(|count| count < MAX_UNACKNOWLEDGED)
     }
 
     /// Whether a change of this subscription was dropped since the last question.
-    pub fn take_broken(&self) -> bool {
+    pub fn take_needs_full(&self) -> bool {
         let mut queue = self.outbox.queue();
-        queue.subs.get_mut(&self.sub).is_some_and(|sub| std::mem::take(&mut sub.is_broken))
+        queue.subs.get_mut(&self.sub).is_some_and(|sub| std::mem::take(&mut sub.needs_full))
     }
 
     fn push(&self, json: String, payload: Option<Vec<u8>>) {
@@ -238,13 +238,13 @@ impl Output {
             return;
         }
         let sub = self.sub;
-        let data = Waiting::Data { sub, json, payload };
-        if let Some(under_way) = queue.subs.get_mut(&sub).and_then(|sub| sub.under_way.as_mut()) {
-            *under_way += 1;
+        let data = QueuedFrame::Data { sub, json, payload };
+        if let Some(unacknowledged) = queue.subs.get_mut(&sub).and_then(|sub| sub.unacknowledged.as_mut()) {
+            *unacknowledged += 1;
         }
         queue.len_bytes += data.len_bytes();
         queue.frames.push_back(data);
-        queue.make_room();
+        queue.drop_oldest();
         drop(queue);
         self.outbox.ready.notify_one();
     }
@@ -255,29 +255,29 @@ impl Queue {
     fn remove(&mut self, sub: u64) -> u64 {
         let before = self.frames.len();
         self.frames.retain(|waiting| !waiting.is_of(sub));
-        self.len_bytes = self.frames.iter().map(Waiting::len_bytes).sum();
+        self.len_bytes = self.frames.iter().map(QueuedFrame::len_bytes).sum();
         (before - self.frames.len()) as u64
     }
 
-    fn arrived(&mut self, sub: u64) -> bool {
-        let under_way = self.subs.get_mut(&sub).and_then(|sub| sub.under_way.as_mut());
-        let Some(under_way) = under_way else { return false };
-        let some = *under_way > 0;
-        *under_way = under_way.saturating_sub(1);
+    fn acknowledge(&mut self, sub: u64) -> bool {
+        let unacknowledged = self.subs.get_mut(&sub).and_then(|sub| sub.unacknowledged.as_mut());
+        let Some(unacknowledged) = unacknowledged else { return false };
+        let some = *unacknowledged > 0;
+        *unacknowledged = unacknowledged.saturating_sub(1);
         some
     }
 
-    fn make_room(&mut self) {
+    fn drop_oldest(&mut self) {
         while self.len_bytes > MAX_LEN_BYTES || self.frames.len() > MAX_FRAMES {
-            let is_data = |waiting: &Waiting| matches!(waiting, Waiting::Data { .. });
+            let is_data = |waiting: &QueuedFrame| matches!(waiting, QueuedFrame::Data { .. });
             let Some(at) = self.frames.iter().position(is_data) else { return };
             let Some(waiting) = self.frames.remove(at) else { return };
             self.len_bytes -= waiting.len_bytes();
-            if let Waiting::Data { sub, .. } = waiting {
+            if let QueuedFrame::Data { sub, .. } = waiting {
                 // Nobody will acknowledge it.
-                self.arrived(sub);
+                self.acknowledge(sub);
                 let of = self.subs.entry(sub).or_default();
-                (of.dropped, of.is_broken) = (of.dropped + 1, true);
+                (of.dropped, of.needs_full) = (of.dropped + 1, true);
             }
         }
     }
@@ -309,9 +309,9 @@ mod tests {
         assert_eq!(all[0], "\"a\"");
         assert_eq!(all[1], r#"{"sub":7,"data":1,"dropped":1}"#);
         assert_eq!(all[2], r#"{"sub":7,"data":2}"#);
-        assert!(of(7).take_broken());
-        assert!(!of(7).take_broken());
-        assert!(!outbox.is_full());
+        assert!(of(7).take_needs_full());
+        assert!(!of(7).take_needs_full());
+        assert!(!outbox.answers_overflow());
     }
 
     #[test]
@@ -322,18 +322,18 @@ mod tests {
             of(1).data("x".repeat(MAX_LEN_BYTES / 4));
         }
         assert!(texts(&outbox).len() <= 4);
-        assert!(!outbox.is_full());
+        assert!(!outbox.answers_overflow());
         for _ in 0..=MAX_FRAMES {
             outbox.answer(String::new());
         }
-        assert!(outbox.is_full());
+        assert!(outbox.answers_overflow());
     }
 
     #[test]
     fn no_more_is_under_way_than_the_page_acknowledges() {
         let outbox = Arc::new(Outbox::default());
         let of = |sub| Output::new(sub, outbox.clone());
-        of(1).acknowledged();
+        of(1).enable_acknowledgement();
         let send = || {
             let may = of(1).may_send();
             if may {
@@ -362,9 +362,9 @@ mod tests {
     fn whole_data_takes_the_place_of_what_waits() {
         let outbox = Arc::new(Outbox::default());
         let of = |sub| Output::new(sub, outbox.clone());
-        of(1).whole("1".into());
+        of(1).replace("1".into());
         of(2).data("2".into());
-        of(1).whole("3".into());
+        of(1).replace("3".into());
         assert_eq!(texts(&outbox), [r#"{"sub":2,"data":2}"#, r#"{"sub":1,"data":3,"dropped":1}"#]);
         of(2).data("4".into());
         outbox.forget(2);

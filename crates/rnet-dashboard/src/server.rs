@@ -19,28 +19,28 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::http::{Guard, MAX_DOWNLOADS, Progress, Shared, respond};
+use crate::http::{AccessGuard, MAX_DOWNLOADS, Progress, Shared, respond};
 use crate::hub::{Hub, MAX_JOBS, MAX_STOPS};
 use crate::options::{DashboardError, Options};
-use crate::socket::Pages;
-use crate::world::lock;
+use crate::socket::PageSlots;
+use crate::app_state::lock;
 
 /// Connections at one moment, those of pages included. Who comes then waits.
 const MAX_CONNECTIONS: usize = 128;
 /// Connections of one address, those of pages not included: the others are closed, so that nobody takes all places.
-const MAX_OF_PEER: usize = MAX_CONNECTIONS / 2;
+const MAX_CONNECTIONS_PER_PEER: usize = MAX_CONNECTIONS / 2;
 /// For the headers of a request.
-const HEADERS_WITHIN: Duration = Duration::from_secs(5);
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(5);
 /// For the handshake of TLS.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// For all requests of a connection that becomes no WebSocket: browsers open another. A download may take longer while it
 /// makes progress.
-const CONNECTION_FOR: Duration = Duration::from_secs(60);
+const CONNECTION_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of the headers of a request.
 const MAX_HEADERS_LEN_BYTES: usize = 16 << 10;
 /// For pages to be told that the server ends, and then for what runs.
-const FAREWELL: Duration = Duration::from_millis(200);
-const LAST_JOBS: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
+const JOBS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A dashboard that runs. It ends when this is dropped.
 pub struct Dashboard {
@@ -70,20 +70,20 @@ impl Dashboard {
         let failed = |source| DashboardError::Listen { address: asked, source };
         let listener = runtime.block_on(TcpListener::bind(asked)).map_err(failed)?;
         let address = listener.local_addr()?;
-        let guard = Guard::new(&options.access, address.port());
+        let guard = AccessGuard::new(&options.access, address.port());
         let url = url(&options, address);
         let hub = Hub::start(options)?;
-        let pages = Arc::new(Pages::default());
+        let pages = Arc::new(PageSlots::default());
         let downloads = Arc::new(Semaphore::new(MAX_DOWNLOADS));
         let shared = Shared { hub: hub.clone(), guard, pages: pages.clone(), downloads };
         let (end, ended) = oneshot::channel();
-        let serving = Serving { runtime, listener, shared: Arc::new(shared), acceptor, pages };
+        let serving = ServerThread { runtime, listener, shared: Arc::new(shared), acceptor, pages };
         let of_thread = hub.clone();
         let thread = std::thread::Builder::new().name("rnet-dashboard".to_owned());
         let thread = thread.spawn(move || {
             serving.run(ended);
             // Given back while the process lives, not when the kernel notices that it does not.
-            of_thread.desk.close();
+            of_thread.operations.close();
         });
         match thread {
             Ok(thread) => Ok(Dashboard { hub, address, url, end: Some(end), thread: Some(thread) }),
@@ -141,27 +141,27 @@ fn url(options: &Options, address: SocketAddr) -> String {
 }
 
 /// What the thread of the server has.
-struct Serving {
+struct ServerThread {
     runtime: Runtime,
     listener: TcpListener,
     shared: Arc<Shared>,
     acceptor: Option<TlsAcceptor>,
-    pages: Arc<Pages>,
+    pages: Arc<PageSlots>,
 }
 
-impl Serving {
+impl ServerThread {
     fn run(self, ended: oneshot::Receiver<()>) {
-        let Serving { runtime, listener, shared, acceptor, pages } = self;
+        let ServerThread { runtime, listener, shared, acceptor, pages } = self;
         runtime.block_on(async {
             tokio::select! {
                 _ = ended => {}
                 () = accept(listener, shared, acceptor) => {}
             }
             pages.end();
-            tokio::time::sleep(FAREWELL).await;
+            tokio::time::sleep(CLOSE_TIMEOUT).await;
         });
         // Connections end with it, and jobs look at whether the dashboard has ended.
-        runtime.shutdown_timeout(LAST_JOBS);
+        runtime.shutdown_timeout(JOBS_TIMEOUT);
     }
 }
 
@@ -170,10 +170,10 @@ impl Serving {
 struct Peers(Mutex<HashMap<IpAddr, usize>>);
 
 /// A place of an address, given back when it is dropped.
-struct OfPeer(Arc<Peers>, IpAddr);
+struct PeerConnection(Arc<Peers>, IpAddr);
 
 impl Peers {
-    fn take(self: &Arc<Peers>, peer: IpAddr) -> Option<OfPeer> {
+    fn take(self: &Arc<Peers>, peer: IpAddr) -> Option<PeerConnection> {
         let peer = match peer.to_canonical() {
             // One network has all of the rest.
             IpAddr::V6(peer) => Ipv6Addr::from_bits(peer.to_bits() >> 64 << 64).into(),
@@ -181,15 +181,15 @@ impl Peers {
         };
         let mut all = lock(&self.0);
         let count = all.entry(peer).or_default();
-        if *count >= MAX_OF_PEER {
+        if *count >= MAX_CONNECTIONS_PER_PEER {
             return None;
         }
         *count += 1;
-        Some(OfPeer(self.clone(), peer))
+        Some(PeerConnection(self.clone(), peer))
     }
 }
 
-impl Drop for OfPeer {
+impl Drop for PeerConnection {
     fn drop(&mut self) {
         let mut all = lock(&self.0.0);
         if let Some(count) = all.get_mut(&self.1) {
@@ -214,11 +214,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, acceptor: Option<Tls
                 continue;
             }
         };
-        let Some(of_peer) = peers.take(peer.ip()) else { continue };
+        let Some(peer_connection) = peers.take(peer.ip()) else { continue };
         let (shared, acceptor) = (shared.clone(), acceptor.clone());
         tokio::spawn(async move {
             // A page that is served goes on in a task of its own, and has a place of its own.
-            let _places = (place, of_peer);
+            let _places = (place, peer_connection);
             let _ = stream.set_nodelay(true);
             let _ = connection(stream, &shared, acceptor).await;
         });
@@ -233,7 +233,7 @@ async fn connection(
     match acceptor {
         None => serve(stream, shared).await,
         Some(acceptor) => {
-            let stream = timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await??;
+            let stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await??;
             serve(stream, shared).await
         }
     }
@@ -244,7 +244,7 @@ async fn serve(
     shared: &Arc<Shared>,
 ) -> io::Result<()> {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_TIMEOUT);
     builder.max_buf_size(MAX_HEADERS_LEN_BYTES).max_headers(64);
     let progress = Progress::default();
     let service =
@@ -253,7 +253,7 @@ async fn serve(
     let mut serving = std::pin::pin!(serving);
     loop {
         let chunks = progress.chunks();
-        match timeout(CONNECTION_FOR, &mut serving).await {
+        match timeout(CONNECTION_IDLE_TIMEOUT, &mut serving).await {
             Ok(served) => return served.map_err(io::Error::other),
             Err(late) if progress.chunks() == chunks => return Err(late.into()),
             Err(_) => {}
@@ -270,7 +270,7 @@ mod tests {
         let peers = Arc::new(Peers::default());
         let [one, same, other] = ["fd00::1", "fd00::2", "10.0.0.1"].map(|of| of.parse().unwrap());
         let mut places: Vec<_> = std::iter::from_fn(|| peers.take(one)).collect();
-        assert_eq!(places.len(), MAX_OF_PEER);
+        assert_eq!(places.len(), MAX_CONNECTIONS_PER_PEER);
         assert!(peers.take(same).is_none() && peers.take(other).is_some());
         places.pop();
         assert!(peers.take(same).is_some());

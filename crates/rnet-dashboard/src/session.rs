@@ -10,22 +10,22 @@ use rnet_monitor::link::own_host;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use crate::desk::{self, Desk, Running};
+use crate::operations::{self, Operations, JobContext};
 use crate::hub::Hub;
 use crate::outbox::{Outbox, Output};
 use crate::ticks::{
-    HistorySink, Read, StatePlotSink, StateSink, WholeSink, far_params, figures, launched, params,
+    HistorySink, Read, StatePlotSink, StateSink, FullUpdateSink, remote_params, figures, launched, params,
     recordings, services,
 };
 use crate::topic::{
-    Buckets, CommandLogSink, CommandsSink, Draw, Filter, LogsSink, MessagesSink, PictureSink,
-    PlotSink, Reading, TfSink, TopicSink, Wants, cloud, image, is_status, is_transform, scan,
+    Buckets, CommandLogSink, CommandsSink, EncodePicture, Filter, LogsSink, MessagesSink, PictureSink,
+    PlotSink, TopicSubscription, TfSink, TopicSink, TopicFilter, cloud, image, is_status, is_transform, scan,
 };
 use crate::wire::{
     Answer, MAX_CLOUD_POINTS, MAX_IMAGE_PX, MAX_MESSAGE_JSON_LEN_BYTES, MAX_REQUEST_LEN_BYTES,
     MAX_SUBSCRIPTIONS, PROTOCOL, Refusal, Request, answer,
 };
-use crate::world::{Guard, lock};
+use crate::app_state::{DropGuard, lock};
 
 /// Changes and calls of a page that run at one moment.
 const MAX_JOBS: usize = 8;
@@ -38,18 +38,18 @@ const RECORD_INTERVAL: Duration = Duration::from_secs(1);
 /// `{"ack": 1}`, with the longest number.
 const MAX_ACK_LEN_BYTES: usize = 32;
 
-struct JobOfPage {
+struct PageJob {
     cancel: Arc<AtomicBool>,
     is_stop: bool,
 }
 
-type Jobs = Arc<Mutex<HashMap<u64, JobOfPage>>>;
+type Jobs = Arc<Mutex<HashMap<u64, PageJob>>>;
 
 pub struct Session {
     hub: Arc<Hub>,
     outbox: Arc<Outbox>,
     /// What ends a subscription when it is dropped, by its number.
-    subs: HashMap<u64, Guard>,
+    subs: HashMap<u64, DropGuard>,
     /// What runs, and what cancels it.
     jobs: Jobs,
 }
@@ -67,12 +67,12 @@ impl Session {
     }
 
     pub fn is_over(&self) -> bool {
-        self.hub.world.is_stopped()
+        self.hub.app.is_stopped()
     }
 
     /// What is said first.
     pub fn hello(&self) -> String {
-        let options = &self.hub.world.options;
+        let options = &self.hub.app.options;
         let host = own_host(&rnet::inspect::Snapshot::default());
         json!({"hello": {
             "protocol": PROTOCOL,
@@ -164,7 +164,7 @@ impl Session {
             return Err(Refusal::new("unknown_op", format!("unknown op {:?}", request.op)));
         };
         if !matches!(request.op.as_str(), "type" | "launch.logs") {
-            self.hub.world.may_change()?;
+            self.hub.app.check_writable()?;
         }
         let is_stop = request.op.starts_with("command.");
         let (places, max) = match is_stop {
@@ -184,14 +184,14 @@ impl Session {
             }
             // Before a thread is taken: those that would only wait must not take the place of a stop.
             let place = places.clone().try_acquire_owned().map_err(busy)?;
-            jobs.insert(request.id, JobOfPage { cancel: cancel.clone(), is_stop });
+            jobs.insert(request.id, PageJob { cancel: cancel.clone(), is_stop });
             place
         };
         let (hub, outbox, jobs) = (self.hub.clone(), self.outbox.clone(), self.jobs.clone());
         tokio::task::spawn_blocking(move || {
             let id = request.id;
-            let running = Running { seat: &hub.desk.seat, outbox: &outbox, id, cancelled: &cancel };
-            let done = job((&hub.desk, &running), &request.op, Json::Object(request.rest));
+            let running = JobContext { operator: &hub.operations.operator, outbox: &outbox, id, cancelled: &cancel };
+            let done = job((&hub.operations, &running), &request.op, Json::Object(request.rest));
             lock(&jobs).remove(&id);
             outbox.answer(answer(id, done));
             drop(place);
@@ -213,21 +213,21 @@ impl Session {
         Ok(json!({}))
     }
 
-    fn serve(&self, sub: u64, asked: &Asked) -> Result<Guard, Refusal> {
+    fn serve(&self, sub: u64, asked: &SubscribeRequest) -> Result<DropGuard, Refusal> {
         let ticks = &self.hub.ticks;
-        let read = |wants, sink: Box<dyn TopicSink>| self.hub.reader.add(Reading::new(wants, sink));
+        let read = |wants, sink: Box<dyn TopicSink>| self.hub.reader.add(TopicSubscription::new(wants, sink));
         let output = Output::new(sub, self.outbox.clone());
         let look = |output, interval, of: Read| {
-            ticks.add(Box::new(WholeSink::of_view(output, interval, of)))
+            ticks.add(Box::new(FullUpdateSink::of_view(output, interval, of)))
         };
         let ask =
-            |output, interval, of: Read| ticks.add(Box::new(WholeSink::new(output, interval, of)));
+            |output, interval, of: Read| ticks.add(Box::new(FullUpdateSink::new(output, interval, of)));
         let topic = || asked.topic();
-        let of_topic = || topic().map(Wants::Topic);
+        let of_topic = || topic().map(TopicFilter::Topic);
         let hz = |default| within("hz", asked.hz, default, 0.1..=30.0);
-        let picture = |output: Output, default, draw: Draw| -> Result<Guard, Refusal> {
+        let picture = |output: Output, default, draw: EncodePicture| -> Result<DropGuard, Refusal> {
             if asked.ack {
-                output.acknowledged();
+                output.enable_acknowledgement();
             }
             Ok(read(of_topic()?, Box::new(PictureSink::new(output, hz(default)?, draw))))
         };
@@ -240,7 +240,7 @@ impl Session {
             "services" => look(output, LIST_INTERVAL, services()),
             "params" => match asked.host()? {
                 // It asks the host when that has answered, and is looked at in each turn.
-                Some(host) => ask(output, Duration::ZERO, far_params(host)),
+                Some(host) => ask(output, Duration::ZERO, remote_params(host)),
                 None => ask(output, PARAMS_INTERVAL, params()),
             },
             "record" => look(output, RECORD_INTERVAL, recordings()),
@@ -272,21 +272,21 @@ impl Session {
                 picture(output, 5.0, Box::new(move |heard, bytes| cloud(heard, bytes, max)))?
             }
             "scan" => picture(output, 10.0, Box::new(scan))?,
-            "tf" => read(Wants::Where(is_transform), Box::new(TfSink::new(output, hz(5.0)?))),
+            "tf" => read(TopicFilter::Matching(is_transform), Box::new(TfSink::new(output, hz(5.0)?))),
             "logs" => {
                 let filter = asked.filter()?;
                 let history = asked.history.unwrap_or(500);
                 let sink = LogsSink::new(output, filter, history);
-                read(Wants::Topic(LOG_TOPIC.to_owned()), Box::new(sink))
+                read(TopicFilter::Topic(LOG_TOPIC.to_owned()), Box::new(sink))
             }
             "commands" => {
-                let sink = CommandsSink::new(output, self.hub.desk.clone());
-                read(Wants::Where(is_status), Box::new(sink))
+                let sink = CommandsSink::new(output, self.hub.operations.clone());
+                read(TopicFilter::Matching(is_status), Box::new(sink))
             }
             "command_log" => {
                 let command = name_of("command", asked.command.as_deref())?;
                 let topic = rnet::command_log_topic(&command);
-                read(Wants::Topic(topic), Box::new(CommandLogSink::new(output)))
+                read(TopicFilter::Topic(topic), Box::new(CommandLogSink::new(output)))
             }
             other => return Err(Refusal::bad(format!("cannot subscribe to {other:?}"))),
         })
@@ -295,7 +295,7 @@ impl Session {
 
 /// The fields of a subscription, of all kinds.
 #[derive(Deserialize)]
-struct Asked {
+struct SubscribeRequest {
     what: String,
     topic: Option<String>,
     state: Option<String>,
@@ -318,7 +318,7 @@ struct Asked {
     ack: bool,
 }
 
-impl Asked {
+impl SubscribeRequest {
     fn topic(&self) -> Result<String, Refusal> {
         name_of("topic", self.topic.as_deref())
     }
@@ -364,31 +364,31 @@ fn within(
     }
 }
 
-type Job = fn((&Desk, &Running<'_>), &str, Json) -> Answer;
+type Job = fn((&Operations, &JobContext<'_>), &str, Json) -> Answer;
 
 /// What does an op that may take a while.
 fn job_of(op: &str) -> Option<Job> {
     Some(match op {
-        "type" => |(desk, _), _, fields| desk::form_of(&desk.seat, fields),
-        "state.set" => |(desk, _), _, fields| desk::state_set(&desk.seat, fields),
-        "state.delete" => |(desk, _), _, fields| desk::state_delete(&desk.seat, fields),
-        "param.set" => |(desk, _), _, fields| desk::param_set(&desk.seat, fields),
-        "param.reset" => |(desk, _), _, fields| desk::param_reset(&desk.seat, fields),
-        "command.take" => |(desk, _), _, fields| desk.authority.take(&desk.seat, fields),
-        "command.take_all" => |(desk, _), _, fields| desk.authority.take_all(&desk.seat, fields),
-        "command.release" => |(desk, _), _, fields| desk.authority.release(fields),
-        "command.release_all" => |(desk, _), _, _| desk.authority.release_all(),
-        "call" => |(_, running), _, fields| desk::call(running, fields),
-        "record.start" => |(desk, _), _, fields| desk.recording.start(&desk.seat, fields),
-        "record.stop" => |(desk, _), _, _| desk.recording.stop(),
-        "play.start" => |(desk, _), _, fields| desk.playing.start(&desk.seat, fields),
-        "play.pause" => |(desk, _), _, _| desk.playing.pause(),
-        "play.stop" => |(desk, _), _, _| desk.playing.stop(),
-        "blackbox.trigger" => |(desk, _), _, fields| desk::trigger(&desk.seat, fields),
+        "type" => |(operations, _), _, fields| operations::form_of(&operations.operator, fields),
+        "state.set" => |(operations, _), _, fields| operations::state_set(&operations.operator, fields),
+        "state.delete" => |(operations, _), _, fields| operations::state_delete(&operations.operator, fields),
+        "param.set" => |(operations, _), _, fields| operations::param_set(&operations.operator, fields),
+        "param.reset" => |(operations, _), _, fields| operations::param_reset(&operations.operator, fields),
+        "command.take" => |(operations, _), _, fields| operations.authority.take(&operations.operator, fields),
+        "command.take_all" => |(operations, _), _, fields| operations.authority.take_all(&operations.operator, fields),
+        "command.release" => |(operations, _), _, fields| operations.authority.release(fields),
+        "command.release_all" => |(operations, _), _, _| operations.authority.release_all(),
+        "call" => |(_, running), _, fields| operations::call(running, fields),
+        "record.start" => |(operations, _), _, fields| operations.recording.start(&operations.operator, fields),
+        "record.stop" => |(operations, _), _, _| operations.recording.stop(),
+        "play.start" => |(operations, _), _, fields| operations.playback.start(&operations.operator, fields),
+        "play.pause" => |(operations, _), _, _| operations.playback.pause(),
+        "play.stop" => |(operations, _), _, _| operations.playback.stop(),
+        "blackbox.trigger" => |(operations, _), _, fields| operations::trigger(&operations.operator, fields),
         "launch.stop" | "launch.restart" | "launch.kill" => {
-            |(desk, _), op, fields| desk::order(&desk.seat, op, fields)
+            |(operations, _), op, fields| operations::order(&operations.operator, op, fields)
         }
-        "launch.logs" => |(desk, _), _, fields| desk::logs(&desk.seat, fields),
+        "launch.logs" => |(operations, _), _, fields| operations::logs(&operations.operator, fields),
         _ => return None,
     })
 }

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use crate::hub::Hub;
 use crate::outbox::{Frame, Outbox};
 use crate::session::Session;
-use crate::world::lock;
+use crate::app_state::lock;
 
 /// Pages at one moment.
 pub const MAX_PAGES: usize = 16;
@@ -25,29 +25,29 @@ const REQUESTS_HZ: f64 = 100.0;
 const REQUESTS_BURST: f64 = 200.0;
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Who says nothing for so long is cut.
-const SILENT_FOR: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Who does not take a frame for so long is cut.
-const SEND_WITHIN: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 const GOING_AWAY: u16 = 1001;
 const UNSUPPORTED: u16 = 1003;
-const POLICY: u16 = 1008;
+const POLICY_VIOLATION: u16 = 1008;
 
 type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// The places of pages, and the end of all of them.
-pub struct Pages {
+pub struct PageSlots {
     places: Arc<Semaphore>,
     end: Notify,
 }
 
-impl Default for Pages {
-    fn default() -> Pages {
-        Pages { places: Arc::new(Semaphore::new(MAX_PAGES)), end: Notify::new() }
+impl Default for PageSlots {
+    fn default() -> PageSlots {
+        PageSlots { places: Arc::new(Semaphore::new(MAX_PAGES)), end: Notify::new() }
     }
 }
 
-impl Pages {
+impl PageSlots {
     pub fn take(&self) -> Option<OwnedSemaphorePermit> {
         self.places.clone().try_acquire_owned().ok()
     }
@@ -59,12 +59,12 @@ impl Pages {
 }
 
 /// How many requests are left, by a bucket that fills with time.
-struct Rate {
+struct RequestLimiter {
     left: f64,
     at: Instant,
 }
 
-impl Rate {
+impl RequestLimiter {
     fn take(&mut self) -> bool {
         let now = Instant::now();
         let filled = now.duration_since(self.at).as_secs_f64() * REQUESTS_HZ;
@@ -75,14 +75,14 @@ impl Rate {
 }
 
 /// Why a page is cut, as WebSockets say it.
-struct Cut(u16, &'static str);
+struct CloseReason(u16, &'static str);
 
-const ANSWERS_UNREAD: Cut = Cut(POLICY, "slow: the client does not read the answers");
+const ANSWERS_UNREAD: CloseReason = CloseReason(POLICY_VIOLATION, "slow: the client does not read the answers");
 
 /// Serves a page until it leaves or is cut.
 pub async fn serve(
     hub: Arc<Hub>,
-    pages: Arc<Pages>,
+    pages: Arc<PageSlots>,
     socket: WebSocket,
     place: OwnedSemaphorePermit,
 ) {
@@ -94,7 +94,7 @@ pub async fn serve(
     outbox.close();
     // Its subscriptions and calls end before the page may come again.
     drop(session);
-    if let Some(Cut(code, reason)) = cut {
+    if let Some(CloseReason(code, reason)) = cut {
         let close = Message::Close(Some(CloseFrame { code: code.into(), reason: reason.into() }));
         let _ = timeout(Duration::from_secs(1), sink.send(close)).await;
     }
@@ -105,19 +105,19 @@ pub async fn serve(
 async fn run(
     session: &mut Session,
     outbox: &Outbox,
-    pages: &Pages,
+    pages: &PageSlots,
     (sink, stream): (&mut SplitSink<WebSocket, Message>, SplitStream<WebSocket>),
-) -> Option<Cut> {
+) -> Option<CloseReason> {
     let end = pages.end.notified();
     tokio::pin!(end);
     end.as_mut().enable();
     if session.is_over() {
-        return Some(Cut(GOING_AWAY, "the server is shutting down"));
+        return Some(CloseReason(GOING_AWAY, "the server is shutting down"));
     }
     let heard = Mutex::new(Instant::now());
     tokio::select! {
         biased;
-        () = &mut end => Some(Cut(GOING_AWAY, "the server is shutting down")),
+        () = &mut end => Some(CloseReason(GOING_AWAY, "the server is shutting down")),
         cut = read(stream, session, outbox, &heard) => cut,
         cut = send(sink, outbox, &heard) => cut,
     }
@@ -128,8 +128,8 @@ async fn read(
     session: &mut Session,
     outbox: &Outbox,
     heard: &Mutex<Instant>,
-) -> Option<Cut> {
-    let mut rate = Rate { left: REQUESTS_BURST, at: Instant::now() };
+) -> Option<CloseReason> {
+    let mut rate = RequestLimiter { left: REQUESTS_BURST, at: Instant::now() };
     loop {
         let message = stream.next().await;
         *lock(heard) = Instant::now();
@@ -138,21 +138,21 @@ async fn read(
             Some(Ok(Message::Text(text))) if session.acknowledge(&text) => {}
             Some(Ok(Message::Text(text))) if rate.take() => session.request(&text),
             Some(Ok(Message::Text(_) | Message::Binary(_))) if rate.left < 0.0 => {
-                return Some(Cut(POLICY, "rate: too many requests"));
+                return Some(CloseReason(POLICY_VIOLATION, "rate: too many requests"));
             }
             Some(Ok(Message::Text(_) | Message::Binary(_))) => {
-                return Some(Cut(UNSUPPORTED, "requests must be text"));
+                return Some(CloseReason(UNSUPPORTED, "requests must be text"));
             }
             // Pings count as requests: they are answered. `Frame` is never read.
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
                 if !rate.take() {
-                    return Some(Cut(POLICY, "rate: too many frames"));
+                    return Some(CloseReason(POLICY_VIOLATION, "rate: too many frames"));
                 }
             }
             Some(Ok(Message::Close(_))) | None => return None,
             Some(Err(error)) => return too_large(&error),
         }
-        if outbox.is_full() {
+        if outbox.answers_overflow() {
             return Some(ANSWERS_UNREAD);
         }
     }
@@ -162,7 +162,7 @@ async fn send(
     sink: &mut SplitSink<WebSocket, Message>,
     outbox: &Outbox,
     heard: &Mutex<Instant>,
-) -> Option<Cut> {
+) -> Option<CloseReason> {
     let mut pings = interval(PING_INTERVAL);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -170,8 +170,8 @@ async fn send(
             biased;
             _ = pings.tick() => {
                 let heard = *lock(heard);
-                if heard.elapsed() > SILENT_FOR {
-                    return Some(Cut(POLICY, "slow: the client does not answer pings"));
+                if heard.elapsed() > IDLE_TIMEOUT {
+                    return Some(CloseReason(POLICY_VIOLATION, "slow: the client does not answer pings"));
                 }
                 Message::Ping(Vec::new().into())
             }
@@ -181,10 +181,10 @@ async fn send(
                 None => return Some(ANSWERS_UNREAD),
             },
         };
-        match timeout(SEND_WITHIN, sink.send(message)).await {
+        match timeout(SEND_TIMEOUT, sink.send(message)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return None,
-            Err(_) => return Some(Cut(POLICY, "slow: the client does not read")),
+            Err(_) => return Some(CloseReason(POLICY_VIOLATION, "slow: the client does not read")),
         }
     }
 }
@@ -192,7 +192,7 @@ async fn send(
 /// The next frame for the page; `None` if there was no room for an answer.
 async fn next(outbox: &Outbox) -> Option<Frame> {
     loop {
-        if outbox.is_full() {
+        if outbox.answers_overflow() {
             return None;
         }
         if let Some(frame) = outbox.take() {
@@ -203,8 +203,8 @@ async fn next(outbox: &Outbox) -> Option<Frame> {
 }
 
 /// What was too large is told so; on what is no WebSocket any more nothing can be said.
-fn too_large(error: &Error) -> Option<Cut> {
-    matches!(error, Error::Capacity(_)).then_some(Cut(1009, "too large"))
+fn too_large(error: &Error) -> Option<CloseReason> {
+    matches!(error, Error::Capacity(_)).then_some(CloseReason(1009, "too large"))
 }
 
 #[cfg(test)]
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_let_through_and_a_flood_is_not() {
-        let mut rate = Rate { left: REQUESTS_BURST, at: Instant::now() };
+        let mut rate = RequestLimiter { left: REQUESTS_BURST, at: Instant::now() };
         let passed = (0..10_000).take_while(|_| rate.take()).count();
         assert!(passed >= REQUESTS_BURST as usize && passed < 10_000, "{passed}");
     }

@@ -3,7 +3,7 @@
 //! One thread does so for all pages, twenty times a second, and sleeps while no page wants anything. A look at the domain
 //! reads counters; it is made when it is due for somebody, and all who want looks get it.
 
-mod abroad;
+mod remote_hosts;
 mod health;
 mod history;
 mod history_sink;
@@ -12,9 +12,9 @@ mod params;
 mod record;
 mod services;
 mod state;
-mod turn;
+mod tick;
 mod view;
-mod whole;
+mod full_update;
 
 use std::time::{Duration, Instant};
 
@@ -22,85 +22,85 @@ use rnet::inspect::Domain;
 use rnet_monitor::DomainSnapshot;
 
 use history::History;
-use turn::{Sink, TURN, Tick};
-use view::{Gone, View};
+use tick::{Sink, TICK_INTERVAL, Tick};
+use view::{GoneNodes, View};
 
-pub use health::{Ask, Asked};
+pub use health::{MonitorQuery, MonitorRequest};
 pub use history_sink::HistorySink;
 pub use launch::launched;
-pub use params::{far_params, params};
+pub use params::{remote_params, params};
 pub use record::recordings;
 pub use services::services;
 pub use state::{StatePlotSink, StateSink};
-pub use whole::{Read, WholeSink, figures};
+pub use full_update::{Read, FullUpdateSink, figures};
 
-use crate::desk::Desk;
-use crate::world::{Additions, Served, World};
+use crate::operations::Operations;
+use crate::app_state::{Registrations, Registration, AppState};
 
 /// Two looks at rates that say something are so far apart at least.
-pub const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(240);
+pub const MIN_SNAPSHOT_INTERVAL: Duration = Duration::from_millis(240);
 /// And so far at most: what went wrong longer ago is over.
-const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(60);
+const MAX_SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What is told of turns.
-pub type Ticks = Additions<Box<dyn Sink>>;
+pub type Ticks = Registrations<Box<dyn Sink>>;
 
 /// The thread.
-pub fn run(ticks: &Ticks, desk: &Desk) {
-    let world = desk.world();
+pub fn run(ticks: &Ticks, operations: &Operations) {
+    let app = operations.app();
     let mut sinks = Vec::new();
-    let mut looks = Looks::default();
-    while !world.is_stopped() {
-        ticks.take(world, &mut sinks);
-        sinks.retain(Served::is_wanted);
+    let mut snapshots = Snapshots::default();
+    while !app.is_stopped() {
+        ticks.take(app, &mut sinks);
+        sinks.retain(Registration::is_active);
         let now = Instant::now();
-        let is_due = looks.may_look(now) && sinks.iter().any(|sink| sink.what.wants_look(now));
-        if is_due {
-            looks.look(world, now);
+        let takes_snapshot = snapshots.is_due(now) && sinks.iter().any(|sink| sink.item.needs_snapshot(now));
+        if takes_snapshot {
+            snapshots.take(app, now);
         }
-        let Looks { before, last, gone, history, .. } = &mut looks;
+        let Snapshots { before, last, gone, history, .. } = &mut snapshots;
         let view = match (before.as_ref(), last.as_ref()) {
-            (Some(before), Some(last)) if is_due => Some(View::new(before, last, gone, world)),
+            (Some(before), Some(last)) if takes_snapshot => Some(View::new(before, last, gone, app)),
             _ => None,
         };
         if let Some(view) = &view {
             history.add(view);
         }
         for sink in &mut sinks {
-            sink.what.tick(&Tick { now, desk, view: view.as_ref(), history });
+            sink.item.tick(&Tick { now, operations, view: view.as_ref(), history });
         }
-        ticks.pause(world, TURN);
+        ticks.pause(app, TICK_INTERVAL);
     }
 }
 
 /// The last look at the domain, and the one before.
 #[derive(Default)]
-struct Looks {
+struct Snapshots {
     domain: Option<Domain>,
     before: Option<DomainSnapshot>,
     last: Option<DomainSnapshot>,
     at: Option<Instant>,
-    gone: Gone,
+    gone: GoneNodes,
     history: History,
 }
 
-impl Looks {
-    fn may_look(&self, now: Instant) -> bool {
-        self.at.is_none_or(|at| now.duration_since(at) >= MIN_LOOK_INTERVAL)
+impl Snapshots {
+    fn is_due(&self, now: Instant) -> bool {
+        self.at.is_none_or(|at| now.duration_since(at) >= MIN_SNAPSHOT_INTERVAL)
     }
 
-    fn look(&mut self, world: &World, now: Instant) {
+    fn take(&mut self, app: &AppState, now: Instant) {
         // What was lost since nobody looked is not lost now.
-        if self.at.replace(now).is_some_and(|at| now.duration_since(at) > MAX_LOOK_INTERVAL) {
+        if self.at.replace(now).is_some_and(|at| now.duration_since(at) > MAX_SNAPSHOT_INTERVAL) {
             self.last = None;
         }
         if self.domain.is_none() {
-            self.domain = world.options.location.domain().ok();
+            self.domain = app.options.location.domain().ok();
         }
         let Some(domain) = &mut self.domain else { return };
         match DomainSnapshot::new(domain) {
             Ok(look) => {
-                self.gone.look(&look);
+                self.gone.update(&look);
                 self.before = self.last.replace(look);
             }
             // It is opened anew at the next look: another layout, say, or rights that somebody gives back.

@@ -32,41 +32,41 @@ pub use commands::{CommandLogSink, CommandsSink, is_status};
 pub use image::image;
 pub use logs::{Filter, LogsSink};
 pub use messages::MessagesSink;
-pub use picture::{Draw, PictureSink};
+pub use picture::{EncodePicture, PictureSink};
 pub use plot::PlotSink;
 pub use scan::scan;
-pub use sink::{TopicSink, Wants};
+pub use sink::{TopicSink, TopicFilter};
 pub use tf::{TfSink, is_transform};
 
-use crate::desk::{Desk, Seat};
+use crate::operations::{Operations, OperatorNode};
 use crate::times::unix_s;
-use crate::world::{Additions, Served, World, lock};
-use sink::Pace;
+use crate::app_state::{Registrations, Registration, AppState, lock};
+use sink::RateLimiter;
 
 /// Between two times at which sinks may tell what they have.
-const TICK: Duration = Duration::from_millis(20);
+const TICK_INTERVAL: Duration = Duration::from_millis(20);
 /// Messages that are read before sinks have their turn, in a flood.
-const MESSAGES_PER_TURN: u32 = 4_096;
+const MESSAGES_PER_BATCH: u32 = 4_096;
 /// Publishers of which a subscription knows what it has read.
 const MAX_PUBLISHERS: usize = 256;
 /// Before the domain is looked at again after an error.
-const AFTER_ERROR: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// How often in a second topics of other hosts are looked for that nobody has subscribed to yet.
-const SUBSCRIBES_HZ: f64 = 5.0;
+const SUBSCRIBE_HZ: f64 = 5.0;
 
 /// A subscription that is read for.
-pub struct Reading {
-    wants: Wants,
+pub struct TopicSubscription {
+    wants: TopicFilter,
     sink: Box<dyn TopicSink>,
     /// By publisher the number of the last message that it got. What a publisher keeps for late joiners is read again
     /// when somebody joins, and is no news to the others.
     seen: Vec<(u64, u64)>,
 }
 
-impl Reading {
-    pub fn new(wants: Wants, sink: Box<dyn TopicSink>) -> Reading {
-        Reading { wants, sink, seen: Vec::new() }
+impl TopicSubscription {
+    pub fn new(wants: TopicFilter, sink: Box<dyn TopicSink>) -> TopicSubscription {
+        TopicSubscription { wants, sink, seen: Vec::new() }
     }
 
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
@@ -91,28 +91,28 @@ impl Reading {
 }
 
 /// Topics that are read until who has added them drops the guard.
-pub type Reader = Additions<Reading>;
+pub type TopicReader = Registrations<TopicSubscription>;
 
-type Sinks = Vec<Served<Reading>>;
-type Shared = Arc<Mutex<Vec<Wants>>>;
+type Sinks = Vec<Registration<TopicSubscription>>;
+type SharedFilters = Arc<Mutex<Vec<TopicFilter>>>;
 
 /// Topics with publishers of other hosts, whose messages cross only while somebody subscribes: their types, and the
 /// subscription.
-type Remote = Arc<Mutex<BTreeMap<String, (TypeDesc, Option<Subscription>)>>>;
+type RemoteTopics = Arc<Mutex<BTreeMap<String, (TypeDesc, Option<Subscription>)>>>;
 
 /// The thread.
-pub fn run(reader: &Reader, desk: &Desk) {
-    let world = desk.world();
+pub fn run(reader: &TopicReader, operations: &Operations) {
+    let app = operations.app();
     let mut sinks = Sinks::new();
-    let (wants, remote) = (Shared::default(), Remote::default());
+    let (wants, remote) = (SharedFilters::default(), RemoteTopics::default());
     let mut follow: Option<Follow> = None;
-    let mut tries = Pace::new(SUBSCRIBES_HZ);
-    while !world.is_stopped() {
+    let mut rate_limiter = RateLimiter::new(SUBSCRIBE_HZ);
+    while !app.is_stopped() {
         let known = sinks.len();
-        if reader.take(world, &mut sinks) || !sinks.iter().all(Served::is_wanted) {
-            let new: Vec<Wants> = sinks[known..].iter().map(|of| of.what.wants.clone()).collect();
-            sinks.retain(Served::is_wanted);
-            *lock(&wants) = sinks.iter().map(|of| of.what.wants.clone()).collect();
+        if reader.take(app, &mut sinks) || !sinks.iter().all(Registration::is_active) {
+            let new: Vec<TopicFilter> = sinks[known..].iter().map(|of| of.item.wants.clone()).collect();
+            sinks.retain(Registration::is_active);
+            *lock(&wants) = sinks.iter().map(|of| of.item.wants.clone()).collect();
             if sinks.is_empty() {
                 // What nobody looks at is let go of.
                 follow = None;
@@ -122,70 +122,70 @@ pub fn run(reader: &Reader, desk: &Desk) {
             if let Some(follow) = &mut follow {
                 let wants = lock(&wants);
                 let takes =
-                    |topic: &str, desc: &TypeDesc| wants.iter().any(|w| w.takes(topic, desc));
+                    |topic: &str, desc: &TypeDesc| wants.iter().any(|w| w.matches(topic, desc));
                 follow.ask_again(|topic, desc, qos| {
                     // Read again from what it keeps, for who is new.
                     let keeps = matches!(qos.durability, Durability::TransientLocal { .. });
-                    takes(topic, desc) && !(keeps && new.iter().any(|w| w.takes(topic, desc)))
+                    takes(topic, desc) && !(keeps && new.iter().any(|w| w.matches(topic, desc)))
                 });
                 lock(&remote).retain(|topic, (desc, _)| takes(topic, desc));
             }
         }
         if follow.is_none() {
-            follow = open(world, &wants, &remote);
+            follow = open(app, &wants, &remote);
         }
         let Some(following) = &mut follow else {
             tick(&mut sinks);
-            std::thread::sleep(TICK);
+            std::thread::sleep(TICK_INTERVAL);
             continue;
         };
-        match turn(following, &mut sinks) {
+        match read_messages(following, &mut sinks) {
             Ok(true) => {}
-            Ok(false) => following.wait(TICK),
+            Ok(false) => following.wait(TICK_INTERVAL),
             Err(_) => {
                 follow = None;
-                reader.pause(world, AFTER_ERROR);
+                reader.pause(app, RETRY_DELAY);
             }
         }
-        if tries.take(Instant::now()) {
-            subscribe(&desk.seat, &remote);
+        if rate_limiter.take(Instant::now()) {
+            subscribe_remote_topics(&operations.operator, &remote);
         }
     }
 }
 
-fn open(world: &World, wants: &Shared, remote: &Remote) -> Option<Follow> {
+fn open(app: &AppState, wants: &SharedFilters, remote: &RemoteTopics) -> Option<Follow> {
     let (wants, remote) = (wants.clone(), remote.clone());
     let takes = move |info: &PublisherInfo| {
-        let takes = lock(&wants).iter().any(|w| w.takes(&info.topic, &info.type_desc));
+        let takes = lock(&wants).iter().any(|w| w.matches(&info.topic, &info.type_desc));
         if takes && host_of(&info.node).0.is_some() {
             lock(&remote).entry(info.topic.clone()).or_insert((info.type_desc.clone(), None));
         }
         takes
     };
-    let domain = world.options.location.domain().ok()?;
+    let domain = app.options.location.domain().ok()?;
     Some(Follow::matching(domain, true, takes))
 }
 
 /// Subscribes to topics of other hosts; what is shown is what the observer sees.
-fn subscribe(seat: &Seat, remote: &Remote) {
+fn subscribe_remote_topics(operator: &OperatorNode, remote: &RemoteTopics) {
     for (topic, (_, held)) in lock(remote).iter_mut().filter(|(_, (_, held))| held.is_none()) {
-        *held = seat.show_interest(topic).ok();
+        *held = operator.subscribe_remote(topic).ok();
     }
 }
 
 /// Reads what there is, up to a limit; whether there may be more.
-fn turn(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
+fn read_messages(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
     let offset_ns = rnet::wall_offset().offset_ns;
     let mut bytes = Vec::new();
-    let mut left = MESSAGES_PER_TURN;
+    let mut left = MESSAGES_PER_BATCH;
     while left > 0 {
         left -= 1;
         match follow.poll_all(&mut bytes)? {
             None => break,
             Some(Passed::Message(heard)) => {
                 let sent_s = unix_s(heard.stamp.sent_ns, offset_ns);
-                for of in sinks.iter_mut().map(|of| &mut of.what) {
-                    if of.wants.takes(heard.topic, heard.type_desc) {
+                for of in sinks.iter_mut().map(|of| &mut of.item) {
+                    if of.wants.matches(heard.topic, heard.type_desc) {
                         of.message(&heard, &bytes, sent_s);
                     }
                 }
@@ -201,5 +201,5 @@ fn turn(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
 
 fn tick(sinks: &mut Sinks) {
     let (now, now_s) = (Instant::now(), unix_s(rnet::now_ns(), rnet::wall_offset().offset_ns));
-    sinks.iter_mut().for_each(|of| of.what.sink.tick(now, now_s));
+    sinks.iter_mut().for_each(|of| of.item.sink.tick(now, now_s));
 }

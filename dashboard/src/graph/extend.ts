@@ -1,7 +1,7 @@
 // Adds boxes to a layout without moving the others. Each new box gets the free place nearest to its neighbours. Places of
 // removed boxes stay free, so that a node that restarts returns to its place.
 
-import { GAP_ACROSS, GAPS, type Layout, type Placed, type Route, type Vertex, type Way } from "./layout";
+import { GAP_ACROSS, GAPS, type Layout, type PlacedVertex, type Route, type Vertex, type Direction } from "./layout";
 
 /** A box in coordinates along and across the direction of the layout. */
 interface Box {
@@ -18,7 +18,7 @@ interface Column {
 }
 
 /** `null` if most boxes are new: the caller then computes a new layout. `places` includes removed boxes. */
-export function extend(places: Map<string, Placed>, vertices: Vertex[], edges: [string, string][], routes: Route[], way: Way): Layout | null {
+export function extend(places: Map<string, PlacedVertex>, vertices: Vertex[], edges: [string, string][], routes: Route[], way: Direction): Layout | null {
   const fresh = vertices.filter(({ id }) => !places.has(id));
   if (fresh.length > vertices.length / 2) return null;
   const boxes = new Map<string, Box>();
@@ -28,18 +28,18 @@ export function extend(places: Map<string, Placed>, vertices: Vertex[], edges: [
   const known = edges.filter(([from, to]) => shown.has(from) && shown.has(to) && from !== to);
   for (const vertex of in_order(fresh, known, boxes)) put(vertex, known, boxes, columns, way);
 
-  const placed = new Map<string, Placed>();
+  const placed = new Map<string, PlacedVertex>();
   for (const { id } of vertices) placed.set(id, placed_of(boxes.get(id)!, way));
   const old = new Map(routes.map((route) => [`${route.from}>${route.to}`, route]));
   const lines = known.map(([from, to]) => old.get(`${from}>${to}`) ?? straight(boxes.get(from)!, boxes.get(to)!, way));
   return { way, placed, routes: lines, ...bounds(placed, lines) };
 }
 
-function box_of({ id, x, y, width, height }: Placed, way: Way): Box {
+function box_of({ id, x, y, width, height }: PlacedVertex, way: Direction): Box {
   return way === "right" ? { id, along: x, across: y, length: width, breadth: height } : { id, along: y, across: x, length: height, breadth: width };
 }
 
-function placed_of({ id, along, across, length, breadth }: Box, way: Way): Placed {
+function placed_of({ id, along, across, length, breadth }: Box, way: Direction): PlacedVertex {
   return way === "right" ? { id, x: along, y: across, width: length, height: breadth } : { id, x: across, y: along, width: breadth, height: length };
 }
 
@@ -71,7 +71,7 @@ function in_order(fresh: Vertex[], edges: [string, string][], boxes: Map<string,
   return order;
 }
 
-function put({ id, width, height }: Vertex, edges: [string, string][], boxes: Map<string, Box>, columns: Column[], way: Way): void {
+function put({ id, width, height }: Vertex, edges: [string, string][], boxes: Map<string, Box>, columns: Column[], way: Direction): void {
   const [length, breadth] = way === "right" ? [width, height] : [height, width];
   const of = (ids: string[]) => ids.map((one) => boxes.get(one)).filter((box) => box !== undefined);
   const before = of(edges.filter(([, to]) => to === id).map(([from]) => from));
@@ -106,7 +106,7 @@ function free_place(others: Box[], wanted: number, breadth: number): number {
   return places.reduce((best, place) => (Math.abs(place - wanted) < Math.abs(best - wanted) ? place : best));
 }
 
-function straight(from: Box, to: Box, way: Way): Route {
+function straight(from: Box, to: Box, way: Direction): Route {
   const forward = middle(from) <= middle(to);
   const ends = [
     [forward ? from.along + from.length : from.along, from.across + from.breadth / 2],
@@ -116,7 +116,7 @@ function straight(from: Box, to: Box, way: Way): Route {
   return { from: from.id, to: to.id, points };
 }
 
-function bounds(placed: Map<string, Placed>, routes: Route[]) {
+function bounds(placed: Map<string, PlacedVertex>, routes: Route[]) {
   const boxes = [...placed.values()];
   const points = routes.flatMap((route) => route.points);
   const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];

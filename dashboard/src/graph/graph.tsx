@@ -7,28 +7,28 @@ import { href } from "../router";
 import type { Figures, TopicRow } from "../wire/types";
 import * as units from "../units";
 import { extend } from "./extend";
-import { layout, path, type Layout, type Placed, type Vertex, type Way } from "./layout";
+import { layout, path, type Layout, type PlacedVertex, type Vertex, type Direction } from "./layout";
 
 const NODE_HEIGHT = 40;
 const TOPIC_HEIGHT = 34;
 const CHAR = 6.9;
-const LONGEST = 30;
+const MAX_NAME_CHARS = 30;
 /** Words that are smaller than this cannot be read: then the picture is larger than its frame. */
-const SMALLEST = 0.72;
+const MIN_SCALE = 0.72;
 
 /** The layouts in both directions, and the one that suits the page. */
 interface Pictures {
   right: Picture;
   down: Picture;
-  best: Way;
+  best: Direction;
 }
 
 /** Places of removed boxes are kept up to this multiple of the visible boxes. */
-const MOST_PLACES = 2;
+const MAX_PLACES = 2;
 
 interface Picture extends Layout {
   /** Places of all boxes, including removed ones. */
-  places: Map<string, Placed>;
+  places: Map<string, PlacedVertex>;
 }
 
 export function Graph({ filter = "" }: { filter?: string }) {
@@ -42,7 +42,7 @@ export function Graph({ filter = "" }: { filter?: string }) {
   const [arranged, arrange] = useState(0);
   const signature = JSON.stringify([shown.nodes.map((n) => n.node), shown.topics.map((t) => t.topic), shown.edges]);
   const [room, set_room] = useState(0);
-  const [way, set_way] = useState<Way | null>(null);
+  const [way, set_way] = useState<Direction | null>(null);
   const last = useRef<{ filter: string; arranged: number; both: Pictures } | null>(null);
   const both = useMemo(() => {
     const old = last.current?.filter === filter && last.current.arranged === arranged ? last.current.both : null;
@@ -97,7 +97,7 @@ export function Graph({ filter = "" }: { filter?: string }) {
           viewBox={`${picture.left - pad} ${picture.top - pad} ${w} ${h}`}
           width={scale === null ? undefined : w * scale}
           height={scale === null ? undefined : h * scale}
-          style={scale !== null ? undefined : zoom === "fit" ? { maxWidth: `${w}px` } : { maxWidth: `${w}px`, minWidth: `${w * SMALLEST}px` }}
+          style={scale !== null ? undefined : zoom === "fit" ? { maxWidth: `${w}px` } : { maxWidth: `${w}px`, minWidth: `${w * MIN_SCALE}px` }}
           onMouseLeave={() => set_near(null)}
         >
           <defs>
@@ -126,7 +126,7 @@ export function Graph({ filter = "" }: { filter?: string }) {
 }
 
 /** To the right, as one reads, unless words would become too small for that and are larger the other way. */
-function best_way(right: Layout, down: Layout, room: number): Way {
+function best_direction(right: Layout, down: Layout, room: number): Direction {
   const scale = (picture: Layout) => Math.min(1, (room || innerWidth - 240) / (picture.width + 24));
   return scale(right) < 0.85 && scale(down) > scale(right) ? "down" : "right";
 }
@@ -167,26 +167,26 @@ function pick(figures: Figures | null, nodes: KnownNode[], filter: string): Show
 /** Both layouts; boxes of the old ones keep their places. */
 function draw_both(shown: Shown, old: Pictures | null, room: number): Pictures {
   const vertices = boxes_of(shown);
-  const more = (way: Way) => old && extend(old[way].places, vertices, shown.edges, old[way].routes, way);
+  const more = (way: Direction) => old && extend(old[way].places, vertices, shown.edges, old[way].routes, way);
   const [right, down] = [more("right"), more("down")];
   if (old && right && down) {
-    const known = (way: Way, layout: Layout) => {
+    const known = (way: Direction, layout: Layout) => {
       const places = new Map([...old[way].places, ...layout.placed]);
       // Nodes with generated names never come back: their places would pile up.
-      return { ...layout, places: places.size > MOST_PLACES * vertices.length ? layout.placed : places };
+      return { ...layout, places: places.size > MAX_PLACES * vertices.length ? layout.placed : places };
     };
     return { right: known("right", right), down: known("down", down), best: old.best };
   }
-  const fresh = (way: Way) => {
+  const fresh = (way: Direction) => {
     const drawn = layout(vertices, shown.edges, way);
     return { ...drawn, places: drawn.placed };
   };
   const both = { right: fresh("right"), down: fresh("down") };
-  return { ...both, best: best_way(both.right, both.down, room) };
+  return { ...both, best: best_direction(both.right, both.down, room) };
 }
 
 function boxes_of({ nodes, topics }: Shown): Vertex[] {
-  const width = (name: string, least: number) => Math.max(least, Math.min(name.length, LONGEST) * CHAR + 26);
+  const width = (name: string, least: number) => Math.max(least, Math.min(name.length, MAX_NAME_CHARS) * CHAR + 26);
   return [
     ...nodes.map((n) => ({ id: `n${n.node}`, width: width(n.node, 124), height: NODE_HEIGHT })),
     ...topics.map((t) => ({ id: `t${t.topic}`, width: width(t.topic, 92), height: TOPIC_HEIGHT })),
@@ -203,7 +203,7 @@ function neighbours(id: string, picture: Picture): Set<string> {
 }
 
 function short(name: string): string {
-  return name.length <= LONGEST ? name : `…${name.slice(-(LONGEST - 1))}`;
+  return name.length <= MAX_NAME_CHARS ? name : `…${name.slice(-(MAX_NAME_CHARS - 1))}`;
 }
 
 interface BoxProps {
@@ -226,7 +226,7 @@ function NodeBox({ node, picture, faded, near }: BoxProps & { node: KnownNode })
         : `${units.percent(node.cpu)} CPU · ${units.bytes(node.rss_bytes)}`;
   return (
     <a href={href("nodes", node.node)} class={`box node ${state}${faded}`} aria-description="node" onMouseEnter={() => near(id)} onFocus={() => near(id)} onBlur={() => near(null)} data-node={node.node}>
-      {node.node.length > LONGEST && <title>{node.node}</title>}
+      {node.node.length > MAX_NAME_CHARS && <title>{node.node}</title>}
       <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="5" />
       <text class="name" x={box.x + box.width / 2} y={box.y + 17}>{short(node.node)}</text>
       <text class="says" x={box.x + box.width / 2} y={box.y + 31}>{says}</text>
@@ -242,7 +242,7 @@ function TopicBox({ topic, picture, bad, faded, near }: BoxProps & { topic: Topi
   const says = `${units.rate(topic.rate_hz)}${lost}`;
   return (
     <a href={href("topics", topic.topic)} class={`box topic ${topic.lane === "urgent" ? "urgent" : ""} ${bad ? "bad" : ""}${faded}`} aria-description="topic" onMouseEnter={() => near(id)} onFocus={() => near(id)} onBlur={() => near(null)}>
-      {topic.topic.length > LONGEST && <title>{topic.topic}</title>}
+      {topic.topic.length > MAX_NAME_CHARS && <title>{topic.topic}</title>}
       <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={box.height / 2} />
       <text class="name" x={box.x + box.width / 2} y={box.y + 15}>{short(topic.topic)}</text>
       <text class="says" x={box.x + box.width / 2} y={box.y + 27}>{says}</text>

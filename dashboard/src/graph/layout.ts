@@ -11,7 +11,7 @@ export interface Vertex {
   height: number;
 }
 
-export interface Placed extends Vertex {
+export interface PlacedVertex extends Vertex {
   x: number;
   y: number;
 }
@@ -23,11 +23,11 @@ export interface Route {
 }
 
 /** Where the picture goes: `right` where there is room for it, `down` where a chain is longer than the page is wide. */
-export type Way = "right" | "down";
+export type Direction = "right" | "down";
 
 export interface Layout {
-  way: Way;
-  placed: Map<string, Placed>;
+  way: Direction;
+  placed: Map<string, PlacedVertex>;
   routes: Route[];
   /** Where the picture begins. */
   left: number;
@@ -36,23 +36,23 @@ export interface Layout {
   height: number;
 }
 
-interface Work extends Vertex {
+interface LayoutVertex extends Vertex {
   layer: number;
   y: number;
   /** Its place in the layer. */
   order: number;
-  before: Work[];
-  behind: Work[];
+  before: LayoutVertex[];
+  behind: LayoutVertex[];
   passes: boolean;
 }
 
 /** Between layers, and within one. */
 export const GAPS = { right: 52, down: 30 };
 export const GAP_ACROSS = 14;
-const PASS_HEIGHT = 6;
+const DUMMY_HEIGHT = 6;
 const SWEEPS = 12;
 
-export function layout(vertices: Vertex[], edges: [string, string][], way: Way): Layout {
+export function layout(vertices: Vertex[], edges: [string, string][], way: Direction): Layout {
   if (way === "right") return layered(vertices, edges, way);
   const turned = vertices.map(({ id, width, height }) => ({ id, width: height, height: width }));
   const { placed, routes, width, height } = layered(turned, edges, way);
@@ -61,23 +61,23 @@ export function layout(vertices: Vertex[], edges: [string, string][], way: Way):
   return { way, placed: new Map(upright), routes: lines, left: 0, top: 0, width: height, height: width };
 }
 
-function layered(vertices: Vertex[], edges: [string, string][], way: Way): Layout {
-  const works = new Map<string, Work>();
+function layered(vertices: Vertex[], edges: [string, string][], way: Direction): Layout {
+  const works = new Map<string, LayoutVertex>();
   for (const vertex of [...vertices].sort((a, b) => (a.id < b.id ? -1 : 1))) {
     works.set(vertex.id, { ...vertex, layer: 0, y: 0, order: 0, before: [], behind: [], passes: false });
   }
   const known = edges.filter(([from, to]) => works.has(from) && works.has(to) && from !== to);
-  const turned = turn_cycles([...works.keys()], known);
+  const turned = reverse_cycles([...works.keys()], known);
   const forward = known.map(([from, to], i) => (turned.has(i) ? [to, from] : [from, to]) as [string, string]);
   set_layers(works, forward);
-  const { layers, chains } = with_passes(works, forward);
+  const { layers, chains } = add_dummy_vertices(works, forward);
   order(layers);
   set_heights(layers);
   return result(layers, chains, known, turned, way);
 }
 
 /** The numbers of the edges that close a cycle, found from the sources on. */
-function turn_cycles(ids: string[], edges: [string, string][]): Set<number> {
+function reverse_cycles(ids: string[], edges: [string, string][]): Set<number> {
   const out = new Map<string, number[]>(ids.map((id) => [id, []]));
   const incoming = new Map<string, number>(ids.map((id) => [id, 0]));
   edges.forEach(([from, to], i) => {
@@ -111,7 +111,7 @@ function turn_cycles(ids: string[], edges: [string, string][]): Set<number> {
   return turned;
 }
 
-function set_layers(works: Map<string, Work>, edges: [string, string][]): void {
+function set_layers(works: Map<string, LayoutVertex>, edges: [string, string][]): void {
   const out = new Map<string, string[]>();
   const missing = new Map<string, number>();
   for (const [from, to] of edges) {
@@ -136,9 +136,9 @@ function set_layers(works: Map<string, Work>, edges: [string, string][]): void {
   }
 }
 
-function with_passes(works: Map<string, Work>, edges: [string, string][]): { layers: Work[][]; chains: Work[][] } {
-  const layers: Work[][] = [];
-  const put = (work: Work) => {
+function add_dummy_vertices(works: Map<string, LayoutVertex>, edges: [string, string][]): { layers: LayoutVertex[][]; chains: LayoutVertex[][] } {
+  const layers: LayoutVertex[][] = [];
+  const put = (work: LayoutVertex) => {
     while (layers.length <= work.layer) layers.push([]);
     layers[work.layer]!.push(work);
   };
@@ -148,7 +148,7 @@ function with_passes(works: Map<string, Work>, edges: [string, string][]): { lay
     const last = works.get(to)!;
     for (let layer = chain[0]!.layer + 1; layer < last.layer; layer++) {
       const id = `${from}\0${to}\0${layer}`;
-      const pass = { id, width: 0, height: PASS_HEIGHT, layer, y: 0, order: 0, before: [], behind: [], passes: true };
+      const pass = { id, width: 0, height: DUMMY_HEIGHT, layer, y: 0, order: 0, before: [], behind: [], passes: true };
       put(pass);
       chain.push(pass);
     }
@@ -162,11 +162,11 @@ function with_passes(works: Map<string, Work>, edges: [string, string][]): { lay
   return { layers, chains };
 }
 
-function order(layers: Work[][]): void {
-  const number = (layer: Work[]) => layer.forEach((work, i) => (work.order = i));
+function order(layers: LayoutVertex[][]): void {
+  const number = (layer: LayoutVertex[]) => layer.forEach((work, i) => (work.order = i));
   layers.forEach(number);
-  const centre = (work: Work, of: Work[]) => (of.length ? of.reduce((sum, w) => sum + w.order, 0) / of.length : work.order);
-  const sweep = (layer: Work[], side: "before" | "behind") => {
+  const centre = (work: LayoutVertex, of: LayoutVertex[]) => (of.length ? of.reduce((sum, w) => sum + w.order, 0) / of.length : work.order);
+  const sweep = (layer: LayoutVertex[], side: "before" | "behind") => {
     const keys = new Map(layer.map((work) => [work, centre(work, work[side])]));
     layer.sort((a, b) => keys.get(a)! - keys.get(b)! || a.order - b.order);
     number(layer);
@@ -188,7 +188,7 @@ function order(layers: Work[][]): void {
   });
 }
 
-function crossings(layers: Work[][]): number {
+function crossings(layers: LayoutVertex[][]): number {
   let all = 0;
   for (const layer of layers) {
     const ends: number[] = [];
@@ -198,7 +198,7 @@ function crossings(layers: Work[][]): number {
   return all;
 }
 
-function set_heights(layers: Work[][]): void {
+function set_heights(layers: LayoutVertex[][]): void {
   for (const layer of layers) {
     let y = 0;
     for (const work of layer) {
@@ -214,8 +214,8 @@ function set_heights(layers: Work[][]): void {
 }
 
 /** Moves each vertex of a layer to the middle of its neighbours, as far as the order and the gaps allow. */
-function follow(layer: Work[], side: "before" | "behind", both: boolean): void {
-  const middle = (w: Work) => w.y + w.height / 2;
+function follow(layer: LayoutVertex[], side: "before" | "behind", both: boolean): void {
+  const middle = (w: LayoutVertex) => w.y + w.height / 2;
   const wanted = layer.map((work) => {
     const of = both ? [...work.before, ...work.behind] : work[side];
     if (!of.length) return work.y;
@@ -244,10 +244,10 @@ function follow(layer: Work[], side: "before" | "behind", both: boolean): void {
   }
 }
 
-function result(layers: Work[][], chains: Work[][], edges: [string, string][], turned: Set<number>, way: Way): Layout {
-  const placed = new Map<string, Placed>();
+function result(layers: LayoutVertex[][], chains: LayoutVertex[][], edges: [string, string][], turned: Set<number>, way: Direction): Layout {
+  const placed = new Map<string, PlacedVertex>();
   const top = Math.min(0, ...layers.flat().map((work) => work.y));
-  const at = new Map<Work, { x: number; width: number }>();
+  const at = new Map<LayoutVertex, { x: number; width: number }>();
   let x = 0;
   let height = 0;
   for (const layer of layers) {
@@ -278,7 +278,7 @@ function result(layers: Work[][], chains: Work[][], edges: [string, string][], t
 }
 
 /** A smooth line through the points, which goes the way of the picture at each of them. */
-export function path(points: [number, number][], way: Way): string {
+export function path(points: [number, number][], way: Direction): string {
   let text = `M${round(points[0]![0])} ${round(points[0]![1])}`;
   for (let i = 1; i < points.length; i++) {
     const [x0, y0] = points[i - 1]!;

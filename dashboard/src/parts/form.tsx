@@ -2,7 +2,7 @@
 // so that the type's own defaults hold.
 
 import { useState } from "preact/hooks";
-import { Inexact, typed_json } from "../typed";
+import { InexactNumberError, typed_json } from "../typed";
 import type { Field, Form, Json } from "../wire/types";
 import { Icon } from "./icons";
 
@@ -162,7 +162,7 @@ function JsonInput({ value, set, off, id, label, hint }: { value: Json | undefin
             set(text.trim() ? typed_json(text) : undefined);
             set_wrong(null);
           } catch (error) {
-            set_wrong(error instanceof Inexact ? `${error.message}, or write it in quotes` : `not valid JSON, such as ${hint}`);
+            set_wrong(error instanceof InexactNumberError ? `${error.message}, or write it in quotes` : `not valid JSON, such as ${hint}`);
           }
         }}
         onBlur={() => !wrong && set_typed(null)}

@@ -5,7 +5,7 @@ import { useDomain, useHost } from "../domain";
 import { href } from "../router";
 import { set_theme, theme, type Theme } from "../theme";
 import { wire } from "../wire/socket";
-import { useLink } from "../wire/use";
+import { useConnectionState } from "../wire/use";
 import { Icon } from "./icons";
 import { StopAll } from "./stop";
 
@@ -21,7 +21,7 @@ export function Header({ menu, toggle_menu }: { menu: boolean; toggle_menu(): vo
         <Icon name="logo" />
         <span>robot-net</span>
       </a>
-      <Live />
+      <ConnectionStatus />
       {hello && (
         <span class="where">
           <span class="dim">domain</span> <b>{hello.domain}</b>
@@ -37,8 +37,8 @@ export function Header({ menu, toggle_menu }: { menu: boolean; toggle_menu(): vo
   );
 }
 
-function Live() {
-  const link = useLink();
+function ConnectionStatus() {
+  const link = useConnectionState();
   const { figures } = useDomain();
   const live = link.is === "open" && figures !== null;
   const word = live ? "live" : link.is === "connecting" ? "not connected" : link.is === "silent" ? "no data" : "waiting";

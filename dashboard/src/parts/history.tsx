@@ -7,14 +7,14 @@ import { wire } from "../wire/socket";
 import type { History } from "../wire/types";
 import { useSub } from "../wire/use";
 import { Histogram } from "./histogram";
-import { Panel, Waiting } from "./bits";
+import { Panel, Waiting } from "./common";
 
 const SHOWN_S = 120;
-const KEPT = 1200;
+const MAX_POINTS = 1200;
 /** How many intervals the histogram sums up: the last minute at two a second. */
-const HIST_KEPT = 120;
+const MAX_HISTOGRAMS = 120;
 
-interface Kept extends History {
+interface HistoryBuffer extends History {
   hists: [number, number, number][][];
 }
 
@@ -23,11 +23,11 @@ const GAP_S = 6;
 
 const COLUMNS = ["t_s", "rate_hz", "bytes_per_s", "p50_ns", "p99_ns", "max_ns", "lost", "missed", "skipped"] as const;
 
-function empty(): Kept {
+function empty(): HistoryBuffer {
   return { t_s: [], rate_hz: [], bytes_per_s: [], p50_ns: [], p99_ns: [], max_ns: [], lost: [], missed: [], skipped: [], hists: [] };
 }
 
-function add(old: Kept | null, data: History): Kept {
+function add(old: HistoryBuffer | null, data: History): HistoryBuffer {
   const kept = old ?? empty();
   data.t_s.forEach((t, i) => {
     const last = kept.t_s[kept.t_s.length - 1];
@@ -38,15 +38,15 @@ function add(old: Kept | null, data: History): Kept {
       column.push(data[name][i]!);
     }
   });
-  const cut = kept.t_s.length - KEPT;
+  const cut = kept.t_s.length - MAX_POINTS;
   if (cut > 0) for (const name of COLUMNS) kept[name].splice(0, cut);
   if (data.hist) kept.hists.push(data.hist);
-  if (kept.hists.length > HIST_KEPT) kept.hists.shift();
+  if (kept.hists.length > MAX_HISTOGRAMS) kept.hists.shift();
   return kept;
 }
 
 export function TopicHistory({ topic }: { topic: string }) {
-  const { data, error } = useSub<Kept>({ what: "history", topic }, add);
+  const { data, error } = useSub<HistoryBuffer>({ what: "history", topic }, add);
   if (!data) return <Panel title="History"><Waiting error={error} what="the history" /></Panel>;
   const x = data.t_s;
   return (

@@ -3,13 +3,13 @@
 import { useEffect, useReducer, useState } from "preact/hooks";
 import { clock, span } from "../units";
 import { wire } from "../wire/socket";
-import { useLink } from "../wire/use";
+import { useConnectionState } from "../wire/use";
 
 /** The way to the server may be open yet while nothing comes back. */
 const SILENT = "Stop may still arrive, but this page cannot confirm it; all other controls do not work.";
 
 export function NotConnected() {
-  const link = useLink();
+  const link = useConnectionState();
   const [, draw] = useReducer((n: number) => n + 1, 0);
   useEffect(() => {
     if (link.is === "open") return;

@@ -2,7 +2,7 @@
 
 import { useEffect, useReducer, useRef } from "preact/hooks";
 import { Chart, type Columns } from "../draw/chart";
-import { charts, hold, id_of, merged, set_window, time_window, toggle, usePlots, type Buffer, type Series } from "../plots";
+import { charts, subscribe_series, id_of, merged, set_window, time_window, toggle, usePlots, type Buffer, type Series } from "../plots";
 import { href } from "../router";
 import * as units from "../units";
 import { wire } from "../wire/socket";
@@ -43,7 +43,7 @@ function PlotChart({ series, linked }: { series: Series[]; linked: boolean }) {
   const ids = series.map(id_of).join("\n");
 
   useEffect(() => {
-    const holds = series.map(hold);
+    const holds = series.map(subscribe_series);
     buffers.current = holds.map(({ buffer }) => buffer);
     const lines = series.map((one, i) => ({ label: one.field, colour: `plot-${(i % 6) + 1}`, band: true, steps: one.topic === undefined }));
     const window = (): [number, number] => [wire.now_s() - time_window(), wire.now_s()];

@@ -3,12 +3,12 @@
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Playing, RecordedFile, RecordData } from "../wire/types";
-import { useLink, useRequest } from "../wire/use";
-import { Fault, Panel, Stat } from "./bits";
+import { useConnectionState, useRequest } from "../wire/use";
+import { ErrorMessage, Panel, Stat } from "./common";
 import { Table, type Column } from "./table";
 
 export function Recordings({ data }: { data: RecordData }) {
-  const link = useLink();
+  const link = useConnectionState();
   const { busy, error, run, clear } = useRequest();
   const playing = data.playing && !data.playing.is_over ? data.playing : null;
   const off = link.is !== "open" || !!wire.hello?.read_only || busy;
@@ -33,7 +33,7 @@ export function Recordings({ data }: { data: RecordData }) {
   return (
     <Panel title="Recordings" tools={playing && <span class="recording"><span class="dot" aria-hidden="true" />playing</span>}>
       {data.playing && <Player playing={data.playing} off={off} run={run} />}
-      <Fault text={error} clear={clear} />
+      <ErrorMessage text={error} clear={clear} />
       <Table label="Recordings" name="recordings" columns={columns} rows={data.files ?? []} id={(f) => f.name} first={1} empty={<p>{data.folder ? "No recordings in this folder yet." : "The dashboard was started without --recordings."}</p>} />
     </Panel>
   );

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { useDomain } from "../domain";
 import { plural } from "../units";
 import { wire } from "../wire/socket";
-import { useLink } from "../wire/use";
+import { useConnectionState } from "../wire/use";
 
 export const STOP_PRIORITY = 100;
 
@@ -45,7 +45,7 @@ export function useStop(command: string | null) {
 /** In the head of the page: all commands of the domain. */
 export function StopAll() {
   const { commands: known, commands_error } = useDomain();
-  const link = useLink();
+  const link = useConnectionState();
   const { error, busy, stop, release, clear } = useStop(null);
   const commands = known ?? [];
   const none = known ? "No node receives commands" : (commands_error ?? "The commands are not loaded yet");

@@ -36,7 +36,7 @@ interface Sort {
 }
 
 export function Table<Row>({ label, columns, rows, id, row_class, name, first = 0, empty }: Props<Row>) {
-  const [sort, set] = useState<Sort>(() => kept(name, columns.length) ?? { column: first, down: !!columns[first]?.figure });
+  const [sort, set] = useState<Sort>(() => saved_sort(name, columns.length) ?? { column: first, down: !!columns[first]?.figure });
   const choose = (column: number) => {
     const next = { column, down: sort.column === column ? !sort.down : !!columns[column]!.figure };
     set(next);
@@ -98,7 +98,7 @@ function classes<Row>(column: Column<Row>): string {
   return `${column.figure ? "figure" : ""} ${column.opt ? `opt-${column.opt}` : ""}`;
 }
 
-function kept(name: string, columns: number): Sort | null {
+function saved_sort(name: string, columns: number): Sort | null {
   try {
     const sort = JSON.parse(localStorage.getItem(`rnet.sort.${name}`) ?? "null");
     return sort && Number.isInteger(sort.column) && sort.column >= 0 && sort.column < columns ? sort : null;

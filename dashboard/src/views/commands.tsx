@@ -1,12 +1,12 @@
 // Who drives now, and how to stop it. Authority is taken and nothing is sent, so the receiver does what is safe.
 
 import { useDomain } from "../domain";
-import { Fault, Head, NodeLink, Panel, State, Waiting } from "../parts/bits";
+import { ErrorMessage, Head, NodeLink, Panel, State, Waiting } from "../parts/common";
 import { STOP_PRIORITY, useStop } from "../parts/stop";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { AuditLine, Command } from "../wire/types";
-import { useLink, useSub } from "../wire/use";
+import { useConnectionState, useSub } from "../wire/use";
 
 export function Commands() {
   const { commands, commands_error } = useDomain();
@@ -27,7 +27,7 @@ function state_of(command: Command): string {
 }
 
 function CommandPanel({ command }: { command: Command }) {
-  const link = useLink();
+  const link = useConnectionState();
   const { error, busy, stop, release, clear } = useStop(command.command);
   const off = link.is === "connecting" || !!wire.hello?.read_only;
   const is_gone = command.receiver === null;
@@ -65,17 +65,17 @@ function CommandPanel({ command }: { command: Command }) {
           {command.stop_wanted && <button disabled={off || busy} onClick={release}>Release</button>}
         </div>
       </div>
-      <Fault text={error} clear={clear} />
+      <ErrorMessage text={error} clear={clear} />
       <p class="note">Stop takes authority with priority {STOP_PRIORITY} and sends nothing: the receiver executes its fallback until Release. {wire.hello?.read_only ? "Not available: the dashboard is read-only." : ""}</p>
       <Audit command={command.command} />
     </Panel>
   );
 }
 
-const KEPT = 200;
+const MAX_AUDIT_LINES = 200;
 
 function Audit({ command }: { command: string }) {
-  const { data } = useSub<AuditLine[]>({ what: "command_log", command }, (old, data: { lines: AuditLine[] }) => [...(old ?? []), ...data.lines].slice(-KEPT));
+  const { data } = useSub<AuditLine[]>({ what: "command_log", command }, (old, data: { lines: AuditLine[] }) => [...(old ?? []), ...data.lines].slice(-MAX_AUDIT_LINES));
   if (!data?.length) return null;
   return (
     <details class="audit">

@@ -1,5 +1,5 @@
 import { useDomain, useHost } from "../domain";
-import { Head, State, TopicLink } from "../parts/bits";
+import { Head, State, TopicLink } from "../parts/common";
 import { Table, type Column } from "../parts/table";
 import * as units from "../units";
 import type { HostRow } from "../wire/types";

@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
-import { Fault, Head, NodeLink, Panel, State, Sure, Waiting } from "../parts/bits";
+import { ErrorMessage, Head, NodeLink, Panel, State, ConfirmButton, Waiting } from "../parts/common";
 import { Table, type Column } from "../parts/table";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Launched } from "../wire/types";
-import { useLink, useRequest, useSub } from "../wire/use";
+import { useConnectionState, useRequest, useSub } from "../wire/use";
 
 // Most nodes say nothing when they are ready, and the launcher's record then knows only that they were started.
 export function Launch() {
   const { data, error } = useSub<{ nodes: Launched[] }>({ what: "launch" });
-  const link = useLink();
+  const link = useConnectionState();
   const request = useRequest();
   const [logs, set_logs] = useState<{ node: string; text: string } | null>(null);
   const off = link.is !== "open" || !!wire.hello?.read_only || request.busy;
@@ -29,8 +29,8 @@ export function Launch() {
       cell: (n) => (
         <span class="buttons">
           <button disabled={off} onClick={() => request.run("launch.restart", { node: n.node })} aria-label={`Restart ${n.node}`}>Restart</button>
-          <Sure ask="Stop it?" disabled={off} act={() => request.run("launch.stop", { node: n.node })} label={`Stop ${n.node}`}>Stop</Sure>
-          <Sure ask="Kill it?" disabled={off} act={() => request.run("launch.kill", { node: n.node })} label={`Kill ${n.node}`}>Kill</Sure>
+          <ConfirmButton ask="Stop it?" disabled={off} act={() => request.run("launch.stop", { node: n.node })} label={`Stop ${n.node}`}>Stop</ConfirmButton>
+          <ConfirmButton ask="Kill it?" disabled={off} act={() => request.run("launch.kill", { node: n.node })} label={`Kill ${n.node}`}>Kill</ConfirmButton>
           <button class="quiet" disabled={link.is !== "open"} onClick={() => show_logs(n.node)} aria-label={`Output of ${n.node}`}>Output</button>
         </span>
       ),
@@ -39,7 +39,7 @@ export function Launch() {
   return (
     <>
       <Head title="Launch" note="nodes started by rnet launch on this host" />
-      <Fault text={request.error} clear={request.clear} />
+      <ErrorMessage text={request.error} clear={request.clear} />
       {data ? (
         <Table label="Launched nodes" name="launch" columns={columns} rows={data.nodes} id={(n) => n.node}
           row_class={(n) => (n.state === "failed" ? "bad-row" : undefined)}

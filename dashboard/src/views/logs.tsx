@@ -1,27 +1,27 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Filter, Head, NodeLink, Waiting } from "../parts/bits";
+import { Filter, Head, NodeLink, Waiting } from "../parts/common";
 import * as units from "../units";
 import type { LogLine } from "../wire/types";
 import { useSub } from "../wire/use";
 
 const LEVELS = ["debug", "info", "warning", "error", "fatal"];
-const KEPT = 2000;
+const MAX_KEPT_LINES = 2000;
 /** So many of the newest are in the page; a browser is slow with more, and nobody reads them. */
-const SHOWN = 400;
+const MAX_SHOWN_LINES = 400;
 
 interface Numbered extends LogLine {
   n: number;
 }
 
-interface Kept {
+interface LogBuffer {
   lines: Numbered[];
   next: number;
 }
 
-function add(old: Kept | null, data: { lines: LogLine[] }): Kept {
+function add(old: LogBuffer | null, data: { lines: LogLine[] }): LogBuffer {
   let next = old?.next ?? 0;
   const lines = [...(old?.lines ?? []), ...data.lines.map((line) => ({ ...line, n: next++ }))];
-  return { lines: lines.slice(-KEPT), next };
+  return { lines: lines.slice(-MAX_KEPT_LINES), next };
 }
 
 export function Logs({ name = "" }: { name: string }) {
@@ -29,9 +29,9 @@ export function Logs({ name = "" }: { name: string }) {
   const [node, set_node] = useState(name);
   const [text, set_text] = useState("");
   const [follow, set_follow] = useState(true);
-  const { data, error } = useSub<Kept>({ what: "logs", level, node: useCalm(node), text: useCalm(text), history: 500 }, add);
+  const { data, error } = useSub<LogBuffer>({ what: "logs", level, node: useDebounced(node), text: useDebounced(text), history: 500 }, add);
   const list = useRef<HTMLDivElement>(null);
-  const lines = data?.lines.slice(-SHOWN) ?? [];
+  const lines = data?.lines.slice(-MAX_SHOWN_LINES) ?? [];
   const newest = lines[lines.length - 1]?.n;
   useEffect(() => {
     if (follow && list.current) list.current.scrollTop = list.current.scrollHeight;
@@ -68,7 +68,7 @@ export function Logs({ name = "" }: { name: string }) {
 }
 
 /** The text once the hands rest, so that not each letter asks the server anew. */
-function useCalm(text: string): string {
+function useDebounced(text: string): string {
   const [calm, set] = useState(text);
   useEffect(() => {
     const timer = setTimeout(() => set(text), 250);

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { useDomain, type KnownNode } from "../domain";
-import { Filter, Head, NodeLink, Panel, Stat, State, TopicLink } from "../parts/bits";
+import { Filter, Head, NodeLink, Panel, Stat, State, TopicLink } from "../parts/common";
 import { Table, type Column } from "../parts/table";
 import { href } from "../router";
 import * as units from "../units";

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { useDomain, useHost } from "../domain";
 import { Graph } from "../graph/graph";
-import { Filter, Head, Panel, Stat, State, total } from "../parts/bits";
+import { Filter, Head, Panel, Stat, State, total } from "../parts/common";
 import { href } from "../router";
 import * as units from "../units";
 import type { TopicRow } from "../wire/types";

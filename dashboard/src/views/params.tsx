@@ -3,13 +3,13 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useDomain } from "../domain";
-import { Fault, Filter, Head, NodeLink, Panel, Waiting } from "../parts/bits";
+import { ErrorMessage, Filter, Head, NodeLink, Panel, Waiting } from "../parts/common";
 import { HostChoice } from "../parts/host";
-import { Inexact, typed_json, whole as whole_number } from "../typed";
+import { InexactNumberError, typed_json, whole as whole_number } from "../typed";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Json, Param } from "../wire/types";
-import { useLink, useSub } from "../wire/use";
+import { useConnectionState, useSub } from "../wire/use";
 
 const DEBOUNCE_MS = 120;
 
@@ -31,7 +31,7 @@ export function Params({ name: node = "" }: { name: string }) {
         <HostChoice host={host} set={set_host} />
         <Filter value={filter} set={set_filter} label="Filter by node or name" />
       </Head>
-      {data?.away && <Fault text={`Last known values of host ${host}: ${data.away}`} />}
+      {data?.away && <ErrorMessage text={`Last known values of host ${host}: ${data.away}`} />}
       {!data && <Waiting error={error} what="the parameters" />}
       {data && !shown.length && (
         <div class="empty">
@@ -115,7 +115,7 @@ function useSet(param: Param) {
 }
 
 function ParamRow({ param }: { param: Param }) {
-  const link = useLink();
+  const link = useConnectionState();
   const { value, refused, set, reset } = useSet(param);
   const off = link.is !== "open" || !!wire.hello?.read_only || !!param.read_only;
   const id = `param ${param.node}${param.name}`.replace(/\W+/g, "-");
@@ -235,7 +235,7 @@ function TextInput({ id, value, as_json, off, set }: { id: string; value: Json; 
       set_wrong(null);
       if (!same(next, value)) set(next);
     } catch (error) {
-      set_wrong(error instanceof Inexact ? error.message : "not JSON, as [1, 2]");
+      set_wrong(error instanceof InexactNumberError ? error.message : "not JSON, as [1, 2]");
     }
   };
   return (

@@ -1,4 +1,4 @@
-import { Head } from "../parts/bits";
+import { Head } from "../parts/common";
 import { PlotCharts, WindowChoice } from "../parts/plot";
 import { charts, clear, usePlots } from "../plots";
 import { href } from "../router";

@@ -1,5 +1,5 @@
 import { useDomain } from "../domain";
-import { Head, NodeLink, Panel, TopicLink, Words } from "../parts/bits";
+import { Head, NodeLink, Panel, TopicLink, CodeText } from "../parts/common";
 import * as units from "../units";
 import type { Problem } from "../wire/types";
 
@@ -59,8 +59,8 @@ export function ProblemList({ problems }: { problems: Problem[] }) {
         <li key={`${problem.check} ${problem.what}`}>
           <span class="tag bad">{problem.check}</span>
           <span>
-            <Words text={problem.what} />
-            {problem.advice && <span class="advice"><Words text={problem.advice} /></span>}
+            <CodeText text={problem.what} />
+            {problem.advice && <span class="advice"><CodeText text={problem.advice} /></span>}
           </span>
         </li>
       ))}

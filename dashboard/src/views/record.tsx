@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
-import { Fault, Head, Panel, Stat, Waiting } from "../parts/bits";
+import { ErrorMessage, Head, Panel, Stat, Waiting } from "../parts/common";
 import { Recordings } from "../parts/recordings";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Json, RecordData } from "../wire/types";
-import { useLink, useRequest, useSub } from "../wire/use";
+import { useConnectionState, useRequest, useSub } from "../wire/use";
 
 export function Record() {
   const { data, error } = useSub<RecordData>({ what: "record" });
@@ -23,7 +23,7 @@ export function Record() {
 }
 
 function Recording({ data: { recording, folder_problem } }: { data: RecordData }) {
-  const link = useLink();
+  const link = useConnectionState();
   const { busy, error, run, clear } = useRequest();
   const [topics, set_topics] = useState("");
   const [name, set_name] = useState("");
@@ -64,7 +64,7 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
         </form>
       )}
       {folder_problem && <p class="error" role="alert">{folder_problem}</p>}
-      <Fault text={error} clear={clear} />
+      <ErrorMessage text={error} clear={clear} />
       {done && <p class="done" role="status">Written: {done}</p>}
       <p class="note">Recording does not slow publishers. <code>rnet bag info</code> shows the contents of a file.</p>
     </Panel>
@@ -72,7 +72,7 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
 }
 
 function BlackBox({ box }: { box: RecordData["blackbox"] }) {
-  const link = useLink();
+  const link = useConnectionState();
   const { busy, error, run, clear } = useRequest();
   const [why, set_why] = useState("");
   const [done, set_done] = useState(false);
@@ -98,7 +98,7 @@ function BlackBox({ box }: { box: RecordData["blackbox"] }) {
         <input aria-label="Reason" placeholder="Reason, such as: it stopped by itself" value={why} disabled={off} onInput={(event) => (set_why(event.currentTarget.value), set_done(false))} />
         <button class="primary" type="submit" disabled={off}>Save the last seconds</button>
       </form>
-      <Fault text={error} clear={clear} />
+      <ErrorMessage text={error} clear={clear} />
       {done && <p class="done" role="status">The black box is writing a file.</p>}
     </Panel>
   );

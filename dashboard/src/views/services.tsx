@@ -1,15 +1,15 @@
 // Services and actions: who answers, and a form to call them.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Filter, Head, NodeLink, Panel, Waiting } from "../parts/bits";
+import { Filter, Head, NodeLink, Panel, Waiting } from "../parts/common";
 import { MessageForm, type Values } from "../parts/form";
 import { Table, type Column } from "../parts/table";
 import { href } from "../router";
-import { Inexact, typed_json } from "../typed";
+import { InexactNumberError, typed_json } from "../typed";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Form, Json, Service } from "../wire/types";
-import { useLink, useSub } from "../wire/use";
+import { useConnectionState, useSub } from "../wire/use";
 
 const SERVICES = { what: "services" };
 
@@ -60,7 +60,7 @@ interface Answer {
   value: Json;
 }
 
-const KEPT = 100;
+const MAX_ANSWERS = 100;
 
 function useCall(service: Service) {
   const [answers, set_answers] = useState<Answer[]>([]);
@@ -70,7 +70,7 @@ function useCall(service: Service) {
   const add = (kind: Answer["kind"], value: Json) => {
     next.current += 1;
     const n = next.current;
-    set_answers((old) => [...old, { n, kind, value }].slice(-KEPT));
+    set_answers((old) => [...old, { n, kind, value }].slice(-MAX_ANSWERS));
   };
   // A view that is left cancels its call: nobody would see the answer.
   useEffect(() => () => {
@@ -105,7 +105,7 @@ function useCall(service: Service) {
 }
 
 function CallPanel({ service }: { service: Service }) {
-  const link = useLink();
+  const link = useConnectionState();
   const [form, set_form] = useState<Form | null>(null);
   const [wrong, set_wrong] = useState<string | null>(null);
   const [values, set_values] = useState<Values>({});
@@ -183,7 +183,7 @@ function CallPanel({ service }: { service: Service }) {
 
 function no_request(error: unknown): string {
   // Its type may have numbers of 64 bits, which JSON of protobuf writes as texts.
-  return error instanceof Inexact ? `${error.message}, or write it in quotes` : "The request is not valid JSON.";
+  return error instanceof InexactNumberError ? `${error.message}, or write it in quotes` : "The request is not valid JSON.";
 }
 
 /** An answer is no stream, so its numbers cannot be plotted: it is shown as text. */

@@ -1,26 +1,26 @@
 // The tree of the state, to be looked at and, where it is allowed, changed.
 
 import { useState } from "preact/hooks";
-import { Fault, Filter, Head, NodeLink, Panel, Sure, Waiting } from "../parts/bits";
+import { ErrorMessage, Filter, Head, NodeLink, Panel, ConfirmButton, Waiting } from "../parts/common";
 import { HostChoice } from "../parts/host";
 import { Icon } from "../parts/icons";
 import { PlotCharts } from "../parts/plot";
 import { Tree } from "../parts/tree";
 import { charts, usePlots } from "../plots";
-import { Inexact, typed_json } from "../typed";
+import { InexactNumberError, typed_json } from "../typed";
 import * as units from "../units";
 import { wire } from "../wire/socket";
 import type { Json, StateData, StateEntry } from "../wire/types";
-import { useLink, useRequest, useSub } from "../wire/use";
+import { useConnectionState, useRequest, useSub } from "../wire/use";
 
-interface Kept {
+interface StateEntries {
   entries: Map<string, StateEntry>;
   more: number;
   /** Of another host that does not answer: when what is shown was so. */
   away_since_s: number | null;
 }
 
-function merge(old: Kept | null, data: StateData): Kept {
+function merge(old: StateEntries | null, data: StateData): StateEntries {
   const entries = data.whole || !old ? new Map<string, StateEntry>() : old.entries;
   for (const entry of data.entries) entries.set(entry.key, entry);
   for (const key of data.deleted ?? []) entries.delete(key);
@@ -31,7 +31,7 @@ function merge(old: Kept | null, data: StateData): Kept {
 export function State() {
   usePlots();
   const [host, set_host] = useState<string | null>(null);
-  const { data, error } = useSub<Kept>(host === null ? { what: "state", prefix: "" } : { what: "state", prefix: "", host }, merge);
+  const { data, error } = useSub<StateEntries>(host === null ? { what: "state", prefix: "" } : { what: "state", prefix: "", host }, merge);
   const at = host === null ? "" : `@${host}`;
   const [filter, set_filter] = useState("");
   const [chosen, choose] = useState<string | null>(null);
@@ -46,8 +46,8 @@ export function State() {
         <HostChoice host={host} set={(host) => (set_host(host), choose(null))} />
         <Filter value={filter} set={set_filter} label="Filter by key" />
       </Head>
-      {data?.away_since_s != null && <Fault text={`${at} does not answer: last known state, from ${units.clock(data.away_since_s)}`} />}
-      {data && error && <Fault text={error.message} />}
+      {data?.away_since_s != null && <ErrorMessage text={`${at} does not answer: last known state, from ${units.clock(data.away_since_s)}`} />}
+      {data && error && <ErrorMessage text={error.message} />}
       {!data && <Waiting error={error} what="the state" />}
       {data && (
         <div class="columns side">
@@ -128,7 +128,7 @@ function is_text(type: string): boolean {
 }
 
 function EntryPanel({ entry }: { entry: StateEntry }) {
-  const link = useLink();
+  const link = useConnectionState();
   const { busy, error, run, clear } = useRequest();
   const [typed, set_typed] = useState<string | null>(null);
   const [wrong, set_wrong] = useState<string | null>(null);
@@ -139,7 +139,7 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
     try {
       if (!is_text(entry.type)) value = typed_json(text);
     } catch (error) {
-      set_wrong(error instanceof Inexact ? error.message : `Not a valid ${entry.type}: a string needs quotes, such as "idle"`);
+      set_wrong(error instanceof InexactNumberError ? error.message : `Not a valid ${entry.type}: a string needs quotes, such as "idle"`);
       return;
     }
     set_wrong(null);
@@ -153,7 +153,7 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
     ["Lifetime", [entry.durable ? "durable" : "until reboot", entry.ttl_s != null ? `for ${units.span(entry.ttl_s)}` : null, entry.last_will ? "has a last will" : null].filter(Boolean).join(", ")],
   ];
   return (
-    <Panel title={entry.key} tools={<Sure ask="Delete it?" act={() => run("state.delete", { key: entry.key })} disabled={off || busy} label={`Delete ${entry.key}`}>Delete</Sure>}>
+    <Panel title={entry.key} tools={<ConfirmButton ask="Delete it?" act={() => run("state.delete", { key: entry.key })} disabled={off || busy} label={`Delete ${entry.key}`}>Delete</ConfirmButton>}>
       <dl class="facts">{facts.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
       <Tree value={entry.value} source={{ state: entry.key }} />
       <form class="edit" onSubmit={(event) => (event.preventDefault(), save())}>
@@ -166,13 +166,13 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
           {wire.hello?.read_only && <span class="dim">The dashboard is read-only.</span>}
         </span>
       </form>
-      <Fault text={wrong ?? error} clear={wrong ? () => set_wrong(null) : clear} />
+      <ErrorMessage text={wrong ?? error} clear={wrong ? () => set_wrong(null) : clear} />
     </Panel>
   );
 }
 
 function NewKey({ at, choose }: { at: string; choose(key: string): void }) {
-  const link = useLink();
+  const link = useConnectionState();
   const { busy, error, run, clear } = useRequest();
   const [key, set_key] = useState("");
   const [text, set_text] = useState("");
@@ -184,7 +184,7 @@ function NewKey({ at, choose }: { at: string; choose(key: string): void }) {
       value = typed_json(text);
     } catch (error) {
       // What is no JSON is a text, as on the command line.
-      if (error instanceof Inexact) return set_wrong(error.message);
+      if (error instanceof InexactNumberError) return set_wrong(error.message);
     }
     set_wrong(null);
     if (await run("state.set", { key: at + key, value })) {
@@ -200,7 +200,7 @@ function NewKey({ at, choose }: { at: string; choose(key: string): void }) {
         <input aria-label="Value" placeholder='"idle", 1.5, [1, 2]' required value={text} onInput={(event) => set_text(event.currentTarget.value)} />
         <button type="submit" disabled={busy || link.is !== "open"}>Set</button>
       </form>
-      <Fault text={wrong ?? error} clear={wrong ? () => set_wrong(null) : clear} />
+      <ErrorMessage text={wrong ?? error} clear={wrong ? () => set_wrong(null) : clear} />
     </Panel>
   );
 }

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { useDomain } from "../domain";
 import { Picture, picture_of } from "../draw/picture";
-import { Head, Lost, NodeLink, Panel, Stat, total, Waiting } from "../parts/bits";
+import { Head, LossCount, NodeLink, Panel, Stat, total, Waiting } from "../parts/common";
 import { TopicHistory } from "../parts/history";
 import { PlotCharts, WindowChoice } from "../parts/plot";
 import { Tree } from "../parts/tree";
@@ -11,7 +11,7 @@ import { charts, usePlots } from "../plots";
 import { href } from "../router";
 import * as units from "../units";
 import { wire } from "../wire/socket";
-import type { End, Message, TopicRow } from "../wire/types";
+import type { TopicEndpoint, Message, TopicRow } from "../wire/types";
 import { useSub } from "../wire/use";
 
 export function TopicPage({ name }: { name: string }) {
@@ -32,11 +32,11 @@ export function TopicPage({ name }: { name: string }) {
         {kind ? (
           <div>
             <Panel title="Picture"><Picture kind={kind} topic={name} /></Panel>
-            {row && <Ends row={row} />}
+            {row && <EndpointTables row={row} />}
           </div>
         ) : null}
         <MessagePanel topic={name} />
-        {row && !kind && <Ends row={row} />}
+        {row && !kind && <EndpointTables row={row} />}
       </div>
       <TopicHistory topic={name} />
     </>
@@ -109,7 +109,7 @@ function Hex({ hex, len }: { hex: string; len: number }) {
   );
 }
 
-function Ends({ row }: { row: TopicRow }) {
+function EndpointTables({ row }: { row: TopicRow }) {
   return (
     <Panel title="Publishers and subscribers">
       <div class="wide" tabIndex={0} role="region" aria-label="Publishers and subscribers"><table class="narrow">
@@ -127,13 +127,13 @@ function Ends({ row }: { row: TopicRow }) {
   );
 }
 
-function rows(ends: End[], word: string) {
+function rows(ends: TopicEndpoint[], word: string) {
   return ends.map((end, i) => (
     <tr key={`${word} ${end.node} ${i}`}>
       <th scope="row"><NodeLink name={end.node} /> <span class="dim">{word}</span></th>
       <td class="dim">{end.qos}</td>
       <td class="figure">{units.rate(end.rate_hz)}</td>
-      <td class="figure"><Lost lost={end.lost} /></td>
+      <td class="figure"><LossCount lost={end.lost} /></td>
       <td class="figure">{word === "publishes" ? "" : end.behind.messages ? `${units.count(end.behind.messages)} (${units.duration_ns(end.behind.age_ns)})` : <span class="dim">0</span>}</td>
     </tr>
   ));

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { useDomain } from "../domain";
-import { Filter, Head, Lost, TopicLink, total } from "../parts/bits";
+import { Filter, Head, LossCount, TopicLink, total } from "../parts/common";
 import { Table, type Column } from "../parts/table";
 import * as units from "../units";
 import type { End, TopicRow } from "../wire/types";
@@ -13,7 +13,7 @@ const COLUMNS: Column<TopicRow>[] = [
   { title: "p50", figure: true, hint: "Median latency from send to receive", by: (t) => t.latency.p50_ns, cell: (t) => units.duration_ns(t.latency.p50_ns), opt: 1 },
   { title: "p99", figure: true, hint: "99th percentile of the latency from send to receive", by: (t) => t.latency.p99_ns, cell: (t) => units.duration_ns(t.latency.p99_ns), opt: 2 },
   { title: "Max", figure: true, hint: "Maximum latency in the last interval", by: (t) => t.latency.max_ns, cell: (t) => units.duration_ns(t.latency.max_ns), opt: 1 },
-  { title: "Lost", figure: true, hint: "Total of all subscribers; + shows losses in the last interval", by: (t) => total(t.lost), cell: (t) => <Lost lost={t.lost} now={t.lost_in_interval} /> },
+  { title: "Lost", figure: true, hint: "Total of all subscribers; + shows losses in the last interval", by: (t) => total(t.lost), cell: (t) => <LossCount lost={t.lost} now={t.lost_in_interval} /> },
   { title: "Behind", figure: true, hint: "Messages that the slowest subscriber has not read", by: (t) => t.behind.messages, cell: (t) => (t.behind.messages ? units.count(t.behind.messages) : <span class="dim">0</span>), opt: 1 },
   { title: "Ends", figure: true, hint: "Publishers → subscribers", by: (t) => t.publishers.length + t.subscribers.length, cell: (t) => `${t.publishers.length} → ${t.subscribers.length}`, opt: 2 },
   { title: "QoS", cell: (t) => <Qos topic={t} />, opt: 1 },

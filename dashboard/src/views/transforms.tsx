@@ -1,5 +1,5 @@
 import { Picture } from "../draw/picture";
-import { Head, NodeLink, Panel, Waiting } from "../parts/bits";
+import { Head, NodeLink, Panel, Waiting } from "../parts/common";
 import * as units from "../units";
 import type { Frame } from "../wire/types";
 import { useSub } from "../wire/use";

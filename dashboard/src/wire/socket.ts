@@ -5,7 +5,7 @@
 
 import type { Hello } from "./types";
 
-export type Link =
+export type ConnectionState =
   | { is: "connecting"; since: number; why: string | null; again_at: number | null }
   | { is: "open"; since: number }
   /** The socket is open and nothing comes through it. */
@@ -45,7 +45,7 @@ const PAUSES_MS = [250, 500, 1000, 2000, 4000, 5000];
 
 export class Wire {
   hello: Hello | null = null;
-  link: Link = { is: "connecting", since: Date.now(), why: null, again_at: null };
+  link: ConnectionState = { is: "connecting", since: Date.now(), why: null, again_at: null };
   /** When data came last, by this machine's clock. */
   last_ms = 0;
   /** What the server's wall clock shows above this machine's. */
@@ -67,7 +67,7 @@ export class Wire {
     addEventListener("online", () => this.retry_now());
   }
 
-  on_link(listener: () => void): () => void {
+  on_connection_state(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
@@ -115,7 +115,7 @@ export class Wire {
     return Date.now() / 1000 + this.clock_ahead_s;
   }
 
-  private set(link: Link): void {
+  private set(link: ConnectionState): void {
     this.link = link;
     for (const listener of this.listeners) listener();
   }

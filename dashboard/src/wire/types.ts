@@ -16,7 +16,7 @@ export interface LossCounts {
   detached: number;
 }
 
-export interface End {
+export interface TopicEndpoint {
   node: string;
   qos: string;
   rate_hz: number;
@@ -43,8 +43,8 @@ export interface TopicRow {
   topic: string;
   types: string[];
   lane: string | null;
-  publishers: End[];
-  subscribers: End[];
+  publishers: TopicEndpoint[];
+  subscribers: TopicEndpoint[];
   rate_hz: number;
   bytes_per_s: number;
   latency: { p50_ns: number | null; p99_ns: number | null; max_ns: number | null };
@@ -82,7 +82,7 @@ export interface Mismatch {
   why: string;
 }
 
-export interface Gone {
+export interface GoneNode {
   node: string;
   host: string;
   since_s: number;
@@ -100,7 +100,7 @@ export interface Figures {
   insecure: string | null;
   problems: Problem[];
   mismatches: Mismatch[];
-  gone: Gone[];
+  gone: GoneNode[];
 }
 
 /** A column for each figure; `hist` is [low ns, high ns, count] of the buckets that are not empty. */

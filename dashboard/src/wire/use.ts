@@ -2,7 +2,7 @@
 // and all together, so that the page does not lay itself out once for each subscription.
 
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { wire, WireError, type Handlers, type Link } from "./socket";
+import { wire, WireError, type Handlers, type ConnectionState } from "./socket";
 
 const TICK_MS = 250;
 
@@ -93,9 +93,9 @@ export function useStream(ask: Record<string, unknown> | null, handlers: Handler
   }, [key]);
 }
 
-export function useLink(): Link {
+export function useConnectionState(): ConnectionState {
   const [, draw] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => wire.on_link(() => draw(undefined)), []);
+  useEffect(() => wire.on_connection_state(() => draw(undefined)), []);
   return wire.link;
 }
 

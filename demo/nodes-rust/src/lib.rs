@@ -2,7 +2,7 @@
 //!
 //! `demo/README.md` says which process does what.
 
-pub mod ledger;
+pub mod traffic_counts;
 pub mod messages;
 pub mod process;
 pub mod rates;

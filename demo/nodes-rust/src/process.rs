@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// A node that has not ended this long after it was told to is ended by its own process.
-const GRACE: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What a node is to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Process {
             }
             flags.1.store(true, Ordering::Release);
             let _ = sender.send(Command::Stop);
-            std::thread::sleep(GRACE);
+            std::thread::sleep(STOP_TIMEOUT);
             std::process::exit(3);
         });
     }

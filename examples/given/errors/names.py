@@ -5,5 +5,5 @@ import itertools
 import rnet
 
 logger = rnet.Node("logger")
-unread = logger.subscribe("/torque", reliable=True)
+unread = logger.subscriber("/torque", reliable=True)
 commands = itertools.repeat(b"1.5")

@@ -10,10 +10,10 @@ import rnet
 node = rnet.Node("fast")
 feeder = rnet.Node("feeder")
 raw = feeder.publisher("/raw", reliable=True)
-IMU = rnet.named("Imu", [("stamp_ns", "u8"), ("acc", "f4", 3)])
+IMU = rnet.named_dtype("Imu", [("stamp_ns", "u8"), ("acc", "f4", 3)])
 typed = feeder.publisher("/imu", IMU, reliable=True)
 reading = np.zeros(1, IMU)
-subscriber = node.subscribe("/raw")
+subscriber = node.subscriber("/raw")
 watch = node.state.watch("/arm")
 
 

@@ -8,7 +8,7 @@ compute = lambda: b"1.5"  # noqa: E731
 step = until(3, lambda *_: None)
 halt = switch = print
 speaker = rnet.Node("speaker")
-subscriber = rnet.Node("listener").subscribe("/speech")
+subscriber = rnet.Node("listener").subscriber("/speech")
 speech = speaker.publisher("/speech")
 speech.wait_for_subscribers()
 speech.send(b"hello")

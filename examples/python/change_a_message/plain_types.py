@@ -16,7 +16,7 @@ class WheelV2(ctypes.Structure):
 
 
 with rnet.Node("wheels") as node:
-    readers = {kind: node.subscribe("/wheel", kind) for kind in (WheelV1, WheelV2)}
+    readers = {kind: node.subscriber("/wheel", kind) for kind in (WheelV1, WheelV2)}
     for wheel in (WheelV1(1.5, 10), WheelV2(1.5, 20, 0.25)):
         with node.publisher("/wheel", type(wheel)) as publisher:
             publisher.wait_for_subscribers(2)

@@ -5,14 +5,14 @@ import contextlib
 import rnet
 
 robot = rnet.load("proto/v1/robot.proto")
-grippers = rnet.Node("reader_v1").subscribe("/gripper", robot.Gripper)
+grippers = rnet.Node("reader_v1").subscriber("/gripper", robot.Gripper)
 said: dict[int, str] = {}
 with contextlib.suppress(KeyboardInterrupt):
     while True:
         try:
             sample = grippers.recv_sample()
             gripper = sample.value
-        except rnet.Closed:
+        except rnet.ClosedError:
             break
         except rnet.RnetError as error:
             print(error)  # of one publisher or one message, once; the next call continues

@@ -24,7 +24,7 @@ def record(path: str, topic: str, count: int) -> None:
     """A subscriber without a type receives every message, undecoded."""
     node = rnet.Node("recorder")
     channels: dict[int, int] = {}
-    with open(path, "wb") as file, node.subscribe(topic, keep_all=True) as samples:
+    with open(path, "wb") as file, node.subscriber(topic, keep_all=True) as samples:
         writer = Writer(file)
         writer.start()
         for _, sample in zip(range(count), samples, strict=False):

@@ -20,8 +20,8 @@ def recorded_type(schema: Schema | None, channel: Channel, first: bytes) -> Any:
     """The recorded message class, if our class is compatible with it."""
     if schema is None or schema.encoding != "protobuf":
         sys.exit(f"the messages on {channel.topic} were recorded without a protobuf type")
-    recorded = rnet.load_set(schema.data)[schema.name]
-    verdict = rnet.check(recorded, robot.Gripper)
+    recorded = rnet.load_descriptor_set(schema.data)[schema.name]
+    verdict = rnet.compare_types(recorded, robot.Gripper)
     print(f"{channel.topic}, recorded type and current type: {verdict}")
     if not verdict:
         sys.exit(1)
@@ -41,7 +41,7 @@ def replay(path: str, node: rnet.Node) -> None:
                 publishers[channel.id] = node.publisher(channel.topic, types[channel.id])
                 try:
                     publishers[channel.id].wait_for_subscribers(timeout=10)
-                except (rnet.IncompatibleType, rnet.Timeout) as error:
+                except (rnet.IncompatibleTypeError, rnet.WaitTimeoutError) as error:
                     print(error, file=sys.stderr)  # later subscribers are served
                 ahead_ns = ahead_ns or rnet.now_ns() - message.publish_time
             wait_ns = message.publish_time + ahead_ns - rnet.now_ns()

@@ -7,7 +7,7 @@ import rnet
 
 robot = rnet.load("proto/v3/robot.proto")
 gripper = rnet.Node("spare_gripper").publisher("/gripper", robot.Gripper)
-with contextlib.suppress(rnet.IncompatibleType, rnet.Timeout):
+with contextlib.suppress(rnet.IncompatibleTypeError, rnet.WaitTimeoutError):
     gripper.wait_for_subscribers(timeout=10)  # Its node logs the incompatible ones; the others are served.
 with contextlib.suppress(KeyboardInterrupt):
     while True:

@@ -2,5 +2,5 @@
 
 import rnet
 
-for _, heard in zip(range(10), rnet.Node("listener").subscribe("/hello")):
+for _, heard in zip(range(10), rnet.Node("listener").subscriber("/hello")):
     print(bytes(heard).decode())

@@ -32,7 +32,7 @@ def main() -> None:
         ctypes.memset(grid.cells[row], 0, SIDE)
         maps.send(grid)
 
-    received = rnet.Node("planner").subscribe("/map", Map, transient_local=True).recv()
+    received = rnet.Node("planner").subscriber("/map", Map, transient_local=True).recv()
     free = sum(cell == 0 for row in received.cells for cell in row)
     print(f"map revision {received.revision}: {free} free cells of {received.resolution_m:.2f} m")
 

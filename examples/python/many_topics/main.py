@@ -26,7 +26,7 @@ def measure(sensors: list[rnet.Publisher]) -> None:
 
 def main() -> None:
     node = rnet.Node("many_topics")
-    readers = [node.subscribe(f"/sensor_{n}", keep_all=True) for n in range(SENSORS)]
+    readers = [node.subscriber(f"/sensor_{n}", keep_all=True) for n in range(SENSORS)]
     sensors = [node.publisher(f"/sensor_{n}") for n in range(SENSORS)]
     measuring = threading.Thread(target=measure, args=[sensors])
     measuring.start()

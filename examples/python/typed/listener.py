@@ -3,5 +3,5 @@
 import rnet
 from rnet.msgs import LaserScan
 
-for scan in rnet.Node("map").subscribe("/scan", LaserScan):
+for scan in rnet.Node("map").subscriber("/scan", LaserScan):
     print(scan.frame_id, list(scan.ranges), flush=True)

@@ -22,8 +22,8 @@ def main() -> None:
         handled.append(int.from_bytes(load, "little"))
 
     stopped: queue.Queue[rnet.Sample] = queue.Queue()
-    loads_read = robot.subscribe("/load", on=work, keep_all=True)
-    robot.subscribe("/stop", on=stopped.put)
+    loads_read = robot.subscriber("/load", on=work, keep_all=True)
+    robot.subscriber("/stop", on=stopped.put)
 
     operator = rnet.Node("operator")
     loads = operator.publisher("/load")

@@ -26,7 +26,7 @@ def draw(memory: memoryview, number: int) -> None:
 
 
 def view() -> None:
-    frames = rnet.Node("viewer").subscribe("/camera/image", reliable=True)
+    frames = rnet.Node("viewer").subscriber("/camera/image", reliable=True)
     for _, sample in zip(range(FRAMES), frames):
         frame = np.frombuffer(sample, np.uint8).reshape(SHAPE)
         first, last = frame[0, 0].tolist(), frame[-1, -1].tolist()
@@ -46,7 +46,7 @@ def main() -> None:
             draw(memory, number)
     # The publisher owns the frames, so it stays open until they have been read.
     viewer.join()
-    print(f"copied: {frames.copied_loans}")
+    print(f"copied: {frames.copied_loan_count}")
 
 
 main()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _rnet as ext
-from .errors import Closed
+from .errors import ClosedError
 
 
 def enter(self: Any) -> Any:
@@ -37,7 +37,7 @@ def iter_(self: Any) -> Any:
 def next_(self: Any) -> Any:
     try:
         return self.recv()
-    except Closed:
+    except ClosedError:
         if self.closed:
             raise StopIteration from None
         raise

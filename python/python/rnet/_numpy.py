@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import MissingNumpy
+from .errors import MissingNumpyError
 
 __all__ = ["numpy"]
 
 
 def numpy(what: str) -> Any:
-    """The module. Raises MissingNumpy, which names what asked for it."""
+    """The module. Raises MissingNumpyError, which names what asked for it."""
     try:
         import numpy as module
     except ImportError:
-        raise MissingNumpy(
+        raise MissingNumpyError(
             f"{what} needs numpy, which is not installed: pip install numpy", what=what
         ) from None
     return module

@@ -12,7 +12,7 @@ from typing_extensions import Buffer, Self
 
 from ._calls import ActionClient, ActionContext, Call, CallContext, Client, Command, Driver, Goal, Job, JobContext
 from ._calls import Puller, Pusher, Service
-from ._recorded import RecordedMessages, RecordingReader
+from ._recording_reader import RecordedMessages, RecordingReader
 from ._state import Entry, RemoteState, Replica, State, Transaction, Watch
 from .compare import PublishedType
 from .errors import RnetError
@@ -51,7 +51,7 @@ __all__ = [
     "Replica", "Sample", "Samples", "Service", "State", "Subscriber",
     "Timer", "Transaction", "WaitSet", "Watch",
     "compare_types", "compile_file", "compile_text", "find_types", "error_counter",
-    "close_in_time", "is_closing", "now_ns", "outrun", "read_descriptor_set", "report_exception", "wall_offset",
+    "close_in_time", "is_closing", "now_ns", "too_many_conflicts", "read_descriptor_set", "report_exception", "wall_offset",
 ]
 
 BUILTIN_FILES: list[str]; ERROR_CODES: list[str]
@@ -70,7 +70,7 @@ def report_exception(error: BaseException, callback: Callable[..., object], coun
 def error_counter() -> object: ...
 def is_closing(thread: int) -> bool: ...
 def close_in_time(close: Callable[[], None]) -> None: ...
-def outrun(what: str) -> RnetError: ...
+def too_many_conflicts(what: str) -> RnetError: ...
 @final
 class Node:
     def __new__(
@@ -86,7 +86,7 @@ class Node:
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
-        deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
+        deadline: float | None = None, lifespan: float | None = None, liveliness_lease: float | None = None,
         last_will: Buffer | None = None,
     ) -> Publisher[Buffer]: ...
     @overload
@@ -95,7 +95,7 @@ class Node:
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
-        deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
+        deadline: float | None = None, lifespan: float | None = None, liveliness_lease: float | None = None,
         last_will: Any | None = None,
     ) -> Publisher[Any]: ...
     @overload
@@ -104,32 +104,32 @@ class Node:
         reliable: bool = False, on_full: _OnFull | None = None, transient_local: int = 0,
         urgent: bool = False, log_len_bytes: int | None = None, reserve_log: bool = False,
         pool_limit_bytes: int | None = None, large_depth: int | None = None,
-        deadline: float | None = None, lifespan: float | None = None, manual_by_topic: float | None = None,
+        deadline: float | None = None, lifespan: float | None = None, liveliness_lease: float | None = None,
         last_will: _Message | None = None,
     ) -> Publisher[_Message]: ...
     @overload
-    def subscribe(
+    def subscriber(
         self, topic: str, type: None = None, *,
         on: Callable[[Sample], object] | None = None, on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
-        deadline: float | None = None, manual_by_topic: float | None = None,
+        deadline: float | None = None, liveliness_lease: float | None = None,
     ) -> Subscriber[Sample]: ...
     @overload
-    def subscribe(
+    def subscriber(
         self, topic: str, type: _DType, *,
         on: Callable[[Any], object] | None = None, on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
-        deadline: float | None = None, manual_by_topic: float | None = None,
+        deadline: float | None = None, liveliness_lease: float | None = None,
     ) -> Subscriber[Any]: ...
     @overload
-    def subscribe(
+    def subscriber(
         self, topic: str, type: type[_Object], *,
         on: Callable[[_Object], object] | None = None, on_error: _OnError | None = None,
         reliable: bool = False, transient_local: bool = False, lane: _Lane | None = None,
         keep_last: int | None = None, keep_all: bool = False, wait: _Wait = "adaptive",
-        deadline: float | None = None, manual_by_topic: float | None = None,
+        deadline: float | None = None, liveliness_lease: float | None = None,
     ) -> Subscriber[_Object]: ...
     @property
     def state(self) -> State: ...
@@ -332,7 +332,7 @@ class Logger:
     def level(self) -> str: ...
     @level.setter
     def level(self, level: str) -> None: ...
-    held_back: Final[int]
+    suppressed_count: Final[int]
     _node: Final[str]
     def _is_enabled(self, level: str) -> bool: ...
     def _log_from(self, level: str, text: str, file: str, line: int) -> None: ...
@@ -379,7 +379,7 @@ class Publisher(Generic[_T_contra]):
     @property
     def incompatible(self) -> list[RnetError]: ...
     @property
-    def copied_loans(self) -> int: ...
+    def copied_loan_count(self) -> int: ...
     topic: Final[str]
     id: Final[int]
     @property

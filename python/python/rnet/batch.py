@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ._numpy import numpy
-from .errors import BadValue
+from .errors import BadValueError
 from .types import dtype_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _ADDRESS = re.compile("[OPz&X]|Z(?![fdg])")
 
 #: Without a ``max`` an array has room for this many bytes of messages, or for one message. Less than
 #: what malloc fetches from the kernel anew each time (128 KiB), which costs 10 µs a call.
-ROOM_LEN_BYTES = 64 << 10
+DEFAULT_ARRAY_LEN_BYTES = 64 << 10
 
 
 class Rows:
@@ -35,9 +35,9 @@ class Rows:
         self._type = None if message_type is bytes else message_type
         self._topic = topic
         #: The dtype that was asked for last, on a topic of raw bytes, with what it comes to.
-        self._known: tuple[Any, _Row] | None = None
+        self._cached_row: tuple[Any, _Row] | None = None
 
-    def room(
+    def prepare_receive(
         self, max: int | None, out: Any, dtype: Any, stamps: bool
     ) -> tuple[np.ndarray[Any, Any], int, int, bool, np.ndarray[Any, Any] | None]:
         """An array to be filled, rows to fill at most, bytes of a row, whether messages of another
@@ -58,7 +58,7 @@ class Rows:
         times = np.empty(rows, np.int64) if stamps else None
         return array, rows, row.len_bytes, self._type is not None, times
 
-    def filled(self, array: Any, count: int, out: Any, stamps: Any) -> Any:
+    def finish_receive(self, array: Any, count: int, out: Any, stamps: Any) -> Any:
         """What the user gets, of arrays whose first rows were filled."""
         if out is not None:
             array = array[:count]
@@ -71,12 +71,12 @@ class Rows:
             stamps.resize(count, refcheck=False)
         return array, stamps
 
-    def outgoing(self, messages: Any) -> tuple[Any, int, int]:
+    def prepare_send(self, messages: Any) -> tuple[Any, int, int]:
         """An object with the buffer protocol, its rows, and the bytes of a row."""
         if isinstance(messages, ctypes.Array):
-            return self._outgoing_ctypes(messages)
+            return self._prepare_ctypes(messages)
         if self._type is None:
-            return self._outgoing_raw(messages)
+            return self._prepare_raw(messages)
         np = numpy("send_many")
         row = self._row(np, None, None)
         if not isinstance(messages, np.ndarray):
@@ -91,7 +91,7 @@ class Rows:
             )
         return messages, len(messages), row.len_bytes
 
-    def _outgoing_ctypes(self, messages: ctypes.Array[Any]) -> tuple[Any, int, int]:
+    def _prepare_ctypes(self, messages: ctypes.Array[Any]) -> tuple[Any, int, int]:
         if self._type is not None and messages._type_ is not self._type:
             raise TypeError(
                 f"cannot send an array of {messages._type_.__name__} here: "
@@ -100,7 +100,7 @@ class Rows:
         _refuse_addresses(memoryview(messages).format)
         return messages, len(messages), ctypes.sizeof(messages._type_)
 
-    def _outgoing_raw(self, messages: Any) -> tuple[Any, int, int]:
+    def _prepare_raw(self, messages: Any) -> tuple[Any, int, int]:
         if isinstance(messages, (bytes, bytearray, str)):
             raise TypeError(
                 f"send_many takes an array whose rows are messages, not one {type(messages).__name__}: use "
@@ -122,9 +122,9 @@ class Rows:
 
     def _row(self, np: ModuleType, dtype: Any, out: Any) -> _Row:
         if self._type is not None:
-            if self._known is None:
-                self._known = (None, _Row(np, dtype_of(self._type)))
-            row = self._known[1]
+            if self._cached_row is None:
+                self._cached_row = (None, _Row(np, dtype_of(self._type)))
+            row = self._cached_row[1]
             if dtype is not None and np.dtype(dtype) != row.dtype:
                 raise TypeError(
                     f"the messages of {self._topic} are {row.dtype}, not {np.dtype(dtype)}: omit dtype, "
@@ -140,9 +140,9 @@ class Rows:
             )
         # What was given may be a list, which the caller can change.
         dtype = np.dtype(dtype)
-        if self._known is None or self._known[0] != dtype:
-            self._known = (dtype, _Row(np, dtype))
-        return self._known[1]
+        if self._cached_row is None or self._cached_row[0] != dtype:
+            self._cached_row = (dtype, _Row(np, dtype))
+        return self._cached_row[1]
 
 
 class _Row:
@@ -163,11 +163,11 @@ class _Row:
                 f"{dtype} cannot be filled from outside numpy ({error}): use integers, and convert the "
                 "result with view()"
             ) from None
-        self.default_rows = max(1, ROOM_LEN_BYTES // self.len_bytes)
+        self.default_rows = max(1, DEFAULT_ARRAY_LEN_BYTES // self.len_bytes)
 
 
-def _bad(why: str) -> BadValue:
-    return BadValue(f"bad value for recv_many: {why}", what="recv_many", why=why)
+def _bad(why: str) -> BadValueError:
+    return BadValueError(f"bad value for recv_many: {why}", what="recv_many", why=why)
 
 
 def _refuse_addresses(format: str) -> None:

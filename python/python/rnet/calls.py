@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from . import pools
-from .on_loop import is_async
+from .event_loop import is_async
 
-__all__ = ["takes_context", "takes_one", "type_of", "worked"]
+__all__ = ["takes_context", "check_takes_one", "type_of", "run_action_generator"]
 
 
 def takes_context(handler: Callable[..., Any]) -> bool:
@@ -32,7 +32,7 @@ def takes_context(handler: Callable[..., Any]) -> bool:
     raise TypeError(f"{handler!r} takes neither (request) nor (request, context)")
 
 
-def takes_one(function: Callable[..., Any], what: str) -> None:
+def check_takes_one(function: Callable[..., Any], what: str) -> None:
     """Raises TypeError for what cannot be called with ``what`` and nothing else."""
     if is_async(function):
         raise TypeError(
@@ -53,11 +53,11 @@ def takes_one(function: Callable[..., Any], what: str) -> None:
         raise TypeError(f"{function!r} does not take ({what})") from None
 
 
-def worked(work: Generator[Any, None, Any], feedback: Callable[[Any, Any], None], context: Any) -> Any:
+def run_action_generator(work: Generator[Any, None, Any], feedback: Callable[[Any, Any], None], context: Any) -> Any:
     """What a generator returns that yields feedback; closed at a ``yield`` when its goal is not wanted any more."""
     try:
         while True:
-            # It raises Cancelled then.
+            # It raises CallCancelledError then.
             feedback(context, next(work))
     except StopIteration as stop:
         return stop.value

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from . import _rnet, types
 
-__all__ = ["PublishedType", "TypeChange", "Verdict", "check"]
+__all__ = ["PublishedType", "TypeChange", "TypeComparison", "compare_types"]
 
 
 class PublishedType(NamedTuple):
@@ -48,7 +48,7 @@ class TypeChange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TypeComparison:
     """Whether a subscriber is compatible with a publisher; true if it is."""
 
     compatible: bool
@@ -66,7 +66,7 @@ class Verdict:
         return "\n".join(lines)
 
 
-def check(publisher: Any, subscriber: Any) -> Verdict:
+def compare_types(publisher: Any, subscriber: Any) -> TypeComparison:
     """Whether subscribers with one type can receive from publishers with another type.
 
     Both are types as for ``Node.publisher``, or a :class:`PublishedType`. Nodes make the same check when
@@ -78,7 +78,7 @@ def check(publisher: Any, subscriber: Any) -> Verdict:
         TypeChange(*change)
         for change in _rnet.compare_types(_described(publisher), _described(subscriber))
     ]
-    return Verdict(not any(change.breaking for change in changes), tuple(changes))
+    return TypeComparison(not any(change.breaking for change in changes), tuple(changes))
 
 
 def _described(of: Any) -> str | tuple[bytes, str]:

@@ -50,7 +50,7 @@ class Signal(Structure):
     _fields_ = [("number", c_uint64), ("read_ns", c_uint64), ("values", c_double * 4)]
 
 
-class Link:
+class ParentPipe:
     """The talk with the command. When that has died, so does this process."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Link:
     def until(self, phase: int) -> None:
         self._came[phase].wait()
 
-    def say(self, event: str, **content: Any) -> None:
+    def report_event(self, event: str, **content: Any) -> None:
         print(json.dumps({"event": event, **content}), flush=True)
 
 
@@ -86,7 +86,7 @@ class Simulation:
         mujoco.mj_forward(self.model, self.data)
         self.state = node.publisher("/robot/state", Signal, reliable=True, on_full=rnet.Detach(0.05))
         self.shutter = node.publisher("/camera/shutter", Signal)
-        self.torque = node.subscribe("/robot/torque", Signal, keep_all=True)
+        self.torque = node.subscriber("/robot/torque", Signal, keep_all=True)
         self.driven, self.hold, self.command, self.heard_ns = False, (0.0, 0.0), (0.0, 0.0), 0
         self.first: int | None = None
         self.tallies: dict[int, dict[str, int]] = {}
@@ -94,12 +94,12 @@ class Simulation:
         self.round_trips: Counter[int] = Counter()
         self.changes: list[tuple[int, bool]] = []
 
-    def meet(self, state_subscribers: int, shutter_subscribers: int) -> None:
+    def wait_for_match(self, state_subscribers: int, shutter_subscribers: int) -> None:
         self.state.wait_for_subscribers(state_subscribers, 20)
         self.shutter.wait_for_subscribers(shutter_subscribers, 20)
         self.torque.wait_for_publishers(1, 20)
 
-    def run(self, link: Link) -> None:
+    def run(self, link: ParentPipe) -> None:
         due_ns = rnet.now_ns()
         while not link.has(QUIET):
             self.step()
@@ -112,7 +112,7 @@ class Simulation:
             left_s = max(0, until_ns - rnet.now_ns()) * 1e-9
             try:
                 sample = self.torque.recv_sample(left_s)
-            except (rnet.Timeout, rnet.PeerLost):
+            except (rnet.WaitTimeoutError, rnet.PeerLostError):
                 if left_s == 0:
                     return
                 continue
@@ -177,19 +177,19 @@ def _rounded(ns: int) -> int:
 
 
 def main() -> None:
-    link = Link()
+    link = ParentPipe()
     place, job = link.job["node"], link.job["role"]["demo"]
     node = rnet.Node(place["name"], dir=place["dir"], domain=place["domain"])
     simulation = Simulation(node)
-    simulation.meet(*job["subscriber_counts"])
-    link.say("ready")
+    simulation.wait_for_match(*job["subscriber_counts"])
+    link.report_event("ready")
     link.until(GO)
     simulation.run(link)
-    link.say("sent")
+    link.report_event("sent")
     while not link.has(COLLECT):
         simulation.listen(rnet.now_ns() + 10 * STEP_NS)
     simulation.listen(0)
-    link.say("done", phase=GO, report=simulation.report())
+    link.report_event("done", phase=GO, report=simulation.report())
     link.until(STOP)
     node.close()
 

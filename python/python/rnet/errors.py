@@ -1,7 +1,7 @@
 """The exceptions of robot-net, one for each error code.
 
 All are subclasses of :class:`RnetError`, and also of the corresponding built-in exception if one
-exists: ``except TimeoutError`` catches :class:`Timeout`.
+exists: ``except TimeoutError`` catches :class:`WaitTimeoutError`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RnetError(Exception):
         self.__dict__.update(fields)
 
 
-class BadName(RnetError, ValueError):
+class BadNameError(RnetError, ValueError):
     """A topic, node or domain name is invalid."""
 
     code = "bad_name"
@@ -42,7 +42,7 @@ class BadName(RnetError, ValueError):
     why: str
 
 
-class MessageTooLarge(RnetError, ValueError):
+class MessageTooLargeError(RnetError, ValueError):
     """A message exceeds the length limit; nothing was sent."""
 
     code = "message_too_large"
@@ -50,7 +50,7 @@ class MessageTooLarge(RnetError, ValueError):
     limit: int
 
 
-class IncompatibleType(RnetError, TypeError):
+class IncompatibleTypeError(RnetError, TypeError):
     """Publisher and subscriber have incompatible types for a topic; both get this error.
 
     ``field_path`` is the first field that differs, empty if the types as a whole differ;
@@ -67,7 +67,7 @@ class IncompatibleType(RnetError, TypeError):
     subscriber: str
 
 
-class IncompatibleQos(RnetError):
+class IncompatibleQosError(RnetError):
     """The subscriber requests a QoS that the publisher does not offer; both get this error."""
 
     code = "incompatible_qos"
@@ -76,14 +76,14 @@ class IncompatibleQos(RnetError):
     why: str
 
 
-class Full(RnetError):
+class FullError(RnetError):
     """The log is full because a reliable subscriber in ``reader_node`` is behind; the message was not sent."""
 
     code = "full"
     reader_node: str
 
 
-class Timeout(RnetError, TimeoutError):
+class WaitTimeoutError(RnetError, TimeoutError):
     """The awaited event did not happen in time."""
 
     code = "timeout"
@@ -91,7 +91,7 @@ class Timeout(RnetError, TimeoutError):
     after_ms: int
 
 
-class Detached(RnetError):
+class DetachedError(RnetError):
     """A reliable publisher detached this subscriber because it had not read for too long."""
 
     code = "detached"
@@ -99,13 +99,13 @@ class Detached(RnetError):
     stall_ms: int
 
 
-class PeerLost(RnetError, ConnectionError):
+class PeerLostError(RnetError, ConnectionError):
     """The process of ``node`` died without leaving the domain; ``topic`` continues without it."""
 
     code = "peer_lost"
 
 
-class OutOfMemory(RnetError, MemoryError):
+class OutOfMemoryError(RnetError, MemoryError):
     """Shared memory for a message cannot be allocated; nothing already sent is lost."""
 
     code = "out_of_memory"
@@ -114,7 +114,7 @@ class OutOfMemory(RnetError, MemoryError):
     why: str
 
 
-class LimitReached(RnetError):
+class LimitReachedError(RnetError):
     """A named limit is reached."""
 
     code = "limit_reached"
@@ -123,21 +123,21 @@ class LimitReached(RnetError):
     hint: str
 
 
-class TooManyPins(RnetError):
+class TooManyPinsError(RnetError):
     """The subscriber holds the maximum number of large samples."""
 
     code = "too_many_pins"
     limit: int
 
 
-class NameTaken(RnetError):
+class NameTakenError(RnetError):
     """Another running node of the domain has this name."""
 
     code = "name_taken"
     pid: int | None
 
 
-class NoPermission(RnetError, PermissionError):
+class NoPermissionError(RnetError, PermissionError):
     """This user may not access a file or directory of the domain."""
 
     code = "no_permission"
@@ -145,7 +145,7 @@ class NoPermission(RnetError, PermissionError):
     why: str
 
 
-class LayoutVersion(RnetError):
+class LayoutVersionError(RnetError):
     """Shared memory has the layout of another version of rnet."""
 
     code = "layout_version"
@@ -154,7 +154,7 @@ class LayoutVersion(RnetError):
     ours: int
 
 
-class Corrupt(RnetError):
+class CorruptError(RnetError):
     """The memory of a publisher is corrupt; its channel is closed."""
 
     code = "corrupt"
@@ -162,7 +162,7 @@ class Corrupt(RnetError):
     what: str
 
 
-class Malformed(RnetError, ValueError):
+class MalformedError(RnetError, ValueError):
     """One message could not be decoded; it is counted and skipped.
 
     ``why`` states what is wrong, and where; ``seq`` is its sequence number, per publisher, from 0.
@@ -174,27 +174,27 @@ class Malformed(RnetError, ValueError):
     seq: int | None = None
 
 
-class Closed(RnetError):
+class ClosedError(RnetError):
     """The node, publisher, subscriber or loan is already closed."""
 
     code = "closed"
     what: str
 
 
-class Interrupted(RnetError, InterruptedError):
+class WaitInterruptedError(RnetError, InterruptedError):
     """A wait was interrupted."""
 
     code = "interrupted"
 
 
-class BadQos(RnetError, ValueError):
+class BadQosError(RnetError, ValueError):
     """Contradictory or invalid quality-of-service settings."""
 
     code = "bad_qos"
     why: str
 
 
-class BadValue(RnetError, ValueError):
+class BadValueError(RnetError, ValueError):
     """A value does not fit its type or its range."""
 
     code = "bad_value"
@@ -202,7 +202,7 @@ class BadValue(RnetError, ValueError):
     why: str
 
 
-class Io(RnetError, OSError):
+class IoError(RnetError, OSError):
     """A call to the operating system failed."""
 
     code = "io"
@@ -211,7 +211,7 @@ class Io(RnetError, OSError):
     errno: int | None = None
 
 
-class Conflict(RnetError):
+class ConflictError(RnetError):
     """A key of a conditional write or a transaction was changed meanwhile; nothing was written.
 
     ``expected`` is the requested revision and ``found`` the actual one; 0 means that the key is absent.
@@ -224,7 +224,7 @@ class Conflict(RnetError):
     found: int
 
 
-class StateType(RnetError, TypeError):
+class StateTypeError(RnetError, TypeError):
     """A key holds a value of another type than the one written or requested.
 
     ``state.set(key, value, change_type=True)`` writes it with the new type.
@@ -236,7 +236,7 @@ class StateType(RnetError, TypeError):
     given: str
 
 
-class Storage(RnetError, OSError):
+class StorageError(RnetError, OSError):
     """A durable value cannot be kept on disk; in memory it is unchanged."""
 
     code = "storage"
@@ -244,14 +244,14 @@ class Storage(RnetError, OSError):
     why: str
 
 
-class ServerLost(RnetError, ConnectionError):
+class ServerLostError(RnetError, ConnectionError):
     """The server of a call was lost before it answered; the request may or may not have been executed."""
 
     code = "server_lost"
     host: str
 
 
-class HomeAway(RnetError, ConnectionError):
+class HomeAwayError(RnetError, ConnectionError):
     """The home host of a state key does not answer.
 
     ``may_hold`` is true if the write may have taken effect there.
@@ -264,7 +264,7 @@ class HomeAway(RnetError, ConnectionError):
     may_hold: bool
 
 
-class CallFailed(RnetError):
+class CallFailedError(RnetError):
     """The handler of a service failed: ``kind`` is the type of its error, ``text`` its message."""
 
     code = "call_failed"
@@ -272,7 +272,7 @@ class CallFailed(RnetError):
     text: str
 
 
-class Refused(RnetError):
+class RefusedError(RnetError):
     """The backlogs of all servers of a service are full, or an action has a running goal; the call did not start.
 
     ``running`` is the node whose goal runs; None for a service.
@@ -283,20 +283,20 @@ class Refused(RnetError):
     running: str | None
 
 
-class NotInForce(RnetError):
+class NotInForceError(RnetError):
     """A driver has no authority over a command: it was refused, or its authority has ended."""
 
     code = "not_in_force"
     why: str
 
 
-class ReceiverExists(RnetError):
+class ReceiverExistsError(RnetError):
     """A command topic already has a receiver."""
 
     code = "receiver_exists"
 
 
-class Cancelled(RnetError):
+class CallCancelledError(RnetError):
     """A call was cancelled, for the reason in ``reason``.
 
     It is "caller", "caller_gone", "timed_out", "preempted", "server_closing" or "operator".
@@ -306,14 +306,14 @@ class Cancelled(RnetError):
     reason: str
 
 
-class CallLost(RnetError, ConnectionError):
+class CallLostError(RnetError, ConnectionError):
     """``lost`` answers of a server were lost in transit; the answer to this call may be one of them."""
 
     code = "call_lost"
     lost: int
 
 
-class MissingNumpy(RnetError, ImportError):
+class MissingNumpyError(RnetError, ImportError):
     """The called function needs numpy, which is not installed.
 
     Only in this package; it is not one of robot-net's error codes.
@@ -323,10 +323,10 @@ class MissingNumpy(RnetError, ImportError):
     what: str
 
 
-class MissingProtobuf(RnetError, ImportError):
+class MissingProtobufError(RnetError, ImportError):
     """The called function needs the protobuf runtime, which is not installed.
 
-    Only in this package, as MissingNumpy.
+    Only in this package, as MissingNumpyError.
     """
 
     code = "missing_protobuf"
@@ -358,37 +358,37 @@ class SchemaError(RnetError, ValueError):
     found: int | None = None
 
 
-class LaunchFailed(RnetError):
+class LaunchFailedError(RnetError):
     """A robot could not be launched, or one of its nodes was given up; the text states why."""
 
     code = "launch_failed"
 
 
-class RecordFailed(RnetError):
+class RecordFailedError(RnetError):
     """The recording could not start, or the recorder failed; the text states why."""
 
     code = "record_failed"
 
 
-class ReadFailed(RnetError):
+class ReadFailedError(RnetError):
     """A recording cannot be read, or does not have a topic or field; the text states why, and what exists."""
 
     code = "read_failed"
 
 
-class DamagedRecording(UserWarning):
+class DamagedRecordingWarning(UserWarning):
     """A part of a recording cannot be read and is skipped."""
 
 
-class NotHeard(UserWarning):
+class IncompatiblePublishersWarning(UserWarning):
     """No publisher is received: at least one is incompatible, and no compatible one exists.
 
     A loop over a subscriber warns once and continues: a compatible publisher may join later. ``recv``
-    raises IncompatibleType or IncompatibleQos instead, for each incompatible publisher.
+    raises IncompatibleTypeError or IncompatibleQosError instead, for each incompatible publisher.
     """
 
 
-class ParamRefused(UserWarning):
+class ParamRefusedWarning(UserWarning):
     """The existing value of a parameter was not allowed when its node declared it.
 
     The parameter has its default; ``Param.refused`` and ``rnet param list`` show the refused value.

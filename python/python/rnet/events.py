@@ -22,7 +22,7 @@ class MatchEvent(NamedTuple):
     node: str | None
     #: Id of the peer's publisher or subscription.
     id: int | None
-    #: Why a peer is incompatible: IncompatibleType or IncompatibleQos.
+    #: Why a peer is incompatible: IncompatibleTypeError or IncompatibleQosError.
     error: RnetError | None
 
 
@@ -203,7 +203,7 @@ class CommandStats(NamedTuple):
     #: Commands that could not be decoded.
     malformed: int
     #: Commands that were skipped for a newer one of the driver, or lost in transit.
-    passed_over: int
+    skipped: int
     #: Number of fallbacks, without those at opening and closing.
     fallbacks: int
     #: Exceptions of the functions that apply commands or fallbacks.
@@ -232,8 +232,8 @@ class Undelivered(NamedTuple):
 
     #: The pushed job.
     job: Any
-    #: The reason: CallFailed with the error of its worker; ServerLost, CallLost, Timeout or Cancelled if two workers
-    #: had it and neither acknowledged it; IncompatibleType if the workers have another type; Closed if the pusher was
+    #: The reason: CallFailedError with the error of its worker; ServerLostError, CallLostError, WaitTimeoutError or CallCancelledError if two workers
+    #: had it and neither acknowledged it; IncompatibleTypeError if the workers have another type; ClosedError if the pusher was
     #: closed first.
     error: RnetError
 
@@ -272,9 +272,9 @@ class ClientStats(NamedTuple):
     #: Replies that were dropped because their call had already ended.
     late: int
     #: Calls sent to another server because one refused.
-    moved: int
+    rerouted: int
     #: Feedback messages skipped because too many were unread.
-    skipped: int
+    feedback_skipped: int
     #: Feedback messages that did not arrive: the server had no room for them because this client did not read, or
     #: they were lost in transit.
-    unheard: int
+    feedback_lost: int

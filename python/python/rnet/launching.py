@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import programs
-from .errors import Closed, LaunchFailed, Timeout
+from .errors import ClosedError, LaunchFailedError, WaitTimeoutError
 
 _LOGGER = logging.getLogger("rnet.launch")
 
@@ -68,7 +68,7 @@ def launch(
     ...     robot.wait_ready(timeout=10)
     ...     robot.wait()
 
-    Raises :class:`LaunchFailed` for an error in the file, with file, line, key and the expected value; if the file is
+    Raises :class:`LaunchFailedError` for an error in the file, with file, line, key and the expected value; if the file is
     already launched; and if the program ``rnet`` is not installed.
     """
     for name, value in (env or {}).items():
@@ -92,15 +92,15 @@ class Launch:
         self._changed = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
         self._nodes: dict[str, LaunchedNode] | None = None
-        self._said: list[str] = []
+        self._messages: list[str] = []
         self._exit_code: int | None = None
         self._failure: Exception | None = None
-        self._is_told = False
-        threading.Thread(target=self._follow, args=(command, env), name="rnet launch", daemon=True).start()
+        self._stop_sent = False
+        threading.Thread(target=self._run_launcher, args=(command, env), name="rnet launch", daemon=True).start()
         try:
-            self._until(lambda: self._nodes is not None or self._exit_code is not None, None)
+            self._wait_until(lambda: self._nodes is not None or self._exit_code is not None, None)
         except BaseException:
-            self._tell()
+            self._send_stop()
             raise
         if self._nodes is None:
             raise self._failed("nothing was launched") from self._failure
@@ -122,7 +122,7 @@ class Launch:
     def wait_ready(self, timeout: float | None = None) -> None:
         """Waits until every node is ready, at most ``timeout`` s.
 
-        Raises :class:`LaunchFailed` if a node is given up or the launch ends first, :class:`Timeout` with the nodes
+        Raises :class:`LaunchFailedError` if a node is given up or the launch ends first, :class:`WaitTimeoutError` with the nodes
         that are not ready.
         """
 
@@ -135,32 +135,32 @@ class Launch:
         def is_over() -> bool:
             return bool(lost()) or not missing() or self._exit_code is not None
 
-        if not self._until(is_over, timeout):
+        if not self._wait_until(is_over, timeout):
             names = ", ".join(missing())
-            raise Timeout(f"{names}: not ready after {timeout} s; `rnet node logs` shows a node's output")
+            raise WaitTimeoutError(f"{names}: not ready after {timeout} s; `rnet node logs` shows a node's output")
         if lost():
-            raise LaunchFailed("; ".join(f"{node.name} is given up: {node.detail}" for node in lost()))
+            raise LaunchFailedError("; ".join(f"{node.name} is given up: {node.detail}" for node in lost()))
         if missing():
             raise self._failed(f"{', '.join(missing())}: never ready")
 
     def wait(self, timeout: float | None = None) -> int:
         """Waits until the launch has ended, at most ``timeout`` s, and returns its :attr:`exit_code`.
 
-        Raises :class:`Timeout`; the nodes continue.
+        Raises :class:`WaitTimeoutError`; the nodes continue.
         """
-        if not self._until(lambda: self._exit_code is not None, timeout):
-            raise Timeout(f"the launch has not ended after {timeout} s")
+        if not self._wait_until(lambda: self._exit_code is not None, timeout):
+            raise WaitTimeoutError(f"the launch has not ended after {timeout} s")
         assert self._exit_code is not None
         return self._exit_code
 
     def stop(self, timeout: float | None = None) -> int:
         """Stops the nodes, first those that no other depends on, and returns the :attr:`exit_code`.
 
-        Each node has its ``interrupt_timeout_s`` and ``stop_timeout_s`` before it is killed. Raises :class:`Timeout`
+        Each node has its ``interrupt_timeout_s`` and ``stop_timeout_s`` before it is killed. Raises :class:`WaitTimeoutError`
         after ``timeout`` s; stopping then continues. Does nothing if the launch has ended.
         """
         self._check_owner()
-        self._tell()
+        self._send_stop()
         return self.wait(timeout)
 
     def __enter__(self) -> Launch:
@@ -172,14 +172,14 @@ class Launch:
     def __repr__(self) -> str:
         return f"Launch({', '.join(f'{node.name}: {node.state}' for node in self.nodes.values())})"
 
-    def _tell(self) -> None:
+    def _send_stop(self) -> None:
         """Has the launcher stop, once: at a second signal it would end at once, and nodes go on."""
         with self._changed:
-            if self._process is not None and self._exit_code is None and not self._is_told:
+            if self._process is not None and self._exit_code is None and not self._stop_sent:
                 self._process.send_signal(signal.SIGTERM)
-            self._is_told = True
+            self._stop_sent = True
 
-    def _follow(self, command: list[str], env: Mapping[str, str] | None) -> None:
+    def _run_launcher(self, command: list[str], env: Mapping[str, str] | None) -> None:
         """Runs the launcher. In this thread, which lives as long: to the kernel a process's parent is the thread."""
         try:
             process = subprocess.Popen(
@@ -196,24 +196,24 @@ class Launch:
         except Exception as error:
             with self._changed:
                 if not isinstance(error, OSError):
-                    self._said.append(f"{error} (in {command})")
+                    self._messages.append(f"{error} (in {command})")
                 self._failure, self._exit_code = error, 1
                 self._changed.notify_all()
             return
         with self._changed:
             self._process = process
-            if self._is_told:
+            if self._stop_sent:
                 process.send_signal(signal.SIGTERM)
         assert process.stdout is not None
         for line in process.stdout:
-            self._hear(line.rstrip("\n"))
+            self._handle_line(line.rstrip("\n"))
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with self._changed:
             # Reaped only here: whoever signals it under this lock signals no other process.
             self._exit_code = process.wait()
             self._changed.notify_all()
 
-    def _hear(self, line: str) -> None:
+    def _handle_line(self, line: str) -> None:
         """A table, the error at the end, or what the launcher says in between, which is a line of text."""
         try:
             document = json.loads(line)
@@ -225,26 +225,26 @@ class Launch:
             rows = document.get("nodes")
             if rows is not None:
                 self._nodes = {row["node"]: _row(row) for row in rows}
-                self._said.clear()
+                self._messages.clear()
                 self._changed.notify_all()
                 return
-            self._said.append(document["error"]["message"])
+            self._messages.append(document["error"]["message"])
             is_begun = self._nodes is not None
         if is_begun:
             _LOGGER.warning("%s", document["error"]["message"])
 
-    def _until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
+    def _wait_until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
         self._check_owner()
         with self._changed:
             return self._changed.wait_for(holds, timeout)
 
-    def _failed(self, otherwise: str) -> LaunchFailed:
+    def _failed(self, otherwise: str) -> LaunchFailedError:
         with self._changed:
-            return LaunchFailed(" ".join(self._said) or str(self._failure or otherwise))
+            return LaunchFailedError(" ".join(self._messages) or str(self._failure or otherwise))
 
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:
-            raise Closed("the launch belongs to the process that started it, not to this forked child")
+            raise ClosedError("the launch belongs to the process that started it, not to this forked child")
 
     def _at_exit(self) -> None:
         if os.getpid() == self._owner and self._exit_code is None:
@@ -262,5 +262,5 @@ def _text(value: object) -> str:
 def _program() -> str:
     found = programs.find()
     if found is None:
-        raise LaunchFailed(programs.MISSING)
+        raise LaunchFailedError(programs.MISSING)
     return found

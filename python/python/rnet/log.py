@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._rnet import Logger, Node
-from .errors import Closed
+from .errors import ClosedError
 
 
 def _method(name: str, level: str, doc: str) -> Callable[..., None]:
@@ -20,7 +20,7 @@ def _method(name: str, level: str, doc: str) -> Callable[..., None]:
                 # A callback of robot-net that is this method has no Python code that calls it.
                 caller = here.f_back or here
                 self._log_from(level, _formatted(text, args), caller.f_code.co_filename, caller.f_lineno)
-        except Closed:
+        except ClosedError:
             print(f"[{level.upper()}] [{self._node}]: {_formatted(text, args)}", file=sys.stderr)
 
     log.__name__, log.__qualname__, log.__doc__ = name, f"Logger.{name}", doc
@@ -79,7 +79,7 @@ class LogHandler(logging.Handler):
         """Publishes a record."""
         try:
             self._log.publish(_level_of(record.levelno), self.format(record), record.pathname, record.lineno)
-        except Closed:
+        except ClosedError:
             pass
         except Exception:
             self.handleError(record)

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from . import _rnet
-from .errors import Conflict
-from .on_loop import is_async
+from .errors import ConflictError
+from .event_loop import is_async
 
 if TYPE_CHECKING:
     from ._rnet import Entry, RemoteState, Replica, State, Transaction
@@ -46,7 +46,7 @@ def _iter(self: Any) -> Iterator[str]:
 def _get(self: RemoteState | Replica | Snapshot, key: str, default: Any = None, /) -> Any:
     """The value of a key, or `default` if it is absent.
 
-    Of a RemoteState: raises HomeAway if the host is away and the key was never read.
+    Of a RemoteState: raises HomeAwayError if the host is away and the key was never read.
     """
     entry = self.entry(key)
     return default if entry is None else entry.value
@@ -208,10 +208,10 @@ def _retried(what: str, attempt: Callable[[], _R]) -> _R:
     for _ in range(_rnet.MAX_UPDATE_TRIES):
         try:
             return attempt()
-        except Conflict:
+        except ConflictError:
             # Somebody else was in between.
             continue
-    raise _rnet.outrun(what)
+    raise _rnet.too_many_conflicts(what)
 
 
 def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
@@ -223,7 +223,7 @@ def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
         # A conflict that the function raises is its caller's.
         if (written := self._rewrite(key, fn)) is not None:
             return written[0]
-    raise _rnet.outrun(f"update {key}")
+    raise _rnet.too_many_conflicts(f"update {key}")
 
 
 def setdefault(self: State, key: str, value: Any) -> Any:
@@ -263,12 +263,12 @@ async def _transact_async(state: State, body: Callable[[Transaction], Awaitable[
         try:
             returned = await body(transaction)
             transaction.commit()
-        except Conflict:
+        except ConflictError:
             continue
         finally:
             transaction.discard()
         return returned
-    raise _rnet.outrun(what)
+    raise _rnet.too_many_conflicts(what)
 
 
 # What has keys(), items(), [] and the like of it is one for isinstance and match, too.

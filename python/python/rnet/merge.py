@@ -10,14 +10,14 @@ from typing import Any, final
 
 from ._rnet import Subscriber
 from .errors import (
-    BadValue,
-    Closed,
-    Detached,
-    IncompatibleQos,
-    IncompatibleType,
-    Malformed,
-    NotHeard,
-    PeerLost,
+    BadValueError,
+    ClosedError,
+    DetachedError,
+    IncompatibleQosError,
+    IncompatibleTypeError,
+    MalformedError,
+    IncompatiblePublishersWarning,
+    PeerLostError,
     RnetError,
 )
 
@@ -30,7 +30,7 @@ class Merge:
 
     `for subscriber, message in Merge(a, b)` runs until all are closed.
 
-    >>> imu, stop = node.subscribe("/imu"), node.subscribe("/stop")
+    >>> imu, stop = node.subscriber("/imu"), node.subscriber("/stop")
     >>> button = node.publisher("/stop")
     >>> button.wait_for_subscribers()
     >>> button.send(b"now")
@@ -55,7 +55,7 @@ class Merge:
         for subscriber in subscribers:
             try:
                 self._set.attach(subscriber)
-            except BadValue:
+            except BadValueError:
                 raise _bad("all subscribers must belong to one node") from None
         #: Whose turn it is to be asked first, so that a busy topic hides no other.
         self._turn = 0
@@ -66,15 +66,15 @@ class Merge:
             # Refuses it, whether there is a message or not.
             self._set._wait(timeout, timeout)
         until, left = None if timeout is None else time.monotonic() + timeout, timeout
-        while (found := self._look()) is None:
+        while (found := self._try_recv()) is None:
             self._set._wait(left, timeout)
             if until is not None:
                 # Another thread may be faster.
                 left = max(0.0, until - time.monotonic())
         return found
 
-    def _look(self) -> tuple[Subscriber[Any], Any] | None:
-        closed: Closed | None = None
+    def _try_recv(self) -> tuple[Subscriber[Any], Any] | None:
+        closed: ClosedError | None = None
         is_open = False
         first = self._turn
         for step in range(len(self.subscribers)):
@@ -84,10 +84,10 @@ class Merge:
             self._turn = at + 1
             try:
                 message = subscriber.try_recv()
-            except Closed as error:
+            except ClosedError as error:
                 closed = error
                 # It would end each wait. Another thread may have detached it.
-                with contextlib.suppress(BadValue, Closed):
+                with contextlib.suppress(BadValueError, ClosedError):
                     self._set.detach(subscriber)
                 continue
             is_open = True
@@ -104,28 +104,28 @@ class Merge:
         while True:
             try:
                 return self.recv()
-            except Closed:
+            except ClosedError:
                 raise StopIteration from None
             except RnetError as error:
-                pass_over(self.subscribers, error, stacklevel=3)
+                skip_error(self.subscribers, error, stacklevel=3)
 
 
-def pass_over(subscribers: Iterable[Subscriber[Any]], error: BaseException, stacklevel: int = 2) -> None:
+def skip_error(subscribers: Iterable[Subscriber[Any]], error: BaseException, stacklevel: int = 2) -> None:
     """Lets an iteration go on after an error: what happened to a single publisher is counted, or seen by
     ``on_match`` and the tools, and ends nothing. Raises any other one.
 
     Warns where there is nobody else whom the loop could hear.
     """
-    if isinstance(error, (PeerLost, Detached, Malformed)):
+    if isinstance(error, (PeerLostError, DetachedError, MalformedError)):
         return
-    if not isinstance(error, (IncompatibleType, IncompatibleQos)):
+    if not isinstance(error, (IncompatibleTypeError, IncompatibleQosError)):
         raise error
     # One that is closed meanwhile ends the iteration.
-    with contextlib.suppress(Closed):
+    with contextlib.suppress(ClosedError):
         of_topic = [subscriber for subscriber in subscribers if subscriber.topic == error.topic]
         if not any(of.connected for subscriber in of_topic for of in subscriber.stats()):
-            warnings.warn(str(error), NotHeard, stacklevel)
+            warnings.warn(str(error), IncompatiblePublishersWarning, stacklevel)
 
 
-def _bad(why: str) -> BadValue:
-    return BadValue(f"bad value for Merge: {why}", what="Merge", why=why)
+def _bad(why: str) -> BadValueError:
+    return BadValueError(f"bad value for Merge: {why}", what="Merge", why=why)

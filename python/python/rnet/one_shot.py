@@ -10,7 +10,7 @@ from . import _rnet
 __all__ = ["call"]
 
 #: Clients that a node keeps. Of more, the one that was used longest ago is dropped.
-MAX_KEPT = 64
+MAX_CACHED_CLIENTS = 64
 
 #: Of each node, by service, request type and reply type. The one that was used last is at the end.
 _kept: WeakKeyDictionary[_rnet.Node, dict[Any, _rnet.Client[Any, Any]]] = WeakKeyDictionary()
@@ -35,7 +35,7 @@ def _client(node: _rnet.Node, name: str, request: Any, reply: Any) -> _rnet.Clie
     if client is None or client.closed:
         client = node.client(name, request, reply)
     kept[key] = client
-    for oldest in list(kept)[:-MAX_KEPT]:
+    for oldest in list(kept)[:-MAX_CACHED_CLIENTS]:
         kept.pop(oldest, None)
     return client
 

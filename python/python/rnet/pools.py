@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _rnet, hints
-from .errors import MissingProtobuf, SchemaError
+from .errors import MissingProtobufError, SchemaError
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FileDescriptor
@@ -71,7 +71,7 @@ def place(
         if digest in _of_sets:
             return _of_sets[digest]
         for pool in _pools[:1] if foreign else _pools:
-            with contextlib.suppress(_Clash):
+            with contextlib.suppress(_NameConflict):
                 return pool, pool.take(sets, add=not foreign)
         found = len(_pools) + len(_of_sets) + 1
         if found > MAX_POOLS:
@@ -86,7 +86,7 @@ def place(
         own = Pool(_runtime("descriptor_pool", what).DescriptorPool())
         try:
             names = own.take(sets)
-        except _Clash as clash:
+        except _NameConflict as clash:
             raise SchemaError(f"{what}: {clash}", reason="invalid") from None
         if foreign:
             _of_sets[digest] = (own, names)
@@ -95,7 +95,7 @@ def place(
         return own, names
 
 
-class _Clash(Exception):
+class _NameConflict(Exception):
     """Files do not go into a pool; the text says why."""
 
 
@@ -122,7 +122,7 @@ def _reserve(default: Pool, sets: list[list[FileDescriptorProto]], what: str) ->
         text = f'syntax = "proto3"; import "{path}";'
         files = files_of(_rnet.compile_text(text, "", {}, []), what)
         # Modules of protoc may hold another version of it, imported by the program itself.
-        with contextlib.suppress(_Clash):
+        with contextlib.suppress(_NameConflict):
             default.take([files[:-1]])
         default.reserved.add(path)
 
@@ -173,7 +173,7 @@ class Pool:
     ) -> list[dict[str, str]]:
         """Adds the files, or finds them, if it may not add; gives their names here, by their own.
 
-        Raises _Clash if they do not fit.
+        Raises _NameConflict if they do not fit.
         """
         new: dict[str, FileDescriptorProto] = {}
         # Symbols, with the name of the file as it was given.
@@ -200,17 +200,17 @@ class Pool:
                     known = new.get(file.name) or self._find(file.name)
                 if known is None:
                     if not add:
-                        raise _Clash(f"{original.name} is not loaded")
+                        raise _NameConflict(f"{original.name} is not loaded")
                     for symbol in _symbols(bare):
                         before = defined.get(symbol) or self._file_of(symbol)
                         if before is not None:
-                            raise _Clash(
+                            raise _NameConflict(
                                 f"{symbol} is defined twice: in {before} and in {original.name}"
                             )
                     defined.update((symbol, original.name) for symbol in _symbols(bare))
                     new[file.name] = bare
                 elif known != bare:
-                    raise _Clash(f"{original.name} is already loaded with different content")
+                    raise _NameConflict(f"{original.name} is already loaded with different content")
                 renamed[original.name] = file.name
                 commented.setdefault(file.name, file)
             all_names.append(renamed)
@@ -219,7 +219,7 @@ class Pool:
                 self.pool.AddSerializedFile(bare.SerializeToString())
         except TypeError as error:
             # A package has the name of a type, say.
-            raise _Clash(f"the protobuf runtime refuses a file: {error}") from None
+            raise _NameConflict(f"the protobuf runtime refuses a file: {error}") from None
         self.kept = {**commented, **self.kept}
         return all_names
 
@@ -288,7 +288,7 @@ def _runtime(module: str, what: str) -> Any:
     except ImportError as error:
         if error.name not in ("google", "google.protobuf"):
             raise
-        raise MissingProtobuf(
+        raise MissingProtobufError(
             f"{what} needs the protobuf runtime, which is not installed: pip install protobuf",
             what=what,
         ) from None

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from . import _rnet, pools
 from .errors import SchemaError
 
-__all__ = ["Package", "Protos", "load", "load_set", "load_text"]
+__all__ = ["Package", "Protos", "load", "load_descriptor_set", "load_text"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 
@@ -32,7 +32,7 @@ def load(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
     One process may contain two versions of a type. Messages of the later version then accept only
     their own classes as fields: use those loaded with it, ``new.foxglove.Pose``.
 
-    Raises SchemaError, with file, line and column; MissingProtobuf.
+    Raises SchemaError, with file, line and column; MissingProtobufError.
     """
     if not paths:
         raise TypeError("load takes at least one file")
@@ -56,14 +56,14 @@ def load_text(
     return Protos._of([(made, False)], "rnet.load_text")
 
 
-def load_set(descriptor_set: bytes) -> Protos:
+def load_descriptor_set(descriptor_set: bytes) -> Protos:
     """As :func:`load`, from a descriptor set in memory.
 
     Recordings contain descriptor sets, and ``Node.published_types`` returns that of a topic. The rest
     of the program is not affected: types that are not loaded yet get their own classes, and the same
     set returns the same classes again.
     """
-    return Protos._of([(_rnet.read_descriptor_set(descriptor_set), True)], "rnet.load_set")
+    return Protos._of([(_rnet.read_descriptor_set(descriptor_set), True)], "rnet.load_descriptor_set")
 
 
 def _folders(include: _Path | Iterable[_Path]) -> list[str]:

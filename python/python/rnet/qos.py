@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wait:
-    """Wait up to this many seconds, then raise Full."""
+    """Wait up to this many seconds, then raise FullError."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Detach:
-    """Detach a subscriber that has not read for longer than this; it gets Detached."""
+    """Detach a subscriber that has not read for longer than this; it gets DetachedError."""
 
     stall_s: float

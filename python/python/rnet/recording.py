@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from . import programs
-from .errors import Closed, RecordFailed, Timeout
+from .errors import ClosedError, RecordFailedError, WaitTimeoutError
 
 _LOGGER = logging.getLogger("rnet.record")
 
@@ -79,12 +79,12 @@ def record(
     ...     move_the_arm()
     >>> print(recording.report.messages, recording.report.missing)
 
-    Raises :class:`RecordFailed`: the file already exists or cannot be created, a pattern is invalid, or the program
+    Raises :class:`RecordFailedError`: the file already exists or cannot be created, a pattern is invalid, or the program
     ``rnet`` is not installed.
     """
     program = programs.find()
     if program is None:
-        raise RecordFailed(programs.MISSING)
+        raise RecordFailedError(programs.MISSING)
     command = [program, "--json"]
     for option, value in (("--domain", domain), ("--dir", dir), ("--group", group)):
         command += [f"{option}={os.fspath(value)}"] if value is not None else []
@@ -115,7 +115,7 @@ class Recording:
         self._changed = threading.Condition()
         self._report: RecordingReport | None = None
         self._is_over = False
-        self._said: list[str] = []
+        self._messages: list[str] = []
         try:
             # A session of its own, so that Ctrl-C reaches this process alone.
             self._process = subprocess.Popen(
@@ -128,18 +128,18 @@ class Recording:
                 start_new_session=True,
             )
         except OSError as error:
-            raise RecordFailed(f"cannot start {command[0]}: {error}") from error
+            raise RecordFailedError(f"cannot start {command[0]}: {error}") from error
         assert self._process.stdout is not None and self._process.stderr is not None
-        self._errors = threading.Thread(target=self._hear_errors, args=(self._process.stderr,), daemon=True)
+        self._errors = threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True)
         self._errors.start()
-        threading.Thread(target=self._hear, args=(self._process.stdout,), daemon=True).start()
+        threading.Thread(target=self._read_reports, args=(self._process.stdout,), daemon=True).start()
         try:
-            self._until(lambda: self._report is not None or self._is_over, None)
+            self._wait_until(lambda: self._report is not None or self._is_over, None)
         except BaseException:
             self._process.send_signal(signal.SIGINT)
             raise
         if self._report is None:
-            raise RecordFailed(" ".join(self._said) or "the recorder exited before it started to record")
+            raise RecordFailedError(" ".join(self._messages) or "the recorder exited before it started to record")
 
     @property
     def report(self) -> RecordingReport:
@@ -157,12 +157,12 @@ class Recording:
     def wait(self, timeout: float | None = None) -> RecordingReport:
         """Waits until the recording has ended, at most ``timeout`` s, and returns the result.
 
-        Raises :class:`Timeout`, after which the recording continues; :class:`RecordFailed` if the recorder failed.
+        Raises :class:`WaitTimeoutError`, after which the recording continues; :class:`RecordFailedError` if the recorder failed.
         """
-        if not self._until(lambda: self._is_over, timeout):
-            raise Timeout(f"the recording has not ended after {timeout} s")
+        if not self._wait_until(lambda: self._is_over, timeout):
+            raise WaitTimeoutError(f"the recording has not ended after {timeout} s")
         if self._process.returncode not in (0, 130):
-            raise RecordFailed(" ".join(self._said) or f"the recorder exited with {self._process.returncode}")
+            raise RecordFailedError(" ".join(self._messages) or f"the recorder exited with {self._process.returncode}")
         return self.report
 
     def stop(self, timeout: float | None = None) -> RecordingReport:
@@ -175,7 +175,7 @@ class Recording:
     def __enter__(self) -> Recording:
         if self._was_entered:
             why = "was already used in a with block, which ends it; start another one with rnet.record"
-            raise Closed(f"{self._what} {why}", what=self._what)
+            raise ClosedError(f"{self._what} {why}", what=self._what)
         self._was_entered = True
         return self
 
@@ -187,7 +187,7 @@ class Recording:
         of = f"{report.messages} messages, {report.missing} missing of {report.followed} publishers followed"
         return f"Recording({of}, {sum(report.unheard.values())} not received)"
 
-    def _hear(self, lines: IO[str]) -> None:
+    def _read_reports(self, lines: IO[str]) -> None:
         with lines:
             for line in lines:
                 report = _report(json.loads(line))
@@ -202,25 +202,25 @@ class Recording:
             self._is_over = True
             self._changed.notify_all()
 
-    def _hear_errors(self, lines: IO[str]) -> None:
+    def _read_errors(self, lines: IO[str]) -> None:
         with lines:
-            self._hear_error_lines(lines)
+            self._read_error_lines(lines)
 
-    def _hear_error_lines(self, lines: IO[str]) -> None:
+    def _read_error_lines(self, lines: IO[str]) -> None:
         for line in lines:
             try:
                 said = json.loads(line)["error"]["message"]
             except ValueError:
                 said = line.rstrip("\n").removeprefix("rnet: ")
             with self._changed:
-                self._said.append(said)
+                self._messages.append(said)
                 is_begun = self._report is not None
             if is_begun:
                 _LOGGER.warning("%s", said)
 
-    def _until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
+    def _wait_until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
         if os.getpid() != self._owner:
-            raise Closed("the recording belongs to the process that started it, not to this forked child")
+            raise ClosedError("the recording belongs to the process that started it, not to this forked child")
         with self._changed:
             return self._changed.wait_for(holds, timeout)
 

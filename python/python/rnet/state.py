@@ -22,7 +22,7 @@ import sys
 from typing import Any, Final, Literal
 
 from . import builtin, pools, protos
-from .errors import BadValue, MissingNumpy
+from .errors import BadValueError, MissingNumpyError
 
 __all__ = ["DELETE", "message_class", "other_value", "plain_class", "plain_number", "protobuf_class"]
 
@@ -71,7 +71,7 @@ def plain_number(value: Any) -> Any:
 
 def other_value(key: str, value: Any) -> tuple[str, Any]:
     """What kind of value an object is that is no scalar: "json" with its text, "set" or "bytes" with itself, "message"
-    with its type, or "number" with that. Raises TypeError or BadValue for what is to be stored at ``key`` and is none.
+    with its type, or "number" with that. Raises TypeError or BadValueError for what is to be stored at ``key`` and is none.
     """
     if value is None or isinstance(value, (dict, list, tuple)):
         try:
@@ -79,7 +79,7 @@ def other_value(key: str, value: Any) -> tuple[str, Any]:
         except TypeError as error:
             raise TypeError(f"{key}: {error}") from None
         except ValueError as error:
-            raise BadValue(f"bad value for {key}: {error}", what=key, why=str(error)) from None
+            raise BadValueError(f"bad value for {key}: {error}", what=key, why=str(error)) from None
     if isinstance(value, (set, frozenset)):
         return "set", value
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -150,7 +150,7 @@ def _check_text(text: str, path: tuple[str | int, ...]) -> None:
 
 def protobuf_class(descriptor_set: bytes, name: str) -> Any:
     """The class of a protobuf message that came with its description."""
-    return protos.load_set(descriptor_set)[name]
+    return protos.load_descriptor_set(descriptor_set)[name]
 
 
 def plain_class(described: str) -> Any:
@@ -173,7 +173,7 @@ def _dtype(layout: dict[str, Any]) -> Any:
     try:
         import numpy
     except ImportError:
-        raise MissingNumpy(
+        raise MissingNumpyError(
             "the value is a numpy array or record, but numpy is not installed: pip install numpy",
             what="the value",
         ) from None

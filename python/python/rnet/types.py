@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from . import Sample
 
-__all__ = ["Codec", "codec", "describe", "dtype_of", "name_of", "named"]
+__all__ = ["Codec", "codec", "describe", "dtype_of", "name_of", "named_dtype"]
 
 _METADATA_KEY = "rnet_name"
 
@@ -114,13 +114,13 @@ def describe(message_type: Any) -> dict[str, Any]:
         return {"kind": "plain", **_numpy_struct(dtype, _dtype_name(dtype))}
     # A number or an array of numbers is a structure of one field.
     field = {"name": "value", "offset": 0, "type": _numpy_field(dtype, "value")}
-    name = _given_name(dtype) or "value"
+    name = _metadata_name(dtype) or "value"
     size = dtype.itemsize
     return {"kind": "plain", "name": name, "size": size, "align": 1, "fields": [field]}
 
 
-def named(name: str, dtype: Any) -> np.dtype[Any]:
-    """A numpy dtype with a name: ``POSE = rnet.named("Pose", [("x", "f8"), ("n", "u4")])``.
+def named_dtype(name: str, dtype: Any) -> np.dtype[Any]:
+    """A numpy dtype with a name: ``POSE = rnet.named_dtype("Pose", [("x", "f8"), ("n", "u4")])``.
 
     A list of fields gets the layout of C, Rust and ctypes, with alignment gaps; a ``numpy.dtype``
     keeps its layout, in which numpy has no gaps without ``align=True``. Use the result like any other
@@ -272,14 +272,14 @@ def _numpy_dtype(message_type: Any) -> np.dtype[Any] | None:
     return dtype
 
 
-def _given_name(dtype: np.dtype[Any]) -> str | None:
+def _metadata_name(dtype: np.dtype[Any]) -> str | None:
     metadata: Any = dtype.metadata or {}
     name = metadata.get(_METADATA_KEY)
     return None if name is None else str(name)
 
 
 def _dtype_name(dtype: np.dtype[Any]) -> str:
-    return _given_name(dtype) or "record"
+    return _metadata_name(dtype) or "record"
 
 
 def _numpy_struct(dtype: np.dtype[Any], path: str) -> dict[str, Any]:
@@ -318,7 +318,7 @@ def _numpy_field(dtype: np.dtype[Any], where: str) -> Any:
 def _numpy_codec(description: str, dtype: np.dtype[Any] | None) -> Codec:
     import numpy
 
-    from .outgoing import encoder
+    from .dtype_encoder import encoder
 
     assert dtype is not None  # or `describe` would have raised
     base, shape = dtype.subdtype or (dtype, ())

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use rnet::{CallContext, CallOptions, GoalPolicy};
 
-use super::caller::Caller;
-use super::goal::{Goal, GoalCore, Heard};
+use super::shared_client::SharedClient;
+use super::goal::{Goal, GoalCore, GoalCodecs};
 use super::service::{Handler, Service, is_generator};
-use super::{answered, count, encoded, limit};
+use super::{with_encoded_reply, count, with_encoded, limit};
 use crate::callback::call;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
-use crate::members::{Kind, Member};
+use crate::members::{MemberKind, Member};
 use crate::meta::make;
-use crate::qos::Given;
-use crate::shared::NodeShared;
+use crate::qos::OptionalSetters;
+use crate::node_core::NodeCore;
 
 type Types<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 3];
 /// Opens the server of an action.
 pub(crate) fn open(
     py: Python<'_>,
-    node: &Arc<NodeShared>,
+    node: &Arc<NodeCore>,
     name: &str,
     [goal, feedback, result]: Types<'_, '_>,
     function: Py<PyAny>,
@@ -50,7 +50,7 @@ pub(crate) fn open(
     let types = [&goal, &feedback, &result].map(|codec| codec.message_type.clone());
     let handler = Handler::new(py, function, ("action", format!("a goal of {name}")), goal)?;
     let (feedback, place) = (Arc::new(feedback), format!("the results of {name}"));
-    Service::hold(py, node, || {
+    Service::open_resource(py, node, || {
         let [goal, heard, returned] = types;
         let builder = node.node()?.action::<[u8], [u8], [u8]>(name);
         let builder = builder.message_types(goal, heard, returned).policy(policy);
@@ -69,10 +69,10 @@ pub(crate) fn open(
                     if is_generator(&returned)? {
                         let hear = py.get_type::<ActionContext>().getattr("feedback")?;
                         // Closed at a `yield` when it is cancelled: its `finally` blocks run.
-                        let worked = py.import("rnet.calls")?.getattr("worked")?;
+                        let worked = py.import("rnet.calls")?.getattr("run_action_generator")?;
                         returned = call(&worked, (returned, hear, context))?;
                     }
-                    answer = answered(&result, &returned, &place, <[u8]>::to_vec)?;
+                    answer = with_encoded_reply(&result, &returned, &place, <[u8]>::to_vec)?;
                     Ok(())
                 },
             )?;
@@ -92,11 +92,11 @@ pub(crate) struct ActionContext {
 #[pymethods]
 impl ActionContext {
     /// Sends feedback. If the caller does not read, feedback is dropped and counted at the caller. Raises
-    /// Cancelled if the goal was cancelled.
+    /// CallCancelledError if the goal was cancelled.
     fn feedback(&self, py: Python<'_>, feedback: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = format!("the feedback of {}", self.name);
         let send = |bytes: &[u8]| py.detach(|| self.inner.feedback(bytes));
-        encoded(&self.feedback, feedback, &place, send)?.or_raise(py)
+        with_encoded(&self.feedback, feedback, &place, send)?.or_raise(py)
     }
 
     /// Whether the goal was cancelled or has ended.
@@ -105,7 +105,7 @@ impl ActionContext {
         py.detach(|| self.inner.is_cancelled())
     }
 
-    /// The reason, as in Cancelled.reason; None if the goal was not cancelled, or has ended.
+    /// The reason, as in CallCancelledError.reason; None if the goal was not cancelled, or has ended.
     #[getter]
     fn reason(&self, py: Python<'_>) -> Option<&'static str> {
         super::reason_name(py.detach(|| self.inner.cancel_reason()))
@@ -124,7 +124,7 @@ impl ActionContext {
 }
 
 /// What the Python object, its goals and its node share.
-pub(crate) type ActionClientCore = Caller<rnet::ActionClient<[u8], [u8], [u8]>, Heard>;
+pub(crate) type ActionClientCore = SharedClient<rnet::ActionClient<[u8], [u8], [u8]>, GoalCodecs>;
 
 /// Sends goals to an action. Any thread or task may send any number of goals at a time. Created by
 /// `Node.action_client`.
@@ -137,13 +137,13 @@ pub(crate) type ActionClientCore = Caller<rnet::ActionClient<[u8], [u8], [u8]>, 
 pub(crate) struct ActionClient {
     core: Arc<ActionClientCore>,
     goal: Codec,
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
 }
 
 impl ActionClient {
     pub(crate) fn open(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         name: &str,
         [goal, feedback, result]: Types<'_, '_>,
     ) -> PyResult<ActionClient> {
@@ -154,9 +154,9 @@ impl ActionClient {
             let [goal, heard, returned] = types;
             let client =
                 node.node()?.action_client_of::<[u8], [u8], [u8]>(name, goal, heard, returned)?;
-            let heard = Heard { feedback, result };
+            let heard = GoalCodecs { feedback, result };
             let core = Arc::new(ActionClientCore::new(client.name().to_owned(), client, heard));
-            node.members.add(Kind::Client, &core);
+            node.members.add(MemberKind::Client, &core);
             Ok(core)
         };
         let core = py.detach(open).or_raise(py)?;
@@ -179,13 +179,13 @@ impl ActionClient {
         timeout: Option<f64>,
         key: Option<&str>,
     ) -> PyResult<Goal> {
-        let options = CallOptions::new().timeout(limit(py, timeout)?).given(key, CallOptions::key);
+        let options = CallOptions::new().timeout(limit(py, timeout)?).set_opt(key, CallOptions::key);
         let place = format!("the goals of {}", self.core.name);
-        let sent = encoded(&self.goal, goal, &place, |bytes| {
+        let sent = with_encoded(&self.goal, goal, &place, |bytes| {
             py.detach(|| {
-                let goal = self.core.held.get()?.send(bytes, options)?;
+                let goal = self.core.resource.get()?.send(bytes, options)?;
                 let core = GoalCore::new(goal, self.core.clone());
-                self.core.enter(&core);
+                self.core.register(&core);
                 Ok(core)
             })
         });
@@ -193,10 +193,10 @@ impl ActionClient {
     }
 
     /// Asks all servers of the action to cancel all goals, of every client, and returns the number of servers
-    /// asked. For operators: the goals are Cancelled with the reason "operator". Raises Full if a server does
+    /// asked. For operators: the goals are cancelled with the reason "operator". Raises FullError if a server does
     /// not read.
     fn cancel_all(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| self.core.held.get()?.cancel_all()).or_raise(py)
+        py.detach(|| self.core.resource.get()?.cancel_all()).or_raise(py)
     }
 
     /// Name of the action, with its leading slash.
@@ -208,12 +208,12 @@ impl ActionClient {
     /// Number of servers now.
     #[getter]
     fn server_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| Ok(self.core.held.get()?.server_count())).or_raise(py)
+        py.detach(|| Ok(self.core.resource.get()?.server_count())).or_raise(py)
     }
 
     /// Counters, as ClientStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
+        let s = py.detach(|| Ok(self.core.resource.get()?.stats())).or_raise(py)?;
         let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
         make(py, "ClientStats", parts)
     }
@@ -221,10 +221,10 @@ impl ActionClient {
     /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.held.is_closed()
+        self.core.resource.is_closed()
     }
 
-    /// Closes the client; open goals are cancelled and raise Closed.
+    /// Closes the client; open goals are cancelled and raise ClosedError.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }

@@ -8,26 +8,26 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::{CancelReason, Error, Pending, Received};
 
-use super::caller::Begun;
+use super::shared_client::OpenCall;
 use super::client::ClientCore;
 use super::decoded;
 use crate::errors::{OrRaise, raise};
 use crate::fork::ProcessOwned;
-use crate::held::{Held, Side};
-use crate::release::release;
-use crate::shared::NodeShared;
+use crate::resource::{Resource, WaitCondition};
+use crate::drop_without_gil::drop_without_gil;
+use crate::node_core::NodeCore;
 use crate::tasks::Next;
-use crate::wait::SLICE;
+use crate::wait::SIGNAL_CHECK_INTERVAL;
 
 type Reply = Received<[u8]>;
 
 /// What the Python object, its client and the line of those who wait share.
 pub(crate) struct CallCore {
     /// Until nothing more will come: it holds the node.
-    held: Arc<Held<Arc<Pending<[u8]>>>>,
-    line: Arc<Side<Pending<[u8]>>>,
+    resource: Arc<Resource<Arc<Pending<[u8]>>>>,
+    ready: Arc<WaitCondition<Pending<[u8]>>>,
     /// Why it was ended from here.
-    ended: OnceLock<Error>,
+    close_error: OnceLock<Error>,
     client: Arc<ClientCore>,
     /// Whether it wants every reply.
     stream: bool,
@@ -35,30 +35,30 @@ pub(crate) struct CallCore {
 
 impl CallCore {
     pub(super) fn new(pending: Pending<[u8]>, client: Arc<ClientCore>, stream: bool) -> Arc<Self> {
-        let held = Held::new(format!("the call of {}", client.name), Arc::new(pending));
-        let held = Arc::new(held);
-        let line = Side::new(&held, Pending::poll_ready);
-        Arc::new(CallCore { held, line, ended: OnceLock::new(), client, stream })
+        let resource = Resource::new(format!("the call of {}", client.name), Arc::new(pending));
+        let resource = Arc::new(resource);
+        let ready = WaitCondition::new(&resource, Pending::poll_ready);
+        Arc::new(CallCore { resource, ready, close_error: OnceLock::new(), client, stream })
     }
 
     /// Why there is nothing to be had any more; `None` where it came to its end.
-    fn over(&self) -> Option<Error> {
-        match self.held.is_from_parent() {
-            true => Some(self.held.closed_error()),
-            false => self.ended.get().cloned(),
+    fn end_error(&self) -> Option<Error> {
+        match self.resource.is_from_parent() {
+            true => Some(self.resource.closed_error()),
+            false => self.close_error.get().cloned(),
         }
     }
 
     fn cancel(&self) {
-        if !self.held.is_from_parent() {
+        if !self.resource.is_from_parent() {
             let (topic, reason) = (self.client.name.clone(), CancelReason::Caller);
             self.close(Error::Cancelled { topic, reason });
         }
     }
 
     fn finish(&self) -> Option<ProcessOwned<Arc<Pending<[u8]>>>> {
-        self.client.leave(self);
-        self.held.take()
+        self.client.unregister(self);
+        self.resource.take()
     }
 
     /// Waits for a reply for a part of the time; `None` when there are no more. Call it without the GIL.
@@ -66,7 +66,7 @@ impl CallCore {
     /// # Errors
     /// `Interrupted`: it is to be asked again.
     fn next(&self, slice: Duration) -> rnet::Result<Option<Reply>> {
-        let Ok(pending) = self.held.get() else { return self.over().map_or(Ok(None), Err) };
+        let Ok(pending) = self.resource.get() else { return self.end_error().map_or(Ok(None), Err) };
         let next = pending.next_within(slice);
         if self.stream && matches!(next, Ok(Some(_))) || matches!(next, Err(Error::Interrupted)) {
             return next;
@@ -74,27 +74,27 @@ impl CallCore {
         drop(self.finish());
         drop(pending);
         match next {
-            Err(error) if self.stream => Err(self.over().unwrap_or(error)),
+            Err(error) if self.stream => Err(self.end_error().unwrap_or(error)),
             // Whoever asks again hears the same.
-            Err(error) => Err(self.ended.get_or_init(|| error).clone()),
+            Err(error) => Err(self.close_error.get_or_init(|| error).clone()),
             next => next,
         }
     }
 }
 
-impl Begun for CallCore {
+impl OpenCall for CallCore {
     fn close(&self, error: Error) {
-        let _ = self.ended.set(error);
+        let _ = self.close_error.set(error);
         if let Some(pending) = self.finish() {
             pending.cancel();
         }
-        self.line.waiters.wake_all();
+        self.ready.wait_queue.wake_all();
     }
 }
 
 impl Drop for CallCore {
     fn drop(&mut self) {
-        release(self.finish());
+        drop_without_gil(self.finish());
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Call {
     pub(super) core: Arc<CallCore>,
     /// The only reply of a call, or that it is malformed, for whoever asks again.
     pub(super) reply: OnceLock<PyResult<Py<PyAny>>>,
-    pub(super) _node: Arc<NodeShared>,
+    pub(super) _node: Arc<NodeCore>,
 }
 
 impl Call {
@@ -126,24 +126,24 @@ impl Call {
 
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let next = loop {
-            match py.detach(|| self.core.next(SLICE)) {
+            match py.detach(|| self.core.next(SIGNAL_CHECK_INTERVAL)) {
                 Err(Error::Interrupted) => py.check_signals()?,
                 next => break next.or_raise(py)?,
             }
         };
-        next.map(|reply| self.keep(py, self.value(py, &reply))).transpose()
+        next.map(|reply| self.store_reply(py, self.value(py, &reply))).transpose()
     }
 
     /// The only reply, of which every further call of `result` and every further `await` have the same.
-    fn keep(&self, py: Python<'_>, reply: PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+    fn store_reply(&self, py: Python<'_>, reply: PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
         if self.core.stream {
             return reply;
         }
         let _ = self.reply.set(reply);
-        self.kept(py).expect("it was set above")
+        self.stored_reply(py).expect("it was set above")
     }
 
-    fn kept(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
+    fn stored_reply(&self, py: Python<'_>) -> Option<PyResult<Py<PyAny>>> {
         self.reply.get().map(|reply| match reply {
             Ok(reply) => Ok(reply.clone_ref(py)),
             Err(error) => Err(error.clone_ref(py)),
@@ -151,47 +151,47 @@ impl Call {
     }
 
     /// What a task awaits.
-    fn awaited(slf: Py<Self>, iterates: bool) -> Next {
+    fn coroutine(slf: Py<Self>, iterates: bool) -> Next {
         let core = slf.get().core.clone();
-        let next = Next::new(core.line.clone(), move |py| slf.get().look(py, iterates));
-        next.cancelled_by(move || {
+        let next = Next::new(core.ready.clone(), move |py| slf.get().try_take(py, iterates));
+        next.on_cancel(move || {
             if !core.stream {
                 core.cancel();
             }
         })
     }
 
-    fn look(&self, py: Python<'_>, iterates: bool) -> PyResult<Option<Py<PyAny>>> {
-        if let Some(kept) = self.kept(py).filter(|_| !iterates) {
+    fn try_take(&self, py: Python<'_>, iterates: bool) -> PyResult<Option<Py<PyAny>>> {
+        if let Some(kept) = self.stored_reply(py).filter(|_| !iterates) {
             return kept.map(Some);
         }
         match py.detach(|| self.core.next(Duration::ZERO)) {
-            Ok(Some(reply)) => self.keep(py, self.value(py, &reply)).map(Some),
+            Ok(Some(reply)) => self.store_reply(py, self.value(py, &reply)).map(Some),
             Ok(None) if iterates => Err(PyStopAsyncIteration::new_err("the call has ended")),
-            Ok(None) => Err(raise(py, &self.core.held.closed_error())),
+            Ok(None) => Err(raise(py, &self.core.resource.closed_error())),
             Err(Error::Interrupted) => Ok(None),
             Err(error) => Err(raise(py, &error)),
         }
     }
 
-    pub(super) fn take_only(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    pub(super) fn take_single_reply(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let next = self.next(py)?;
-        next.ok_or_else(|| raise(py, &self.core.held.closed_error()))
+        next.ok_or_else(|| raise(py, &self.core.resource.closed_error()))
     }
 }
 
 #[pymethods]
 impl Call {
     /// Waits for the reply, or for the next one of a stream, up to the time limit of the call. Raises the
-    /// errors of `Client.call`; Cancelled if the call was cancelled; Closed at the end of a stream.
+    /// errors of `Client.call`; CallCancelledError if the call was cancelled; ClosedError at the end of a stream.
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if let Some(kept) = self.kept(py) {
+        if let Some(kept) = self.stored_reply(py) {
             return kept;
         }
-        self.take_only(py)
+        self.take_single_reply(py)
     }
 
-    /// Cancels the call: notifies its server, and raises Cancelled in threads and tasks that wait for it.
+    /// Cancels the call: notifies its server, and raises CallCancelledError in threads and tasks that wait for it.
     fn cancel(&self, py: Python<'_>) {
         py.detach(|| self.core.cancel());
     }
@@ -199,11 +199,11 @@ impl Call {
     /// Whether the call is finished: it has ended, was cancelled, or all replies were read.
     #[getter]
     fn done(&self) -> bool {
-        self.core.held.is_closed()
+        self.core.resource.is_closed()
     }
 
     fn __await__(slf: Py<Self>) -> Next {
-        Call::awaited(slf, false)
+        Call::coroutine(slf, false)
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
@@ -211,7 +211,7 @@ impl Call {
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Call::awaited(slf, true)
+        Call::coroutine(slf, true)
     }
 
     #[pyo3(signature = (*_exception))]

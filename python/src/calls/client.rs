@@ -6,17 +6,17 @@ use pyo3::prelude::*;
 use rnet::CallOptions;
 
 use super::call::{Call, CallCore};
-use super::caller::Caller;
-use super::{encoded, limit};
+use super::shared_client::SharedClient;
+use super::{with_encoded, limit};
 use crate::codec::Codec;
 use crate::errors::OrRaise;
-use crate::members::{Kind, Member};
+use crate::members::{MemberKind, Member};
 use crate::meta::make;
-use crate::qos::Given;
-use crate::shared::NodeShared;
+use crate::qos::OptionalSetters;
+use crate::node_core::NodeCore;
 
 /// What the Python object, its calls and its node share.
-pub(crate) type ClientCore = Caller<rnet::Client<[u8], [u8]>, Codec>;
+pub(crate) type ClientCore = SharedClient<rnet::Client<[u8], [u8]>, Codec>;
 
 /// Calls a service. Any thread or task may make any number of calls at a time. Created by `Node.client`.
 ///
@@ -28,13 +28,13 @@ pub(crate) type ClientCore = Caller<rnet::Client<[u8], [u8]>, Codec>;
 pub(crate) struct Client {
     core: Arc<ClientCore>,
     request: Codec,
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
 }
 
 impl Client {
     pub(crate) fn open(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         name: &str,
         types: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
     ) -> PyResult<Client> {
@@ -43,7 +43,7 @@ impl Client {
         let open = || {
             let client = node.node()?.client_of::<[u8], [u8]>(name, in_type, out_type)?;
             let core = Arc::new(ClientCore::new(client.name().to_owned(), client, reply));
-            node.members.add(Kind::Client, &core);
+            node.members.add(MemberKind::Client, &core);
             Ok(core)
         };
         let core = py.detach(open).or_raise(py)?;
@@ -57,17 +57,17 @@ impl Client {
         (timeout, key): (Option<f64>, Option<&str>),
         stream: bool,
     ) -> PyResult<Call> {
-        let options = CallOptions::new().timeout(limit(py, timeout)?).given(key, CallOptions::key);
+        let options = CallOptions::new().timeout(limit(py, timeout)?).set_opt(key, CallOptions::key);
         let place = format!("the requests of {}", self.core.name);
-        let begun = encoded(&self.request, request, &place, |bytes| {
+        let begun = with_encoded(&self.request, request, &place, |bytes| {
             py.detach(|| {
-                let client = self.core.held.get()?;
+                let client = self.core.resource.get()?;
                 let pending = match stream {
                     true => client.stream(bytes, options)?,
                     false => client.start(bytes, options)?,
                 };
                 let core = CallCore::new(pending, self.core.clone(), stream);
-                self.core.enter(&core);
+                self.core.register(&core);
                 Ok(core)
             })
         });
@@ -81,9 +81,9 @@ impl Client {
     /// Calls the service and waits for the reply; also waits for a server if none exists yet.
     ///
     /// `timeout` is in seconds; None: no limit. Calls with the same `key` go to the same server as long as it
-    /// exists. Raises Timeout; ServerLost if the server closes or dies before it answers; CallFailed with the
-    /// error that the handler raised; Refused if the backlogs of all servers are full; Full if the server
-    /// does not read; IncompatibleType; Closed.
+    /// exists. Raises WaitTimeoutError; ServerLostError if the server closes or dies before it answers; CallFailedError with the
+    /// error that the handler raised; RefusedError if the backlogs of all servers are full; FullError if the server
+    /// does not read; IncompatibleTypeError; ClosedError.
     #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
         text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
     fn call(
@@ -93,7 +93,7 @@ impl Client {
         timeout: Option<f64>,
         key: Option<&str>,
     ) -> PyResult<Py<PyAny>> {
-        self.begin(py, request, (timeout, key), false)?.take_only(py)
+        self.begin(py, request, (timeout, key), false)?.take_single_reply(py)
     }
 
     /// Begins a call.
@@ -117,12 +117,12 @@ impl Client {
     /// Number of servers now.
     #[getter]
     fn server_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| Ok(self.core.held.get()?.server_count())).or_raise(py)
+        py.detach(|| Ok(self.core.resource.get()?.server_count())).or_raise(py)
     }
 
     /// Counters, as ClientStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
+        let s = py.detach(|| Ok(self.core.resource.get()?.stats())).or_raise(py)?;
         let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
         make(py, "ClientStats", parts)
     }
@@ -130,10 +130,10 @@ impl Client {
     /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.held.is_closed()
+        self.core.resource.is_closed()
     }
 
-    /// Closes the client; open calls are cancelled and raise Closed.
+    /// Closes the client; open calls are cancelled and raise ClosedError.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }

@@ -10,16 +10,16 @@ use pyo3::types::PyTuple;
 use rnet::{CancelReason, Error, Received};
 
 use super::action::ActionClientCore;
-use super::caller::Begun;
+use super::shared_client::OpenCall;
 use super::{decoded, limit};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
 use crate::fork::ProcessOwned;
-use crate::held::{Held, Side};
-use crate::release::release;
-use crate::shared::NodeShared;
+use crate::resource::{Resource, WaitCondition};
+use crate::drop_without_gil::drop_without_gil;
+use crate::node_core::NodeCore;
 use crate::tasks::Next;
-use crate::wait::SLICE;
+use crate::wait::SIGNAL_CHECK_INTERVAL;
 
 type Inner = rnet::Goal<[u8], [u8]>;
 type Bytes = Received<[u8]>;
@@ -27,7 +27,7 @@ type Bytes = Received<[u8]>;
 type Outcome = rnet::Result<Arc<Bytes>>;
 
 /// The types of what a client of an action hears.
-pub(crate) struct Heard {
+pub(crate) struct GoalCodecs {
     pub(super) feedback: Codec,
     pub(super) result: Codec,
 }
@@ -35,11 +35,11 @@ pub(crate) struct Heard {
 /// What the Python object, its client and those who wait share.
 pub(crate) struct GoalCore {
     /// Until it is closed: it holds the node.
-    held: Arc<Held<Arc<Inner>>>,
-    feedback: Arc<Side<Inner>>,
-    result: Arc<Side<Inner>>,
+    resource: Arc<Resource<Arc<Inner>>>,
+    feedback: Arc<WaitCondition<Inner>>,
+    result: Arc<WaitCondition<Inner>>,
     /// Why it was closed.
-    ended: OnceLock<Error>,
+    close_error: OnceLock<Error>,
     /// How it ended, for every further call of `result`.
     outcome: OnceLock<Outcome>,
     /// Whether its outcome is known, or the goal was closed.
@@ -49,12 +49,12 @@ pub(crate) struct GoalCore {
 
 impl GoalCore {
     pub(super) fn new(goal: Inner, client: Arc<ActionClientCore>) -> Arc<GoalCore> {
-        let held = Arc::new(Held::new(format!("the goal of {}", client.name), Arc::new(goal)));
+        let resource = Arc::new(Resource::new(format!("the goal of {}", client.name), Arc::new(goal)));
         Arc::new(GoalCore {
-            feedback: Side::new(&held, Inner::poll_feedback_ready),
-            result: Side::new(&held, Inner::poll_result_ready),
-            held,
-            ended: OnceLock::new(),
+            feedback: WaitCondition::new(&resource, Inner::poll_feedback_ready),
+            result: WaitCondition::new(&resource, Inner::poll_result_ready),
+            resource,
+            close_error: OnceLock::new(),
             outcome: OnceLock::new(),
             done: AtomicBool::new(false),
             client,
@@ -66,7 +66,7 @@ impl GoalCore {
     /// # Errors
     /// `Interrupted`: it is to be asked again.
     fn feedback(&self, slice: Duration) -> rnet::Result<Option<Bytes>> {
-        self.held.get().map_or(Ok(None), |goal| goal.feedback_within(slice))
+        self.resource.get().map_or(Ok(None), |goal| goal.feedback_within(slice))
     }
 
     /// The same of the result.
@@ -74,16 +74,16 @@ impl GoalCore {
     /// # Errors
     /// As there.
     fn result(&self, slice: Duration) -> Outcome {
-        if let Some(outcome) = self.outcome.get().filter(|_| !self.held.is_from_parent()) {
+        if let Some(outcome) = self.outcome.get().filter(|_| !self.resource.is_from_parent()) {
             return outcome.clone();
         }
-        let closed = |error| self.ended.get().cloned().unwrap_or(error);
-        let goal = self.held.get().map_err(closed)?;
+        let closed = |error| self.close_error.get().cloned().unwrap_or(error);
+        let goal = self.resource.get().map_err(closed)?;
         let result = goal.result_within(slice);
         let ended = !matches!(result, Err(Error::Interrupted));
         self.done.fetch_or(ended, Ordering::Relaxed);
         // Closed by another thread, it is that which ended it.
-        let result = result.map(Arc::new).map_err(|error| match (&error, self.ended.get()) {
+        let result = result.map(Arc::new).map_err(|error| match (&error, self.close_error.get()) {
             (Error::Cancelled { .. }, Some(why)) => why.clone(),
             _ => error,
         });
@@ -96,29 +96,29 @@ impl GoalCore {
     }
 
     fn finish(&self) -> Option<ProcessOwned<Arc<Inner>>> {
-        self.client.leave(self);
-        self.held.take()
+        self.client.unregister(self);
+        self.resource.take()
     }
 }
 
-impl Begun for GoalCore {
+impl OpenCall for GoalCore {
     fn close(&self, error: Error) {
-        if self.held.is_from_parent() {
+        if self.resource.is_from_parent() {
             return;
         }
-        let _ = self.ended.set(error);
+        let _ = self.close_error.set(error);
         if let Some(goal) = self.finish() {
             goal.abandon();
         }
         self.done.store(true, Ordering::Relaxed);
-        self.feedback.waiters.wake_all();
-        self.result.waiters.wake_all();
+        self.feedback.wait_queue.wake_all();
+        self.result.wait_queue.wake_all();
     }
 }
 
 impl Drop for GoalCore {
     fn drop(&mut self) {
-        release(self.finish());
+        drop_without_gil(self.finish());
     }
 }
 
@@ -130,30 +130,30 @@ impl Drop for GoalCore {
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Goal {
     pub(super) core: Arc<GoalCore>,
-    pub(super) _node: Arc<NodeShared>,
+    pub(super) _node: Arc<NodeCore>,
 }
 
 impl Goal {
-    fn heard(&self, py: Python<'_>, bytes: &Bytes) -> PyResult<Py<PyAny>> {
+    fn decode_feedback(&self, py: Python<'_>, bytes: &Bytes) -> PyResult<Py<PyAny>> {
         let client = &self.core.client;
         decoded(py, &client.codecs.feedback, bytes, &format!("feedback of {}", client.name))
     }
 
-    fn returned(&self, py: Python<'_>, bytes: &Bytes) -> PyResult<Py<PyAny>> {
+    fn decode_result(&self, py: Python<'_>, bytes: &Bytes) -> PyResult<Py<PyAny>> {
         let client = &self.core.client;
         decoded(py, &client.codecs.result, bytes, &format!("the result of {}", client.name))
     }
 
     /// What is there, if something is, for a task.
-    fn look(&self, py: Python<'_>, of_feedback: bool) -> PyResult<Option<Py<PyAny>>> {
+    fn try_take(&self, py: Python<'_>, of_feedback: bool) -> PyResult<Option<Py<PyAny>>> {
         let found = match of_feedback {
             true => match py.detach(|| self.core.feedback(Duration::ZERO)) {
-                Ok(Some(bytes)) => Ok(self.heard(py, &bytes)?),
+                Ok(Some(bytes)) => Ok(self.decode_feedback(py, &bytes)?),
                 Ok(None) => return Err(PyStopAsyncIteration::new_err("the goal has ended")),
                 Err(error) => Err(error),
             },
             false => match py.detach(|| self.core.result(Duration::ZERO)) {
-                Ok(bytes) => Ok(self.returned(py, &bytes)?),
+                Ok(bytes) => Ok(self.decode_result(py, &bytes)?),
                 Err(error) => Err(error),
             },
         };
@@ -173,7 +173,7 @@ impl Goal {
     ) -> PyResult<Result<T, Error>> {
         loop {
             let left = until.map(|end| end.saturating_duration_since(Instant::now()));
-            let slice = left.map_or(SLICE, |left| left.min(SLICE));
+            let slice = left.map_or(SIGNAL_CHECK_INTERVAL, |left| left.min(SIGNAL_CHECK_INTERVAL));
             match py.detach(|| ask(&self.core, slice)) {
                 Err(Error::Interrupted) if left != Some(Duration::ZERO) => py.check_signals()?,
                 got => return Ok(got),
@@ -187,8 +187,8 @@ impl Goal {
     /// Waits for the result, up to `timeout` seconds; None: no limit. Calls `on_feedback` in this thread with
     /// each feedback that arrives before the result.
     ///
-    /// Raises Timeout, after which the goal continues; Cancelled with the reason once the handler has ended;
-    /// CallFailed, ServerLost, Refused and the other errors of `Client.call`. Later calls return or raise the
+    /// Raises WaitTimeoutError, after which the goal continues; CallCancelledError with the reason once the handler has ended;
+    /// CallFailedError, ServerLostError, RefusedError and the other errors of `Client.call`. Later calls return or raise the
     /// same again.
     #[pyo3(signature = (timeout = None, *, on_feedback = None))]
     fn result(
@@ -208,7 +208,7 @@ impl Goal {
         if let Some(hear) = on_feedback {
             loop {
                 match self.wait(py, until, GoalCore::feedback)? {
-                    Ok(Some(bytes)) => hear.call1((self.heard(py, &bytes)?,)).map(drop)?,
+                    Ok(Some(bytes)) => hear.call1((self.decode_feedback(py, &bytes)?,)).map(drop)?,
                     Ok(None) => break,
                     Err(Error::Interrupted) => return Err(over()),
                     Err(error) => return Err(raise(py, &error)),
@@ -216,39 +216,39 @@ impl Goal {
             }
         }
         match self.wait(py, until, GoalCore::result)? {
-            Ok(bytes) => self.returned(py, &bytes),
+            Ok(bytes) => self.decode_result(py, &bytes),
             Err(Error::Interrupted) => Err(over()),
             Err(error) => Err(raise(py, &error)),
         }
     }
 
-    /// Asks the server to cancel the goal. The goal is Cancelled once its handler has ended, or has its
-    /// result if that came first. Raises Full if the server does not read; the server was then not asked.
+    /// Asks the server to cancel the goal. The goal is cancelled once its handler has ended, or has its
+    /// result if that came first. Raises FullError if the server does not read; the server was then not asked.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        let cancel = || self.core.held.get().map_or(Ok(()), |goal| goal.cancel());
+        let cancel = || self.core.resource.get().map_or(Ok(()), |goal| goal.cancel());
         py.detach(cancel).or_raise(py)
     }
 
     /// Whether the outcome was received: the result, or the error.
     #[getter]
     fn done(&self) -> bool {
-        self.core.held.is_from_parent() || self.core.done.load(Ordering::Relaxed)
+        self.core.resource.is_from_parent() || self.core.done.load(Ordering::Relaxed)
     }
 
     fn __await__(slf: Py<Self>) -> Next {
         let core = slf.get().core.clone();
-        let next = Next::new(core.result.clone(), move |py| slf.get().look(py, false));
+        let next = Next::new(core.result.clone(), move |py| slf.get().try_take(py, false));
         // A task that awaits the result wants the goal; one that hears feedback need not.
-        next.cancelled_by(move || drop(core.held.get().map(|goal| goal.cancel())))
+        next.on_cancel(move || drop(core.resource.get().map(|goal| goal.cancel())))
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let next = self.wait(py, None, GoalCore::feedback)?.or_raise(py)?;
-        next.map(|bytes| self.heard(py, &bytes)).transpose()
+        next.map(|bytes| self.decode_feedback(py, &bytes)).transpose()
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Next::new(slf.get().core.feedback.clone(), move |py| slf.get().look(py, true))
+        Next::new(slf.get().core.feedback.clone(), move |py| slf.get().try_take(py, true))
     }
 
     #[pyo3(signature = (*_exception))]

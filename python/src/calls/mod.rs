@@ -6,7 +6,7 @@
 
 mod action;
 mod call;
-mod caller;
+mod shared_client;
 mod client;
 mod goal;
 mod pull;
@@ -48,7 +48,7 @@ fn reason_name(reason: Option<CancelReason>) -> Option<&'static str> {
 }
 
 /// Runs `with` on the bytes that are sent for an object.
-pub(crate) fn encoded<R>(
+pub(crate) fn with_encoded<R>(
     codec: &Codec,
     object: &Bound<'_, PyAny>,
     place: &str,
@@ -58,7 +58,7 @@ pub(crate) fn encoded<R>(
 }
 
 /// Runs `with` on the bytes of what a handler has returned: nothing, where a reply without a type is `None`.
-fn answered<R>(
+fn with_encoded_reply<R>(
     codec: &Codec,
     object: &Bound<'_, PyAny>,
     place: &str,
@@ -67,7 +67,7 @@ fn answered<R>(
     if object.is_none() && matches!(codec.message_type, MessageType::Raw) {
         return Ok(with(&[]));
     }
-    encoded(codec, object, place, with)
+    with_encoded(codec, object, place, with)
 }
 
 /// The object of received bytes; `what` they are, as errors name it.

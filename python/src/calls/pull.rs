@@ -9,13 +9,13 @@ use pyo3::types::PyString;
 use rnet::{Error, HandlerError};
 
 use super::decoded;
-use super::push::SLICE;
+use super::push::SIGNAL_CHECK_INTERVAL;
 use super::service::{Handler, Service, failure, stats};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
-use crate::held::{Held, Side};
-use crate::members::{Kind, Member};
-use crate::shared::NodeShared;
+use crate::resource::{Resource, WaitCondition};
+use crate::members::{MemberKind, Member};
+use crate::node_core::NodeCore;
 use crate::tasks::Next;
 use crate::wait::WaitLimit;
 
@@ -24,14 +24,14 @@ type Inner = rnet::Puller<[u8]>;
 /// Opens a worker with a handler.
 pub(crate) fn open_handler(
     py: Python<'_>,
-    node: &Arc<NodeShared>,
+    node: &Arc<NodeCore>,
     (name, ty): (&str, Option<&Bound<'_, PyAny>>),
     function: Py<PyAny>,
 ) -> PyResult<Service> {
     let codec = Codec::new(py, ty)?;
     let message_type = codec.message_type.clone();
     let handler = Handler::new(py, function, ("job", format!("a job of {name}")), codec)?;
-    Service::hold(py, node, || {
+    Service::open_resource(py, node, || {
         let builder = node.node()?.pull::<[u8]>(name).message_type(message_type);
         builder.on(move |job: &[u8], context: &rnet::JobContext| {
             let theirs = JobContext { inner: context.clone() };
@@ -75,26 +75,26 @@ impl JobContext {
 /// What the Python object, its node and those who wait share.
 pub(crate) struct PullerCore {
     name: String,
-    held: Arc<Held<Arc<Inner>>>,
-    line: Arc<Side<Inner>>,
+    resource: Arc<Resource<Arc<Inner>>>,
+    ready: Arc<WaitCondition<Inner>>,
 }
 
 impl PullerCore {
     fn recv(&self, slice: Duration) -> rnet::Result<rnet::Job<[u8]>> {
         let what = || "a job".to_owned();
-        let job = self.held.get()?.recv_within(slice)?;
+        let job = self.resource.get()?.recv_within(slice)?;
         job.ok_or_else(|| Error::Timeout { topic: self.name.clone(), what: what(), after_ms: 0 })
     }
 }
 
 impl Member for PullerCore {
     fn close(&self) {
-        if let Some(puller) = self.held.take() {
+        if let Some(puller) = self.resource.take() {
             // Another thread may hold it, too, while it waits.
             puller.close();
         }
-        if !self.held.is_from_parent() {
-            self.line.waiters.wake_all();
+        if !self.resource.is_from_parent() {
+            self.ready.wait_queue.wake_all();
         }
     }
 }
@@ -108,13 +108,13 @@ impl Member for PullerCore {
 pub(crate) struct Puller {
     core: Arc<PullerCore>,
     codec: Arc<Codec>,
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
 }
 
 impl Puller {
     pub(crate) fn open(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         (name, ty): (&str, Option<&Bound<'_, PyAny>>),
     ) -> PyResult<Puller> {
         let codec = Arc::new(Codec::new(py, ty)?);
@@ -122,11 +122,11 @@ impl Puller {
         let open = || {
             let puller = node.node()?.pull::<[u8]>(name).message_type(message_type).open()?;
             let name = puller.name().to_owned();
-            let held = Held::new(format!("the worker of {name}"), Arc::new(puller));
-            let held = Arc::new(held);
-            let line = Side::new(&held, Inner::poll_ready);
-            let core = Arc::new(PullerCore { name, held, line });
-            node.members.add(Kind::Service, &core);
+            let resource = Resource::new(format!("the worker of {name}"), Arc::new(puller));
+            let resource = Arc::new(resource);
+            let ready = WaitCondition::new(&resource, Inner::poll_ready);
+            let core = Arc::new(PullerCore { name, resource, ready });
+            node.members.add(MemberKind::Service, &core);
             Ok(core)
         };
         let core = py.detach(open).or_raise(py)?;
@@ -145,12 +145,12 @@ impl Puller {
             }
         };
         let (name, context) = (self.core.name.clone(), job.context().clone());
-        let held = Held::new(format!("the job of {name}"), Some(job));
-        Ok(Some(Job { message, context, held, name, _node: self.node.clone() }))
+        let resource = Resource::new(format!("the job of {name}"), Some(job));
+        Ok(Some(Job { message, context, resource, name, _node: self.node.clone() }))
     }
 
     /// The next job for a task, if it is there.
-    fn look(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    fn try_take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         loop {
             match py.detach(|| self.core.recv(Duration::ZERO)) {
                 Ok(job) => match self.job(py, job)? {
@@ -179,10 +179,10 @@ impl Puller {
 #[pymethods]
 impl Puller {
     /// Waits for the next Job, up to `timeout` seconds; None: no limit. It comes after the previous one was
-    /// acknowledged or has failed. A job that cannot be decoded fails and is skipped. Raises Timeout; Closed.
+    /// acknowledged or has failed. A job that cannot be decoded fails and is skipped. Raises WaitTimeoutError; ClosedError.
     #[pyo3(signature = (timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Job> {
-        self.wait(py, WaitLimit::new(py, timeout)?.in_slices(SLICE))
+        self.wait(py, WaitLimit::new(py, timeout)?.in_slices(SIGNAL_CHECK_INTERVAL))
     }
 
     /// Name of the queue, with its leading slash.
@@ -193,13 +193,13 @@ impl Puller {
 
     /// Counters, as ServiceStats: `calls` are jobs, `refused` are jobs that arrived while it was closing.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        stats(py, &self.core.held.ask(py, |puller| puller.stats())?)
+        stats(py, &self.core.resource.query(py, |puller| puller.stats())?)
     }
 
     /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.held.is_closed()
+        self.core.resource.is_closed()
     }
 
     /// Closes the worker: its current job goes to another worker.
@@ -208,7 +208,7 @@ impl Puller {
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Next::new(slf.get().core.line.clone(), move |py| slf.get().look(py))
+        Next::new(slf.get().core.ready.clone(), move |py| slf.get().try_take(py))
     }
 
     fn __repr__(&self) -> String {
@@ -226,14 +226,14 @@ pub(crate) struct Job {
     #[pyo3(get)]
     message: Py<PyAny>,
     context: rnet::JobContext,
-    held: Held<Option<rnet::Job<[u8]>>>,
+    resource: Resource<Option<rnet::Job<[u8]>>>,
     name: String,
-    _node: Arc<NodeShared>,
+    _node: Arc<NodeCore>,
 }
 
 impl Job {
     fn end_with(&self, py: Python<'_>, end: impl FnOnce(rnet::Job<[u8]>) + Send) -> PyResult<()> {
-        py.detach(|| self.held.take_out().map(end)).or_raise(py)
+        py.detach(|| self.resource.close_and_take().map(end)).or_raise(py)
     }
 }
 
@@ -256,22 +256,22 @@ impl Job {
     /// the worker is closing.
     #[getter]
     fn cancelled(&self, py: Python<'_>) -> bool {
-        self.held.is_from_parent() || py.detach(|| self.context.is_cancelled())
+        self.resource.is_from_parent() || py.detach(|| self.context.is_cancelled())
     }
 
     /// Whether the job was acknowledged or has failed.
     #[getter]
     fn done(&self) -> bool {
-        self.held.is_closed()
+        self.resource.is_closed()
     }
 
-    /// Acknowledges the job as done. Raises Closed if it was already acknowledged or failed.
+    /// Acknowledges the job as done. Raises ClosedError if it was already acknowledged or failed.
     fn ack(&self, py: Python<'_>) -> PyResult<()> {
         self.end_with(py, rnet::Job::ack)
     }
 
     /// Fails the job: reports the reason, an exception or a str, to the pusher; the job does not go to
-    /// another worker. Raises Closed if it was already acknowledged or failed.
+    /// another worker. Raises ClosedError if it was already acknowledged or failed.
     fn fail(&self, py: Python<'_>, why: &Bound<'_, PyAny>) -> PyResult<()> {
         let why = match why.cast::<PyString>() {
             Ok(text) => HandlerError::new("failed", text.to_str()?),

@@ -6,46 +6,46 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use rnet::{Error, PushBuilder, Undelivered};
 
-use super::{count, decoded, encoded};
+use super::{count, decoded, with_encoded};
 use crate::callback::{call, report};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
-use crate::gate;
-use crate::held::{Held, Side};
-use crate::members::{Kind, Member};
+use crate::interpreter;
+use crate::resource::{Resource, WaitCondition};
+use crate::members::{MemberKind, Member};
 use crate::meta::make;
-use crate::qos::Given;
-use crate::shared::NodeShared;
+use crate::qos::OptionalSetters;
+use crate::node_core::NodeCore;
 use crate::tasks::Next;
 use crate::wait::{WaitLimit, seconds};
 
 /// How long a wait goes on without a look for signals, which do not end it.
-pub(super) const SLICE: Duration = Duration::from_millis(100);
+pub(super) const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 type Inner = rnet::Pusher<[u8]>;
 
 /// What the Python object, its node and those who wait share.
 pub(crate) struct PusherCore {
     name: String,
-    held: Arc<Held<Arc<Inner>>>,
-    room: Arc<Side<Inner>>,
-    done: Arc<Side<Inner>>,
+    resource: Arc<Resource<Arc<Inner>>>,
+    capacity: Arc<WaitCondition<Inner>>,
+    done: Arc<WaitCondition<Inner>>,
 }
 
 impl Member for PusherCore {
     fn close(&self) {
-        if !self.held.is_from_parent() {
-            self.held.close();
-            self.room.waiters.wake_all();
-            self.done.waiters.wake_all();
+        if !self.resource.is_from_parent() {
+            self.resource.close();
+            self.capacity.wait_queue.wake_all();
+            self.done.wait_queue.wake_all();
         }
     }
 }
 
 /// Gives a job that nobody has acknowledged to the user's function.
-fn hand_back(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
+fn return_undelivered(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
     // `None` where the program ends.
-    let _ = gate::enter(|py| {
+    let _ = interpreter::attach(|py| {
         let give = || {
             let job = decoded(py, codec, &back.job, "a returned job")?;
             let error = raise(py, &back.error).into_value(py);
@@ -80,13 +80,13 @@ pub(crate) struct Pusher {
     core: Arc<PusherCore>,
     codec: Codec,
     wait: Duration,
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
 }
 
 impl Pusher {
     pub(crate) fn open(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         (name, ty): (&str, Option<&Bound<'_, PyAny>>),
         settings: PushSettings,
     ) -> PyResult<Pusher> {
@@ -98,18 +98,18 @@ impl Pusher {
         let message_type = codec.message_type.clone();
         let open = || {
             let builder = node.node()?.push::<[u8]>(name).backlog(backlog);
-            let builder = builder.message_type(message_type).given(ack, PushBuilder::ack_within);
-            let builder = builder.given(on_undelivered, |builder, function| {
-                builder.on_undelivered(move |job| hand_back(&function, &back, &job))
+            let builder = builder.message_type(message_type).set_opt(ack, PushBuilder::ack_within);
+            let builder = builder.set_opt(on_undelivered, |builder, function| {
+                builder.on_undelivered(move |job| return_undelivered(&function, &back, &job))
             });
             let pusher = builder.open()?;
             let name = pusher.name().to_owned();
-            let held = Held::new(format!("the pusher of {name}"), Arc::new(pusher));
-            let held = Arc::new(held);
-            let room = Side::new(&held, Inner::poll_capacity);
-            let done = Side::new(&held, Inner::poll_done);
-            let core = Arc::new(PusherCore { name, held, room, done });
-            node.members.add(Kind::Client, &core);
+            let resource = Resource::new(format!("the pusher of {name}"), Arc::new(pusher));
+            let resource = Arc::new(resource);
+            let capacity = WaitCondition::new(&resource, Inner::poll_capacity);
+            let done = WaitCondition::new(&resource, Inner::poll_done);
+            let core = Arc::new(PusherCore { name, resource, capacity, done });
+            node.members.add(MemberKind::Client, &core);
             Ok(core)
         };
         let core = py.detach(open).or_raise(py)?;
@@ -119,9 +119,9 @@ impl Pusher {
 
 impl Pusher {
     /// What a task awaits.
-    fn awaited(slf: Py<Self>, side: fn(&PusherCore) -> &Arc<Side<Inner>>) -> Next {
-        Next::new(side(&slf.get().core).clone(), move |py| {
-            let ready = py.detach(|| side(&slf.get().core).is_ready()).or_raise(py)?;
+    fn coroutine(slf: Py<Self>, condition: fn(&PusherCore) -> &Arc<WaitCondition<Inner>>) -> Next {
+        Next::new(condition(&slf.get().core).clone(), move |py| {
+            let ready = py.detach(|| condition(&slf.get().core).is_ready()).or_raise(py)?;
             Ok(ready.then(|| py.None()))
         })
     }
@@ -132,17 +132,17 @@ impl Pusher {
     /// Adds a job to the queue. It goes to the next free worker; if that worker is lost before it
     /// acknowledges, the job goes once more to another one.
     ///
-    /// Raises LimitReached if the backlog is still full after the `wait` that the pusher was opened with; the
-    /// job was not accepted. BadValue if the job does not have the type of the queue; Closed.
+    /// Raises LimitReachedError if the backlog is still full after the `wait` that the pusher was opened with; the
+    /// job was not accepted. BadValueError if the job does not have the type of the queue; ClosedError.
     fn push(&self, py: Python<'_>, job: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = format!("the jobs of {}", self.core.name);
         let until = Instant::now().checked_add(self.wait);
-        encoded(&self.codec, job, &place, |bytes| {
+        with_encoded(&self.codec, job, &place, |bytes| {
             loop {
                 let left =
-                    until.map_or(SLICE, |until| until.saturating_duration_since(Instant::now()));
-                let slice = left.min(SLICE);
-                match py.detach(|| self.core.held.get()?.push_within(bytes, slice)) {
+                    until.map_or(SIGNAL_CHECK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
+                let slice = left.min(SIGNAL_CHECK_INTERVAL);
+                match py.detach(|| self.core.resource.get()?.push_within(bytes, slice)) {
                     Err(Error::LimitReached { .. }) if !left.is_zero() => py.check_signals()?,
                     pushed => return pushed.or_raise(py),
                 }
@@ -151,21 +151,21 @@ impl Pusher {
     }
 
     /// Awaitable: returns when the backlog has room for a push. Another task may take the room first.
-    fn room(slf: Py<Self>) -> Next {
-        Pusher::awaited(slf, |core| &core.room)
+    fn wait_for_capacity(slf: Py<Self>) -> Next {
+        Pusher::coroutine(slf, |core| &core.capacity)
     }
 
     /// Awaitable: returns when every job has been acknowledged or returned as undelivered.
-    fn all_done(slf: Py<Self>) -> Next {
-        Pusher::awaited(slf, |core| &core.done)
+    fn join(slf: Py<Self>) -> Next {
+        Pusher::coroutine(slf, |core| &core.done)
     }
 
     /// Waits until every job has been acknowledged or returned as undelivered. `timeout` is in seconds; None:
-    /// no limit. Raises Timeout; Closed.
+    /// no limit. Raises WaitTimeoutError; ClosedError.
     #[pyo3(signature = (timeout = None))]
     fn wait_until_done(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let limit = WaitLimit::new(py, timeout)?.in_slices(SLICE);
-        let wait = |slice| self.core.held.get()?.wait_until_done(Some(slice));
+        let limit = WaitLimit::new(py, timeout)?.in_slices(SIGNAL_CHECK_INTERVAL);
+        let wait = |slice| self.core.resource.get()?.wait_until_done(Some(slice));
         limit.run(py, wait)
     }
 
@@ -178,25 +178,25 @@ impl Pusher {
     /// Number of workers now, free or busy.
     #[getter]
     fn worker_count(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| Ok(self.core.held.get()?.worker_count())).or_raise(py)
+        py.detach(|| Ok(self.core.resource.get()?.worker_count())).or_raise(py)
     }
 
     /// Counters of jobs, as PushStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let s = py.detach(|| Ok(self.core.held.get()?.stats())).or_raise(py)?;
+        let s = py.detach(|| Ok(self.core.resource.get()?.stats())).or_raise(py)?;
         make(py, "PushStats", (s.pushed, s.done, s.redelivered, s.undelivered, s.open))
     }
 
     /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.core.held.is_closed()
+        self.core.resource.is_closed()
     }
 
-    /// Closes the pusher; unfinished jobs are returned as undelivered, with Closed.
+    /// Closes the pusher; unfinished jobs are returned as undelivered, with ClosedError.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core.clone();
-        gate::close(py, move || core.close())
+        interpreter::close(py, move || core.close())
     }
 
     fn __repr__(&self) -> String {

@@ -8,16 +8,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::{Error, HandlerError, Responder};
 
-use super::{answered, count, decoded};
+use super::{with_encoded_reply, count, decoded};
 use crate::callback::call;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, is_of_class};
-use crate::gate;
-use crate::held::Held;
-use crate::members::Kind;
+use crate::interpreter;
+use crate::resource::Resource;
+use crate::members::MemberKind;
 use crate::meta::make;
-use crate::raised;
-use crate::shared::NodeShared;
+use crate::callback_errors;
+use crate::node_core::NodeCore;
 
 /// What was asked of a server, as Python has it.
 pub fn stats(py: Python<'_>, s: &rnet::ServiceStats) -> PyResult<Py<PyAny>> {
@@ -49,9 +49,9 @@ impl Handler {
         (kind, what): (&str, String),
         request: Codec,
     ) -> PyResult<Handler> {
-        let on_loop = py.import("rnet.on_loop")?;
+        let event_loop = py.import("rnet.event_loop")?;
         let (function, with_context) =
-            on_loop.call_method1("for_handler", (function, kind))?.extract()?;
+            event_loop.call_method1("for_handler", (function, kind))?.extract()?;
         Ok(Handler { function, with_context, request, what })
     }
 
@@ -67,10 +67,10 @@ impl Handler {
     where
         C: PyClass + Into<PyClassInitializer<C>>,
     {
-        let ran = gate::enter(|py| {
+        let ran = interpreter::attach(|py| {
             if is_cancelled() {
                 let why = "the call was cancelled before it started";
-                return Err(HandlerError::new("Cancelled", why));
+                return Err(HandlerError::new("CallCancelledError", why));
             }
             let request = decoded(py, &self.request, request, &self.what);
             let request = request.map_err(|error| failure(py, &error))?;
@@ -84,7 +84,7 @@ impl Handler {
             });
             called.map_err(|error| failed(&error, function))
         });
-        ran.unwrap_or_else(|| Err(HandlerError::new("Closed", "the server process is exiting")))
+        ran.unwrap_or_else(|| Err(HandlerError::new("ClosedError", "the server process is exiting")))
     }
 }
 
@@ -117,8 +117,8 @@ fn send_all(
 /// An exception of a handler, as the caller is told of it. It is counted, unless it says that the call is not wanted any
 /// more.
 pub(super) fn failed(error: &PyErr, handler: &Bound<'_, PyAny>) -> HandlerError {
-    if !is_of_class(handler.py(), error, "Cancelled") {
-        raised::count(error, handler);
+    if !is_of_class(handler.py(), error, "CallCancelledError") {
+        callback_errors::count(error, handler);
     }
     failure(handler.py(), error)
 }
@@ -138,7 +138,7 @@ pub(super) fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
 
 /// Serves the calls of a service or the goals of an action. Created by `Node.service` and `Node.action`.
 ///
-/// `close`, the end of a `with` block, or closing the node closes it: its callers get ServerLost.
+/// `close`, the end of a `with` block, or closing the node closes it: its callers get ServerLostError.
 ///
 /// >>> service = node.service("/upper", None, None, lambda text: text.upper())
 /// >>> node.call("/upper", b"robot")
@@ -148,14 +148,14 @@ pub(crate) struct Service {
     /// Name, with its leading slash.
     #[pyo3(get)]
     name: String,
-    held: Arc<Held<rnet::Service>>,
-    node: Arc<NodeShared>,
+    resource: Arc<Resource<rnet::Service>>,
+    node: Arc<NodeCore>,
 }
 
 impl Service {
     pub(crate) fn open(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         name: &str,
         types: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
         function: Py<PyAny>,
@@ -167,7 +167,7 @@ impl Service {
         let what = format!("a request of {name}");
         let handler = Handler::new(py, function, ("service", what), request)?;
         let place = format!("the replies of {name}");
-        Service::hold(py, node, || {
+        Service::open_resource(py, node, || {
             let builder = node.node()?.service::<[u8], [u8]>(name).message_types(in_type, out_type);
             let run = move |request: &[u8], replies: &mut Responder<'_, [u8]>| {
                 let context = replies.context();
@@ -177,7 +177,7 @@ impl Service {
                     let py = returned.py();
                     send_all(&returned, |object| {
                         let send = |bytes: &[u8]| py.detach(|| replies.send(bytes));
-                        match answered(&reply, object, &place, send)? {
+                        match with_encoded_reply(&reply, object, &place, send)? {
                             Err(Error::Cancelled { .. }) => Ok(false),
                             sent => sent.or_raise(py).map(|()| true),
                         }
@@ -189,21 +189,21 @@ impl Service {
     }
 
     /// What `open` opens without the GIL, as an object that the node closes.
-    pub(super) fn hold(
+    pub(super) fn open_resource(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         open: impl FnOnce() -> rnet::Result<rnet::Service> + Send,
     ) -> PyResult<Service> {
         let open = || {
             let service = open()?;
             let name = service.name().to_owned();
-            let held = Held::with_callbacks(format!("service {name}"), service, Arc::default());
-            let held = Arc::new(held);
-            node.members.add_kept(Kind::Service, &held);
-            Ok((name, held))
+            let resource = Resource::with_callbacks(format!("service {name}"), service, Arc::default());
+            let resource = Arc::new(resource);
+            node.members.add_retained(MemberKind::Service, &resource);
+            Ok((name, resource))
         };
-        let (name, held) = py.detach(open).or_raise(py)?;
-        Ok(Service { name, held, node: node.clone() })
+        let (name, resource) = py.detach(open).or_raise(py)?;
+        Ok(Service { name, resource, node: node.clone() })
     }
 }
 
@@ -211,19 +211,19 @@ impl Service {
 impl Service {
     /// Counters, as ServiceStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        stats(py, &self.held.ask(py, |service| service.stats())?)
+        stats(py, &self.resource.query(py, |service| service.stats())?)
     }
 
     /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.held.is_closed()
+        self.resource.is_closed()
     }
 
     /// Cancels its calls, waits for running handlers, and closes the service. The reply of a handler that
     /// does not check `cancelled` is delivered.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        gate::close(py, self.node.closing(&self.held))
+        interpreter::close(py, self.node.closing(&self.resource))
     }
 
     fn __repr__(&self) -> String {
@@ -246,7 +246,7 @@ impl CallContext {
         py.detach(|| self.inner.is_cancelled())
     }
 
-    /// The reason, as in Cancelled.reason; None if the call was not cancelled, or has ended.
+    /// The reason, as in CallCancelledError.reason; None if the call was not cancelled, or has ended.
     #[getter]
     fn reason(&self, py: Python<'_>) -> Option<&'static str> {
         super::reason_name(py.detach(|| self.inner.cancel_reason()))

@@ -10,7 +10,7 @@ use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::handle::CallbackHandle;
-use crate::members::{Kind, Member};
+use crate::members::{MemberKind, Member};
 use crate::publisher::{Publisher, PublisherCore};
 use crate::receive::SubscriberCore;
 use crate::state::core::StateCore;
@@ -31,7 +31,7 @@ impl Node {
             py.detach(|| second.close());
         }
         if let Some(core) = self.state.get() {
-            py.detach(|| self.shared.members.add_kept(Kind::State, core));
+            py.detach(|| self.shared.members.add_retained(MemberKind::State, core));
         }
         Ok(())
     }
@@ -42,7 +42,7 @@ impl Node {
         start: impl FnOnce(&rnet::Node) -> PyResult<CallbackHandle>,
     ) -> PyResult<CallbackHandle> {
         let handle = self.shared.with(py, start)??;
-        py.detach(|| self.shared.members.add_kept(Kind::Handle, handle.core()));
+        py.detach(|| self.shared.members.add_retained(MemberKind::Handle, handle.core()));
         Ok(handle)
     }
 
@@ -51,7 +51,7 @@ impl Node {
         move || shared.close()
     }
 
-    pub(super) fn subscribe_with(
+    pub(super) fn open_subscriber(
         &self,
         py: Python<'_>,
         topic: &str,
@@ -64,7 +64,7 @@ impl Node {
         let inner = py.detach(open).or_raise(py)?;
         let decoder = codec.for_subscriber(inner.faults());
         let core = SubscriberCore::of(inner, spins);
-        py.detach(|| self.shared.members.add(Kind::Subscriber, &core));
+        py.detach(|| self.shared.members.add(MemberKind::Subscriber, &core));
         let subscriber = Bound::new(py, Subscriber::new(core, decoder, self.shared.clone()))?;
         if let Some(callback) = on {
             Subscriber::start_callback(&subscriber, callback, on_error)?;
@@ -84,7 +84,7 @@ impl Node {
         inner.set_interruptible(true);
         let id = inner.id();
         let core = PublisherCore::new(inner);
-        py.detach(|| self.shared.members.add(Kind::Publisher, &core));
+        py.detach(|| self.shared.members.add(MemberKind::Publisher, &core));
         Ok(Publisher::new(core, id, codec, self.shared.clone()))
     }
 }

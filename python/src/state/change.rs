@@ -17,7 +17,7 @@ use crate::errors::{OrRaise, bad_value, is_of_class, raise};
 
 /// The exception where others were faster each time.
 #[pyfunction]
-pub(crate) fn outrun(py: Python<'_>, what: &str) -> PyErr {
+pub(crate) fn too_many_conflicts(py: Python<'_>, what: &str) -> PyErr {
     let hint =
         "other writers won every attempt: use fewer writers, or spread the values over more keys";
     let (what, hint) = (format!("attempts to {what}"), hint.to_owned());
@@ -34,16 +34,16 @@ pub(crate) fn rewrite<'py>(
     let entry = core.with(|state| state.entry(key)).or_raise(py)?;
     let present = entry.as_ref().map(|entry| to_object(py, &core.types, key, &entry.value));
     let wanted = function.call1((present.transpose()?,))?;
-    let terms = core.terms_of(entry);
+    let options = core.options_of(entry);
     let written = if wanted.is(delete_mark(py)?) {
-        core.change(py, |state| put(state, key, terms).delete()).map(drop)
+        core.change(py, |state| put(state, key, options).delete()).map(drop)
     } else {
         let value = of_object(&core.types, key, &wanted)?;
-        core.write(py, key, value, terms).map(drop)
+        core.write(py, key, value, options).map(drop)
     };
     match written {
         Ok(()) => Ok(Some((wanted,))),
-        Err(error) if is_of_class(py, &error, "Conflict") => Ok(None),
+        Err(error) if is_of_class(py, &error, "ConflictError") => Ok(None),
         Err(error) => Err(error),
     }
 }

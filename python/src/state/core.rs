@@ -10,9 +10,9 @@ use rnet::state::{Entry, LastWill, Put, State, Value};
 use super::disk;
 use super::types::Types;
 use crate::errors::OrRaise;
-use crate::held::Held;
+use crate::resource::Resource;
 use crate::members::{Member, Members};
-use crate::qos::Given;
+use crate::qos::OptionalSetters;
 
 /// From this length on a value is copied without the GIL: below, letting go of it and getting it
 /// back costs more than the copy, and a thread that computes keeps it for 5 ms.
@@ -21,14 +21,14 @@ const LARGE_LEN_BYTES: usize = 64 << 10;
 pub(crate) struct StateCore {
     /// Whose state it is, for errors.
     node: String,
-    held: Held<State>,
+    resource: Resource<State>,
     pub(crate) types: Arc<Types>,
     pub(crate) members: Members,
 }
 
 /// How a key is to be written.
 #[derive(Default)]
-pub(crate) struct Terms {
+pub(crate) struct WriteOptions {
     pub(crate) if_revision: Option<u64>,
     pub(crate) ttl: Option<Duration>,
     /// The same as a moment.
@@ -42,7 +42,7 @@ impl StateCore {
     pub(crate) fn new(py: Python<'_>, node: &str, inner: State) -> Arc<StateCore> {
         Arc::new(StateCore {
             node: node.to_owned(),
-            held: Held::new(format!("the state of node {node}"), inner),
+            resource: Resource::new(format!("the state of node {node}"), inner),
             types: Arc::new(Types::new(py)),
             members: Members::new(),
         })
@@ -51,7 +51,7 @@ impl StateCore {
     /// Runs something short that does not wait, with or without the GIL.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&State) -> rnet::Result<R>) -> rnet::Result<R> {
-        self.held.with(|state| act(state))
+        self.resource.with(|state| act(state))
     }
 
     /// Runs what may wait, or takes long.
@@ -60,7 +60,7 @@ impl StateCore {
         py: Python<'_>,
         act: impl FnOnce(&State) -> rnet::Result<R> + Send,
     ) -> PyResult<R> {
-        disk::write_detached(py, || act(&self.held.get()?))
+        disk::write_detached(py, || act(&self.resource.get()?))
     }
 
     /// Writes a value; returns the revision.
@@ -69,12 +69,12 @@ impl StateCore {
         py: Python<'_>,
         key: &str,
         value: Value,
-        terms: Terms,
+        options: WriteOptions,
     ) -> PyResult<u64> {
         if len_of(&value) >= LARGE_LEN_BYTES {
-            return self.detached(py, move |state| put(state, key, terms).set(value));
+            return self.detached(py, move |state| put(state, key, options).set(value));
         }
-        self.change(py, move |state| put(state, key, terms).set(value))
+        self.change(py, move |state| put(state, key, options).set(value))
     }
 
     /// Changes a key; without the GIL where that waits for the disk.
@@ -84,23 +84,23 @@ impl StateCore {
         act: impl FnOnce(&State) -> rnet::Result<R>,
     ) -> PyResult<R> {
         // Not under the lock: who closes the state would wait for it, and those with the GIL behind him.
-        let state = self.held.get().or_raise(py)?;
+        let state = self.resource.get().or_raise(py)?;
         let done = disk::write(py, || act(&state));
-        self.held.give_back(state);
+        self.resource.drop_clone(state);
         done
     }
 
     /// For a write of what was read as `entry`: only as long as that stands there, and what the key has
     /// beside its value stays, as in the changes of crate `rnet`.
-    pub(crate) fn terms_of(&self, entry: Option<Entry>) -> Terms {
+    pub(crate) fn options_of(&self, entry: Option<Entry>) -> WriteOptions {
         let Some(entry) = entry else {
-            return Terms { if_revision: Some(0), ..Terms::default() };
+            return WriteOptions { if_revision: Some(0), ..WriteOptions::default() };
         };
-        Terms {
+        WriteOptions {
             if_revision: Some(entry.revision),
             expires_boot_ns: entry.expires_boot_ns,
             last_will: entry.last_will.filter(|_| entry.owner.node == self.node),
-            ..Terms::default()
+            ..WriteOptions::default()
         }
     }
 }
@@ -108,15 +108,15 @@ impl StateCore {
 impl Member for StateCore {
     /// Closes it, with watches and transactions.
     fn close(&self) {
-        if !self.held.is_from_parent() {
+        if !self.resource.is_from_parent() {
             self.members.close();
-            self.held.close();
+            self.resource.close();
         }
     }
 }
 
 /// What `in` comes to, by what a read has found.
-pub(crate) fn is_there<R>(py: Python<'_>, found: rnet::Result<Option<R>>) -> PyResult<bool> {
+pub(crate) fn exists<R>(py: Python<'_>, found: rnet::Result<Option<R>>) -> PyResult<bool> {
     match found {
         Ok(found) => Ok(found.is_some()),
         // As a dict: what can be no key is not in it.
@@ -127,19 +127,19 @@ pub(crate) fn is_there<R>(py: Python<'_>, found: rnet::Result<Option<R>>) -> PyR
     }
 }
 
-/// A write under the given terms.
-pub(crate) fn put<'a>(state: &'a State, key: &'a str, terms: Terms) -> Put<'a> {
+/// A write under the given options.
+pub(crate) fn put<'a>(state: &'a State, key: &'a str, options: WriteOptions) -> Put<'a> {
     state
         .put(key)
-        .given(terms.if_revision, Put::if_revision)
-        .given(terms.ttl, Put::ttl)
-        .given(terms.expires_boot_ns, Put::expires_at_boot_ns)
-        .given(terms.durable, Put::durable)
-        .given(terms.last_will, |put, will| match will {
+        .set_opt(options.if_revision, Put::if_revision)
+        .set_opt(options.ttl, Put::ttl)
+        .set_opt(options.expires_boot_ns, Put::expires_at_boot_ns)
+        .set_opt(options.durable, Put::durable)
+        .set_opt(options.last_will, |put, will| match will {
             LastWill::Delete => put.last_will_delete(),
             LastWill::Becomes(value) => put.last_will(value),
         })
-        .when(terms.change_type, |put| put.change_type())
+        .set_if(options.change_type, |put| put.change_type())
 }
 
 /// About how many bytes a value has.

@@ -12,45 +12,45 @@ use crate::errors::OrRaise;
 
 thread_local! {
     /// What a signal handler raised during a wait of this thread.
-    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    static SIGNAL_EXCEPTION: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// Runs Python's signal handlers; `false` if one raised.
-pub(crate) fn is_quiet() -> bool {
-    if RAISED.with_borrow(Option::is_some) {
+pub(crate) fn run_signal_handlers() -> bool {
+    if SIGNAL_EXCEPTION.with_borrow(Option::is_some) {
         return false;
     }
     let raised = Python::attach(|py| py.check_signals()).err();
-    RAISED.with_borrow_mut(|slot| *slot = raised);
-    RAISED.with_borrow(Option::is_none)
+    SIGNAL_EXCEPTION.with_borrow_mut(|slot| *slot = raised);
+    SIGNAL_EXCEPTION.with_borrow(Option::is_none)
 }
 
 /// Of a thread that has the GIL.
-struct Attached;
+struct AttachedWait;
 
-impl BlockingHooks for Attached {
+impl BlockingHooks for AttachedWait {
     fn run_blocking(&self, wait: &mut (dyn FnMut() + Send)) {
         Python::attach(|py| py.detach(wait));
     }
     fn should_continue(&self) -> bool {
-        is_quiet()
+        run_signal_handlers()
     }
 }
 
 /// Of a thread that has let go of it.
-struct Detached;
+struct DetachedWait;
 
-impl BlockingHooks for Detached {
+impl BlockingHooks for DetachedWait {
     fn run_blocking(&self, wait: &mut (dyn FnMut() + Send)) {
         wait();
     }
     fn should_continue(&self) -> bool {
-        is_quiet()
+        run_signal_handlers()
     }
 }
 
 fn finish<R>(py: Python<'_>, done: rnet::Result<R>) -> PyResult<R> {
-    match (done, RAISED.take()) {
+    match (done, SIGNAL_EXCEPTION.take()) {
         // Whatever became of the write: what a handler raised must not be lost.
         (_, Some(raised)) => Err(raised),
         (done, None) => done.or_raise(py),
@@ -60,7 +60,7 @@ fn finish<R>(py: Python<'_>, done: rnet::Result<R>) -> PyResult<R> {
 /// Runs a write that keeps the GIL unless it has to wait. It must hold no lock that others take with the
 /// GIL.
 pub(crate) fn write<R>(py: Python<'_>, act: impl FnOnce() -> rnet::Result<R>) -> PyResult<R> {
-    let done = with_blocking_hooks(&Attached, act);
+    let done = with_blocking_hooks(&AttachedWait, act);
     finish(py, done)
 }
 
@@ -69,6 +69,6 @@ pub(crate) fn write_detached<R: Send>(
     py: Python<'_>,
     act: impl FnOnce() -> rnet::Result<R> + Send,
 ) -> PyResult<R> {
-    let done = py.detach(|| with_blocking_hooks(&Detached, act));
+    let done = py.detach(|| with_blocking_hooks(&DetachedWait, act));
     finish(py, done)
 }

@@ -55,7 +55,7 @@ impl Entry {
         &self.inner.key
     }
 
-    /// The value, the same object each time. Raises Malformed if its bytes cannot be decoded.
+    /// The value, the same object each time. Raises MalformedError if its bytes cannot be decoded.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.value_of(py)

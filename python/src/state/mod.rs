@@ -31,14 +31,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use rnet::state::{self, Value};
 
-pub(crate) use self::change::outrun;
-use self::core::{StateCore, Terms};
+pub(crate) use self::change::too_many_conflicts;
+use self::core::{StateCore, WriteOptions};
 pub(crate) use self::entry::Entry;
 pub(crate) use self::transaction::Transaction;
 use self::value::{of_object, to_object};
 pub(crate) use self::watch::Watch;
 use crate::errors::OrRaise;
-use crate::shared::NodeShared;
+use crate::node_core::NodeCore;
 use crate::wait;
 
 /// The state of a domain: keys with values that every node reads and writes. Returned by `Node.state`.
@@ -49,7 +49,7 @@ use crate::wait;
 /// read returns a copy: to change a dict that was read, set it again; `update` does so without losing changes
 /// of other writers.
 ///
-/// The type of a value is kept with it: writing another type raises StateType, unless `set(...,
+/// The type of a value is kept with it: writing another type raises StateTypeError, unless `set(...,
 /// change_type=True)` allows it or the key was deleted before. int and float are different types.
 ///
 /// A prefix matches whole names: "/arm" is "/arm" itself and all of "/arm/...", "/arm/" only the latter, ""
@@ -74,11 +74,11 @@ use crate::wait;
 #[pyclass(frozen, mapping, name = "State", module = "rnet", weakref)]
 pub(crate) struct PyState {
     core: Arc<StateCore>,
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
 }
 
 impl PyState {
-    pub(crate) fn new(core: Arc<StateCore>, node: Arc<NodeShared>) -> PyState {
+    pub(crate) fn new(core: Arc<StateCore>, node: Arc<NodeCore>) -> PyState {
         PyState { core, node }
     }
 
@@ -110,18 +110,18 @@ impl PyState {
 
     fn __setitem__(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = of_object(&self.core.types, key, value)?;
-        self.core.write(py, key, value, Terms::default()).map(drop)
+        self.core.write(py, key, value, WriteOptions::default()).map(drop)
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(key) = key.extract::<&str>() else { return Ok(false) };
-        self::core::is_there(py, self.core.with(|state| state.entry(key)))
+        self::core::exists(py, self.core.with(|state| state.entry(key)))
     }
 
     /// The value of a key, or `default` if the key is absent.
     ///
     /// With `type` (a protobuf message class, a ctypes.Structure class or a numpy dtype) the value is an
-    /// object of that type; StateType is raised if the value is not compatible with it.
+    /// object of that type; StateTypeError is raised if the value is not compatible with it.
     #[pyo3(signature = (key, default = None, /, *, r#type = None))]
     fn get<'py>(
         &self,
@@ -146,7 +146,7 @@ impl PyState {
     /// Sets a key, and returns the revision of the change.
     ///
     /// `if_revision=r` sets it only if it is still at that revision (`Entry.revision`), `if_revision=0` only
-    /// if it is absent; otherwise Conflict is raised. `ttl` is its time to live in seconds. `durable=True`
+    /// if it is absent; otherwise ConflictError is raised. `ttl` is its time to live in seconds. `durable=True`
     /// keeps it on disk from now on, and returns when it is there; without it, a key stays as durable as it
     /// is. `last_will` is the value that it gets when this node ends for any reason: a value, or rnet.DELETE.
     /// `change_type=True` allows a different type than before.
@@ -170,11 +170,11 @@ impl PyState {
         let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
         let last_will =
             last_will.map(|given| entry::last_will(&self.core.types, key, given)).transpose()?;
-        let terms = Terms { if_revision, ttl, durable, last_will, change_type, ..Terms::default() };
-        self.core.write(py, key, value, terms)
+        let options = WriteOptions { if_revision, ttl, durable, last_will, change_type, ..WriteOptions::default() };
+        self.core.write(py, key, value, options)
     }
 
-    /// Sets a key that is at this revision (0: absent), and returns the new revision; raises Conflict if it
+    /// Sets a key that is at this revision (0: absent), and returns the new revision; raises ConflictError if it
     /// is at another one.
     fn compare_and_set(
         &self,
@@ -184,15 +184,15 @@ impl PyState {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<u64> {
         let value = of_object(&self.core.types, key, value)?;
-        self.core.write(py, key, value, Terms { if_revision: Some(revision), ..Terms::default() })
+        self.core.write(py, key, value, WriteOptions { if_revision: Some(revision), ..WriteOptions::default() })
     }
 
     /// Deletes a key; False if it was absent. With `if_revision`, only at that revision; otherwise raises
-    /// Conflict.
+    /// ConflictError.
     #[pyo3(signature = (key, *, if_revision = None))]
     fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
-        let terms = Terms { if_revision, ..Terms::default() };
-        self.core.change(py, move |state| self::core::put(state, key, terms).delete())
+        let options = WriteOptions { if_revision, ..WriteOptions::default() };
+        self.core.change(py, move |state| self::core::put(state, key, options).delete())
     }
 
     /// The keys under a prefix, in order.
@@ -286,7 +286,7 @@ impl PyState {
     }
 
     fn __repr__(&self) -> String {
-        let NodeShared { name, domain, .. } = &*self.node;
+        let NodeCore { name, domain, .. } = &*self.node;
         format!("<rnet.State of domain {domain}, by node {name}>")
     }
 }

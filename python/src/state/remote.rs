@@ -13,17 +13,17 @@ use super::entry::{self, Entry};
 use super::types::Types;
 use super::value::of_object;
 use crate::errors::OrRaise;
-use crate::held::Held;
-use crate::members::{Kind, Member};
-use crate::qos::Given;
-use crate::shared::NodeShared;
+use crate::resource::Resource;
+use crate::members::{MemberKind, Member};
+use crate::qos::OptionalSetters;
+use crate::node_core::NodeCore;
 use crate::wait::{self, WaitLimit};
 
 /// How long a wait for a change goes on without a look whether the replica is closed.
-const SLICE: Duration = Duration::from_millis(100);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An `rnet.WithAge`.
-fn aged(
+fn with_age(
     py: Python<'_>,
     aged: WithAge<Option<rust::Entry>>,
     types: &Arc<Types>,
@@ -37,7 +37,7 @@ fn aged(
 ///
 /// A read asks that host. While the host is away, the last value that was read is returned; `get_with_age` tells how
 /// old it is. A write is sent once, and returns when it is in effect there; while the host is away it raises
-/// HomeAway, whose `may_hold` tells whether the write may have arrived. It is never sent twice: read the key,
+/// HomeAwayError, whose `may_hold` tells whether the write may have arrived. It is never sent twice: read the key,
 /// and write with `compare_and_set`. A write that was interrupted by Ctrl-C may also have taken effect.
 ///
 /// >>> robot = node.state_of("robot")
@@ -46,8 +46,8 @@ fn aged(
 /// ('idle', False)
 #[pyclass(frozen, name = "RemoteState", module = "rnet", weakref)]
 pub(crate) struct PyRemoteState {
-    held: Arc<Held<Arc<RemoteState>>>,
-    node: Arc<NodeShared>,
+    resource: Arc<Resource<Arc<RemoteState>>>,
+    node: Arc<NodeCore>,
     types: Arc<Types>,
     /// Name of the host.
     #[pyo3(get)]
@@ -57,18 +57,18 @@ pub(crate) struct PyRemoteState {
 impl PyRemoteState {
     pub(crate) fn open(
         py: Python<'_>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         host: &str,
         timeout: f64,
     ) -> PyResult<PyRemoteState> {
         let timeout = wait::seconds(py, "timeout", timeout)?;
         let open = || node.node()?.state_of(host);
         let remote = py.detach(open).or_raise(py)?;
-        let remote = remote.with_timeout(timeout).with_stop(Arc::new(|| !disk::is_quiet()));
-        let held = Arc::new(Held::new(format!("the state of host {host}"), Arc::new(remote)));
-        py.detach(|| node.members.add(Kind::State, &held));
+        let remote = remote.with_timeout(timeout).with_stop(Arc::new(|| !disk::run_signal_handlers()));
+        let resource = Arc::new(Resource::new(format!("the state of host {host}"), Arc::new(remote)));
+        py.detach(|| node.members.add(MemberKind::State, &resource));
         let types = Arc::new(Types::new(py));
-        Ok(PyRemoteState { held, node: node.clone(), types, host: host.to_owned() })
+        Ok(PyRemoteState { resource, node: node.clone(), types, host: host.to_owned() })
     }
 
     fn with<R: Send>(
@@ -76,7 +76,7 @@ impl PyRemoteState {
         py: Python<'_>,
         act: impl FnOnce(&RemoteState) -> rnet::Result<R> + Send,
     ) -> PyResult<R> {
-        disk::write_detached(py, || act(&*self.held.get()?))
+        disk::write_detached(py, || act(&*self.resource.get()?))
     }
 }
 
@@ -97,7 +97,7 @@ impl PyRemoteState {
     /// The value of a key there and its age, as a WithAge.
     fn get_with_age(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
         let found = self.with(py, |remote| remote.entry(key))?;
-        aged(py, found, &self.types)
+        with_age(py, found, &self.types)
     }
 
     /// Sets a key there, and returns the revision of the change. The keyword arguments are those of
@@ -120,16 +120,16 @@ impl PyRemoteState {
         self.with(py, |remote| {
             remote
                 .put(key)
-                .given(if_revision, RemotePut::if_revision)
-                .given(ttl, RemotePut::ttl)
-                .given(durable, RemotePut::durable)
-                .when(change_type, |put| put.change_type())
+                .set_opt(if_revision, RemotePut::if_revision)
+                .set_opt(ttl, RemotePut::ttl)
+                .set_opt(durable, RemotePut::durable)
+                .set_if(change_type, |put| put.change_type())
                 .set(value)
         })
     }
 
     /// Sets a key that is at this revision of that host (0: absent), and returns the new revision; raises
-    /// Conflict if it is at another one.
+    /// ConflictError if it is at another one.
     fn compare_and_set(
         &self,
         py: Python<'_>,
@@ -142,10 +142,10 @@ impl PyRemoteState {
     }
 
     /// Deletes a key there; False if it was absent. With `if_revision`, only at that revision; otherwise
-    /// raises Conflict.
+    /// raises ConflictError.
     #[pyo3(signature = (key, *, if_revision = None))]
     fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
-        self.with(py, |remote| remote.put(key).given(if_revision, RemotePut::if_revision).delete())
+        self.with(py, |remote| remote.put(key).set_opt(if_revision, RemotePut::if_revision).delete())
     }
 
     /// The entries under a prefix there, sorted by key, at one moment.
@@ -162,10 +162,10 @@ impl PyRemoteState {
     fn mirror(&self, py: Python<'_>, prefix: &str) -> PyResult<PyReplica> {
         let replica = self.with(py, |remote| remote.mirror(prefix))?;
         let what = format!("the replica of {prefix:?} of host {}", self.host);
-        let held = Arc::new(Held::new(what, Arc::new(replica)));
-        py.detach(|| self.node.members.add(Kind::Watch, &held));
+        let resource = Arc::new(Resource::new(what, Arc::new(replica)));
+        py.detach(|| self.node.members.add(MemberKind::Watch, &resource));
         let (types, prefix) = (self.types.clone(), prefix.to_owned());
-        Ok(PyReplica { held, types, prefix, host: self.host.clone() })
+        Ok(PyReplica { resource, types, prefix, host: self.host.clone() })
     }
 
     fn __repr__(&self) -> String {
@@ -179,7 +179,7 @@ impl PyRemoteState {
 /// or its node is closed. While the host is away the keys keep their values, and `age` grows.
 #[pyclass(frozen, name = "Replica", module = "rnet", weakref)]
 pub(crate) struct PyReplica {
-    held: Arc<Held<Arc<rust::Replica>>>,
+    resource: Arc<Resource<Arc<rust::Replica>>>,
     types: Arc<Types>,
     /// The prefix.
     #[pyo3(get)]
@@ -195,11 +195,11 @@ impl PyReplica {
         py: Python<'_>,
         act: impl FnOnce(&rust::Replica) -> rnet::Result<R> + Send,
     ) -> PyResult<R> {
-        py.detach(|| act(&*self.held.get()?)).or_raise(py)
+        py.detach(|| act(&*self.resource.get()?)).or_raise(py)
     }
 
     fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
-        let told = limit.in_slices(SLICE).run(py, |slice| self.held.get()?.recv(Some(slice)))?;
+        let told = limit.in_slices(SIGNAL_CHECK_INTERVAL).run(py, |slice| self.resource.get()?.recv(Some(slice)))?;
         entry::change(py, told, &self.types)
     }
 }
@@ -221,7 +221,7 @@ impl PyReplica {
     /// Whether it is closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.held.is_closed()
+        self.resource.is_closed()
     }
 
     /// The value of a key with its metadata, as an Entry; None if the key is absent.
@@ -232,7 +232,7 @@ impl PyReplica {
 
     /// The value of a key and its age, as a WithAge.
     fn get_with_age(&self, py: Python<'_>, key: &str) -> PyResult<Py<PyAny>> {
-        aged(py, self.with(py, |replica| replica.entry(key))?, &self.types)
+        with_age(py, self.with(py, |replica| replica.entry(key))?, &self.types)
     }
 
     /// All entries, sorted by key.
@@ -241,7 +241,7 @@ impl PyReplica {
         Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
-    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises Timeout.
+    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises WaitTimeoutError.
     #[pyo3(signature = (timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         let limit = WaitLimit::new(py, timeout)?;
@@ -256,7 +256,7 @@ impl PyReplica {
 
     /// Stops mirroring; loops over it end.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.held.close());
+        py.detach(|| self.resource.close());
     }
 
     fn __repr__(&self) -> String {

@@ -7,15 +7,15 @@ use pyo3::types::PyTuple;
 use rnet::Result;
 use rnet::state;
 
-use super::core::{StateCore, Terms};
+use super::core::{StateCore, WriteOptions};
 use super::disk;
 use super::entry;
 use super::value::{of_object, to_object};
 use crate::errors::OrRaise;
-use crate::held::Held;
-use crate::members::Kind;
-use crate::qos::Given;
-use crate::release::release;
+use crate::resource::Resource;
+use crate::members::MemberKind;
+use crate::qos::OptionalSetters;
+use crate::drop_without_gil::drop_without_gil;
 use crate::wait;
 
 /// Reads and writes of several keys, of which all take effect or none. Created by `State.transaction`.
@@ -29,7 +29,7 @@ use crate::wait;
 /// (20, 10)
 ///
 /// Writes are held until the `with` block ends, and then made in one step, which all readers see as a whole;
-/// if the block raises, nothing is written. If another writer changed a key that was read here, Conflict is
+/// if the block raises, nothing is written. If another writer changed a key that was read here, ConflictError is
 /// raised, at the end of the block at the latest, and nothing is written. `state.transact(body)` retries.
 ///
 /// For use by one thread.
@@ -37,16 +37,16 @@ use crate::wait;
 pub(crate) struct Transaction {
     core: Arc<StateCore>,
     /// Until it ends, which it does with the state, too: it would keep a closed node.
-    held: Arc<Held<Option<state::Transaction>>>,
+    resource: Arc<Resource<Option<state::Transaction>>>,
     revision: OnceLock<u64>,
 }
 
 impl Transaction {
     pub(crate) fn begin(py: Python<'_>, core: &Arc<StateCore>) -> PyResult<Transaction> {
         let inner = core.with(|state| Ok(state.transaction())).or_raise(py)?;
-        let held = Arc::new(Held::new("the transaction".to_owned(), Some(inner)));
-        py.detach(|| core.members.add(Kind::Transaction, &held));
-        Ok(Transaction { core: core.clone(), held, revision: OnceLock::new() })
+        let resource = Arc::new(Resource::new("the transaction".to_owned(), Some(inner)));
+        py.detach(|| core.members.add(MemberKind::Transaction, &resource));
+        Ok(Transaction { core: core.clone(), resource, revision: OnceLock::new() })
     }
 
     fn with<R>(
@@ -56,8 +56,8 @@ impl Transaction {
     ) -> PyResult<R> {
         // The state may be closed, or a parent's.
         self.core.with(|_| Ok(())).or_raise(py)?;
-        let over = || self.held.closed_error();
-        self.held.with(|open| open.as_mut().ok_or_else(over).and_then(act)).or_raise(py)
+        let over = || self.resource.closed_error();
+        self.resource.with(|open| open.as_mut().ok_or_else(over).and_then(act)).or_raise(py)
     }
 
     fn read<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -65,16 +65,16 @@ impl Transaction {
         found.map(|value| to_object(py, &self.core.types, key, &value)).transpose()
     }
 
-    fn write(&self, py: Python<'_>, key: &str, value: state::Value, terms: Terms) -> PyResult<()> {
+    fn write(&self, py: Python<'_>, key: &str, value: state::Value, options: WriteOptions) -> PyResult<()> {
         self.with(py, |open| {
             open.put(key)
-                .given(terms.ttl, |put, ttl| put.ttl(ttl))
-                .given(terms.durable, |put, durable| put.durable(durable))
-                .given(terms.last_will, |put, will| match will {
+                .set_opt(options.ttl, |put, ttl| put.ttl(ttl))
+                .set_opt(options.durable, |put, durable| put.durable(durable))
+                .set_opt(options.last_will, |put, will| match will {
                     state::LastWill::Delete => put.last_will_delete(),
                     state::LastWill::Becomes(value) => put.last_will(value),
                 })
-                .when(terms.change_type, |put| put.change_type())
+                .set_if(options.change_type, |put| put.change_type())
                 .set(value)
         })
     }
@@ -90,7 +90,7 @@ impl Drop for Transaction {
 impl Transaction {
     fn __setitem__(&self, py: Python<'_>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = of_object(&self.core.types, key, value)?;
-        self.write(py, key, value, Terms::default())
+        self.write(py, key, value, WriteOptions::default())
     }
 
     fn __contains__(&self, py: Python<'_>, key: &str) -> PyResult<bool> {
@@ -131,7 +131,7 @@ impl Transaction {
             py,
             key,
             value,
-            Terms { ttl, durable, last_will, change_type, ..Terms::default() },
+            WriteOptions { ttl, durable, last_will, change_type, ..WriteOptions::default() },
         )
     }
 
@@ -149,7 +149,7 @@ impl Transaction {
     /// Commits the writes and ends the transaction; returns their revision. The `with` block does this.
     fn commit(&self, py: Python<'_>) -> PyResult<u64> {
         self.core.with(|_| Ok(())).or_raise(py)?;
-        let open = self.held.take_out().or_raise(py)?;
+        let open = self.resource.close_and_take().or_raise(py)?;
         // Durable keys wait for the disk, and a transaction may have a thousand keys.
         let revision = disk::write_detached(py, move || open.commit())?;
         let _ = self.revision.set(revision);
@@ -158,9 +158,9 @@ impl Transaction {
 
     /// Ends the transaction without writing.
     fn discard(&self) {
-        if let Some(open) = self.held.take() {
+        if let Some(open) = self.resource.take() {
             // It may be the last that holds the node.
-            release(open);
+            drop_without_gil(open);
         }
     }
 
@@ -177,7 +177,7 @@ impl Transaction {
         exception_type: &Bound<'_, PyAny>,
         _exception: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
-        if self.held.is_closed() && !self.held.is_from_parent() {
+        if self.resource.is_closed() && !self.resource.is_from_parent() {
             // By `commit` or `discard` in the block.
             return Ok(());
         }

@@ -19,24 +19,24 @@ use crate::lock::lock;
 
 /// Types that are remembered at most: whoever makes ever new ones (arrays of ever new lengths)
 /// pays for a look each time, and memory stays bounded.
-const MAX_REMEMBERED: usize = 1024;
+const MAX_CACHED_TYPES: usize = 1024;
 
 /// What a node knows of classes and types.
 pub(crate) struct Types {
     /// By class, or by dtype of numpy.
     of_class: Py<PyDict>,
-    known: Mutex<Known>,
+    known: Mutex<KnownTypes>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownTypes {
     /// By the name of the type, of classes that were used here: the last of each name.
     by_name: HashMap<String, Arc<Codec>>,
     /// What reads a stored type, by its name: few have the same.
     readers: HashMap<String, Vec<(MessageType, Arc<Codec>)>>,
 }
 
-impl Known {
+impl KnownTypes {
     fn reader(&self, theirs: &MessageType) -> Option<Arc<Codec>> {
         let of_name = self.readers.get(name_of(theirs))?;
         of_name.iter().find(|(read, _)| read == theirs).map(|(_, codec)| codec.clone())
@@ -45,7 +45,7 @@ impl Known {
 
 /// A codec as an object of Python, to stand in a dict.
 #[pyclass(frozen, module = "rnet")]
-struct Held(Arc<Codec>);
+struct CodecObject(Arc<Codec>);
 
 /// The name of a type of messages; that of bytes is empty.
 fn name_of(message_type: &MessageType) -> &str {
@@ -57,7 +57,7 @@ fn name_of(message_type: &MessageType) -> &str {
 }
 
 /// Whether who has `ours` reads what was written as `theirs`.
-fn reads(ours: &MessageType, theirs: &MessageType) -> bool {
+fn can_read(ours: &MessageType, theirs: &MessageType) -> bool {
     !inspect::compare_types(theirs, ours).iter().any(|change| change.breaking)
 }
 
@@ -71,15 +71,15 @@ impl Types {
         let py = class.py();
         let of_class = self.of_class.bind(py);
         if let Some(held) = of_class.get_item(class)? {
-            return Ok(held.cast::<Held>()?.get().0.clone());
+            return Ok(held.cast::<CodecObject>()?.get().0.clone());
         }
         let codec = Arc::new(Codec::new(py, Some(class))?);
-        if of_class.len() >= MAX_REMEMBERED {
+        if of_class.len() >= MAX_CACHED_TYPES {
             of_class.clear();
         }
-        of_class.set_item(class, Py::new(py, Held(codec.clone()))?)?;
+        of_class.set_item(class, Py::new(py, CodecObject(codec.clone()))?)?;
         let mut known = lock(&self.known);
-        if known.by_name.len() >= MAX_REMEMBERED {
+        if known.by_name.len() >= MAX_CACHED_TYPES {
             known.by_name.clear();
         }
         known.by_name.insert(name_of(&codec.message_type).to_owned(), codec.clone());
@@ -127,7 +127,7 @@ impl Types {
         let py = class.py();
         let codec = self.codec(class)?;
         let (ours, theirs) = (&codec.message_type, message.message_type());
-        if ours != theirs && !reads(ours, theirs) {
+        if ours != theirs && !can_read(ours, theirs) {
             return Err(other_type(py, key, &theirs.desc().to_string(), ours));
         }
         make(py, key, &codec, message)
@@ -147,12 +147,12 @@ impl Types {
     #[cold]
     fn choose_reader(&self, py: Python<'_>, theirs: &MessageType) -> PyResult<Arc<Codec>> {
         let used = lock(&self.known).by_name.get(name_of(theirs)).cloned();
-        let reader = match used.filter(|codec| reads(&codec.message_type, theirs)) {
+        let reader = match used.filter(|codec| can_read(&codec.message_type, theirs)) {
             Some(codec) => codec,
             None => Arc::new(Codec::new(py, Some(&class_of(py, theirs)?))?),
         };
         let mut known = lock(&self.known);
-        if known.readers.values().map(Vec::len).sum::<usize>() >= MAX_REMEMBERED {
+        if known.readers.values().map(Vec::len).sum::<usize>() >= MAX_CACHED_TYPES {
             known.readers.clear();
         }
         let of_name = known.readers.entry(name_of(theirs).to_owned()).or_default();
@@ -191,12 +191,12 @@ fn make<'py>(
     reader.object(&bytes)?.map_err(|why| malformed(py, key, &why))
 }
 
-/// `rnet.Malformed`, in the words for a value: the error of a topic says what becomes of messages.
+/// `rnet.MalformedError`, in the words for a value: the error of a topic says what becomes of messages.
 pub(crate) fn malformed(py: Python<'_>, key: &str, why: &str) -> PyErr {
     let fields = [("topic", key), ("publisher_node", ""), ("why", why)].into_py_dict(py);
     let text = format!("the value of {key} is malformed: {why}; write it again, or delete it");
     match fields {
-        Ok(fields) => build_of(py, "Malformed", text, Some(&fields)),
+        Ok(fields) => build_of(py, "MalformedError", text, Some(&fields)),
         Err(while_building) => while_building,
     }
 }

@@ -14,13 +14,13 @@ use super::core::StateCore;
 use super::entry;
 use crate::callback::{Callback, call, report};
 use crate::errors::{OrRaise, bad_value, raise};
-use crate::gate;
-use crate::members::{Kind, Member};
-use crate::reader::{Names, Reader, Receiver};
-use crate::shared::NodeShared;
+use crate::interpreter;
+use crate::members::{MemberKind, Member};
+use crate::reader::{Labels, Reader, Receiver};
+use crate::node_core::NodeCore;
 use crate::tasks::{Delivery, Next};
 use crate::wait::WaitLimit;
-use crate::waiters;
+use crate::wait_queue;
 
 pub(crate) type WatchCore = Reader<state::Watch>;
 
@@ -34,7 +34,7 @@ impl Receiver for state::Watch {
     fn interrupter(&mut self) -> Interrupter {
         state::Watch::interrupter(self)
     }
-    fn interruptible(&mut self) {
+    fn make_interruptible(&mut self) {
         self.set_interruptible(true);
     }
     fn try_recv_owned(&mut self) -> rnet::Result<Option<state::Change>> {
@@ -43,10 +43,10 @@ impl Receiver for state::Watch {
     fn into_stream(self) -> ChangeStream {
         self.into_stream()
     }
-    fn of_stream(stream: ChangeStream) -> rnet::Result<state::Watch> {
+    fn from_stream(stream: ChangeStream) -> rnet::Result<state::Watch> {
         stream.into_watch()
     }
-    fn try_recv_of(stream: &mut ChangeStream) -> rnet::Result<Option<state::Change>> {
+    fn try_recv_from(stream: &mut ChangeStream) -> rnet::Result<Option<state::Change>> {
         stream.try_recv()
     }
     fn poll_ready(stream: &mut ChangeStream, context: &mut Context<'_>) -> Poll<()> {
@@ -61,9 +61,9 @@ fn look(
     delivers: bool,
 ) -> rnet::Result<Option<state::Change>> {
     py.detach(|| {
-        let found = if delivers { core.look_to_deliver() } else { core.look() };
+        let found = if delivers { core.try_next_for_delivery() } else { core.try_next() };
         if matches!(found, Ok(None)) {
-            waiters::drained(core);
+            wait_queue::mark_drained(core);
         }
         found
     })
@@ -91,21 +91,21 @@ pub(crate) struct Watch {
     prefix: String,
     state: Arc<StateCore>,
     /// Kept alive.
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
 }
 
 impl Watch {
     pub(crate) fn open(
         py: Python<'_>,
         state: &Arc<StateCore>,
-        node: &Arc<NodeShared>,
+        node: &Arc<NodeCore>,
         prefix: &str,
     ) -> PyResult<Watch> {
         let inner = state.detached(py, |state| state.watch(prefix))?;
-        let (itself, awaited) =
+        let (description, awaited_item) =
             (format!("the watch of {prefix:?}"), format!("a change under {prefix}"));
-        let core = Reader::new(inner, Names { topic: String::new(), itself, awaited }, false);
-        py.detach(|| state.members.add(Kind::Watch, &core));
+        let core = Reader::new(inner, Labels { topic: String::new(), description, awaited_item }, false);
+        py.detach(|| state.members.add(MemberKind::Watch, &core));
         let prefix = prefix.to_owned();
         Ok(Watch { core, prefix, state: state.clone(), node: node.clone() })
     }
@@ -114,20 +114,20 @@ impl Watch {
         &self.core
     }
 
-    pub(crate) fn node(&self) -> &Arc<NodeShared> {
+    pub(crate) fn node(&self) -> &Arc<NodeCore> {
         &self.node
     }
 
     fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
         let told = self
             .core
-            .patient(limit)
+            .in_slices(limit)
             .run(py, |slice| self.core.wait_with(slice, |inner, _, left| inner.recv(Some(left))))?;
         entry::change(py, told, &self.state.types)
     }
 
     /// What a task awaits. With `iterates`, closing is the end, and no error.
-    fn awaited(slf: Py<Self>, iterates: bool) -> Next {
+    fn coroutine(slf: Py<Self>, iterates: bool) -> Next {
         Next::new(slf.get().core.clone(), move |py| {
             let watch = slf.get();
             match look(py, &watch.core, false) {
@@ -145,7 +145,7 @@ impl Watch {
 
 #[pymethods]
 impl Watch {
-    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises Timeout.
+    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises WaitTimeoutError.
     #[pyo3(signature = (timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         self.take(py, &WaitLimit::new(py, timeout)?)
@@ -160,7 +160,7 @@ impl Watch {
     /// The next change, as a coroutine for asyncio. If it is cancelled, such as by a timeout, it has not
     /// taken a change. Threads may receive at the same time.
     fn recv_async(slf: Py<Self>) -> Next {
-        Watch::awaited(slf, false)
+        Watch::coroutine(slf, false)
     }
 
     /// Has its changes go to an async callback from now on.
@@ -204,7 +204,7 @@ impl Watch {
         let callback = callback.into_inner();
         let (types, closed) = (this.state.types.clone(), this.core.closed.clone());
         let run = move |result: rnet::Result<state::Change>| {
-            gate::enter(|py| {
+            interpreter::attach(|py| {
                 if closed.load(Ordering::Acquire) {
                     return;
                 }
@@ -224,7 +224,7 @@ impl Watch {
                 inner.on_result(run)
             };
             this.core.begin_callback(begin)?;
-            this.state.members.keep(&this.core);
+            this.state.members.retain(&this.core);
             Ok(())
         };
         py.detach(start).or_raise(py)
@@ -239,14 +239,14 @@ impl Watch {
     /// Closes the watch: loops over it end, and its callback is no longer called.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let (state, core) = (self.state.clone(), self.core.clone());
-        gate::close(py, move || {
+        interpreter::close(py, move || {
             core.close();
             state.members.forget(&core);
         })
     }
 
     fn __anext__(slf: Py<Self>) -> Next {
-        Watch::awaited(slf, true)
+        Watch::coroutine(slf, true)
     }
 
     fn __repr__(&self) -> String {

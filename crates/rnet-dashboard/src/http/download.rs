@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use tokio::task::spawn_blocking;
 
 use super::{Body, Response, Shared, answer, head, text};
-use crate::desk::recordings;
+use crate::operations::recordings;
 
 /// Concurrent downloads of all clients.
 pub const MAX_DOWNLOADS: usize = 4;
@@ -33,7 +33,7 @@ pub async fn download(shared: &Shared, progress: &Progress, name: String) -> Res
         return text(StatusCode::SERVICE_UNAVAILABLE, why);
     };
     let (hub, asked) = (shared.hub.clone(), name.clone());
-    let opened = spawn_blocking(move || recordings::open(&hub.world, &asked)).await;
+    let opened = spawn_blocking(move || recordings::open(&hub.app, &asked)).await;
     let (file, len) = match opened {
         Ok(Ok(found)) => found,
         Ok(Err(refusal)) => {

@@ -9,7 +9,7 @@ use rnet_access::tokens_match;
 use crate::options::Access;
 
 /// What is asked of a request before anything else.
-pub struct Guard {
+pub struct AccessGuard {
     /// Names by which it may be reached, in small letters.
     names: Vec<String>,
     /// It listens on loopback alone.
@@ -21,11 +21,11 @@ pub struct Guard {
 
 type Verdict = Result<(), (StatusCode, &'static str)>;
 
-impl Guard {
+impl AccessGuard {
     /// Of a server that listens on this port.
-    pub fn new(access: &Access, port: u16) -> Guard {
+    pub fn new(access: &Access, port: u16) -> AccessGuard {
         let names = access.names.iter().map(|name| name.to_ascii_lowercase());
-        Guard {
+        AccessGuard {
             names: names.chain(["localhost".to_owned()]).collect(),
             is_local: access.address.ip().is_loopback(),
             scheme: access.scheme(),
@@ -43,7 +43,7 @@ impl Guard {
             if all.next().is_some() { Some("\0") } else { first }
         };
         let host = one(HOST).unwrap_or("");
-        if !self.is_ours(host) {
+        if !self.is_own_host(host) {
             let why = "this server does not accept that host name (add it with --name)";
             return Err((StatusCode::MISDIRECTED_REQUEST, why));
         }
@@ -79,7 +79,7 @@ impl Guard {
     }
 
     /// Whether a `Host` is one of ours. Numbers cannot be rebound; names can.
-    fn is_ours(&self, host: &str) -> bool {
+    fn is_own_host(&self, host: &str) -> bool {
         let (name, port) = match host.strip_prefix('[') {
             Some(rest) => match rest.split_once(']') {
                 Some((name, port)) => (name, port.strip_prefix(':')),
@@ -100,7 +100,7 @@ impl Guard {
     }
 
     /// Whether who asks knows the token, if there is one.
-    pub fn knows(&self, headers: &HeaderMap) -> bool {
+    pub fn is_authenticated(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         let text = |name: HeaderName| headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
         let bearers = text(AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
@@ -124,10 +124,10 @@ mod tests {
     use super::*;
     use std::net::SocketAddr;
 
-    fn guard(address: [u8; 4], token: Option<&str>) -> Guard {
+    fn guard(address: [u8; 4], token: Option<&str>) -> AccessGuard {
         let address = SocketAddr::from((address, 0));
         let (names, token) = (vec!["Robot.local".to_owned()], token.map(str::to_owned));
-        Guard::new(&Access { address, names, token, tls: None }, 8420)
+        AccessGuard::new(&Access { address, names, token, tls: None }, 8420)
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             "127.9.9.9",
             "robot.LOCAL:80",
         ] {
-            assert!(local.is_ours(host), "{host}");
+            assert!(local.is_own_host(host), "{host}");
         }
         for host in [
             "",
@@ -157,10 +157,10 @@ mod tests {
             "127.1",
             "\0",
         ] {
-            assert!(!local.is_ours(host), "{host}");
+            assert!(!local.is_own_host(host), "{host}");
         }
         let wide = guard([0, 0, 0, 0], None);
-        assert!(wide.is_ours("192.168.1.5:8420") && wide.is_ours("robot.local"));
-        assert!(!wide.is_ours("evil.example"));
+        assert!(wide.is_own_host("192.168.1.5:8420") && wide.is_own_host("robot.local"));
+        assert!(!wide.is_own_host("evil.example"));
     }
 }

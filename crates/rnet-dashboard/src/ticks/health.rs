@@ -6,53 +6,53 @@ use rnet_monitor::{Finding, Level, MetricsFormat, metrics};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::turn::{Sink, Tick};
+use super::tick::{Sink, Tick};
 
 /// Rates are taken over so long at least, where nobody has looked before.
 const MIN_INTERVAL: Duration = Duration::from_millis(900);
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum MonitorQuery {
     Metrics(MetricsFormat),
     Health,
 }
 
 /// A question.
-pub struct Asked {
-    ask: Ask,
+pub struct MonitorRequest {
+    ask: MonitorQuery,
     /// Whether it is well, and the text.
     reply: Option<oneshot::Sender<(bool, String)>>,
     since: Instant,
-    looked: bool,
+    snapshot_seen: bool,
 }
 
-impl Asked {
-    pub fn new(ask: Ask) -> (Asked, oneshot::Receiver<(bool, String)>) {
+impl MonitorRequest {
+    pub fn new(ask: MonitorQuery) -> (MonitorRequest, oneshot::Receiver<(bool, String)>) {
         let (reply, answer) = oneshot::channel();
-        (Asked { ask, reply: Some(reply), since: Instant::now(), looked: false }, answer)
+        (MonitorRequest { ask, reply: Some(reply), since: Instant::now(), snapshot_seen: false }, answer)
     }
 }
 
-impl Sink for Asked {
-    fn wants_look(&self, now: Instant) -> bool {
-        self.reply.is_some() && (!self.looked || now.duration_since(self.since) >= MIN_INTERVAL)
+impl Sink for MonitorRequest {
+    fn needs_snapshot(&self, now: Instant) -> bool {
+        self.reply.is_some() && (!self.snapshot_seen || now.duration_since(self.since) >= MIN_INTERVAL)
     }
 
     fn tick(&mut self, tick: &Tick<'_>) {
         // Whoever was looking before, the figures are of a time that says something.
         let long = MIN_INTERVAL.as_secs_f64();
-        self.looked |= self.wants_look(tick.now);
+        self.snapshot_seen |= self.needs_snapshot(tick.now);
         let is_old = tick.now.duration_since(self.since) >= MIN_INTERVAL;
         let ready = tick.view.filter(|view| is_old || view.figures.interval_s >= long);
         let Some(view) = ready else { return };
         let Some(reply) = self.reply.take() else { return };
         let figures = &view.figures;
         let answer = match self.ask {
-            Ask::Metrics(format) => {
+            MonitorQuery::Metrics(format) => {
                 (true, metrics(format, view.domain, view.now, figures, &view.problems))
             }
-            Ask::Health => {
+            MonitorQuery::Health => {
                 let is_problem = |found: &&Finding| found.level == Level::Problem;
                 let found: Vec<&Finding> = view.problems.iter().filter(is_problem).collect();
                 let document = json!({

@@ -15,7 +15,7 @@ const MAX_POINTS: usize = 600;
 pub struct History {
     topics: BTreeMap<String, VecDeque<Point>>,
     /// Looks so far.
-    pub looks: u64,
+    pub snapshots: u64,
 }
 
 #[derive(Clone)]
@@ -44,7 +44,7 @@ impl Point {
 
 impl History {
     pub fn add(&mut self, view: &View<'_>) {
-        self.looks += 1;
+        self.snapshots += 1;
         let rows = &view.figures.topics;
         self.topics.retain(|topic, _| rows.iter().any(|row| row.topic == *topic));
         for row in rows {
@@ -52,7 +52,7 @@ impl History {
             if points.len() == MAX_POINTS {
                 points.pop_front();
             }
-            points.push_back(Point::new(row, self.looks, view.at_s));
+            points.push_back(Point::new(row, self.snapshots, view.at_s));
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rnet::{bucket_high, bucket_low};
 use serde_json::{Value as Json, json};
 
-use super::turn::{Sink, Tick};
+use super::tick::{Sink, Tick};
 use crate::outbox::Output;
 
 /// How often a point comes where nobody asks for looks more often.
@@ -15,7 +15,7 @@ pub struct HistorySink {
     output: Output,
     topic: String,
     /// The last look that was told.
-    told: u64,
+    last_snapshot: u64,
     last: Option<Instant>,
     /// Counts by bucket of latency that were not told yet.
     counts: Vec<u64>,
@@ -23,7 +23,7 @@ pub struct HistorySink {
 
 impl HistorySink {
     pub fn new(output: Output, topic: String) -> HistorySink {
-        HistorySink { output, topic, told: 0, last: None, counts: Vec::new() }
+        HistorySink { output, topic, last_snapshot: 0, last: None, counts: Vec::new() }
     }
 
     /// Buckets that are not empty: bounds in ns, and how many.
@@ -35,7 +35,7 @@ impl HistorySink {
 }
 
 impl Sink for HistorySink {
-    fn wants_look(&self, now: Instant) -> bool {
+    fn needs_snapshot(&self, now: Instant) -> bool {
         self.last.is_none_or(|last| now.duration_since(last) >= INTERVAL)
     }
 
@@ -47,8 +47,8 @@ impl Sink for HistorySink {
             self.counts.resize(self.counts.len().max(at + 1), 0);
             self.counts[at] += count;
         }
-        let Some(mut columns) = tick.history.columns(&self.topic, self.told) else { return };
-        self.told = tick.history.looks;
+        let Some(mut columns) = tick.history.columns(&self.topic, self.last_snapshot) else { return };
+        self.last_snapshot = tick.history.snapshots;
         columns["hist"] = self.take_histogram();
         self.output.data(columns.to_string());
     }

@@ -3,12 +3,12 @@
 use rnet_launch::{Record, RunFolder};
 use serde_json::{Value as Json, json};
 
-use super::whole::Read;
+use super::full_update::Read;
 use crate::times::unix_now_s;
 
 pub fn launched() -> Read {
     Box::new(|tick| {
-        let path = tick.desk.world().options.location.path();
+        let path = tick.operations.app().options.location.path();
         let folder = RunFolder::of_domain(path, &|name| std::env::var_os(name));
         let records = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
         let nodes: Vec<Json> = records.iter().map(row).collect();

@@ -6,32 +6,32 @@ use rnet::param::ParamInfo;
 use rnet_monitor::documents::{self, params_by_node};
 use serde_json::{Value as Json, json};
 
-use super::abroad::Abroad;
-use super::turn::Tick;
-use super::whole::Read;
-use crate::errand::Errand;
+use super::remote_hosts::RemoteHost;
+use super::tick::Tick;
+use super::full_update::Read;
+use crate::background_task::BackgroundTask;
 use crate::times::{in_seconds, of_host};
 
 /// Between an answer of another host and the next question.
-const FAR_INTERVAL: Duration = Duration::from_millis(500);
+const REMOTE_INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn params() -> Read {
     // As of which revision of the state they were told.
-    let mut told = None;
+    let mut sent_revision = None;
     Box::new(move |tick| {
-        let read = read(tick, &mut told);
+        let read = read(tick, &mut sent_revision);
         if read.is_err() {
-            told = None;
+            sent_revision = None;
         }
         Ok(read?)
     })
 }
 
-fn read(tick: &Tick<'_>, told: &mut Option<u64>) -> rnet::Result<Option<String>> {
+fn read(tick: &Tick<'_>, sent_revision: &mut Option<u64>) -> rnet::Result<Option<String>> {
     let mut params = Vec::new();
-    if let Some(state) = tick.desk.seat.state_if_any()? {
+    if let Some(state) = tick.operations.operator.state_if_any()? {
         let revision = state.revision();
-        if told.replace(revision) == Some(revision) {
+        if sent_revision.replace(revision) == Some(revision) {
             return Ok(None);
         }
         params = rows(state.params()?);
@@ -46,27 +46,27 @@ fn rows(params: Vec<ParamInfo>) -> Vec<Json> {
 }
 
 /// The parameters of another host. When it does not answer, those that it had last are shown, and why they are no newer.
-pub fn far_params(host: String) -> Read {
-    let mut abroad = Abroad::new(host);
-    let mut errand: Option<Errand<Vec<ParamInfo>>> = None;
+pub fn remote_params(host: String) -> Read {
+    let mut remote_host = RemoteHost::new(host);
+    let mut task: Option<BackgroundTask<Vec<ParamInfo>>> = None;
     let mut last: Option<Instant> = None;
     let mut params: Option<Vec<Json>> = None;
     Box::new(move |tick| {
-        let Some(asked) = errand.take() else {
-            if last.is_none_or(|last| tick.now.duration_since(last) >= FAR_INTERVAL) {
+        let Some(asked) = task.take() else {
+            if last.is_none_or(|last| tick.now.duration_since(last) >= REMOTE_INTERVAL) {
                 last = Some(tick.now);
-                errand = Some(abroad.ask(&tick.desk.seat, |host| host.params())?);
+                task = Some(remote_host.ask(&tick.operations.operator, |host| host.params())?);
             }
             return Ok(None);
         };
         let Some(done) = asked.take() else {
-            errand = Some(asked);
+            task = Some(asked);
             return Ok(None);
         };
         last = Some(tick.now);
         let away = match done {
             Ok(found) => {
-                let rows = rows(found).into_iter().map(|row| of_host(&abroad.host, row));
+                let rows = rows(found).into_iter().map(|row| of_host(&remote_host.host, row));
                 params = Some(rows.collect());
                 None
             }

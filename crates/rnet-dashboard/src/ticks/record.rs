@@ -6,8 +6,8 @@ use rnet::{CallOptions, Client, Pending};
 use rnet_record::blackbox::STATUS_SERVICE;
 use serde_json::{Value as Json, json};
 
-use super::turn::Tick;
-use super::whole::Read;
+use super::tick::Tick;
+use super::full_update::Read;
 
 /// For an answer of the box.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -15,14 +15,14 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 pub fn recordings() -> Read {
     let mut blackbox = BlackBox::default();
     Box::new(move |tick| {
-        blackbox.look(tick);
-        let (recording, world) = (&tick.desk.recording, tick.desk.world());
-        let (files, folder_problem) = recording.folder(world, tick.now);
+        blackbox.poll(tick);
+        let (recording, app) = (&tick.operations.recording, tick.operations.app());
+        let (files, folder_problem) = recording.folder(app, tick.now);
         let data = json!({
             "recording": recording.progress(),
-            "playing": tick.desk.playing.progress(),
-            "blackbox": blackbox.said,
-            "folder": world.options.recordings,
+            "playing": tick.operations.playback.progress(),
+            "blackbox": blackbox.status,
+            "folder": app.options.recordings,
             "folder_problem": folder_problem,
             "files": files,
         });
@@ -33,22 +33,22 @@ pub fn recordings() -> Read {
 #[derive(Default)]
 struct BlackBox {
     client: Option<Client<[u8], [u8]>>,
-    asked: Option<Pending<[u8]>>,
+    pending_call: Option<Pending<[u8]>>,
     /// What it has answered last.
-    said: Json,
+    status: Json,
 }
 
 impl BlackBox {
     /// Takes its answer, and asks it again if there is one, without waiting for it.
-    fn look(&mut self, tick: &Tick<'_>) -> Option<()> {
-        let answer = self.asked.as_ref().map(|asked| asked.next_within(Duration::ZERO));
+    fn poll(&mut self, tick: &Tick<'_>) -> Option<()> {
+        let answer = self.pending_call.as_ref().map(|asked| asked.next_within(Duration::ZERO));
         match answer {
             None | Some(Err(rnet::Error::Interrupted)) => {}
             Some(Ok(Some(reply))) => {
-                self.said = serde_json::from_slice(&reply).unwrap_or_default();
-                self.asked = None;
+                self.status = serde_json::from_slice(&reply).unwrap_or_default();
+                self.pending_call = None;
             }
-            Some(Ok(None) | Err(_)) => self.asked = None,
+            Some(Ok(None) | Err(_)) => self.pending_call = None,
         }
         let servers = tick.view?.now.snapshot.servers();
         if !servers.iter().any(|server| server.service == STATUS_SERVICE) {
@@ -56,12 +56,12 @@ impl BlackBox {
             return None;
         }
         if self.client.is_none() {
-            let node = tick.desk.seat.node().ok()?;
+            let node = tick.operations.operator.node().ok()?;
             self.client = node.client::<[u8], [u8]>(STATUS_SERVICE).ok();
         }
-        if self.asked.is_none() {
+        if self.pending_call.is_none() {
             let options = CallOptions::new().timeout(TIMEOUT);
-            self.asked = self.client.as_ref()?.start(b"", options).ok();
+            self.pending_call = self.client.as_ref()?.start(b"", options).ok();
         }
         Some(())
     }

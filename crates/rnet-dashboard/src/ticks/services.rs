@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rnet::inspect::{CallType, ServerInfo};
 use serde_json::{Value as Json, json};
 
-use super::whole::Read;
+use super::full_update::Read;
 
 pub fn services() -> Read {
     Box::new(|tick| {

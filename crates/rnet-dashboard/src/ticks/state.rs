@@ -7,10 +7,10 @@ use rnet::state::{Change, Entry, Replica, State, Watch, split_host};
 use rnet_monitor::value::{FieldPath, to_json};
 use serde_json::{Value as Json, json};
 
-use super::abroad::{Abroad, Followed};
-use super::turn::{Sink, Tick};
-use crate::desk::Seat;
-use crate::errand::Errand;
+use super::remote_hosts::{RemoteHost, RemoteReplica};
+use super::tick::{Sink, Tick};
+use crate::operations::OperatorNode;
+use crate::background_task::BackgroundTask;
 use crate::outbox::Output;
 use crate::times::{document, of_host, unix_now_s};
 use crate::topic::Buckets;
@@ -19,91 +19,91 @@ use crate::wire::Refusal;
 /// Between two data of a subscription.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Between two looks for state that is not there yet.
-const RARE_INTERVAL: Duration = Duration::from_secs(1);
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Keys that are shown.
 const MAX_KEYS: usize = 2_000;
 /// And so many bytes of JSON.
 const MAX_LEN_BYTES: usize = 1 << 20;
 
 /// Keys that are followed, of this host or of another one.
-enum Keys {
-    Here(Box<(State, Watch)>),
-    There(Followed),
+enum WatchedKeys {
+    Local(Box<(State, Watch)>),
+    Remote(RemoteReplica),
 }
 
-impl Keys {
+impl WatchedKeys {
     fn next(&mut self) -> rnet::Result<Option<Change>> {
         match self {
-            Keys::Here(here) => here.1.try_recv(),
-            Keys::There(replica) => replica.try_recv(),
+            WatchedKeys::Local(here) => here.1.try_recv(),
+            WatchedKeys::Remote(replica) => replica.try_recv(),
         }
     }
 }
 
 /// Where keys are, and which.
-struct Place {
-    abroad: Option<Abroad>,
+struct StateSource {
+    remote_host: Option<RemoteHost>,
     prefix: String,
-    errand: Option<Errand<Replica>>,
+    task: Option<BackgroundTask<Replica>>,
 }
 
-impl Place {
-    fn new(host: Option<String>, prefix: String) -> Place {
-        Place { abroad: host.map(Abroad::new), prefix, errand: None }
+impl StateSource {
+    fn new(host: Option<String>, prefix: String) -> StateSource {
+        StateSource { remote_host: host.map(RemoteHost::new), prefix, task: None }
     }
 
     /// The keys, when they are known: looking makes no state where there is none, and another host takes its time.
-    fn open(&mut self, seat: &Seat) -> Result<Option<Keys>, Refusal> {
-        let Some(abroad) = &mut self.abroad else {
-            let Some(state) = seat.state_if_any()? else { return Ok(None) };
+    fn open(&mut self, operator: &OperatorNode) -> Result<Option<WatchedKeys>, Refusal> {
+        let Some(remote_host) = &mut self.remote_host else {
+            let Some(state) = operator.state_if_any()? else { return Ok(None) };
             let watch = state.watch(&self.prefix)?;
-            return Ok(Some(Keys::Here(Box::new((state, watch)))));
+            return Ok(Some(WatchedKeys::Local(Box::new((state, watch)))));
         };
-        let Some(errand) = &self.errand else {
+        let Some(task) = &self.task else {
             let prefix = self.prefix.clone();
-            self.errand = Some(abroad.ask(seat, move |host| host.mirror(&prefix))?);
+            self.task = Some(remote_host.ask(operator, move |host| host.mirror(&prefix))?);
             return Ok(None);
         };
-        let Some(done) = errand.take() else { return Ok(None) };
-        self.errand = None;
-        Ok(Some(Keys::There(done?.into())))
+        let Some(done) = task.take() else { return Ok(None) };
+        self.task = None;
+        Ok(Some(WatchedKeys::Remote(done?.into())))
     }
 
     /// An entry as pages get it.
     fn document(&self, entry: &Entry) -> Json {
-        match &self.abroad {
-            Some(abroad) => of_host(&abroad.host, document(entry)),
+        match &self.remote_host {
+            Some(remote_host) => of_host(&remote_host.host, document(entry)),
             None => document(entry),
         }
     }
 
     /// A key as pages get it.
     fn name(&self, key: &str) -> String {
-        self.abroad.as_ref().map_or_else(|| key.to_owned(), |abroad| abroad.name(key))
+        self.remote_host.as_ref().map_or_else(|| key.to_owned(), |remote_host| remote_host.name(key))
     }
 
     /// How soon it is looked for keys again.
     fn interval(&self) -> Duration {
-        if self.errand.is_some() { INTERVAL } else { RARE_INTERVAL }
+        if self.task.is_some() { INTERVAL } else { IDLE_INTERVAL }
     }
 }
 
 pub struct StateSink {
     output: Output,
-    place: Place,
-    keys: Option<Keys>,
+    source: StateSource,
+    keys: Option<WatchedKeys>,
     last: Option<Instant>,
     /// The page was told that there is nothing.
-    told_empty: bool,
+    sent_empty: bool,
     /// The page was told that the host is away.
-    told_away: bool,
+    sent_away: bool,
 }
 
 impl StateSink {
     pub fn new(output: Output, host: Option<String>, prefix: String) -> StateSink {
-        let place = Place::new(host, prefix);
-        let (told_empty, told_away) = (false, false);
-        StateSink { output, place, keys: None, last: None, told_empty, told_away }
+        let source = StateSource::new(host, prefix);
+        let (sent_empty, sent_away) = (false, false);
+        StateSink { output, source, keys: None, last: None, sent_empty, sent_away }
     }
 
     fn open(&mut self, tick: &Tick<'_>) -> Result<bool, Refusal> {
@@ -111,31 +111,31 @@ impl StateSink {
             return Ok(true);
         }
         // Opened before the whole is read: nothing that changes meanwhile is missed.
-        self.keys = self.place.open(&tick.desk.seat)?;
-        if let Some(Keys::There(replica)) = &self.keys {
+        self.keys = self.source.open(&tick.operations.operator)?;
+        if let Some(WatchedKeys::Remote(replica)) = &self.keys {
             // It takes a change and the present value together for the latter, until that was taken.
             while replica.try_recv()?.is_some() {}
         }
-        self.whole()?;
+        self.send_all()?;
         Ok(self.keys.is_some())
     }
 
-    fn whole(&mut self) -> rnet::Result<()> {
+    fn send_all(&mut self) -> rnet::Result<()> {
         let (found, revision, age) = match &self.keys {
             None => return Ok(()),
-            Some(Keys::Here(here)) => {
-                let snapshot = here.0.snapshot(&self.place.prefix)?;
+            Some(WatchedKeys::Local(here)) => {
+                let snapshot = here.0.snapshot(&self.source.prefix)?;
                 let entries: Vec<Entry> = snapshot.entries.into_values().collect();
                 (entries, Some(snapshot.revision), None)
             }
-            Some(Keys::There(replica)) => {
+            Some(WatchedKeys::Remote(replica)) => {
                 let known = replica.list();
                 (known.value, None, Some((known.is_stale, known.age)))
             }
         };
         let (mut entries, mut len) = (Vec::new(), 0);
         for entry in found.iter().take(MAX_KEYS) {
-            let entry = self.place.document(entry);
+            let entry = self.source.document(entry);
             len += entry.to_string().len();
             if len > MAX_LEN_BYTES {
                 break;
@@ -148,14 +148,14 @@ impl StateSink {
             data["more"] = more.into();
         }
         if let Some((away, age)) = age {
-            self.told_away = away;
+            self.sent_away = away;
             set_age(&mut data, away, age);
         }
-        self.output.whole(data.to_string());
+        self.output.replace(data.to_string());
         Ok(())
     }
 
-    fn changes(&mut self) -> rnet::Result<()> {
+    fn send_changes(&mut self) -> rnet::Result<()> {
         let Some(keys) = &mut self.keys else { return Ok(()) };
         // Of a key that changes often only the newest is told.
         let mut changed: BTreeMap<String, Option<Entry>> = BTreeMap::new();
@@ -167,29 +167,29 @@ impl StateSink {
             }
         }
         let age = match keys {
-            Keys::There(replica) => Some((replica.is_stale(), replica.age())),
-            Keys::Here(_) => None,
+            WatchedKeys::Remote(replica) => Some((replica.is_stale(), replica.age())),
+            WatchedKeys::Local(_) => None,
         };
-        if self.output.take_broken() {
-            return self.whole();
+        if self.output.take_needs_full() {
+            return self.send_all();
         }
         let is_away = age.is_some_and(|(away, _)| away);
-        if changed.is_empty() && is_away == self.told_away {
+        if changed.is_empty() && is_away == self.sent_away {
             return Ok(());
         }
-        let place = &self.place;
+        let source = &self.source;
         let deleted = changed.iter().filter(|(_, entry)| entry.is_none());
-        let deleted: Vec<String> = deleted.map(|(key, _)| place.name(key)).collect();
+        let deleted: Vec<String> = deleted.map(|(key, _)| source.name(key)).collect();
         let entries: Vec<Json> =
-            changed.values().flatten().map(|entry| place.document(entry)).collect();
+            changed.values().flatten().map(|entry| source.document(entry)).collect();
         let mut data = json!({"entries": entries, "deleted": deleted});
         if let Some((away, age)) = age {
             set_age(&mut data, away, age);
         }
-        self.told_away = is_away;
+        self.sent_away = is_away;
         let text = data.to_string();
         match text.len() > MAX_LEN_BYTES {
-            true => self.whole(),
+            true => self.send_all(),
             false => {
                 self.output.data(text);
                 Ok(())
@@ -200,18 +200,18 @@ impl StateSink {
 
 impl Sink for StateSink {
     fn tick(&mut self, tick: &Tick<'_>) {
-        let interval = if self.keys.is_some() { INTERVAL } else { self.place.interval() };
+        let interval = if self.keys.is_some() { INTERVAL } else { self.source.interval() };
         if self.last.is_some_and(|last| tick.now.duration_since(last) < interval) {
             return;
         }
         self.last = Some(tick.now);
         let done = match self.open(tick) {
-            Ok(true) => self.changes().map_err(Refusal::from),
-            Ok(false) if self.place.abroad.is_some() => Ok(()),
+            Ok(true) => self.send_changes().map_err(Refusal::from),
+            Ok(false) if self.source.remote_host.is_some() => Ok(()),
             Ok(false) => {
-                if !std::mem::replace(&mut self.told_empty, true) {
+                if !std::mem::replace(&mut self.sent_empty, true) {
                     let nothing = json!({"whole": true, "entries": [], "revision": 0});
-                    self.output.whole(nothing.to_string());
+                    self.output.replace(nothing.to_string());
                 }
                 Ok(())
             }
@@ -220,8 +220,8 @@ impl Sink for StateSink {
         if let Err(error) = done {
             // It is opened anew: the domain was removed, say, and is there again.
             self.keys = None;
-            self.told_empty = false;
-            self.output.trouble(&error);
+            self.sent_empty = false;
+            self.output.error(&error);
         }
     }
 }
@@ -235,10 +235,10 @@ fn set_age(data: &mut Json, away: bool, age: Duration) {
 /// A number of a key over time.
 pub struct StatePlotSink {
     output: Output,
-    place: Place,
+    source: StateSource,
     field: Option<FieldPath>,
     buckets: Buckets,
-    keys: Option<Keys>,
+    keys: Option<WatchedKeys>,
     last: Option<Instant>,
 }
 
@@ -253,21 +253,21 @@ impl StatePlotSink {
     ) -> Result<StatePlotSink, Refusal> {
         let field = Some(field).filter(|field| !field.is_empty());
         let field = field.map(str::parse).transpose().map_err(Refusal::bad)?;
-        let place = match split_host(&key) {
-            Some((host, key)) => Place::new(Some(host.to_owned()), key.to_owned()),
-            None => Place::new(None, key),
+        let source = match split_host(&key) {
+            Some((host, key)) => StateSource::new(Some(host.to_owned()), key.to_owned()),
+            None => StateSource::new(None, key),
         };
-        Ok(StatePlotSink { output, place, field, buckets, keys: None, last: None })
+        Ok(StatePlotSink { output, source, field, buckets, keys: None, last: None })
     }
 
     fn take(&mut self, tick: &Tick<'_>) -> Result<(), Refusal> {
         if self.keys.is_none() {
-            self.keys = self.place.open(&tick.desk.seat)?;
+            self.keys = self.source.open(&tick.operations.operator)?;
         }
         let Some(keys) = &mut self.keys else { return Ok(()) };
         while let Some(change) = keys.next()? {
             // Keys below this one are other keys.
-            let is_it = change.key == self.place.prefix;
+            let is_it = change.key == self.source.prefix;
             let Some(entry) = change.entry.filter(|_| is_it) else { continue };
             let (value, at_s) = (to_json(&entry.value), entry.owner.written_unix_ns as f64 / 1e9);
             let picked = match &self.field {
@@ -276,8 +276,8 @@ impl StatePlotSink {
             };
             match picked.map(|value| number(&value)) {
                 Ok(Some(number)) => self.buckets.add(at_s.min(unix_now_s()), number),
-                Ok(None) => self.buckets.miss("the value is not a number"),
-                Err(why) => self.buckets.miss(&why),
+                Ok(None) => self.buckets.add_missing("the value is not a number"),
+                Err(why) => self.buckets.add_missing(&why),
             }
         }
         Ok(())
@@ -292,7 +292,7 @@ impl Sink for StatePlotSink {
         self.last = Some(tick.now);
         if let Err(error) = self.take(tick) {
             self.keys = None;
-            self.output.trouble(&error);
+            self.output.error(&error);
         }
         if let Some(data) = self.buckets.take(unix_now_s()) {
             self.output.data(data);

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::times::unix_now_s;
-use crate::world::World;
+use crate::app_state::AppState;
 
 /// How long a node that is lost is shown.
 const GONE_TIME: Duration = Duration::from_secs(60);
@@ -29,12 +29,12 @@ pub struct View<'a> {
     pub now: &'a DomainSnapshot,
     pub domain: &'a str,
     pub exists: bool,
-    gone: &'a Gone,
+    gone: &'a GoneNodes,
     texts: [OnceCell<String>; 2],
 }
 
 impl<'a> View<'a> {
-    pub fn new(before: &'a DomainSnapshot, now: &'a DomainSnapshot, gone: &'a Gone, world: &'a World) -> View<'a> {
+    pub fn new(before: &'a DomainSnapshot, now: &'a DomainSnapshot, gone: &'a GoneNodes, app: &'a AppState) -> View<'a> {
         let every = Figures::new(before, now);
         View {
             problems: problems(before, now, &every),
@@ -42,7 +42,7 @@ impl<'a> View<'a> {
             every,
             at_s: unix_now_s(),
             now,
-            domain: world.options.location.id().as_str(),
+            domain: app.options.location.id().as_str(),
             exists: now.domain_exists(),
             gone,
             texts: Default::default(),
@@ -102,20 +102,20 @@ fn is_lost(look: &DomainSnapshot, node: &str) -> bool {
 
 /// Nodes that were there, and are lost.
 #[derive(Default)]
-pub struct Gone {
+pub struct GoneNodes {
     here: BTreeMap<String, String>,
-    gone: Vec<(Instant, Row)>,
+    gone: Vec<(Instant, GoneNode)>,
 }
 
 #[derive(Clone, Serialize)]
-struct Row {
+struct GoneNode {
     node: String,
     host: String,
     since_s: f64,
 }
 
-impl Gone {
-    pub fn look(&mut self, look: &DomainSnapshot) {
+impl GoneNodes {
+    pub fn update(&mut self, look: &DomainSnapshot) {
         let own = &look.own_host;
         let local = look.snapshot.nodes.iter().filter(|node| node.meta.language != "tool");
         let mut here: BTreeMap<String, String> =
@@ -128,14 +128,14 @@ impl Gone {
         self.gone.retain(|(at, row)| at.elapsed() < GONE_TIME && !here.contains_key(&row.node));
         for (node, host) in std::mem::take(&mut self.here) {
             if !here.contains_key(&node) && is_lost(look, &node) {
-                self.gone.insert(0, (now, Row { node, host, since_s }));
+                self.gone.insert(0, (now, GoneNode { node, host, since_s }));
             }
         }
         self.gone.truncate(MAX_GONE);
         self.here = here;
     }
 
-    fn list(&self) -> Vec<&Row> {
+    fn list(&self) -> Vec<&GoneNode> {
         self.gone.iter().map(|(_, row)| row).collect()
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 const MAX_WAITING: usize = 4_096;
 
 /// A number from so far ahead of the time was added before the wall clock was set back, in s.
-const SET_BACK_S: f64 = 1.0;
+const CLOCK_STEP_S: f64 = 1.0;
 
 struct Bucket {
     /// Number of the stretch since 1970.
@@ -70,20 +70,20 @@ impl Buckets {
     }
 
     /// A message without a number there.
-    pub fn miss(&mut self, why: &str) {
+    pub fn add_missing(&mut self, why: &str) {
         self.missing += 1;
         self.why = Some(why.to_owned());
     }
 
     /// Messages that were not seen.
-    pub fn lose(&mut self, count: u64) {
+    pub fn add_lost(&mut self, count: u64) {
         self.lost += count;
     }
 
     /// The data, as text: what is complete at this time.
     pub fn take(&mut self, now_s: f64) -> Option<String> {
         let now = (now_s / self.width_s).floor() as i64;
-        let is_over = |open: &Bucket| open.at < now || open.t_s > now_s + SET_BACK_S;
+        let is_over = |open: &Bucket| open.at < now || open.t_s > now_s + CLOCK_STEP_S;
         if self.open.as_ref().is_some_and(is_over) {
             self.complete.extend(self.open.take());
         }
@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_counted_and_what_waits_is_bounded() {
         let mut buckets = Buckets::new(1.0);
-        buckets.miss("it is a text");
-        buckets.lose(2);
+        buckets.add_missing("it is a text");
+        buckets.add_lost(2);
         for n in 0..MAX_WAITING + 10 {
             buckets.add(1.0 + n as f64 / 1e3 + 1e-6, 0.0);
         }

@@ -8,7 +8,7 @@ use rnet::msgs::foxglove::PointCloud as Cloud;
 use rnet::msgs::plain::{NumberType, PointCloud, read};
 use serde_json::json;
 
-use super::picture::Drawn;
+use super::picture::EncodedPicture;
 use super::ros2;
 
 /// Names under which clouds carry how bright a point is.
@@ -16,7 +16,7 @@ const BRIGHT: [&str; 3] = ["intensity", "reflectivity", "i"];
 
 /// A number of a point: where it stands, and of which type it is.
 #[derive(Clone, Copy)]
-struct Place {
+struct NumberField {
     offset: usize,
     size: usize,
     read: fn(&[u8]) -> f32,
@@ -27,12 +27,12 @@ struct Points<'a> {
     data: &'a [u8],
     stride: usize,
     frame_id: &'a str,
-    places: Vec<Place>,
+    number_fields: Vec<NumberField>,
     has_intensity: bool,
 }
 
 /// A cloud, of at most so many points.
-pub fn cloud(heard: &Heard<'_>, bytes: &[u8], max_points: usize) -> Result<Drawn, String> {
+pub fn cloud(heard: &Heard<'_>, bytes: &[u8], max_points: usize) -> Result<EncodedPicture, String> {
     match heard.type_desc.name() {
         Some("rnet.msgs.PointCloud") => {
             let (header, data) = read::<PointCloud>(bytes).map_err(|error| error.to_string())?;
@@ -89,8 +89,8 @@ fn packed(data: &[u8], row_stride: usize, row_len: usize) -> Cow<'_, [u8]> {
     data.chunks(row_stride).flat_map(|row| &row[..row_len.min(row.len())]).copied().collect()
 }
 
-fn drawn(max_points: usize, points: &Points<'_>) -> Drawn {
-    let (count, payload) = points.thin(max_points);
+fn drawn(max_points: usize, points: &Points<'_>) -> EncodedPicture {
+    let (count, payload) = points.downsample(max_points);
     let mut fields = vec!["x", "y", "z"];
     fields.extend(points.has_intensity.then_some("intensity"));
     let head = json!({
@@ -153,30 +153,30 @@ impl<'a> Points<'a> {
         frame_id: &'a str,
         fields: impl Iterator<Item = (&'f str, usize, Number)>,
     ) -> Result<Points<'a>, String> {
-        let fields: Vec<(&str, Place)> = fields
-            .map(|(name, offset, (size, read))| (name, Place { offset, size, read }))
+        let fields: Vec<(&str, NumberField)> = fields
+            .map(|(name, offset, (size, read))| (name, NumberField { offset, size, read }))
             .filter(|(_, place)| {
                 place.offset.checked_add(place.size).is_some_and(|end| end <= stride)
             })
             .collect();
         let place = |name: &str| fields.iter().find(|(of, _)| *of == name).map(|(_, place)| *place);
-        let mut places = Vec::new();
+        let mut number_fields = Vec::new();
         for name in ["x", "y", "z"] {
-            places.push(place(name).ok_or_else(|| format!("its points have no {name}"))?);
+            number_fields.push(place(name).ok_or_else(|| format!("its points have no {name}"))?);
         }
         let bright = BRIGHT.iter().find_map(|name| place(name));
-        places.extend(bright);
-        Ok(Points { data, stride, frame_id, places, has_intensity: bright.is_some() })
+        number_fields.extend(bright);
+        Ok(Points { data, stride, frame_id, number_fields, has_intensity: bright.is_some() })
     }
 
     /// Every so manieth point, as float32: how many, and their bytes.
-    fn thin(&self, max_points: usize) -> (usize, Vec<u8>) {
+    fn downsample(&self, max_points: usize) -> (usize, Vec<u8>) {
         let total = self.data.len() / self.stride;
         let every = total.div_ceil(max_points.max(1)).max(1);
-        let mut out = Vec::with_capacity(total.div_ceil(every) * self.places.len() * 4);
+        let mut out = Vec::with_capacity(total.div_ceil(every) * self.number_fields.len() * 4);
         let mut count = 0;
         for point in self.data.chunks_exact(self.stride).step_by(every) {
-            for place in &self.places {
+            for place in &self.number_fields {
                 let x = (place.read)(&point[place.offset..place.offset + place.size]);
                 out.extend_from_slice(&x.to_le_bytes());
             }
@@ -212,7 +212,7 @@ mod tests {
             })
             .collect();
         let points = Points::new(&data, 13, "lidar", fields(0).into_iter()).unwrap();
-        let (count, out) = points.thin(30);
+        let (count, out) = points.downsample(30);
         assert_eq!((count, out.len()), (25, 25 * 16));
         let at = |i: usize| f32::from_le_bytes(out[i * 4..i * 4 + 4].try_into().unwrap());
         assert_eq!([at(4), at(5), at(6), at(7)], [4.0, 5.0, 6.0, 4.0]);

@@ -14,14 +14,14 @@ use rnet_monitor::link::host_of;
 use rnet_monitor::{commands, documents};
 use serde_json::{Value as Json, json};
 
-use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, cut_text};
-use crate::desk::Desk;
+use super::sink::{MAX_NAME_LEN_BYTES, RateLimiter, TopicSink, cut_text};
+use crate::operations::Operations;
 use crate::outbox::Output;
 
 /// Data in a second.
 const HZ: f64 = 5.0;
 /// Looks for receivers that are gone, in a second.
-const LOOKS_HZ: f64 = 1.0;
+const RECEIVERS_HZ: f64 = 1.0;
 /// Receivers that are shown.
 const MAX_RECEIVERS: usize = 256;
 /// Lines of an audit trail that wait, at most: the oldest are dropped.
@@ -29,32 +29,32 @@ const MAX_LINES: usize = 1_000;
 
 pub struct CommandsSink {
     output: Output,
-    desk: Arc<Desk>,
-    pace: Pace,
-    looks: Pace,
+    operations: Arc<Operations>,
+    rate_limiter: RateLimiter,
+    receivers_limiter: RateLimiter,
     /// By command and receiver.
-    said: BTreeMap<(String, String), CommandStatus>,
+    statuses: BTreeMap<(String, String), CommandStatus>,
     /// Those that do not answer now, whether or not they have said something before.
     silent: BTreeSet<(String, String)>,
 }
 
 impl CommandsSink {
-    pub fn new(output: Output, desk: Arc<Desk>) -> CommandsSink {
-        let (said, silent) = Default::default();
-        let (pace, looks) = (Pace::new(HZ), Pace::new(LOOKS_HZ));
-        CommandsSink { output, desk, pace, looks, said, silent }
+    pub fn new(output: Output, operations: Arc<Operations>) -> CommandsSink {
+        let (statuses, silent) = Default::default();
+        let (rate_limiter, receivers_limiter) = (RateLimiter::new(HZ), RateLimiter::new(RECEIVERS_HZ));
+        CommandsSink { output, operations, rate_limiter, receivers_limiter, statuses, silent }
     }
 
     fn rows(&self) -> Vec<Json> {
-        let mut wanted = self.desk.authority.wanted();
+        let mut wanted = self.operations.authority.held_commands();
         let stops = wanted.clone();
         // What it holds as far as it has heard: a receiver that was restarted knows nothing of it.
-        let node = (!stops.is_empty()).then(|| self.desk.seat.node().ok()).flatten();
+        let node = (!stops.is_empty()).then(|| self.operations.operator.node().ok()).flatten();
         let own = node.as_ref().map_or("", |node| node.name());
         let mut rows = Vec::new();
         // What one that does not answer has said last is not how it is.
         let of_silent = self.silent.iter().map(|of| (of, None));
-        let answers = self.said.iter().filter(|(of, _)| !self.silent.contains(*of));
+        let answers = self.statuses.iter().filter(|(of, _)| !self.silent.contains(*of));
         let all: BTreeMap<_, _> =
             answers.map(|(of, status)| (of, Some(status))).chain(of_silent).collect();
         for ((command, receiver), status) in all.into_iter().take(MAX_RECEIVERS) {
@@ -73,11 +73,11 @@ impl CommandsSink {
     }
 
     /// Forgets receivers that are gone, which may have died without a word, and finds those that do not answer.
-    fn look(&mut self) {
-        let Ok(mut domain) = self.desk.world().options.location.domain() else { return };
+    fn read_receivers(&mut self) {
+        let Ok(mut domain) = self.operations.app().options.location.domain() else { return };
         let Ok(snapshot) = domain.snapshot() else { return };
         let here = documents::receivers(&snapshot);
-        self.said.retain(|(topic, node), _| here.contains(&(topic.as_str(), node.as_str())));
+        self.statuses.retain(|(topic, node), _| here.contains(&(topic.as_str(), node.as_str())));
         let silent = commands::silent_receivers(&snapshot).into_iter();
         self.silent = silent.map(|of| (of.command.to_owned(), of.node.to_owned())).collect();
     }
@@ -101,32 +101,32 @@ impl TopicSink for CommandsSink {
         status.holder = cut_text(&status.holder, MAX_NAME_LEN_BYTES).to_owned();
         let key = (command.to_owned(), heard.node.to_owned());
         if status.state() == State::Closed {
-            self.said.remove(&key);
-        } else if self.said.len() < MAX_RECEIVERS || self.said.contains_key(&key) {
-            self.said.insert(key, status);
+            self.statuses.remove(&key);
+        } else if self.statuses.len() < MAX_RECEIVERS || self.statuses.contains_key(&key) {
+            self.statuses.insert(key, status);
         }
     }
 
     fn tick(&mut self, now: Instant, _: f64) {
-        if !self.pace.take(now) {
+        if !self.rate_limiter.take(now) {
             return;
         }
-        if self.looks.take(now) {
-            self.look();
+        if self.receivers_limiter.take(now) {
+            self.read_receivers();
         }
-        self.output.changed(Some(json!({"commands": self.rows()}).to_string()));
+        self.output.send_if_changed(Some(json!({"commands": self.rows()}).to_string()));
     }
 }
 
 pub struct CommandLogSink {
     output: Output,
-    pace: Pace,
+    rate_limiter: RateLimiter,
     lines: VecDeque<Json>,
 }
 
 impl CommandLogSink {
     pub fn new(output: Output) -> CommandLogSink {
-        CommandLogSink { output, pace: Pace::new(HZ), lines: VecDeque::new() }
+        CommandLogSink { output, rate_limiter: RateLimiter::new(HZ), lines: VecDeque::new() }
     }
 }
 
@@ -154,7 +154,7 @@ impl TopicSink for CommandLogSink {
     }
 
     fn tick(&mut self, now: Instant, _: f64) {
-        if !self.lines.is_empty() && self.pace.take(now) {
+        if !self.lines.is_empty() && self.rate_limiter.take(now) {
             let lines: Vec<Json> = self.lines.drain(..).collect();
             self.output.data(json!({"lines": lines}).to_string());
         }

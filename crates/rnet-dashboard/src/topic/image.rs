@@ -7,8 +7,8 @@ use rnet::msgs::plain::{Image, read};
 use rnet::msgs::{CompressedImage, RawImage};
 use serde_json::{Value as Json, json};
 
-use super::picture::Drawn;
-use super::pixels::{Raster, Scale, Thinned};
+use super::picture::EncodedPicture;
+use super::pixels::{Raster, Scale, Downsampled};
 use super::ros2;
 
 /// Largest compressed image that is passed on, in bytes.
@@ -19,7 +19,7 @@ const JPEG_QUALITY: u8 = 80;
 const MIN_JPEG_PX: usize = 64 * 64;
 
 /// An image, of at most so many pixels.
-pub fn image(heard: &Heard<'_>, bytes: &[u8], max_px: usize) -> Result<Drawn, String> {
+pub fn image(heard: &Heard<'_>, bytes: &[u8], max_px: usize) -> Result<EncodedPicture, String> {
     let wrong = |why: prost::DecodeError| why.to_string();
     let shown = |raster: &Raster<'_>| raw(max_px, raster);
     match heard.type_desc.name() {
@@ -71,8 +71,8 @@ pub fn image(heard: &Heard<'_>, bytes: &[u8], max_px: usize) -> Result<Drawn, St
     }
 }
 
-fn raw(max_px: usize, image: &Raster<'_>) -> Result<Drawn, String> {
-    let Thinned { width, height, rgba, scale } = image.thin(max_px)?;
+fn raw(max_px: usize, image: &Raster<'_>) -> Result<EncodedPicture, String> {
+    let Downsampled { width, height, rgba, scale } = image.downsample(max_px)?;
     let (encoding, payload) = match jpeg(width, height, &rgba) {
         Some(jpeg) => ("jpeg", jpeg),
         None => ("rgba8", rgba),
@@ -116,7 +116,7 @@ fn format_of(data: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn compressed(data: &[u8], format: &str, frame_id: &str) -> Result<Drawn, String> {
+fn compressed(data: &[u8], format: &str, frame_id: &str) -> Result<EncodedPicture, String> {
     let encoding = format_of(data).ok_or_else(|| {
         format!("image format {format:?} is not supported; JPEG, PNG and WebP are")
     })?;

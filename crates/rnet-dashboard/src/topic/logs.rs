@@ -9,7 +9,7 @@ use rnet::inspect::Heard;
 use rnet::msgs::{Log, timestamp_to_ns};
 use serde_json::{Value as Json, json};
 
-use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink, cut_text};
+use super::sink::{MAX_NAME_LEN_BYTES, RateLimiter, TopicSink, cut_text};
 use crate::outbox::Output;
 
 /// Data in a second.
@@ -17,7 +17,7 @@ const HZ: f64 = 10.0;
 /// Lines that wait, at most: the oldest are dropped.
 pub const MAX_LINES: usize = 2_000;
 /// What nodes had kept comes within this time, and is told in the order of time.
-const GATHER: Duration = Duration::from_millis(300);
+const HISTORY_COLLECT_TIME: Duration = Duration::from_millis(300);
 /// Longest text of a line that is shown, in bytes.
 const MAX_TEXT_LEN_BYTES: usize = 8 << 10;
 
@@ -42,11 +42,11 @@ pub struct Filter {
 pub struct LogsSink {
     output: Output,
     filter: Filter,
-    pace: Pace,
+    rate_limiter: RateLimiter,
     begun: Option<Instant>,
     /// Lines of before that are shown.
     history: usize,
-    is_history_told: bool,
+    is_history_sent: bool,
     lines: VecDeque<Line>,
     len_bytes: usize,
     /// Lines that had no room.
@@ -58,10 +58,10 @@ impl LogsSink {
         LogsSink {
             output,
             filter,
-            pace: Pace::new(HZ),
+            rate_limiter: RateLimiter::new(HZ),
             begun: None,
             history: history.min(MAX_LINES),
-            is_history_told: false,
+            is_history_sent: false,
             lines: VecDeque::new(),
             len_bytes: 0,
             dropped: 0,
@@ -106,7 +106,7 @@ impl TopicSink for LogsSink {
         while self.lines.len() > MAX_LINES || self.len_bytes > MAX_LINES_LEN_BYTES {
             let Some(oldest) = self.lines.pop_front() else { break };
             self.len_bytes -= oldest.len_bytes;
-            self.dropped += u64::from(self.is_history_told);
+            self.dropped += u64::from(self.is_history_sent);
         }
     }
 
@@ -115,11 +115,11 @@ impl TopicSink for LogsSink {
     }
 
     fn tick(&mut self, now: Instant, _: f64) {
-        if !self.is_history_told {
-            if now.duration_since(*self.begun.get_or_insert(now)) < GATHER {
+        if !self.is_history_sent {
+            if now.duration_since(*self.begun.get_or_insert(now)) < HISTORY_COLLECT_TIME {
                 return;
             }
-            self.is_history_told = true;
+            self.is_history_sent = true;
             // Lines of one node with one time stay in their order.
             self.lines.make_contiguous().sort_by_key(|line| line.at_ns);
             let older = self.lines.len().saturating_sub(self.history);
@@ -127,7 +127,7 @@ impl TopicSink for LogsSink {
                 self.len_bytes -= line.len_bytes;
             }
         }
-        if self.lines.is_empty() || !self.pace.take(now) {
+        if self.lines.is_empty() || !self.rate_limiter.take(now) {
             return;
         }
         let lines: Vec<Json> = self.lines.drain(..).map(|line| line.json).collect();

@@ -8,7 +8,7 @@ use rnet::{MessageType, Meta};
 use rnet_monitor::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
 use serde_json::{Value as Json, json};
 
-use super::sink::{Pace, TopicSink, type_of};
+use super::sink::{RateLimiter, TopicSink, type_of};
 use crate::outbox::Output;
 use crate::wire::MAX_MESSAGE_JSON_LEN_BYTES;
 
@@ -19,20 +19,20 @@ const MAX_RAW_LEN_BYTES: usize = 1024;
 /// Fields that may be written though they have their defaults.
 const MAX_DEFAULTS: usize = 500_000;
 /// Elements of a list, and characters of a text, to which a message is cut that is too long: the first that fits.
-const CUTS: [usize; 3] = [256, 32, 4];
+const CUT_LIMITS: [usize; 3] = [256, 32, 4];
 
 /// Largest integer that JavaScript represents exactly.
 const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
 
 pub struct MessagesSink {
     output: Output,
-    pace: Pace,
+    rate_limiter: RateLimiter,
     /// The newest, which is told when it is time.
-    newest: Option<Newest>,
-    is_told: bool,
+    newest: Option<LatestMessage>,
+    is_sent: bool,
 }
 
-struct Newest {
+struct LatestMessage {
     publisher: u64,
     node: String,
     type_name: String,
@@ -40,7 +40,7 @@ struct Newest {
     /// Units of its fields, by path.
     units: Json,
     /// Fields of the message of its schema that has most.
-    widest: usize,
+    max_fields: usize,
     seq: u64,
     sent_s: f64,
     meta: Meta,
@@ -49,23 +49,23 @@ struct Newest {
     bytes: Vec<u8>,
 }
 
-impl Newest {
-    fn new(heard: &Heard<'_>) -> Newest {
+impl LatestMessage {
+    fn new(heard: &Heard<'_>) -> LatestMessage {
         let ty = type_of(heard);
-        let widest = match &ty {
+        let max_fields = match &ty {
             Ok(MessageType::Protobuf(schema)) => {
                 let all = schema.descriptor().parent_pool().all_messages();
                 all.map(|message| message.fields().len()).max().unwrap_or(0)
             }
             _ => 0,
         };
-        Newest {
+        LatestMessage {
             publisher: heard.stamp.publisher,
             node: heard.node.to_owned(),
             units: ty.as_ref().map_or(Json::Null, |ty| json!(units(ty))),
             type_name: heard.type_desc.name().unwrap_or("raw").to_owned(),
             ty,
-            widest,
+            max_fields,
             seq: 0,
             sent_s: 0.0,
             meta: heard.meta,
@@ -77,7 +77,7 @@ impl Newest {
     /// Without fields that have their defaults where there could be too many of them: two bytes are a message within
     /// the message, which may have thousands of fields.
     fn options(&self) -> JsonOptions {
-        let defaults = self.bytes.len() / 2 * self.widest <= MAX_DEFAULTS;
+        let defaults = self.bytes.len() / 2 * self.max_fields <= MAX_DEFAULTS;
         JsonOptions { defaults, ..json_options() }
     }
 
@@ -109,11 +109,11 @@ impl Newest {
 
 impl MessagesSink {
     pub fn new(output: Output, hz: f64) -> MessagesSink {
-        let (pace, newest, is_told) = (Pace::new(hz), None, true);
-        MessagesSink { output, pace, newest, is_told }
+        let (rate_limiter, newest, is_sent) = (RateLimiter::new(hz), None, true);
+        MessagesSink { output, rate_limiter, newest, is_sent }
     }
 
-    fn tell(&mut self, newest: &Newest) {
+    fn send(&mut self, newest: &LatestMessage) {
         let mut data = newest.head();
         let shown = match &newest.ty {
             Ok(MessageType::Raw) => {
@@ -131,7 +131,7 @@ impl MessagesSink {
                 Ok(())
             }
             Ok(ty) => newest.json(ty).map(|json| {
-                let (json, is_cut) = fit(exact(json));
+                let (json, is_cut) = cut_to_fit(exact_integers(json));
                 data["json"] = json;
                 data["units"] = newest.units.clone();
                 if is_cut {
@@ -142,10 +142,10 @@ impl MessagesSink {
         };
         match shown {
             Ok(()) => {
-                self.output.end_trouble();
-                self.output.whole(data.to_string());
+                self.output.clear_error();
+                self.output.replace(data.to_string());
             }
-            Err(why) => self.output.trouble_once(format!("{}: {why}", newest.node)),
+            Err(why) => self.output.error_once(format!("{}: {why}", newest.node)),
         }
     }
 }
@@ -154,28 +154,28 @@ impl TopicSink for MessagesSink {
     fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
         let is_large = bytes.len() > MAX_DECODED_LEN_BYTES;
         // A large one is taken when it is time to tell it, not copied each time.
-        if is_large && !self.pace.is_due(Instant::now()) {
+        if is_large && !self.rate_limiter.is_due(Instant::now()) {
             return;
         }
         let kept = if is_large { &bytes[..MAX_RAW_LEN_BYTES] } else { bytes };
         let mut newest = match self.newest.take() {
             Some(newest) if newest.publisher == heard.stamp.publisher => newest,
-            _ => Newest::new(heard),
+            _ => LatestMessage::new(heard),
         };
         (newest.seq, newest.sent_s, newest.meta) = (heard.stamp.seq, sent_s, heard.meta);
         newest.len = bytes.len();
         newest.bytes.clear();
         newest.bytes.extend_from_slice(kept);
-        (self.newest, self.is_told) = (Some(newest), false);
+        (self.newest, self.is_sent) = (Some(newest), false);
     }
 
     fn tick(&mut self, now: Instant, _: f64) {
-        if self.is_told || !self.pace.take(now) {
+        if self.is_sent || !self.rate_limiter.take(now) {
             return;
         }
-        self.is_told = true;
+        self.is_sent = true;
         if let Some(newest) = self.newest.take() {
-            self.tell(&newest);
+            self.send(&newest);
             self.newest = Some(newest);
         }
     }
@@ -183,24 +183,24 @@ impl TopicSink for MessagesSink {
 
 /// What a message carries beside its content; ids as text.
 fn meta(meta: &Meta) -> Option<Json> {
-    let mut told = serde_json::Map::new();
+    let mut fields = serde_json::Map::new();
     if let Some(origin) = meta.origin {
         let (host, publisher) = (origin.host.to_string(), origin.publisher.to_string());
         let origin = json!({"host": host, "publisher": publisher, "seq": origin.seq});
-        told.insert("origin".to_owned(), origin);
+        fields.insert("origin".to_owned(), origin);
     }
     if let Some(correlation) = meta.correlation {
-        told.insert("correlation".to_owned(), correlation.to_string().into());
+        fields.insert("correlation".to_owned(), correlation.to_string().into());
     }
-    (!told.is_empty()).then_some(Json::Object(told))
+    (!fields.is_empty()).then_some(Json::Object(fields))
 }
 
 /// Writes integers that JavaScript would round as strings, as the proto3 JSON mapping does.
-fn exact(json: Json) -> Json {
+fn exact_integers(json: Json) -> Json {
     match json {
-        Json::Array(items) => items.into_iter().map(exact).collect(),
+        Json::Array(items) => items.into_iter().map(exact_integers).collect(),
         Json::Object(fields) => {
-            fields.into_iter().map(|(name, value)| (name, exact(value))).collect()
+            fields.into_iter().map(|(name, value)| (name, exact_integers(value))).collect()
         }
         Json::Number(number) => {
             let size = number.as_i64().map(i64::unsigned_abs).or(number.as_u64());
@@ -214,12 +214,12 @@ fn exact(json: Json) -> Json {
 }
 
 /// The message, cut until it is short enough; whether it was.
-fn fit(json: Json) -> (Json, bool) {
+fn cut_to_fit(json: Json) -> (Json, bool) {
     let fits = |json: &Json| json.to_string().len() <= MAX_MESSAGE_JSON_LEN_BYTES;
     if fits(&json) {
         return (json, false);
     }
-    for limit in CUTS {
+    for limit in CUT_LIMITS {
         let cut = cut(&json, limit);
         if fits(&cut) {
             return (cut, true);
@@ -232,7 +232,7 @@ fn cut(json: &Json, limit: usize) -> Json {
     match json {
         Json::Array(items) => items.iter().take(limit).map(|item| cut(item, limit)).collect(),
         Json::Object(fields) => {
-            let fields = fields.iter().take(limit.max(CUTS[0]));
+            let fields = fields.iter().take(limit.max(CUT_LIMITS[0]));
             fields.map(|(name, value)| (name.clone(), cut(value, limit))).collect()
         }
         Json::String(text) if text.len() > limit * 4 => {
@@ -250,19 +250,19 @@ mod tests {
     fn integers_that_a_page_would_round_are_texts() {
         let json = json!({"ns": 1_790_000_000_123_456_789_i64, "x": [9_007_199_254_740_991_i64, -9_007_199_254_740_992_i64, u64::MAX, 1e300]});
         let expected = json!({"ns": "1790000000123456789", "x": [9_007_199_254_740_991_i64, "-9007199254740992", "18446744073709551615", 1e300]});
-        assert_eq!(exact(json), expected);
+        assert_eq!(exact_integers(json), expected);
     }
 
     #[test]
     fn what_is_too_long_is_cut_until_it_fits() {
-        let (same, is_cut) = fit(json!({"x": [1, 2, 3]}));
+        let (same, is_cut) = cut_to_fit(json!({"x": [1, 2, 3]}));
         assert_eq!((same, is_cut), (json!({"x": [1, 2, 3]}), false));
         let long: Vec<f64> = vec![0.123_456_789; 100_000];
-        let (json, is_cut) = fit(json!({"ranges": long, "text": "x".repeat(100_000)}));
+        let (json, is_cut) = cut_to_fit(json!({"ranges": long, "text": "x".repeat(100_000)}));
         assert!(is_cut && json.to_string().len() <= MAX_MESSAGE_JSON_LEN_BYTES);
-        assert_eq!(json["ranges"].as_array().unwrap().len(), CUTS[0]);
+        assert_eq!(json["ranges"].as_array().unwrap().len(), CUT_LIMITS[0]);
         let deep = json!(vec![vec![vec![0.5; 40]; 40]; 40]);
-        let (json, is_cut) = fit(deep);
+        let (json, is_cut) = cut_to_fit(deep);
         assert!(is_cut && json.to_string().len() <= MAX_MESSAGE_JSON_LEN_BYTES);
     }
 }

@@ -14,7 +14,7 @@ pub struct Raster<'a> {
 }
 
 /// A subsampled image.
-pub struct Thinned {
+pub struct Downsampled {
     pub width: usize,
     pub height: usize,
     pub rgba: Vec<u8>,
@@ -120,7 +120,7 @@ impl Raster<'_> {
     ///
     /// # Errors
     /// An unknown encoding, or a size that does not fit the data.
-    pub fn thin(&self, max_px: usize) -> Result<Thinned, String> {
+    pub fn downsample(&self, max_px: usize) -> Result<Downsampled, String> {
         if self.width == 0 || self.height == 0 {
             return Err("the image has no pixels".to_owned());
         }
@@ -149,7 +149,7 @@ impl Raster<'_> {
                 (rgba, None)
             }
         };
-        Ok(Thinned { width: columns, height: rows, rgba, scale })
+        Ok(Downsampled { width: columns, height: rows, rgba, scale })
     }
 
     /// Checks that the data holds all rows.
@@ -305,8 +305,8 @@ mod tests {
     }
 
     fn rgb(image: &Raster<'_>) -> Vec<[u8; 3]> {
-        let thinned = image.thin(10_000).unwrap();
-        thinned.rgba.chunks_exact(4).map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect()
+        let downsampled = image.downsample(10_000).unwrap();
+        downsampled.rgba.chunks_exact(4).map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect()
     }
 
     #[test]
@@ -333,28 +333,28 @@ mod tests {
     #[test]
     fn images_keep_their_shape() {
         let data = vec![7; 640 * 480];
-        let thinned = raster(640, 480, "mono8", &data).thin(20_000).unwrap();
-        assert_eq!((thinned.width, thinned.height), (160, 120));
-        assert_eq!(thinned.rgba.len(), 160 * 120 * 4);
-        assert_eq!(thinned.scale, None);
+        let downsampled = raster(640, 480, "mono8", &data).downsample(20_000).unwrap();
+        assert_eq!((downsampled.width, downsampled.height), (160, 120));
+        assert_eq!(downsampled.rgba.len(), 160 * 120 * 4);
+        assert_eq!(downsampled.scale, None);
     }
 
     #[test]
     fn distances_are_scaled_to_their_range_and_what_was_not_measured_is_black() {
         let metres = [1.0_f32, 3.0, f32::NAN, 0.0, f32::INFINITY, -1.0, 2.0];
         let data: Vec<u8> = metres.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let thinned = raster(7, 1, "32FC1", &data).thin(100).unwrap();
-        let greys: Vec<u8> = thinned.rgba.chunks_exact(4).map(|pixel| pixel[0]).collect();
+        let downsampled = raster(7, 1, "32FC1", &data).downsample(100).unwrap();
+        let greys: Vec<u8> = downsampled.rgba.chunks_exact(4).map(|pixel| pixel[0]).collect();
         assert_eq!(greys, [255, 40, 0, 0, 0, 0, 148]);
-        assert_eq!(thinned.scale, Some(Scale { bright: 1.0, dark: 3.0, unit: "m" }));
+        assert_eq!(downsampled.scale, Some(Scale { bright: 1.0, dark: 3.0, unit: "m" }));
 
         let data: Vec<u8> = [500_u16, 1500, 0, 1000].iter().flat_map(|x| x.to_le_bytes()).collect();
-        let thinned = raster(4, 1, "16UC1", &data).thin(100).unwrap();
-        let greys: Vec<u8> = thinned.rgba.chunks_exact(4).map(|pixel| pixel[0]).collect();
+        let downsampled = raster(4, 1, "16UC1", &data).downsample(100).unwrap();
+        let greys: Vec<u8> = downsampled.rgba.chunks_exact(4).map(|pixel| pixel[0]).collect();
         assert_eq!(greys, [255, 40, 0, 148]);
-        assert_eq!(thinned.scale, Some(Scale { bright: 500.0, dark: 1500.0, unit: "mm" }));
+        assert_eq!(downsampled.scale, Some(Scale { bright: 500.0, dark: 1500.0, unit: "mm" }));
 
-        let nothing = raster(2, 1, "16UC1", &[0; 4]).thin(100).unwrap();
+        let nothing = raster(2, 1, "16UC1", &[0; 4]).downsample(100).unwrap();
         assert_eq!((nothing.rgba[0], nothing.scale), (0, None));
     }
 
@@ -365,9 +365,9 @@ mod tests {
         millimetres[0] = u16::MAX;
         millimetres[1] = 1;
         let data: Vec<u8> = millimetres.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let thinned = raster(1000, 1, "16UC1", &data).thin(2000).unwrap();
-        assert_eq!(thinned.scale, Some(Scale { bright: 1000.0, dark: 2000.0, unit: "mm" }));
-        assert_eq!((thinned.rgba[0], thinned.rgba[4]), (40, 255));
+        let downsampled = raster(1000, 1, "16UC1", &data).downsample(2000).unwrap();
+        assert_eq!(downsampled.scale, Some(Scale { bright: 1000.0, dark: 2000.0, unit: "mm" }));
+        assert_eq!((downsampled.rgba[0], downsampled.rgba[4]), (40, 255));
     }
 
     #[test]
@@ -376,13 +376,13 @@ mod tests {
         let image = raster(3, 1, "mono16", &data);
         assert_eq!(rgb(&image), [[0; 3], [255; 3], [128; 3]]);
         assert_eq!(
-            image.thin(9).unwrap().scale,
+            image.downsample(9).unwrap().scale,
             Some(Scale { bright: 4100.0, dark: 100.0, unit: "" })
         );
         assert_eq!(rgb(&raster(1, 1, "mono16", &[0xff, 0xff])), [[255; 3]]);
         let mut turned = raster(1, 1, "16UC1", &[0x01, 0xf4]);
         turned.is_big_endian = true;
-        assert_eq!(turned.thin(1).unwrap().scale.unwrap().bright, 500.0);
+        assert_eq!(turned.downsample(1).unwrap().scale.unwrap().bright, 500.0);
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
             let (is_big_endian, frame_id) = (false, "");
             let data = &[0; 6];
             let image = Raster { width, height, step, encoding, is_big_endian, frame_id, data };
-            assert!(image.thin(100).is_err(), "{width} {height} {step} {encoding}");
+            assert!(image.downsample(100).is_err(), "{width} {height} {step} {encoding}");
         }
     }
 }

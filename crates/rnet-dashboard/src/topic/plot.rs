@@ -7,7 +7,7 @@ use rnet_monitor::value::unit;
 use rnet_record::read::FieldReader;
 
 use super::buckets::Buckets;
-use super::sink::{Pace, TopicSink, type_of};
+use super::sink::{RateLimiter, TopicSink, type_of};
 use crate::outbox::Output;
 use crate::times::unix_now_s;
 
@@ -20,7 +20,7 @@ pub struct PlotSink {
     output: Output,
     field: String,
     buckets: Buckets,
-    pace: Pace,
+    rate_limiter: RateLimiter,
     /// By publisher: how its messages are read, or why they cannot be.
     readers: Vec<(u64, Result<FieldReader, String>)>,
     room: Vec<u8>,
@@ -29,7 +29,7 @@ pub struct PlotSink {
 impl PlotSink {
     pub fn new(output: Output, field: String, buckets: Buckets) -> PlotSink {
         let (readers, room) = (Vec::new(), Vec::new());
-        PlotSink { output, field, buckets, pace: Pace::new(HZ), readers, room }
+        PlotSink { output, field, buckets, rate_limiter: RateLimiter::new(HZ), readers, room }
     }
 
     fn reader(&mut self, heard: &Heard<'_>) -> usize {
@@ -58,20 +58,20 @@ impl TopicSink for PlotSink {
         match read {
             // A stamp may be of any time, and one of the future would hide all that is of now.
             Ok(Some(x)) => self.buckets.add(sent_s.min(unix_now_s()), x),
-            Ok(None) => self.buckets.miss("the message has no value there"),
-            Err(why) => self.buckets.miss(&why),
+            Ok(None) => self.buckets.add_missing("the message has no value there"),
+            Err(why) => self.buckets.add_missing(&why),
         }
     }
 
     fn missed(&mut self, count: u64) {
-        self.buckets.lose(count);
+        self.buckets.add_lost(count);
     }
 
     fn tick(&mut self, now: Instant, now_s: f64) {
-        if self.pace.is_due(now)
+        if self.rate_limiter.is_due(now)
             && let Some(data) = self.buckets.take(now_s)
         {
-            self.pace.take(now);
+            self.rate_limiter.take(now);
             self.output.data(data);
         }
     }

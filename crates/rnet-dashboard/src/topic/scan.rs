@@ -5,12 +5,12 @@ use rnet::inspect::Heard;
 use rnet::msgs::LaserScan;
 use serde_json::json;
 
-use super::picture::Drawn;
+use super::picture::EncodedPicture;
 use super::ros2;
 use crate::wire::MAX_CLOUD_POINTS;
 
 /// A scan, as it is.
-pub fn scan(heard: &Heard<'_>, bytes: &[u8]) -> Result<Drawn, String> {
+pub fn scan(heard: &Heard<'_>, bytes: &[u8]) -> Result<EncodedPicture, String> {
     let scan = match heard.type_desc.name() {
         Some("foxglove.LaserScan") => {
             LaserScan::decode(bytes).map_err(|error| error.to_string())?

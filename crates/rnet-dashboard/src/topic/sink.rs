@@ -7,18 +7,18 @@ use rnet::{MessageType, TypeDesc};
 
 /// Which topics a sink reads.
 #[derive(Clone)]
-pub enum Wants {
+pub enum TopicFilter {
     /// One.
     Topic(String),
     /// Those of a name or a type that it knows.
-    Where(fn(&str, &TypeDesc) -> bool),
+    Matching(fn(&str, &TypeDesc) -> bool),
 }
 
-impl Wants {
-    pub fn takes(&self, topic: &str, desc: &TypeDesc) -> bool {
+impl TopicFilter {
+    pub fn matches(&self, topic: &str, desc: &TypeDesc) -> bool {
         match self {
-            Wants::Topic(name) => name == topic,
-            Wants::Where(takes) => takes(topic, desc),
+            TopicFilter::Topic(name) => name == topic,
+            TopicFilter::Matching(takes) => takes(topic, desc),
         }
     }
 }
@@ -36,14 +36,14 @@ pub trait TopicSink: Send {
 }
 
 /// At most so often.
-pub struct Pace {
+pub struct RateLimiter {
     interval: Duration,
     last: Option<Instant>,
 }
 
-impl Pace {
-    pub fn new(hz: f64) -> Pace {
-        Pace { interval: Duration::from_secs_f64(1.0 / hz), last: None }
+impl RateLimiter {
+    pub fn new(hz: f64) -> RateLimiter {
+        RateLimiter { interval: Duration::from_secs_f64(1.0 / hz), last: None }
     }
 
     pub fn is_due(&self, now: Instant) -> bool {

@@ -10,7 +10,7 @@ use rnet::msgs::{FrameTransform, FrameTransforms};
 use serde_json::{Value as Json, json};
 
 use super::ros2;
-use super::sink::{MAX_NAME_LEN_BYTES, Pace, TopicSink};
+use super::sink::{MAX_NAME_LEN_BYTES, RateLimiter, TopicSink};
 use crate::outbox::Output;
 
 /// Frames that are kept.
@@ -18,7 +18,7 @@ const MAX_FRAMES: usize = 1_024;
 
 pub struct TfSink {
     output: Output,
-    pace: Pace,
+    rate_limiter: RateLimiter,
     frames: BTreeMap<String, Json>,
     has_changed: bool,
 }
@@ -27,7 +27,7 @@ impl TfSink {
     pub fn new(output: Output, hz: f64) -> TfSink {
         // The page is told at once that there is nothing yet.
         let (frames, has_changed) = (BTreeMap::new(), true);
-        TfSink { output, pace: Pace::new(hz), frames, has_changed }
+        TfSink { output, rate_limiter: RateLimiter::new(hz), frames, has_changed }
     }
 
     fn put(&mut self, transform: FrameTransform, node: &str, sent_s: f64) {
@@ -76,11 +76,11 @@ impl TopicSink for TfSink {
     }
 
     fn tick(&mut self, now: Instant, _: f64) {
-        self.has_changed |= self.output.take_broken();
-        if self.has_changed && self.pace.take(now) {
+        self.has_changed |= self.output.take_needs_full();
+        if self.has_changed && self.rate_limiter.take(now) {
             self.has_changed = false;
             let frames: Vec<&Json> = self.frames.values().collect();
-            self.output.whole(json!({"frames": frames}).to_string());
+            self.output.replace(json!({"frames": frames}).to_string());
         }
     }
 }

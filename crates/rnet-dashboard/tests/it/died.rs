@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use rnet::Node;
 use serde_json::json;
-use util::{Page, Place, has_node};
+use util::{Page, TestDomain, has_node};
 
 /// The process of a node that is killed.
 #[test]
@@ -23,7 +23,7 @@ fn lidar_process() {
 
 #[test]
 fn a_node_that_has_died_is_gone_and_a_problem_for_as_long() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let figures = page.sub(json!({"what": "figures", "interval_ms": 250}));

@@ -11,7 +11,7 @@ use rnet_dashboard::{Access, Dashboard, DashboardError, Tls};
 use serde_json::json;
 use tungstenite::Message;
 use tungstenite::protocol::frame::coding::CloseCode;
-use util::{Page, Place, connect, get, get_with, parse, raw, upgrade, what};
+use util::{Page, TestDomain, connect, get, get_with, parse, raw, upgrade, what};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -22,7 +22,7 @@ fn with_host(address: SocketAddr, host: &str) -> u16 {
 
 #[test]
 fn a_name_that_was_rebound_is_refused() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let (address, port) = (dashboard.address(), dashboard.address().port());
     for host in [
@@ -49,7 +49,7 @@ fn a_name_that_was_rebound_is_refused() {
 
 #[test]
 fn pages_of_other_sites_are_refused() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let address = dashboard.address();
     let own = format!("Host: {address}\r\nOrigin: http://{address}\r\n");
@@ -82,7 +82,7 @@ fn pages_of_other_sites_are_refused() {
 
 #[test]
 fn without_the_token_nothing_is_answered() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let mut options = place.options();
     options.access.token = Some(TOKEN.into());
     let dashboard = Dashboard::start(options).unwrap();
@@ -136,7 +136,7 @@ fn without_the_token_nothing_is_answered() {
 
 #[test]
 fn beyond_loopback_it_needs_a_token_and_tls_and_speaks_it() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let mut options = place.options();
     options.access.address = SocketAddr::from(([0, 0, 0, 0], 0));
     options.access.token = Some(TOKEN.into());
@@ -167,7 +167,7 @@ fn beyond_loopback_it_needs_a_token_and_tls_and_speaks_it() {
 
 #[test]
 fn paths_that_lead_away_are_not_found() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     for path in [
         "/../Cargo.toml",
@@ -197,7 +197,7 @@ fn paths_that_lead_away_are_not_found() {
 
 #[test]
 fn the_page_is_served_with_its_type_its_tag_and_a_strict_policy() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let page = get(dashboard.address(), "/");
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
@@ -223,7 +223,7 @@ fn the_page_is_served_with_its_type_its_tag_and_a_strict_policy() {
 
 #[test]
 fn who_sends_slowly_is_cut_and_keeps_nobody_out() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut slow = Vec::new();
     for _ in 0..32 {
@@ -242,7 +242,7 @@ fn who_sends_slowly_is_cut_and_keeps_nobody_out() {
 
 #[test]
 fn a_login_that_is_not_a_short_form_with_a_token_is_refused() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let address = dashboard.address();
     let login = |kind: &str, body: &str| {
@@ -262,7 +262,7 @@ fn a_login_that_is_not_a_short_form_with_a_token_is_refused() {
 
 #[test]
 fn a_login_that_never_comes_is_cut() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let address = dashboard.address();
     let head = format!(
@@ -275,12 +275,12 @@ fn a_login_that_never_comes_is_cut() {
 
 #[test]
 fn requests_that_are_none_are_answered_so_and_harm_nobody() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     for text in ["", "{", "[]", "null", "\"x\"", "{\"op\": 1}", "{\"id\": -1, \"op\": \"sub\"}"] {
         page.socket.send(Message::text(text)).unwrap();
-        let heard = page.hear();
+        let heard = page.receive();
         assert_eq!(heard.json["error"]["code"], "bad_request", "{text}: {heard:?}");
     }
     assert_eq!(page.refused(json!({"op": "nothing"})), "unknown_op");
@@ -307,13 +307,13 @@ fn requests_that_are_none_are_answered_so_and_harm_nobody() {
     assert_eq!(page.refused(json!({"op": "launch.logs", "node": "/none"})), "not_found");
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     page.socket.send(Message::text(deep)).unwrap();
-    assert_eq!(page.hear().json["error"]["code"], "bad_request");
+    assert_eq!(page.receive().json["error"]["code"], "bad_request");
     page.sub(what("figures"));
 }
 
 #[test]
 fn frames_that_are_too_large_or_no_text_end_the_page() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let _ = page.socket.send(Message::text("x".repeat(300 << 10)));
@@ -332,7 +332,7 @@ fn frames_that_are_too_large_or_no_text_end_the_page() {
 
 #[test]
 fn a_flood_of_requests_is_cut_with_the_reason() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     for _ in 0..2_000 {
@@ -349,7 +349,7 @@ fn a_flood_of_requests_is_cut_with_the_reason() {
 
 #[test]
 fn subscriptions_and_pages_are_bounded_by_named_limits() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let subs: Vec<u64> = (0..64).map(|_| page.sub(what("services"))).collect();
@@ -368,7 +368,7 @@ fn subscriptions_and_pages_are_bounded_by_named_limits() {
 
 #[test]
 fn it_ends_promptly_though_pages_and_connections_are_open() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let address = dashboard.address();
     let mut page = Page::open(&dashboard);

@@ -7,7 +7,7 @@ use rnet::msgs::link_status::{Cause, Direction, Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, Timestamp, Twist, duration_from_ns, timestamp_now};
 use rnet::{Proxy, PublisherOptions};
 use serde_json::{Value as Json, json};
-use util::{Page, Place, get, what};
+use util::{Page, TestDomain, get, what};
 
 /// A link that has spoken so many seconds from now.
 fn says(in_s: i64, held_back: Cause) -> LinkStatus {
@@ -43,7 +43,7 @@ fn says(in_s: i64, held_back: Cause) -> LinkStatus {
 
 #[test]
 fn another_host_has_its_row_and_its_nodes_and_a_link_that_hangs_is_named() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let link = place.node("_rnet/link_1");
     let options = PublisherOptions::new().transient_local(1);
     let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
@@ -86,7 +86,7 @@ fn another_host_has_its_row_and_its_nodes_and_a_link_that_hangs_is_named() {
 
 #[test]
 fn state_and_parameters_of_another_host_are_shown_and_changed_at_their_home() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let arm = place.node("arm");
     let state = arm.state().unwrap();
     state.set("/arm/mode", "idle").unwrap();
@@ -153,7 +153,7 @@ fn state_and_parameters_of_another_host_are_shown_and_changed_at_their_home() {
 
 #[test]
 fn a_host_that_is_not_there_is_named_and_what_looks_at_hosts_is_bounded() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let trouble = |page: &mut Page, sub: u64| {

@@ -1,7 +1,7 @@
 //! The integration tests of this crate, one module for each subject.
 
 mod died;
-mod give_way;
+mod thread_priority;
 mod hostile;
 mod hosts;
 mod over_link;

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use rnet::msgs::{Twist, Vector3};
 use rnet::{Command, Node};
 use serde_json::{Value as Json, json};
-use util::{DOMAIN, HANG, Page, Place, what};
+use util::{DOMAIN, HANG, Page, TestDomain, what};
 
 const NEEDED: &str = "needs rnet-link, which `make test-net` builds and runs this with";
 /// So that nothing ends by itself.
-const NEVER: Duration = Duration::from_secs(600);
+const LEASE: Duration = Duration::from_secs(600);
 
 /// Where cargo has put it, beside this test or for users.
 fn program() -> PathBuf {
@@ -30,7 +30,7 @@ fn program() -> PathBuf {
 struct Link(Child);
 
 impl Link {
-    fn start(place: &Place, host: &str, way: &str, port: u16) -> Link {
+    fn start(place: &TestDomain, host: &str, way: &str, port: u16) -> Link {
         let mut program = Program::new(program());
         program.args(["run", "--domain", DOMAIN, "--host", host, way]);
         program.arg(format!("tcp/127.0.0.1:{port}")).arg("--dir").arg(&place.dir);
@@ -83,14 +83,14 @@ fn receiver(node: &Node) -> (Command, Applied) {
 #[test]
 #[ignore = "needs rnet-link, which `make test-net` builds and runs this with"]
 fn stop_reaches_a_receiver_of_another_host_and_comes_back_with_the_network() {
-    let (robot, desk) = (Place::new(), Place::new());
+    let (robot, desk) = (TestDomain::new(), TestDomain::new());
     let port = port();
     let _robot_link = Link::start(&robot, "robot", "--listen", port);
     let desk_link = Link::start(&desk, "desk", "--connect", port);
     let (base, pilot) = (robot.node("base"), robot.node("pilot"));
     let (command, applied) = receiver(&base);
     let last = || applied.lock().unwrap().last().copied();
-    let drive = || pilot.drive::<Twist>("/cmd_vel").priority(10).lease(NEVER).take(Some(HANG));
+    let drive = || pilot.drive::<Twist>("/cmd_vel").priority(10).lease(LEASE).take(Some(HANG));
     let mut driver = drive().unwrap();
     driver.send(&twist(1.0)).unwrap();
     until("the pilot is obeyed", || last() == Some(1.0));
@@ -134,7 +134,7 @@ fn stop_reaches_a_receiver_of_another_host_and_comes_back_with_the_network() {
 #[test]
 #[ignore = "needs rnet-link, which `make test-net` builds and runs this with"]
 fn state_and_parameters_of_a_robot_are_changed_from_another_host() {
-    let (robot, desk) = (Place::new(), Place::new());
+    let (robot, desk) = (TestDomain::new(), TestDomain::new());
     let port = port();
     let _links = [
         Link::start(&robot, "robot", "--listen", port),

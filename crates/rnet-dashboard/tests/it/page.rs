@@ -10,7 +10,7 @@ use rnet::msgs::{Twist, Vector3};
 use rnet::{LogLevel, Node, PublisherOptions};
 use rnet_dashboard::Dashboard;
 use serde_json::{Value as Json, json};
-use util::{Page, Place, get, get_with, has_node, what};
+use util::{Page, TestDomain, get, get_with, has_node, what};
 
 /// Publishes until it is dropped.
 struct Pump {
@@ -55,7 +55,7 @@ fn pump(node: &Node, topic: &str) -> Pump {
 
 #[test]
 fn it_works_before_the_domain_exists_and_shows_nodes_topics_and_who_is_gone() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let figures = page.sub(json!({"what": "figures", "interval_ms": 250}));
@@ -92,7 +92,7 @@ fn it_works_before_the_domain_exists_and_shows_nodes_topics_and_who_is_gone() {
 
 #[test]
 fn types_and_quality_of_service_that_do_not_fit_are_told() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let (imu, arm) = (place.node("imu"), place.node("arm"));
     let _sent = imu.publisher::<Twist>("/twist").unwrap();
     let asked = rnet::SubscriberOptions::new().reliable();
@@ -122,7 +122,7 @@ fn types_and_quality_of_service_that_do_not_fit_are_told() {
 
 #[test]
 fn a_plot_keeps_peaks_and_messages_are_shown_as_json() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("imu");
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -157,7 +157,7 @@ fn a_plot_keeps_peaks_and_messages_are_shown_as_json() {
 
 #[test]
 fn what_nobody_looks_at_is_let_go_of_and_what_was_kept_comes_at_once() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("map");
     let kept = PublisherOptions::new().transient_local(1);
     let mut publisher = node.publisher_with::<Twist>("/goal", kept).unwrap();
@@ -177,7 +177,7 @@ fn what_nobody_looks_at_is_let_go_of_and_what_was_kept_comes_at_once() {
 
 #[test]
 fn state_is_shown_followed_and_changed() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let state = page.sub(json!({"what": "state", "prefix": "/"}));
@@ -215,7 +215,7 @@ fn state_is_shown_followed_and_changed() {
 
 #[test]
 fn parameters_come_with_their_ranges_and_are_held_to_them() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("arm");
     let gain = node.param::<f64>("gain").default(1.0).min(0.0).max(10.0).declare().unwrap();
     let dashboard = place.start();
@@ -244,7 +244,7 @@ fn parameters_come_with_their_ranges_and_are_held_to_them() {
 
 #[test]
 fn logs_come_with_what_was_kept_and_by_level() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("arm");
     node.log().log(LogLevel::Info, "begun");
     node.log().log(LogLevel::Error, "the motor is hot");
@@ -268,7 +268,7 @@ fn logs_come_with_what_was_kept_and_by_level() {
 
 #[test]
 fn the_stop_button_takes_authority_keeps_it_without_the_page_and_gives_it_back() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let base = place.node("base");
     let applied = Arc::new(Mutex::new(Vec::new()));
     let put = applied.clone();
@@ -319,7 +319,7 @@ fn util_wait() -> Option<Duration> {
 
 #[test]
 fn services_are_listed_and_called_and_actions_show_their_progress() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let planner = place.node("planner");
     let double = |asked: &Twist| Ok(twist(asked.linear.map_or(0.0, |v| v.x) * 2.0));
     let _double = planner.service::<Twist, Twist>("/double").serve(double).unwrap();
@@ -376,7 +376,7 @@ fn services_are_listed_and_called_and_actions_show_their_progress() {
 
 #[test]
 fn receivers_that_do_not_answer_or_whose_fallback_fails_are_rows_and_problems() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("base");
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let command = node.command::<[u8]>("/cmd").fallback_handler(move |_| {
@@ -408,7 +408,7 @@ fn receivers_that_do_not_answer_or_whose_fallback_fails_are_rows_and_problems() 
 
 #[test]
 fn a_recording_is_started_and_stopped_in_its_folder() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("imu");
     let pump = pump(&node, "/twist");
     let folder = place.dir.join("recordings");
@@ -449,7 +449,7 @@ fn a_recording_is_started_and_stopped_in_its_folder() {
 
 #[test]
 fn recordings_are_listed_downloaded_and_played() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("imu");
     let pumping = pump(&node, "/twist");
     let folder = place.dir.join("recordings");
@@ -507,7 +507,7 @@ fn recordings_are_listed_downloaded_and_played() {
 
 #[test]
 fn read_only_refuses_each_change_and_shows_all_the_rest() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("arm");
     node.state().unwrap().set("/a", 1).unwrap();
     let mut options = place.options();
@@ -546,7 +546,7 @@ fn read_only_refuses_each_change_and_shows_all_the_rest() {
 
 #[test]
 fn a_page_that_does_not_read_loses_data_and_holds_nobody_back() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("camera");
     let mut publisher = node.publisher::<[u8]>("/blob").unwrap();
     let dashboard = place.start();
@@ -571,7 +571,7 @@ fn a_page_that_does_not_read_loses_data_and_holds_nobody_back() {
 
 #[test]
 fn a_domain_that_is_removed_and_put_back_is_shown_again() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let figures = page.sub(json!({"what": "figures", "interval_ms": 250}));

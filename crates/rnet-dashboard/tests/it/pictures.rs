@@ -4,11 +4,11 @@ use rnet::PublisherOptions;
 use rnet::msgs::{FrameTransform, LaserScan};
 use serde_json::json;
 
-use crate::util::{Page, Place, what};
+use crate::util::{Page, TestDomain, what};
 
 #[test]
 fn plain_texts_are_texts_and_long_integers_are_exact() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("camera");
     let image = rnet::msgs::Image::new(2, 1, "mono8").unwrap();
     let image = image.with_frame_id("lens").unwrap().with_timestamp_ns(1_790_000_000_123_456_789);
@@ -40,7 +40,7 @@ message PointCloud2 { Header header = 1; uint32 height = 2; uint32 width = 3; re
 
 #[test]
 fn pictures_of_a_played_ros_2_recording_are_drawn() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("play");
     let types = rnet::schema::compile_text("ros2.proto", ROS2).unwrap();
     let point: Vec<u8> = [1.0_f32, 2.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -89,7 +89,7 @@ fn pictures_of_a_played_ros_2_recording_are_drawn() {
 
 #[test]
 fn pictures_are_binary_and_thinned_out() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let node = place.node("camera");
     let kept = || PublisherOptions::new().transient_local(1);
     let mut scans = node.publisher_with::<LaserScan>("/scan", kept()).unwrap();

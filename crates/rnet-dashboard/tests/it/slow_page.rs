@@ -8,7 +8,7 @@ use rnet::Publisher;
 use rnet::msgs::{CompressedImage, Image};
 use serde_json::{Value as Json, json};
 use tungstenite::Message;
-use util::{HANG, Heard, Page, Place};
+use util::{HANG, Received, Page, TestDomain};
 
 /// Between two images of a camera.
 const PERIOD: Duration = Duration::from_millis(40);
@@ -25,7 +25,7 @@ fn own_memory_bytes() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-fn seq(heard: &Heard) -> u64 {
+fn seq(heard: &Received) -> u64 {
     heard.json["data"]["seq"].as_u64().unwrap_or_else(|| panic!("{}", heard.json))
 }
 
@@ -36,7 +36,7 @@ fn send(images: &mut Publisher<CompressedImage>, image: &CompressedImage) {
 
 #[test]
 fn a_page_that_does_not_read_is_told_what_it_lost_and_takes_no_memory() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let camera = place.node("camera");
     let mut images = camera.publisher::<CompressedImage>("/image").unwrap();
     let image = CompressedImage {
@@ -67,14 +67,14 @@ fn a_page_that_does_not_read_is_told_what_it_lost_and_takes_no_memory() {
         last = newest(&mut fast, &mut images);
         most = most.max(own_memory_bytes());
         if n % SLOW_BY == 0 {
-            read.push(slow.hear());
+            read.push(slow.receive());
         }
     }
     let grown = most.saturating_sub(before);
     assert!(grown < IMAGES * LEN_BYTES / 3, "the server has grown by {grown} bytes");
     // Now it reads: it is told how many it has lost, and comes to what is new.
     while read.last().is_none_or(|heard| seq(heard) < last) {
-        read.push(slow.hear());
+        read.push(slow.receive());
     }
     assert!(read.iter().all(|heard| heard.json["sub"] == slow_sub));
     let mut lost = 0;
@@ -90,7 +90,7 @@ fn a_page_that_does_not_read_is_told_what_it_lost_and_takes_no_memory() {
 
 #[test]
 fn a_camera_comes_as_jpeg_and_no_faster_than_the_page_draws() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let camera = place.node("camera");
     let mut images = camera.publisher::<Image>("/image").unwrap();
     let dashboard = place.start();

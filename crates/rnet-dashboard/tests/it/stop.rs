@@ -10,7 +10,7 @@ use rnet::msgs::{CompressedImage, Twist, Vector3};
 use rnet::{Command, Error, Node, GoalPolicy};
 use serde_json::{Value as Json, json};
 use tungstenite::Message;
-use util::{HANG, Page, Place, what};
+use util::{HANG, Page, TestDomain, what};
 
 /// Above the 8 requests that a page may have under way.
 const COMMANDS: usize = 40;
@@ -99,7 +99,7 @@ fn row(page: &mut Page, sub: u64, fits: impl Fn(&Json) -> bool) -> Json {
 
 #[test]
 fn it_stops_forty_commands_while_eight_goals_run() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let base = place.node("base");
     let applied = Applied::default();
     let topics: Vec<String> = (0..COMMANDS).map(|n| format!("/joint{n}")).collect();
@@ -145,7 +145,7 @@ fn it_stops_forty_commands_while_eight_goals_run() {
 
 #[test]
 fn a_page_that_takes_nothing_can_stop_though_figures_flow() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let base = place.node("base");
     let applied = Applied::default();
     let command = receiver(&base, "/cmd_vel", &applied);
@@ -176,7 +176,7 @@ fn a_page_that_takes_nothing_can_stop_though_figures_flow() {
 
 #[test]
 fn a_receiver_that_restarts_is_stopped_again_and_the_driver_of_before_does_not_drive() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let applied = Applied::default();
     let base = place.node("base");
     let command = receiver(&base, "/cmd_vel", &applied);
@@ -210,7 +210,7 @@ fn a_receiver_that_restarts_is_stopped_again_and_the_driver_of_before_does_not_d
 
 #[test]
 fn who_has_a_higher_priority_is_shown_and_when_it_ends_the_stop_is_back() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let base = place.node("base");
     let _command = receiver(&base, "/cmd_vel", &Applied::default());
     let dashboard = place.start();
@@ -232,7 +232,7 @@ fn who_has_a_higher_priority_is_shown_and_when_it_ends_the_stop_is_back() {
 
 #[test]
 fn two_presses_at_once_both_say_stopped() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let base = place.node("base");
     let command = receiver(&base, "/cmd_vel", &Applied::default());
     let dashboard = place.start();

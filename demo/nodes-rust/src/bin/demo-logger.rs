@@ -39,7 +39,7 @@ fn logger(process: &Process) -> rnet::Result<()> {
     drop(first);
 
     let one_life = std::env::args().nth(2).is_some_and(|word| word == "one-life");
-    let ears = Ears { node, tallies: Tallies::default(), one_life };
+    let ears = LogSubscriptions { node, tallies: Tallies::default(), one_life };
     let events = Arc::new(Mutex::new(Vec::new()));
     let stops = events.clone();
     let kept = SubscriberOptions::new().reliable().transient_local();
@@ -108,13 +108,13 @@ fn summary(tallies: &Tallies) -> Value {
     topics.into_iter().map(|(topic, tally)| (topic.to_owned(), line(tally))).collect()
 }
 
-struct Ears {
+struct LogSubscriptions {
     node: Node,
     tallies: Tallies,
     one_life: bool,
 }
 
-impl Ears {
+impl LogSubscriptions {
     /// Counts a topic by the numbers in its messages.
     fn hear<T: Counted>(&self, topic: &'static str, reliable: bool) -> rnet::Result<Subscription> {
         // A record leaves nothing out by choice.

@@ -34,7 +34,7 @@ const LEASE: Duration = Duration::from_millis(500);
 /// How long the motors are waited for: shorter than the look for what is wrong may be late.
 const TAKE: Duration = Duration::from_millis(500);
 /// How often to look at the commands from `run.py`, at least.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
     process::run(safety)
@@ -54,7 +54,7 @@ fn safety(process: &Process) -> rnet::Result<()> {
 
     let mut set = WaitSet::new(&node);
     let mut monitor = Monitor::default();
-    let mut halt = Halt { node: &node, driver: None, renewed: Instant::now() };
+    let mut halt = StopDriver { node: &node, driver: None, renewed: Instant::now() };
     let mut sent = 0;
     while !process.is_quiet() && !process.is_stopped() {
         match process.next(Duration::ZERO) {
@@ -62,10 +62,10 @@ fn safety(process: &Process) -> rnet::Result<()> {
             Some(Command::Other(word)) if word == "go" => monitor.ordered = false,
             _ => {}
         }
-        set.wait(&mut [&mut state, &mut torque, &mut force], Some(LOOK))?;
+        set.wait(&mut [&mut state, &mut torque, &mut force], Some(POLL_INTERVAL))?;
         drain(&mut torque, |m| monitor.torque_ns = Some(m.time_ns))?;
-        drain(&mut force, |m| monitor.see_force(&m.force))?;
-        drain(&mut state, |m| monitor.see_state(&m))?;
+        drain(&mut force, |m| monitor.handle_force(&m.force))?;
+        drain(&mut state, |m| monitor.handle_state(&m))?;
         let news = monitor.decide(rnet::now_ns());
         // What is safe first, then what is said of it.
         halt.keep(monitor.halts());
@@ -77,7 +77,7 @@ fn safety(process: &Process) -> rnet::Result<()> {
     process::report_quiet(&[("/safety/stop", sent)]);
     // Goes on receiving, so that what the others sent last can be seen to have arrived.
     while !process.is_stopped() {
-        set.wait(&mut [&mut state, &mut torque, &mut force], Some(LOOK))?;
+        set.wait(&mut [&mut state, &mut torque, &mut force], Some(POLL_INTERVAL))?;
         drain(&mut torque, |_| ())?;
         drain(&mut force, |_| ())?;
         drain(&mut state, |_| ())?;
@@ -113,13 +113,13 @@ fn drain<T: Message>(
 }
 
 /// Authority over the motors, to have them held.
-struct Halt<'a> {
+struct StopDriver<'a> {
     node: &'a Node,
     driver: Option<Driver<JointTorques>>,
     renewed: Instant,
 }
 
-impl Halt<'_> {
+impl StopDriver<'_> {
     /// Takes authority, keeps it or gives it back. What fails is tried again at the next look; without a renewal it
     /// ends by its lease.
     fn keep(&mut self, wanted: bool) {
@@ -155,7 +155,7 @@ struct Monitor {
 }
 
 impl Monitor {
-    fn see_state(&mut self, state: &RobotState) {
+    fn handle_state(&mut self, state: &RobotState) {
         self.state_ns = state.time_ns;
         // Third row, third column of the rotation matrix: how far "up" of the body is up.
         let [x, y, ..] = state.orientation;
@@ -169,7 +169,7 @@ impl Monitor {
         }
     }
 
-    fn see_force(&mut self, force: &[f32; 4]) {
+    fn handle_force(&mut self, force: &[f32; 4]) {
         if force.iter().any(|force| *force > MAX_FORCE_N) {
             self.bad = Some(STOP_FORCE);
         }
@@ -251,9 +251,9 @@ mod tests {
     #[test]
     fn a_hard_strike_raises_a_stop() {
         let mut monitor = Monitor::default();
-        monitor.see_force(&[0.0, MAX_FORCE_N, 0.0, 0.0]);
+        monitor.handle_force(&[0.0, MAX_FORCE_N, 0.0, 0.0]);
         assert_eq!(monitor.decide(1), None);
-        monitor.see_force(&[0.0, MAX_FORCE_N + 1.0, 0.0, 0.0]);
+        monitor.handle_force(&[0.0, MAX_FORCE_N + 1.0, 0.0, 0.0]);
         assert_eq!(monitor.decide(2), Some((true, STOP_FORCE)));
     }
 }

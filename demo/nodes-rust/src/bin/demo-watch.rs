@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::Domain;
 use rnet::{Node, SubscriberOptions};
-use rnet_demo::ledger::Ledger;
+use rnet_demo::traffic_counts::TrafficCounts;
 use rnet_demo::messages::{StopEvent, stop_reason};
 use rnet_demo::process::{self, Command, Process};
 use rnet_demo::rates::Rates;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 /// How often to look. A publisher must live this long for its log to be known when it dies; a driver whose authority is
 /// taken back at once lives for some 30 ms.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const TABLE: Duration = Duration::from_secs(1);
 /// Topics of robot-net itself, of which the nodes count nothing: calls for authority, the audit trail, the link's.
 const OWN_TOPICS: &str = "/_rnet/";
@@ -39,11 +39,11 @@ fn watch(process: &Process) -> rnet::Result<()> {
         }));
     });
     let mut domain = Domain::open(None, None, None)?;
-    let mut ledger = Ledger::default();
+    let mut traffic_counts = TrafficCounts::default();
     let mut rates = Rates::default();
     let mut next_table = Instant::now();
     loop {
-        let command = process.next(LOOK);
+        let command = process.next(POLL_INTERVAL);
         if command == Some(Command::Stop) {
             return Ok(());
         }
@@ -60,11 +60,11 @@ fn watch(process: &Process) -> rnet::Result<()> {
             process::report(json!({"event": "table", "rows": rows}));
         }
         let nodes: Vec<String> = snapshot.nodes.iter().map(|n| n.meta.name.clone()).collect();
-        ledger.enter(snapshot);
+        traffic_counts.enter(snapshot);
         match command {
             Some(Command::Quiet) => process::report_quiet(&[]),
             Some(Command::Other(what)) if what == "books" => {
-                let mut books = ledger.to_json();
+                let mut books = traffic_counts.to_json();
                 books["event"] = json!("books");
                 books["at_ns"] = json!(looked_ns);
                 books["nodes"] = json!(nodes);

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from .._numpy import numpy
-from ..errors import BadValue, Closed
+from ..errors import BadValueError, ClosedError
 from ..types import Codec
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-__all__ = ["Layout", "Lent", "PlainMessage", "as_array", "numpy", "stamp_of", "stamp_to", "view"]
+__all__ = ["Layout", "MessageLoan", "PlainMessage", "as_array", "numpy", "stamp_of", "stamp_to", "view"]
 
 #: Data follows a header at a multiple of this.
 DATA_ALIGN_BYTES = 64
@@ -83,7 +83,7 @@ class Layout:
         return values
 
     def pack(self, values: dict[str, Any]) -> bytes:
-        """The struct; raises BadValue for numbers and texts that do not fit their fields."""
+        """The struct; raises BadValueError for numbers and texts that do not fit their fields."""
         flat: list[Any] = []
         for name, numbers, kind, count in self._fields:
             value = values[name]
@@ -96,7 +96,7 @@ class Layout:
         try:
             return self._struct.pack(*flat)
         except struct.error:
-            raise self._unfit(values) from None
+            raise self._bad_header(values) from None
 
     def _packed_text(self, name: str, text: str, room: int) -> bytes:
         encoded = text.encode()
@@ -106,7 +106,7 @@ class Layout:
             raise self.bad(f"{name} {text!r} contains a zero byte, which would end the text")
         return encoded
 
-    def _unfit(self, values: dict[str, Any]) -> BadValue:
+    def _bad_header(self, values: dict[str, Any]) -> BadValueError:
         """Says which number does not fit; struct only says that one does not."""
         for name, _, kind, count in self._fields:
             if not isinstance(kind, str) or kind == "text":
@@ -128,9 +128,9 @@ class Layout:
         except UnicodeDecodeError:
             raise self.bad(f"{name} is not UTF-8: {raw.rstrip(bytes(1))!r}") from None
 
-    def bad(self, why: str) -> BadValue:
+    def bad(self, why: str) -> BadValueError:
         """What is raised for a message that cannot be."""
-        return BadValue(f"{self.name}: {why}", what=self.name, why=why)
+        return BadValueError(f"{self.name}: {why}", what=self.name, why=why)
 
     def describe(self) -> dict[str, Any]:
         """The description, as :func:`rnet.types.describe` gives it."""
@@ -190,7 +190,7 @@ class PlainMessage:
     def from_bytes(cls, message: Buffer) -> Self:
         """Creates a message from its bytes, which are read in place and not copied.
 
-        Raises BadValue, with field and value, if they are not a valid message of this type.
+        Raises BadValueError, with field and value, if they are not a valid message of this type.
         """
         layout = cls._layout
         memory = _bytes_of(message)
@@ -227,7 +227,7 @@ class PlainMessage:
 
     @abstractmethod
     def _check(self, data_len: int) -> None:
-        """Raises BadValue if the header says what cannot be, or reaches beyond the data."""
+        """Raises BadValueError if the header says what cannot be, or reaches beyond the data."""
 
     @property
     def data(self) -> memoryview:
@@ -246,7 +246,7 @@ class PlainMessage:
     def _memory(self) -> memoryview:
         if self._data is None:
             what = f"the loan of this {self._layout.name}"
-            raise Closed(f"{what} is closed; make another", what=what)
+            raise ClosedError(f"{what} is closed; make another", what=what)
         return self._data
 
     def _data_len(self) -> int:
@@ -291,7 +291,7 @@ class PlainMessage:
     @classmethod
     def __rnet_codec__(cls) -> Codec:
         described = json.dumps(cls.__rnet_describe__())
-        return Codec(described, cls, None, cls.from_bytes, BadValue, _send)
+        return Codec(described, cls, None, cls.from_bytes, BadValueError, _send)
 
 
 def _send(publisher: Publisher[Any], message: PlainMessage) -> None:
@@ -302,12 +302,12 @@ def _send(publisher: Publisher[Any], message: PlainMessage) -> None:
 _Message = TypeVar("_Message", bound=PlainMessage)
 
 
-class Lent(Generic[_Message]):
+class MessageLoan(Generic[_Message]):
     """A message filled in the memory from which it is sent, created by `loan` of its class.
 
     ``with`` returns the message, and sends it when the block ends, or discards it if the block raises.
     Do not keep a reference to its array: if one still exists, a copy is sent, which
-    ``Publisher.copied_loans`` counts.
+    ``Publisher.copied_loan_count`` counts.
     """
 
     def __init__(
@@ -322,7 +322,7 @@ class Lent(Generic[_Message]):
         message = self._message
         if self._loan is not None:
             what = f"this loan of {self._publisher.topic}"
-            raise Closed(f"{what} is closed; make another", what=what)
+            raise ClosedError(f"{what} is closed; make another", what=what)
         message._check(self._data_len)
         header_len = message._layout.size
         self._loan = self._publisher.loan(header_len + self._data_len)
@@ -420,14 +420,14 @@ def view(
 
 
 def check_u32(layout: Layout, **values: int) -> None:
-    """Raises BadValue for what is no u32."""
+    """Raises BadValueError for what is no u32."""
     for name, value in values.items():
         if not 0 <= value <= _U32_MAX:
             raise layout.bad(f"{name} is {value}, and must be 0 to {_U32_MAX}")
 
 
 def check_reach(layout: Layout, needed: int, data_len: int, why: str) -> None:
-    """Raises BadValue if elements reach beyond the data."""
+    """Raises BadValueError if elements reach beyond the data."""
     if needed > data_len:
         raise layout.bad(f"data_len is {data_len}, and {why} take {needed} bytes")
 
@@ -435,7 +435,7 @@ def check_reach(layout: Layout, needed: int, data_len: int, why: str) -> None:
 def check_rows(
     layout: Layout, height: int, row: int, row_stride: int, data_len: int, why: str
 ) -> None:
-    """Raises BadValue if rows of so many bytes overlap, or reach beyond the data."""
+    """Raises BadValueError if rows of so many bytes overlap, or reach beyond the data."""
     if row > row_stride:
         raise layout.bad(f"row_stride is {row_stride}, but a row takes {row} bytes")
     needed = (height - 1) * row_stride + row if height else 0

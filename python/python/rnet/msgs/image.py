@@ -33,7 +33,7 @@ DATA_LEN_MAX = 1 << 30
 class Image(_plain.PlainMessage):
     """A picture: rows of pixels.
 
-    ``node.subscribe("/camera", Image)`` returns images whose `array` reads the message in place;
+    ``node.subscriber("/camera", Image)`` returns images whose `array` reads the message in place;
     ``publisher.send(Image.from_array(array, "rgb8"))`` copies the array once, to where it is read.
     """
 
@@ -79,7 +79,7 @@ class Image(_plain.PlainMessage):
             frame_id: optical frame of the camera: x right, y down, z into the picture.
             timestamp_ns: middle of the exposure, in ns since 1970 UTC; 0: not known.
 
-        Raises BadValue if that does not fit together.
+        Raises BadValueError if that does not fit together.
         """
         if row_stride is None:
             if encoding not in ENCODINGS:
@@ -117,7 +117,7 @@ class Image(_plain.PlainMessage):
                 shape (height, bytes per row), and `width` is the number of pixels per row.
             frame_id, timestamp_ns: as in `Image`.
 
-        Raises BadValue if array and encoding do not match; MissingNumpy.
+        Raises BadValueError if array and encoding do not match; MissingNumpyError.
         """
         pixels = _plain.as_array(cls._layout, array)
         known = ENCODINGS.get(encoding)
@@ -160,14 +160,14 @@ class Image(_plain.PlainMessage):
         row_stride: int | None = None,
         frame_id: str = "",
         timestamp_ns: int = 0,
-    ) -> _plain.Lent[Image]:
+    ) -> _plain.MessageLoan[Image]:
         """An image to be filled in the memory that subscribers read, without copying.
 
         ``with Image.loan(pub, 480, 640, "rgb8") as image: camera.read_into(image.array)`` sends it
         at the end of the block. Its initial bytes are those of an earlier message; fields, such
         as `timestamp_ns`, may be set until the block ends.
 
-        Raises BadValue; errors of `Publisher.loan` when the block begins, and of
+        Raises BadValueError; errors of `Publisher.loan` when the block begins, and of
         `Publisher.send` when it ends.
         """
         if row_stride is None:
@@ -180,7 +180,7 @@ class Image(_plain.PlainMessage):
             made._set(width, height, row_stride, encoding, frame_id, timestamp_ns)
             return made
 
-        return _plain.Lent(publisher, make, height * row_stride)
+        return _plain.MessageLoan(publisher, make, height * row_stride)
 
     @property
     def array(self) -> Array:
@@ -188,7 +188,7 @@ class Image(_plain.PlainMessage):
 
         For a received image it is a read-only view of the message, for a lent one a view to be filled;
         the memory stays valid as long as the array exists. For an unknown encoding it contains the
-        rows as they are: u8 of shape (height, row_stride). Raises MissingNumpy.
+        rows as they are: u8 of shape (height, row_stride). Raises MissingNumpyError.
         """
         if self._array is not None:
             return self._array
@@ -221,7 +221,7 @@ class Image(_plain.PlainMessage):
 
     @classmethod
     def from_foxglove(cls, message: Any) -> Self:
-        """Creates an image from a `foxglove.RawImage`; raises BadValue if its fields are inconsistent."""
+        """Creates an image from a `foxglove.RawImage`; raises BadValueError if its fields are inconsistent."""
         return cls(
             width=message.width,
             height=message.height,

@@ -57,7 +57,7 @@ class PointField:
 class PointCloud(_plain.PlainMessage):
     """Points of a laser scanner or a depth camera: structs of numbers, one after the other.
 
-    ``node.subscribe("/lidar", PointCloud)`` returns clouds whose `points` read the message in place;
+    ``node.subscriber("/lidar", PointCloud)`` returns clouds whose `points` read the message in place;
     ``publisher.send(PointCloud.from_array(points))`` copies them once, to where they are read.
     """
 
@@ -125,7 +125,7 @@ class PointCloud(_plain.PlainMessage):
                 it is turned, x y z w.
             has_nan: whether some points are NaN.
 
-        Raises BadValue if that does not fit together.
+        Raises BadValueError if that does not fit together.
         """
         self.frame_id, self.timestamp_ns = frame_id, timestamp_ns
         self.fields, self.point_stride = tuple(fields), point_stride
@@ -156,7 +156,7 @@ class PointCloud(_plain.PlainMessage):
             has_nan: whether some points are NaN; determined from the data by default.
             frame_id, timestamp_ns, position, orientation: as in `PointCloud`.
 
-        Raises BadValue if the array does not contain points; MissingNumpy.
+        Raises BadValueError if the array does not contain points; MissingNumpyError.
         """
         points = _plain.as_array(cls._layout, array)
         if points.ndim not in (1, 2):
@@ -193,7 +193,7 @@ class PointCloud(_plain.PlainMessage):
             columns: further fields by name, each of shape (points,).
             has_nan, frame_id, timestamp_ns, position, orientation: as in `from_array`.
 
-        Raises BadValue if the shapes do not match; MissingNumpy.
+        Raises BadValueError if the shapes do not match; MissingNumpyError.
         """
         np = _plain.numpy("PointCloud.from_xyz")
         at = _plain.as_array(cls._layout, xyz)
@@ -229,7 +229,7 @@ class PointCloud(_plain.PlainMessage):
         position: Sequence[float] = (0.0, 0.0, 0.0),
         orientation: Sequence[float] = (0.0, 0.0, 0.0, 0.0),
         has_nan: bool = False,
-    ) -> _plain.Lent[PointCloud]:
+    ) -> _plain.MessageLoan[PointCloud]:
         """A cloud to be filled in the memory that subscribers read, without copying.
 
         ``with PointCloud.loan(pub, [("x", "f4"), ("y", "f4")], 1000) as cloud:
@@ -237,7 +237,7 @@ class PointCloud(_plain.PlainMessage):
         those of an earlier message; `timestamp_ns`, `has_nan` and other fields may be set until the
         block ends.
 
-        Raises BadValue; MissingNumpy; errors of `Publisher.loan` when the block begins, and of
+        Raises BadValueError; MissingNumpyError; errors of `Publisher.loan` when the block begins, and of
         `Publisher.send` when it ends.
         """
         point = _plain.numpy("PointCloud.loan").dtype(dtype)
@@ -248,7 +248,7 @@ class PointCloud(_plain.PlainMessage):
             made.has_nan = has_nan
             return made
 
-        return _plain.Lent(publisher, make, height * width * int(point.itemsize))
+        return _plain.MessageLoan(publisher, make, height * width * int(point.itemsize))
 
     @classmethod
     def _empty(
@@ -271,7 +271,7 @@ class PointCloud(_plain.PlainMessage):
 
     @property
     def dtype(self) -> Any:
-        """The numpy dtype of a point. Raises MissingNumpy."""
+        """The numpy dtype of a point. Raises MissingNumpyError."""
         np = _plain.numpy("PointCloud.dtype")
         return np.dtype(
             {
@@ -287,7 +287,7 @@ class PointCloud(_plain.PlainMessage):
         """The points as a structured array of shape (height, width): ``cloud.points["x"]``.
 
         For a received cloud it is a read-only view of the message, for a lent one a view to be filled;
-        the memory stays valid as long as the array exists. Raises MissingNumpy.
+        the memory stays valid as long as the array exists. Raises MissingNumpyError.
         """
         if self._array is not None:
             return self._array.view(self.dtype)
@@ -299,7 +299,7 @@ class PointCloud(_plain.PlainMessage):
 
         A view of the message if x, y and z have one type and are evenly spaced, as with most drivers;
         otherwise a copy. With `skip_nan` it is a copy without points that have a NaN coordinate. Raises
-        BadValue if the points lack one of x, y, z; MissingNumpy.
+        BadValueError if the points lack one of x, y, z; MissingNumpyError.
         """
         np = _plain.numpy("PointCloud.xyz")
         by_name = {field.name: field for field in self.fields}
@@ -351,7 +351,7 @@ class PointCloud(_plain.PlainMessage):
 
     @classmethod
     def from_foxglove(cls, message: Any) -> Self:
-        """Creates a cloud of one row from a `foxglove.PointCloud`; raises BadValue if it is inconsistent."""
+        """Creates a cloud of one row from a `foxglove.PointCloud`; raises BadValueError if it is inconsistent."""
         stride, length = message.point_stride, len(message.data)
         if stride == 0 or length % stride:
             raise cls._layout.bad(f"data has {length} bytes, and points take {stride} each")

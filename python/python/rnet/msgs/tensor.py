@@ -36,7 +36,7 @@ _I64_MAX = (1 << 63) - 1
 class Tensor(_plain.PlainMessage):
     """An array of numbers: input or output of a neural network, a depth map, a cost grid.
 
-    ``node.subscribe("/features", Tensor)`` returns tensors whose `array` reads the message in place;
+    ``node.subscriber("/features", Tensor)`` returns tensors whose `array` reads the message in place;
     ``publisher.send(Tensor.from_array(array))`` copies the array once, to where it is read.
     """
 
@@ -85,7 +85,7 @@ class Tensor(_plain.PlainMessage):
             frame_id: frame in which it is given; empty where that means nothing.
             timestamp_ns: when what it describes was so, in ns since 1970 UTC; 0: not known.
 
-        Raises BadValue if that does not fit together.
+        Raises BadValueError if that does not fit together.
         """
         self.frame_id, self.timestamp_ns = frame_id, timestamp_ns
         self.dtype_code, self.dtype_bits, self.shape = dtype_code, dtype_bits, tuple(shape)
@@ -113,7 +113,7 @@ class Tensor(_plain.PlainMessage):
                 type: ``Tensor.from_array(t.view(torch.uint16), dtype="bfloat16")``.
             frame_id, timestamp_ns: as in `Tensor`.
 
-        Raises BadValue for other arrays; MissingNumpy.
+        Raises BadValueError for other arrays; MissingNumpyError.
         """
         numbers = _plain.as_array(cls._layout, array)
         if numbers.dtype.name == "bfloat16":
@@ -133,14 +133,14 @@ class Tensor(_plain.PlainMessage):
         *,
         frame_id: str = "",
         timestamp_ns: int = 0,
-    ) -> _plain.Lent[Tensor]:
+    ) -> _plain.MessageLoan[Tensor]:
         """A tensor to be filled in the memory that subscribers read, without copying.
 
         ``with Tensor.loan(pub, (480, 640), "f4") as tensor: tensor.array[:] = ...`` sends it at the
         end of the block. Its initial bytes are those of an earlier message. The dtype is a
         numpy dtype, or "bfloat16", for which `array` is u16.
 
-        Raises BadValue; MissingNumpy; errors of `Publisher.loan` when the block begins, and of
+        Raises BadValueError; MissingNumpyError; errors of `Publisher.loan` when the block begins, and of
         `Publisher.send` when it ends.
         """
         bfloat = dtype if isinstance(dtype, str) and dtype == "bfloat16" else None
@@ -149,7 +149,7 @@ class Tensor(_plain.PlainMessage):
         def make() -> Tensor:
             return cls._empty(number, bfloat, tuple(shape), frame_id, timestamp_ns)
 
-        return _plain.Lent(publisher, make, math.prod(shape) * int(number.itemsize))
+        return _plain.MessageLoan(publisher, make, math.prod(shape) * int(number.itemsize))
 
     @classmethod
     def _empty(
@@ -193,7 +193,7 @@ class Tensor(_plain.PlainMessage):
 
         For a received tensor it is a read-only view of the message, for a lent one a view to be filled;
         the memory stays valid as long as the array exists. For bfloats, which numpy does not have, it
-        contains the bits as u16. Raises MissingNumpy.
+        contains the bits as u16. Raises MissingNumpyError.
         """
         if self._array is not None:
             return self._array

@@ -21,17 +21,17 @@ pub const HANG: Duration = Duration::from_secs(300);
 pub const DOMAIN: &str = "dash";
 
 /// A directory of domains that is nobody else's; removed on drop.
-pub struct Place {
+pub struct TestDomain {
     pub dir: PathBuf,
 }
 
-impl Place {
-    pub fn new() -> Place {
+impl TestDomain {
+    pub fn new() -> TestDomain {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("rnet-dash-test-{}-{n}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        Place { dir }
+        TestDomain { dir }
     }
 
     pub fn location(&self) -> Location {
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDomain {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.dir);
     }
@@ -135,12 +135,12 @@ pub struct Page {
     pub socket: WebSocket<TcpStream>,
     next: u64,
     /// What came while something else was waited for.
-    heard: Vec<Heard>,
+    heard: Vec<Received>,
 }
 
 /// What a page hears.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct Received {
     pub json: Json,
     pub payload: Vec<u8>,
 }
@@ -151,23 +151,23 @@ impl Page {
         let url = format!("ws://{}/ws", dashboard.address());
         let (socket, _) = tungstenite::client(url, stream).unwrap();
         let mut page = Page { socket, next: 1, heard: Vec::new() };
-        let hello = page.hear();
+        let hello = page.receive();
         assert_eq!(hello.json["hello"]["protocol"], 1, "{hello:?}");
         page
     }
 
     /// The next of what comes, whatever it is.
-    pub fn hear(&mut self) -> Heard {
+    pub fn receive(&mut self) -> Received {
         loop {
             match self.socket.read().unwrap() {
                 Message::Text(text) => {
                     let json = serde_json::from_str(&text).unwrap();
-                    return Heard { json, payload: Vec::new() };
+                    return Received { json, payload: Vec::new() };
                 }
                 Message::Binary(bytes) => {
                     let len = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
                     let json = serde_json::from_slice(&bytes[4..4 + len]).unwrap();
-                    return Heard { json, payload: bytes[4 + len..].to_vec() };
+                    return Received { json, payload: bytes[4 + len..].to_vec() };
                 }
                 Message::Close(frame) => panic!("closed: {frame:?}"),
                 _ => {}
@@ -189,14 +189,14 @@ impl Page {
     }
 
     /// What fits, of what was heard before or comes.
-    pub fn until<T>(&mut self, mut fits: impl FnMut(&Heard) -> Option<T>) -> T {
+    pub fn until<T>(&mut self, mut fits: impl FnMut(&Received) -> Option<T>) -> T {
         let begun = Instant::now();
         let kept = self.heard.iter().position(|heard| fits(heard).is_some());
         if let Some(at) = kept {
             return fits(&self.heard.remove(at)).unwrap();
         }
         loop {
-            let heard = self.hear();
+            let heard = self.receive();
             if let Some(found) = fits(&heard) {
                 return found;
             }

@@ -6,9 +6,9 @@ use crate::wire::Refusal;
 
 /// Work that is under way.
 #[derive(Debug)]
-pub struct Errand<T>(Receiver<Result<T, Refusal>>);
+pub struct BackgroundTask<T>(Receiver<Result<T, Refusal>>);
 
-impl<T: Send + 'static> Errand<T> {
+impl<T: Send + 'static> BackgroundTask<T> {
     /// Begins it.
     ///
     /// # Errors
@@ -16,14 +16,14 @@ impl<T: Send + 'static> Errand<T> {
     pub fn start(
         thread: &str,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<Errand<T>, Refusal> {
+    ) -> Result<BackgroundTask<T>, Refusal> {
         let (tell, answer) = sync_channel(1);
         let begun = std::thread::Builder::new().name(thread.to_owned()).spawn(move || {
             // Nobody may be left to be told.
             let _ = tell.send(work());
         });
         begun.map_err(|why| Refusal::failed(format!("cannot start a thread: {why}")))?;
-        Ok(Errand(answer))
+        Ok(BackgroundTask(answer))
     }
 
     /// What came of it; `None` while it is under way.

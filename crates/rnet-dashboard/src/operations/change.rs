@@ -8,12 +8,12 @@ use rnet_monitor::value::{encode, from_base64};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::seat::Seat;
+use super::operator_node::OperatorNode;
 use crate::times::{document, in_seconds, of_host};
 use crate::wire::{Answer, Refusal, fields_of};
 
 #[derive(Deserialize)]
-struct SetState {
+struct StateSetRequest {
     key: String,
     value: Json,
     #[serde(rename = "type")]
@@ -21,16 +21,16 @@ struct SetState {
 }
 
 /// `state.set`.
-pub fn state_set(seat: &Seat, fields: Json) -> Answer {
-    let asked: SetState = fields_of(fields)?;
+pub fn state_set(operator: &OperatorNode, fields: Json) -> Answer {
+    let asked: StateSetRequest = fields_of(fields)?;
     if let Some((host, key)) = split_host(&asked.key) {
-        let there = seat.state_of(host)?;
+        let there = operator.state_of(host)?;
         let present = there.get(key)?.value;
         there.put(key).set(value_of(&asked, present.as_ref())?)?;
         let entry = there.entry(key)?.value;
         return Ok(json!({"entry": entry.map(|entry| of_host(host, document(&entry)))}));
     }
-    let state = seat.state()?;
+    let state = operator.state()?;
     let present = state.get(&asked.key)?;
     let value = value_of(&asked, present.as_ref())?;
     let put = state.put(&asked.key);
@@ -45,11 +45,11 @@ struct Key {
 }
 
 /// `state.delete`.
-pub fn state_delete(seat: &Seat, fields: Json) -> Answer {
+pub fn state_delete(operator: &OperatorNode, fields: Json) -> Answer {
     let Key { key } = fields_of(fields)?;
     let was_there = match split_host(&key) {
-        Some((host, key)) => seat.state_of(host)?.delete(key)?,
-        None => seat.state()?.delete(&key)?,
+        Some((host, key)) => operator.state_of(host)?.delete(key)?,
+        None => operator.state()?.delete(&key)?,
     };
     match was_there {
         true => Ok(json!({})),
@@ -58,7 +58,7 @@ pub fn state_delete(seat: &Seat, fields: Json) -> Answer {
 }
 
 /// The value that JSON means: of the type that is named, else of that of the present value, else of what it looks like.
-fn value_of(asked: &SetState, present: Option<&Value>) -> Result<Value, Refusal> {
+fn value_of(asked: &StateSetRequest, present: Option<&Value>) -> Result<Value, Refusal> {
     let message = present.and_then(Value::message_type);
     let kind = match (&asked.type_name, present) {
         (Some(name), _) => Some(name.as_str()),
@@ -99,11 +99,11 @@ fn value_of(asked: &SetState, present: Option<&Value>) -> Result<Value, Refusal>
             let bytes = encode(found, value).map_err(|why| no(&format!("{name}: {why}")))?;
             Value::Message(StateMessage::new(found.clone(), bytes)?)
         }
-        (None, value) => looks_like(value)?,
+        (None, value) => infer_value(value)?,
     })
 }
 
-fn looks_like(value: &Json) -> Result<Value, Refusal> {
+fn infer_value(value: &Json) -> Result<Value, Refusal> {
     Ok(match value {
         Json::Bool(b) => Value::Bool(*b),
         Json::String(text) => Value::Str(text.clone()),
@@ -120,7 +120,7 @@ fn looks_like(value: &Json) -> Result<Value, Refusal> {
 fn elements(items: &[Json]) -> Result<Vec<Value>, Refusal> {
     let element = |item: &Json| match item {
         Json::Array(items) => Ok(Value::List(elements(items)?)),
-        item => looks_like(item),
+        item => infer_value(item),
     };
     items.iter().map(element).collect()
 }
@@ -134,19 +134,19 @@ struct Param {
 }
 
 /// A parameter: of a node of this host, or of another one, whose home checks it again.
-struct Home {
+struct ParamHome {
     /// The name of the host with its state, if it is another one.
     host: Option<(String, RemoteState)>,
     node: NodeName,
 }
 
-impl Home {
-    fn of(seat: &Seat, node: &str) -> Result<Home, Refusal> {
+impl ParamHome {
+    fn of(operator: &OperatorNode, node: &str) -> Result<ParamHome, Refusal> {
         let (host, node) = match split_host(node) {
-            Some((host, node)) => (Some((host.to_owned(), seat.state_of(host)?)), node),
+            Some((host, node)) => (Some((host.to_owned(), operator.state_of(host)?)), node),
             None => (None, node),
         };
-        Ok(Home { host, node: NodeName::new(node)? })
+        Ok(ParamHome { host, node: NodeName::new(node)? })
     }
 
     /// The node as pages name it.
@@ -157,15 +157,15 @@ impl Home {
         }
     }
 
-    fn look(&self, seat: &Seat, name: &str) -> rnet::Result<Option<ParamInfo>> {
-        let Some((_, state)) = &self.host else { return seat.state()?.param(&self.node, name) };
+    fn look(&self, operator: &OperatorNode, name: &str) -> rnet::Result<Option<ParamInfo>> {
+        let Some((_, state)) = &self.host else { return operator.state()?.param(&self.node, name) };
         let key = rnet::param::key(&self.node, name)?;
         Ok(state.params()?.into_iter().find(|info| info.key == key))
     }
 
-    fn now(&self, seat: &Seat, name: &str) -> Answer {
+    fn now(&self, operator: &OperatorNode, name: &str) -> Answer {
         let document = |info| in_seconds(documents::param(self.node.as_str(), name, &info));
-        let param = self.look(seat, name)?.map(document);
+        let param = self.look(operator, name)?.map(document);
         let param = param.map(|param| match &self.host {
             Some((host, _)) => of_host(host, param),
             None => param,
@@ -175,10 +175,10 @@ impl Home {
 }
 
 /// `param.set`.
-pub fn param_set(seat: &Seat, fields: Json) -> Answer {
+pub fn param_set(operator: &OperatorNode, fields: Json) -> Answer {
     let Param { node, name, value } = fields_of(fields)?;
-    let home = Home::of(seat, &node)?;
-    let found = home.look(seat, &name)?;
+    let home = ParamHome::of(operator, &node)?;
+    let found = home.look(operator, &name)?;
     let description = found.as_ref().and_then(|info| info.description.as_ref());
     let node = home.words();
     let Some(description) = description else {
@@ -191,7 +191,7 @@ pub fn param_set(seat: &Seat, fields: Json) -> Answer {
                 "{value} is not a valid value for parameter {name} of {node}"
             )));
         }
-        value => looks_like(value)?,
+        value => infer_value(value)?,
     };
     let value = description.adapt(value);
     description
@@ -200,15 +200,15 @@ pub fn param_set(seat: &Seat, fields: Json) -> Answer {
     let key = rnet::param::key(&home.node, &name)?;
     match &home.host {
         Some((_, state)) => state.set(&key, value)?,
-        None => seat.state()?.put(&key).set(value)?,
+        None => operator.state()?.put(&key).set(value)?,
     };
-    home.now(seat, &name)
+    home.now(operator, &name)
 }
 
 /// `param.reset`.
-pub fn param_reset(seat: &Seat, fields: Json) -> Answer {
+pub fn param_reset(operator: &OperatorNode, fields: Json) -> Answer {
     let Param { node, name, .. } = fields_of(fields)?;
-    let home = Home::of(seat, &node)?;
+    let home = ParamHome::of(operator, &node)?;
     if let Some((host, _)) = &home.host {
         // Only its own host knows what was declared and what was set, and has no service that resets.
         let why = format!(
@@ -218,6 +218,6 @@ pub fn param_reset(seat: &Seat, fields: Json) -> Answer {
         );
         return Err(Refusal::new("refused", why));
     }
-    seat.state()?.reset_param(&home.node, &name)?;
-    home.now(seat, &name)
+    operator.state()?.reset_param(&home.node, &name)?;
+    home.now(operator, &name)
 }

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use serde_json::{Value as Json, json};
 
 use crate::wire::Refusal;
-use crate::world::World;
+use crate::app_state::AppState;
 
 /// File extension of recordings.
 pub const EXTENSION: &str = ".mcap";
@@ -51,8 +51,8 @@ fn row(file: DirEntry) -> Option<(f64, Json)> {
 ///
 /// # Errors
 /// The name is not valid, or the dashboard has no folder for recordings.
-pub fn path(world: &World, name: &str) -> Result<PathBuf, Refusal> {
-    let Some(folder) = &world.options.recordings else {
+pub fn path(app: &AppState, name: &str) -> Result<PathBuf, Refusal> {
+    let Some(folder) = &app.options.recordings else {
         return Err(Refusal::new("refused", "the dashboard was started without --recordings"));
     };
     match is_plain(name) && name.ends_with(EXTENSION) {
@@ -65,8 +65,8 @@ pub fn path(world: &World, name: &str) -> Result<PathBuf, Refusal> {
 ///
 /// # Errors
 /// The file does not exist, or is not a regular file.
-pub fn open(world: &World, name: &str) -> Result<(File, u64), Refusal> {
-    let path = path(world, name)?;
+pub fn open(app: &AppState, name: &str) -> Result<(File, u64), Refusal> {
+    let path = path(app, name)?;
     // Follows no symbolic link, and does not block on a FIFO.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let opened = OpenOptions::new().read(true).custom_flags(flags as i32).open(&path);

@@ -23,37 +23,37 @@ pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 /// Somebody wants something served; it ends when this is dropped.
-pub type Guard = Arc<()>;
+pub type DropGuard = Arc<()>;
 
 /// What a thread serves.
-pub struct Served<T> {
+pub struct Registration<T> {
     guard: Weak<()>,
-    pub what: T,
+    pub item: T,
 }
 
-impl<T> Served<T> {
-    pub fn is_wanted(&self) -> bool {
+impl<T> Registration<T> {
+    pub fn is_active(&self) -> bool {
         self.guard.strong_count() > 0
     }
 }
 
 /// What is added for a thread that serves it, and sleeps while there is nothing.
-pub struct Additions<T> {
-    added: Mutex<Vec<Served<T>>>,
+pub struct Registrations<T> {
+    added: Mutex<Vec<Registration<T>>>,
     woken: Condvar,
 }
 
-impl<T> Default for Additions<T> {
-    fn default() -> Additions<T> {
-        Additions { added: Mutex::default(), woken: Condvar::new() }
+impl<T> Default for Registrations<T> {
+    fn default() -> Registrations<T> {
+        Registrations { added: Mutex::default(), woken: Condvar::new() }
     }
 }
 
-impl<T> Additions<T> {
+impl<T> Registrations<T> {
     /// Has something served until the guard is dropped.
-    pub fn add(&self, what: T) -> Guard {
-        let guard = Guard::default();
-        lock(&self.added).push(Served { guard: Arc::downgrade(&guard), what });
+    pub fn add(&self, item: T) -> DropGuard {
+        let guard = DropGuard::default();
+        lock(&self.added).push(Registration { guard: Arc::downgrade(&guard), item });
         self.woken.notify_all();
         guard
     }
@@ -65,9 +65,9 @@ impl<T> Additions<T> {
     }
 
     /// Takes what was added, and waits for it if there is nothing to do. Whether there was something.
-    pub fn take(&self, world: &World, served: &mut Vec<Served<T>>) -> bool {
+    pub fn take(&self, app: &AppState, served: &mut Vec<Registration<T>>) -> bool {
         let mut added = lock(&self.added);
-        while added.is_empty() && served.is_empty() && !world.is_stopped() {
+        while added.is_empty() && served.is_empty() && !app.is_stopped() {
             added = self.woken.wait(added).unwrap_or_else(PoisonError::into_inner);
         }
         let is_new = !added.is_empty();
@@ -76,22 +76,22 @@ impl<T> Additions<T> {
     }
 
     /// Sleeps until something is added, for `limit` at most.
-    pub fn pause(&self, world: &World, limit: Duration) {
+    pub fn pause(&self, app: &AppState, limit: Duration) {
         let added = lock(&self.added);
-        if added.is_empty() && !world.is_stopped() {
+        if added.is_empty() && !app.is_stopped() {
             let _ = self.woken.wait_timeout(added, limit);
         }
     }
 }
 
-pub struct World {
+pub struct AppState {
     pub options: Options,
     stopped: AtomicBool,
 }
 
-impl World {
-    pub fn new(options: Options) -> World {
-        World { options, stopped: AtomicBool::new(false) }
+impl AppState {
+    pub fn new(options: Options) -> AppState {
+        AppState { options, stopped: AtomicBool::new(false) }
     }
 
     pub fn stop(&self) {
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// Refuses what changes something where nothing may be changed.
-    pub fn may_change(&self) -> Result<(), Refusal> {
+    pub fn check_writable(&self) -> Result<(), Refusal> {
         match self.options.read_only {
             false => Ok(()),
             true => Err(Refusal::new("read_only", "the dashboard was started with --read-only")),

@@ -6,12 +6,12 @@ use std::fs;
 use std::time::Instant;
 
 use serde_json::json;
-use util::{HANG, Page, Place, what};
+use util::{HANG, Page, TestDomain, what};
 
 /// `SCHED_OTHER` and `SCHED_BATCH`, and the nice value.
-const ORDINARY: (i32, i32) = (0, 0);
-const LATE: (i32, i32) = (3, 0);
-const RARE: (i32, i32) = (3, 19);
+const NORMAL: (i32, i32) = (0, 0);
+const BATCH: (i32, i32) = (3, 0);
+const BATCH_NICE_19: (i32, i32) = (3, 19);
 
 /// Policy and nice value of each thread of this process that has this name.
 fn threads(name: &str) -> Vec<(i32, i32)> {
@@ -39,7 +39,7 @@ fn until(name: &str, count: usize) -> Vec<(i32, i32)> {
 
 #[test]
 fn only_the_threads_that_look_give_way() {
-    let place = Place::new();
+    let place = TestDomain::new();
     let arm = place.node("arm");
     arm.state().unwrap().set("/arm/angle", 1).unwrap();
     let dashboard = place.start();
@@ -47,12 +47,12 @@ fn only_the_threads_that_look_give_way() {
     // The thread that looks is the first that needs the node, for the state.
     let state = page.sub(what("state"));
     page.data(state, |data| data["entries"].as_array().filter(|all| !all.is_empty()).cloned());
-    assert_eq!(until("rnet-dash-tick", 1), [RARE]);
-    assert_eq!(until("rnet-dash-read", 1), [LATE]);
+    assert_eq!(until("rnet-dash-tick", 1), [BATCH_NICE_19]);
+    assert_eq!(until("rnet-dash-read", 1), [BATCH]);
     // That of the arm, and that of the dashboard: by it commands are taken.
-    assert_eq!(until("rnet-control", 2), [ORDINARY; 2]);
-    assert_eq!(until("rnet-dashboard", 1), [ORDINARY]);
+    assert_eq!(until("rnet-control", 2), [NORMAL; 2]);
+    assert_eq!(until("rnet-dashboard", 1), [NORMAL]);
     // Changes are made by threads that do not give way, and are there.
     page.ask(json!({"op": "state.set", "key": "/arm/angle", "value": 2}));
-    assert!(until("rnet-dash-job", 1).iter().all(|is| *is == ORDINARY));
+    assert!(until("rnet-dash-job", 1).iter().all(|is| *is == NORMAL));
 }

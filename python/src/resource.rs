@@ -9,14 +9,14 @@ use rnet::Error;
 
 use crate::errors::OrRaise;
 use crate::fork::{ForkGuard, ProcessOwned};
-use crate::gate;
+use crate::interpreter;
 use crate::lock::lock;
 use crate::members::Member;
-use crate::release::release;
-use crate::waiters::{Awaited, Waiters};
+use crate::drop_without_gil::drop_without_gil;
+use crate::wait_queue::{Pollable, WaitQueue};
 
 /// What a Python object and its node share.
-pub(crate) struct Held<T: Send + 'static> {
+pub(crate) struct Resource<T: Send + 'static> {
     /// What errors call it.
     what: String,
     inner: Mutex<Option<ProcessOwned<T>>>,
@@ -27,9 +27,9 @@ pub(crate) struct Held<T: Send + 'static> {
     fork_guard: ForkGuard,
 }
 
-impl<T: Send + 'static> Held<T> {
-    pub(crate) fn new(what: String, inner: T) -> Held<T> {
-        Held {
+impl<T: Send + 'static> Resource<T> {
+    pub(crate) fn new(what: String, inner: T) -> Resource<T> {
+        Resource {
             what,
             inner: Mutex::new(Some(ProcessOwned::new(inner))),
             closed: Arc::default(),
@@ -39,10 +39,10 @@ impl<T: Send + 'static> Held<T> {
     }
 
     /// Of something that calls functions of the user's until it is dropped. `closed` becomes true before.
-    pub(crate) fn with_callbacks(what: String, inner: T, closed: Arc<AtomicBool>) -> Held<T> {
-        let mut held = Held::new(what, inner);
-        (held.closed, held.calls_back) = (closed, true);
-        held
+    pub(crate) fn with_callbacks(what: String, inner: T, closed: Arc<AtomicBool>) -> Resource<T> {
+        let mut resource = Resource::new(what, inner);
+        (resource.closed, resource.calls_back) = (closed, true);
+        resource
     }
 
     pub(crate) fn what(&self) -> &str {
@@ -82,21 +82,21 @@ impl<T: Send + 'static> Held<T> {
         self.with(|inner| Ok(inner.clone()))
     }
 
-    /// Drops what [`Held::get`] has given, with the GIL: it may be the last that holds the node, if this was
+    /// Drops what [`Resource::get`] has given, with the GIL: it may be the last that holds the node, if this was
     /// closed meanwhile.
-    pub(crate) fn give_back(&self, inner: T) {
+    pub(crate) fn drop_clone(&self, inner: T) {
         let mut inner = Some(inner);
         let _ = self.with(|_| {
             drop(inner.take());
             Ok(())
         });
         if inner.is_some() {
-            release(inner);
+            drop_without_gil(inner);
         }
     }
 
     /// What `ask` says of what is held, without the GIL.
-    pub(crate) fn ask<R: Send>(
+    pub(crate) fn query<R: Send>(
         &self,
         py: Python<'_>,
         ask: impl FnOnce(&mut T) -> R + Send,
@@ -114,70 +114,70 @@ impl<T: Send + 'static> Held<T> {
     }
 }
 
-impl<T: Send + 'static> Held<Option<T>> {
+impl<T: Send + 'static> Resource<Option<T>> {
     /// Closes it, and gives what was held to whoever asks first.
-    pub(crate) fn take_out(&self) -> rnet::Result<T> {
+    pub(crate) fn close_and_take(&self) -> rnet::Result<T> {
         let taken = self.with(|inner| Ok(inner.take()))?;
         drop(self.take());
         taken.ok_or_else(|| self.closed_error())
     }
 }
 
-impl<T: Send + 'static> Member for Held<T> {
+impl<T: Send + 'static> Member for Resource<T> {
     fn close(&self) {
         // Unlocked again before it ends: that may wait for a function of the user's, which may close it itself.
         let inner = self.take();
         drop(inner);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 }
 
-impl<T: Send + 'static> Drop for Held<T> {
+impl<T: Send + 'static> Drop for Resource<T> {
     fn drop(&mut self) {
         match self.take() {
             None => {}
-            Some(inner) if self.calls_back => gate::drop_in_time(inner),
-            Some(inner) => release(inner),
+            Some(inner) if self.calls_back => interpreter::drop_in_time(inner),
+            Some(inner) => drop_without_gil(inner),
         }
     }
 }
 
 /// One of the things that may be waited for of what is held, and the line of those who do.
-pub(crate) struct Side<T: Send + Sync + 'static> {
-    held: Arc<Held<Arc<T>>>,
+pub(crate) struct WaitCondition<T: Send + Sync + 'static> {
+    resource: Arc<Resource<Arc<T>>>,
     poll: fn(&T, &mut Context<'_>) -> Poll<()>,
-    pub(crate) waiters: Waiters,
+    pub(crate) wait_queue: WaitQueue,
 }
 
-impl<T: Send + Sync + 'static> Side<T> {
+impl<T: Send + Sync + 'static> WaitCondition<T> {
     pub(crate) fn new(
-        held: &Arc<Held<Arc<T>>>,
+        resource: &Arc<Resource<Arc<T>>>,
         poll: fn(&T, &mut Context<'_>) -> Poll<()>,
-    ) -> Arc<Side<T>> {
-        Arc::new(Side { held: held.clone(), poll, waiters: Waiters::default() })
+    ) -> Arc<WaitCondition<T>> {
+        Arc::new(WaitCondition { resource: resource.clone(), poll, wait_queue: WaitQueue::default() })
     }
 
     /// Whether it has come. Call it without the GIL.
     pub(crate) fn is_ready(&self) -> rnet::Result<bool> {
         let context = &mut Context::from_waker(Waker::noop());
-        self.held.get().map(|inner| (self.poll)(&inner, context).is_ready())
+        self.resource.get().map(|inner| (self.poll)(&inner, context).is_ready())
     }
 }
 
-impl<T: Send + Sync + 'static> Awaited for Side<T> {
-    fn waiters(&self) -> &Waiters {
-        &self.waiters
+impl<T: Send + Sync + 'static> Pollable for WaitCondition<T> {
+    fn wait_queue(&self) -> &WaitQueue {
+        &self.wait_queue
     }
 
     fn poll_ready(&self, waker: &Waker) -> bool {
         let context = &mut Context::from_waker(waker);
-        self.held.get().map_or(true, |inner| (self.poll)(&inner, context).is_ready())
+        self.resource.get().map_or(true, |inner| (self.poll)(&inner, context).is_ready())
     }
 
     fn is_from_parent(&self) -> bool {
-        self.held.is_from_parent()
+        self.resource.is_from_parent()
     }
 }

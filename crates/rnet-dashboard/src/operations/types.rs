@@ -5,12 +5,12 @@ use rnet::{MessageType, TypeDesc};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::seat::Seat;
+use super::operator_node::OperatorNode;
 use crate::form;
 use crate::wire::{Answer, Refusal, fields_of};
 
 #[derive(Deserialize)]
-struct Asked {
+struct FormRequest {
     topic: Option<String>,
     service: Option<String>,
     #[serde(default = "request")]
@@ -22,9 +22,9 @@ fn request() -> String {
 }
 
 /// `type`.
-pub fn form_of(seat: &Seat, fields: Json) -> Answer {
-    let asked: Asked = fields_of(fields)?;
-    let snapshot = seat.world.snapshot()?;
+pub fn form_of(operator: &OperatorNode, fields: Json) -> Answer {
+    let asked: FormRequest = fields_of(fields)?;
+    let snapshot = operator.app.snapshot()?;
     let found = match (&asked.topic, &asked.service) {
         (Some(topic), None) => of_topic(&snapshot, topic)?,
         (None, Some(service)) => of_service(&snapshot, service, &asked.part)?,

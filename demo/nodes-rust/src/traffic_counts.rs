@@ -1,7 +1,7 @@
 //! Keeps the books of a domain: what every publisher sent, and what became of it at every subscriber,
 //! also of those that are gone.
 //!
-//! A process that is killed takes its files with it. The ledger therefore holds on to the log of
+//! A process that is killed takes its files with it. The traffic_counts therefore holds on to the log of
 //! each publisher that it has seen ([`Observer`]), and reads from it how much was sent in the end.
 
 use std::collections::{BTreeMap, HashMap};
@@ -33,12 +33,12 @@ struct Receiver {
 
 /// The books.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct TrafficCounts {
     senders: BTreeMap<u64, Sender>,
     receivers: BTreeMap<u64, Receiver>,
 }
 
-impl Ledger {
+impl TrafficCounts {
     /// Enters what a look at the domain has shown.
     pub fn enter(&mut self, snapshot: Snapshot) {
         let seen: HashMap<u64, ()> = snapshot.publishers.iter().map(|p| (p.id, ())).collect();

@@ -15,20 +15,20 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCFunction, PyDict, PyTuple};
 
 use crate::lock::lock;
-use crate::release::release;
+use crate::drop_without_gil::drop_without_gil;
 
 /// How long the end of a program waits for all callbacks that are running.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
 /// Between two looks at whether the last callbacks are done.
-const PAUSE: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// How long a close goes on without a look for signals, which do not end its sleep.
-const SLICE: Duration = Duration::from_millis(100);
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 // Facts of the process, as the interpreter is one.
-static CLOSED: AtomicBool = AtomicBool::new(false);
+static INTERPRETER_CLOSED: AtomicBool = AtomicBool::new(false);
 /// Threads in Python that the end of the program waits for, with a generation in the upper half: those of an earlier one
 /// are not waited for.
-static INSIDE: AtomicU64 = AtomicU64::new(0);
+static THREADS_IN_PYTHON: AtomicU64 = AtomicU64::new(0);
 /// Whether a close has waited in vain: to drop what a callback uses may wait for ever.
 static HAS_HUNG: AtomicBool = AtomicBool::new(false);
 /// When the end of the program waits no longer; set when all that it closes is being closed.
@@ -66,7 +66,7 @@ pub(crate) fn is_closing(thread: u64) -> bool {
 }
 
 /// A thread in Python, with its generation.
-struct Inside(u64);
+struct ThreadInPython(u64);
 
 fn generation(inside: u64) -> u64 {
     inside >> 32
@@ -76,35 +76,35 @@ fn count(inside: u64) -> u64 {
     inside & u64::from(u32::MAX)
 }
 
-impl Inside {
-    fn enter() -> Inside {
-        Inside(generation(INSIDE.fetch_add(1, Ordering::SeqCst)))
+impl ThreadInPython {
+    fn enter() -> ThreadInPython {
+        ThreadInPython(generation(THREADS_IN_PYTHON.fetch_add(1, Ordering::SeqCst)))
     }
 }
 
-impl Drop for Inside {
+impl Drop for ThreadInPython {
     fn drop(&mut self) {
         let own = |inside| (generation(inside) == self.0).then(|| inside - 1);
-        let _ = INSIDE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, own);
+        let _ = THREADS_IN_PYTHON.fetch_update(Ordering::SeqCst, Ordering::SeqCst, own);
     }
 }
 
 /// The end of the program does not wait for the threads that are in Python now.
-fn forget_inside() {
+fn forget_threads_in_python() {
     let next = |inside| Some((generation(inside) + 1) << 32);
-    let _ = INSIDE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
+    let _ = THREADS_IN_PYTHON.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
 }
 
 /// Runs `f` in Python, on a thread that Python does not know. `None` if the program is ending.
-pub(crate) fn enter<R>(f: impl FnOnce(Python<'_>) -> R) -> Option<R> {
+pub(crate) fn attach<R>(f: impl FnOnce(Python<'_>) -> R) -> Option<R> {
     // Counted first and asked then; `close_at_exit` does the reverse, so one of both sees the other.
-    let _inside = Inside::enter();
+    let _inside = ThreadInPython::enter();
     if is_closed() { None } else { Python::try_attach(f) }
 }
 
 /// Whether the interpreter is about to end, or has ended.
 pub(crate) fn is_closed() -> bool {
-    CLOSED.load(Ordering::SeqCst)
+    INTERPRETER_CLOSED.load(Ordering::SeqCst)
 }
 
 /// Whether dropping something might wait for a callback for ever, at the end of the program.
@@ -121,7 +121,7 @@ fn exit_time_left() -> Duration {
 /// last.
 pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
     // The threads of a parent are not there.
-    let forked = |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| forget_inside();
+    let forked = |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| forget_threads_in_python();
     let forked = PyCFunction::new_closure(py, None, None, forked)?;
     let forked = [("after_in_child", forked)].into_py_dict(py)?;
     py.import("os")?.call_method("register_at_fork", (), Some(&forked))?;
@@ -130,9 +130,9 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
         for closing in std::mem::take(&mut *lock(&CLOSING_AT_EXIT)) {
             closing.wait(exit_time_left());
         }
-        CLOSED.store(true, Ordering::SeqCst);
-        while count(INSIDE.load(Ordering::SeqCst)) > 0 && !exit_time_left().is_zero() {
-            std::thread::sleep(PAUSE);
+        INTERPRETER_CLOSED.store(true, Ordering::SeqCst);
+        while count(THREADS_IN_PYTHON.load(Ordering::SeqCst)) > 0 && !exit_time_left().is_zero() {
+            std::thread::sleep(POLL_INTERVAL);
         }
     })
 }
@@ -146,7 +146,7 @@ pub(crate) fn at_exit(
     register(py, move || {
         let closing = BackgroundClose::start(close.clone());
         let mut all = lock(&CLOSING_AT_EXIT);
-        let limit = if all.is_empty() { SLICE } else { Duration::ZERO };
+        let limit = if all.is_empty() { SIGNAL_CHECK_INTERVAL } else { Duration::ZERO };
         if !closing.wait(limit) {
             all.push(closing);
         }
@@ -178,7 +178,7 @@ pub(crate) fn close_in_time(close: &Bound<'_, PyAny>) -> PyResult<()> {
     closed.map(drop)
 }
 
-/// As [`release`], for a thing that may have a callback that runs. The end of a Python object cannot raise, so the main
+/// As [`drop_without_gil`], for a thing that may have a callback that runs. The end of a Python object cannot raise, so the main
 /// thread waits no longer than the end of a program does.
 pub(crate) fn drop_in_time<T: Send + 'static>(thing: T) {
     let (is_main, _closing) = Python::try_attach(|py| {
@@ -192,11 +192,11 @@ pub(crate) fn drop_in_time<T: Send + 'static>(thing: T) {
     })
     .unwrap_or_default();
     if is_closed() || !is_main {
-        return release(thing);
+        return drop_without_gil(thing);
     }
     let closing = BackgroundClose::start(move || drop(thing));
     if Python::try_attach(|py| py.detach(|| closing.wait(EXIT_LIMIT))) == Some(false) {
-        give_up_inside();
+        give_up_waiting();
     }
 }
 
@@ -214,12 +214,12 @@ pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> Py
     let until = limit.map(|limit| Instant::now() + limit);
     let closing = BackgroundClose::start(close);
     loop {
-        let left = until.map_or(SLICE, |until| until.saturating_duration_since(Instant::now()));
-        if py.detach(|| closing.wait(left.min(SLICE))) {
+        let left = until.map_or(SIGNAL_CHECK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
+        if py.detach(|| closing.wait(left.min(SIGNAL_CHECK_INTERVAL))) {
             return Ok(());
         }
         if left.is_zero() {
-            give_up_inside();
+            give_up_waiting();
             return Ok(());
         }
         py.check_signals()?;
@@ -227,9 +227,9 @@ pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> Py
 }
 
 /// A wait has taken as long as the end of the program waits, which does not wait again for what runs now.
-fn give_up_inside() {
+fn give_up_waiting() {
     HAS_HUNG.store(true, Ordering::SeqCst);
-    forget_inside();
+    forget_threads_in_python();
 }
 
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {

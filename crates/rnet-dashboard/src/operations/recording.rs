@@ -11,15 +11,15 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::recordings::{self, EXTENSION, MAX_NAME_LEN_BYTES};
-use super::seat::Seat;
-use crate::errand::Errand;
+use super::operator_node::OperatorNode;
+use crate::background_task::BackgroundTask;
 use crate::wire::{Answer, Refusal, fields_of};
-use crate::world::{World, lock, try_lock};
+use crate::app_state::{AppState, lock, try_lock};
 
 /// For an answer of the black box.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// A folder that does not answer for so long is a problem.
-const SILENT_FOR: Duration = Duration::from_secs(3);
+const FOLDER_TIMEOUT: Duration = Duration::from_secs(3);
 const FOLDER_THREAD: &str = "rnet-dash-disk";
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub struct Recording {
     /// Held while one is begun. That waits for a disk, and who asks how it goes does not.
     starting: Mutex<()>,
     running: Mutex<Option<Running>>,
-    folder: Mutex<Folder>,
+    folder: Mutex<FolderStatus>,
 }
 
 struct Running {
@@ -39,32 +39,32 @@ struct Running {
 
 /// What is known of the folder of recordings.
 #[derive(Default)]
-struct Folder {
+struct FolderStatus {
     /// A look at it that is under way, and since when.
-    look: Option<(Instant, Errand<Vec<Json>>)>,
+    scan: Option<(Instant, BackgroundTask<Vec<Json>>)>,
     problem: Option<String>,
     /// The recordings in it.
     files: Vec<Json>,
 }
 
-impl Folder {
+impl FolderStatus {
     /// What the last look has found. Begins the next one if none is under way, and waits for none: the file system may be
     /// that of a network, and hang.
-    fn problem(
+    fn poll(
         &mut self,
         folder: &Path,
         now: Instant,
         check: impl FnOnce() -> Result<Vec<Json>, Refusal> + Send + 'static,
     ) -> Option<String> {
-        if let Some((since, look)) = &self.look {
+        if let Some((since, scan)) = &self.scan {
             let silent = now.saturating_duration_since(*since);
-            if let Some(found) = look.take() {
+            if let Some(found) = scan.take() {
                 (self.files, self.problem) = match found {
                     Ok(files) => (files, None),
                     Err(refusal) => (Vec::new(), Some(refusal.message)),
                 };
-                self.look = None;
-            } else if silent >= SILENT_FOR {
+                self.scan = None;
+            } else if silent >= FOLDER_TIMEOUT {
                 self.problem = Some(format!(
                     "{} (--recordings) has not responded for {} s: check that its file system is mounted, \
                      and that its disk or network responds",
@@ -73,9 +73,9 @@ impl Folder {
                 ));
             }
         }
-        if self.look.is_none() {
-            match Errand::start(FOLDER_THREAD, check) {
-                Ok(look) => self.look = Some((now, look)),
+        if self.scan.is_none() {
+            match BackgroundTask::start(FOLDER_THREAD, check) {
+                Ok(scan) => self.scan = Some((now, scan)),
                 Err(refusal) => self.problem = Some(refusal.message),
             }
         }
@@ -104,9 +104,9 @@ impl Recording {
     }
 
     /// The recordings in the folder, and why nothing can be recorded into it, as far as is known.
-    pub fn folder(&self, world: &Arc<World>, now: Instant) -> (Vec<Json>, Option<String>) {
-        let Some(folder) = world.options.recordings.clone() else { return Default::default() };
-        let (asked, path) = (world.clone(), folder.clone());
+    pub fn folder(&self, app: &Arc<AppState>, now: Instant) -> (Vec<Json>, Option<String>) {
+        let Some(folder) = app.options.recordings.clone() else { return Default::default() };
+        let (asked, path) = (app.clone(), folder.clone());
         let check = move || {
             let found = asked.options.check_recordings();
             found.map_err(|why| Refusal::new("refused", why.to_string()))?;
@@ -114,7 +114,7 @@ impl Recording {
             recordings::list(&path).map_err(why)
         };
         let mut known = lock(&self.folder);
-        let problem = known.problem(&folder, now, check);
+        let problem = known.poll(&folder, now, check);
         (known.files.clone(), problem)
     }
 
@@ -125,16 +125,16 @@ impl Recording {
         let progress = running.recorder.progress();
         // The newest note is what people have to know: the disk is full, say.
         running.problem = running.recorder.take_notes().pop().or(running.problem.take());
-        let mut told = document(&progress, &running.file);
-        told["seconds"] = running.since.elapsed().as_secs_f64().into();
-        told["problem"] = running.problem.clone().into();
-        Some(told)
+        let mut status = document(&progress, &running.file);
+        status["seconds"] = running.since.elapsed().as_secs_f64().into();
+        status["problem"] = running.problem.clone().into();
+        Some(status)
     }
 
     /// `record.start`.
-    pub fn start(&self, seat: &Seat, fields: Json) -> Answer {
+    pub fn start(&self, operator: &OperatorNode, fields: Json) -> Answer {
         let Start { topics, name } = fields_of(fields)?;
-        let options = &seat.world.options;
+        let options = &operator.app.options;
         let Some(folder) = &options.recordings else {
             return Err(Refusal::new("refused", "the dashboard was started without --recordings"));
         };
@@ -152,11 +152,11 @@ impl Recording {
         for topic in &topics {
             selection = selection.topic(topic).map_err(|error| Refusal::bad(error.to_string()))?;
         }
-        let snapshot = seat.world.snapshot()?;
+        let snapshot = operator.app.snapshot()?;
         let mut options = RecordOptions::default();
         options.selection = selection;
         options.host = Some(own_host(&snapshot));
-        options.location = Some(seat.world.options.location.clone());
+        options.location = Some(operator.app.options.location.clone());
         options.command_line = "rnet dashboard".to_owned();
         let recorder = Recorder::start(&file, options)?;
         let since = Instant::now();
@@ -200,22 +200,22 @@ fn file_name(name: Option<String>) -> Result<String, Refusal> {
 }
 
 /// `blackbox.trigger`.
-pub fn trigger(seat: &Seat, fields: Json) -> Answer {
+pub fn trigger(operator: &OperatorNode, fields: Json) -> Answer {
     #[derive(Deserialize)]
     struct Trigger {
         #[serde(default)]
         why: String,
     }
     let Trigger { why } = fields_of(fields)?;
-    let snapshot = seat.world.snapshot()?;
+    let snapshot = operator.app.snapshot()?;
     if !snapshot.servers().iter().any(|server| server.service == TRIGGER_SERVICE) {
-        let id = seat.world.options.location.id();
+        let id = operator.app.options.location.id();
         return Err(Refusal::not_found(format!(
             "domain {id} has no black box; start one with rnet blackbox run"
         )));
     }
     let why = if why.is_empty() { "the dashboard" } else { &why };
-    let reply = seat.node()?.call::<[u8], [u8]>(TRIGGER_SERVICE, why.as_bytes(), Some(TIMEOUT))?;
+    let reply = operator.node()?.call::<[u8], [u8]>(TRIGGER_SERVICE, why.as_bytes(), Some(TIMEOUT))?;
     let blackbox: Json = serde_json::from_slice(&reply).unwrap_or_default();
     Ok(json!({"blackbox": blackbox}))
 }
@@ -230,18 +230,18 @@ mod tests {
     fn a_disk_that_hangs_is_told_of_and_holds_nobody_up() {
         let path = Path::new("/mnt/robot");
         let (answer, asked) = channel::<Vec<Json>>();
-        let mut folder = Folder::default();
+        let mut folder = FolderStatus::default();
         let begun = Instant::now();
         let hangs = move || asked.recv().map_err(|_| Refusal::failed("it is gone"));
-        assert_eq!(folder.problem(path, begun, hangs), None);
+        assert_eq!(folder.poll(path, begun, hangs), None);
         let again = || panic!("one look is under way");
-        assert_eq!(folder.problem(path, begun + SILENT_FOR / 2, again), None);
-        let told = folder.problem(path, begun + 2 * SILENT_FOR, again).unwrap();
-        assert!(told.starts_with("/mnt/robot (--recordings) has not responded for 6 s"), "{told}");
+        assert_eq!(folder.poll(path, begun + FOLDER_TIMEOUT / 2, again), None);
+        let status = folder.poll(path, begun + 2 * FOLDER_TIMEOUT, again).unwrap();
+        assert!(status.starts_with("/mnt/robot (--recordings) has not responded for 6 s"), "{status}");
         drop(answer);
         // What it says in the end is the problem then, and no problem once it says so.
         let mut until = |wanted: Option<&str>| {
-            while folder.problem(path, begun, || Ok(Vec::new())).as_deref() != wanted {
+            while folder.poll(path, begun, || Ok(Vec::new())).as_deref() != wanted {
                 std::thread::yield_now();
             }
         };

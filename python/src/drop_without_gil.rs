@@ -5,11 +5,11 @@
 
 use pyo3::prelude::*;
 
-use crate::gate;
+use crate::interpreter;
 
 /// Drops `thing` without the GIL, whether this thread holds it or not.
-pub(crate) fn release<T: Send>(thing: T) {
-    if gate::may_hang() {
+pub(crate) fn drop_without_gil<T: Send>(thing: T) {
+    if interpreter::may_hang() {
         // A callback does not end, and dropping may wait for it. The process is about to end.
         std::mem::forget(thing);
         return;

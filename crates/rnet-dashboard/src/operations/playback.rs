@@ -15,20 +15,20 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::recordings;
-use super::seat::Seat;
+use super::operator_node::OperatorNode;
 use crate::wire::{Answer, Refusal, fields_of};
-use crate::world::{lock, try_lock};
+use crate::app_state::{lock, try_lock};
 
 const THREAD: &str = "rnet-dash-play";
 /// Timeout for the start: opening the publishers and connecting their subscribers.
-const START_WITHIN: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for subscribers to read the last messages before the publishers close.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Between two checks for unread messages.
 const DRAIN_POLL: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
-pub struct Playing {
+pub struct Playback {
     /// Held while playback starts, which waits for the disk and for subscribers. Reading the progress does not wait.
     starting: Mutex<()>,
     running: Mutex<Option<Running>>,
@@ -71,7 +71,7 @@ fn real_time() -> f64 {
     1.0
 }
 
-impl Playing {
+impl Playback {
     /// The progress; `None` before the first playback.
     pub fn progress(&self) -> Option<Json> {
         let running = lock(&self.running);
@@ -89,7 +89,7 @@ impl Playing {
     }
 
     /// `play.start`.
-    pub fn start(&self, seat: &Seat, fields: Json) -> Answer {
+    pub fn start(&self, operator: &OperatorNode, fields: Json) -> Answer {
         let Start { name, rate, looped } = fields_of(fields)?;
         if !(0.01..=100.0).contains(&rate) {
             return Err(Refusal::bad(format!("rate is {rate}, must be 0.01 to 100")));
@@ -102,11 +102,11 @@ impl Playing {
             return Err(Refusal::new("refused", why));
         }
         // Refuses symbolic links that leave the folder.
-        recordings::open(&seat.world, &name)?;
-        let path = recordings::path(&seat.world, &name)?;
+        recordings::open(&operator.app, &name)?;
+        let path = recordings::path(&operator.app, &name)?;
         let recording =
             Recording::open(&path).map_err(|error| Refusal::failed(error.to_string()))?;
-        let (node, domain) = (seat.node()?, seat.world.options.location.domain()?);
+        let (node, domain) = (operator.node()?, operator.app.options.location.domain()?);
         let (start_ns, end_ns) = recording.info().times.unwrap_or_default();
         let progress = Arc::new(Progress::default());
         progress.now_ns.store(start_ns, Ordering::Relaxed);
@@ -119,7 +119,7 @@ impl Playing {
             thread.map_err(|why| Refusal::failed(format!("cannot start a thread: {why}")))?;
         let length_s = end_ns.saturating_sub(start_ns) as f64 / 1e9;
         // A playback that cannot start has already finished; the error goes to the page.
-        match started.recv_timeout(START_WITHIN) {
+        match started.recv_timeout(START_TIMEOUT) {
             Ok(Ok(())) | Err(RecvTimeoutError::Timeout) => {
                 let thread = Some(thread);
                 let running = Running { name, start_ns, length_s, progress, thread };
@@ -137,7 +137,7 @@ impl Playing {
     pub fn pause(&self) -> Answer {
         let running = lock(&self.running);
         let running = running.as_ref().filter(|running| running.is_playing());
-        let running = running.ok_or_else(nothing)?;
+        let running = running.ok_or_else(not_playing)?;
         running.progress.pause.store(true, Ordering::Relaxed);
         Ok(json!({}))
     }
@@ -147,7 +147,7 @@ impl Playing {
         let (progress, thread) = {
             let mut running = lock(&self.running);
             let running = running.as_mut().filter(|running| running.is_playing());
-            let running = running.ok_or_else(nothing)?;
+            let running = running.ok_or_else(not_playing)?;
             running.progress.quit.store(true, Ordering::Relaxed);
             (running.progress.clone(), running.thread.take())
         };
@@ -158,7 +158,7 @@ impl Playing {
     }
 }
 
-fn nothing() -> Refusal {
+fn not_playing() -> Refusal {
     Refusal::new("refused", "no recording is being played")
 }
 

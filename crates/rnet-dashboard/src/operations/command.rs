@@ -15,24 +15,24 @@ use rnet_monitor::documents::receivers;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::seat::Seat;
+use super::operator_node::OperatorNode;
 use super::types;
 use crate::wire::{Answer, Refusal, fields_of};
-use crate::world::{World, lock};
+use crate::app_state::{AppState, lock};
 
 /// How long authority lasts should the dashboard be killed. A renewal that comes late, as on a busy machine, would let
 /// the driver of before drive while a person sees the robot stopped: of the two, a robot that stands is safe.
 const LEASE: Duration = Duration::from_secs(5);
 /// Between two renewals.
-const RENEWAL: Duration = Duration::from_millis(250);
+const RENEWAL_INTERVAL: Duration = Duration::from_millis(250);
 /// Longest time for a receiver.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const RECEIVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for the answer to a page: that of a receiver, and what threads need.
-const ANSWER_WITHIN: Duration = Duration::from_secs(12);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 /// Between two tries to take authority again.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Commands that are to be stopped at one moment, each with a thread: as many as pages are shown.
-const MAX_HELD: usize = 256;
+const MAX_HOLDS: usize = 256;
 
 /// How far a thread is.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ enum Step {
 }
 
 #[derive(Clone)]
-struct Now {
+struct HoldStatus {
     is_wanted: bool,
     step: Step,
     /// How often somebody has asked for it.
@@ -56,19 +56,19 @@ struct Now {
 }
 
 /// What a thread and who waits for it share.
-struct Held {
-    now: Mutex<Now>,
+struct CommandHold {
+    status: Mutex<HoldStatus>,
     changed: Condvar,
     priority: AtomicI32,
 }
 
-impl Held {
-    fn now(&self) -> MutexGuard<'_, Now> {
-        lock(&self.now)
+impl CommandHold {
+    fn status(&self) -> MutexGuard<'_, HoldStatus> {
+        lock(&self.status)
     }
 
-    fn go(&self, step: Step, answered: u64) {
-        let mut now = self.now();
+    fn set_step(&self, step: Step, answered: u64) {
+        let mut now = self.status();
         (now.step, now.answered) = (step, answered);
         drop(now);
         self.changed.notify_all();
@@ -76,7 +76,7 @@ impl Held {
 
     /// The number of one who asks now.
     fn ask(&self) -> u64 {
-        let mut now = self.now();
+        let mut now = self.status();
         now.asked += 1;
         let asked = now.asked;
         drop(now);
@@ -85,32 +85,32 @@ impl Held {
     }
 
     fn asked(&self) -> u64 {
-        self.now().asked
+        self.status().asked
     }
 
     fn is_wanted(&self) -> bool {
-        self.now().is_wanted
+        self.status().is_wanted
     }
 
     fn is_ended(&self) -> bool {
-        matches!(self.now().step, Step::Ended(_))
+        matches!(self.status().step, Step::Ended(_))
     }
 
     /// How it is when this is so, or the time is over.
-    fn when(&self, limit: Duration, is_so: impl Fn(&Now) -> bool) -> Now {
-        let wait = self.changed.wait_timeout_while(self.now(), limit, |now| !is_so(now));
+    fn wait_until(&self, limit: Duration, is_so: impl Fn(&HoldStatus) -> bool) -> HoldStatus {
+        let wait = self.changed.wait_timeout_while(self.status(), limit, |now| !is_so(now));
         wait.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
     /// Waits until it is in force, as the receiver says to one who has asked with this number.
     fn outcome(&self, asked: u64, until: Instant) -> Result<(), Refusal> {
         let left = until.saturating_duration_since(Instant::now());
-        let is_so = |now: &Now| match now.step {
+        let is_so = |now: &HoldStatus| match now.step {
             Step::InForce => now.answered >= asked,
             Step::Ended(_) => true,
             Step::Taking | Step::Lost(_) => false,
         };
-        let now = self.when(left, is_so);
+        let now = self.wait_until(left, is_so);
         match now.step {
             Step::InForce if now.answered >= asked => Ok(()),
             Step::Ended(Err(refusal)) | Step::Lost(refusal) => Err(refusal),
@@ -124,7 +124,7 @@ impl Held {
     /// Ends the wish, and the thread soon after it; waits for what has authority to give it back.
     fn release(&self) -> Result<(), Refusal> {
         let was_in_force = {
-            let mut now = self.now();
+            let mut now = self.status();
             now.is_wanted = false;
             matches!(now.step, Step::InForce)
         };
@@ -132,7 +132,7 @@ impl Held {
         if !was_in_force {
             return Ok(());
         }
-        match self.when(ANSWER_WITHIN, |now| matches!(now.step, Step::Ended(_))).step {
+        match self.wait_until(ANSWER_TIMEOUT, |now| matches!(now.step, Step::Ended(_))).step {
             Step::Ended(done) => done,
             _ => Err(Refusal::new(
                 "timed_out",
@@ -144,30 +144,30 @@ impl Held {
 
 #[derive(Default)]
 pub struct Authority {
-    held: Mutex<BTreeMap<String, Arc<Held>>>,
+    held: Mutex<BTreeMap<String, Arc<CommandHold>>>,
 }
 
 #[derive(Deserialize)]
-struct Take {
+struct TakeRequest {
     command: String,
-    #[serde(default = "high")]
+    #[serde(default = "default_priority")]
     priority: i32,
 }
 
-fn high() -> i32 {
+fn default_priority() -> i32 {
     100
 }
 
 impl Authority {
-    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Held>>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Arc<CommandHold>>> {
         lock(&self.held)
     }
 
     /// The commands that are to be stopped, and whether they are.
-    pub fn wanted(&self) -> BTreeMap<String, bool> {
+    pub fn held_commands(&self) -> BTreeMap<String, bool> {
         let all = self.held();
         let rows = all.iter().filter_map(|(command, held)| {
-            let now = held.now();
+            let now = held.status();
             let is_in_force = matches!(now.step, Step::InForce);
             now.is_wanted.then(|| (command.clone(), is_in_force))
         });
@@ -175,28 +175,28 @@ impl Authority {
     }
 
     /// `command.take`.
-    pub fn take(&self, seat: &Seat, fields: Json) -> Answer {
-        let Take { command, priority } = fields_of(fields)?;
-        let (held, asked) = self.want(seat, &command, priority)?;
-        held.outcome(asked, Instant::now() + ANSWER_WITHIN)?;
+    pub fn take(&self, operator: &OperatorNode, fields: Json) -> Answer {
+        let TakeRequest { command, priority } = fields_of(fields)?;
+        let (held, asked) = self.hold_command(operator, &command, priority)?;
+        held.outcome(asked, Instant::now() + ANSWER_TIMEOUT)?;
         Ok(json!({"held": true}))
     }
 
     /// `command.take_all`: all at once, so that one whose receiver does not answer holds up none.
-    pub fn take_all(&self, seat: &Seat, fields: Json) -> Answer {
+    pub fn take_all(&self, operator: &OperatorNode, fields: Json) -> Answer {
         #[derive(Deserialize)]
-        struct TakeAll {
-            #[serde(default = "high")]
+        struct TakeAllRequest {
+            #[serde(default = "default_priority")]
             priority: i32,
         }
-        let TakeAll { priority } = fields_of(fields)?;
-        let snapshot = seat.world.snapshot()?;
+        let TakeAllRequest { priority } = fields_of(fields)?;
+        let snapshot = operator.app.snapshot()?;
         let commands: BTreeSet<&str> =
             receivers(&snapshot).into_iter().map(|(command, _)| command).collect();
-        let wanted = commands.into_iter().map(|of| (of, self.want(seat, of, priority)));
+        let wanted = commands.into_iter().map(|of| (of, self.hold_command(operator, of, priority)));
         let wanted: Vec<_> = wanted.collect();
-        let until = Instant::now() + ANSWER_WITHIN;
-        let outcome = |(held, asked): (Arc<Held>, u64)| held.outcome(asked, until);
+        let until = Instant::now() + ANSWER_TIMEOUT;
+        let outcome = |(held, asked): (Arc<CommandHold>, u64)| held.outcome(asked, until);
         let done = wanted.into_iter().map(|(of, held)| (of, held.and_then(outcome)));
         Ok(summary("held", done))
     }
@@ -204,10 +204,10 @@ impl Authority {
     /// `command.release`.
     pub fn release(&self, fields: Json) -> Answer {
         #[derive(Deserialize)]
-        struct Release {
+        struct ReleaseRequest {
             command: String,
         }
-        let Release { command } = fields_of(fields)?;
+        let ReleaseRequest { command } = fields_of(fields)?;
         let held = self.held().get(&command).filter(|held| held.is_wanted()).cloned();
         let Some(held) = held else {
             return Err(Refusal::not_found(format!(
@@ -237,18 +237,18 @@ impl Authority {
     pub fn close(&self) {
         let _ = self.release_all();
         // Until each has left the domain.
-        let until = Instant::now() + ANSWER_WITHIN;
+        let until = Instant::now() + ANSWER_TIMEOUT;
         for held in std::mem::take(&mut *self.held()).into_values() {
             let left = until.saturating_duration_since(Instant::now());
-            held.when(left, |now| matches!(now.step, Step::Ended(_)));
+            held.wait_until(left, |now| matches!(now.step, Step::Ended(_)));
         }
     }
 
     /// Sees to it that a command is stopped from now on: by the thread that does so already, or by a new one. With the
     /// number by which that knows who asks.
-    fn want(&self, seat: &Seat, command: &str, priority: i32) -> Result<(Arc<Held>, u64), Refusal> {
-        let node = seat.node()?;
-        let until = Instant::now() + ANSWER_WITHIN;
+    fn hold_command(&self, operator: &OperatorNode, command: &str, priority: i32) -> Result<(Arc<CommandHold>, u64), Refusal> {
+        let node = operator.node()?;
+        let until = Instant::now() + ANSWER_TIMEOUT;
         loop {
             let ending = {
                 let mut all = self.held();
@@ -260,12 +260,12 @@ impl Authority {
                     }
                     // It was released just now; two threads would compete.
                     Some(held) => held.clone(),
-                    None if all.len() >= MAX_HELD => {
-                        let why = format!("{MAX_HELD} commands are held; release one");
+                    None if all.len() >= MAX_HOLDS => {
+                        let why = format!("{MAX_HOLDS} commands are held; release one");
                         return Err(Refusal::new("limit", why));
                     }
                     None => {
-                        let holder = Holder::new(command, priority, &seat.world, node);
+                        let holder = HoldThread::new(command, priority, &operator.app, node);
                         let held = holder.start()?;
                         all.insert(command.to_owned(), held.clone());
                         return Ok((held, 0));
@@ -273,7 +273,7 @@ impl Authority {
                 }
             };
             let left = until.saturating_duration_since(Instant::now());
-            let now = ending.when(left, |now| matches!(now.step, Step::Ended(_)));
+            let now = ending.wait_until(left, |now| matches!(now.step, Step::Ended(_)));
             if !matches!(now.step, Step::Ended(_)) {
                 let why = format!("{command} was released, but its receiver does not answer");
                 return Err(Refusal::new("timed_out", why));
@@ -297,25 +297,25 @@ fn summary<'a>(word: &str, done: impl Iterator<Item = (&'a str, Result<(), Refus
 }
 
 /// What the thread of a command has.
-struct Holder {
-    held: Arc<Held>,
+struct HoldThread {
+    held: Arc<CommandHold>,
     command: String,
-    world: Arc<World>,
+    app: Arc<AppState>,
     node: Arc<Node>,
     /// As of the last time; a receiver that comes back has it still, as a rule.
     message_type: Option<MessageType>,
 }
 
-impl Holder {
-    fn new(command: &str, priority: i32, world: &Arc<World>, node: Arc<Node>) -> Holder {
+impl HoldThread {
+    fn new(command: &str, priority: i32, app: &Arc<AppState>, node: Arc<Node>) -> HoldThread {
         let (priority, changed) = (AtomicI32::new(priority), Condvar::new());
-        let now = Mutex::new(Now { is_wanted: true, step: Step::Taking, asked: 0, answered: 0 });
-        let held = Arc::new(Held { now, changed, priority });
-        let (command, world) = (command.to_owned(), world.clone());
-        Holder { held, command, world, node, message_type: None }
+        let status = Mutex::new(HoldStatus { is_wanted: true, step: Step::Taking, asked: 0, answered: 0 });
+        let held = Arc::new(CommandHold { status, changed, priority });
+        let (command, app) = (command.to_owned(), app.clone());
+        HoldThread { held, command, app, node, message_type: None }
     }
 
-    fn start(self) -> Result<Arc<Held>, Refusal> {
+    fn start(self) -> Result<Arc<CommandHold>, Refusal> {
         let held = self.held.clone();
         let thread = std::thread::Builder::new().name("rnet-dash-drive".to_owned());
         let thread = thread.spawn(move || self.run());
@@ -330,7 +330,7 @@ impl Holder {
         let done = std::panic::catch_unwind(work).unwrap_or_else(panicked);
         // The node may be left only after this.
         drop(self);
-        held.go(Step::Ended(done), held.asked());
+        held.set_step(Step::Ended(done), held.asked());
     }
 
     fn hold(&mut self) -> Result<(), Refusal> {
@@ -340,17 +340,17 @@ impl Holder {
             match self.take() {
                 Ok(driver) => {
                     has_had = true;
-                    self.held.go(Step::InForce, asked);
+                    self.held.set_step(Step::InForce, asked);
                     match self.renew(driver)? {
-                        Some(lost) => self.held.go(Step::Lost(lost), asked),
+                        Some(lost) => self.held.set_step(Step::Lost(lost), asked),
                         None => return Ok(()),
                     }
                 }
                 // Whoever has pressed is told, and nothing stops long after that by itself.
                 Err(refusal) if !has_had => return Err(refusal),
                 Err(refusal) => {
-                    self.held.go(Step::Lost(refusal), asked);
-                    self.held.when(PAUSE, |now| !now.is_wanted);
+                    self.held.set_step(Step::Lost(refusal), asked);
+                    self.held.wait_until(RETRY_INTERVAL, |now| !now.is_wanted);
                 }
             }
         }
@@ -361,7 +361,7 @@ impl Holder {
         let message_type = match self.message_type.take() {
             Some(message_type) => message_type,
             None => {
-                let snapshot = self.world.snapshot()?;
+                let snapshot = self.app.snapshot()?;
                 type_of(&snapshot, &self.command)?
             }
         };
@@ -372,7 +372,7 @@ impl Holder {
             .priority(priority)
             .lease(LEASE)
             .outlasts_driver(true);
-        let taken = drive.message_type(message_type.clone()).take(Some(TIMEOUT));
+        let taken = drive.message_type(message_type.clone()).take(Some(RECEIVER_TIMEOUT));
         // Of one that has not come back yet nothing else is known.
         if matches!(taken, Ok(_) | Err(rnet::Error::Timeout { .. })) {
             self.message_type = Some(message_type);
@@ -388,8 +388,8 @@ impl Holder {
             if let Err(why) = driver.renew() {
                 return Ok(Some(why.into()));
             }
-            self.held.go(Step::InForce, asked);
-            self.held.when(RENEWAL, |now| !now.is_wanted || now.asked != asked);
+            self.held.set_step(Step::InForce, asked);
+            self.held.wait_until(RENEWAL_INTERVAL, |now| !now.is_wanted || now.asked != asked);
         }
         driver.release()?;
         Ok(None)

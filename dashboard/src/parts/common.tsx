@@ -75,7 +75,7 @@ export function Filter({ value, set, label }: { value: string; set(text: string)
 }
 
 /** A sentence of ours, whose commands stand between backticks. */
-export function Words({ text }: { text: string }) {
+export function CodeText({ text }: { text: string }) {
   return <>{text.split("`").map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}</>;
 }
 
@@ -84,7 +84,7 @@ export function total(lost: LossCounts): number {
 }
 
 /** What was lost so far with its causes, and how much of it just now. */
-export function Lost({ lost, now = 0 }: { lost: LossCounts; now?: number }) {
+export function LossCount({ lost, now = 0 }: { lost: LossCounts; now?: number }) {
   const all = total(lost);
   if (all === 0) return <span class="dim">0</span>;
   const causes = Object.entries(lost).filter(([, n]) => n > 0).map(([cause, n]) => `${cause} ${units.count(n)}`);
@@ -104,7 +104,7 @@ export function NodeLink({ name }: { name: string }) {
   return <a href={href("nodes", name)}>{name}</a>;
 }
 
-export function Fault({ text, clear }: { text: string | null | undefined; clear?(): void }) {
+export function ErrorMessage({ text, clear }: { text: string | null | undefined; clear?(): void }) {
   if (!text) return null;
   return (
     <p class="error" role="alert">
@@ -114,7 +114,7 @@ export function Fault({ text, clear }: { text: string | null | undefined; clear?
 }
 
 /** A button that asks once more before it does something that cannot be undone. */
-export function Sure({ children, ask, act, disabled, label }: { children: ComponentChildren; ask: string; act(): void; disabled?: boolean; label?: string }) {
+export function ConfirmButton({ children, ask, act, disabled, label }: { children: ComponentChildren; ask: string; act(): void; disabled?: boolean; label?: string }) {
   const [asked, set] = useState(false);
   useEffect(() => {
     if (!asked) return;
@@ -149,5 +149,5 @@ export function State({ word }: { word: string }) {
 
 /** What a view shows before its first data. */
 export function Waiting({ error, what }: { error?: { message: string } | null; what: string }) {
-  return error ? <Fault text={error.message} /> : <p class="empty dim">Waiting for {what}…</p>;
+  return error ? <ErrorMessage text={error.message} /> : <p class="empty dim">Waiting for {what}…</p>;
 }

@@ -12,122 +12,122 @@ use pyo3::prelude::*;
 use rnet::{Error, WaitSetHandle, Waitable};
 
 use crate::errors::{OrRaise, bad_value};
-use crate::fair::{Fair, Guard};
+use crate::fair_mutex::{FairMutex, FairMutexGuard};
 use crate::fork::{ForkGuard, ProcessOwned};
-use crate::gate;
+use crate::interpreter;
 use crate::lock::lock;
-use crate::members::{Kind, Member};
+use crate::members::{MemberKind, Member};
 use crate::node::Node;
-use crate::reader::{BESIDE, Reader, Receiver, State};
-use crate::shared::NodeShared;
+use crate::reader::{SHARED_WAIT_LIMIT, Reader, ReaderState, Receiver};
+use crate::node_core::NodeCore;
 use crate::state::watch::Watch;
 use crate::subscriber::Subscriber;
 use crate::timer::Rate;
 use crate::wait::WaitLimit;
-use crate::waiters::{self, Awaited};
+use crate::wait_queue::{self, Pollable};
 
 /// How long who was asked to let go of the locks waits for its turn, before it asks: two that wait for the same
 /// receivers would do nothing but ask each other.
-const TURN: Duration = Duration::from_millis(10);
+const MAX_QUEUE_WAIT: Duration = Duration::from_millis(10);
 
 /// A reader whose lock a set takes.
-pub(crate) trait Joined: Awaited {
-    /// As [`Fair::lock_with_others`]. Call it without the GIL.
-    fn lock_joined(&self, turn: Duration) -> rnet::Result<Box<dyn Locked + '_>>;
+pub(crate) trait WaitSetReader: Pollable {
+    /// As [`FairMutex::lock_for_wait_set`]. Call it without the GIL.
+    fn lock_member(&self, turn: Duration) -> rnet::Result<Box<dyn LockedMember + '_>>;
 }
 
 /// One whose lock is held.
-pub(crate) trait Locked {
+pub(crate) trait LockedMember {
     /// What rnet waits for. `None` where nothing will come: a message is held, or it was closed. One that is
     /// being closed ends the wait.
-    fn awaited(&mut self) -> rnet::Result<Option<&mut dyn Waitable>>;
+    fn waitable(&mut self) -> rnet::Result<Option<&mut dyn Waitable>>;
 
     /// Whether somebody wants a look meanwhile.
-    fn is_wanted(&self) -> bool {
+    fn has_brief_waiter(&self) -> bool {
         false
     }
 }
 
-impl<R: Receiver> Joined for Reader<R> {
-    fn lock_joined(&self, turn: Duration) -> rnet::Result<Box<dyn Locked + '_>> {
-        Ok(Box::new((self, self.lock_with_others(turn)?)))
+impl<R: Receiver> WaitSetReader for Reader<R> {
+    fn lock_member(&self, turn: Duration) -> rnet::Result<Box<dyn LockedMember + '_>> {
+        Ok(Box::new((self, self.lock_for_wait_set(turn)?)))
     }
 }
 
-impl<R: Receiver> Locked for (&Reader<R>, Guard<'_, ProcessOwned<State<R>>>) {
-    fn awaited(&mut self) -> rnet::Result<Option<&mut dyn Waitable>> {
+impl<R: Receiver> LockedMember for (&Reader<R>, FairMutexGuard<'_, ProcessOwned<ReaderState<R>>>) {
+    fn waitable(&mut self) -> rnet::Result<Option<&mut dyn Waitable>> {
         match self.0.inner(&mut self.1) {
-            Ok((inner, held)) => Ok(held.is_none().then_some(inner as _)),
+            Ok((inner, lookahead)) => Ok(lookahead.is_none().then_some(inner as _)),
             Err(Error::Closed { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn is_wanted(&self) -> bool {
-        self.1.is_wanted()
+    fn has_brief_waiter(&self) -> bool {
+        self.1.has_brief_waiter()
     }
 }
 
-impl Locked for rnet::Rate {
-    fn awaited(&mut self) -> rnet::Result<Option<&mut dyn Waitable>> {
+impl LockedMember for rnet::Rate {
+    fn waitable(&mut self) -> rnet::Result<Option<&mut dyn Waitable>> {
         Ok(Some(self))
     }
 }
 
-enum Source {
-    Reader(Arc<dyn Joined>),
+enum MemberSource {
+    Reader(Arc<dyn WaitSetReader>),
     Rate(Py<Rate>),
 }
 
-struct Attached {
+struct AttachedMember {
     object: Py<PyAny>,
-    source: Source,
+    source: MemberSource,
 }
 
 /// What is waited for in one wait.
-enum One {
-    Reader(Arc<dyn Joined>),
+enum WaitItem {
+    Reader(Arc<dyn WaitSetReader>),
     Rate(rnet::Rate),
 }
 
-impl Attached {
+impl AttachedMember {
     /// `None` for a rate that another thread sleeps with.
-    fn one(&self) -> Option<One> {
+    fn wait_item(&self) -> Option<WaitItem> {
         match &self.source {
-            Source::Reader(core) => Some(One::Reader(core.clone())),
-            Source::Rate(rate) => gate::enter(|py| {
-                rate.bind(py).try_borrow_mut().ok().map(|mut rate| One::Rate(rate.same()))
+            MemberSource::Reader(core) => Some(WaitItem::Reader(core.clone())),
+            MemberSource::Rate(rate) => interpreter::attach(|py| {
+                rate.bind(py).try_borrow_mut().ok().map(|mut rate| WaitItem::Rate(rate.clone_rate()))
             })?,
         }
     }
 }
 
-impl One {
+impl WaitItem {
     /// Locks are taken in the order of these, which is the same for everybody.
     fn address(&self) -> usize {
         self.reader().map_or(0, |core| Arc::as_ptr(core).addr())
     }
 
-    fn reader(&self) -> Option<&Arc<dyn Joined>> {
+    fn reader(&self) -> Option<&Arc<dyn WaitSetReader>> {
         match self {
-            One::Reader(core) => Some(core),
-            One::Rate(_) => None,
+            WaitItem::Reader(core) => Some(core),
+            WaitItem::Rate(_) => None,
         }
     }
 
-    fn lock(&self, turn: Duration) -> rnet::Result<Box<dyn Locked + '_>> {
+    fn lock(&self, turn: Duration) -> rnet::Result<Box<dyn LockedMember + '_>> {
         match self {
-            One::Reader(core) => core.lock_joined(turn),
-            One::Rate(rate) => Ok(Box::new(rate.clone())),
+            WaitItem::Reader(core) => core.lock_member(turn),
+            WaitItem::Rate(rate) => Ok(Box::new(rate.clone())),
         }
     }
 }
 
 /// The places of those that may have something to take, or an error to hear.
-fn ready(locked: &mut [Box<dyn Locked + '_>]) -> rnet::Result<Vec<usize>> {
+fn ready(locked: &mut [Box<dyn LockedMember + '_>]) -> rnet::Result<Vec<usize>> {
     let mut ready = Vec::new();
     for (at, one) in locked.iter_mut().enumerate() {
-        if one.awaited()?.is_none_or(|one| one.is_ready()) {
+        if one.waitable()?.is_none_or(|one| one.is_ready()) {
             ready.push(at);
         }
     }
@@ -138,7 +138,7 @@ fn ready(locked: &mut [Box<dyn Locked + '_>]) -> rnet::Result<Vec<usize>> {
 struct WaitSetCore {
     name: String,
     /// Threads wait in turn.
-    set: Fair<rnet::WaitSet>,
+    set: FairMutex<rnet::WaitSet>,
     /// Ends the wait that goes on.
     handle: WaitSetHandle,
     closed: AtomicBool,
@@ -155,27 +155,27 @@ impl WaitSetCore {
     }
 
     /// Waits for a slice of time until some of `ones`, which are in the order of their addresses, are ready.
-    /// `gave_way`: the last slice ended because somebody asked for a lock. Call it without the GIL.
-    fn wait(&self, ones: &[One], slice: Duration, gave_way: bool) -> rnet::Result<Vec<usize>> {
+    /// `was_asked`: the last slice ended because somebody asked for a lock. Call it without the GIL.
+    fn wait(&self, ones: &[WaitItem], slice: Duration, was_asked: bool) -> rnet::Result<Vec<usize>> {
         let what = "an event of the wait set".to_owned();
         let timed_out = || Error::Timeout { topic: String::new(), what, after_ms: 0 };
         let began = Instant::now();
         let (mut set, _) = self.set.lock_to_wait(slice, timed_out.clone())?;
-        let turn = if gave_way { TURN.min(slice) } else { Duration::ZERO };
+        let turn = if was_asked { MAX_QUEUE_WAIT.min(slice) } else { Duration::ZERO };
         let locked: rnet::Result<Vec<_>> = ones.iter().map(|one| one.lock(turn)).collect();
         let mut locked = locked?;
         let found = ready(&mut locked)?;
         if !found.is_empty() {
             return Ok(found);
         }
-        if locked.iter().any(|one| one.is_wanted()) {
+        if locked.iter().any(|one| one.has_brief_waiter()) {
             return Err(Error::Interrupted);
         }
-        let awaited = locked.iter_mut().filter_map(|one| one.awaited().transpose());
+        let awaited = locked.iter_mut().filter_map(|one| one.waitable().transpose());
         let mut awaited: Vec<&mut dyn Waitable> = awaited.collect::<rnet::Result<_>>()?;
         let mut left = slice.saturating_sub(began.elapsed());
-        if ones.iter().filter_map(One::reader).any(|core| core.waiters().any()) {
-            left = left.min(BESIDE);
+        if ones.iter().filter_map(WaitItem::reader).any(|core| core.wait_queue().has_waiters()) {
+            left = left.min(SHARED_WAIT_LIMIT);
         }
         set.wait(&mut awaited, Some(left))?;
         // Before the time is said to be over, too.
@@ -198,7 +198,7 @@ impl Member for WaitSetCore {
 /// member does not hide others, and the program decides which to serve first. Any thread may use it. Ctrl-C
 /// ends a wait.
 ///
-/// >>> orders, mode = node.subscribe("/orders", bytes), node.state.watch("/mode")
+/// >>> orders, mode = node.subscriber("/orders", bytes), node.state.watch("/mode")
 /// >>> waiting = rnet.WaitSet(node)
 /// >>> waiting.attach(orders)
 /// >>> waiting.attach(mode)
@@ -208,39 +208,39 @@ impl Member for WaitSetCore {
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct WaitSet {
     core: Arc<WaitSetCore>,
-    node: Arc<NodeShared>,
+    node: Arc<NodeCore>,
     /// In the order in which they were attached. Never held while anything else is waited for.
-    attached: Mutex<Vec<Arc<Attached>>>,
+    attached: Mutex<Vec<Arc<AttachedMember>>>,
 }
 
 impl WaitSet {
-    pub(crate) fn of(py: Python<'_>, node: &Arc<NodeShared>) -> PyResult<WaitSet> {
+    pub(crate) fn of(py: Python<'_>, node: &Arc<NodeCore>) -> PyResult<WaitSet> {
         let mut set = node.with(py, rnet::WaitSet::new)?;
         set.set_interruptible(true);
         let core = Arc::new(WaitSetCore {
             name: node.name.clone(),
             handle: set.handle(),
-            set: Fair::new(set),
+            set: FairMutex::new(set),
             closed: AtomicBool::new(false),
             fork_guard: ForkGuard::here(),
         });
-        py.detach(|| node.members.add(Kind::WaitSet, &core));
+        py.detach(|| node.members.add(MemberKind::WaitSet, &core));
         Ok(WaitSet { core, node: node.clone(), attached: Mutex::default() })
     }
 
     /// Waits until something is ready. The inner error says that the time is over.
     fn take(&self, py: Python<'_>, limit: WaitLimit) -> PyResult<rnet::Result<Vec<Py<PyAny>>>> {
-        let mut gave_way = false;
+        let mut was_asked = false;
         let ready = limit.try_run(py, |slice| {
             self.core.check()?;
             let attached = lock(&self.attached).clone();
-            let with_place = |(at, one): (usize, &Arc<Attached>)| Some((one.one()?, at));
+            let with_place = |(at, one): (usize, &Arc<AttachedMember>)| Some((one.wait_item()?, at));
             let mut ones: Vec<_> = attached.iter().enumerate().filter_map(with_place).collect();
             ones.sort_by_key(|(one, _)| one.address());
-            let (ones, places): (Vec<One>, Vec<usize>) = ones.into_iter().unzip();
-            let ready = self.core.wait(&ones, slice, gave_way);
-            ones.iter().filter_map(One::reader).for_each(waiters::pass_on);
-            gave_way = matches!(ready, Err(Error::Interrupted));
+            let (ones, places): (Vec<WaitItem>, Vec<usize>) = ones.into_iter().unzip();
+            let ready = self.core.wait(&ones, slice, was_asked);
+            ones.iter().filter_map(WaitItem::reader).for_each(wait_queue::wake_or_arm);
+            was_asked = matches!(ready, Err(Error::Interrupted));
             let mut ready: Vec<_> = ready?.into_iter().map(|at| places[at]).collect();
             ready.sort_unstable();
             let mut ready: Vec<_> = ready.into_iter().map(|at| attached[at].clone()).collect();
@@ -253,14 +253,14 @@ impl WaitSet {
         Ok(ready.map(|ready| ready.iter().map(|one| one.object.clone_ref(py)).collect()))
     }
 
-    fn source(&self, object: &Bound<'_, PyAny>) -> PyResult<Source> {
+    fn source(&self, object: &Bound<'_, PyAny>) -> PyResult<MemberSource> {
         let (node, source) = if let Ok(subscriber) = object.cast::<Subscriber>() {
             let subscriber = subscriber.get();
-            (subscriber.node(), Source::Reader(subscriber.core().clone()))
+            (subscriber.node(), MemberSource::Reader(subscriber.core().clone()))
         } else if let Ok(watch) = object.cast::<Watch>() {
-            (watch.get().node(), Source::Reader(watch.get().core().clone()))
+            (watch.get().node(), MemberSource::Reader(watch.get().core().clone()))
         } else if let Ok(rate) = object.cast::<Rate>() {
-            (&self.node, Source::Rate(rate.clone().unbind()))
+            (&self.node, MemberSource::Rate(rate.clone().unbind()))
         } else {
             let shown = object.repr()?;
             return Err(PyTypeError::new_err(format!(
@@ -277,7 +277,7 @@ impl WaitSet {
         Err(bad_value(object.py(), "attach to a wait set", why))
     }
 
-    fn place(attached: &[Arc<Attached>], object: &Bound<'_, PyAny>) -> Option<usize> {
+    fn index_of(attached: &[Arc<AttachedMember>], object: &Bound<'_, PyAny>) -> Option<usize> {
         attached.iter().position(|one| one.object.is(object))
     }
 }
@@ -296,7 +296,7 @@ impl WaitSet {
         self.core.check().or_raise(member.py())?;
         let (source, object) = (self.source(member)?, member.clone().unbind());
         let mut attached = lock(&self.attached);
-        if WaitSet::place(&attached, member).is_some() {
+        if WaitSet::index_of(&attached, member).is_some() {
             drop(attached);
             return Err(bad_value(
                 member.py(),
@@ -304,7 +304,7 @@ impl WaitSet {
                 "it is already attached: detach it first",
             ));
         }
-        attached.push(Arc::new(Attached { object, source }));
+        attached.push(Arc::new(AttachedMember { object, source }));
         drop(attached);
         self.core.handle.interrupt();
         Ok(())
@@ -315,7 +315,7 @@ impl WaitSet {
     fn detach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.core.check().or_raise(member.py())?;
         let mut attached = lock(&self.attached);
-        let detached = WaitSet::place(&attached, member).map(|at| attached.remove(at));
+        let detached = WaitSet::index_of(&attached, member).map(|at| attached.remove(at));
         drop(attached);
         if detached.is_none() {
             return Err(bad_value(
@@ -330,15 +330,15 @@ impl WaitSet {
 
     /// Waits until one or more members may have a message, a change, a tick or an error, and returns these in
     /// the order in which they were attached: call `try_recv` or `try_tick` on each. Returns an empty list
-    /// after `timeout` seconds. Closed members are returned too, until they are detached. Raises Closed when
+    /// after `timeout` seconds. Closed members are returned too, until they are detached. Raises ClosedError when
     /// the node is closed.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
-        // That the time is over. A signal handler may raise a Timeout, too, which is raised.
+        // That the time is over. A signal handler may raise a WaitTimeoutError, too, which is raised.
         Ok(self.take(py, WaitLimit::new(py, timeout)?)?.unwrap_or_default())
     }
 
-    /// As `wait`; raises Timeout when the time is over, which is the rest of `timeout`.
+    /// As `wait`; raises WaitTimeoutError when the time is over, which is the rest of `timeout`.
     fn _wait(&self, py: Python<'_>, left: Option<f64>, timeout: Option<f64>) -> PyResult<()> {
         let limit = WaitLimit::new(py, left)?.part_of(py, timeout)?;
         self.take(py, limit)?.map(drop).or_raise(py)

@@ -29,7 +29,7 @@ pub(crate) fn count_by(errors: &CallbackErrors, error: &PyErr, function: &Bound<
     let name =
         named.or_else(|_| function.repr()?.extract()).unwrap_or_else(|_| "a callback".into());
     let Some(unreported) = errors.count(&name) else { return };
-    let described = py.import("rnet._raised").and_then(|module| {
+    let described = py.import("rnet._callback_errors").and_then(|module| {
         // Before it is raised again, an exception may not have its traceback yet.
         if let Some(traceback) = error.traceback(py) {
             error.value(py).setattr("__traceback__", traceback)?;

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _rnet, builtin, protos, types
 from ._numpy import numpy
-from .errors import Closed, DamagedRecording, Malformed, ReadFailed
+from .errors import ClosedError, DamagedRecordingWarning, MalformedError, ReadFailedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ def open_recording(path: str | os.PathLike[str]) -> RecordingFile:
     The file is opened through its index, so opening time does not depend on the length. A file without an index, because
     it is still being written or its recorder was killed, is read once to its end.
 
-    Raises :class:`ReadFailed`: it cannot be read, is not an MCAP file, or has a later format version.
+    Raises :class:`ReadFailedError`: it cannot be read, is not an MCAP file, or has a later format version.
     """
     return RecordingFile(path)
 
@@ -108,7 +108,7 @@ class RecordingFile:
         """The messages of these topics, or of all, in the order in which they were received.
 
         ``start`` and ``end`` are in s from the start of the recording. Unreadable parts are skipped, with a
-        :class:`DamagedRecording` warning. Raises :class:`ReadFailed` for a topic that the recording does not have.
+        :class:`DamagedRecordingWarning` warning. Raises :class:`ReadFailedError` for a topic that the recording does not have.
         """
         for topic in topics:
             self._of(topic)
@@ -135,7 +135,7 @@ class RecordingFile:
         self.close()
 
     def __getitem__(self, topic: str) -> RecordedTopic:
-        """A topic. Raises :class:`ReadFailed` with the existing topics."""
+        """A topic. Raises :class:`ReadFailedError` with the existing topics."""
         return RecordedTopic(self, topic, self._of(topic))
 
     def __contains__(self, topic: object) -> bool:
@@ -153,7 +153,7 @@ class RecordingFile:
     def _open(self) -> _rnet.RecordingReader:
         if self._reader is None:
             what = f"the recording {self._path}"
-            raise Closed(f"{what} is closed; open it again", what=what)
+            raise ClosedError(f"{what} is closed; open it again", what=what)
         return self._reader
 
     def _of(self, topic: str) -> list[_Channel]:
@@ -161,7 +161,7 @@ class RecordingFile:
             return self._topics[topic]
         except KeyError:
             there = ", ".join(self.topics) or "none"
-            raise ReadFailed(f"{self._path} has no topic {topic!r}; it has {there}") from None
+            raise ReadFailedError(f"{self._path} has no topic {topic!r}; it has {there}") from None
 
     def _ns(self, seconds: float | None) -> int | None:
         start_ns = self.start_ns
@@ -171,7 +171,7 @@ class RecordingFile:
 
     def _warn(self, problem: str) -> None:
         # Whoever called the method that called this.
-        warnings.warn(DamagedRecording(f"{self._path}: {problem}"), stacklevel=4)
+        warnings.warn(DamagedRecordingWarning(f"{self._path}: {problem}"), stacklevel=4)
 
 
 @dataclass(frozen=True)
@@ -258,15 +258,15 @@ class RecordedTopic:
         For messages without the value (an optional field that is not set, or an element that does not exist) the array
         has ``absent``; the default for floats is NaN, other types have no default.
 
-        Raises :class:`ReadFailed`: the field does not exist, is not a number, or a message lacks it. Unreadable messages
-        are skipped, with a :class:`DamagedRecording` warning.
+        Raises :class:`ReadFailedError`: the field does not exist, is not a number, or a message lacks it. Unreadable messages
+        are skipped, with a :class:`DamagedRecordingWarning` warning.
         """
         series = self.series(name, start=start, end=end)
         values, rows = series.values[name], series.absent[name]
         if len(rows) and absent is not None:
             values[rows] = absent
         elif len(rows) and values.dtype.kind != "f":
-            raise ReadFailed(
+            raise ReadFailedError(
                 f"{len(rows)} of {len(values)} messages of {self._name} have no {name}, the first is number "
                 f"{rows[0]}; pass a value for them, such as array({name!r}, absent=0)"
             )
@@ -296,7 +296,7 @@ class RecordedTopic:
         """Fields as a ``pandas.DataFrame``, indexed by the times at which messages were received (UTC).
 
         By default all of :meth:`fields` except byte arrays. Arrays become a column for each element (``q[0]``), and
-        absent values are missing. Raises :class:`ReadFailed`, and ImportError without pandas.
+        absent values are missing. Raises :class:`ReadFailedError`, and ImportError without pandas.
         """
         # Typed as Any: pandas has no types of its own.
         pandas: Any = importlib.import_module("pandas")
@@ -359,7 +359,7 @@ class RecordedMessage:
         For a protobuf message, an object of the official runtime; for a plain message, a numpy record (data behind the
         header stays in :attr:`data`), or an object of :mod:`rnet.msgs` if the type is known there; for JSON, the result
         of ``json.loads``; for a ROS 2 message, a protobuf object with the same fields; otherwise :attr:`data`. Raises
-        :class:`Malformed` if the bytes cannot be decoded, and :class:`ReadFailed` if the type cannot be read.
+        :class:`MalformedError` if the bytes cannot be decoded, and :class:`ReadFailedError` if the type cannot be read.
         """
         return self._channel.decode(self.data)
 
@@ -391,19 +391,19 @@ class _Channel:
             self._decode = self._decoder()
         try:
             return self._decode(data)
-        except ReadFailed:
+        except ReadFailedError:
             raise
         except Exception as error:
             why = f"a message of {self.topic} cannot be decoded as {self.type_name}: {error}"
-            raise Malformed(why, topic=self.topic, why=str(error)) from error
+            raise MalformedError(why, topic=self.topic, why=str(error)) from error
 
     def _decoder(self) -> Callable[[bytes], Any]:
         match self.message_encoding, self.schema:
             case "protobuf", (name, "protobuf", described):
                 try:
-                    made: Callable[[bytes], Any] = protos.load_set(described)[name].FromString
+                    made: Callable[[bytes], Any] = protos.load_descriptor_set(described)[name].FromString
                 except Exception as error:
-                    raise ReadFailed(f"the type {name} of {self.topic} cannot be read: {error}") from error
+                    raise ReadFailedError(f"the type {name} of {self.topic} cannot be read: {error}") from error
                 return made
             case "rnet-plain", (_, "rnet-plain", described):
                 return _plain(json.loads(described))
@@ -412,7 +412,7 @@ class _Channel:
             case "cdr", (_, "ros2msg", _) if self._reader is not None:
                 reader = self._reader
                 if (like := reader.described(self.id)) is not None:
-                    cdr = protos.load_set(like[1])[like[0]]
+                    cdr = protos.load_descriptor_set(like[1])[like[0]]
                     return lambda data: cdr.FromString(reader.content(self.id, data))
                 return bytes
             case _:

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::turn::{Sink, TURN, Tick};
+use super::tick::{Sink, TICK_INTERVAL, Tick};
 use crate::outbox::Output;
 use crate::wire::Refusal;
 
@@ -14,7 +14,7 @@ pub fn figures(all: bool) -> Read {
     Box::new(move |tick| Ok(tick.view.map(|view| view.text(all).to_owned())))
 }
 
-pub struct WholeSink {
+pub struct FullUpdateSink {
     output: Output,
     interval: Duration,
     /// Whether it reads what a look at the domain has found.
@@ -23,23 +23,23 @@ pub struct WholeSink {
     last: Option<Instant>,
 }
 
-impl WholeSink {
-    pub fn new(output: Output, interval: Duration, read: Read) -> WholeSink {
-        WholeSink { output, interval, needs_view: false, read, last: None }
+impl FullUpdateSink {
+    pub fn new(output: Output, interval: Duration, read: Read) -> FullUpdateSink {
+        FullUpdateSink { output, interval, needs_view: false, read, last: None }
     }
 
     /// The same, of what a look at the domain has found.
-    pub fn of_view(output: Output, interval: Duration, read: Read) -> WholeSink {
-        WholeSink { needs_view: true, ..WholeSink::new(output, interval, read) }
+    pub fn of_view(output: Output, interval: Duration, read: Read) -> FullUpdateSink {
+        FullUpdateSink { needs_view: true, ..FullUpdateSink::new(output, interval, read) }
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        self.last.is_none_or(|last| now.duration_since(last) + TURN / 2 >= self.interval)
+        self.last.is_none_or(|last| now.duration_since(last) + TICK_INTERVAL / 2 >= self.interval)
     }
 }
 
-impl Sink for WholeSink {
-    fn wants_look(&self, now: Instant) -> bool {
+impl Sink for FullUpdateSink {
+    fn needs_snapshot(&self, now: Instant) -> bool {
         self.needs_view && self.is_due(now)
     }
 
@@ -49,8 +49,8 @@ impl Sink for WholeSink {
         }
         self.last = Some(tick.now);
         match (self.read)(tick) {
-            Ok(data) => self.output.changed(data),
-            Err(refusal) => self.output.trouble(&refusal),
+            Ok(data) => self.output.send_if_changed(data),
+            Err(refusal) => self.output.error(&refusal),
         }
     }
 }

@@ -9,25 +9,25 @@ use rnet::{Node, Subscription};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::wire::Refusal;
-use crate::world::{World, lock};
+use crate::app_state::{AppState, lock};
 
 /// Dashboards of one process.
 const MAX_NAMES: u32 = 64;
 /// Subscriptions to what other hosts hold, of all pages: each has up to two threads.
-const MAX_ABROAD: usize = 32;
+const MAX_REMOTE_VIEWS: usize = 32;
 
-pub struct Seat {
-    pub world: Arc<World>,
+pub struct OperatorNode {
+    pub app: Arc<AppState>,
     node: Mutex<Option<Arc<Node>>>,
     /// Opens it for the threads that look and give way: by this node pages operate the robot.
-    ordinary: NormalPriority,
-    abroad: Arc<Semaphore>,
+    normal_priority: NormalPriority,
+    remote_views: Arc<Semaphore>,
 }
 
-impl Seat {
-    pub fn new(world: Arc<World>) -> io::Result<Seat> {
-        let (node, abroad) = (Mutex::default(), Arc::new(Semaphore::new(MAX_ABROAD)));
-        Ok(Seat { world, node, ordinary: NormalPriority::start("rnet-dash-seat")?, abroad })
+impl OperatorNode {
+    pub fn new(app: Arc<AppState>) -> io::Result<OperatorNode> {
+        let (node, remote_views) = (Mutex::default(), Arc::new(Semaphore::new(MAX_REMOTE_VIEWS)));
+        Ok(OperatorNode { app, node, normal_priority: NormalPriority::start("rnet-dash-node")?, remote_views })
     }
 
     /// The node; the domain is made if it is not there.
@@ -39,16 +39,16 @@ impl Seat {
         if let Some(node) = &*node {
             return Ok(node.clone());
         }
-        let world = self.world.clone();
-        let opened = Arc::new(self.ordinary.run(move || Seat::open(&world))?);
+        let app = self.app.clone();
+        let opened = Arc::new(self.normal_priority.run(move || OperatorNode::open(&app))?);
         *node = Some(opened.clone());
         Ok(opened)
     }
 
-    fn open(world: &World) -> rnet::Result<Node> {
+    fn open(app: &AppState) -> rnet::Result<Node> {
         let name = format!("/rnet_dashboard_{}", std::process::id());
         let open = |name: &str| {
-            let location = &world.options.location;
+            let location = &app.options.location;
             let mut builder = Node::builder(name).tool().domain(location.id().as_str());
             builder = builder.dir(location.base());
             if let Some(group) = location.group() {
@@ -73,7 +73,7 @@ impl Seat {
     /// Those of opening a node, and of its state.
     pub fn state(&self) -> rnet::Result<State> {
         let node = self.node()?;
-        self.ordinary.run(move || node.state())
+        self.normal_priority.run(move || node.state())
     }
 
     /// The state of another host, by the name that the link knows. It need not be there.
@@ -82,17 +82,17 @@ impl Seat {
     /// Those of opening a node, and of the name.
     pub fn state_of(&self, host: &str) -> rnet::Result<RemoteState> {
         let (node, host) = (self.node()?, host.to_owned());
-        self.ordinary.run(move || node.state_of(&host))
+        self.normal_priority.run(move || node.state_of(&host))
     }
 
     /// A place among those that look at other hosts.
     ///
     /// # Errors
     /// There is none left.
-    pub fn go_abroad(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.abroad.clone().try_acquire_owned().map_err(|_| {
+    pub fn acquire_remote_view(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.remote_views.clone().try_acquire_owned().map_err(|_| {
             let why =
-                format!("{MAX_ABROAD} views of other hosts are open, the limit; close one of them");
+                format!("{MAX_REMOTE_VIEWS} views of other hosts are open, the limit; close one of them");
             Refusal::new("limit", why)
         })
     }
@@ -101,18 +101,18 @@ impl Seat {
     ///
     /// # Errors
     /// Those of opening a node, and of subscribing.
-    pub fn show_interest(&self, topic: &str) -> rnet::Result<Subscription> {
+    pub fn subscribe_remote(&self, topic: &str) -> rnet::Result<Subscription> {
         let (node, topic) = (self.node()?, topic.to_owned());
         // The node's thread for callbacks may begin with it.
-        self.ordinary.run(move || Ok(node.subscriber::<[u8]>(&topic)?.on(|_| {})))
+        self.normal_priority.run(move || Ok(node.subscriber::<[u8]>(&topic)?.on(|_| {})))
     }
 
     /// The state, if there is some: looking makes none.
     ///
     /// # Errors
-    /// As [`Desk::state`].
+    /// As [`Operations::state`].
     pub fn state_if_any(&self) -> rnet::Result<Option<State>> {
-        match self.world.options.location.domain()?.has_state()? {
+        match self.app.options.location.domain()?.has_state()? {
             true => self.state().map(Some),
             false => Ok(None),
         }

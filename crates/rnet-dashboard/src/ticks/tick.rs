@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use super::history::History;
 use super::view::View;
-use crate::desk::Desk;
+use crate::operations::Operations;
 
 /// Between two turns.
-pub const TURN: Duration = Duration::from_millis(50);
+pub const TICK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Something that is told of each turn.
 pub trait Sink: Send {
     /// Whether it needs a look at the domain now.
-    fn wants_look(&self, _now: Instant) -> bool {
+    fn needs_snapshot(&self, _now: Instant) -> bool {
         false
     }
 
@@ -23,7 +23,7 @@ pub trait Sink: Send {
 /// A turn.
 pub struct Tick<'a> {
     pub now: Instant,
-    pub desk: &'a Desk,
+    pub operations: &'a Operations,
     pub view: Option<&'a View<'a>>,
     pub history: &'a History,
 }

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Unfit", "encoder"]
+__all__ = ["EncodeError", "encoder"]
 
 #: Of what was given an error shows this many characters.
 _SHOWN_LEN = 60
 
 
-class Unfit(TypeError):
+class EncodeError(TypeError):
     """Why an object is no message of a dtype. Whoever catches it says where it was to be sent."""
 
     def __init__(self, what: str, why: str) -> None:
@@ -45,7 +45,7 @@ def encoder(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
                     return value
                 if value.shape == one_row:
                     return numpy.ascontiguousarray(value)
-            raise Unfit(
+            raise EncodeError(
                 f"{value.dtype} of shape {value.shape}", f"the messages are {_described(dtype)}"
             )
         if fields is not None and isinstance(value, (tuple, dict)):
@@ -75,13 +75,13 @@ def _buffer(dtype: np.dtype[Any], value: Any) -> memoryview:
         view = memoryview(value)
     except (TypeError, ValueError, BufferError):
         fields = "a tuple or dict of its fields, " if dtype.names else ""
-        raise Unfit(
+        raise EncodeError(
             _shown(value),
             f"the messages are {_described(dtype)}; send an array or scalar of that dtype, {fields}"
             f"or a buffer of its {dtype.itemsize} bytes",
         ) from None
     if view.nbytes != dtype.itemsize:
-        raise Unfit(
+        raise EncodeError(
             f"a {type(value).__name__} of {view.nbytes} bytes",
             f"the messages are {_described(dtype)}, which has {dtype.itemsize} bytes",
         )
@@ -90,7 +90,7 @@ def _buffer(dtype: np.dtype[Any], value: Any) -> memoryview:
 
 # -- tuples and dicts -------------------------------------------------------------------------------
 
-#: Makes of a value what numpy takes for a field; raises Unfit for what is no value of it.
+#: Makes of a value what numpy takes for a field; raises EncodeError for what is no value of it.
 _Field = Callable[[Any], Any]
 
 
@@ -104,10 +104,10 @@ def _record(dtype: np.dtype[Any], path: str) -> _Field:
     def check(value: Any) -> Any:
         if isinstance(value, dict):
             if value.keys() != set(names):
-                raise Unfit(_shown(value), f"{owner} has the fields {names}")
+                raise EncodeError(_shown(value), f"{owner} has the fields {names}")
             value = tuple(value[name] for name in names)
         elif len(value) != len(names):
-            raise Unfit(_shown(value), f"{owner} has the {len(names)} fields {names}")
+            raise EncodeError(_shown(value), f"{owner} has the {len(names)} fields {names}")
         return tuple(check(part) for check, part in zip(checks, value, strict=True))
 
     return check
@@ -132,7 +132,7 @@ def _nested(dtype: np.dtype[Any], path: str) -> _Field:
         if isinstance(value, (numpy.ndarray, numpy.void)) and value.shape == ():
             if value.dtype == dtype:
                 return value
-        raise _unfit(path, dtype, value)
+        raise _encode_error(path, dtype, value)
 
     return check
 
@@ -147,17 +147,17 @@ def _array(dtype: np.dtype[Any], path: str) -> _Field:
 
     def check(value: Any) -> Any:
         if isinstance(value, numpy.ndarray) and value.shape == shape:
-            if _holds(base, value):
+            if _fits_dtype(base, value):
                 return value
         elif isinstance(value, (list, tuple)) and len(value) == shape[0]:
             made: Sequence[Any] = [part(element) for element in value]
             return made
-        raise _unfit(path, dtype, value)
+        raise _encode_error(path, dtype, value)
 
     return check
 
 
-def _holds(dtype: np.dtype[Any], array: np.ndarray[Any, Any]) -> bool:
+def _fits_dtype(dtype: np.dtype[Any], array: np.ndarray[Any, Any]) -> bool:
     """Whether numpy can put an array into a field without making other numbers of its own."""
     import numpy
 
@@ -182,7 +182,7 @@ def _number(dtype: np.dtype[Any], path: str) -> _Field:
         def check_bool(value: Any) -> Any:
             if isinstance(value, (bool, numpy.bool_)):
                 return value
-            raise _unfit(path, dtype, value)
+            raise _encode_error(path, dtype, value)
 
         return check_bool
     if dtype.kind in "iu":
@@ -193,10 +193,10 @@ def _number(dtype: np.dtype[Any], path: str) -> _Field:
             try:
                 number = operator.index(value)
             except TypeError:
-                raise _unfit(path, dtype, value) from None
+                raise _encode_error(path, dtype, value) from None
             if least <= number <= most:
                 return number
-            raise _unfit(path, dtype, value)
+            raise _encode_error(path, dtype, value)
 
         return check_int
     most_float = float(numpy.finfo(dtype).max)
@@ -206,14 +206,14 @@ def _number(dtype: np.dtype[Any], path: str) -> _Field:
             try:
                 number = float(value)
             except OverflowError:
-                raise _unfit(path, dtype, value) from None
+                raise _encode_error(path, dtype, value) from None
             # NaN and the infinities are numbers of the field, too.
             if not most_float < abs(number) < numpy.inf:
                 return number
-        raise _unfit(path, dtype, value)
+        raise _encode_error(path, dtype, value)
 
     return check_float
 
 
-def _unfit(path: str, dtype: np.dtype[Any], value: Any) -> Unfit:
-    return Unfit("it", f"the field {path} is {_described(dtype)}, not {_shown(value)}")
+def _encode_error(path: str, dtype: np.dtype[Any], value: Any) -> EncodeError:
+    return EncodeError("it", f"the field {path} is {_described(dtype)}, not {_shown(value)}")

@@ -9,23 +9,23 @@ use rnet_monitor::value::{base64, encode, message_to_json};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::seat::Seat;
+use super::operator_node::OperatorNode;
 use crate::outbox::Outbox;
 use crate::wire::{Answer, Refusal, fields_of, part};
 
 /// Longest time between two looks at whether a call is cancelled.
-const STEP: Duration = Duration::from_millis(20);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// For the reply of a service, where the page does not say.
 const TIMEOUT_S: f64 = 5.0;
 /// Longest time that a page may ask for, in s.
 const MAX_TIMEOUT_S: f64 = 86_400.0;
 /// For an action to heed the cancelling of a goal whose page is gone: nobody waits for it any more.
-const HEEDED_WITHIN: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// For a server to be found.
-const FOUND_WITHIN: Duration = Duration::from_secs(2);
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
-struct Asked {
+struct CallRequest {
     service: String,
     #[serde(default)]
     request: Json,
@@ -33,19 +33,19 @@ struct Asked {
 }
 
 /// A call that runs.
-pub struct Running<'a> {
-    pub seat: &'a Seat,
+pub struct JobContext<'a> {
+    pub operator: &'a OperatorNode,
     pub outbox: &'a Outbox,
     pub id: u64,
     pub cancelled: &'a AtomicBool,
 }
 
-impl Running<'_> {
+impl JobContext<'_> {
     fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire) || self.seat.world.is_stopped()
+        self.cancelled.load(Ordering::Acquire) || self.operator.app.is_stopped()
     }
 
-    fn tell(&self, word: &str, value: Json) {
+    fn send_part(&self, word: &str, value: Json) {
         self.outbox.answer(part(self.id, word, value));
     }
 }
@@ -59,19 +59,19 @@ struct Types {
 }
 
 /// `call`.
-pub fn call(running: &Running<'_>, fields: Json) -> Answer {
-    let asked: Asked = fields_of(fields)?;
+pub fn call(job: &JobContext<'_>, fields: Json) -> Answer {
+    let asked: CallRequest = fields_of(fields)?;
     let timeout_s = asked.timeout_s.unwrap_or(TIMEOUT_S);
     if !(timeout_s > 0.0 && timeout_s <= MAX_TIMEOUT_S) {
         return Err(Refusal::bad(format!("timeout_s must be above 0 and at most {MAX_TIMEOUT_S}")));
     }
-    let types = types(running, &asked.service)?;
-    let request = encoded(&types.request, &asked.request)?;
+    let types = find_types(job, &asked.service)?;
+    let request = encode_request(&types.request, &asked.request)?;
     let options = CallOptions::new();
     match &types.feedback {
         None => {
             let options = options.timeout(Duration::from_secs_f64(timeout_s));
-            serve(running, &asked.service, &types, &request, options)
+            call_service(job, &asked.service, &types, &request, options)
         }
         Some(feedback) => {
             // A goal takes its time.
@@ -79,14 +79,14 @@ pub fn call(running: &Running<'_>, fields: Json) -> Answer {
                 Some(timeout_s) => options.timeout(Duration::from_secs_f64(timeout_s)),
                 None => options,
             };
-            act(running, &asked.service, (&types, feedback), &request, options)
+            run_action(job, &asked.service, (&types, feedback), &request, options)
         }
     }
 }
 
-fn types(running: &Running<'_>, service: &str) -> Result<Types, Refusal> {
-    let until = Instant::now() + FOUND_WITHIN;
-    let mut domain = running.seat.world.options.location.domain()?;
+fn find_types(job: &JobContext<'_>, service: &str) -> Result<Types, Refusal> {
+    let until = Instant::now() + DISCOVERY_TIMEOUT;
+    let mut domain = job.operator.app.options.location.domain()?;
     let known = |server: &ServerInfo<'_>| {
         let feedback = match server.feedback_type() {
             Some(feedback) => Some(feedback.message_type()?),
@@ -102,7 +102,7 @@ fn types(running: &Running<'_>, service: &str) -> Result<Types, Refusal> {
         if let Some(types) = of_name.clone().find_map(known) {
             return Ok(types);
         }
-        if running.is_cancelled() {
+        if job.is_cancelled() {
             return Err(Refusal::new("cancelled", format!("the call of {service} was cancelled")));
         }
         if Instant::now() >= until {
@@ -114,11 +114,11 @@ fn types(running: &Running<'_>, service: &str) -> Result<Types, Refusal> {
                 )),
             });
         }
-        std::thread::sleep(STEP);
+        std::thread::sleep(CANCEL_CHECK_INTERVAL);
     }
 }
 
-fn encoded(request: &MessageType, value: &Json) -> Result<Vec<u8>, Refusal> {
+fn encode_request(request: &MessageType, value: &Json) -> Result<Vec<u8>, Refusal> {
     let name = request.desc().name().unwrap_or("raw").to_owned();
     match (request, value) {
         (MessageType::Raw, Json::Null) => Ok(Vec::new()),
@@ -131,7 +131,7 @@ fn encoded(request: &MessageType, value: &Json) -> Result<Vec<u8>, Refusal> {
 }
 
 /// A message for the page; raw bytes as text if they are one.
-fn shown(ty: &MessageType, bytes: &[u8]) -> Result<Json, Refusal> {
+fn message_json(ty: &MessageType, bytes: &[u8]) -> Result<Json, Refusal> {
     match ty {
         MessageType::Raw => Ok(match std::str::from_utf8(bytes) {
             Ok(text) => text.into(),
@@ -142,29 +142,29 @@ fn shown(ty: &MessageType, bytes: &[u8]) -> Result<Json, Refusal> {
     }
 }
 
-fn serve(
-    running: &Running<'_>,
+fn call_service(
+    job: &JobContext<'_>,
     service: &str,
     types: &Types,
     request: &[u8],
     options: CallOptions,
 ) -> Answer {
-    let node = running.seat.node()?;
+    let node = job.operator.node()?;
     let (request_type, reply_type) = (types.request.clone(), types.reply.clone());
     let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type)?;
     let replies = client.stream(request, options)?;
     // The last of a stream is the reply; those before it are told as they come.
     let mut last = None;
     loop {
-        match replies.next_within(STEP) {
+        match replies.next_within(CANCEL_CHECK_INTERVAL) {
             Ok(Some(reply)) => {
-                let reply = shown(&types.reply, &reply)?;
+                let reply = message_json(&types.reply, &reply)?;
                 if let Some(before) = last.replace(reply) {
-                    running.tell("reply", before);
+                    job.send_part("reply", before);
                 }
             }
             Ok(None) => return Ok(json!({"reply": last})),
-            Err(Error::Interrupted) if running.is_cancelled() => {
+            Err(Error::Interrupted) if job.is_cancelled() => {
                 replies.cancel();
                 let why = format!("the call of {service} was cancelled");
                 return Err(Refusal::new("cancelled", why));
@@ -175,14 +175,14 @@ fn serve(
     }
 }
 
-fn act(
-    running: &Running<'_>,
+fn run_action(
+    job: &JobContext<'_>,
     action: &str,
     (types, feedback_type): (&Types, &MessageType),
     goal: &[u8],
     options: CallOptions,
 ) -> Answer {
-    let node = running.seat.node()?;
+    let node = job.operator.node()?;
     let (goal_type, result_type) = (types.request.clone(), types.reply.clone());
     let client = node.action_client_of::<[u8], [u8], [u8]>(
         action,
@@ -193,27 +193,27 @@ fn act(
     let goal = client.send(goal, options)?;
     let mut cancelled = None::<Instant>;
     loop {
-        if running.is_cancelled() && cancelled.is_none() {
+        if job.is_cancelled() && cancelled.is_none() {
             goal.cancel()?;
             cancelled = Some(Instant::now());
         }
-        let is_ignored = cancelled.is_some_and(|at| at.elapsed() >= HEEDED_WITHIN);
-        if is_ignored && running.outbox.is_closed() {
+        let is_ignored = cancelled.is_some_and(|at| at.elapsed() >= CANCEL_TIMEOUT);
+        if is_ignored && job.outbox.is_closed() {
             return Err(Refusal::new(
                 "cancelled",
                 format!("{action} does not react to the cancellation"),
             ));
         }
-        if running.seat.world.is_stopped() {
+        if job.operator.app.is_stopped() {
             return Err(Refusal::new("cancelled", "the dashboard is shutting down"));
         }
-        match goal.feedback_within(STEP) {
-            Ok(Some(feedback)) => running.tell("feedback", shown(feedback_type, &feedback)?),
+        match goal.feedback_within(CANCEL_CHECK_INTERVAL) {
+            Ok(Some(feedback)) => job.send_part("feedback", message_json(feedback_type, &feedback)?),
             Ok(None) => break,
             Err(Error::Interrupted) => {}
             Err(error) => return Err(error.into()),
         }
     }
     let result = goal.result(None)?;
-    Ok(json!({"reply": shown(&types.reply, &result)?}))
+    Ok(json!({"reply": message_json(&types.reply, &result)?}))
 }

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from . import _rnet
-from .errors import Cancelled, Closed, Detached, PeerLost, RnetError
+from .errors import CallCancelledError, ClosedError, DetachedError, PeerLostError, RnetError
 
 if TYPE_CHECKING:
     import asyncio
@@ -168,12 +168,12 @@ async def _deliver(
     while True:
         try:
             received = await delivery.recv_async()
-        except Closed:
+        except ClosedError:
             return
         except RnetError as error:
             if on_error is not None:
                 await _reported(counter, on_error, error)
-            elif not isinstance(error, (PeerLost, Detached)):
+            elif not isinstance(error, (PeerLostError, DetachedError)):
                 # It is the topic's error, and not the callback's.
                 _rnet.report_exception(error, callback, None)
             # An error that comes again at once must not keep the loop.
@@ -239,11 +239,11 @@ class LoopHandler:
             self._wait(replies.aclose(), context, cancels=False)
 
     def _wait(self, work: Awaitable[Any], context: Any, cancels: bool = True) -> Any:
-        running = _Running(self._loop, work)
+        running = _LoopTask(self._loop, work)
         is_cancelled = False
         while not running.wait(_PAUSE_S):
             if self._loop.is_closed():
-                raise Closed(f"the event loop of {self.__qualname__} is closed", what="the event loop")
+                raise ClosedError(f"the event loop of {self.__qualname__} is closed", what="the event loop")
             reason = context._peek_reason()
             if reason is None:
                 continue
@@ -254,7 +254,7 @@ class LoopHandler:
                 is_cancelled = bool(context.cancelled)
                 running.cancel()
             if is_stuck:
-                raise Cancelled(f"{self.__qualname__} cannot continue: its event loop is closing the server", reason=reason)
+                raise CallCancelledError(f"{self.__qualname__} cannot continue: its event loop is closing the server", reason=reason)
         return running.result(context._peek_reason() if is_cancelled else None)
 
     def __repr__(self) -> str:
@@ -272,7 +272,7 @@ async def _awaited(work: Awaitable[Any]) -> Any:
     return await work
 
 
-class _Running:
+class _LoopTask:
     """A task of an event loop, as a thread waits for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Awaitable[Any]) -> None:
@@ -313,4 +313,4 @@ class _Running:
             raise RuntimeError(
                 "the task of the handler was cancelled, as asyncio.run does with all tasks at its end"
             )
-        raise Cancelled(f"the call was cancelled ({reason})", reason=reason)
+        raise CallCancelledError(f"the call was cancelled ({reason})", reason=reason)

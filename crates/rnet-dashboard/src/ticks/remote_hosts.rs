@@ -6,42 +6,42 @@ use std::sync::Arc;
 use rnet::state::{RemoteState, Replica};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::desk::Seat;
-use crate::errand::Errand;
+use crate::operations::OperatorNode;
+use crate::background_task::BackgroundTask;
 use crate::wire::Refusal;
 
-const THREAD: &str = "rnet-dash-far";
+const THREAD: &str = "rnet-dash-host";
 
 /// The state of another host, for one subscription of a page.
-pub struct Abroad {
+pub struct RemoteHost {
     pub host: String,
     state: Option<RemoteState>,
     /// Its place among those that look at other hosts.
-    place: Option<Arc<OwnedSemaphorePermit>>,
+    permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-impl Abroad {
-    pub fn new(host: String) -> Abroad {
-        Abroad { host, state: None, place: None }
+impl RemoteHost {
+    pub fn new(host: String) -> RemoteHost {
+        RemoteHost { host, state: None, permit: None }
     }
 
     /// Asks it for something.
     pub fn ask<T: Send + 'static>(
         &mut self,
-        seat: &Seat,
+        operator: &OperatorNode,
         what: impl FnOnce(&RemoteState) -> rnet::Result<T> + Send + 'static,
-    ) -> Result<Errand<T>, Refusal> {
-        let place = match &self.place {
-            Some(place) => place.clone(),
-            None => self.place.insert(Arc::new(seat.go_abroad()?)).clone(),
+    ) -> Result<BackgroundTask<T>, Refusal> {
+        let permit = match &self.permit {
+            Some(permit) => permit.clone(),
+            None => self.permit.insert(Arc::new(operator.acquire_remote_view()?)).clone(),
         };
         let state = match &self.state {
             Some(state) => state.clone(),
-            None => self.state.insert(seat.state_of(&self.host)?).clone(),
+            None => self.state.insert(operator.state_of(&self.host)?).clone(),
         };
-        Errand::start(THREAD, move || {
+        BackgroundTask::start(THREAD, move || {
             let done = what(&state).map_err(Refusal::from);
-            drop(place);
+            drop(permit);
             done
         })
     }
@@ -54,15 +54,15 @@ impl Abroad {
 
 /// Keys of another host that are followed. It ends on a thread of its own: that of the replica may be asking a host that
 /// is away.
-pub struct Followed(Option<Replica>);
+pub struct RemoteReplica(Option<Replica>);
 
-impl From<Replica> for Followed {
-    fn from(replica: Replica) -> Followed {
-        Followed(Some(replica))
+impl From<Replica> for RemoteReplica {
+    fn from(replica: Replica) -> RemoteReplica {
+        RemoteReplica(Some(replica))
     }
 }
 
-impl Deref for Followed {
+impl Deref for RemoteReplica {
     type Target = Replica;
 
     fn deref(&self) -> &Replica {
@@ -70,7 +70,7 @@ impl Deref for Followed {
     }
 }
 
-impl Drop for Followed {
+impl Drop for RemoteReplica {
     fn drop(&mut self) {
         let replica = self.0.take();
         // Where there is no thread it is waited for here.

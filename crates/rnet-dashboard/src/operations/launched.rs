@@ -11,13 +11,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::seat::Seat;
+use super::operator_node::OperatorNode;
 use crate::wire::{Answer, Refusal, fields_of};
 
 /// Bytes of a log that are read for its last lines.
 const MAX_LOG_LEN_BYTES: u64 = 256 << 10;
 /// Longest time between two looks at whether the dashboard ends.
-const STEP: Duration = Duration::from_millis(100);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl From<LaunchError> for Refusal {
     fn from(error: LaunchError) -> Refusal {
@@ -36,9 +36,9 @@ fn some() -> usize {
     200
 }
 
-fn found(seat: &Seat, node: &str) -> Result<LaunchedNode, Refusal> {
+fn find_control(operator: &OperatorNode, node: &str) -> Result<LaunchedNode, Refusal> {
     let node = NodeName::new(node)?;
-    let path = seat.world.options.location.path();
+    let path = operator.app.options.location.path();
     let folder = RunFolder::of_domain(path, &|name| std::env::var_os(name))?;
     LaunchedNode::find(folder, &node).ok_or_else(|| {
         Refusal::not_found(format!("{node} was not started by rnet launch in this domain"))
@@ -46,10 +46,10 @@ fn found(seat: &Seat, node: &str) -> Result<LaunchedNode, Refusal> {
 }
 
 /// `launch.stop`, `launch.restart` and `launch.kill`.
-pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
+pub fn order(operator: &OperatorNode, op: &str, fields: Json) -> Answer {
     let Node { node, .. } = fields_of(fields)?;
-    let control = found(seat, &node)?;
-    let until_end = UntilEnd(seat);
+    let control = find_control(operator, &node)?;
+    let until_end = UntilEnd(operator);
     let stopped = match op {
         "launch.kill" => {
             let runs = control.kill()?;
@@ -57,7 +57,7 @@ pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
         }
         "launch.stop" => control.stop(&until_end)?,
         _ => {
-            let Some(keeper) = &seat.world.options.keeper else {
+            let Some(keeper) = &operator.app.options.keeper else {
                 return Err(Refusal::new("refused", "this dashboard cannot start nodes"));
             };
             let mut command = keeper();
@@ -80,9 +80,9 @@ pub fn order(seat: &Seat, op: &str, fields: Json) -> Answer {
 }
 
 /// `launch.logs`.
-pub fn logs(seat: &Seat, fields: Json) -> Answer {
+pub fn logs(operator: &OperatorNode, fields: Json) -> Answer {
     let Node { node, lines } = fields_of(fields)?;
-    let control = found(seat, &node)?;
+    let control = find_control(operator, &node)?;
     let newest = control.logs().pop();
     let text = match newest {
         Some(path) => tail(&path)
@@ -111,11 +111,11 @@ fn tail(path: &Path) -> std::io::Result<String> {
 }
 
 /// An order is given up when the dashboard ends.
-struct UntilEnd<'a>(&'a Seat);
+struct UntilEnd<'a>(&'a OperatorNode);
 
 impl StopSignals for UntilEnd<'_> {
     fn stop_requested(&self) -> bool {
-        self.0.world.is_stopped()
+        self.0.app.is_stopped()
     }
 
     fn wait(
@@ -124,7 +124,7 @@ impl StopSignals for UntilEnd<'_> {
         limit: Option<Duration>,
         _knows: bool,
     ) -> std::io::Result<()> {
-        let step = limit.map_or(STEP, |limit| limit.min(STEP));
+        let step = limit.map_or(STOP_CHECK_INTERVAL, |limit| limit.min(STOP_CHECK_INTERVAL));
         let step = Timespec { tv_sec: 0, tv_nsec: step.subsec_nanos().into() };
         match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&step)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
