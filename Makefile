@@ -187,7 +187,7 @@ test-doc:
 
 # A domain of as many nodes as there may be.
 test-full: setup
-	@$(STEP) --tests test-full scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(=room::a_full_domain)'
+	@$(STEP) --tests test-full scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(=node_limit::a_full_domain)'
 
 # Nodes are killed at random.
 test-random: export SURVIVAL_SECONDS ?= 60

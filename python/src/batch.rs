@@ -130,7 +130,7 @@ impl SubscriberCore {
                     if filling.put(&sample, sample.sent_ns()) {
                         return ControlFlow::Continue(());
                     }
-                    *lookahead = Some(sample.to_owned_sample());
+                    *lookahead = Some(sample.into_owned());
                     ControlFlow::Break(())
                 })?;
                 match lookahead {

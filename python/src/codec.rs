@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString};
 use rnet::schema::{DecodeLimits, Dynamic, Schema, validate};
-use rnet::{Error, Faults, MessageType, TypeDesc};
+use rnet::{Error, MalformedCounter, MessageType, TypeDesc};
 
 use crate::buffer::Bytes;
 use crate::errors::{self, OrRaise};
@@ -33,7 +33,7 @@ pub(crate) struct Codec {
     /// What `rnet.batch` knows of it, once it was asked.
     rows: PyOnceLock<Py<PyAny>>,
     /// Counts what is no message, of a subscriber.
-    faults: Faults,
+    malformed_counter: MalformedCounter,
 }
 
 /// What the user gets for a message.
@@ -60,7 +60,7 @@ impl Codec {
                 decode: Decode::Sample,
                 given: None,
                 rows: PyOnceLock::new(),
-                faults: Faults::default(),
+                malformed_counter: MalformedCounter::default(),
             });
         };
         let codec = py.import("rnet.types")?.call_method1("codec", (given,))?;
@@ -84,7 +84,7 @@ impl Codec {
             decode,
             given: Some(given.clone().unbind()),
             rows: PyOnceLock::new(),
-            faults: Faults::default(),
+            malformed_counter: MalformedCounter::default(),
         })
     }
 
@@ -190,8 +190,8 @@ impl Codec {
     }
 
     /// For the messages that a subscriber receives.
-    pub(crate) fn for_subscriber(self, faults: Faults) -> Arc<Codec> {
-        Arc::new(Codec { faults, ..self })
+    pub(crate) fn for_subscriber(self, malformed_counter: MalformedCounter) -> Arc<Codec> {
+        Arc::new(Codec { malformed_counter, ..self })
     }
 }
 
@@ -360,7 +360,7 @@ impl Codec {
         (publisher, seq): (u64, u64),
         counted_error: &OnceLock<Error>,
     ) -> PyErr {
-        let error = py.detach(|| counted_error.get_or_init(|| self.faults.malformed(publisher, why)));
+        let error = py.detach(|| counted_error.get_or_init(|| self.malformed_counter.malformed(publisher, why)));
         let malformed = errors::raise(py, error);
         match malformed.value(py).setattr("seq", seq) {
             Ok(()) => malformed,

@@ -79,7 +79,7 @@ impl CallbackHandle {
         let on_error = Callback::optional(py, on_error, None)?;
         let on_loop = is_async.then(|| callback.clone_ref(py));
         let (over, types) = (cancelled.clone(), TypeCache::default());
-        let decoder = Codec::new(py, None)?.for_subscriber(rnet::Faults::default());
+        let decoder = Codec::new(py, None)?.for_subscriber(rnet::MalformedCounter::default());
         let call = move |message: rnet::Result<Sample<'_, [u8]>>| {
             if over.load(Ordering::Acquire) {
                 return;

@@ -82,7 +82,7 @@ impl Logger {
     /// Number of lines suppressed since the node was opened.
     #[getter]
     fn suppressed_count(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, rnet::Logger::held_back)
+        self.with(py, rnet::Logger::suppressed_count)
     }
 
     /// Publishes a line of another logging library, regardless of the node's level, and without stderr; used

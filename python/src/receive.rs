@@ -33,7 +33,7 @@ impl Receiver for RawSubscriber {
         self.set_interruptible(true);
     }
     fn try_recv_owned(&mut self) -> rnet::Result<Option<RawSample>> {
-        Ok(self.try_recv()?.map(|sample| sample.to_owned_sample()))
+        Ok(self.try_recv()?.map(|sample| sample.into_owned()))
     }
     fn into_stream(self) -> SampleStream<[u8]> {
         self.into_stream()
@@ -59,7 +59,7 @@ impl Incoming<'_> {
     /// The message, unless it has expired while the thread of the callback has waited for the interpreter.
     pub(crate) fn unless_expired(self) -> Option<RawSample> {
         match self {
-            Incoming::Borrowed(sample) => (!sample.expire()).then(|| sample.to_owned_sample()),
+            Incoming::Borrowed(sample) => (!sample.expire()).then(|| sample.into_owned()),
             Incoming::Owned(sample) => Some(sample),
         }
     }
@@ -166,7 +166,7 @@ impl SubscriberCore {
             self.wait_with(slice, |inner, lookahead, left| match (which, lookahead.take()) {
                 (WhichMessage::Next, Some(sample)) => Ok(sample),
                 (WhichMessage::Next, None) => {
-                    inner.recv(Some(left)).map(|sample| sample.to_owned_sample())
+                    inner.recv(Some(left)).map(|sample| sample.into_owned())
                 }
                 (WhichMessage::Newest, None) => inner.latest(Some(left)),
                 (WhichMessage::Newest, Some(sample)) => match inner.latest_after(&sample) {

@@ -121,7 +121,7 @@ impl Subscriber {
             )?;
             return Ok(copied.map(|copied| self.decoder.value_of_copy(copied)));
         }
-        let owned = self.core.recv_fast(|sample| sample.to_owned_sample(), |owned| owned)?;
+        let owned = self.core.recv_fast(|sample| sample.into_owned(), |owned| owned)?;
         Ok(owned.map(|received| self.to_object(py, received, as_sample)))
     }
 

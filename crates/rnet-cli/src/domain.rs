@@ -163,7 +163,7 @@ fn list(context: &mut Context, location: &Location) -> Outcome {
 
 fn clean(context: &mut Context, location: &Location) -> Outcome {
     let mut removed = location.clean()?;
-    if !location.left_overs().is_empty() {
+    if !location.leftover_folders().is_empty() {
         // A node that died meanwhile is swept, too.
         removed.extend(location.clean()?);
     }
@@ -199,7 +199,7 @@ pub struct ForeignLeftover {
 
 /// What is left of dead nodes though somebody has looked: another user's, whose umask closes it to us.
 pub fn foreign_leftovers(location: &Location) -> Vec<ForeignLeftover> {
-    owned_by_others(location.left_overs(), geteuid().as_raw(), |path, owner, me| ForeignLeftover {
+    owned_by_others(location.leftover_folders(), geteuid().as_raw(), |path, owner, me| ForeignLeftover {
         what: format!(
             "{} was left by a node of user {owner}, and user {me} cannot remove it; other nodes are not affected",
             path.display()
@@ -211,7 +211,7 @@ pub fn foreign_leftovers(location: &Location) -> Vec<ForeignLeftover> {
 
 /// Files of names that only another user can open. Their node may live, so they must not be removed.
 pub fn foreign_inaccessible_files(location: &Location) -> Vec<ForeignLeftover> {
-    owned_by_others(location.barred_names(), geteuid().as_raw(), |path, owner, me| ForeignLeftover {
+    owned_by_others(location.inaccessible_names(), geteuid().as_raw(), |path, owner, me| ForeignLeftover {
         what: format!(
             "{} belongs to user {owner}, and user {me} cannot open it to check whether its node is alive",
             path.display()

@@ -1,7 +1,7 @@
 //! `rnet log`: the lines of all nodes.
 
 use prost::Message as _;
-use rnet::inspect::{Follow, Heard};
+use rnet::inspect::{Follower, ObservedMessage};
 use rnet::msgs::{Log, Timestamp, timestamp_now, timestamp_to_ns};
 use rnet::{LOG_TOPIC, LogLevel};
 use serde_json::json;
@@ -42,7 +42,7 @@ struct LogLine {
 }
 
 impl Listener for LogListener {
-    fn on_message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Flow> {
+    fn on_message(&mut self, context: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow> {
         let log = match heard.type_desc.name() {
             Some("foxglove.Log") => Log::decode(bytes).ok(),
             _ => None,
@@ -63,7 +63,7 @@ impl Listener for LogListener {
         Ok(Flow::Continue)
     }
 
-    fn on_idle(&mut self, context: &mut Context, follow: &Follow) -> Outcome<Flow> {
+    fn on_idle(&mut self, context: &mut Context, follow: &Follower) -> Outcome<Flow> {
         // Lines of other hosts are under way.
         if follow.publishers().any(|node| host_of(node).0.is_some()) {
             return Ok(Flow::Continue);
@@ -71,7 +71,7 @@ impl Listener for LogListener {
         self.print_history(context)
     }
 
-    fn on_second(&mut self, context: &mut Context, _: &Follow) -> Outcome<Flow> {
+    fn on_second(&mut self, context: &mut Context, _: &Follower) -> Outcome<Flow> {
         self.print_history(context)
     }
 
@@ -114,7 +114,7 @@ impl LogListener {
         Ok(())
     }
 
-    fn report_foreign_publisher(&mut self, context: &Context, heard: &Heard<'_>) {
+    fn report_foreign_publisher(&mut self, context: &Context, heard: &ObservedMessage<'_>) {
         if !self.foreign_publishers.iter().any(|node| node == heard.node) {
             let (name, node) = (heard.type_desc.name().unwrap_or("raw"), heard.node);
             context.note(&format!(

@@ -120,12 +120,12 @@ pub fn check_host(snapshot: &Snapshot, own: &str, host: &str) -> Outcome {
 }
 
 fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {
-    let mut lookout = context.domain()?.lookout()?;
+    let mut watcher = context.domain()?.watch_nodes()?;
     let deadline = args.timeout.and_then(|t| Instant::now().checked_add(t));
     let mut first = true;
     loop {
         let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-        for event in lookout.wait(WATCH_SLEEP.min(left.unwrap_or(WATCH_SLEEP)))? {
+        for event in watcher.wait(WATCH_SLEEP.min(left.unwrap_or(WATCH_SLEEP)))? {
             let (word, node) = match &event {
                 NodeEvent::Joined(node) if first => ("present", node),
                 NodeEvent::Joined(node) => ("joined", node),

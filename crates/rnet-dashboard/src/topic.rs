@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Follow, Heard, Passed, PublisherInfo, Stamp};
+use rnet::inspect::{Follower, ObservedMessage, Observed, PublisherInfo, Stamp};
 use rnet::{Durability, Subscription, TypeDesc};
 use rnet_monitor::link::host_of;
 
@@ -69,7 +69,7 @@ impl TopicSubscription {
         TopicSubscription { wants, sink, seen: Vec::new() }
     }
 
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         let Stamp { publisher, seq, .. } = heard.stamp;
         match self.seen.iter_mut().find(|(of, _)| *of == publisher) {
             Some((_, last)) if seq <= *last => return,
@@ -105,7 +105,7 @@ pub fn run(reader: &TopicReader, operations: &Operations) {
     let app = operations.app();
     let mut sinks = Sinks::new();
     let (wants, remote) = (SharedFilters::default(), RemoteTopics::default());
-    let mut follow: Option<Follow> = None;
+    let mut follow: Option<Follower> = None;
     let mut rate_limiter = RateLimiter::new(SUBSCRIBE_HZ);
     while !app.is_stopped() {
         let known = sinks.len();
@@ -153,7 +153,7 @@ pub fn run(reader: &TopicReader, operations: &Operations) {
     }
 }
 
-fn open(app: &AppState, wants: &SharedFilters, remote: &RemoteTopics) -> Option<Follow> {
+fn open(app: &AppState, wants: &SharedFilters, remote: &RemoteTopics) -> Option<Follower> {
     let (wants, remote) = (wants.clone(), remote.clone());
     let takes = move |info: &PublisherInfo| {
         let takes = lock(&wants).iter().any(|w| w.matches(&info.topic, &info.type_desc));
@@ -163,7 +163,7 @@ fn open(app: &AppState, wants: &SharedFilters, remote: &RemoteTopics) -> Option<
         takes
     };
     let domain = app.options.location.domain().ok()?;
-    Some(Follow::matching(domain, true, takes))
+    Some(Follower::matching(domain, true, takes))
 }
 
 /// Subscribes to topics of other hosts; what is shown is what the observer sees.
@@ -174,7 +174,7 @@ fn subscribe_remote_topics(operator: &OperatorNode, remote: &RemoteTopics) {
 }
 
 /// Reads what there is, up to a limit; whether there may be more.
-fn read_messages(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
+fn read_messages(follow: &mut Follower, sinks: &mut Sinks) -> rnet::Result<bool> {
     let offset_ns = rnet::wall_offset().offset_ns;
     let mut bytes = Vec::new();
     let mut left = MESSAGES_PER_BATCH;
@@ -182,7 +182,7 @@ fn read_messages(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
         left -= 1;
         match follow.poll_all(&mut bytes)? {
             None => break,
-            Some(Passed::Message(heard)) => {
+            Some(Observed::Message(heard)) => {
                 let sent_s = unix_s(heard.stamp.sent_ns, offset_ns);
                 for of in sinks.iter_mut().map(|of| &mut of.item) {
                     if of.wants.matches(heard.topic, heard.type_desc) {
@@ -191,7 +191,7 @@ fn read_messages(follow: &mut Follow, sinks: &mut Sinks) -> rnet::Result<bool> {
                 }
             }
             // The next message of that publisher tells by its number.
-            Some(Passed::Missed { .. }) => {}
+            Some(Observed::Missed { .. }) => {}
         }
     }
     follow.take_events();

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rnet::msgs::foxglove::{PointCloud, RawImage};
-use rnet::msgs::plain::{Described, to_protobuf};
+use rnet::msgs::plain::{HeaderDescription, to_protobuf};
 use rnet::schema::{Dynamic, JsonOptions, Schema};
 use rnet::{FieldType, Message, MessageType, PlainType, Prim};
 use rnet_record::read::Channel;
@@ -202,7 +202,7 @@ pub fn decode_from_client(ty: &MessageType, encoding: &str, data: &[u8]) -> Resu
         (MessageType::Plain(plain), JSON) => {
             let wrong = |error: rnet::Error| format!("it is not a valid {}: {error}", plain.name);
             let bytes = plain.encode(&value()?).map_err(wrong)?;
-            if let Some(described) = Described::find(plain) {
+            if let Some(described) = HeaderDescription::find(plain) {
                 described.check(&bytes).map_err(wrong)?;
             }
             Ok(bytes)

@@ -5,7 +5,7 @@ mod services;
 
 use std::collections::BTreeSet;
 
-use rnet::inspect::{ChannelInfo, Pair, Snapshot, is_internal};
+use rnet::inspect::{ChannelInfo, EndpointPair, Snapshot, is_internal};
 use rnet::{Backlog, Lane, Reliability};
 
 use crate::commands;
@@ -35,7 +35,7 @@ pub struct DoctorInput<'a> {
     pub others: &'a [NodeInOtherDomain],
 }
 
-fn is_compatible(pair: Pair<'_>) -> bool {
+fn is_compatible(pair: EndpointPair<'_>) -> bool {
     pair.types_known() && pair.type_mismatch().is_none() && pair.qos_mismatch().is_none()
 }
 
@@ -47,7 +47,7 @@ fn lanes_differ(snapshot: &Snapshot, topic: &str) -> bool {
 }
 
 /// Pairs that fit and are not matched.
-pub fn unmatched_pairs(snapshot: &Snapshot) -> Vec<Pair<'_>> {
+pub fn unmatched_pairs(snapshot: &Snapshot) -> Vec<EndpointPair<'_>> {
     snapshot
         .pairs()
         .filter(|pair| !is_internal(&pair.publisher.topic))
@@ -93,7 +93,7 @@ pub fn check_topics(
     if topic.is_none() {
         services::check_types(findings, snapshot, of_host);
     }
-    let of_interest = |pair: &Pair<'_>| {
+    let of_interest = |pair: &EndpointPair<'_>| {
         topics.contains(&pair.publisher.topic.as_str())
             && (of_host(&pair.publisher.node) || of_host(&pair.subscription.node))
     };
@@ -194,7 +194,7 @@ fn check_lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
 }
 
 /// Looks at one pair; whether it is matched.
-fn diagnose(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> bool {
+fn diagnose(findings: &mut Findings, snapshot: &Snapshot, pair: EndpointPair<'_>) -> bool {
     let (p, s) = (pair.publisher, pair.subscription);
     let (topic, from, to) = (&p.topic, &p.node, &s.node);
     // A pair that is matched has read both types, whatever has become of the files since.
@@ -293,7 +293,7 @@ fn diagnose(findings: &mut Findings, snapshot: &Snapshot, pair: Pair<'_>) -> boo
 const LAG_NS: u64 = 1_000_000_000;
 
 /// Names a subscriber that has not taken for long what was sent to it.
-fn check_lag(findings: &mut Findings, pair: Pair<'_>, channel: &ChannelInfo) {
+fn check_lag(findings: &mut Findings, pair: EndpointPair<'_>, channel: &ChannelInfo) {
     let (p, s) = (pair.publisher, pair.subscription);
     let behind = channel.behind;
     if behind.messages == 0 || behind.age_ns < LAG_NS {
@@ -335,10 +335,10 @@ pub fn check_two_nodes(
     }
     let snapshot = known.snapshot;
     let asked = |t: &str| topic.is_none_or(|asked| asked == t);
-    let hears = |pair: &Pair<'_>, to: &str, from: &str| {
+    let hears = |pair: &EndpointPair<'_>, to: &str, from: &str| {
         pair.subscription.node == to && pair.publisher.node == from
     };
-    let between: Vec<Pair<'_>> =
+    let between: Vec<EndpointPair<'_>> =
         snapshot.pairs().filter(|pair| hears(pair, a, b) && asked(&pair.publisher.topic)).collect();
     if between.is_empty() {
         no_common::explain_no_common_topic(findings, snapshot, a, b, topic);
@@ -411,7 +411,7 @@ fn check_node_exists(findings: &mut Findings, known: &DoctorInput<'_>, name: &st
 pub(crate) mod tests {
     use super::*;
     use crate::findings::Level;
-    use rnet::inspect::{Admitted, PublisherInfo, SubscriptionInfo};
+    use rnet::inspect::{AdmittedSubscription, PublisherInfo, SubscriptionInfo};
     use rnet::{LossCounts, ProtobufType, PublisherQos, SubscriberQos, TypeDesc};
 
     /// A publisher and a subscription that are matched.
@@ -429,7 +429,7 @@ pub(crate) mod tests {
             sent: 9,
             bytes: 9,
             readers: 1,
-            admitted: vec![Admitted { subscription: 2, start_seq: 0 }],
+            admitted: vec![AdmittedSubscription { subscription: 2, start_seq: 0 }],
             full: 0,
             refused: 0,
             detached: 0,

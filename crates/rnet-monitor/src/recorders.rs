@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rnet::inspect::told_by_observers;
+use rnet::inspect::observer_statuses;
 use serde::{Deserialize, Serialize};
 
 use crate::findings::Findings;
@@ -72,7 +72,7 @@ pub struct Recorder {
 
 /// What the recorders of the domain in this directory tell. What is none of theirs is passed over.
 pub fn read_recorders(domain: &Path) -> Vec<Recorder> {
-    let texts = told_by_observers(domain).into_iter();
+    let texts = observer_statuses(domain).into_iter();
     let read = texts.filter_map(|text| serde_json::from_str::<Recorder>(&text).ok());
     let mut found: Vec<Recorder> = read.filter(|recorder| recorder.format == FORMAT).collect();
     found.iter_mut().for_each(|recorder| recorder.id = recorder.pid.to_string());

@@ -34,20 +34,20 @@ pub struct Report {
 
 type Reporter = Box<dyn Fn(&Report) + Send + Sync>;
 
-struct Repeated {
+struct ReportLimit {
     reported: Instant,
     unreported: u64,
 }
 
 thread_local! {
-    static OF_THREAD: RefCell<Option<Arc<CallbackErrors>>> = const { RefCell::new(None) };
+    static THREAD_ERRORS: RefCell<Option<Arc<CallbackErrors>>> = const { RefCell::new(None) };
 }
 
 /// Counts and reports the errors of the callbacks of one node. It does not keep the node alive.
 pub struct CallbackErrors {
     own: Weak<OwnNode>,
     reporter: OnceLock<Reporter>,
-    repeated: Mutex<HashMap<String, Repeated>>,
+    repeated: Mutex<HashMap<String, ReportLimit>>,
 }
 
 impl CallbackErrors {
@@ -57,7 +57,7 @@ impl CallbackErrors {
     }
 
     /// Has errors reported in this way.
-    pub fn report_by(&self, reporter: impl Fn(&Report) + Send + Sync + 'static) {
+    pub fn set_reporter(&self, reporter: impl Fn(&Report) + Send + Sync + 'static) {
         let _ = self.reporter.set(Box::new(reporter));
     }
 
@@ -70,12 +70,12 @@ impl CallbackErrors {
 
     /// Has what the program raises on this thread counted here. For the threads of the node.
     pub fn attach_thread(self: &Arc<Self>) {
-        OF_THREAD.with_borrow_mut(|errors| *errors = Some(self.clone()));
+        THREAD_ERRORS.with_borrow_mut(|errors| *errors = Some(self.clone()));
     }
 
     /// Those of the node whose thread this is.
     pub fn of_this_thread() -> Option<Arc<CallbackErrors>> {
-        OF_THREAD.with_borrow(Clone::clone)
+        THREAD_ERRORS.with_borrow(Clone::clone)
     }
 
     /// Counts an error of `callback`. How many of it were not reported, if it is to be reported now.
@@ -135,7 +135,7 @@ impl CallbackErrors {
                 return None;
             }
         }
-        repeated.insert(callback.to_owned(), Repeated { reported: now, unreported: 0 });
+        repeated.insert(callback.to_owned(), ReportLimit { reported: now, unreported: 0 });
         Some(0)
     }
 }

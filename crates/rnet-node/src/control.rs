@@ -16,7 +16,7 @@ use rnet_shm::shortage::io_error;
 use rnet_shm::watch::{POLL_INTERVAL, Watch};
 
 use crate::core::NodeState;
-use crate::keeping::{Keeping, Look};
+use crate::directory_guard::{DirectoryGuard, CheckOutcome};
 use rnet_shm::thread::spawn;
 
 /// The FIFO's mark among the events.
@@ -48,17 +48,17 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     // When everything is looked at next, because something was left undone.
     let mut next_look: Option<Instant> = None;
     let mut next_audit = Instant::now() + POLL_INTERVAL;
-    let mut keeping = Keeping::default();
+    let mut directory_guard = DirectoryGuard::default();
     loop {
         let (leads, next_period) = {
             let mut matching = state.matching();
             watch.follow(matching.registry_mut());
-            (matching.registry().leads_its_process(), matching.until_next_look())
+            (matching.registry().leads_its_process(), matching.until_next_check())
         };
         orphans.set_watching(leads, &watch, NAMES);
         // What is left undone for want of something is tried again.
         let short =
-            !state.own.ring_pending() | !state.start_dispatchers() | state.matching().is_short();
+            !state.own.ring_pending() | !state.start_dispatchers() | state.matching().needs_retry();
         let now = Instant::now();
         next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL_INTERVAL));
         let limit = next_look.into_iter().chain(orphans.due()).chain([next_audit]).min();
@@ -72,17 +72,17 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         let given_up = orphans.take_due();
         if next_audit <= Instant::now() {
             next_audit = Instant::now() + POLL_INTERVAL;
-            match keeping.look(state) {
+            match directory_guard.check(state) {
                 _ if state.is_stopping() => {}
-                Look::Whole => {}
-                Look::Again(after) => next_audit = Instant::now() + after,
-                Look::PutBack => {
+                CheckOutcome::Intact => {}
+                CheckOutcome::RetryAfter(after) => next_audit = Instant::now() + after,
+                CheckOutcome::Restored => {
                     orphans.unwatch(&watch);
-                    behind |= state.meet_again().is_err();
+                    behind |= state.rejoin_peers().is_err();
                 }
             }
-            state.audit();
-            state.matching().look_at_observers();
+            state.find_unreported_deaths();
+            state.matching().update_observers();
         }
         // Their locks say whether they live: a process that calls `execve` goes on without its nodes.
         let doubted = match given_up.is_empty() {
@@ -99,7 +99,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             // An observer rings a node in the node's own name.
             let own = state.own.incarnation();
             if rings.as_ref().is_none_or(|rings| rings.nodes.contains(&own)) {
-                state.matching().look_at_observers();
+                state.matching().update_observers();
             }
             nodes = nodes.zip(rings).map(|(mut nodes, rings)| {
                 nodes.extend(rings.nodes);
@@ -120,15 +120,15 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         let names = (!given_up.is_empty()).then_some(&given_up);
         if behind || names.is_some() || nodes.as_ref().is_none_or(|nodes| !nodes.is_empty()) {
             let only = if behind { None } else { nodes.as_deref() };
-            state.matching().heard_of(only);
+            state.matching().recheck_admissions(only);
             behind = state.refresh_only(only, names).is_err();
         }
         if next_period.is_some() {
-            state.look_at_periods();
+            state.check_deadlines();
         }
         // Last: it takes its time, and who waits for word of an end is not to wait for it.
         orphans.sweep(&given_up);
-        tell_of_outlived(state);
+        ring_siblings_of_departed(state);
     }
     if let Some(registration) = registration {
         let _ = registration.join();
@@ -137,7 +137,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
 
 /// Tells the other nodes of this process of peers that are gone though their processes are not: one
 /// node of each process hears of that. They see that the folder is no more.
-fn tell_of_outlived(state: &NodeState) {
+fn ring_siblings_of_departed(state: &NodeState) {
     let mut matching = state.matching();
     let outlived = matching.registry_mut().take_outlived();
     if outlived.is_empty() || !matching.registry().leads_its_process() {

@@ -20,11 +20,11 @@ use crate::dispatch::Dispatcher;
 use crate::extension::Extension;
 use crate::match_event::{Callback, Callbacks, LivelinessChange, LivelinessCounts, Notice};
 use crate::matching::Matching;
-use crate::matching::traced::TraceChange;
+use crate::matching::tracing::TraceChange;
 use crate::node_event::NodeEvent;
 use crate::node_time::NodeTime;
 use crate::options::check_endpoint_count;
-use crate::outlet::Outlet;
+use crate::trace_publisher::TracePublisher;
 use crate::subscriber_state::SubscriberState;
 use crate::sync::{join, lock};
 
@@ -39,7 +39,7 @@ pub struct NodeState {
     bulk: OnceLock<Dispatcher>,
     /// What stands on the node, each from its first use on.
     extensions: Mutex<Vec<Arc<dyn Extension>>>,
-    opening: Mutex<()>,
+    extension_lock: Mutex<()>,
     pub watchers: Callbacks<NodeEvent>,
     /// What time it is for the node's timers and rates.
     pub time: NodeTime,
@@ -62,7 +62,7 @@ impl NodeState {
             urgent: OnceLock::new(),
             bulk: OnceLock::new(),
             extensions: Mutex::default(),
-            opening: Mutex::default(),
+            extension_lock: Mutex::default(),
             watchers: Callbacks::default(),
             time,
             next_task: AtomicU64::new(0),
@@ -101,8 +101,8 @@ impl NodeState {
     /// The dispatch thread of a lane, started at first use.
     pub fn dispatcher(&self, lane: Lane) -> &Dispatcher {
         let start = || Dispatcher::start(&self.own, lane, self.time.clone(), self.errors.clone());
-        let dispatcher = self.cell(lane).get_or_init(start);
-        if !dispatcher.revive() {
+        let dispatcher = self.dispatcher_cell(lane).get_or_init(start);
+        if !dispatcher.ensure_started() {
             // The control thread then tries again once a second.
             self.own.ring_self();
         }
@@ -110,19 +110,19 @@ impl NodeState {
     }
 
     /// The dispatch thread of a lane, if it was started.
-    pub fn started(&self, lane: Lane) -> Option<&Dispatcher> {
-        self.cell(lane).get()
+    pub fn started_dispatcher(&self, lane: Lane) -> Option<&Dispatcher> {
+        self.dispatcher_cell(lane).get()
     }
 
     /// Starts the dispatch threads that could not be started before; `false` if some still cannot.
     pub fn start_dispatchers(&self) -> bool {
         let mut all = true;
         // Each of them, also after one that failed.
-        for dispatcher in self.all_started() {
-            all &= dispatcher.revive();
+        for dispatcher in self.dispatchers() {
+            all &= dispatcher.ensure_started();
         }
         for extension in self.extensions() {
-            all &= extension.revive();
+            all &= extension.start_threads();
         }
         all
     }
@@ -152,7 +152,7 @@ impl NodeState {
             return Ok(found);
         }
         // One for each node: a last will is that of the region which wrote it.
-        let _one = lock(&self.opening);
+        let _one = lock(&self.extension_lock);
         if let Some(found) = self.find() {
             return Ok(found);
         }
@@ -163,11 +163,11 @@ impl NodeState {
     }
 
     /// The dispatchers of all lanes that have one.
-    pub fn all_started(&self) -> impl Iterator<Item = &Dispatcher> {
+    pub fn dispatchers(&self) -> impl Iterator<Item = &Dispatcher> {
         [&self.urgent, &self.bulk].into_iter().filter_map(OnceLock::get)
     }
 
-    fn cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {
+    fn dispatcher_cell(&self, lane: Lane) -> &OnceLock<Dispatcher> {
         match lane {
             Lane::Urgent => &self.urgent,
             Lane::Bulk => &self.bulk,
@@ -179,11 +179,11 @@ impl NodeState {
     pub fn refresh(self: &Arc<Self>) {
         let mut matching = self.matching();
         let events = matching.refresh_lists();
-        let look = matching.is_short() | matching.must_look_earlier();
+        let look = matching.needs_retry() | matching.must_check_earlier();
         let traces = matching.take_trace_changes();
         drop(matching);
-        self.tell(events);
-        self.trace(traces);
+        self.deliver(events);
+        self.apply_trace_changes(traces);
         if look {
             // What could not be done for want of something is to be tried again there.
             self.own.ring_self();
@@ -200,21 +200,21 @@ impl NodeState {
         let mut matching = self.matching();
         let (events, done) = matching.refresh(only, given_up);
         let left = matching.registry_mut().take_dead_folders();
-        let ended = matching.take_ended() | given_up.is_some();
+        let ended = matching.take_node_ended() | given_up.is_some();
         let traces = matching.take_trace_changes();
         drop(matching);
         if ended {
-            self.note_ended();
+            self.clean_up_after_ended();
         }
         // Word of an end waits neither for the sweep nor for those who wait for the lock.
-        self.tell(events);
+        self.deliver(events);
         left.sweep();
-        self.trace(traces);
+        self.apply_trace_changes(traces);
         done
     }
 
     /// Opens the publisher of the records of one subscription.
-    fn open_outlet(self: &Arc<Self>, topic: &TopicName) -> Result<Outlet> {
+    fn open_trace_publisher(self: &Arc<Self>, topic: &TopicName) -> Result<TracePublisher> {
         // Of a tracer that looks once in a while.
         let qos = PublisherQos { log_len_bytes: MIN_LOG_LEN_BYTES, ..PublisherQos::default() };
         let type_desc = TypeDesc::Plain(TraceRecord::plain_type());
@@ -233,36 +233,36 @@ impl NodeState {
                 node.refresh();
             }
         };
-        let outlet = Outlet::new(writer, close);
+        let publisher = TracePublisher::new(writer, close);
         self.refresh();
-        Ok(outlet)
+        Ok(publisher)
     }
 
     /// Begins and ends the tracing of subscriptions of ours.
-    fn trace(self: &Arc<Self>, changes: Vec<TraceChange>) {
+    fn apply_trace_changes(self: &Arc<Self>, changes: Vec<TraceChange>) {
         for TraceChange { id, state, topic } in changes {
-            match topic.map(|topic| self.open_outlet(&topic)).transpose() {
-                Ok(Some(outlet)) => {
-                    state.trace.set(Some(outlet));
-                    state.look_at_traces();
+            match topic.map(|topic| self.open_trace_publisher(&topic)).transpose() {
+                Ok(Some(publisher)) => {
+                    state.trace.set(Some(publisher));
+                    state.resume_tracing();
                     // Opening it has looked at the peers, where its end may have been found and done.
                     if !self.matching().wants_trace(id) {
-                        state.look_away();
+                        state.pause_tracing();
                         state.trace.set(None);
                     }
                 }
                 Ok(None) => {
                     // First: closing it looks at the peers, where another trace may be found and begun.
-                    state.look_away();
+                    state.pause_tracing();
                     state.trace.set(None);
                 }
-                Err(_) => self.matching().trace_later(id),
+                Err(_) => self.matching().retry_trace(id),
             }
         }
     }
 
     /// Has what stands on the node clean up behind nodes that have ended.
-    fn note_ended(&self) {
+    fn clean_up_after_ended(&self) {
         let mut all = true;
         for extension in self.extensions() {
             all &= extension.nodes_ended();
@@ -275,15 +275,15 @@ impl NodeState {
 
     /// Looks for nodes that have ended without our being told: before we knew them, or where the kernel tells
     /// of nothing. Cheap where all of them are known.
-    pub fn audit(&self) {
-        let strangers = {
+    pub fn find_unreported_deaths(&self) {
+        let has_unknown = {
             let extensions = self.extensions();
             let matching = self.matching();
             let peers = matching.registry().peers();
-            extensions.iter().any(|e| e.has_strangers(&|id| peers.contains_key(&id)))
+            extensions.iter().any(|e| e.has_unknown_nodes(&|id| peers.contains_key(&id)))
         };
-        if strangers {
-            self.note_ended();
+        if has_unknown {
+            self.clean_up_after_ended();
         }
     }
 
@@ -293,9 +293,9 @@ impl NodeState {
     }
 
     /// Looks at the deadlines and leases that are due.
-    pub fn look_at_periods(self: &Arc<Self>) {
-        let events = self.matching().look_at_periods();
-        self.tell(events);
+    pub fn check_deadlines(self: &Arc<Self>) {
+        let events = self.matching().check_deadlines();
+        self.deliver(events);
     }
 
     /// Adds a callback for the liveliness of the publishers of a subscription.
@@ -349,7 +349,7 @@ impl NodeState {
     }
 
     /// What was removed of the directory is back: meets the peers again, as at the start.
-    pub fn meet_again(self: &Arc<Self>) -> Result<()> {
+    pub fn rejoin_peers(self: &Arc<Self>) -> Result<()> {
         let met = self.refresh_only(None, None);
         self.matching().greet();
         met
@@ -357,7 +357,7 @@ impl NodeState {
 
     /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the
     /// control thread may not.
-    pub fn tell(self: &Arc<Self>, events: Vec<Notice>) {
+    pub fn deliver(self: &Arc<Self>, events: Vec<Notice>) {
         for notice in events {
             match notice {
                 Notice::Node(event) => {
@@ -370,8 +370,8 @@ impl NodeState {
                         }));
                     }
                 }
-                Notice::Endpoint(hooks, event) => {
-                    self.dispatcher(Lane::Bulk).post(Box::new(move || hooks.call(&event)));
+                Notice::Endpoint(match_callbacks, event) => {
+                    self.dispatcher(Lane::Bulk).post(Box::new(move || match_callbacks.call(&event)));
                 }
                 Notice::Report(error) => {
                     let errors = self.errors.clone();
@@ -395,7 +395,7 @@ impl NodeState {
         let outside = !self.is_dispatch_thread();
         // It may be moving from one lane to the other.
         for _ in 0..2 {
-            if self.all_started().any(|d| d.remove(id, outside)) {
+            if self.dispatchers().any(|d| d.remove(id, outside)) {
                 return;
             }
         }
@@ -404,12 +404,12 @@ impl NodeState {
     /// Whether this is one of the node's dispatch threads. A callback waits for none of the other lane either: that
     /// one may be waiting for it.
     pub fn is_dispatch_thread(&self) -> bool {
-        self.all_started().any(Dispatcher::is_this_thread)
+        self.dispatchers().any(Dispatcher::is_this_thread)
     }
 
     /// Why a dispatch thread that is needed does not run; `None` as a rule.
     pub fn dispatch_error(&self) -> Option<Error> {
-        self.all_started().find_map(|dispatcher| dispatcher.try_start().err())
+        self.dispatchers().find_map(|dispatcher| dispatcher.try_start().err())
     }
 }
 
@@ -460,7 +460,7 @@ impl Drop for NodeCore {
         // The last handle may be dropped by a callback, on one of the threads themselves.
         join(self.control.take());
         // After the control thread, which could start one.
-        self.state.all_started().for_each(Dispatcher::stop);
+        self.state.dispatchers().for_each(Dispatcher::stop);
         self.state.extensions().iter().for_each(|extension| extension.stop());
     }
 }

@@ -20,10 +20,10 @@ use rnet_shm::cpu;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::OwnNode;
 
-use crate::awaited::{Awaited, BellPlace};
+use crate::wait_source::{WaitSource, BellWaitTarget};
 use crate::callback_errors::CallbackErrors;
 use crate::node_time::NodeTime;
-use crate::pace::Pace;
+use crate::wait_strategy::WaitStrategy;
 use crate::sync::{join, lock};
 use crate::timers::{TimerTask, Timers};
 use rnet_shm::thread::spawn;
@@ -45,13 +45,13 @@ pub trait Task: Send {
     /// there was any.
     fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
     /// Shows what the thread waits for on behalf of the task, if anybody wants it.
-    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited));
+    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource));
     /// When the last thing that it took since this was asked was sent, and how many it took, skipped ones
     /// included; if the thread is to stay awake for the next one where that pays.
-    fn came(&mut self) -> Option<(u64, u64)> {
+    fn take_arrival(&mut self) -> Option<(u64, u64)> {
         None
     }
-    fn is_over(&self) -> bool;
+    fn is_finished(&self) -> bool;
     /// Hands the task to the dispatch thread of another lane.
     fn move_to(self: Box<Self>, _lane: Lane) {}
 }
@@ -63,7 +63,7 @@ enum Command {
     Remove { id: u64, done: mpsc::Sender<bool> },
 }
 
-struct Shared {
+struct DispatcherShared {
     bells: Arc<Bells>,
     bell: u64,
     lane: Lane,
@@ -77,15 +77,15 @@ struct Shared {
     fork_guard: ForkGuard,
 }
 
-impl Shared {
-    fn goes_on(&self) -> bool {
+impl DispatcherShared {
+    fn is_running(&self) -> bool {
         !self.stop.load(Ordering::Acquire) && !self.fork_guard.is_from_parent()
     }
 }
 
 /// A dispatch thread.
 pub struct Dispatcher {
-    shared: Arc<Shared>,
+    shared: Arc<DispatcherShared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     thread_id: OnceLock<ThreadId>,
 }
@@ -99,7 +99,7 @@ impl Dispatcher {
     ) -> Dispatcher {
         let bells = own.bells().clone();
         let waiter = Waiter::new(bells.clone());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(DispatcherShared {
             bells,
             bell: waiter.bell(),
             lane,
@@ -113,17 +113,17 @@ impl Dispatcher {
         });
         let dispatcher =
             Dispatcher { shared, thread: Mutex::default(), thread_id: OnceLock::new() };
-        dispatcher.revive();
+        dispatcher.ensure_started();
         dispatcher
     }
 
     /// Starts the thread if it does not run yet; `false` if it cannot be started. Until it can, the
     /// commands wait: the control thread tries again once a second.
-    pub fn revive(&self) -> bool {
+    pub fn ensure_started(&self) -> bool {
         self.try_start().is_ok()
     }
 
-    /// As [`Dispatcher::revive`], with what stands in the way.
+    /// As [`Dispatcher::ensure_started`], with what stands in the way.
     pub fn try_start(&self) -> Result<()> {
         if self.thread_id.get().is_some() {
             return Ok(());
@@ -214,26 +214,26 @@ impl Dispatcher {
     }
 }
 
-fn run(shared: &Shared, waiter: Waiter) {
+fn run(shared: &DispatcherShared, waiter: Waiter) {
     shared.errors.attach_thread();
     if shared.lane == Lane::Urgent && shared.tunes {
         cpu::keep_short_slices();
     }
-    let mut work = Work {
+    let mut work = DispatchLoop {
         shared,
         commands: VecDeque::new(),
         tasks: Vec::new(),
         timers: Timers::new(shared.time.clone()),
-        pace: Pace::of(&shared.bells),
-        came: 0,
-        doing: Cell::default(),
+        wait_strategy: WaitStrategy::of(&shared.bells),
+        arrival_count: 0,
+        activity: Cell::default(),
     };
-    while work.goes_on() {
-        let turned = catch_unwind(AssertUnwindSafe(|| work.turn(&waiter)));
+    while work.is_running() {
+        let turned = catch_unwind(AssertUnwindSafe(|| work.run_once(&waiter)));
         if let Err(panic) = turned
             && !shared.fork_guard.is_from_parent()
         {
-            work.drop_failed(&*panic);
+            work.drop_panicked(&*panic);
             // To drop it may panic, too.
             std::mem::forget(panic);
         }
@@ -244,27 +244,27 @@ fn run(shared: &Shared, waiter: Waiter) {
         std::mem::forget(work);
         return;
     }
-    let Work { tasks, timers, .. } = work;
-    tasks.into_iter().for_each(let_go);
-    let_go(timers);
+    let DispatchLoop { tasks, timers, .. } = work;
+    tasks.into_iter().for_each(drop_task);
+    drop_task(timers);
 }
 
 /// What a dispatch thread has to do.
-struct Work<'a> {
-    shared: &'a Shared,
+struct DispatchLoop<'a> {
+    shared: &'a DispatcherShared,
     /// Taken from the others, and not carried out yet.
     commands: VecDeque<Command>,
     tasks: Vec<Box<dyn Task>>,
     timers: Timers,
-    pace: Pace,
+    wait_strategy: WaitStrategy,
     /// Messages and changes that all tasks have taken.
-    came: u64,
-    doing: Cell<Doing>,
+    arrival_count: u64,
+    activity: Cell<Activity>,
 }
 
 /// What runs at this moment, and is to blame for a panic.
 #[derive(Clone, Copy, Default)]
-enum Doing {
+enum Activity {
     #[default]
     Other,
     Timers,
@@ -274,14 +274,14 @@ enum Doing {
     Handover,
 }
 
-impl Work<'_> {
+impl DispatchLoop<'_> {
     /// A callback may have forked, and come back here in the child.
-    fn goes_on(&self) -> bool {
-        self.shared.goes_on()
+    fn is_running(&self) -> bool {
+        self.shared.is_running()
     }
 
     /// Carries out the commands, runs each task and the timers that are due, and then waits if nothing was there.
-    fn turn(&mut self, waiter: &Waiter) {
+    fn run_once(&mut self, waiter: &Waiter) {
         let shared = self.shared;
         // Read first: whoever rings while the tasks run and name their places ends the sleep.
         let before = waiter.read();
@@ -289,30 +289,30 @@ impl Work<'_> {
             let mut commands = lock(&shared.commands);
             self.commands.extend(commands.drain(..));
         }
-        while self.goes_on()
+        while self.is_running()
             && let Some(command) = self.commands.pop_front()
         {
-            self.obey(command);
+            self.run_command(command);
         }
         let mut busy = false;
         let mut at = 0;
-        while self.goes_on() {
-            self.doing.set(Doing::Timers);
-            let over = self.timers.run(|| shared.goes_on());
-            self.doing.set(Doing::Other);
+        while self.is_running() {
+            self.activity.set(Activity::Timers);
+            let over = self.timers.run(|| shared.is_running());
+            self.activity.set(Activity::Other);
             if shared.fork_guard.is_from_parent() {
                 std::mem::forget(over);
                 return;
             }
-            over.into_iter().for_each(let_go);
-            let Work { tasks, timers, .. } = self;
+            over.into_iter().for_each(drop_task);
+            let DispatchLoop { tasks, timers, .. } = self;
             let Some(task) = tasks.get_mut(at) else { break };
-            self.doing.set(Doing::Task(at));
+            self.activity.set(Activity::Task(at));
             let lane = task.lane();
             if lane.is_some_and(|lane| lane != shared.lane) {
-                self.doing.set(Doing::Handover);
+                self.activity.set(Activity::Handover);
                 tasks.swap_remove(at).move_to(lane.unwrap_or_default());
-                self.doing.set(Doing::Other);
+                self.activity.set(Activity::Other);
                 continue;
             }
             let must_yield = || shared.pending.load(Ordering::Acquire) || timers.is_due();
@@ -320,40 +320,40 @@ impl Work<'_> {
             if shared.fork_guard.is_from_parent() {
                 return;
             }
-            if let Some((sent_ns, count)) = task.came() {
-                self.came = self.came.wrapping_add(count);
-                self.pace.came(sent_ns, self.came);
+            if let Some((sent_ns, count)) = task.take_arrival() {
+                self.arrival_count = self.arrival_count.wrapping_add(count);
+                self.wait_strategy.record_arrival(sent_ns, self.arrival_count);
                 if shared.lane == Lane::Bulk {
                     // As an adaptive subscriber of a bulk topic; the urgent thread has a shorter slice.
-                    self.pace.keep_short_slice(cpu::SliceLen::Bulk);
+                    self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
                 }
             }
-            let is_over = task.is_over();
-            self.doing.set(Doing::Other);
-            if is_over {
-                let_go(tasks.swap_remove(at));
+            let is_finished = task.is_finished();
+            self.activity.set(Activity::Other);
+            if is_finished {
+                drop_task(tasks.swap_remove(at));
             } else {
                 at += 1;
             }
         }
-        let left = self.timers.left();
-        if !self.goes_on() || busy || left == Some(Duration::ZERO) {
+        let left = self.timers.until_due();
+        if !self.is_running() || busy || left == Some(Duration::ZERO) {
             return;
         }
         let mut limit = left.unwrap_or(Duration::MAX);
         let by_the_clock = shared.tunes && limit < MAX_SLEEP;
-        let Work { tasks, pace, doing, .. } = self;
-        let each = |look: &mut dyn FnMut(&dyn Awaited)| {
+        let DispatchLoop { tasks, wait_strategy, activity, .. } = self;
+        let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
             look(shared);
             for (at, task) in tasks.iter().enumerate() {
-                doing.set(Doing::Task(at));
-                task.awaited(look);
+                activity.set(Activity::Task(at));
+                task.wait_sources(look);
             }
-            doing.set(Doing::Other);
+            activity.set(Activity::Other);
         };
         each(&mut |one| limit = limit.min(one.sleep_limit()));
-        pace.wait(
-            &mut BellPlace { waiter, before, by_the_clock, heeds_stops: false, each },
+        wait_strategy.wait(
+            &mut BellWaitTarget { waiter, before, by_the_clock, checks_stop: false, each },
             Wait::Adaptive,
             limit,
         );
@@ -362,33 +362,33 @@ impl Work<'_> {
     /// Counts a panic, and drops the task that it came from: in an unknown state it is not run again. Everything else
     /// goes on.
     #[cold]
-    fn drop_failed(&mut self, panic: &(dyn Any + Send)) {
+    fn drop_panicked(&mut self, panic: &(dyn Any + Send)) {
         let lane = if self.shared.lane == Lane::Urgent { "urgent" } else { "bulk" };
-        let doing = self.doing.take();
-        let (task, name) = match doing {
-            Doing::Task(at) if at < self.tasks.len() => {
+        let activity = self.activity.take();
+        let (task, name) = match activity {
+            Activity::Task(at) if at < self.tasks.len() => {
                 let task = self.tasks.swap_remove(at);
                 let name = catch_unwind(AssertUnwindSafe(|| task.describe())).ok();
                 (Some(task), name)
             }
-            Doing::Timers => (None, Some(format!("a timer of the {lane} lane"))),
+            Activity::Timers => (None, Some(format!("a timer of the {lane} lane"))),
             _ => (None, None),
         };
-        if !matches!(doing, Doing::Other) {
+        if !matches!(activity, Activity::Other) {
             self.shared.errors.note_dropped();
         }
         let name = name.unwrap_or_else(|| format!("a callback of the {lane} lane"));
         self.shared.errors.note_panic(&name, panic);
-        let_go(task);
+        drop_task(task);
     }
 
-    fn obey(&mut self, command: Command) {
+    fn run_command(&mut self, command: Command) {
         match command {
             Command::Post(job) => job(),
             Command::Add(mut task) => {
-                self.doing.set(Doing::Handover);
+                self.activity.set(Activity::Handover);
                 task.set_bell(self.shared.bell);
-                self.doing.set(Doing::Other);
+                self.activity.set(Activity::Other);
                 self.tasks.push(task);
             }
             Command::AddTimer(id, timer) => self.timers.add(id, timer),
@@ -396,21 +396,21 @@ impl Work<'_> {
                 let at = self.tasks.iter().position(|task| task.id() == id);
                 let timer = self.timers.remove(id);
                 let found = at.is_some() || timer.is_some();
-                let_go((at.map(|at| self.tasks.swap_remove(at)), timer));
+                drop_task((at.map(|at| self.tasks.swap_remove(at)), timer));
                 let _ = done.send(found);
             }
         }
     }
 }
 
-impl Awaited for Shared {
+impl WaitSource for DispatcherShared {
     fn is_ready(&self) -> bool {
         self.stop.load(Ordering::Acquire) || self.pending.load(Ordering::Acquire)
     }
 }
 
 /// Drops a task or a timer. What the user's callback has captured may panic in that, too.
-fn let_go<T>(task: T) {
+fn drop_task<T>(task: T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rnet_core::{Error, Result};
 
 use crate::core::NodeCore;
-use crate::endpoints::{EndpointEvent, Watcher};
+use crate::endpoints::{EndpointEvent, EndpointWatcher};
 use crate::match_event::Callback;
 
 /// A running callback for endpoints; it ends when this is dropped.
@@ -13,7 +13,7 @@ use crate::match_event::Callback;
 /// Dropping waits for a callback that is running, except inside a callback of the same node.
 #[must_use = "the callback stops when the EndpointWatch is dropped; keep it or call detach()"]
 pub struct EndpointWatch {
-    watcher: Arc<Watcher>,
+    watcher: Arc<EndpointWatcher>,
     /// `None` once it was detached.
     core: Option<Arc<NodeCore>>,
 }
@@ -26,7 +26,7 @@ impl EndpointWatch {
     #[doc(hidden)]
     pub fn start(core: &Arc<NodeCore>, callback: Callback<EndpointEvent>) -> Result<EndpointWatch> {
         core.state.check_fork()?;
-        let watcher = Arc::new(Watcher::new(callback));
+        let watcher = Arc::new(EndpointWatcher::new(callback));
         core.state.matching().watch_endpoints(&watcher)?;
         core.state.refresh();
         Ok(EndpointWatch { watcher, core: Some(core.clone()) })

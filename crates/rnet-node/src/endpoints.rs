@@ -14,11 +14,11 @@ use rnet_schema::Schema;
 
 use crate::match_event::Callback;
 use crate::sync::lock;
-use crate::types::Schemas;
+use crate::types::SchemaCache;
 
 /// Events that may wait for one callback as they came. Of more than these only what they come to is kept: at
 /// most two for each endpoint.
-const MAX_EVENTS_WAITING: usize = 1 << 16;
+const MAX_QUEUED_EVENTS: usize = 1 << 16;
 
 /// A publisher or a subscription of a node of the domain.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Endpoint {
     /// # Errors
     /// `Io` once its node is gone; `Corrupt` if its file does not hold this type.
     pub fn schema(&self) -> Result<Option<Schema>> {
-        Schemas::default().read_if_any(&self.folder, &self.type_desc)
+        SchemaCache::default().read_protobuf(&self.folder, &self.type_desc)
     }
 }
 
@@ -91,7 +91,7 @@ impl EndpointEvent {
 }
 
 /// A callback and the events that wait for it.
-pub struct Watcher {
+pub struct EndpointWatcher {
     /// With their ids, which are looked through where many wait.
     events: Mutex<VecDeque<(u64, EndpointEvent)>>,
     /// Locked while it is called. `None` once it was cancelled or has panicked.
@@ -101,9 +101,9 @@ pub struct Watcher {
     scheduled: AtomicBool,
 }
 
-impl Watcher {
-    pub fn new(callback: Callback<EndpointEvent>) -> Watcher {
-        Watcher {
+impl EndpointWatcher {
+    pub fn new(callback: Callback<EndpointEvent>) -> EndpointWatcher {
+        EndpointWatcher {
             events: Mutex::default(),
             callback: Mutex::new(Some(callback)),
             cancelled: AtomicBool::new(false),
@@ -114,7 +114,7 @@ impl Watcher {
     /// Queues an event; under the lock of the matching, which orders them.
     pub fn push(&self, event: EndpointEvent) {
         let (mut events, id) = (lock(&self.events), event.endpoint().id);
-        if events.len() >= MAX_EVENTS_WAITING {
+        if events.len() >= MAX_QUEUED_EVENTS {
             match &event {
                 EndpointEvent::Opened(_) => {}
                 EndpointEvent::Changed(endpoint) => {
@@ -147,7 +147,7 @@ impl Watcher {
         events.push_back((id, event));
     }
 
-    /// Whether [`Watcher::run`] is to be called, and nobody was told so.
+    /// Whether [`EndpointWatcher::run`] is to be called, and nobody was told so.
     pub fn schedule(&self) -> bool {
         !lock(&self.events).is_empty() && !self.scheduled.swap(true, Ordering::AcqRel)
     }
@@ -212,10 +212,10 @@ mod tests {
     #[test]
     fn a_callback_that_is_too_slow_is_called_for_what_is_there() {
         let (tell, told) = mpsc::channel();
-        let watcher = Watcher::new(Box::new(move |event: &EndpointEvent| {
+        let watcher = EndpointWatcher::new(Box::new(move |event: &EndpointEvent| {
             tell.send((event.endpoint().id, matches!(event, EndpointEvent::Opened(_)))).unwrap();
         }));
-        let many = MAX_EVENTS_WAITING as u64;
+        let many = MAX_QUEUED_EVENTS as u64;
         watcher.push(EndpointEvent::Opened(endpoint(many)));
         watcher.run();
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [(many, true)]);
@@ -239,8 +239,8 @@ mod tests {
     fn a_callback_that_is_too_slow_is_told_of_the_last_change_alone() {
         let (tell, told) = mpsc::channel();
         let watcher =
-            Watcher::new(Box::new(move |event: &EndpointEvent| tell.send(event.clone()).unwrap()));
-        let many = MAX_EVENTS_WAITING as u64;
+            EndpointWatcher::new(Box::new(move |event: &EndpointEvent| tell.send(event.clone()).unwrap()));
+        let many = MAX_QUEUED_EVENTS as u64;
         let [known, waits, goes, back] = [many, 0, 1, many + 1];
         for id in [known, back] {
             watcher.push(EndpointEvent::Opened(endpoint(id)));
@@ -259,7 +259,7 @@ mod tests {
         }
         watcher.push(EndpointEvent::Closed(endpoint_of(goes, 99)));
         watcher.push(EndpointEvent::Lost(endpoint(back)));
-        assert_eq!(lock(&watcher.events).len(), MAX_EVENTS_WAITING + 1);
+        assert_eq!(lock(&watcher.events).len(), MAX_QUEUED_EVENTS + 1);
         watcher.run();
         let told: Vec<EndpointEvent> = told.try_iter().collect();
         assert_eq!(told[0], EndpointEvent::Opened(endpoint_of(waits, 99)));

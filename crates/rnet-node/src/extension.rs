@@ -12,14 +12,14 @@ use rnet_shm::state::FileStatus;
 pub trait Extension: Any + Send + Sync {
     /// Starts the threads that could not be started before; `false` if some still cannot, and it is to be tried
     /// again in a second.
-    fn revive(self: Arc<Self>) -> bool;
+    fn start_threads(self: Arc<Self>) -> bool;
 
     /// A node has ended, or may have: what it left is to be cleaned up. `false` if that is to be tried again.
     fn nodes_ended(self: Arc<Self>) -> bool;
 
     /// Whether it knows of nodes that the engine does not (`is_known` says of which it does), once a second: they
     /// may have died before anybody could tell.
-    fn has_strangers(&self, is_known: &dyn Fn(u64) -> bool) -> bool;
+    fn has_unknown_nodes(&self, is_known: &dyn Fn(u64) -> bool) -> bool;
 
     /// Sees to it that others find its file in the domain's directory, from which somebody may have removed it.
     ///

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use rnet_core::{Error, MAX_PUBLISHERS_PER_SUBSCRIPTION};
 use rnet_shm::channel::Reader;
 
-use crate::past::{Past, stats_of};
+use crate::former_publishers::{FormerPublishers, stats_of};
 
 /// Errors kept for a user who never receives.
 pub const MAX_PENDING_ERRORS: usize = 64;
@@ -27,7 +27,7 @@ pub struct Inbox {
     /// What went wrong, oldest first.
     pub errors: VecDeque<Error>,
     /// Publishers that came and went.
-    pub past: Past,
+    pub former_publishers: FormerPublishers,
 }
 
 impl Inbox {
@@ -37,24 +37,24 @@ impl Inbox {
         if self.channels.len() >= MAX_PUBLISHERS_PER_SUBSCRIPTION
             && let Some(oldest) = self.channels.iter().position(Reader::has_left)
         {
-            self.fold(oldest);
+            self.remove_finished(oldest);
         }
         self.channels.push(channel);
     }
 
     /// A publisher has left.
-    pub fn leave(&mut self, publisher: u64, died: bool) {
+    pub fn publisher_left(&mut self, publisher: u64, died: bool) {
         let Some(at) = self.channels.iter().position(|c| c.publisher() == publisher) else {
             return self.left.push((publisher, died));
         };
         self.channels[at].publisher_left(died);
         if self.channels[at].is_finished() {
-            self.fold(at);
+            self.remove_finished(at);
         }
     }
 
     /// Nothing comes any more by a proxy that has left.
-    pub fn lose(&mut self, publisher: u64, node: String) {
+    pub fn publisher_lost(&mut self, publisher: u64, node: String) {
         if let Some(channel) = self.channels.iter_mut().find(|c| c.publisher() == publisher) {
             return channel.note_death();
         }
@@ -65,7 +65,7 @@ impl Inbox {
     }
 
     /// Keeps an error for the user; the oldest makes room for it.
-    pub fn note(&mut self, error: Error) {
+    pub fn push_error(&mut self, error: Error) {
         if self.errors.len() == MAX_PENDING_ERRORS {
             self.errors.pop_front();
         }
@@ -73,13 +73,13 @@ impl Inbox {
     }
 
     /// Lets a publisher go that has left.
-    fn fold(&mut self, at: usize) {
+    fn remove_finished(&mut self, at: usize) {
         let mut channel = self.channels.remove(at);
         channel.discard_unread();
         if channel.has_died() {
             let (topic, node) = (channel.meta().topic.clone(), channel.node().to_owned());
-            self.note(Error::PeerLost { topic, node });
+            self.push_error(Error::PeerLost { topic, node });
         }
-        self.past.push(stats_of(&channel));
+        self.former_publishers.push(stats_of(&channel));
     }
 }

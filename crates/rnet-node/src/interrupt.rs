@@ -15,11 +15,11 @@ use crate::match_event::BellCell;
 /// A waiting thread has exclusive access to the subscriber, publisher or watch (`recv` and `send` take `&mut self`). If
 /// several threads share one behind a lock, this makes the waiting thread return and release it.
 #[derive(Clone)]
-pub struct Interrupter(Of);
+pub struct Interrupter(Target);
 
 #[derive(Clone)]
-enum Of {
-    Waiting(Arc<Waiting>),
+enum Target {
+    WaitControl(Arc<WaitControl>),
     Publisher(InterruptHandle),
 }
 
@@ -28,37 +28,37 @@ impl Interrupter {
     /// at the same moment returns normally; then the next wait that is not ready is interrupted.
     pub fn interrupt(&self) {
         match &self.0 {
-            Of::Waiting(waiting) => waiting.ask_to_stop(),
-            Of::Publisher(handle) => handle.interrupt(),
+            Target::WaitControl(waiting) => waiting.request_stop(),
+            Target::Publisher(handle) => handle.interrupt(),
         }
     }
 }
 
 impl Interrupter {
     #[doc(hidden)]
-    pub fn of(waiting: &Arc<Waiting>) -> Interrupter {
-        Interrupter(Of::Waiting(waiting.clone()))
+    pub fn of(waiting: &Arc<WaitControl>) -> Interrupter {
+        Interrupter(Target::WaitControl(waiting.clone()))
     }
 
     #[doc(hidden)]
     pub fn of_publisher(handle: InterruptHandle) -> Interrupter {
-        Interrupter(Of::Publisher(handle))
+        Interrupter(Target::Publisher(handle))
     }
 }
 
 crate::debug_by!([] Interrupter, "Interrupter", |_this|);
 
 /// At which bell somebody waits, and whether he is asked to stop.
-pub struct Waiting {
+pub struct WaitControl {
     stop: AtomicBool,
     bell: BellCell,
     bells: Arc<Bells>,
     fork_guard: ForkGuard,
 }
 
-impl Waiting {
-    pub fn new(bells: Arc<Bells>, bell: u64, fork_guard: ForkGuard) -> Waiting {
-        Waiting { stop: AtomicBool::new(false), bell: BellCell::new(bell), bells, fork_guard }
+impl WaitControl {
+    pub fn new(bells: Arc<Bells>, bell: u64, fork_guard: ForkGuard) -> WaitControl {
+        WaitControl { stop: AtomicBool::new(false), bell: BellCell::new(bell), bells, fork_guard }
     }
 
     pub fn bells(&self) -> &Arc<Bells> {
@@ -78,7 +78,7 @@ impl Waiting {
     }
 
     /// Has the wait that goes on end, or the next one.
-    pub fn ask_to_stop(&self) {
+    pub fn request_stop(&self) {
         if self.fork_guard.is_from_parent() {
             return;
         }
@@ -94,7 +94,7 @@ impl Waiting {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// As [`Waiting::must_stop`], and forgets it.
+    /// As [`WaitControl::must_stop`], and forgets it.
     pub fn take_stop(&self) -> bool {
         self.must_stop() && self.stop.swap(false, Ordering::AcqRel)
     }

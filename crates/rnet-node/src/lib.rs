@@ -8,9 +8,9 @@
 
 #[doc(hidden)]
 pub mod aligned_bytes;
-mod answers;
+mod reply_estimator;
 #[doc(hidden)]
-pub mod awaited;
+pub mod wait_source;
 #[doc(hidden)]
 pub mod callback_errors;
 #[doc(hidden)]
@@ -27,19 +27,19 @@ pub mod endpoints;
 #[doc(hidden)]
 pub mod extension;
 #[doc(hidden)]
-pub mod fit;
+pub mod compatibility;
 #[doc(hidden)]
 pub mod inbox;
 #[doc(hidden)]
 pub mod interrupt;
 #[doc(hidden)]
-pub mod keeping;
+pub mod directory_guard;
 #[doc(hidden)]
 pub mod match_event;
 #[doc(hidden)]
 pub mod matching;
 #[doc(hidden)]
-pub mod member;
+pub mod wait_set_member;
 pub mod message;
 #[doc(hidden)]
 pub mod node_event;
@@ -48,15 +48,15 @@ pub mod node_time;
 #[doc(hidden)]
 pub mod options;
 #[doc(hidden)]
-pub mod outlet;
+pub mod trace_publisher;
 #[doc(hidden)]
-pub mod pace;
+pub mod wait_strategy;
 #[doc(hidden)]
-pub mod past;
+pub mod former_publishers;
 #[doc(hidden)]
 pub mod period_estimator;
 #[doc(hidden)]
-pub mod periods;
+pub mod deadlines;
 #[doc(hidden)]
 pub mod receiver;
 #[doc(hidden)]
@@ -64,7 +64,7 @@ pub mod remote_nodes;
 #[doc(hidden)]
 pub mod schedule;
 #[doc(hidden)]
-pub mod served;
+pub mod matched_publishers;
 #[doc(hidden)]
 pub mod settings;
 #[doc(hidden)]
@@ -79,7 +79,7 @@ pub mod timers;
 pub mod trace;
 #[doc(hidden)]
 pub mod types;
-pub mod unseen;
+pub mod inspection_shortage;
 #[doc(hidden)]
 pub mod wake_stream;
 
@@ -94,7 +94,7 @@ pub use match_event::{
 pub use message::Message;
 pub use node_event::NodeEvent;
 pub use options::{PublisherOptions, SubscriberOptions};
-pub use past::PublisherStats;
+pub use former_publishers::PublisherStats;
 pub use schedule::Tick;
 pub use settings::NodeSettings;
 pub use subscription::Subscription;

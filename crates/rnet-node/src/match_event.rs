@@ -13,7 +13,7 @@ use rustix::thread::futex;
 
 use crate::node_event::NodeEvent;
 use crate::sync::lock;
-use crate::unseen::UnseenAt;
+use crate::inspection_shortage::ShortageReporter;
 
 /// One end of a match, as the other end sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum MatchEvent {
     Changed(PeerInfo),
     /// A subscription waits for a publisher that defers to admit it.
     #[doc(hidden)]
-    Asked(PeerInfo),
+    AdmissionRequested(PeerInfo),
     /// A peer of the same topic does not fit; the error names both sides.
     Incompatible(Error),
 }
@@ -88,7 +88,7 @@ pub struct Callbacks<E> {
 pub type Callback<E> = Box<dyn FnMut(&E) + Send>;
 
 /// The callbacks of one endpoint.
-pub type Hooks = Callbacks<MatchEvent>;
+pub type MatchCallbacks = Callbacks<MatchEvent>;
 
 impl<E> Default for Callbacks<E> {
     fn default() -> Self {
@@ -132,7 +132,7 @@ impl<E> Callbacks<E> {
 /// Something to tell the user once the matching lock is free.
 pub enum Notice {
     Node(NodeEvent),
-    Endpoint(Arc<Hooks>, MatchEvent),
+    Endpoint(Arc<MatchCallbacks>, MatchEvent),
     /// An error for the node's log.
     Report(Error),
     /// Calls callbacks of another kind.
@@ -143,15 +143,15 @@ pub enum Notice {
 const MAX_INCOMPATIBLE: usize = 64;
 
 /// One wait of those without an end.
-const LONG: Duration = Duration::from_secs(3600);
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// Counts the changes of an endpoint's matches, and lets threads wait for one; a futex.
 ///
 /// No `Condvar`, because that sleeps on when a signal arrives.
 #[derive(Debug, Default)]
-pub struct Changes(AtomicU32);
+pub struct ChangeCounter(AtomicU32);
 
-impl Changes {
+impl ChangeCounter {
     /// Tells everybody of a change.
     #[doc(hidden)]
     pub fn notify_all(&self) {
@@ -175,7 +175,7 @@ impl Changes {
             if let Some(found) = look() {
                 return Some(found);
             }
-            let left = until.map_or(LONG, |until| until.saturating_duration_since(Instant::now()));
+            let left = until.map_or(MAX_WAIT, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return None;
             }
@@ -202,14 +202,14 @@ impl Changes {
 /// Lets threads wait for changes of the matches of a publisher, or of a subscriber with a callback,
 /// without it at hand; made by `Publisher::match_changes` and
 /// [`crate::Subscription::match_changes`].
-pub type MatchChanges = Arc<Changes>;
+pub type MatchChanges = Arc<ChangeCounter>;
 
 /// What a publisher handle can see of its matches.
 pub struct PublisherState {
     pub inner: Mutex<PublisherMatches>,
-    pub unseen: UnseenAt,
-    pub changed: Arc<Changes>,
-    pub hooks: Arc<Hooks>,
+    pub shortage: ShortageReporter,
+    pub changed: Arc<ChangeCounter>,
+    pub match_callbacks: Arc<MatchCallbacks>,
     pub deadlines: Arc<Callbacks<DeadlineMissed>>,
 }
 
@@ -219,27 +219,27 @@ pub struct PublisherMatches {
     /// How many endpoints each proxy among them stands for.
     pub endpoint_counts: BTreeMap<u64, u32>,
     /// Those that wait for a publisher that defers to admit them.
-    pub asking: Vec<PeerInfo>,
+    pub awaiting_admission: Vec<PeerInfo>,
     pub incompatible: Vec<Error>,
     /// How many of those a wait has returned.
-    pub told: usize,
+    pub reported: usize,
 }
 
 impl PublisherMatches {
     /// Notes a subscriber that cannot be served; the oldest make room for the newest.
-    pub fn note(&mut self, error: Error) {
+    pub fn push_incompatible(&mut self, error: Error) {
         if self.incompatible.len() == MAX_INCOMPATIBLE {
             self.incompatible.remove(0);
-            self.told = self.told.saturating_sub(1);
+            self.reported = self.reported.saturating_sub(1);
         }
         self.incompatible.push(error);
     }
 }
 
 impl PublisherState {
-    pub fn new(unseen: UnseenAt) -> PublisherState {
-        let (inner, changed, hooks, deadlines) = Default::default();
-        PublisherState { inner, unseen, changed, hooks, deadlines }
+    pub fn new(shortage: ShortageReporter) -> PublisherState {
+        let (inner, changed, match_callbacks, deadlines) = Default::default();
+        PublisherState { inner, shortage, changed, match_callbacks, deadlines }
     }
 
     /// How many subscribers are served, those included for which proxies stand.
@@ -257,9 +257,9 @@ impl PublisherState {
     }
 }
 
-pub fn push_notice(notices: &mut Vec<Notice>, hooks: Arc<Hooks>, event: MatchEvent) {
-    if !hooks.is_empty() {
-        notices.push(Notice::Endpoint(hooks, event));
+pub fn push_notice(notices: &mut Vec<Notice>, match_callbacks: Arc<MatchCallbacks>, event: MatchEvent) {
+    if !match_callbacks.is_empty() {
+        notices.push(Notice::Endpoint(match_callbacks, event));
     }
 }
 

@@ -19,35 +19,35 @@ use rnet_shm::registry::{Changes, Departure, Registry};
 use rnet_shm::shortage::is_transient;
 use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
-use crate::fit::{allowed, fit, same_lane};
+use crate::compatibility::{check_compatible, check_same_lane, limit_binding};
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node_event::NodeEvent;
 use crate::subscriber_state::SubscriberState;
-use crate::types::Schemas;
-use crate::unseen::Unseen;
+use crate::types::SchemaCache;
+use crate::inspection_shortage::InspectionShortage;
 
 mod endpoints;
-mod gone;
+mod departures;
 mod limits;
-mod link;
-mod looks;
+mod passive;
+mod refresh;
 mod observers;
 mod own;
-mod periods;
-mod places;
+mod deadlines;
+mod peer_locations;
 mod proxies;
-mod short;
+mod shortages;
 mod succession;
-mod told;
-pub mod traced;
+mod peer_types;
+pub mod tracing;
 
-use endpoints::Endpoints;
-use own::{Known, OwnPublisher, OwnSubscription};
-use periods::NextLook;
-pub use proxies::shown;
-pub use succession::GRACE as SUCCESSOR_GRACE;
-use told::Spent;
-use traced::{Traced, Traces};
+use endpoints::EndpointTracker;
+use own::{MatchState, OwnPublisher, OwnSubscription};
+use deadlines::NextCheck;
+pub use proxies::visible_node;
+pub use succession::SUCCESSOR_TIMEOUT;
+use peer_types::TypeCheckBudget;
+use tracing::{TraceInterest, TraceInterests};
 
 /// The matching of one node; behind the node's one control-plane lock.
 pub struct Matching {
@@ -56,9 +56,9 @@ pub struct Matching {
     /// Who reads along.
     observers: Observers,
     /// The protobuf types of peers.
-    schemas: Schemas,
+    schemas: SchemaCache,
     /// The time that they have taken.
-    spent: Spent,
+    type_check_budget: TypeCheckBudget,
     publishers: BTreeMap<u64, OwnPublisher>,
     subscriptions: BTreeMap<u64, OwnSubscription>,
     /// All endpoints of the domain by topic, ours included.
@@ -68,16 +68,16 @@ pub struct Matching {
     /// Topics of which some pair waits for its other half.
     pending: BTreeSet<u64>,
     /// Whether some match failed for want of something that may be there later.
-    short: bool,
+    has_shortage: bool,
     /// Why some node cannot be looked at.
-    unseen: Arc<Unseen>,
+    shortage: Arc<InspectionShortage>,
     /// Whether a node has ended, or may have, since this was asked last.
     ended: bool,
     /// Our endpoints of which a deadline or a lease is watched.
     timed: BTreeSet<u64>,
-    next_look: NextLook,
-    endpoints: Endpoints,
-    traces: Traces,
+    next_check: NextCheck,
+    endpoints: EndpointTracker,
+    traces: TraceInterests,
 }
 
 impl Matching {
@@ -89,20 +89,20 @@ impl Matching {
             own,
             registry,
             observers,
-            schemas: Schemas::default(),
-            spent: Spent::default(),
+            schemas: SchemaCache::default(),
+            type_check_budget: TypeCheckBudget::default(),
             publishers: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             index: HashMap::new(),
             indexed: HashMap::new(),
             pending: BTreeSet::new(),
-            short: false,
-            unseen: Arc::default(),
+            has_shortage: false,
+            shortage: Arc::default(),
             ended: false,
             timed: BTreeSet::new(),
-            next_look: NextLook::default(),
-            endpoints: Endpoints::default(),
-            traces: Traces::default(),
+            next_check: NextCheck::default(),
+            endpoints: EndpointTracker::default(),
+            traces: TraceInterests::default(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Matching {
 
     /// Whether a node has ended, or may have, since this was asked last: what it left in the state is
     /// to be looked for.
-    pub fn take_ended(&mut self) -> bool {
+    pub fn take_node_ended(&mut self) -> bool {
         std::mem::take(&mut self.ended)
     }
 
@@ -137,8 +137,8 @@ impl Matching {
     ) -> Result<Arc<PublisherState>> {
         let entry = Entry::new(id, topic_hash, EndpointKind::Publisher);
         self.own.announce(entry)?;
-        let state = Arc::new(PublisherState::new(self.unseen_at()));
-        let (known, short) = (BTreeMap::new(), BTreeSet::new());
+        let state = Arc::new(PublisherState::new(self.shortage_reporter()));
+        let (known, shortage_reported) = (BTreeMap::new(), BTreeSet::new());
         let (deadline, granted) = (None, deferred.then(BTreeSet::new));
         let state_of = state.clone();
         let own = OwnPublisher {
@@ -147,12 +147,12 @@ impl Matching {
             readers,
             state: state_of,
             known,
-            short,
+            shortage_reported,
             deadline,
             granted,
         };
         self.publishers.insert(id, own);
-        self.watch_own(id);
+        self.watch_own_deadline(id);
         self.index_own(entry);
         self.observers.ring_endpoints();
         Ok(state)
@@ -169,16 +169,16 @@ impl Matching {
         let Entry { id, topic_hash, .. } = entry;
         self.own.announce(entry)?;
         let lane = meta.qos.lane;
-        let (known, short) = (BTreeMap::new(), BTreeSet::new());
+        let (known, shortage_reported) = (BTreeMap::new(), BTreeSet::new());
         let (watched, served_by, proxies) = Default::default();
-        let traced = Traced::of_subscription(&meta);
+        let traced = TraceInterest::of_subscription(&meta);
         let own = OwnSubscription {
             topic_hash,
             meta,
             file,
             state,
             known,
-            short,
+            shortage_reported,
             lane,
             watched,
             from,
@@ -199,21 +199,21 @@ impl Matching {
         self.index.entry(entry.topic_hash).or_default().insert(entry);
         self.pending.insert(entry.topic_hash);
         self.note_own_change();
-        self.endpoint_came(entry);
+        self.endpoint_added(entry);
     }
 
     /// Takes an endpoint back and tells those it was matched with. The next refresh tells our own
     /// other endpoints.
     pub fn remove(&mut self, id: u64) {
-        self.take_back(id, false);
+        self.remove_endpoint(id, false);
     }
 
     /// As [`Matching::remove`], of a publisher that ends as if its process had died.
-    pub fn lose(&mut self, id: u64) {
-        self.take_back(id, true);
+    pub fn remove_as_lost(&mut self, id: u64) {
+        self.remove_endpoint(id, true);
     }
 
-    fn take_back(&mut self, id: u64, lost: bool) {
+    fn remove_endpoint(&mut self, id: u64, lost: bool) {
         let publisher = self.publishers.remove(&id).map(|p| p.topic_hash);
         let subscription = self.subscriptions.remove(&id).map(|s| (s.topic_hash, s.meta.topic));
         let hash = subscription.as_ref().map(|(hash, _)| *hash);
@@ -222,7 +222,7 @@ impl Matching {
         self.own.withdraw(id, lost);
         self.unindex(&entry);
         self.note_own_change();
-        self.endpoint_went(&entry);
+        self.endpoint_removed(&entry);
         self.pending.insert(topic_hash);
         self.ring_counterparts(entry);
         if let Some((hash, topic)) = subscription {
@@ -259,19 +259,19 @@ impl Matching {
         }
     }
 
-    fn take_in(&mut self, changes: Changes) -> Vec<Notice> {
+    fn apply_changes(&mut self, changes: Changes) -> Vec<Notice> {
         self.ended |= changes.ended;
         if changes.ended {
             self.observers.ring_endpoints();
         }
         let mut notices = Vec::new();
         let mut topics = std::mem::take(&mut self.pending);
-        self.short = false;
+        self.has_shortage = false;
         for (id, meta, departure) in changes.departed {
             let died = departure == Departure::Died;
             self.endpoints_departed(id, died);
             self.reindex(id, Arc::default(), &mut topics);
-            self.node_departed(id, died, &mut notices);
+            self.end_matches_with(id, died, &mut notices);
             notices.push(Notice::Node(NodeEvent::gone(meta.name, departure)));
         }
         for (meta, departure) in changes.unseen {
@@ -285,14 +285,14 @@ impl Matching {
         }
         for id in changes.changed {
             let entries = self.registry.peer(id).map(|p| p.node.shared_entries());
-            self.note_watching(id);
+            self.update_watching_peer(id);
             self.reindex(id, entries.unwrap_or_default(), &mut topics);
         }
-        self.describe_unread();
+        self.retry_unread();
         for topic in topics {
             self.match_topic(topic, &mut notices);
         }
-        self.tell_watchers(&mut notices);
+        self.notify_watchers(&mut notices);
         notices
     }
 
@@ -307,13 +307,13 @@ impl Matching {
             touched.insert(gone.topic_hash);
             self.unindex(gone);
             if !stay.contains(&(gone.id, gone.kind)) {
-                self.endpoint_went(gone);
+                self.endpoint_removed(gone);
             }
         }
         for new in now.difference(&before) {
             touched.insert(new.topic_hash);
             self.index.entry(new.topic_hash).or_default().insert(*new);
-            self.endpoint_came(*new);
+            self.endpoint_added(*new);
         }
         if !entries.is_empty() {
             self.indexed.insert(node, entries);
@@ -321,7 +321,7 @@ impl Matching {
     }
 
     fn match_topic(&mut self, topic: u64, notices: &mut Vec<Notice>) {
-        self.look_at_traces(topic);
+        self.update_traces(topic);
         let entries: Vec<Entry> = self.index.get(&topic).into_iter().flatten().copied().collect();
         self.drop_withdrawn(&entries, notices);
         let own = |entry: &&Entry| incarnation_of(entry.id) == self.own.incarnation();
@@ -334,29 +334,29 @@ impl Matching {
         let own_subs: Vec<u64> = subs.iter().filter(own).map(|e| e.id).collect();
         for sub in own_subs {
             for publisher in &pubs {
-                self.meet_publisher(sub, publisher, notices);
+                self.match_publisher(sub, publisher, notices);
             }
         }
         for publisher in own_pubs {
             for sub in &subs {
-                self.meet_subscription(publisher, sub, notices);
+                self.match_subscription(publisher, sub, notices);
             }
         }
     }
 
     /// Our subscription meets a publisher: checks it once, then binds a page to it.
-    fn meet_publisher(&mut self, sub: u64, entry: &Entry, notices: &mut Vec<Notice>) {
+    fn match_publisher(&mut self, sub: u64, entry: &Entry, notices: &mut Vec<Notice>) {
         let known = self
             .subscriptions
             .get(&sub)
             .is_none_or(|s| s.known.contains_key(&entry.id) || !s.meta.may_follow(entry.id));
-        let Some(place) = self.place_of(entry.id).filter(|_| !known) else { return };
-        let path = entry.path(&place.folder);
+        let Some(peer_location) = self.location_of(entry.id).filter(|_| !known) else { return };
+        let path = entry.path(&peer_location.folder);
         // A file that is gone again belonged to a publisher that is leaving; its entry follows.
         // Tried again at the next look, in case it was for want of a file descriptor.
         let opened = PeerPublisher::open(&path, entry.id).and_then(|peer| {
-            let told = self.told_between(entry.id, &place.folder, &peer.meta.type_desc, sub)?;
-            self.bells_of(entry.id).map(|bells| (peer, told, bells))
+            let types = self.load_types(entry.id, &peer_location.folder, &peer.meta.type_desc, sub)?;
+            self.bells_of(entry.id).map(|bells| (peer, types, bells))
         });
         let (peer, (theirs, ours), bells) = match opened {
             Ok(all) => all,
@@ -369,29 +369,29 @@ impl Matching {
             }
         };
         let us = self.own.name().to_string();
-        let own_folder = self.own.folder() == place.folder;
+        let own_folder = self.own.folder() == peer_location.folder;
         let Some(subscription) = self.subscriptions.get_mut(&sub) else { return };
         if peer.meta.topic != subscription.meta.topic {
             return;
         }
-        let shown = shown(&peer.meta.proxy, &place.node);
-        let info = PeerInfo { id: entry.id, node: shown.clone() };
+        let visible_node = visible_node(&peer.meta.proxy, &peer_location.node);
+        let info = PeerInfo { id: entry.id, node: visible_node.clone() };
         let ours = (&subscription.meta, &ours);
         let began = Instant::now();
-        let fits = fit((&peer.meta, &theirs), ours, &shown, &us);
-        self.spent.add(entry.id, began.elapsed());
-        let fits = fits.and_then(|()| same_lane(subscription.lane, &peer.meta, &shown, &us));
+        let fits = check_compatible((&peer.meta, &theirs), ours, &visible_node, &us);
+        self.type_check_budget.add(entry.id, began.elapsed());
+        let fits = fits.and_then(|()| check_same_lane(subscription.lane, &peer.meta, &visible_node, &us));
         if subscription.meta.is_passive() {
-            return self.meet_passively(sub, entry, (info, &place), fits, notices);
+            return self.match_passive(sub, entry, (info, &peer_location), fits, notices);
         }
         let fits = fits.and_then(|()| {
             let location = PublisherLocation {
-                node: shown.clone(),
-                folder: place.folder.clone(),
+                node: visible_node.clone(),
+                folder: peer_location.folder.clone(),
                 path: path.clone(),
                 bells,
             };
-            let watched = subscription.to_watch(&peer)?;
+            let watched = subscription.open_watch(&peer)?;
             Ok((subscription.bind(&peer, location, entry.id)?, watched))
         });
         if let Err(error) = fits.as_ref()
@@ -401,44 +401,44 @@ impl Matching {
             self.cannot_follow(sub, entry, error, notices);
             return;
         }
-        subscription.short.remove(&entry.id);
-        subscription.known.insert(entry.id, fits.is_ok().then(|| shown.clone()));
-        let hooks = subscription.state.hooks.clone();
+        subscription.shortage_reported.remove(&entry.id);
+        subscription.known.insert(entry.id, fits.is_ok().then(|| visible_node.clone()));
+        let match_callbacks = subscription.state.match_callbacks.clone();
         match fits {
             Ok((reader, watched)) => {
                 subscription.lane = Some(peer.meta.qos.lane);
                 subscription.state.set_lane(peer.meta.qos.lane);
                 subscription.note_proxy(entry.id, &peer.meta.proxy, notices);
-                subscription.state.bring(|inbox| inbox.add(reader));
-                push_notice(notices, hooks, MatchEvent::Matched(info.clone()));
+                subscription.state.update_inbox(|inbox| inbox.add(reader));
+                push_notice(notices, match_callbacks, MatchEvent::Matched(info.clone()));
                 self.watch_peer(sub, entry.id, watched);
                 if let Some(subscription) = self.subscriptions.get(&sub) {
-                    subscription.tell_liveliness(info, true, notices);
+                    subscription.notify_liveliness(info, true, notices);
                 }
             }
             Err(error) => {
-                subscription.state.refuse(error.clone());
-                push_notice(notices, hooks, MatchEvent::Incompatible(error));
+                subscription.state.push_refusal(error.clone());
+                push_notice(notices, match_callbacks, MatchEvent::Incompatible(error));
             }
         }
         // Also if it does not fit: both sides are told.
         if !own_folder {
-            self.own.ring(&place.folder);
+            self.own.ring(&peer_location.folder);
         }
     }
 
     /// Our publisher meets a subscription: checks it once, then admits the page bound to us.
-    fn meet_subscription(&mut self, publisher: u64, entry: &Entry, notices: &mut Vec<Notice>) {
-        let Some(place) = self.place_of(entry.id) else { return };
+    fn match_subscription(&mut self, publisher: u64, entry: &Entry, notices: &mut Vec<Notice>) {
+        let Some(peer_location) = self.location_of(entry.id) else { return };
         let us = self.own.name().to_string();
         let Some(own) = self.publishers.get(&publisher) else { return };
-        let first_sight = !own.known.contains_key(&entry.id);
-        if first_sight {
-            let path = entry.path(&place.folder);
+        let is_new = !own.known.contains_key(&entry.id);
+        if is_new {
+            let path = entry.path(&peer_location.folder);
             let opened = PeerSubscription::open(&path, entry.id).and_then(|peer| {
                 let desc = &peer.meta.type_desc;
-                let told = self.told_between(entry.id, &place.folder, desc, publisher)?;
-                Ok((peer, told))
+                let types = self.load_types(entry.id, &peer_location.folder, desc, publisher)?;
+                Ok((peer, types))
             });
             let (peer, (theirs, ours)) = match opened {
                 Ok(both) => both,
@@ -453,23 +453,23 @@ impl Matching {
                 return;
             }
             if !peer.meta.may_follow(publisher) {
-                own.known.insert(entry.id, Known::Rejected);
+                own.known.insert(entry.id, MatchState::Rejected);
                 return;
             }
             let ours = (&own.meta, &ours);
             let began = Instant::now();
-            let fits = fit(ours, (&peer.meta, &theirs), &us, &shown(&peer.meta.proxy, &place.node));
-            self.spent.add(entry.id, began.elapsed());
+            let fits = check_compatible(ours, (&peer.meta, &theirs), &us, &visible_node(&peer.meta.proxy, &peer_location.node));
+            self.type_check_budget.add(entry.id, began.elapsed());
             let verdict = match fits {
-                Ok(()) => Known::Pending(peer),
+                Ok(()) => MatchState::Pending(peer),
                 Err(error) => {
-                    own.note_misfit(&peer.meta, error, notices);
-                    if self.own.folder() != place.folder {
+                    own.note_incompatible(&peer.meta, error, notices);
+                    if self.own.folder() != peer_location.folder {
                         // Both sides are to know, and it may have looked before we announced
                         // ourselves.
-                        self.own.ring(&place.folder);
+                        self.own.ring(&peer_location.folder);
                     }
-                    Known::Rejected
+                    MatchState::Rejected
                 }
             };
             own.known.insert(entry.id, verdict);
@@ -478,18 +478,18 @@ impl Matching {
         // A reader that was let go may have asked again.
         let served = own.readers.serves(entry.id);
         let peer = match own.known.remove(&entry.id) {
-            Some(Known::Admitted) if !served => {
-                match PeerSubscription::open(&entry.path(&place.folder), entry.id) {
+            Some(MatchState::Admitted) if !served => {
+                match PeerSubscription::open(&entry.path(&peer_location.folder), entry.id) {
                     Ok(peer) => peer,
                     Err(error) => {
-                        own.known.insert(entry.id, Known::Admitted);
+                        own.known.insert(entry.id, MatchState::Admitted);
                         self.pending.insert(entry.topic_hash);
                         self.cannot_serve(publisher, entry.id, error, notices);
                         return;
                     }
                 }
             }
-            Some(Known::Pending(peer)) => peer,
+            Some(MatchState::Pending(peer)) => peer,
             Some(other) => {
                 own.known.insert(entry.id, other);
                 own.note_endpoint_count(entry, notices);
@@ -499,38 +499,38 @@ impl Matching {
         };
         let bound = match peer.binding_to(publisher) {
             Ok(bound) => bound,
-            Err(error) => return self.wait_for(publisher, entry, peer, error, notices),
+            Err(error) => return self.retry_later(publisher, entry, peer, error, notices),
         };
         if bound.as_ref().is_some_and(|bound| own.readers.was_evicted(entry.id, &bound.binding)) {
             // It rings when it has asked again.
-            own.known.insert(entry.id, Known::Admitted);
+            own.known.insert(entry.id, MatchState::Admitted);
             return;
         }
         let Some(mut bound) = bound else {
             if peer.meta.is_passive() {
                 // It rings when it has bound a page.
                 own.drop_reader(entry.id, false, notices);
-                own.known.insert(entry.id, Known::Admitted);
+                own.known.insert(entry.id, MatchState::Admitted);
             } else {
-                own.known.insert(entry.id, Known::Pending(peer));
+                own.known.insert(entry.id, MatchState::Pending(peer));
                 self.pending.insert(entry.topic_hash);
             }
-            if first_sight && self.own.folder() != place.folder {
+            if is_new && self.own.folder() != peer_location.folder {
                 // It may have looked at its peers before we announced ourselves.
-                self.own.ring(&place.folder);
+                self.own.ring(&peer_location.folder);
             }
             return;
         };
-        let node = shown(&peer.meta.proxy, &place.node);
+        let node = visible_node(&peer.meta.proxy, &peer_location.node);
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        if !own.grants(&PeerInfo { id: entry.id, node: node.clone() }, notices) {
-            own.known.insert(entry.id, Known::Pending(peer));
+        if !own.admits(&PeerInfo { id: entry.id, node: node.clone() }, notices) {
+            own.known.insert(entry.id, MatchState::Pending(peer));
             return;
         }
-        bound.binding = allowed(&own.meta, &peer.meta, bound.binding);
+        bound.binding = limit_binding(&own.meta, &peer.meta, bound.binding);
         let bells = match self.bells_of(entry.id) {
             Ok(bells) => bells,
-            Err(error) => return self.wait_for(publisher, entry, peer, error, notices),
+            Err(error) => return self.retry_later(publisher, entry, peer, error, notices),
         };
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
         if peer.meta.proxy.is_some() && peer.meta.counts() {
@@ -539,13 +539,13 @@ impl Matching {
         let info = PeerInfo { id: entry.id, node };
         match own.readers.admit(entry.id, &info.node, &peer.meta.topic, bound, bells) {
             Ok(_) => {
-                own.short.remove(&entry.id);
-                own.known.insert(entry.id, Known::Admitted);
+                own.shortage_reported.remove(&entry.id);
+                own.known.insert(entry.id, MatchState::Admitted);
                 if peer.meta.counts() {
                     own.note_match(info, notices);
                 }
             }
-            Err(error) => self.wait_for(publisher, entry, peer, error, notices),
+            Err(error) => self.retry_later(publisher, entry, peer, error, notices),
         }
     }
 }

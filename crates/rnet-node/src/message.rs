@@ -12,33 +12,33 @@ use crate::types::MessageType;
 /// Implemented for `[u8]` and every [`Plain`] type, whose memory is what is sent and which are read
 /// where they are; for the protobuf messages that `rnet-build` makes code of, by
 /// `rnet::protobuf_message!`; and for `rnet::Dynamic`, protobuf messages without their code.
-pub trait Message: Carried {
+pub trait Message: MessageCodec {
     /// The type, as it is told to the other side.
     ///
     /// # Errors
     /// `BadValue` if only the options of an endpoint can say it.
     fn message_type() -> Result<MessageType> {
-        Self::own_type()
+        Self::static_type()
     }
 }
 
-impl<T: Carried + ?Sized> Message for T {}
+impl<T: MessageCodec + ?Sized> Message for T {}
 
 /// How a message is sent and received. Apart from [`Message`], so that a message shows no functions
 /// of its own that users do not call, and whose names could be those of its fields or of prost.
-pub trait Carried: Send + 'static {
+pub trait MessageCodec: Send + 'static {
     /// What a receiver keeps from one message to the next: a decoded message, whose memory is used
     /// again. Nothing for what is read in place.
-    type Held: Send + Unpin + 'static;
+    type DecodeBuffer: Send + Unpin + 'static;
 
     /// Messages of at least this length, in bytes, are read where they are and need no decoding; with
     /// `None` all are decoded.
-    const IN_PLACE_FROM: Option<usize> = None;
+    const IN_PLACE_MIN_LEN: Option<usize> = None;
 
     /// Whether a message that is kept needs its bytes, and with them the memory of its publisher.
-    const NEEDS_BYTES: bool = Self::IN_PLACE_FROM.is_some();
+    const NEEDS_BYTES: bool = Self::IN_PLACE_MIN_LEN.is_some();
 
-    /// Whether [`Carried::decode`] reads each byte at most once, and then the message may be decoded in the memory of
+    /// Whether [`MessageCodec::decode`] reads each byte at most once, and then the message may be decoded in the memory of
     /// its publisher, who can change it meanwhile. Else a large message is copied first.
     const READS_EACH_BYTE_ONCE: bool = false;
 
@@ -46,24 +46,24 @@ pub trait Carried: Send + 'static {
     ///
     /// # Errors
     /// As there.
-    fn own_type() -> Result<MessageType>;
+    fn static_type() -> Result<MessageType>;
 
     /// The type of this message, where messages of one Rust type may be of several.
     ///
     /// # Errors
-    /// As [`Carried::own_type`].
+    /// As [`MessageCodec::static_type`].
     fn type_of(&self) -> Result<MessageType> {
-        Self::own_type()
+        Self::static_type()
     }
 
     /// Whether the options of an endpoint may say that its messages are of this type, without
-    /// [`Carried::own_type`] saying the same.
-    fn takes(_given: &MessageType) -> bool {
+    /// [`MessageCodec::static_type`] saying the same.
+    fn accepts(_given: &MessageType) -> bool {
         false
     }
 
     /// What a receiver of this type of messages begins with.
-    fn hold(message_type: &MessageType) -> Self::Held;
+    fn new_buffer(message_type: &MessageType) -> Self::DecodeBuffer;
 
     /// The message itself, if its memory is what is sent.
     fn as_bytes(&self) -> Option<&[u8]>;
@@ -76,37 +76,37 @@ pub trait Carried: Send + 'static {
         Ok(())
     }
 
-    /// How many bytes [`Carried::encode`] appends.
+    /// How many bytes [`MessageCodec::encode`] appends.
     fn encoded_len(&self) -> usize;
 
-    /// Appends the message to `out`, where [`Carried::as_bytes`] is `None`.
+    /// Appends the message to `out`, where [`MessageCodec::as_bytes`] is `None`.
     fn encode(&self, out: &mut impl BufMut);
 
-    /// Called for each received message, which is 8-byte aligned, before [`Carried::view`]; not for those
-    /// that [`Carried::IN_PLACE_FROM`] excepts.
+    /// Called for each received message, which is 8-byte aligned, before [`MessageCodec::view`]; not for those
+    /// that [`MessageCodec::IN_PLACE_MIN_LEN`] excepts.
     ///
     /// # Errors
     /// In words, why the bytes are no message of this type. It is then counted as malformed.
-    fn decode(bytes: &[u8], held: &mut Self::Held) -> std::result::Result<(), String>;
+    fn decode(bytes: &[u8], buffer: &mut Self::DecodeBuffer) -> std::result::Result<(), String>;
 
     /// The message, of bytes that were decoded.
-    fn view<'a>(bytes: &'a [u8], held: &'a Self::Held) -> &'a Self;
+    fn view<'a>(bytes: &'a [u8], buffer: &'a Self::DecodeBuffer) -> &'a Self;
 
-    /// What [`Carried::decode`] has left, for the user to keep; another takes its place.
-    fn keep(held: &mut Self::Held) -> Self::Held;
+    /// What [`MessageCodec::decode`] has left, for the user to keep; another takes its place.
+    fn take_buffer(buffer: &mut Self::DecodeBuffer) -> Self::DecodeBuffer;
 }
 
-impl Carried for [u8] {
-    type Held = ();
-    const IN_PLACE_FROM: Option<usize> = Some(0);
+impl MessageCodec for [u8] {
+    type DecodeBuffer = ();
+    const IN_PLACE_MIN_LEN: Option<usize> = Some(0);
 
-    fn own_type() -> Result<MessageType> {
+    fn static_type() -> Result<MessageType> {
         Ok(MessageType::Raw)
     }
-    fn takes(_: &MessageType) -> bool {
+    fn accepts(_: &MessageType) -> bool {
         true
     }
-    fn hold(_: &MessageType) {}
+    fn new_buffer(_: &MessageType) {}
     #[inline]
     fn as_bytes(&self) -> Option<&[u8]> {
         Some(self)
@@ -122,14 +122,14 @@ impl Carried for [u8] {
     fn view<'a>(bytes: &'a [u8], _: &'a ()) -> &'a Self {
         bytes
     }
-    fn keep(_: &mut ()) {}
+    fn take_buffer(_: &mut ()) {}
 }
 
 /// The copy of a message that was sent by a publisher whose type is shorter: it ends in zeros.
 #[derive(Debug)]
-pub struct Lengthened<T>(Option<Box<T>>);
+pub struct ZeroExtended<T>(Option<Box<T>>);
 
-impl<T: Plain> Lengthened<T> {
+impl<T: Plain> ZeroExtended<T> {
     #[cold]
     fn take(&mut self, bytes: &[u8]) {
         let message = self.0.get_or_insert_with(|| {
@@ -145,16 +145,16 @@ impl<T: Plain> Lengthened<T> {
     }
 }
 
-impl<T: Plain> Carried for T {
-    type Held = Lengthened<T>;
-    const IN_PLACE_FROM: Option<usize> = Some(size_of::<T>());
+impl<T: Plain> MessageCodec for T {
+    type DecodeBuffer = ZeroExtended<T>;
+    const IN_PLACE_MIN_LEN: Option<usize> = Some(size_of::<T>());
     const READS_EACH_BYTE_ONCE: bool = true;
 
-    fn own_type() -> Result<MessageType> {
+    fn static_type() -> Result<MessageType> {
         Ok(MessageType::Plain(T::plain_type()))
     }
-    fn hold(_: &MessageType) -> Lengthened<T> {
-        Lengthened(None)
+    fn new_buffer(_: &MessageType) -> ZeroExtended<T> {
+        ZeroExtended(None)
     }
     #[inline]
     fn as_bytes(&self) -> Option<&[u8]> {
@@ -165,14 +165,14 @@ impl<T: Plain> Carried for T {
         size_of_val(self)
     }
     fn encode(&self, _: &mut impl BufMut) {}
-    fn decode(bytes: &[u8], held: &mut Lengthened<T>) -> std::result::Result<(), String> {
-        held.take(bytes);
+    fn decode(bytes: &[u8], buffer: &mut ZeroExtended<T>) -> std::result::Result<(), String> {
+        buffer.take(bytes);
         Ok(())
     }
     #[inline]
-    fn view<'a>(bytes: &'a [u8], held: &'a Lengthened<T>) -> &'a Self {
+    fn view<'a>(bytes: &'a [u8], buffer: &'a ZeroExtended<T>) -> &'a Self {
         if bytes.len() < size_of::<T>() {
-            return held.0.as_deref().expect("it was lengthened when it was received");
+            return buffer.0.as_deref().expect("it was lengthened when it was received");
         }
         let at = bytes.as_ptr().cast::<T>();
         assert!(at.is_aligned(), "received bytes are 8-byte aligned");
@@ -180,7 +180,7 @@ impl<T: Plain> Carried for T {
         // value.
         unsafe { &*at }
     }
-    fn keep(held: &mut Lengthened<T>) -> Lengthened<T> {
-        Lengthened(held.0.take())
+    fn take_buffer(buffer: &mut ZeroExtended<T>) -> ZeroExtended<T> {
+        ZeroExtended(buffer.0.take())
     }
 }

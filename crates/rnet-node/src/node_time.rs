@@ -11,7 +11,7 @@ use rnet_shm::bell::Bells;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::{clock, sleep};
 
-use crate::match_event::Changes;
+use crate::match_event::ChangeCounter;
 use crate::sync::lock;
 
 /// A longer step is a jump: somebody went to another place of a recording, and no time has passed.
@@ -27,14 +27,14 @@ pub struct NodeTime(Option<Arc<Simulated>>);
 #[derive(Debug)]
 struct Simulated {
     /// Changed by steps.
-    run_ns: AtomicU64,
-    /// What the time is ahead of `run_ns`; changed by jumps.
-    ahead_ns: AtomicI64,
+    elapsed_ns: AtomicU64,
+    /// What the time is ahead of `elapsed_ns`; changed by jumps.
+    offset_ns: AtomicI64,
     was_set: AtomicBool,
     /// Nobody sets it any more.
     ended: AtomicBool,
     fork_guard: ForkGuard,
-    changes: Changes,
+    changes: ChangeCounter,
     /// Bells at which threads sleep until the time is set.
     sleepers: Mutex<Vec<(Arc<Bells>, u64)>>,
 }
@@ -47,11 +47,11 @@ impl Simulated {
 
     fn now_ns(&self) -> u64 {
         loop {
-            let ahead_ns = self.ahead_ns.load(Ordering::Acquire);
-            let run_ns = self.run_ns.load(Ordering::Acquire);
+            let offset_ns = self.offset_ns.load(Ordering::Acquire);
+            let elapsed_ns = self.elapsed_ns.load(Ordering::Acquire);
             // A step after a jump is not added to the time before the jump.
-            if ahead_ns == self.ahead_ns.load(Ordering::Acquire) {
-                return run_ns.saturating_add_signed(ahead_ns);
+            if offset_ns == self.offset_ns.load(Ordering::Acquire) {
+                return elapsed_ns.saturating_add_signed(offset_ns);
             }
         }
     }
@@ -66,12 +66,12 @@ impl NodeTime {
     /// A simulated time, which stands at 0.
     pub fn simulated() -> NodeTime {
         NodeTime(Some(Arc::new(Simulated {
-            run_ns: AtomicU64::new(0),
-            ahead_ns: AtomicI64::new(0),
+            elapsed_ns: AtomicU64::new(0),
+            offset_ns: AtomicI64::new(0),
             was_set: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             fork_guard: ForkGuard::here(),
-            changes: Changes::default(),
+            changes: ChangeCounter::default(),
             sleepers: Mutex::default(),
         })))
     }
@@ -87,17 +87,17 @@ impl NodeTime {
 
     /// How long the clock has run, in ns, which never goes back: by this timers and rates are due. Of the host it is
     /// [`NodeTime::now_ns`]; of a simulated time, the sum of its steps without its jumps.
-    pub fn run_ns(&self) -> u64 {
+    pub fn elapsed_ns(&self) -> u64 {
         match &self.0 {
             None => clock::now_ns(),
-            Some(simulated) => simulated.run_ns.load(Ordering::Acquire),
+            Some(simulated) => simulated.elapsed_ns.load(Ordering::Acquire),
         }
     }
 
     /// What time it is when the clock has run for so long, if no jump comes; 0 for what was before time 0.
-    pub fn at_ns(&self, run_ns: u64) -> u64 {
-        let ahead_ns = self.0.as_ref().map_or(0, |s| s.ahead_ns.load(Ordering::Acquire));
-        run_ns.saturating_add_signed(ahead_ns)
+    pub fn at_ns(&self, elapsed_ns: u64) -> u64 {
+        let offset_ns = self.0.as_ref().map_or(0, |s| s.offset_ns.load(Ordering::Acquire));
+        elapsed_ns.saturating_add_signed(offset_ns)
     }
 
     /// Sets the simulated time, which is at most `i64::MAX`; one thread does.
@@ -107,11 +107,11 @@ impl NodeTime {
         let was_set = simulated.was_set.swap(true, Ordering::Relaxed);
         let step = now_ns.checked_sub(simulated.now_ns());
         match step.filter(|step| was_set && *step <= LONGEST_STEP_NS) {
-            Some(step) => drop(simulated.run_ns.fetch_add(step, Ordering::Release)),
+            Some(step) => drop(simulated.elapsed_ns.fetch_add(step, Ordering::Release)),
             None => {
-                let run_ns = simulated.run_ns.load(Ordering::Relaxed);
-                let ahead_ns = now_ns.wrapping_sub(run_ns).cast_signed();
-                simulated.ahead_ns.store(ahead_ns, Ordering::Release);
+                let elapsed_ns = simulated.elapsed_ns.load(Ordering::Relaxed);
+                let offset_ns = now_ns.wrapping_sub(elapsed_ns).cast_signed();
+                simulated.offset_ns.store(offset_ns, Ordering::Release);
             }
         }
         simulated.notify_all();
@@ -142,7 +142,7 @@ impl NodeTime {
     /// How long a thread that can be woken at its bell may sleep before it looks again whether the clock has run
     /// for `due_ns`.
     pub fn left_until(&self, due_ns: u64) -> Duration {
-        match (&self.0, due_ns.saturating_sub(self.run_ns())) {
+        match (&self.0, due_ns.saturating_sub(self.elapsed_ns())) {
             (_, 0) => Duration::ZERO,
             (None, left) => Duration::from_nanos(left),
             // It is woken when the time is set.
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn steps_are_run_and_jumps_are_not() {
         let time = NodeTime::simulated();
-        assert_eq!((time.now_ns(), time.run_ns()), (0, 0));
+        assert_eq!((time.now_ns(), time.elapsed_ns()), (0, 0));
         // The first word, a step, none, far ahead, back, and the last time that there is.
         for (now, run) in [
             (1_000 * S, 0),
@@ -202,7 +202,7 @@ mod tests {
             (S, 63 * S),
         ] {
             time.set(now);
-            assert_eq!((time.now_ns(), time.run_ns()), (now, run));
+            assert_eq!((time.now_ns(), time.elapsed_ns()), (now, run));
             assert_eq!(time.at_ns(run), now);
         }
     }
@@ -212,7 +212,7 @@ mod tests {
         let time = NodeTime::simulated();
         for ms in [0, 10, 20] {
             time.set(ms * 1_000_000);
-            assert_eq!(time.run_ns(), ms * 1_000_000);
+            assert_eq!(time.elapsed_ns(), ms * 1_000_000);
         }
     }
 
@@ -252,11 +252,11 @@ mod tests {
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| (1..1_000_000).for_each(|n| time.set(1_000 * S + n)));
             while !writer.is_finished() {
-                let due_ns = time.at_ns(time.run_ns());
+                let due_ns = time.at_ns(time.elapsed_ns());
                 let now_ns = time.now_ns();
                 assert!(due_ns <= now_ns, "due at {due_ns}, and it is {now_ns}");
                 // Nor does a timer that is made now begin earlier.
-                assert!(now_ns <= time.at_ns(time.run_ns()));
+                assert!(now_ns <= time.at_ns(time.elapsed_ns()));
             }
         });
     }
@@ -266,6 +266,6 @@ mod tests {
         let time = NodeTime::default();
         time.set(1);
         let now = time.now_ns();
-        assert!(now > 1 && time.run_ns() >= now && time.at_ns(now) == now);
+        assert!(now > 1 && time.elapsed_ns() >= now && time.at_ns(now) == now);
     }
 }

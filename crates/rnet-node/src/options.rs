@@ -31,7 +31,7 @@ pub struct PublisherOptions {
     #[doc(hidden)]
     pub last_will: Option<LastWill>,
     #[doc(hidden)]
-    pub room_for_will: bool,
+    pub reserve_will: bool,
 }
 
 /// A message for which a publisher's type is not known yet.
@@ -161,7 +161,7 @@ impl PublisherOptions {
         self
     }
     /// For what forwards messages between hosts: a subscription is admitted once `Publisher::admit` names it, and
-    /// [`crate::MatchEvent::Asked`] tells that it waits for that.
+    /// [`crate::MatchEvent::AdmissionRequested`] tells that it waits for that.
     #[doc(hidden)]
     pub fn deferred(mut self) -> Self {
         self.deferred = true;
@@ -170,8 +170,8 @@ impl PublisherOptions {
     /// For what forwards messages between hosts: it has no last will yet, and `Publisher::set_last_will` may give it
     /// one.
     #[doc(hidden)]
-    pub fn room_for_will(mut self, yes: bool) -> Self {
-        self.room_for_will = yes;
+    pub fn reserve_will(mut self, yes: bool) -> Self {
+        self.reserve_will = yes;
         self
     }
     /// As [`PublisherOptions::message_type`], a protobuf message.

@@ -10,58 +10,58 @@
 //! Being awake is not free where others want the core. The scheduler lets a thread that wakes go
 //! first only if it has had less than its share, and a thread that was awake for its message may have
 //! had more: it then waits for a tick of the kernel, milliseconds, and messages pile up. So a reader
-//! that ran later than it should have ([`PeriodEstimator::held_up`]) sleeps for its messages for a while, and
+//! that ran later than it should have ([`PeriodEstimator::note_delay`]) sleeps for its messages for a while, and
 //! each time for longer while that goes on (decision 0023).
 
 /// A wait awake is at most this long: about what going to sleep and being woken costs.
 pub const SPIN_NS: u64 = 50_000;
 /// A flood has ended once nothing of it was sent for this long.
-const FLOOD_ENDS_NS: u64 = 1_000_000;
+const FLOOD_GAP_NS: u64 = 1_000_000;
 /// Messages that must have kept time before the next one is expected.
-const IN_TIME: u32 = 12;
+const MIN_ON_TIME: u32 = 12;
 /// As many messages as the period is learnt from; older ones are forgotten.
-const MEMORY: u32 = 24;
+const FILTER_MEMORY: u32 = 24;
 /// Neither shorter periods are expected, for which a sleep is too long, nor longer ones, for which
 /// it gains less than it takes: the ten nodes of sierra_nevada, none faster than 100 Hz, took nine
 /// times the processor for it and waited longer for each other (decision 0009).
-const PERIOD_NS: std::ops::Range<f64> = 50_000.0..2_500_000.0;
+const PERIOD_RANGE_NS: std::ops::Range<f64> = 50_000.0..2_500_000.0;
 /// A wait awake for an expected message takes at most this share of its period, or [`AWAKE_NS`]
 /// where that is more.
 const AWAKE_SHARE: f64 = 0.1;
 /// See [`AWAKE_SHARE`].
 const AWAKE_NS: f64 = 50_000.0;
 /// Room for what the deviations do not tell.
-const ROOM_NS: f64 = 2_000.0;
+const MARGIN_NS: f64 = 2_000.0;
 /// A doze takes at least this share of the period.
-const SHORTEST_DOZE: f64 = 0.2;
+const MIN_DOZE_SHARE: f64 = 0.2;
 /// A sleep that would be shorter is not worth its cost.
-const SHORTEST_SLEEP_NS: u64 = 10_000;
+const MIN_SLEEP_NS: u64 = 10_000;
 /// How late a sleep by the clock ends, until that has been seen.
-const FIRST_LATENESS_NS: f64 = 30_000.0;
+const INITIAL_LATENESS_NS: f64 = 30_000.0;
 
 /// A message that finds its reader awake takes less, unless the reader keeps its sender from the
 /// processor.
 const AWAKE_LATENCY_NS: u64 = 3_000;
 /// So many more messages must have taken longer than not before the reader rests.
-const SLOW: i32 = 5;
+const SLOW_LIMIT: i32 = 5;
 /// As many messages it then sleeps for.
-const REST: u32 = 2;
+const REST_MESSAGES: u32 = 2;
 /// Messages until it may rest again; twice as many after each rest that did not help.
-const SETTLE: i32 = 60;
+const MESSAGES_BETWEEN_RESTS: i32 = 60;
 /// As many doublings at most.
-const MOST_RESTS: u32 = 8;
+const MAX_REST_DOUBLINGS: u32 = 8;
 
 /// A reader that runs so much later than it should was held up: another thread had its core.
-const HELD_UP_NS: u64 = 250_000;
+const MAX_DELAY_NS: u64 = 250_000;
 /// A reader must have been held up by nobody for so long before it is awake for a message: one stall
 /// of a tick is 40 messages at 10 kHz, and is not to be paid to find out.
-const TRUST_NS: u64 = 250_000_000;
+const UNCONTESTED_NS: u64 = 250_000_000;
 /// For how long the core counts as contested once the reader was held up.
-const FIRST_CONTESTED_NS: u64 = 1_000_000_000;
+const MIN_CONTESTED_NS: u64 = 1_000_000_000;
 /// The same, at most; it doubles when the core is contested again soon.
-const LONGEST_CONTESTED_NS: u64 = 64_000_000_000;
+const MAX_CONTESTED_NS: u64 = 64_000_000_000;
 /// Soon is before so many times that long is over.
-const SOON: u64 = 16;
+const SOON_FACTOR: u64 = 16;
 
 /// What to do until the next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub struct PeriodEstimator {
     /// Time between messages, those included that had not to be waited for.
     gap_ns: f64,
     /// When the last message that was waited for was sent, and how many had come up to it.
-    last_ns: u64,
+    last_waited_ns: u64,
     count: u64,
     /// When the last message was sent, waited for or not.
     newest_ns: u64,
@@ -88,18 +88,18 @@ pub struct PeriodEstimator {
     /// messages are off it in the mean.
     due_ns: f64,
     period_ns: f64,
-    off_ns: f64,
-    in_time: u32,
+    deviation_ns: f64,
+    on_time_count: u32,
     /// How long after its time a doze ends, and how much that differs.
     lateness_ns: f64,
-    lateness_off_ns: f64,
+    lateness_deviation_ns: f64,
     /// How many more messages were slow than not, of those for which the reader was awake; below
     /// zero after it has rested.
     slow: i32,
     /// Rests that did not help, one after the other.
-    rests: u32,
+    failed_rests: u32,
     /// Messages that are still to be slept for.
-    rest: u32,
+    rest_left: u32,
     /// Until when the core is contested, and for how long it was when that began.
     contested_until_ns: u64,
     contested_ns: u64,
@@ -109,18 +109,18 @@ impl Default for PeriodEstimator {
     fn default() -> Self {
         PeriodEstimator {
             gap_ns: f64::INFINITY,
-            last_ns: 0,
+            last_waited_ns: 0,
             count: 0,
             newest_ns: 0,
             due_ns: 0.0,
             period_ns: 0.0,
-            off_ns: 0.0,
-            in_time: 0,
-            lateness_ns: FIRST_LATENESS_NS,
-            lateness_off_ns: 0.0,
+            deviation_ns: 0.0,
+            on_time_count: 0,
+            lateness_ns: INITIAL_LATENESS_NS,
+            lateness_deviation_ns: 0.0,
             slow: 0,
-            rests: 0,
-            rest: 0,
+            failed_rests: 0,
+            rest_left: 0,
             contested_until_ns: 0,
             contested_ns: 0,
         }
@@ -129,18 +129,18 @@ impl Default for PeriodEstimator {
 
 impl PeriodEstimator {
     /// A message has come, waited for or not.
-    pub fn saw(&mut self, sent_ns: u64) {
+    pub fn note_sent(&mut self, sent_ns: u64) {
         self.newest_ns = sent_ns;
     }
 
     /// A message that was waited for has come; it was sent at `sent_ns` and is number `count`.
     pub fn learn(&mut self, sent_ns: u64, count: u64) {
-        let interval = sent_ns.saturating_sub(self.last_ns) as f64;
+        let interval = sent_ns.saturating_sub(self.last_waited_ns) as f64;
         let messages = count.wrapping_sub(self.count).max(1) as f64;
-        let first = self.last_ns == 0;
-        (self.last_ns, self.count) = (sent_ns, count);
-        self.saw(sent_ns);
-        self.rest = self.rest.saturating_sub(1);
+        let first = self.last_waited_ns == 0;
+        (self.last_waited_ns, self.count) = (sent_ns, count);
+        self.note_sent(sent_ns);
+        self.rest_left = self.rest_left.saturating_sub(1);
         if first || interval == 0.0 {
             // Nothing to compare with, or a stamp that nobody vouches for.
             return;
@@ -150,67 +150,67 @@ impl PeriodEstimator {
             true => self.gap_ns + (gap - self.gap_ns) / 8.0,
             false => gap,
         };
-        self.follow(sent_ns as f64, interval);
+        self.track_period(sent_ns as f64, interval);
         // What was learnt of dozes is forgotten in time: under load it may have said that none pays,
         // and without one nothing would be learnt any more.
-        self.lateness_ns += (FIRST_LATENESS_NS - self.lateness_ns) / 256.0;
-        self.lateness_off_ns -= self.lateness_off_ns / 256.0;
+        self.lateness_ns += (INITIAL_LATENESS_NS - self.lateness_ns) / 256.0;
+        self.lateness_deviation_ns -= self.lateness_deviation_ns / 256.0;
     }
 
     /// Follows the beat with a filter of growing memory, which finds phase and period of a series
     /// as the line of least squares would (Brookner, "Tracking and Kalman Filtering Made Easy",
     /// 1998, section 1.2), until its memory is long enough.
-    fn follow(&mut self, sent_ns: f64, interval: f64) {
+    fn track_period(&mut self, sent_ns: f64, interval: f64) {
         let beats = ((sent_ns - self.due_ns) / self.period_ns).round().max(1.0);
         let off = sent_ns - self.due_ns - beats * self.period_ns;
-        if self.in_time == 0 {
-            (self.due_ns, self.period_ns, self.off_ns) = (sent_ns, interval, 0.0);
-            self.in_time = 1;
+        if self.on_time_count == 0 {
+            (self.due_ns, self.period_ns, self.deviation_ns) = (sent_ns, interval, 0.0);
+            self.on_time_count = 1;
         } else if off.abs() < self.period_ns / 4.0 && beats < 4.0 {
-            let k = f64::from(self.in_time) + 1.0;
+            let k = f64::from(self.on_time_count) + 1.0;
             let gain = 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0));
             // One stall must not spoil what is known of the quiet time around it.
-            let limit = 4.0 * self.off_ns + self.period_ns / 32.0;
+            let limit = 4.0 * self.deviation_ns + self.period_ns / 32.0;
             let off = off.clamp(-limit, limit);
-            self.off_ns += (off.abs() - self.off_ns) / k.min(8.0);
+            self.deviation_ns += (off.abs() - self.deviation_ns) / k.min(8.0);
             self.due_ns += beats * self.period_ns + gain * off;
             self.period_ns += 6.0 / (k * (k + 1.0)) * off / beats;
             // Many that are missing are another period.
-            self.in_time = match beats > 1.0 {
-                true => self.in_time.saturating_sub(4),
-                false => (self.in_time + 1).min(MEMORY),
+            self.on_time_count = match beats > 1.0 {
+                true => self.on_time_count.saturating_sub(4),
+                false => (self.on_time_count + 1).min(FILTER_MEMORY),
             };
         } else {
             // One that is missing or in between is forgiven, another period learnt from the start.
-            self.in_time /= 2;
+            self.on_time_count /= 2;
             self.due_ns = sent_ns;
         }
     }
 
     /// A doze ended by the clock at `now_ns`, this long after its time.
-    pub fn dozed(&mut self, now_ns: u64, late_ns: u64) {
-        self.held_up(now_ns, late_ns);
-        let limit = 4.0 * self.lateness_off_ns + self.lateness_ns / 4.0;
+    pub fn note_doze(&mut self, now_ns: u64, late_ns: u64) {
+        self.note_delay(now_ns, late_ns);
+        let limit = 4.0 * self.lateness_deviation_ns + self.lateness_ns / 4.0;
         let off = (late_ns as f64 - self.lateness_ns).clamp(-limit, limit);
-        self.lateness_off_ns += (off.abs() - self.lateness_off_ns) / 8.0;
+        self.lateness_deviation_ns += (off.abs() - self.lateness_deviation_ns) / 8.0;
         self.lateness_ns += off / 8.0;
     }
 
     /// The reader runs at `now_ns`, and should have done so this much earlier: it was to wake, it
     /// was awake, or a message that it waited for was there.
-    pub fn held_up(&mut self, now_ns: u64, late_ns: u64) {
+    pub fn note_delay(&mut self, now_ns: u64, late_ns: u64) {
         if self.contested_until_ns == 0 {
             // Nothing is known of the core yet.
-            self.contested_until_ns = now_ns.saturating_add(TRUST_NS);
+            self.contested_until_ns = now_ns.saturating_add(UNCONTESTED_NS);
         }
-        if late_ns < HELD_UP_NS {
+        if late_ns < MAX_DELAY_NS {
             return;
         }
         if self.contested_ns == 0 || !self.is_contested(now_ns) {
             let quiet_ns = now_ns.saturating_sub(self.contested_until_ns);
-            let soon = quiet_ns < self.contested_ns.saturating_mul(SOON);
-            let longer_ns = (2 * self.contested_ns).min(LONGEST_CONTESTED_NS);
-            self.contested_ns = if soon { longer_ns } else { FIRST_CONTESTED_NS };
+            let soon = quiet_ns < self.contested_ns.saturating_mul(SOON_FACTOR);
+            let longer_ns = (2 * self.contested_ns).min(MAX_CONTESTED_NS);
+            self.contested_ns = if soon { longer_ns } else { MIN_CONTESTED_NS };
         }
         self.contested_until_ns = now_ns.saturating_add(self.contested_ns);
     }
@@ -224,34 +224,34 @@ impl PeriodEstimator {
     /// the reader keeps its sender from the processor: the kernel wakes a thread by the clock where
     /// it slept, and does not look who will wake there next. Two messages are then slept for, as the
     /// kernel chooses a processor anew for a thread that another wakes.
-    pub fn met(&mut self, latency_ns: u64) {
+    pub fn note_awake_latency(&mut self, latency_ns: u64) {
         self.slow = match (self.slow, latency_ns > AWAKE_LATENCY_NS) {
             (..0, _) | (_, true) => self.slow + 1,
             _ => (self.slow - 1).max(0),
         };
-        if self.slow >= SLOW {
-            self.slow = -(SETTLE << self.rests);
-            self.rests = (self.rests + 1).min(MOST_RESTS);
-            self.rest = REST;
+        if self.slow >= SLOW_LIMIT {
+            self.slow = -(MESSAGES_BETWEEN_RESTS << self.failed_rests);
+            self.failed_rests = (self.failed_rests + 1).min(MAX_REST_DOUBLINGS);
+            self.rest_left = REST_MESSAGES;
         } else if self.slow == 0 && latency_ns <= AWAKE_LATENCY_NS {
-            self.rests = 0;
+            self.failed_rests = 0;
         }
     }
 
     /// What to do now, in a wait that began at `since_ns`.
     pub fn plan(&self, now_ns: u64, since_ns: u64) -> Plan {
         // A thread may wait for other things, too, long after its last message.
-        let goes_on = since_ns.saturating_sub(self.newest_ns) <= FLOOD_ENDS_NS;
+        let goes_on = since_ns.saturating_sub(self.newest_ns) <= FLOOD_GAP_NS;
         if self.gap_ns <= SPIN_NS as f64 && goes_on {
             let until = since_ns.saturating_add(SPIN_NS);
             return if now_ns < until { Plan::Spin(until) } else { Plan::Sleep };
         }
-        if self.rest > 0 || self.is_contested(now_ns) {
+        if self.rest_left > 0 || self.is_contested(now_ns) {
             return Plan::Sleep;
         }
-        match self.awake() {
+        match self.awake_window() {
             Some((_, until)) if now_ns >= until => Plan::Sleep,
-            Some((from, _)) if now_ns.saturating_add(SHORTEST_SLEEP_NS) < from => Plan::Doze(from),
+            Some((from, _)) if now_ns.saturating_add(MIN_SLEEP_NS) < from => Plan::Doze(from),
             Some((_, until)) => Plan::Spin(until),
             None => Plan::Sleep,
         }
@@ -259,19 +259,19 @@ impl PeriodEstimator {
 
     /// From when a sleep should end until when the next message should have come, if one is
     /// expected and to be awake for it pays.
-    fn awake(&self) -> Option<(u64, u64)> {
-        if self.in_time < IN_TIME || !PERIOD_NS.contains(&self.period_ns) {
+    fn awake_window(&self) -> Option<(u64, u64)> {
+        if self.on_time_count < MIN_ON_TIME || !PERIOD_RANGE_NS.contains(&self.period_ns) {
             return None;
         }
-        let room = 3.0 * self.off_ns + ROOM_NS;
+        let room = 3.0 * self.deviation_ns + MARGIN_NS;
         // A sleep ends late: so it is meant to end earlier, by what few are later.
-        let late = self.lateness_ns + 2.0 * self.lateness_off_ns;
+        let late = self.lateness_ns + 2.0 * self.lateness_deviation_ns;
         let longest = (self.period_ns * AWAKE_SHARE).max(AWAKE_NS);
         let due = self.due_ns + self.period_ns;
         let from = due - room - late;
         // A doze must have room between two messages, else all of it would be spent awake.
-        let pays = room + 2.0 * self.lateness_off_ns <= longest
-            && from >= self.due_ns + self.period_ns * SHORTEST_DOZE;
+        let pays = room + 2.0 * self.lateness_deviation_ns <= longest
+            && from >= self.due_ns + self.period_ns * MIN_DOZE_SHARE;
         pays.then_some((from as u64, (due + room) as u64))
     }
 }
@@ -296,7 +296,7 @@ mod tests {
     /// That of a reader which nobody has held up for a while.
     fn trusting() -> PeriodEstimator {
         let mut estimator = PeriodEstimator::default();
-        estimator.held_up(START - TRUST_NS, 0);
+        estimator.note_delay(START - UNCONTESTED_NS, 0);
         estimator
     }
 
@@ -349,7 +349,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let before = doze(&estimator);
-        (0..100).for_each(|_| estimator.dozed(last, 80_000));
+        (0..100).for_each(|_| estimator.note_doze(last, 80_000));
         assert!(doze(&estimator) < before - 40_000);
     }
 
@@ -357,14 +357,14 @@ mod tests {
     fn a_time_of_load_is_forgotten() {
         let mut estimator = trusting();
         let last = stream(&mut estimator, START, MS, 40, |_| 0);
-        (0..30).for_each(|i| estimator.dozed(last, if i % 2 == 0 { 30_000 } else { 240_000 }));
+        (0..30).for_each(|i| estimator.note_doze(last, if i % 2 == 0 { 30_000 } else { 240_000 }));
         assert_eq!(estimator.plan(last, last), Plan::Sleep);
         let last = stream(&mut estimator, last + MS, MS, 2_000, |_| 0);
         assert!(matches!(estimator.plan(last, last), Plan::Doze(_)));
         // Dozes as late as that leave no room in 100 µs: not awake all the time instead.
         let mut estimator = trusting();
         let last = stream(&mut estimator, START, MS / 10, 40, |_| 0);
-        (0..100).for_each(|_| estimator.dozed(last, 90_000));
+        (0..100).for_each(|_| estimator.note_doze(last, 90_000));
         assert_eq!(estimator.plan(last, last), Plan::Sleep);
     }
 
@@ -398,20 +398,20 @@ mod tests {
 
     #[test]
     fn a_reader_that_was_held_up_sleeps_for_a_while() {
-        for (name, held_up) in [
+        for (name, note_delay) in [
             (
                 "a doze that ended late",
-                PeriodEstimator::dozed as fn(&mut PeriodEstimator, u64, u64),
+                PeriodEstimator::note_doze as fn(&mut PeriodEstimator, u64, u64),
             ),
-            ("a spin with a gap, or a message that lay there", PeriodEstimator::held_up),
+            ("a spin with a gap, or a message that lay there", PeriodEstimator::note_delay),
         ] {
             let mut estimator = trusting();
             let last = stream(&mut estimator, START, MS / 10, 40, |_| 0);
-            held_up(&mut estimator, last, HELD_UP_NS - 1);
+            note_delay(&mut estimator, last, MAX_DELAY_NS - 1);
             assert!(matches!(estimator.plan(last, last), Plan::Doze(_)), "{name}");
-            held_up(&mut estimator, last, 3 * MS);
+            note_delay(&mut estimator, last, 3 * MS);
             assert_eq!(estimator.plan(last, last), Plan::Sleep, "{name}");
-            let n = FIRST_CONTESTED_NS / (MS / 10);
+            let n = MIN_CONTESTED_NS / (MS / 10);
             let last = stream(&mut estimator, last + MS / 10, MS / 10, n - 1, |_| 0);
             assert_eq!(estimator.plan(last, last), Plan::Sleep, "{name}");
             assert!(
@@ -424,9 +424,9 @@ mod tests {
     #[test]
     fn the_first_quarter_of_a_second_is_slept_for() {
         let mut estimator = PeriodEstimator::default();
-        let n = TRUST_NS / MS;
+        let n = UNCONTESTED_NS / MS;
         for i in 0..n {
-            estimator.held_up(START + i * MS, 0);
+            estimator.note_delay(START + i * MS, 0);
             estimator.learn(START + i * MS, i + 1);
             assert_eq!(estimator.plan(START + i * MS, START), Plan::Sleep);
         }
@@ -434,8 +434,8 @@ mod tests {
         assert!(matches!(estimator.plan(START + n * MS, START), Plan::Doze(_)));
         // Who is held up meanwhile has to wait for as long as who is held up later.
         let mut estimator = PeriodEstimator::default();
-        estimator.held_up(START, 3 * MS);
-        assert_eq!(estimator.contested_until_ns, START + FIRST_CONTESTED_NS);
+        estimator.note_delay(START, 3 * MS);
+        assert_eq!(estimator.contested_until_ns, START + MIN_CONTESTED_NS);
     }
 
     #[test]
@@ -444,24 +444,24 @@ mod tests {
         let (mut now, mut lengths) = (START, Vec::new());
         // Beside a loop that never ends it is held up whenever it has been awake for a second.
         for _ in 0..12 {
-            estimator.held_up(now, 3 * MS);
+            estimator.note_delay(now, 3 * MS);
             // Those while it sleeps are the load's, and not its own.
-            estimator.held_up(now, 3 * MS);
+            estimator.note_delay(now, 3 * MS);
             lengths.push(estimator.contested_until_ns - now);
             now = estimator.contested_until_ns + 1_000 * MS;
         }
         assert_eq!(
             lengths[..3],
-            [FIRST_CONTESTED_NS, 2 * FIRST_CONTESTED_NS, 4 * FIRST_CONTESTED_NS]
+            [MIN_CONTESTED_NS, 2 * MIN_CONTESTED_NS, 4 * MIN_CONTESTED_NS]
         );
-        assert_eq!(*lengths.last().unwrap(), LONGEST_CONTESTED_NS);
+        assert_eq!(*lengths.last().unwrap(), MAX_CONTESTED_NS);
         assert!(lengths.is_sorted());
         // So of its messages it risks ever fewer: less than one in a thousand of those at 10 kHz.
         let awake_ns = 1_000 * MS;
-        assert!(LONGEST_CONTESTED_NS / awake_ns > 60);
+        assert!(MAX_CONTESTED_NS / awake_ns > 60);
         // A long quiet time is trusted again.
-        estimator.held_up(now + SOON * LONGEST_CONTESTED_NS, 3 * MS);
-        assert_eq!(estimator.contested_ns, FIRST_CONTESTED_NS);
+        estimator.note_delay(now + SOON_FACTOR * MAX_CONTESTED_NS, 3 * MS);
+        assert_eq!(estimator.contested_ns, MIN_CONTESTED_NS);
     }
 
     #[test]
@@ -469,7 +469,7 @@ mod tests {
         let mut estimator = PeriodEstimator::default();
         (0..20).for_each(|i| estimator.learn(START + i * MS / 50, i));
         let now = START + MS;
-        estimator.held_up(now, 3 * MS);
+        estimator.note_delay(now, 3 * MS);
         assert_eq!(estimator.plan(now, now), Plan::Spin(now + SPIN_NS));
     }
 
@@ -479,11 +479,11 @@ mod tests {
         (0..20).for_each(|i| estimator.learn(START + i * MS / 50, i));
         let last = START + 19 * MS / 50;
         let begins = |estimator: &PeriodEstimator, now| estimator.plan(now, now);
-        let now = last + FLOOD_ENDS_NS;
+        let now = last + FLOOD_GAP_NS;
         assert_eq!(begins(&estimator, now), Plan::Spin(now + SPIN_NS));
         assert_eq!(begins(&estimator, now + 1), Plan::Sleep);
         // Many that had not to be waited for are the same flood.
-        estimator.saw(last + 5 * MS);
+        estimator.note_sent(last + 5 * MS);
         let now = last + 6 * MS;
         assert_eq!(begins(&estimator, now), Plan::Spin(now + SPIN_NS));
     }
@@ -492,19 +492,19 @@ mod tests {
     fn a_reader_rests_when_most_messages_are_slow_and_then_stays_a_while() {
         let mut estimator = PeriodEstimator::default();
         let met = |estimator: &mut PeriodEstimator, latency_ns| {
-            estimator.met(latency_ns);
-            std::mem::take(&mut estimator.rest) > 0
+            estimator.note_awake_latency(latency_ns);
+            std::mem::take(&mut estimator.rest_left) > 0
         };
         // One in three is slow: no reason.
         assert!((0..300).all(|i| !met(&mut estimator, if i % 3 == 0 { 9_000 } else { 500 })));
         let first = (0..100).position(|_| met(&mut estimator, 9_000));
         assert!(first.is_some());
-        assert!((0..SETTLE).all(|_| !met(&mut estimator, 9_000)));
+        assert!((0..MESSAGES_BETWEEN_RESTS).all(|_| !met(&mut estimator, 9_000)));
         assert!((0..100).any(|_| met(&mut estimator, 9_000)));
         // It did not help: twice as long.
-        assert!((0..2 * SETTLE).all(|_| !met(&mut estimator, 9_000)));
+        assert!((0..2 * MESSAGES_BETWEEN_RESTS).all(|_| !met(&mut estimator, 9_000)));
         // It did: the next rest comes as soon as the first.
-        (0..10 * SETTLE).for_each(|_| assert!(!met(&mut estimator, 500)));
+        (0..10 * MESSAGES_BETWEEN_RESTS).for_each(|_| assert!(!met(&mut estimator, 500)));
         assert_eq!((0..100).position(|_| met(&mut estimator, 9_000)), first);
     }
 
@@ -512,8 +512,8 @@ mod tests {
     fn a_rest_is_two_messages_long() {
         let mut estimator = PeriodEstimator::default();
         let mut last = stream(&mut estimator, START, MS, 40, |_| 0);
-        (0..SLOW).for_each(|_| estimator.met(9_000));
-        for _ in 0..REST {
+        (0..SLOW_LIMIT).for_each(|_| estimator.note_awake_latency(9_000));
+        for _ in 0..REST_MESSAGES {
             assert_eq!(estimator.plan(last, last), Plan::Sleep);
             last = stream(&mut estimator, last + MS, MS, 1, |_| 0);
         }
@@ -526,9 +526,9 @@ mod tests {
         for stamp in [u64::MAX, 0, 5, u64::MAX / 2, 1, u64::MAX, u64::MAX, 3] {
             for _ in 0..20 {
                 estimator.learn(stamp, stamp);
-                estimator.dozed(stamp, stamp);
-                estimator.held_up(stamp, stamp);
-                estimator.met(stamp);
+                estimator.note_doze(stamp, stamp);
+                estimator.note_delay(stamp, stamp);
+                estimator.note_awake_latency(stamp);
                 estimator.plan(START, START);
                 estimator.plan(u64::MAX / 2, 0);
             }

@@ -19,36 +19,36 @@ use crate::aligned_bytes::AlignedBytes;
 use crate::core::{NodeCore, NodeState};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
 use crate::options::{SubscriberOptions, check_endpoint_count};
-use crate::pace::Pace;
-use crate::past::{Past, PublisherStats, stats_of};
+use crate::wait_strategy::WaitStrategy;
+use crate::former_publishers::{FormerPublishers, PublisherStats, stats_of};
 use crate::subscriber_state::SubscriberState;
 use crate::trace::Tracing;
 use crate::types::MessageType;
 
 mod succession;
-mod traced;
+mod tracing;
 mod waits;
 
-use succession::Succession;
+use succession::ProxySuccession;
 
 /// Tells of an error at the latest after this many messages, however busy the topic is.
-const ERROR_TURN: u32 = 64;
+const ERROR_CHECK_INTERVAL: u32 = 64;
 
 /// Where a subscription stands that has a single publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ReadState {
     /// No publisher is known, or it is gone and all that it has left was read. `end` is the number behind the last message
     /// that it has sent.
-    Alone { end: Option<u64> },
+    Unmatched { end: Option<u64> },
     /// The publisher has not admitted it, or has let it go and not admitted it again.
-    Asking,
+    Pending,
     /// Number of the next message: those before it were received, counted as lost, or never promised.
     Reading(u64),
 }
 
 /// What a publisher has shown without a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Signs {
+pub struct PublisherStatus {
     /// Messages that it knows to be missing, by cause in the order of `LossCause::ALL`, as far as the last receive
     /// has looked: sums of its life.
     pub known_lost: [u64; 4],
@@ -69,16 +69,16 @@ pub struct Receiver {
     pub state: Arc<SubscriberState>,
     pub node: Arc<NodeState>,
     pub channels: Vec<Reader>,
-    pub past: Past,
-    succession: Succession,
-    last_signs: Signs,
+    pub former_publishers: FormerPublishers,
+    succession: ProxySuccession,
+    last_status: PublisherStatus,
     /// Where the publisher that is gone has ended.
     last_end: Option<u64>,
     pub errors: VecDeque<Error>,
-    pub since_error: u32,
-    pub turn: usize,
+    pub receives_since_check: u32,
+    pub next_channel: usize,
     pub waiter: Waiter,
-    pub pace: Pace,
+    pub wait_strategy: WaitStrategy,
     tracing: Tracing,
     pub interruptible: bool,
     /// Length of the message that was decoded last.
@@ -117,12 +117,12 @@ impl Receiver {
         let kind = EndpointKind::Subscription;
         let entry = Entry { id, topic_hash: topic.hash(), kind, endpoint_count };
         let path = entry.path(node.own.folder());
-        ty.keep_at(&node.own, topic.as_str())?;
+        ty.write_description(&node.own, topic.as_str())?;
         let file = Arc::new(SubscriptionFile::create(node.own.clone(), path, id, &meta)?);
         let waiter = Waiter::new(node.own.bells().clone());
         let bells = node.own.bells().clone();
-        let unseen = node.matching().unseen_at();
-        let state = SubscriberState::new(node.fork_guard(), bells, waiter.bell(), unseen);
+        let shortage = node.matching().shortage_reporter();
+        let state = SubscriberState::new(node.fork_guard(), bells, waiter.bell(), shortage);
         let state = Arc::new(state);
         if let Some(lane) = options.qos.lane {
             state.set_lane(lane);
@@ -137,15 +137,15 @@ impl Receiver {
             state,
             node: node.clone(),
             channels: Vec::new(),
-            past: Past::default(),
-            succession: Succession::default(),
-            last_signs: Signs::default(),
+            former_publishers: FormerPublishers::default(),
+            succession: ProxySuccession::default(),
+            last_status: PublisherStatus::default(),
             last_end: None,
             errors: VecDeque::new(),
-            since_error: 0,
-            turn: 0,
+            receives_since_check: 0,
+            next_channel: 0,
             waiter,
-            pace: Pace::of(node.own.bells()),
+            wait_strategy: WaitStrategy::of(node.own.bells()),
             tracing: Tracing::default(),
             interruptible: false,
             decoded_len: 0,
@@ -186,7 +186,7 @@ impl Receiver {
     pub fn is_ready(&self) -> bool {
         !self.errors.is_empty()
             || self.channels.iter().any(Reader::is_ready)
-            || self.state.is_full()
+            || self.state.has_inbox_items()
             || self.has_successor()
     }
 
@@ -194,7 +194,7 @@ impl Receiver {
     /// [`Receiver::is_ready`] looks at is for who finds nothing here.
     #[inline(always)] // As `Reader::has_more`.
     pub fn has_more(&self) -> bool {
-        self.channels.iter().any(Reader::has_more) || self.state.is_full()
+        self.channels.iter().any(Reader::has_more) || self.state.has_inbox_items()
     }
 
     /// As [`Receiver::is_ready`], for who then waits without a look that finds nothing.
@@ -207,8 +207,8 @@ impl Receiver {
     }
 
     /// Takes in what the control thread has brought, if it has brought anything.
-    pub fn take_in(&mut self) {
-        if self.state.is_full() {
+    pub fn drain_inbox(&mut self) {
+        if self.state.has_inbox_items() {
             self.take_inbox();
         }
     }
@@ -216,21 +216,21 @@ impl Receiver {
     /// Takes in what the control thread has brought.
     #[cold]
     pub fn take_inbox(&mut self) {
-        let Inbox { channels, left, lost, errors, past } = self.state.take_inbox();
-        self.past.absorb(past);
-        errors.into_iter().for_each(|error| self.note(error));
+        let Inbox { channels, left, lost, errors, former_publishers } = self.state.take_inbox();
+        self.former_publishers.append(former_publishers);
+        errors.into_iter().for_each(|error| self.push_error(error));
         for (publisher, died) in left {
-            if let Some(channel) = self.known_mut(publisher) {
+            if let Some(channel) = self.reader_mut(publisher) {
                 channel.publisher_left(died);
             }
         }
-        channels.into_iter().for_each(|channel| self.follow(channel));
-        self.succeed();
+        channels.into_iter().for_each(|channel| self.add_reader(channel));
+        self.start_successors();
         for (publisher, node) in lost {
-            match self.known_mut(publisher) {
+            match self.reader_mut(publisher) {
                 // Told when what it has left is read.
                 Some(channel) => channel.note_death(),
-                None => self.note(Error::PeerLost { topic: self.topic.to_string(), node }),
+                None => self.push_error(Error::PeerLost { topic: self.topic.to_string(), node }),
             }
         }
         // A user who looks seldom has left some unread. Those that are there may be as many as all places.
@@ -239,18 +239,18 @@ impl Receiver {
         {
             self.channels[at].discard_unread();
             if let Some(error) = self.end_channel(at) {
-                self.note(error);
+                self.push_error(error);
             }
-            self.succeed();
+            self.start_successors();
         }
     }
 
-    fn known_mut(&mut self, publisher: u64) -> Option<&mut Reader> {
+    fn reader_mut(&mut self, publisher: u64) -> Option<&mut Reader> {
         let mut known = self.channels.iter_mut().chain(self.succession.readers_mut());
         known.find(|channel| channel.publisher() == publisher)
     }
 
-    pub fn note(&mut self, error: Error) {
+    pub fn push_error(&mut self, error: Error) {
         if self.errors.len() == MAX_PENDING_ERRORS {
             self.errors.pop_front();
         }
@@ -275,16 +275,16 @@ impl Receiver {
     pub fn advance(&mut self) -> Result<Option<usize>> {
         self.check_fork()?;
         // The common case: nothing to tell or to take in, and the channel in turn has a message.
-        let at = if self.turn < self.channels.len() { self.turn } else { 0 };
+        let at = if self.next_channel < self.channels.len() { self.next_channel } else { 0 };
         let quiet = self.errors.is_empty() && !self.state.needs_attention();
         let plain = quiet && self.channels.get_mut(at).is_some_and(Reader::take_plain);
         if !plain {
             if self.state.needs_attention() {
-                return self.advance_attentively();
+                return self.advance_slow();
             }
-            return self.advance_known();
+            return self.advance_channels();
         }
-        self.turn = at + 1;
+        self.next_channel = at + 1;
         if let Some(fixed) = self.fixed_len {
             self.check_len(at, fixed)?;
         }
@@ -292,22 +292,22 @@ impl Receiver {
     }
 
     /// As [`Receiver::advance`], of the publishers that were taken in before.
-    pub fn advance_known(&mut self) -> Result<Option<usize>> {
+    pub fn advance_channels(&mut self) -> Result<Option<usize>> {
         if self.succession.len() != 0 {
-            self.succeed();
+            self.start_successors();
         }
-        self.since_error = self.since_error.wrapping_add(1);
-        if self.since_error.is_multiple_of(ERROR_TURN)
-            && let Some(error) = self.take_turn()
+        self.receives_since_check = self.receives_since_check.wrapping_add(1);
+        if self.receives_since_check.is_multiple_of(ERROR_CHECK_INTERVAL)
+            && let Some(error) = self.take_due_error()
         {
             return Err(error);
         }
         let count = self.channels.len();
         for step in 0..count {
-            let at = (self.turn + step) % count;
+            let at = (self.next_channel + step) % count;
             match self.channels[at].take() {
                 Ok(true) => {
-                    self.turn = at + 1;
+                    self.next_channel = at + 1;
                     if let Some(fixed) = self.fixed_len {
                         self.check_len(at, fixed)?;
                     }
@@ -318,7 +318,7 @@ impl Receiver {
                 Ok(false) if self.channels[at].is_finished() => {
                     return match self.end_channel(at) {
                         Some(error) => Err(error),
-                        None => self.advance_known(),
+                        None => self.advance_channels(),
                     };
                 }
                 Ok(false) => {}
@@ -331,15 +331,15 @@ impl Receiver {
         }
     }
 
-    /// What is done once in [`ERROR_TURN`] messages.
-    fn take_turn(&mut self) -> Option<Error> {
-        self.tracing.look_again(&self.state);
+    /// What is done once in [`ERROR_CHECK_INTERVAL`] messages.
+    fn take_due_error(&mut self) -> Option<Error> {
+        self.tracing.resume_with_credit(&self.state);
         self.errors.pop_front()
     }
 
     /// Has every channel go to its newest message; adds when it was sent, and by which publisher.
     pub fn find_newest(&mut self, found: &mut Vec<(u64, u64)>) {
-        self.succeed();
+        self.start_successors();
         let mut at = 0;
         while let Some(channel) = self.channels.get_mut(at) {
             let publisher = channel.publisher();
@@ -349,7 +349,7 @@ impl Receiver {
                 Err(error) => {
                     let count = self.channels.len();
                     let error = self.fail(at, error);
-                    self.note(error);
+                    self.push_error(error);
                     if self.channels.len() < count {
                         // Closed, and another channel stands in its place.
                         continue;
@@ -360,7 +360,7 @@ impl Receiver {
         }
     }
 
-    pub fn place_of(&self, publisher: u64) -> Option<usize> {
+    pub fn channel_of(&self, publisher: u64) -> Option<usize> {
         self.channels.iter().position(|channel| channel.publisher() == publisher)
     }
 
@@ -400,7 +400,7 @@ impl Receiver {
     pub fn fail(&mut self, at: usize, error: ChannelError) -> Error {
         let topic = self.topic.to_string();
         let publisher_node = self.channels[at].node().to_owned();
-        self.turn = at + 1;
+        self.next_channel = at + 1;
         match error {
             ChannelError::Detached => {
                 let stall_ms = match self.channels[at].meta().qos.on_full {
@@ -430,9 +430,9 @@ impl Receiver {
         if !channel.is_asking() {
             channel.count_known_lost();
         }
-        (self.last_signs, self.last_end) = (signs_of(&channel), channel.end_seq());
+        (self.last_status, self.last_end) = (status_of(&channel), channel.end_seq());
         self.succession.remember(&channel);
-        self.past.push(stats_of(&channel));
+        self.former_publishers.push(stats_of(&channel));
     }
 
     /// Closes a channel of which everything was read and whose publisher is gone; the error if
@@ -449,7 +449,7 @@ impl Receiver {
     pub fn drop_finished(&mut self) {
         while let Some(at) = self.channels.iter().position(Reader::is_finished) {
             if let Some(error) = self.end_channel(at) {
-                self.note(error);
+                self.push_error(error);
             }
         }
     }
@@ -477,34 +477,34 @@ impl Receiver {
 
     /// How many publishers serve it, those included that have just begun to.
     pub fn count_publishers(&mut self) -> usize {
-        self.take_in();
-        self.succeed();
+        self.drain_inbox();
+        self.start_successors();
         let mut at = 0;
         while let Some(channel) = self.channels.get_mut(at) {
             let begun = channel.begin();
             let before = self.channels.len();
             if let Err(error) = begun {
                 let error = self.fail(at, error);
-                self.note(error);
+                self.push_error(error);
             }
             // Another stands here now if this one had to be closed.
             at += usize::from(self.channels.len() == before);
         }
         self.begin_successors();
-        self.admitted()
+        self.admitted_count()
     }
 
     /// Where it has come to with its only publisher.
-    pub fn standing(&self) -> Standing {
+    pub fn read_state(&self) -> ReadState {
         match self.channels.first() {
-            None => Standing::Alone { end: self.last_end },
-            Some(channel) => channel.next_seq().map_or(Standing::Asking, Standing::Reading),
+            None => ReadState::Unmatched { end: self.last_end },
+            Some(channel) => channel.next_seq().map_or(ReadState::Pending, ReadState::Reading),
         }
     }
 
     /// What its only publisher has shown without a message; of one that is gone, the last.
-    pub fn signs(&self) -> Signs {
-        self.channels.first().map_or(self.last_signs, signs_of)
+    pub fn publisher_status(&self) -> PublisherStatus {
+        self.channels.first().map_or(self.last_status, status_of)
     }
 
     /// The last will of its only publisher, as that has it at present.
@@ -512,7 +512,7 @@ impl Receiver {
         self.channels.first()?.will()
     }
 
-    pub fn admitted(&self) -> usize {
+    pub fn admitted_count(&self) -> usize {
         let known = self.channels.iter().chain(self.succession.readers());
         known.filter(|c| c.is_admitted()).count()
     }
@@ -530,14 +530,14 @@ impl Receiver {
         let new = inbox.iter().flat_map(|inbox| &inbox.channels);
         let channels = self.channels.iter().chain(self.succession.readers()).chain(new);
         let channels = channels.map(stats_of);
-        let mut past = self.past.clone();
-        past.absorb(inbox.as_ref().map(|inbox| inbox.past.clone()).unwrap_or_default());
-        channels.chain(past.iter().cloned()).collect()
+        let mut former_publishers = self.former_publishers.clone();
+        former_publishers.append(inbox.as_ref().map(|inbox| inbox.former_publishers.clone()).unwrap_or_default());
+        channels.chain(former_publishers.iter().cloned()).collect()
     }
 }
 
-fn signs_of(channel: &Reader) -> Signs {
-    Signs {
+fn status_of(channel: &Reader) -> PublisherStatus {
+    PublisherStatus {
         known_lost: channel.known_lost(),
         asserted_ns: channel.asserted_ns(),
         will: channel.will_change(),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rnet_core::ns_saturating;
 
-use crate::matching::SUCCESSOR_GRACE;
+use crate::matching::SUCCESSOR_TIMEOUT;
 use crate::node_event::NodeEvent;
 
 /// The topic of the proxies that stand for nodes. It stays on its host.
@@ -16,13 +16,13 @@ pub const NODES_TOPIC: &str = "/_rnet/nodes";
 
 /// How a proxy has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProxyEnd {
     /// It was closed.
     Left,
     /// It was lost.
     Died,
     /// Its process has died.
-    WithLink,
+    LinkDied,
 }
 
 /// The nodes of other hosts, by name: `@host/node`.
@@ -37,7 +37,7 @@ pub struct RemoteNodes {
 
 impl RemoteNodes {
     /// There is a proxy of this node.
-    pub fn came(&mut self, id: u64, node: &str) {
+    pub fn add_proxy(&mut self, id: u64, node: &str) {
         self.awaited.remove(node);
         match self.nodes.get_mut(node) {
             Some(ids) => drop(ids.insert(id)),
@@ -49,27 +49,27 @@ impl RemoteNodes {
     }
 
     /// A proxy of this node is not there any more.
-    pub fn went(&mut self, id: u64, node: &str, end: End, now_ns: u64) {
+    pub fn remove_proxy(&mut self, id: u64, node: &str, end: ProxyEnd, now_ns: u64) {
         let Some(ids) = self.nodes.get_mut(node) else { return };
         // Two links, while one takes over.
         if !ids.remove(&id) || !ids.is_empty() {
             return;
         }
         let event = match end {
-            End::WithLink => {
-                let until_ns = now_ns.saturating_add(ns_saturating(SUCCESSOR_GRACE));
+            ProxyEnd::LinkDied => {
+                let until_ns = now_ns.saturating_add(ns_saturating(SUCCESSOR_TIMEOUT));
                 self.awaited.insert(node.to_owned(), until_ns);
                 return;
             }
-            End::Left => NodeEvent::Left,
-            End::Died => NodeEvent::Died,
+            ProxyEnd::Left => NodeEvent::Left,
+            ProxyEnd::Died => NodeEvent::Died,
         };
         self.nodes.remove(node);
         self.events.push(event(node.to_owned()));
     }
 
     /// Gives up those whose successor has not come in time.
-    pub fn look(&mut self, now_ns: u64) {
+    pub fn expire(&mut self, now_ns: u64) {
         let (nodes, events) = (&mut self.nodes, &mut self.events);
         self.awaited.retain(|node, until_ns| {
             let waits = now_ns < *until_ns;
@@ -87,7 +87,7 @@ impl RemoteNodes {
     }
 
     /// What has happened since this was asked last.
-    pub fn take(&mut self) -> Vec<NodeEvent> {
+    pub fn take_events(&mut self) -> Vec<NodeEvent> {
         std::mem::take(&mut self.events)
     }
 }
@@ -109,38 +109,38 @@ mod tests {
     #[test]
     fn a_node_joins_leaves_and_dies() {
         let mut nodes = RemoteNodes::default();
-        nodes.came(1, NODE);
-        nodes.went(1, NODE, End::Left, 0);
-        nodes.came(2, NODE);
-        nodes.went(2, NODE, End::Died, 0);
+        nodes.add_proxy(1, NODE);
+        nodes.remove_proxy(1, NODE, ProxyEnd::Left, 0);
+        nodes.add_proxy(2, NODE);
+        nodes.remove_proxy(2, NODE, ProxyEnd::Died, 0);
         let left = NodeEvent::Left(NODE.to_owned());
-        assert_eq!(nodes.take(), [joined(), left, joined(), died()]);
-        nodes.went(2, NODE, End::Died, 0);
-        assert_eq!((nodes.take(), nodes.due_ns()), (Vec::new(), None));
+        assert_eq!(nodes.take_events(), [joined(), left, joined(), died()]);
+        nodes.remove_proxy(2, NODE, ProxyEnd::Died, 0);
+        assert_eq!((nodes.take_events(), nodes.due_ns()), (Vec::new(), None));
     }
 
     #[test]
     fn a_link_that_changes_hands_is_told_to_nobody() {
         let mut nodes = RemoteNodes::default();
-        nodes.came(1, NODE);
-        nodes.went(1, NODE, End::WithLink, 0);
-        nodes.look(1);
-        nodes.came(2, NODE);
+        nodes.add_proxy(1, NODE);
+        nodes.remove_proxy(1, NODE, ProxyEnd::LinkDied, 0);
+        nodes.expire(1);
+        nodes.add_proxy(2, NODE);
         // The other way round.
-        nodes.came(3, NODE);
-        nodes.went(2, NODE, End::WithLink, 2);
-        assert_eq!((nodes.take(), nodes.due_ns()), (vec![joined()], None));
+        nodes.add_proxy(3, NODE);
+        nodes.remove_proxy(2, NODE, ProxyEnd::LinkDied, 2);
+        assert_eq!((nodes.take_events(), nodes.due_ns()), (vec![joined()], None));
     }
 
     #[test]
     fn without_a_successor_its_nodes_have_died() {
         let mut nodes = RemoteNodes::default();
-        nodes.came(1, NODE);
-        nodes.went(1, NODE, End::WithLink, 5);
+        nodes.add_proxy(1, NODE);
+        nodes.remove_proxy(1, NODE, ProxyEnd::LinkDied, 5);
         let due_ns = nodes.due_ns().expect("it is waited for");
-        nodes.look(due_ns - 1);
-        assert_eq!(nodes.take(), [joined()]);
-        nodes.look(due_ns);
-        assert_eq!((nodes.take(), nodes.due_ns()), (vec![died()], None));
+        nodes.expire(due_ns - 1);
+        assert_eq!(nodes.take_events(), [joined()]);
+        nodes.expire(due_ns);
+        assert_eq!((nodes.take_events(), nodes.due_ns()), (vec![died()], None));
     }
 }

@@ -34,7 +34,7 @@ pub struct Schedule {
 
 impl Schedule {
     /// Ticks each `period` from `now_ns` on.
-    pub fn each(what: &str, period: Duration, now_ns: u64) -> Result<Schedule> {
+    pub fn periodic(what: &str, period: Duration, now_ns: u64) -> Result<Schedule> {
         if period.is_zero() {
             let why = "the period is 0 s; it must be longer".to_owned();
             return Err(Error::bad_value(what, why));
@@ -72,7 +72,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn each_10_ms() -> Schedule {
-        Schedule::each("a test", Duration::from_millis(10), 1_000 * MS).unwrap()
+        Schedule::periodic("a test", Duration::from_millis(10), 1_000 * MS).unwrap()
     }
 
     #[test]
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn times_that_no_clock_reaches_do_no_harm() {
-        assert!(Schedule::each("a test", Duration::ZERO, 0).is_err());
-        let mut schedule = Schedule::each("a test", Duration::MAX, 5).unwrap();
+        assert!(Schedule::periodic("a test", Duration::ZERO, 0).is_err());
+        let mut schedule = Schedule::periodic("a test", Duration::MAX, 5).unwrap();
         assert_eq!(schedule.take(u64::MAX - 1), None);
-        let mut schedule = Schedule::each("a test", Duration::from_nanos(1), 0).unwrap();
+        let mut schedule = Schedule::periodic("a test", Duration::from_nanos(1), 0).unwrap();
         assert_eq!(schedule.take(u64::MAX).unwrap().missed, u64::MAX - 1);
         assert_eq!(schedule.due_ns(), Some(u64::MAX));
     }

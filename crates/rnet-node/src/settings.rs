@@ -51,7 +51,7 @@ impl NodeSettings {
         let naming = self.naming()?;
         let name = naming.node(&self.name)?;
         let tunes = self.tune_threads.map_or_else(may_tune_threads, Ok)?;
-        let simulated = self.sim_time.map_or_else(|| by_environment("RNET_SIM_TIME", false), Ok)?;
+        let simulated = self.sim_time.map_or_else(|| env_flag("RNET_SIM_TIME", false), Ok)?;
         // A tool has no time of its own.
         let time = if simulated && self.language != TOOL_LANGUAGE {
             NodeTime::simulated()
@@ -79,10 +79,10 @@ impl NodeSettings {
         };
         let (namespace, from) = match &self.namespace {
             Some(namespace) => (namespace.clone(), "namespace"),
-            None => (text_of("RNET_NAMESPACE")?, "RNET_NAMESPACE"),
+            None => (env_text("RNET_NAMESPACE")?, "RNET_NAMESPACE"),
         };
         NameResolver::new(Some(&namespace), &[]).map_err(of(from))?;
-        let by_environment = NameResolver::parse_rules(&text_of("RNET_REMAP")?).and_then(|rules| {
+        let by_environment = NameResolver::parse_rules(&env_text("RNET_REMAP")?).and_then(|rules| {
             NameResolver::new(Some(&namespace), &rules)?;
             Ok(rules)
         });
@@ -92,7 +92,7 @@ impl NodeSettings {
 }
 
 /// What a variable says; nothing if it is not set.
-fn text_of(name: &str) -> Result<String> {
+fn env_text(name: &str) -> Result<String> {
     let set = std::env::var_os(name).unwrap_or_default();
     set.into_string()
         .map_err(|set| Error::bad_value(name, format!("{} is not UTF-8 text", set.display())))
@@ -103,11 +103,11 @@ fn text_of(name: &str) -> Result<String> {
 /// # Errors
 /// `BadValue`: `RNET_TUNE_THREADS` is neither 0 nor 1.
 pub fn may_tune_threads() -> Result<bool> {
-    by_environment("RNET_TUNE_THREADS", true)
+    env_flag("RNET_TUNE_THREADS", true)
 }
 
 /// What a variable says that is `1` or `0`.
-fn by_environment(name: &str, default: bool) -> Result<bool> {
+fn env_flag(name: &str, default: bool) -> Result<bool> {
     let set = std::env::var_os(name).unwrap_or_default();
     match set.as_encoded_bytes() {
         b"" => Ok(default),

@@ -8,12 +8,12 @@ use rnet_shm::bell::Bells;
 use rnet_shm::fork::ForkGuard;
 
 use crate::inbox::Inbox;
-use crate::interrupt::Waiting;
-use crate::match_event::{Callback, Callbacks, DeadlineMissed, Hooks, LivelinessChange};
-use crate::outlet::TraceSlot;
-use crate::served::Served;
+use crate::interrupt::WaitControl;
+use crate::match_event::{Callback, Callbacks, DeadlineMissed, MatchCallbacks, LivelinessChange};
+use crate::trace_publisher::TraceSlot;
+use crate::matched_publishers::MatchedPublishers;
 use crate::sync::lock;
-use crate::unseen::UnseenAt;
+use crate::inspection_shortage::ShortageReporter;
 
 /// Something is in the inbox.
 const INBOX: u8 = 1;
@@ -27,17 +27,17 @@ pub struct SubscriberState {
     attention: AtomicU8,
     /// Where records go while it is traced.
     pub trace: TraceSlot,
-    pub waiting: Arc<Waiting>,
+    pub waiting: Arc<WaitControl>,
     /// In which process it was made.
     pub fork_guard: ForkGuard,
     /// 0 unknown, 1 bulk, 2 urgent.
     lane: AtomicU64,
-    pub hooks: Arc<Hooks>,
+    pub match_callbacks: Arc<MatchCallbacks>,
     pub deadlines: Arc<Callbacks<DeadlineMissed>>,
     pub liveliness: Arc<Callbacks<LivelinessChange>>,
     /// For those who do not have the reader.
-    pub served: Served,
-    pub unseen: UnseenAt,
+    pub matched_publishers: MatchedPublishers,
+    pub shortage: ShortageReporter,
 }
 
 impl SubscriberState {
@@ -45,20 +45,20 @@ impl SubscriberState {
         fork_guard: ForkGuard,
         bells: Arc<Bells>,
         bell: u64,
-        unseen: UnseenAt,
+        shortage: ShortageReporter,
     ) -> SubscriberState {
         SubscriberState {
             inbox: Mutex::default(),
             attention: AtomicU8::new(0),
             trace: TraceSlot::default(),
-            waiting: Arc::new(Waiting::new(bells, bell, fork_guard)),
+            waiting: Arc::new(WaitControl::new(bells, bell, fork_guard)),
             fork_guard,
             lane: AtomicU64::new(0),
-            hooks: Arc::default(),
+            match_callbacks: Arc::default(),
             deadlines: Arc::default(),
             liveliness: Arc::default(),
-            served: Served::default(),
-            unseen,
+            matched_publishers: MatchedPublishers::default(),
+            shortage,
         }
     }
 
@@ -67,7 +67,7 @@ impl SubscriberState {
     }
 
     /// Brings something to the subscriber.
-    pub fn bring(&self, put: impl FnOnce(&mut Inbox)) {
+    pub fn update_inbox(&self, put: impl FnOnce(&mut Inbox)) {
         put(&mut self.inbox());
         self.attention.fetch_or(INBOX, Ordering::Release);
         self.waiting.ring();
@@ -81,7 +81,7 @@ impl SubscriberState {
 
     /// Whether something is in the inbox.
     #[inline]
-    pub fn is_full(&self) -> bool {
+    pub fn has_inbox_items(&self) -> bool {
         self.attention.load(Ordering::Acquire) & INBOX != 0
     }
 
@@ -97,25 +97,25 @@ impl SubscriberState {
     }
 
     /// The receiver is to trace from now on.
-    pub fn look_at_traces(&self) {
+    pub fn resume_tracing(&self) {
         self.attention.fetch_or(TRACE, Ordering::Release);
     }
 
     /// The receiver looks at its traces no more, until it is told again.
-    pub fn look_away(&self) {
+    pub fn pause_tracing(&self) {
         self.attention.fetch_and(!TRACE, Ordering::Relaxed);
     }
 
-    /// Wakes those who wait for a publisher: they are to look at [`SubscriberState::unseen`].
-    pub fn tell_unseen(&self) {
-        self.served.changed().notify_all();
-        self.bring(|_| ());
+    /// Wakes those who wait for a publisher: they are to look at [`SubscriberState::shortage`].
+    pub fn notify_shortage(&self) {
+        self.matched_publishers.changed().notify_all();
+        self.update_inbox(|_| ());
     }
 
     /// Tells of a publisher that cannot be followed.
-    pub fn refuse(&self, error: Error) {
-        self.served.refuse(error.clone());
-        self.bring(|inbox| inbox.note(error));
+    pub fn push_refusal(&self, error: Error) {
+        self.matched_publishers.push_refused(error.clone());
+        self.update_inbox(|inbox| inbox.push_error(error));
     }
 
     /// Adds a callback for periods of the deadline without a message.

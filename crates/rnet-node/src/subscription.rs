@@ -13,7 +13,7 @@ use crate::core::NodeCore;
 use crate::match_event::{
     DeadlineMissed, LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent,
 };
-use crate::past::PublisherStats;
+use crate::former_publishers::PublisherStats;
 use crate::subscriber_state::SubscriberState;
 
 /// A running callback; it ends when this is dropped.
@@ -137,7 +137,7 @@ impl Subscription {
     /// How many publishers serve the callback, as its thread has seen it last: that is busy while a
     /// callback of its lane runs.
     pub fn publisher_count(&self) -> usize {
-        if self.file.fork_guard().is_from_parent() { 0 } else { self.state.served.count() }
+        if self.file.fork_guard().is_from_parent() { 0 } else { self.state.matched_publishers.count() }
     }
 
     /// Waits until at least `n` publishers are matched: messages sent after that reach the callback or are counted as
@@ -151,26 +151,26 @@ impl Subscription {
         let own = self
             .core
             .as_ref()
-            .and_then(|core| core.state.started(self.state.lane().unwrap_or(Lane::Urgent)));
+            .and_then(|core| core.state.started_dispatcher(self.state.lane().unwrap_or(Lane::Urgent)));
         if own.is_some_and(|d| d.is_this_thread()) && self.publisher_count() < n {
             return Err(Error::bad_value(
                 format!("wait for publishers of {}", self.topic),
                 "a callback of the same lane would block its own thread: wait in another thread",
             ));
         }
-        self.state.served.wait(&self.topic, n, timeout, &self.state.unseen)
+        self.state.matched_publishers.wait(&self.topic, n, timeout, &self.state.shortage)
     }
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
         if !self.file.fork_guard().is_from_parent() {
-            self.state.hooks.add(Box::new(callback));
+            self.state.match_callbacks.add(Box::new(callback));
         }
     }
 
     /// A handle that waits for match changes, as `Publisher::match_changes`.
     pub fn match_changes(&self) -> MatchChanges {
-        self.state.served.changed()
+        self.state.matched_publishers.changed()
     }
 
     /// All losses so far, by cause.
@@ -196,7 +196,7 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_from_parent()) {
             self.cancelled.store(true, Ordering::Release);
-            self.state.served.changed().notify_all();
+            self.state.matched_publishers.changed().notify_all();
             core.state.end_task(self.id);
         }
     }

@@ -10,7 +10,7 @@ use crate::schedule::{Schedule, Tick};
 
 /// What the handle of a timer and the thread that runs it share.
 #[derive(Default)]
-pub struct Shared {
+pub struct TimerState {
     /// Set by the handle, which the callback itself may do.
     pub cancelled: AtomicBool,
     pub ticks: AtomicU64,
@@ -21,17 +21,17 @@ pub struct Shared {
 pub struct TimerTask {
     pub schedule: Schedule,
     pub callback: Box<dyn FnMut(Tick) + Send>,
-    pub shared: Arc<Shared>,
+    pub shared: Arc<TimerState>,
 }
 
 impl TimerTask {
     /// Calls back if the timer is due; returns whether it goes on.
-    fn run(&mut self, time: &NodeTime, run_ns: u64) -> bool {
+    fn run(&mut self, time: &NodeTime, elapsed_ns: u64) -> bool {
         let cancelled = || self.shared.cancelled.load(Ordering::Acquire);
         if cancelled() {
             return false;
         }
-        let Some(mut tick) = self.schedule.take(run_ns) else { return true };
+        let Some(mut tick) = self.schedule.take(elapsed_ns) else { return true };
         tick.due_ns = time.at_ns(tick.due_ns);
         // One thread writes.
         self.shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
@@ -68,32 +68,32 @@ impl Timers {
 
     /// Whether a timer is due.
     pub fn is_due(&self) -> bool {
-        self.queue.first_key_value().is_some_and(|((due_ns, _), _)| *due_ns <= self.time.run_ns())
+        self.queue.first_key_value().is_some_and(|((due_ns, _), _)| *due_ns <= self.time.elapsed_ns())
     }
 
     /// How long until the next one is due; `None` if there is none.
-    pub fn left(&self) -> Option<Duration> {
+    pub fn until_due(&self) -> Option<Duration> {
         self.queue.first_key_value().map(|((due_ns, _), _)| self.time.left_until(*due_ns))
     }
 
-    /// Runs the timers that are due by now, each of them once. `goes_on` is asked after each of them.
+    /// Runs the timers that are due by now, each of them once. `keep_going` is asked after each of them.
     /// Returns those that are over, for the caller to drop. One that panics is dropped with the panic, which ends this
     /// run: the others have their turn in the next.
-    pub fn run(&mut self, mut goes_on: impl FnMut() -> bool) -> Vec<TimerTask> {
+    pub fn run(&mut self, mut keep_going: impl FnMut() -> bool) -> Vec<TimerTask> {
         let mut over = Vec::new();
         if !self.is_due() {
             return over;
         }
         // One time for all of them, so that none is due again before every other had its turn.
-        let run_ns = self.time.run_ns();
-        while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= run_ns) {
+        let elapsed_ns = self.time.elapsed_ns();
+        while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= elapsed_ns) {
             let ((_, id), mut timer) = first.remove_entry();
-            let lives = timer.run(&self.time, run_ns);
+            let lives = timer.run(&self.time, elapsed_ns);
             match timer.schedule.due_ns() {
                 Some(due_ns) if lives => drop(self.queue.insert((due_ns, id), timer)),
                 _ => over.push(timer),
             }
-            if !goes_on() {
+            if !keep_going() {
                 break;
             }
         }

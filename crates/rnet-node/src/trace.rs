@@ -1,7 +1,7 @@
 //! Tracing: where the time of a subscription's messages goes, told on a topic of its own while somebody subscribes to
 //! that topic.
 //!
-//! The control thread finds the subscription of the trace and opens an [`Outlet`](crate::outlet::Outlet) for each subscription of ours on the
+//! The control thread finds the subscription of the trace and opens a [`TracePublisher`](crate::trace_publisher::TracePublisher) for each subscription of ours on the
 //! traced topic; the thread that receives sees a bit in the word that it looks at anyway (`SubscriberState::attention`),
 //! and writes a record when it is done with a message. While nobody traces, no instruction of the message path is for
 //! this. docs/design/trace.md.
@@ -12,53 +12,53 @@ use rnet_core::{MAX_TRACED_PER_S, TraceRecord};
 use rnet_shm::channel::Reader;
 use rnet_shm::clock;
 
-use crate::pace;
+use crate::wait_strategy;
 use crate::subscriber_state::SubscriberState;
 
 /// What one record takes of what was saved up since the last.
-const PRICE_NS: u64 = 1_000_000_000 / MAX_TRACED_PER_S;
+const RECORD_COST_NS: u64 = 1_000_000_000 / MAX_TRACED_PER_S;
 /// Records that may follow each other at once: a burst is traced whole.
-const BURST: u64 = 64;
+const MAX_BURST: u64 = 64;
 
 /// What a receiver remembers of its tracing.
 #[derive(Default)]
 pub struct Tracing {
     /// The message that was received last, until the next receive says when the user was done with it.
-    current: Option<Started>,
+    current: Option<TracedMessage>,
     /// What was saved up for records, in ns of their price, and when.
     credit_ns: u64,
-    saved_ns: u64,
+    refilled_ns: u64,
     /// Whether the receiver looks away until there is credit again.
     paused: bool,
 }
 
 /// A message that was taken and is being worked on.
-pub struct Started {
+pub struct TracedMessage {
     record: TraceRecord,
     session: u32,
 }
 
-impl Started {
+impl TracedMessage {
     /// The callback begins now.
     pub fn begin(&mut self) {
         self.record.began_ns = clock::now_ns();
-        CALLBACK.set(CALLED);
+        CALLBACK_BEGAN_NS.set(CALLBACK_PENDING);
     }
 }
 
 impl Tracing {
     /// Pays for a record at this time.
-    fn pay(&mut self, now_ns: u64) -> bool {
-        self.save(now_ns);
-        let paid = self.credit_ns.checked_sub(PRICE_NS);
+    fn spend(&mut self, now_ns: u64) -> bool {
+        self.refill(now_ns);
+        let paid = self.credit_ns.checked_sub(RECORD_COST_NS);
         self.credit_ns = paid.unwrap_or(self.credit_ns);
         paid.is_some()
     }
 
-    fn save(&mut self, now_ns: u64) {
-        let saved = now_ns.saturating_sub(self.saved_ns);
-        self.credit_ns = self.credit_ns.saturating_add(saved).min(BURST * PRICE_NS);
-        self.saved_ns = self.saved_ns.max(now_ns);
+    fn refill(&mut self, now_ns: u64) {
+        let saved = now_ns.saturating_sub(self.refilled_ns);
+        self.credit_ns = self.credit_ns.saturating_add(saved).min(MAX_BURST * RECORD_COST_NS);
+        self.refilled_ns = self.refilled_ns.max(now_ns);
     }
 
     /// A message was taken from one of these channels; what is known of it so far, if it is to be traced.
@@ -67,16 +67,16 @@ impl Tracing {
         state: &SubscriberState,
         channels: &[Reader],
         at: usize,
-    ) -> Option<Started> {
+    ) -> Option<TracedMessage> {
         let mut record = channels[at].current_trace();
-        if !self.pay(record.taken_ns) {
+        if !self.spend(record.taken_ns) {
             return None;
         }
         record.received = channels.iter().map(Reader::received).fold(0, u64::wrapping_add);
-        let woken_ns = pace::woken_ns();
+        let woken_ns = wait_strategy::woken_ns();
         let for_it = (record.sent_ns..=record.taken_ns).contains(&woken_ns);
         record.woken_ns = if for_it { woken_ns } else { 0 };
-        Some(Started { record, session: state.trace.session() })
+        Some(TracedMessage { record, session: state.trace.session() })
     }
 
     /// As [`Tracing::start`], of a receive, which ends with the next one. Without credit the receiver looks away.
@@ -86,7 +86,7 @@ impl Tracing {
             Some(current) => current.record.began_ns = clock::now_ns(),
             None => {
                 self.paused = true;
-                state.look_away();
+                state.pause_tracing();
             }
         }
     }
@@ -100,7 +100,7 @@ impl Tracing {
 
     /// Looks again if there is credit.
     #[inline]
-    pub fn look_again(&mut self, state: &SubscriberState) {
+    pub fn resume_with_credit(&mut self, state: &SubscriberState) {
         if self.paused {
             self.unpause(state);
         }
@@ -108,21 +108,21 @@ impl Tracing {
 
     #[cold]
     fn unpause(&mut self, state: &SubscriberState) {
-        self.save(clock::now_ns());
-        if self.credit_ns >= PRICE_NS {
+        self.refill(clock::now_ns());
+        if self.credit_ns >= RECORD_COST_NS {
             self.paused = false;
             if state.trace.is_open() {
-                state.look_at_traces();
+                state.resume_tracing();
             }
         }
     }
 }
 
 /// The user is done with a message.
-pub fn end(state: &SubscriberState, subscription: u64, started: Started) {
-    let Started { mut record, session } = started;
+pub fn end(state: &SubscriberState, subscription: u64, started: TracedMessage) {
+    let TracedMessage { mut record, session } = started;
     record.ended_ns = clock::now_ns();
-    let called_ns = CALLBACK.replace(0);
+    let called_ns = CALLBACK_BEGAN_NS.replace(0);
     if (record.began_ns..=record.ended_ns).contains(&called_ns) {
         record.began_ns = called_ns;
     }
@@ -131,26 +131,26 @@ pub fn end(state: &SubscriberState, subscription: u64, started: Started) {
     }
     (record.subscription, record.written_ns) = (subscription, record.ended_ns);
     if !state.trace.put(record) {
-        state.look_away();
+        state.pause_tracing();
         // Somebody may have begun to trace between the two.
         if state.trace.is_open() {
-            state.look_at_traces();
+            state.resume_tracing();
         }
     }
 }
 
 /// A traced callback is about to be called.
-const CALLED: u64 = 1;
+const CALLBACK_PENDING: u64 = 1;
 
 thread_local! {
-    /// When the callback of a binding began, which had to wait for its interpreter; [`CALLED`] before.
-    static CALLBACK: Cell<u64> = const { Cell::new(0) };
+    /// When the callback of a binding began, which had to wait for its interpreter; [`CALLBACK_PENDING`] before.
+    static CALLBACK_BEGAN_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// For bindings: the user's callback begins now, and not when the binding was called.
 pub fn callback_begins() {
-    CALLBACK.with(|cell| {
-        if cell.get() == CALLED {
+    CALLBACK_BEGAN_NS.with(|cell| {
+        if cell.get() == CALLBACK_PENDING {
             cell.set(clock::now_ns());
         }
     });
@@ -164,16 +164,16 @@ mod tests {
     fn a_burst_is_traced_whole_and_a_flood_in_part() {
         let mut tracing = Tracing::default();
         let start_ns = 1_000_000_000_000;
-        let burst = (0..1000).filter(|n| tracing.pay(start_ns + n)).count() as u64;
-        assert_eq!(burst, BURST);
+        let burst = (0..1000).filter(|n| tracing.spend(start_ns + n)).count() as u64;
+        assert_eq!(burst, MAX_BURST);
         // A second of 100,000 messages.
-        let flood = (1..=100_000).filter(|n| tracing.pay(start_ns + n * 10_000)).count() as u64;
+        let flood = (1..=100_000).filter(|n| tracing.spend(start_ns + n * 10_000)).count() as u64;
         assert!((MAX_TRACED_PER_S - 1..=MAX_TRACED_PER_S + 1).contains(&flood), "{flood}");
     }
 
     #[test]
     fn messages_at_1_khz_are_all_traced() {
         let mut tracing = Tracing::default();
-        assert!((1..10_000).all(|n| tracing.pay(1_000_000_000_000 + n * 1_000_000)));
+        assert!((1..10_000).all(|n| tracing.spend(1_000_000_000_000 + n * 1_000_000)));
     }
 }

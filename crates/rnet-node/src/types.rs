@@ -54,7 +54,7 @@ impl MessageType {
 
     /// Puts the description where peers find it; before an endpoint of `topic` names it.
     #[doc(hidden)]
-    pub fn keep_at(&self, node: &OwnNode, topic: &str) -> Result<()> {
+    pub fn write_description(&self, node: &OwnNode, topic: &str) -> Result<()> {
         let MessageType::Protobuf(schema) = self else { return Ok(()) };
         let kept = node.write_type(&schema.hash().to_string(), || {
             let with_docs = schema.descriptor_set_with_docs();
@@ -114,9 +114,9 @@ impl From<Schema> for MessageType {
 }
 
 /// The type of an endpoint: that of its messages in Rust, or, where these leave it open, the one given.
-pub fn choose<T: Message + ?Sized>(topic: &str, given: Option<MessageType>) -> Result<MessageType> {
+pub fn choose_type<T: Message + ?Sized>(topic: &str, given: Option<MessageType>) -> Result<MessageType> {
     let Some(given) = given else { return T::message_type() };
-    if T::takes(&given) {
+    if T::accepts(&given) {
         return Ok(given);
     }
     let own = T::message_type()?;
@@ -137,14 +137,14 @@ pub fn choose<T: Message + ?Sized>(topic: &str, given: Option<MessageType>) -> R
 const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);
 
 /// Most bytes of descriptor sets that are remembered.
-pub const MAX_REMEMBERED_LEN_BYTES: usize = 4 << 20;
+pub const MAX_CACHED_LEN_BYTES: usize = 4 << 20;
 
 /// Most parts of types that are remembered: as many as one type may have. Built, each takes a kilobyte at most, and on the wire ten
 /// bytes.
-const MAX_REMEMBERED_PARTS: usize = 1 << 15;
+const MAX_CACHED_PARTS: usize = 1 << 15;
 
 /// Messages, fields, enum values and the like of all that a type needs.
-fn parts_of(schema: &Schema) -> usize {
+fn count_parts(schema: &Schema) -> usize {
     let pool = schema.descriptor().parent_pool();
     let messages = pool.all_messages().map(|message| {
         let reserved = message.reserved_ranges().count() + message.reserved_names().count();
@@ -157,13 +157,13 @@ fn parts_of(schema: &Schema) -> usize {
 /// The types of peers. Each is read from its file whenever it is met, and built once: by all of its
 /// bytes, because a fingerprint proves nothing.
 #[derive(Debug, Default)]
-pub struct Schemas {
+pub struct SchemaCache {
     built: HashMap<Box<[u8]>, Schema>,
     len_bytes: usize,
     parts: usize,
 }
 
-impl Schemas {
+impl SchemaCache {
     /// The type that an endpoint of the node in `folder` names.
     ///
     /// # Errors
@@ -190,20 +190,20 @@ impl Schemas {
         Ok(schema)
     }
 
-    /// As [`Schemas::read`], of any endpoint; `None` if its messages are no protobuf messages.
+    /// As [`SchemaCache::read`], of any endpoint; `None` if its messages are no protobuf messages.
     ///
     /// # Errors
-    /// As [`Schemas::read`].
-    pub fn read_if_any(&mut self, folder: &Path, desc: &TypeDesc) -> Result<Option<Schema>> {
+    /// As [`SchemaCache::read`].
+    pub fn read_protobuf(&mut self, folder: &Path, desc: &TypeDesc) -> Result<Option<Schema>> {
         desc.as_protobuf().map(|named| self.read(folder, named)).transpose()
     }
 
     fn remember(&mut self, set: Vec<u8>, schema: &Schema) {
-        let parts = parts_of(schema);
-        if self.len_bytes + set.len() > MAX_REMEMBERED_LEN_BYTES
-            || self.parts + parts > MAX_REMEMBERED_PARTS
+        let parts = count_parts(schema);
+        if self.len_bytes + set.len() > MAX_CACHED_LEN_BYTES
+            || self.parts + parts > MAX_CACHED_PARTS
         {
-            *self = Schemas::default();
+            *self = SchemaCache::default();
         }
         self.len_bytes += set.len();
         self.parts += parts;
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_by_what_was_built() {
-        let mut schemas = Schemas::default();
+        let mut schemas = SchemaCache::default();
         let mut most = 0;
         for number in 0..20 {
             let fields: String = (1..=3000).map(|n| format!("int32 f{n} = {n};")).collect();
@@ -228,6 +228,6 @@ mod tests {
             let fields = schemas.built.values().map(|s| s.descriptor().fields().len());
             most = most.max(fields.sum());
         }
-        assert!((3000 * 8..=MAX_REMEMBERED_PARTS).contains(&most), "{most} fields");
+        assert!((3000 * 8..=MAX_CACHED_PARTS).contains(&most), "{most} fields");
     }
 }

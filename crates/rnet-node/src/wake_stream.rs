@@ -15,13 +15,13 @@ use rnet_core::{Error, Lane, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::event::Event;
 
-use crate::awaited::Awaited;
+use crate::wait_source::WaitSource;
 use crate::core::NodeCore;
 use crate::dispatch::Task;
-use crate::member::Member;
+use crate::wait_set_member::WaitSetMember;
 use crate::sync::lock;
 
-struct Shared<S> {
+struct StreamState<S> {
     /// `None` once the stream has ended, or is its source again.
     source: Option<S>,
     waker: Option<Waker>,
@@ -31,10 +31,10 @@ struct Shared<S> {
 struct WakeTask<S> {
     id: u64,
     bells: Arc<Bells>,
-    shared: Arc<Mutex<Shared<S>>>,
+    shared: Arc<Mutex<StreamState<S>>>,
 }
 
-impl<S: Member + Send + 'static> Task for WakeTask<S> {
+impl<S: WaitSetMember + Send + 'static> Task for WakeTask<S> {
     fn id(&self) -> u64 {
         self.id
     }
@@ -58,32 +58,32 @@ impl<S: Member + Send + 'static> Task for WakeTask<S> {
         let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
         waker.map(wake).is_some()
     }
-    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited)) {
+    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource)) {
         // Without a waker nobody waits, and publishers need not ring.
         let shared = lock(&self.shared);
         let source = shared.source.iter().filter(|_| shared.waker.is_some());
-        source.for_each(|source| look(source.awaited()));
+        source.for_each(|source| look(source.wait_source()));
     }
-    fn came(&mut self) -> Option<(u64, u64)> {
-        lock(&self.shared).source.as_mut()?.came()
+    fn take_arrival(&mut self) -> Option<(u64, u64)> {
+        lock(&self.shared).source.as_mut()?.take_arrival()
     }
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         lock(&self.shared).source.is_none()
     }
 }
 
 /// A source, and the task that waits for it.
-pub struct WakeStream<S: Member + Send + 'static> {
-    shared: Arc<Mutex<Shared<S>>>,
+pub struct WakeStream<S: WaitSetMember + Send + 'static> {
+    shared: Arc<Mutex<StreamState<S>>>,
     lane: Lane,
     core: Arc<NodeCore>,
     /// Once the descriptor was asked for.
     event: Option<Arc<Event>>,
 }
 
-impl<S: Member + Send + 'static> WakeStream<S> {
+impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
     pub fn new(core: Arc<NodeCore>, lane: Lane, source: S) -> WakeStream<S> {
-        let shared = Arc::new(Mutex::new(Shared { source: Some(source), waker: None }));
+        let shared = Arc::new(Mutex::new(StreamState { source: Some(source), waker: None }));
         // A process that was forked since has no threads of the node; what its stream gives is `Closed`.
         if !core.state.fork_guard().is_from_parent() {
             let (id, bells) = (core.state.next_task(), core.state.own.bells().clone());
@@ -102,7 +102,7 @@ impl<S: Member + Send + 'static> WakeStream<S> {
     }
 
     /// What `act` says of the source; nothing of one that is not here any more.
-    pub fn look<R: Default>(&self, act: impl FnOnce(&mut S) -> R) -> R {
+    pub fn with_source<R: Default>(&self, act: impl FnOnce(&mut S) -> R) -> R {
         if self.is_from_parent() {
             return R::default();
         }
@@ -164,7 +164,7 @@ impl<S: Member + Send + 'static> WakeStream<S> {
             return Poll::Ready(());
         }
         let mut shared = lock(&self.shared);
-        let Shared { source: Some(source), waker } = &mut *shared else { return Poll::Ready(()) };
+        let StreamState { source: Some(source), waker } = &mut *shared else { return Poll::Ready(()) };
         if has_next(source) {
             return Poll::Ready(());
         }
@@ -195,16 +195,16 @@ impl<S: Member + Send + 'static> WakeStream<S> {
 }
 
 /// Whether there is something to take; may be wrong in saying yes.
-fn has_next(source: &mut impl Member) -> bool {
-    source.take_in();
-    source.awaited().is_ready()
+fn has_next(source: &mut impl WaitSetMember) -> bool {
+    source.refresh();
+    source.wait_source().is_ready()
 }
 
 fn closed() -> Error {
     Error::closed("the stream")
 }
 
-impl<S: Member + Send + 'static> Drop for WakeStream<S> {
+impl<S: WaitSetMember + Send + 'static> Drop for WakeStream<S> {
     fn drop(&mut self) {
         if self.is_from_parent() {
             return;

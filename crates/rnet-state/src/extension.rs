@@ -9,7 +9,7 @@ use rnet_shm::state::FileStatus;
 use crate::shared::StateShared;
 
 impl Extension for StateShared {
-    fn revive(self: Arc<Self>) -> bool {
+    fn start_threads(self: Arc<Self>) -> bool {
         self.ensure_sweep_thread()
     }
 
@@ -20,7 +20,7 @@ impl Extension for StateShared {
         !self.region().has_dead() || self.sweep()
     }
 
-    fn has_strangers(&self, is_known: &dyn Fn(u64) -> bool) -> bool {
+    fn has_unknown_nodes(&self, is_known: &dyn Fn(u64) -> bool) -> bool {
         self.region().has_unknown_owners(is_known)
     }
 

@@ -3,7 +3,7 @@
 use rnet_core::{Error, Result};
 
 use rnet_node::aligned_bytes::AlignedBytes;
-use rnet_node::fit::{Told, types_fit};
+use rnet_node::compatibility::{PeerType, check_types};
 use rnet_node::{Message, MessageType};
 
 /// A message stored in the state, with its type.
@@ -103,18 +103,18 @@ impl StateMessage {
     fn decode_or<M: Message + Clone>(&self, bad: impl Fn(String) -> Error) -> Result<M> {
         let reader = self.reader_of::<M>()?;
         check_compatible(&self.0.message_type, &reader).map_err(&bad)?;
-        let mut held = M::hold(&reader);
+        let mut held = M::new_buffer(&reader);
         // Plain types are read where they are.
         let aligned = AlignedBytes::copy_of(&self.0.bytes);
         let bytes = aligned.as_slice();
-        if M::IN_PLACE_FROM.is_none_or(|from| bytes.len() < from) {
+        if M::IN_PLACE_MIN_LEN.is_none_or(|from| bytes.len() < from) {
             M::decode(bytes, &mut held).map_err(bad)?;
         }
         Ok(M::view(bytes, &held).clone())
     }
 
     fn reader_of<M: Message>(&self) -> Result<MessageType> {
-        if M::takes(&self.0.message_type) {
+        if M::accepts(&self.0.message_type) {
             Ok(self.0.message_type.clone())
         } else {
             M::message_type()
@@ -152,8 +152,8 @@ pub(super) fn check_compatible(writer: &MessageType, reader: &MessageType) -> st
     if writer == reader {
         return Ok(());
     }
-    let told = |message_type: &MessageType| Told::Type(message_type.schema().cloned());
-    types_fit((&writer.desc(), &told(writer)), (&reader.desc(), &told(reader))).map_err(|m| {
+    let told = |message_type: &MessageType| PeerType::Type(message_type.schema().cloned());
+    check_types((&writer.desc(), &told(writer)), (&reader.desc(), &told(reader))).map_err(|m| {
         let field = match m.field_path.as_str() {
             "" => String::new(),
             path => format!("field `{path}`: "),

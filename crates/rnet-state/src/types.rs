@@ -15,7 +15,7 @@ use rnet_shm::state::{Record, Region, StoredValue, Write};
 use super::encode::kind;
 use rnet_node::MessageType;
 use rnet_node::sync::lock;
-use rnet_node::types::MAX_REMEMBERED_LEN_BYTES;
+use rnet_node::types::MAX_CACHED_LEN_BYTES;
 
 /// Types that a node remembers, and bytes of their descriptions; then it begins anew. What a type takes when it is built is a
 /// multiple of its description.
@@ -53,7 +53,7 @@ impl TypeRegistry {
         };
         let mut known = lock(&self.known);
         let sum = known.values().map(|known| known.len_bytes).sum::<usize>() + len_bytes;
-        if known.len() >= MAX_CACHED_TYPES || sum > MAX_REMEMBERED_LEN_BYTES {
+        if known.len() >= MAX_CACHED_TYPES || sum > MAX_CACHED_LEN_BYTES {
             known.clear();
         }
         let message_type = message_type.clone();

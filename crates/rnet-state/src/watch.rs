@@ -31,12 +31,12 @@ use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::state::State;
 use rnet_node::Interrupter;
-use rnet_node::awaited::Awaited;
+use rnet_node::wait_source::WaitSource;
 use rnet_node::core::{NodeCore, NodeState};
-use rnet_node::interrupt::Waiting;
-use rnet_node::member::Member;
+use rnet_node::interrupt::WaitControl;
+use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::options::deadline;
-use rnet_node::pace::Pace;
+use rnet_node::wait_strategy::WaitStrategy;
 
 /// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
 const CHANGES_PER_EXPIRY_CHECK: u64 = 32;
@@ -88,7 +88,7 @@ pub(super) struct WatchCore {
     /// At which who waits with the watch itself sleeps.
     bell: u64,
     /// At which bell somebody waits now.
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitControl>,
     /// Whose dispatch thread calls back, or wakes a task.
     pub(super) lane: Lane,
 }
@@ -143,7 +143,7 @@ impl WatchCore {
             change_count: 0,
             poll_count: 0,
             bell,
-            waiting: Arc::new(Waiting::new(bells.clone(), bell, shared.fork_guard())),
+            waiting: Arc::new(WaitControl::new(bells.clone(), bell, shared.fork_guard())),
             lane: Lane::Bulk,
         })
     }
@@ -348,7 +348,7 @@ impl WatchCore {
     }
 }
 
-impl Awaited for WatchCore {
+impl WaitSource for WatchCore {
     fn is_ready(&self) -> bool {
         !self.queue.is_empty() || self.follower.has_unread() || self.sleep_limit().is_zero()
     }
@@ -400,7 +400,7 @@ pub struct Watch {
     pub(super) watch: WatchCore,
     pub(super) core: Arc<NodeCore>,
     interruptible: bool,
-    pace: Pace,
+    wait_strategy: WaitStrategy,
     waiter: Waiter,
     /// Changes of which a dispatch thread has heard that they came.
     reported: u64,
@@ -424,9 +424,9 @@ impl Watch {
 
     pub(super) fn of(watch: WatchCore, core: Arc<NodeCore>) -> Watch {
         let bells = core.state.own.bells();
-        let (pace, waiter) = (Pace::of(bells), Waiter::at(bells.clone(), watch.bell));
+        let (wait_strategy, waiter) = (WaitStrategy::of(bells), Waiter::at(bells.clone(), watch.bell));
         watch.set_bell(watch.bell);
-        Watch { watch, core, interruptible: false, pace, waiter, reported: 0 }
+        Watch { watch, core, interruptible: false, wait_strategy, waiter, reported: 0 }
     }
 
     /// Has the urgent dispatch thread call back, instead of the bulk one: see [`Watch::on`].
@@ -450,16 +450,16 @@ impl Watch {
         loop {
             if let Some(change) = self.watch.next()? {
                 let (sent_ns, count) = self.watch.last_arrival();
-                self.pace.came(sent_ns, count);
+                self.wait_strategy.record_arrival(sent_ns, count);
                 return Ok(change);
             }
             // A wait set may have had it before.
             self.watch.set_bell(self.watch.bell);
             // As who waits for urgent messages: somebody who computes is not to hold a change up.
-            self.pace.keep_short_slice(cpu::SliceLen::Urgent);
-            let each = |look: &mut dyn FnMut(&dyn Awaited)| look(&self.watch);
-            let Watch { waiter, pace, interruptible, .. } = self;
-            if !pace.wait_until(waiter, Wait::Adaptive, until, *interruptible, each)? {
+            self.wait_strategy.keep_short_slice(cpu::SliceLen::Urgent);
+            let each = |look: &mut dyn FnMut(&dyn WaitSource)| look(&self.watch);
+            let Watch { waiter, wait_strategy, interruptible, .. } = self;
+            if !wait_strategy.wait_until(waiter, Wait::Adaptive, until, *interruptible, each)? {
                 return Err(Error::timeout(
                     "",
                     format!("a change under {}", self.watch.prefix.bytes()),
@@ -485,7 +485,7 @@ impl Watch {
     }
 }
 
-impl Member for Watch {
+impl WaitSetMember for Watch {
     fn name(&self) -> String {
         format!("changes under {}", self.watch.prefix.bytes())
     }
@@ -496,13 +496,13 @@ impl Member for Watch {
         self.watch.set_bell(bell);
     }
     /// Passes over changes of other keys, so that it is ready only if it has something to tell.
-    fn take_in(&mut self) {
+    fn refresh(&mut self) {
         // An error is met again, by who can tell it.
         if let Ok(Some(change)) = self.watch.next() {
             self.watch.put_back(change);
         }
     }
-    fn awaited(&self) -> &dyn Awaited {
+    fn wait_source(&self) -> &dyn WaitSource {
         &self.watch
     }
     fn before_sleep(&self) -> bool {
@@ -511,7 +511,7 @@ impl Member for Watch {
         self.watch.before_sleep();
         self.watch.is_ready() || self.watch.sleep_limit() < MAX_SLEEP
     }
-    fn came(&mut self) -> Option<(u64, u64)> {
+    fn take_arrival(&mut self) -> Option<(u64, u64)> {
         self.watch.arrivals_since(&mut self.reported)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet_core::{Error, Lane, Result};
-use rnet_node::awaited::Awaited;
+use rnet_node::wait_source::WaitSource;
 use rnet_node::core::NodeCore;
 use rnet_node::dispatch::Task;
 
@@ -83,15 +83,15 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
         }
         true
     }
-    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited)) {
+    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource)) {
         if !self.failed {
             look(&self.watch);
         }
     }
-    fn came(&mut self) -> Option<(u64, u64)> {
+    fn take_arrival(&mut self) -> Option<(u64, u64)> {
         self.watch.arrivals_since(&mut self.reported)
     }
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.over
     }
 }

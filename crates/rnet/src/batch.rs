@@ -63,8 +63,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
                 }
                 Err(error) => return Err(error),
             };
-            let (receiver, held) = self.split();
-            let broke = match receiver.sample(at, held) {
+            let (receiver, buffer) = self.split();
+            let broke = match receiver.sample(at, buffer) {
                 Ok(sample) => each(sample).is_break(),
                 Err(error) if count > 0 => {
                     receiver.errors.push_front(error);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet_core::{Error, Lane, Result};
-use rnet_node::awaited::Awaited;
+use rnet_node::wait_source::WaitSource;
 use rnet_node::dispatch::Task;
 use rnet_node::receiver::{Receiver, is_refusal};
 use rnet_node::trace;
@@ -14,14 +14,14 @@ use crate::subscriber::Subscriber;
 use crate::{Message, Sample, Subscription};
 
 /// Messages that one subscriber may take before the others have their turn.
-const TURN: usize = 32;
+const MAX_MESSAGES_PER_TURN: usize = 32;
 
 /// What came of a look for a message.
-enum Step {
-    GoOn,
-    Nothing,
+enum StepResult {
+    Continue,
+    Empty,
     /// The turn is over; whether there was something.
-    End(bool),
+    Stop(bool),
 }
 
 /// A subscriber with a callback.
@@ -29,10 +29,10 @@ struct CallbackTask<T: Message + ?Sized, F> {
     id: u64,
     receiver: Receiver,
     callback: F,
-    over: bool,
+    finished: bool,
     /// Set by the [`Subscription`] as it is dropped, which the callback itself may do.
     cancelled: Arc<AtomicBool>,
-    held: T::Held,
+    buffer: T::DecodeBuffer,
 }
 
 impl<T, F> Task for CallbackTask<T, F>
@@ -55,16 +55,16 @@ where
     fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
         // Before the first message of a publisher, and after its end.
         let count = self.receiver.count_publishers();
-        self.receiver.state.served.show(count);
+        self.receiver.state.matched_publishers.set_count(count);
         let busy = self.run_turn(lane, must_yield);
-        self.receiver.state.served.show(self.receiver.admitted());
+        self.receiver.state.matched_publishers.set_count(self.receiver.admitted_count());
         busy
     }
-    fn awaited(&self, look: &mut dyn FnMut(&dyn Awaited)) {
+    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource)) {
         look(&self.receiver);
     }
-    fn is_over(&self) -> bool {
-        self.over
+    fn is_finished(&self) -> bool {
+        self.finished
     }
     fn move_to(self: Box<Self>, lane: Lane) {
         let node = self.receiver.node().clone();
@@ -78,13 +78,13 @@ where
     F: FnMut(Result<Sample<'_, T>>) + Send + 'static,
 {
     fn run_turn(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
-        for done in 0..TURN {
+        for done in 0..MAX_MESSAGES_PER_TURN {
             // One at least: timers that are always due must not keep every message from its callback.
             if done > 0 && must_yield() {
                 return true;
             }
             if self.cancelled.load(Ordering::Acquire) {
-                self.over = true;
+                self.finished = true;
                 return true;
             }
             let step = match self.receiver.state.needs_attention() {
@@ -92,50 +92,50 @@ where
                 false => self.step::<false>(lane),
             };
             match step {
-                Step::GoOn => {}
-                Step::Nothing => return done > 0,
-                Step::End(busy) => return busy,
+                StepResult::Continue => {}
+                StepResult::Empty => return done > 0,
+                StepResult::Stop(busy) => return busy,
             }
         }
         true
     }
 
-    /// One message, if there is one. Only with `ATTENTIVE` there is more to look at.
+    /// One message, if there is one. Only with `SLOW_PATH` there is more to look at.
     #[inline]
-    fn step<const ATTENTIVE: bool>(&mut self, lane: Lane) -> Step {
-        if ATTENTIVE {
-            self.receiver.take_in();
+    fn step<const SLOW_PATH: bool>(&mut self, lane: Lane) -> StepResult {
+        if SLOW_PATH {
+            self.receiver.drain_inbox();
         }
         // The first publisher may have come this moment and be of the other lane: then not
         // even its first message may run here.
         if self.lane().is_some_and(|now| now != lane) {
-            return Step::End(true);
+            return StepResult::Stop(true);
         }
         let mut trace = None;
-        let result = match self.receiver.advance_known() {
-            Ok(None) => return Step::Nothing,
+        let result = match self.receiver.advance_channels() {
+            Ok(None) => return StepResult::Empty,
             Ok(Some(at)) => {
-                if ATTENTIVE {
+                if SLOW_PATH {
                     trace = self.receiver.start_trace(at);
                 }
-                self.receiver.sample::<T>(at, &mut self.held)
+                self.receiver.sample::<T>(at, &mut self.buffer)
             }
             Err(error) => Err(error),
         };
         // Until the user drops a sample there is nothing to do here.
         let starved = matches!(result, Err(Error::TooManyPins { .. }));
-        if ATTENTIVE && let Some(trace) = &mut trace {
+        if SLOW_PATH && let Some(trace) = &mut trace {
             trace.begin();
         }
         // One that panics is dropped by the dispatch thread, with its subscription.
         (self.callback)(result);
         if self.receiver.is_from_parent() {
-            return Step::End(true);
+            return StepResult::Stop(true);
         }
-        if ATTENTIVE && let Some(trace) = trace {
+        if SLOW_PATH && let Some(trace) = trace {
             trace::end(&self.receiver.state, self.receiver.id, trace);
         }
-        if starved { Step::End(false) } else { Step::GoOn }
+        if starved { StepResult::Stop(false) } else { StepResult::Continue }
     }
 }
 
@@ -161,21 +161,21 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self,
         callback: impl FnMut(Result<Sample<'_, T>>) + Send + 'static,
     ) -> Subscription {
-        let (mut receiver, core, held) = self.into_parts();
+        let (mut receiver, core, buffer) = self.into_parts();
         let forked = receiver.is_from_parent();
         let (id, topic) = (core.state.next_task(), receiver.topic().clone());
         let (file, state) = (receiver.file().clone(), receiver.state.clone());
         if !forked {
-            receiver.take_in();
-            state.served.keep_refused(receiver.errors.iter().filter(|e| is_refusal(e)).cloned());
+            receiver.drain_inbox();
+            state.matched_publishers.retain_refused(receiver.errors.iter().filter(|e| is_refusal(e)).cloned());
         }
         // While no publisher is known the lane is not either: the urgent thread waits for the
         // first one, because it is the one that is never held up.
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
         let cancelled = Arc::new(AtomicBool::new(false));
-        let over = false;
+        let finished = false;
         let task =
-            CallbackTask { id, receiver, callback, over, cancelled: cancelled.clone(), held };
+            CallbackTask { id, receiver, callback, finished, cancelled: cancelled.clone(), buffer };
         if forked {
             // No thread is here to run it, and what it holds is the parent's.
             std::mem::forget(task);

@@ -6,7 +6,7 @@ use prost::Message as _;
 use prost::bytes::BufMut;
 use rnet_core::{Error, Result};
 use rnet_node::MessageType;
-use rnet_node::message::Carried;
+use rnet_node::message::MessageCodec;
 use rnet_schema::Schema;
 
 /// A protobuf message whose type is known only at run time, from the options of its publisher or subscriber.
@@ -63,10 +63,10 @@ impl DerefMut for Dynamic {
     }
 }
 
-impl Carried for Dynamic {
-    type Held = Option<Dynamic>;
+impl MessageCodec for Dynamic {
+    type DecodeBuffer = Option<Dynamic>;
 
-    fn own_type() -> Result<MessageType> {
+    fn static_type() -> Result<MessageType> {
         Err(Error::bad_value(
             "type of a Dynamic message",
             "set a protobuf type with PublisherOptions::schema or SubscriberOptions::schema",
@@ -75,10 +75,10 @@ impl Carried for Dynamic {
     fn type_of(&self) -> Result<MessageType> {
         Ok(MessageType::Protobuf(self.0.schema().clone()))
     }
-    fn takes(given: &MessageType) -> bool {
+    fn accepts(given: &MessageType) -> bool {
         given.schema().is_some()
     }
-    fn hold(message_type: &MessageType) -> Option<Dynamic> {
+    fn new_buffer(message_type: &MessageType) -> Option<Dynamic> {
         message_type.schema().map(Dynamic::new)
     }
     fn as_bytes(&self) -> Option<&[u8]> {
@@ -104,17 +104,17 @@ impl Carried for Dynamic {
     fn encode(&self, out: &mut impl BufMut) {
         self.0.message().encode_raw(out);
     }
-    fn decode(bytes: &[u8], held: &mut Option<Dynamic>) -> std::result::Result<(), String> {
-        let Some(message) = held else { return Err("its type is not known".to_owned()) };
+    fn decode(bytes: &[u8], buffer: &mut Option<Dynamic>) -> std::result::Result<(), String> {
+        let Some(message) = buffer else { return Err("its type is not known".to_owned()) };
         message.0 = rnet_schema::Dynamic::decode(message.schema(), bytes)
             .map_err(|error| error.to_string())?;
         Ok(())
     }
-    fn view<'a>(_: &'a [u8], held: &'a Option<Dynamic>) -> &'a Self {
-        held.as_ref().expect("nothing is decoded without a type")
+    fn view<'a>(_: &'a [u8], buffer: &'a Option<Dynamic>) -> &'a Self {
+        buffer.as_ref().expect("nothing is decoded without a type")
     }
-    fn keep(held: &mut Option<Dynamic>) -> Option<Dynamic> {
-        let next = held.as_ref().map(|message| Dynamic::new(message.schema()));
-        std::mem::replace(held, next)
+    fn take_buffer(buffer: &mut Option<Dynamic>) -> Option<Dynamic> {
+        let next = buffer.as_ref().map(|message| Dynamic::new(message.schema()));
+        std::mem::replace(buffer, next)
     }
 }

@@ -5,9 +5,9 @@
 mod follow;
 mod give_way;
 mod location;
-mod lookout;
+mod node_watcher;
 mod node_changes;
-mod pair;
+mod endpoint_pair;
 mod remote;
 mod services;
 mod snapshot;
@@ -37,22 +37,22 @@ use rnet_shm::subscription::{LinkRole, PeerSubscription};
 pub use rnet_shm::received::Stamp;
 use serde::{Serialize, Serializer};
 
-pub use follow::{Follow, FollowEvent, Heard, Passed, Unheard, UnheardCause};
+pub use follow::{Follower, FollowEvent, ObservedMessage, Observed, UnreadPublisher, UnreadCause};
 pub use give_way::{NormalPriority, PriorityChange, lower_priority};
 pub use location::Location;
-pub use lookout::Lookout;
-pub use pair::Pair;
+pub use node_watcher::NodeWatcher;
+pub use endpoint_pair::EndpointPair;
 pub use rnet_core::is_internal;
-use rnet_node::{matching::shown, types::Schemas};
+use rnet_node::{matching::visible_node, types::SchemaCache};
 use rnet_schema::Schema;
 use rnet_state::{StateFolder, StateDirChoice};
 pub use services::{CallType, ServerInfo, service_of};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
 
-/// The self-descriptions of the observers in this domain directory, as set by [`Follow::tell`]. They come from other
+/// The self-descriptions of the observers in this domain directory, as set by [`Follower::set_status`]. They come from other
 /// processes: do not trust them.
-pub fn told_by_observers(domain: &Path) -> Vec<String> {
+pub fn observer_statuses(domain: &Path) -> Vec<String> {
     rnet_shm::observers::read_statuses(domain).into_iter().map(|(_, text)| text).collect()
 }
 
@@ -91,8 +91,8 @@ pub struct Domain {
     /// `None` until somebody has joined the domain.
     registry: Option<Registry>,
     path: PathBuf,
-    schemas: Schemas,
-    remote: remote::Watched,
+    schemas: SchemaCache,
+    remote: remote::RemoteNodeTracker,
 }
 
 /// What identifies something is a text in JSON: JavaScript, jq and others keep 53 bits of a number. What is counted or
@@ -161,7 +161,7 @@ pub struct PublisherInfo {
     /// Subscribers that are served now.
     pub readers: u64,
     /// From which message on each of them is served.
-    pub admitted: Vec<Admitted>,
+    pub admitted: Vec<AdmittedSubscription>,
     /// Times a reliable send found the log full.
     pub full: u64,
     /// Sends that failed because a reader was full.
@@ -186,7 +186,7 @@ pub struct PublisherInfo {
 
 /// A subscription as its publisher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Admitted {
+pub struct AdmittedSubscription {
     /// The subscription.
     #[serde(serialize_with = "as_text")]
     pub subscription: u64,
@@ -417,7 +417,7 @@ impl Domain {
         let mut snapshot = Snapshot::default();
         let Some(registry) = &self.registry else { return Ok(snapshot) };
         snapshot.died = deaths::known(registry.domain()).into_iter().map(String::from).collect();
-        let mut seen = types::Seen::default();
+        let mut seen = types::TypeReads::default();
         for (incarnation, peer) in registry.peers() {
             let name = peer.node.meta().name.clone();
             let mut node = NodeInfo {
@@ -434,7 +434,7 @@ impl Domain {
                 let schemas = &mut self.schemas;
                 let mut schema = |desc: &TypeDesc| {
                     let found = seen.read(schemas, registry.domain(), folder, desc);
-                    found.tell(&name, &mut snapshot.problems, &mut snapshot.unread)
+                    found.report(&name, &mut snapshot.problems, &mut snapshot.unread)
                 };
                 let read = match entry.kind {
                     EndpointKind::Publisher => publisher_info(entry, &path, &name).map(|mut p| {
@@ -494,9 +494,9 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
         let (subscription, start_seq) =
             (at(offset_of!(Admission, subscription)), at(offset_of!(Admission, start_seq)));
         let is_one = at(offset_of!(Admission, state)) == ADMISSION_ACTIVE;
-        is_one.then_some(Admitted { subscription, start_seq })
+        is_one.then_some(AdmittedSubscription { subscription, start_seq })
     };
-    let admitted: Vec<Admitted> = entries.filter_map(admitted).collect();
+    let admitted: Vec<AdmittedSubscription> = entries.filter_map(admitted).collect();
     let leased = peer.meta.qos.liveliness.lease().is_some();
     let now_ns = crate::now_ns();
     let last_alive_ns =
@@ -506,7 +506,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
     Ok(PublisherInfo {
         id: entry.id,
         topic: peer.meta.topic.clone(),
-        node: shown(&peer.meta.proxy, node),
+        node: visible_node(&peer.meta.proxy, node),
         via: peer.meta.proxy.is_some().then(|| node.to_owned()),
         stands_for: peer.meta.proxy.as_ref().map(rnet_core::Proxy::endpoint),
         type_desc: peer.meta.type_desc.clone(),
@@ -537,7 +537,7 @@ fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<Subscript
     Ok(SubscriptionInfo {
         id: entry.id,
         topic: peer.meta.topic.clone(),
-        node: shown(&peer.meta.proxy, node),
+        node: visible_node(&peer.meta.proxy, node),
         via: peer.meta.proxy.is_some().then(|| node.to_owned()),
         endpoint_count: if peer.meta.proxy.is_some() { entry.endpoint_count } else { 1 },
         forwards: match peer.meta.link {

@@ -33,15 +33,15 @@
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
 
-mod any;
-mod attached;
+mod any_subscription;
+mod wait_set_entry;
 mod batch;
 mod call;
 mod callback;
 mod command;
 mod dynamic;
 pub mod inspect;
-mod kept_clients;
+mod client_cache;
 mod link_start;
 mod log;
 pub mod msgs;
@@ -59,8 +59,8 @@ mod subscriber;
 mod timer;
 mod waitset;
 
-pub use any::AnySubscription;
-pub use attached::{Attached, WaitSetHandle};
+pub use any_subscription::AnySubscription;
+pub use wait_set_entry::{WaitSetEntry, WaitSetHandle};
 pub use call::{
     ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
     Goal, HandlerError, Job, JobContext, Pending, GoalPolicy, PullBuilder, Puller, PushBuilder,
@@ -89,7 +89,7 @@ pub use rnet_derive::Plain;
 #[doc(hidden)]
 pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors};
 #[doc(hidden)]
-pub use rnet_node::receiver::{Signs, Standing};
+pub use rnet_node::receiver::{PublisherStatus, ReadState};
 pub use rnet_node::{
     DeadlineMissed, Endpoint, EndpointEvent, EndpointQos, EndpointWatch, Interrupter,
     LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, Message, MessageType, NodeEvent,
@@ -107,7 +107,7 @@ pub use rnet_shm::ring::fail_point;
 pub use rnet_shm::thread::spawn as spawn_thread;
 pub use sample::{OwnedSample, Sample};
 pub use stream::SampleStream;
-pub use subscriber::{Faults, Subscriber};
+pub use subscriber::{MalformedCounter, Subscriber};
 pub use timer::{Timer, TimerOptions};
 pub use waitset::{WaitSet, Waitable};
 
@@ -174,7 +174,7 @@ pub mod role {
 pub use rnet_node::remote_nodes::NODES_TOPIC;
 
 #[doc(hidden)]
-pub use link_start::{configured_by as link_asked_by, program as link_program};
+pub use link_start::{configured_by as link_configured_by, find_program as link_program};
 
 /// Checks for objects that a forked child must not use or drop; for bindings.
 pub mod fork {

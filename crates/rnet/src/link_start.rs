@@ -20,24 +20,24 @@ use rnet_node::node_event::NodeEvent;
 use rnet_shm::thread::spawn;
 use rustix::fs::Access;
 
-const PROGRAM: &str = "rnet-link";
-const FILE: &str = "robot.toml";
+const LINK_PROGRAM: &str = "rnet-link";
+const CONFIG_FILE: &str = "robot.toml";
 
 /// What the nodes of links are called, with the number of their process.
 const LINK_NODE: &str = "/_rnet/link_";
 /// For so long the process that stands by has the time to take over from a link that was killed.
-const TAKEN_OVER: Duration = Duration::from_millis(300);
+const TAKEOVER_TIMEOUT: Duration = Duration::from_millis(300);
 /// Then nodes start another one, spread over this time: that of the first spares the others a process each.
-const SPREAD: Duration = Duration::from_millis(400);
+const RESTART_JITTER: Duration = Duration::from_millis(400);
 
 /// A longer file is not looked into; `rnet-link` says that it is too long.
 const MAX_FILE_LEN_BYTES: u64 = 1 << 20;
 
 /// Whether this process has said that the program is missing. Once is enough.
-static TOLD: AtomicBool = AtomicBool::new(false);
+static ERROR_REPORTED: AtomicBool = AtomicBool::new(false);
 
 /// What a node's program has said of its domain, beside the environment.
-pub(crate) struct Asked {
+pub(crate) struct LinkStarter {
     pub domain: Option<String>,
     pub dir: Option<PathBuf>,
     pub group: Option<String>,
@@ -45,19 +45,19 @@ pub(crate) struct Asked {
     pub programs: Option<PathBuf>,
 }
 
-impl Asked {
+impl LinkStarter {
     /// Starts the link if one seems to be wanted, and again where it was killed.
-    pub fn keep_link(self, node: &Arc<NodeState>) {
+    pub fn keep_link_running(self, node: &Arc<NodeState>) {
         let Some(configured_by) = configured_by() else { return };
         self.start_link(&configured_by);
         let share = f64::from(rnet_core::fnv1a_64(node.own.name().to_string().as_bytes()) as u32);
-        let pause = TAKEN_OVER + SPREAD.mul_f64(share / f64::from(u32::MAX));
-        let (asked, weak) = (Arc::new(self), Arc::downgrade(node));
+        let pause = TAKEOVER_TIMEOUT + RESTART_JITTER.mul_f64(share / f64::from(u32::MAX));
+        let (starter, weak) = (Arc::new(self), Arc::downgrade(node));
         node.watchers.add(Box::new(move |event| {
             if !matches!(event, NodeEvent::Died(name) if name.starts_with(LINK_NODE)) {
                 return;
             }
-            let (asked, weak, by) = (asked.clone(), weak.clone(), configured_by.clone());
+            let (starter, weak, by) = (starter.clone(), weak.clone(), configured_by.clone());
             // The thread that calls this is that of the user's callbacks.
             let _ = spawn("rnet-link", move || {
                 std::thread::sleep(pause);
@@ -68,7 +68,7 @@ impl Asked {
                     peers.any(|peer| peer.node.meta().name.starts_with(LINK_NODE))
                 };
                 if !is_linked {
-                    asked.start_link(&by);
+                    starter.start_link(&by);
                 }
             });
         }));
@@ -76,10 +76,10 @@ impl Asked {
 
     /// A node opens just as well without it, so what goes wrong is told on stderr.
     fn start_link(&self, configured_by: &str) {
-        let started = program(self.programs.as_deref()).and_then(|program| self.run(&program));
+        let started = find_program(self.programs.as_deref()).and_then(|program| self.run(&program));
         // A closed stderr is a wish not to be told.
         if let Err(why) = started
-            && !TOLD.swap(true, Ordering::Relaxed)
+            && !ERROR_REPORTED.swap(true, Ordering::Relaxed)
         {
             let _ = io::Write::write_fmt(
                 &mut io::stderr(),
@@ -113,31 +113,31 @@ impl Asked {
 /// The setting that configures a network, as far as known without reading the configuration. A wrong guess only starts
 /// a process that exits at once.
 pub fn configured_by() -> Option<String> {
-    if let Some(network) = set("RNET_NETWORK") {
+    if let Some(network) = env("RNET_NETWORK") {
         return (network != "off").then(|| format!("RNET_NETWORK={}", network.display()));
     }
-    let by_variable = ["RNET_LISTEN", "RNET_CONNECT"].into_iter().find(|name| set(name).is_some());
+    let by_variable = ["RNET_LISTEN", "RNET_CONNECT"].into_iter().find(|name| env(name).is_some());
     if let Some(name) = by_variable {
         return Some(name.to_owned());
     }
-    let (file, named) = match set("RNET_CONFIG") {
+    let (file, named) = match env("RNET_CONFIG") {
         Some(file) => (PathBuf::from(file), true),
-        None => (PathBuf::from(FILE), false),
+        None => (PathBuf::from(CONFIG_FILE), false),
     };
     // One that was named and cannot be read is for `rnet-link` to complain of.
-    speaks_of_network(&file).unwrap_or(named).then(|| file.display().to_string())
+    configures_network(&file).unwrap_or(named).then(|| file.display().to_string())
 }
 
-fn speaks_of_network(file: &Path) -> io::Result<bool> {
+fn configures_network(file: &Path) -> io::Result<bool> {
     let found = fs::metadata(file)?;
     if !found.is_file() || found.len() > MAX_FILE_LEN_BYTES {
         return Ok(true);
     }
-    Ok(fs::read_to_string(file).map_or(true, |text| wants_network(&text)))
+    Ok(fs::read_to_string(file).map_or(true, |text| enables_network(&text)))
 }
 
 /// Whether the text of a file seems to have a network that is not off.
-fn wants_network(text: &str) -> bool {
+fn enables_network(text: &str) -> bool {
     let (mut table, mut speaks) = (String::new(), false);
     for line in text.lines() {
         let line: String = line.split('#').next().unwrap_or_default().split_whitespace().collect();
@@ -162,34 +162,34 @@ fn wants_network(text: &str) -> bool {
 ///
 /// # Errors
 /// A text with the reason.
-pub fn program(programs: Option<&Path>) -> Result<PathBuf, String> {
+pub fn find_program(programs: Option<&Path>) -> Result<PathBuf, String> {
     let can_run =
         |file: &PathBuf| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
-    if let Some(named) = set("RNET_LINK").map(PathBuf::from) {
+    if let Some(named) = env("RNET_LINK").map(PathBuf::from) {
         let missing =
             || format!("RNET_LINK names {}, which is not an executable program", named.display());
         return Some(named.clone()).filter(can_run).ok_or_else(missing);
     }
     let own = std::env::current_exe().ok();
     let beside = [own.as_deref().and_then(Path::parent), programs].into_iter().flatten();
-    let in_path = set("PATH").unwrap_or_default();
+    let in_path = env("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&in_path).filter(|dir| !dir.as_os_str().is_empty());
-    let mut files = beside.map(Path::to_owned).chain(in_path).map(|dir| dir.join(PROGRAM));
+    let mut files = beside.map(Path::to_owned).chain(in_path).map(|dir| dir.join(LINK_PROGRAM));
     files.find(can_run).ok_or_else(|| {
         format!(
-            "{PROGRAM} is not installed. Install the robot-net package (docs/guide/two-computers.md), or \
+            "{LINK_PROGRAM} is not installed. Install the robot-net package (docs/guide/two-computers.md), or \
              set RNET_LINK to its path, or set RNET_NETWORK=off to run without it"
         )
     })
 }
 
-fn set(name: &str) -> Option<OsString> {
+fn env(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::wants_network;
+    use super::enables_network;
 
     #[test]
     fn what_a_file_seems_to_want() {
@@ -208,7 +208,7 @@ mod tests {
             ("network = { mode = \"off\" }", true),
             ("not toml network", true),
         ] {
-            assert_eq!(wants_network(text), wants, "{text}");
+            assert_eq!(enables_network(text), wants, "{text}");
         }
     }
 }

@@ -15,13 +15,13 @@ use rnet_node::NodeCore;
 use rnet_node::sync::lock;
 
 use crate::{Publisher, PublisherOptions, msgs};
-use limit::{HeldBack, LINES_PER_S_OF_A_NODE, LINES_PER_S_OF_A_PLACE, Limiter, Place};
+use limit::{SuppressedLines, MAX_LINES_PER_S_PER_NODE, MAX_LINES_PER_S_PER_LOCATION, Limiter, SourceLocation};
 
 /// The topic of all lines, of the type `foxglove.Log`.
 pub const LOG_TOPIC: &str = "/log";
 
 /// Lines of a node that late joiners get.
-const KEPT_LINES: u32 = 100;
+const HISTORY_LINES: u32 = 100;
 /// The rest of a longer text is cut off: with the names beside it, it has to stand in the log of the publisher.
 const MAX_TEXT_LEN_BYTES: usize = 3_000;
 /// The beginning of a longer file name is cut off.
@@ -94,29 +94,29 @@ impl FromStr for LogLevel {
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Logger(Arc<Shared>);
+pub struct Logger(Arc<LogState>);
 
 /// A handle to the log of a node that does not keep the node alive, for objects that live as long as the process.
 #[derive(Clone, Debug)]
-pub struct WeakLogger(Weak<Shared>);
+pub struct WeakLogger(Weak<LogState>);
 
-struct Shared {
+struct LogState {
     core: Arc<NodeCore>,
     level: AtomicU8,
-    held_back: AtomicU64,
+    suppressed_count: AtomicU64,
     limiter: Mutex<Limiter>,
-    outlet: Mutex<Outlet>,
+    publisher: Mutex<LogPublisher>,
 }
 
 /// The publisher.
 #[derive(Default)]
-enum Outlet {
+enum LogPublisher {
     /// No line has come yet.
     #[default]
     Unopened,
     Open {
         publisher: Box<Publisher<msgs::Log>>,
-        failure_told: bool,
+        failure_reported: bool,
     },
     /// It could not be opened, which was told.
     Failed,
@@ -124,12 +124,12 @@ enum Outlet {
 
 impl Logger {
     pub(crate) fn new(core: &Arc<NodeCore>, level: LogLevel) -> Logger {
-        Logger(Arc::new(Shared {
+        Logger(Arc::new(LogState {
             core: core.clone(),
             level: AtomicU8::new(level as u8),
-            held_back: AtomicU64::new(0),
+            suppressed_count: AtomicU64::new(0),
             limiter: Mutex::new(Limiter::new(Instant::now())),
-            outlet: Mutex::default(),
+            publisher: Mutex::default(),
         }))
     }
 
@@ -170,7 +170,7 @@ impl Logger {
         self.log_from(level, text, caller.file(), caller.line());
     }
 
-    /// As [`Logger::log`], with the place in the source given; for bindings.
+    /// As [`Logger::log`], with the location in the source given; for bindings.
     pub fn log_from(&self, level: LogLevel, text: impl Display, file: &str, line: u32) {
         if self.is_enabled(level) {
             self.0.log(level, text, file, line, true);
@@ -199,8 +199,8 @@ impl Logger {
     }
 
     /// Number of lines suppressed by the rate limit since the node was opened.
-    pub fn held_back(&self) -> u64 {
-        self.0.held_back.load(Ordering::Relaxed)
+    pub fn suppressed_count(&self) -> u64 {
+        self.0.suppressed_count.load(Ordering::Relaxed)
     }
 
     /// A handle that does not keep the node alive.
@@ -212,11 +212,11 @@ impl Logger {
 impl WeakLogger {
     /// As [`Logger::publish`]; false once the node is closed.
     pub fn publish(&self, level: LogLevel, text: impl Display, file: &str, line: u32) -> bool {
-        self.put(level, text, (file, line), false)
+        self.write(level, text, (file, line), false)
     }
 
     /// As [`WeakLogger::publish`], on stderr too if it is so said.
-    pub(crate) fn put(
+    pub(crate) fn write(
         &self,
         level: LogLevel,
         text: impl Display,
@@ -232,12 +232,12 @@ impl WeakLogger {
 }
 
 rnet_node::debug_by!(
-    [] Logger, "Logger", |this| "level": this.level(), "held_back": this.held_back()
+    [] Logger, "Logger", |this| "level": this.level(), "suppressed_count": this.suppressed_count()
 );
 
-rnet_node::debug_by!([] Shared, "Shared", |this| "node": this.name());
+rnet_node::debug_by!([] LogState, "LogState", |this| "node": this.name());
 
-impl Shared {
+impl LogState {
     fn name(&self) -> &str {
         self.core.state.own.name().as_str()
     }
@@ -245,40 +245,40 @@ impl Shared {
     fn log(&self, level: LogLevel, text: impl Display, file: &str, line: u32, to_stderr: bool) {
         // In a forked child another thread may have held a lock; the topic is the parent's.
         if self.core.state.fork_guard().is_from_parent() {
-            let text = cut(text.to_string());
+            let text = truncate(text.to_string());
             return print(level, self.name(), &text);
         }
-        let place = Place { file: end_of(file).to_owned(), line };
+        let location = SourceLocation { file: file_tail(file).to_owned(), line };
         let now = Instant::now();
         let mut limiter = lock(&self.limiter);
-        let due = limiter.due(now);
-        let admitted = limiter.admit(&place, level, now);
+        let due = limiter.take_due(now);
+        let admitted = limiter.admit(&location, level, now);
         drop(limiter);
         self.report(due, to_stderr);
         if admitted {
             // Not under a lock: what formats the text may log, too.
-            self.put(level, cut(text.to_string()), place, to_stderr);
+            self.write(level, truncate(text.to_string()), location, to_stderr);
         } else {
-            self.held_back.fetch_add(1, Ordering::Relaxed);
+            self.suppressed_count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn report(&self, held: Vec<HeldBack>, to_stderr: bool) {
-        for HeldBack { place, level, count } in held {
+    fn report(&self, held: Vec<SuppressedLines>, to_stderr: bool) {
+        for SuppressedLines { location, level, count } in held {
             let lines = if count == 1 { "line" } else { "lines" };
-            let from = match place.line {
-                0 => place.file.clone(),
-                line => format!("{}:{line}", place.file),
+            let from = match location.line {
+                0 => location.file.clone(),
+                line => format!("{}:{line}", location.file),
             };
             let text = format!(
-                "{count} {lines} from {from} suppressed: at most {LINES_PER_S_OF_A_PLACE} per second from one place, \
-                 {LINES_PER_S_OF_A_NODE} from a node"
+                "{count} {lines} from {from} suppressed: at most {MAX_LINES_PER_S_PER_LOCATION} per second from one place, \
+                 {MAX_LINES_PER_S_PER_NODE} from a node"
             );
-            self.put(level, text, place, to_stderr);
+            self.write(level, text, location, to_stderr);
         }
     }
 
-    fn put(&self, level: LogLevel, text: String, place: Place, to_stderr: bool) {
+    fn write(&self, level: LogLevel, text: String, location: SourceLocation, to_stderr: bool) {
         if to_stderr {
             print(level, self.name(), &text);
         }
@@ -287,10 +287,10 @@ impl Shared {
             level: level as i32,
             message: text,
             name: self.name().to_owned(),
-            file: place.file,
-            line: place.line,
+            file: location.file,
+            line: location.line,
         };
-        let told = lock(&self.outlet).publish(&self.core, &message);
+        let told = lock(&self.publisher).publish(&self.core, &message);
         if let Err(error) = told {
             print(
                 LogLevel::Warning,
@@ -304,27 +304,27 @@ impl Shared {
     }
 }
 
-impl Outlet {
+impl LogPublisher {
     /// # Errors
     /// The first failure; later ones of the same kind are no news.
     fn publish(&mut self, core: &Arc<NodeCore>, message: &msgs::Log) -> Result<()> {
-        if let Outlet::Unopened = self {
-            let options = PublisherOptions::new().transient_local(KEPT_LINES);
+        if let LogPublisher::Unopened = self {
+            let options = PublisherOptions::new().transient_local(HISTORY_LINES);
             match TopicName::new(LOG_TOPIC).and_then(|topic| Publisher::open(core, topic, options))
             {
                 Ok(opened) => {
                     let publisher = Box::new(opened);
-                    *self = Outlet::Open { publisher, failure_told: false };
+                    *self = LogPublisher::Open { publisher, failure_reported: false };
                 }
                 Err(error) => {
-                    *self = Outlet::Failed;
+                    *self = LogPublisher::Failed;
                     return Err(error);
                 }
             }
         }
-        if let Outlet::Open { publisher, failure_told } = self
+        if let LogPublisher::Open { publisher, failure_reported } = self
             && let Err(error) = publisher.send(message)
-            && !std::mem::replace(failure_told, true)
+            && !std::mem::replace(failure_reported, true)
         {
             return Err(error);
         }
@@ -332,10 +332,10 @@ impl Outlet {
     }
 }
 
-impl Drop for Shared {
+impl Drop for LogState {
     fn drop(&mut self) {
         if !self.core.state.fork_guard().is_from_parent() {
-            let held = lock(&self.limiter).all();
+            let held = lock(&self.limiter).take_all();
             self.report(held, true);
         }
     }
@@ -352,7 +352,7 @@ fn print(level: LogLevel, node: &str, text: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-fn cut(mut text: String) -> String {
+fn truncate(mut text: String) -> String {
     let mut end = text.len().min(MAX_TEXT_LEN_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -365,7 +365,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-fn end_of(file: &str) -> &str {
+fn file_tail(file: &str) -> &str {
     let mut begin = file.len().saturating_sub(MAX_FILE_LEN_BYTES);
     while !file.is_char_boundary(begin) {
         begin += 1;
@@ -374,7 +374,7 @@ fn end_of(file: &str) -> &str {
 }
 
 /// What `RNET_LOG` says, or info.
-pub(crate) fn level_of_environment() -> Result<LogLevel> {
+pub(crate) fn level_from_env() -> Result<LogLevel> {
     match std::env::var_os("RNET_LOG").filter(|word| !word.is_empty()) {
         None => Ok(LogLevel::Info),
         Some(word) => word.to_string_lossy().parse().map_err(|_| {

@@ -8,8 +8,8 @@ use rnet_node::callback_errors::{CallbackErrors, Report};
 use rnet_node::{NodeCore, NodeSettings};
 use rnet_shm::state::Clock;
 
-use crate::kept_clients::KeptClients;
-use crate::link_start::Asked;
+use crate::client_cache::ClientCache;
+use crate::link_start::LinkStarter;
 use crate::log::{self, LogLevel, Logger};
 use crate::param::{ParamBuilder, ParamType};
 use crate::rate::Rate;
@@ -52,7 +52,7 @@ pub struct Node {
     state_dir: Option<Arc<Path>>,
     log: Logger,
     /// Those that [`Node::call`] uses again; `None` in the handle that one of these clients has.
-    pub(crate) clients: Option<Arc<KeptClients>>,
+    pub(crate) clients: Option<Arc<ClientCache>>,
 }
 
 impl Node {
@@ -252,7 +252,7 @@ impl Node {
         self.core.state.watchers.add(Box::new(callback));
         // It fails where this node cannot write a word of its own file, whose pages are there.
         let watched = self.core.state.matching().watch_remote_nodes();
-        self.core.state.tell(watched.unwrap_or_default());
+        self.core.state.deliver(watched.unwrap_or_default());
     }
 
     /// The other nodes of this host, as this one knows them; for the link.
@@ -410,19 +410,19 @@ impl NodeBuilder {
     /// As [`Node::new`], and `BadValue` for an invalid level in `RNET_LOG`, an invalid namespace, or an invalid rule.
     pub fn open(self) -> Result<Node> {
         let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
-        let level = log::level_of_environment()?;
+        let level = log::level_from_env()?;
         let core = self.settings.open()?;
         if language != rnet_shm::registry::TOOL_LANGUAGE {
-            Asked { domain, dir, group, programs: self.programs }.keep_link(&core.state);
+            LinkStarter { domain, dir, group, programs: self.programs }.keep_link_running(&core.state);
         }
         if core.state.time.is_simulated() {
             SimClock::start(&core)?;
         }
         let log = Logger::new(&core, level);
         let reports = log.downgrade();
-        core.state.errors.report_by(move |report| {
+        core.state.errors.set_reporter(move |report| {
             let Report { text, file, line, printed } = report;
-            reports.put(LogLevel::Error, text, (file.as_str(), *line), !printed);
+            reports.write(LogLevel::Error, text, (file.as_str(), *line), !printed);
         });
         let (state_dir, clients) = (self.state_dir.map(Into::into), Some(Arc::default()));
         Ok(Node { core, state_dir, log, clients })

@@ -5,7 +5,7 @@ mod reuse;
 pub use prost;
 pub use prost_types;
 pub use reuse::StringList;
-pub use rnet_node::message::Carried;
+pub use rnet_node::message::MessageCodec;
 
 use rnet_core::{Error, Result};
 use rnet_schema::limits::{DECODE_VALUES_PER_MESSAGE, MAX_DECODE_NUMBERS, MAX_DECODE_VALUES};
@@ -83,13 +83,13 @@ macro_rules! protobuf_message {
                 $crate::protobuf::schema(&SCHEMA, $set, $name)
             }
 
-            impl $crate::protobuf::Carried for $message {
-                type Held = Self;
+            impl $crate::protobuf::MessageCodec for $message {
+                type DecodeBuffer = Self;
 
-                fn own_type() -> $crate::Result<$crate::MessageType> {
+                fn static_type() -> $crate::Result<$crate::MessageType> {
                     schema().map($crate::MessageType::Protobuf)
                 }
-                fn hold(_: &$crate::MessageType) -> Self {
+                fn new_buffer(_: &$crate::MessageType) -> Self {
                     <Self as ::std::default::Default>::default()
                 }
                 #[inline]
@@ -107,20 +107,20 @@ macro_rules! protobuf_message {
                 #[inline]
                 fn decode(
                     bytes: &[u8],
-                    held: &mut Self,
+                    buffer: &mut Self,
                 ) -> ::std::result::Result<(), ::std::string::String> {
                     let lists = [$($crate::protobuf::StringList {
                         tag: $tag,
                         field: |message: &mut $message| &mut message.$list,
                     }),*];
-                    $crate::protobuf::decode(bytes, held, lists, schema)
+                    $crate::protobuf::decode(bytes, buffer, lists, schema)
                 }
                 #[inline]
-                fn view<'a>(_: &'a [u8], held: &'a Self) -> &'a Self {
-                    held
+                fn view<'a>(_: &'a [u8], buffer: &'a Self) -> &'a Self {
+                    buffer
                 }
-                fn keep(held: &mut Self) -> Self {
-                    ::std::mem::take(held)
+                fn take_buffer(buffer: &mut Self) -> Self {
+                    ::std::mem::take(buffer)
                 }
             }
         };

@@ -20,11 +20,11 @@ use crate::{
 
 mod forward;
 mod interrupt;
-mod room;
-mod will;
+mod reserve;
+mod last_will;
 
 /// Memory for encoding that a publisher keeps for the next message.
-const MAX_KEPT_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
+const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 
 /// Sends messages of type `T` on one topic.
 ///
@@ -78,19 +78,19 @@ impl<T: Message + ?Sized> Publisher<T> {
         options: PublisherOptions,
     ) -> Result<Publisher<T>> {
         options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
-        let ty = types::choose::<T>(topic.as_str(), options.message_type)?;
+        let ty = types::choose_type::<T>(topic.as_str(), options.message_type)?;
         let fixed_len = ty.fixed_len();
         let (type_desc, qos, proxy) = (ty.desc(), options.qos, options.proxy);
         let deferred = options.deferred;
         let will = options.last_will.map(|will| will.bytes_of(topic.as_str(), &ty)).transpose()?;
-        let (name, will_room) = (topic.to_string(), will.is_some() || options.room_for_will);
+        let (name, will_room) = (topic.to_string(), will.is_some() || options.reserve_will);
         let meta = PublisherMeta { topic: name, type_desc, qos, proxy, will: will_room };
         let state = &core.state;
         state.refresh();
         state.matching().check_topic_limit(topic.hash())?;
         let id = state.own.next_endpoint()?;
         let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
-        ty.keep_at(&state.own, topic.as_str())?;
+        ty.write_description(&state.own, topic.as_str())?;
         let mut writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
         // Before anybody is told that there is a publisher.
         will.map_or(Ok(()), |will| writer.set_will(Some(&will)))?;
@@ -217,12 +217,12 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// all of it, so it is asked only after another such message.
     fn large_len(&mut self, message: &T) -> Option<usize> {
         let len = self.was_large.then(|| message.encoded_len())?;
-        self.was_large = len > MAX_KEPT_LEN_BYTES;
+        self.was_large = len > MAX_REUSED_LEN_BYTES;
         self.was_large.then_some(len)
     }
 
     fn encode_in_place(&mut self, message: &T, len: usize) -> Result<Loan<'_>> {
-        let mut loan = self.lend(len)?;
+        let mut loan = self.loan_bytes(len)?;
         let mut left: &mut [u8] = &mut loan;
         message.encode(&mut left);
         let left = left.len();
@@ -231,7 +231,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     }
 
     fn clear_encoded(&mut self) {
-        if self.encoded.len() > MAX_KEPT_LEN_BYTES {
+        if self.encoded.len() > MAX_REUSED_LEN_BYTES {
             self.was_large = true;
             self.encoded = Vec::new();
         }
@@ -309,10 +309,10 @@ impl<T: Message + ?Sized> Publisher<T> {
             }
             let mut matches = state.lock();
             // Each once: it may be dealt with by the next call.
-            let error = matches.incompatible.get(matches.told).cloned();
-            matches.told += usize::from(error.is_some());
+            let error = matches.incompatible.get(matches.reported).cloned();
+            matches.reported += usize::from(error.is_some());
             drop(matches);
-            error.or_else(|| state.unseen.take()).map(Err)
+            error.or_else(|| state.shortage.take()).map(Err)
         });
         waited.unwrap_or_else(|| {
             let topic = self.topic.to_string();
@@ -332,7 +332,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         if self.writer.fork_guard().is_from_parent() {
             return;
         }
-        self.state.hooks.add(Box::new(callback));
+        self.state.match_callbacks.add(Box::new(callback));
     }
 }
 
@@ -365,7 +365,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
 impl<T: Message + ?Sized> Publisher<T> {
     /// [`Publisher::loan`], whatever the messages are.
-    pub(crate) fn lend(&mut self, len: usize) -> Result<Loan<'_>> {
+    pub(crate) fn loan_bytes(&mut self, len: usize) -> Result<Loan<'_>> {
         self.check_len(len)?;
         let loan = self.writer.loan(len)?;
         let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
@@ -380,7 +380,7 @@ impl Publisher<[u8]> {
     /// # Errors
     /// `MessageTooLarge`, `OutOfMemory`, and `Full` as for [`Publisher::send`].
     pub fn loan(&mut self, len: usize) -> Result<Loan<'_>> {
-        self.lend(len)
+        self.loan_bytes(len)
     }
 
     /// As [`Publisher::loan`], but the loan does not borrow the publisher, so that several can be

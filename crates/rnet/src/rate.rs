@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result};
 
-use rnet_node::awaited::Awaited;
+use rnet_node::wait_source::WaitSource;
 use rnet_node::core::NodeState;
-use rnet_node::member::Member;
+use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::node_time::NodeTime;
 use rnet_node::schedule::{Schedule, Tick};
 use rnet_shm::bell::{Bells, WakeReason};
@@ -66,7 +66,7 @@ impl Rate {
     }
 
     fn start(time: NodeTime, period: Duration) -> Result<Rate> {
-        let schedule = Schedule::each("loop rate", period, time.run_ns())?;
+        let schedule = Schedule::periodic("loop rate", period, time.elapsed_ns())?;
         let (overruns, missed, awaited, bell, interruptible) = (0, 0, false, None, false);
         Ok(Rate { time, schedule, period, overruns, missed, awaited, bell, interruptible })
     }
@@ -114,7 +114,7 @@ impl Rate {
     /// `Closed`, as [`Rate::sleep`].
     pub fn try_tick(&mut self) -> Result<Option<Tick>> {
         self.time.check()?;
-        let Some(mut tick) = self.schedule.take(self.time.run_ns()) else {
+        let Some(mut tick) = self.schedule.take(self.time.elapsed_ns()) else {
             self.awaited = true;
             return Ok(None);
         };
@@ -153,7 +153,7 @@ impl Rate {
     }
 }
 
-impl Awaited for Rate {
+impl WaitSource for Rate {
     fn is_ready(&self) -> bool {
         self.sleep_limit().is_zero() || self.time.check().is_err()
     }
@@ -169,7 +169,7 @@ impl Awaited for Rate {
 }
 
 /// Each `next` is a [`Rate::sleep`]. Ends when that is interrupted.
-impl Member for Rate {
+impl WaitSetMember for Rate {
     fn name(&self) -> String {
         "a rate".to_owned()
     }
@@ -179,10 +179,10 @@ impl Member for Rate {
     fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64) {
         self.bell = Some((bells.clone(), bell));
     }
-    fn take_in(&mut self) {
+    fn refresh(&mut self) {
         self.is_due();
     }
-    fn awaited(&self) -> &dyn Awaited {
+    fn wait_source(&self) -> &dyn WaitSource {
         self
     }
 }

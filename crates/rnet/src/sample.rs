@@ -8,13 +8,13 @@ use rnet_shm::received::{Payload, Stamp};
 
 use crate::Message;
 use rnet_core::{Meta, Origin, Result, TypeDesc};
-use rnet_node::types::Schemas;
+use rnet_node::types::SchemaCache;
 use rnet_schema::Schema;
 
 /// A received message, valid until the next receive from the same subscriber.
 ///
 /// Large messages are read where the publisher wrote them, which cannot reuse the memory until the
-/// next receive; small ones in the copy that the subscriber made of the log. [`Sample::to_owned_sample`] keeps either for longer without copying.
+/// next receive; small ones in the copy that the subscriber made of the log. [`Sample::into_owned`] keeps either for longer without copying.
 /// Protobuf messages are decoded: kept, they hold nothing of the publisher's, and [`Sample::into_message`] gives them away.
 ///
 /// ```
@@ -27,7 +27,7 @@ use rnet_schema::Schema;
 /// # scans.wait_for_subscribers(1, None)?;
 /// # scans.send(b"first")?;
 /// # scans.send(b"second")?;
-/// let first = heard.recv(None)?.to_owned_sample(); // stays when the next one is received
+/// let first = heard.recv(None)?.into_owned(); // stays when the next one is received
 /// let second = heard.recv(None)?;
 /// assert_eq!((&*first, &*second), (&b"first"[..], &b"second"[..]));
 /// assert_eq!(second.seq(), first.seq() + 1);
@@ -41,7 +41,7 @@ use rnet_schema::Schema;
 pub struct Sample<'a, T: Message + ?Sized> {
     pub(crate) taken: ReceivedMessage<'a>,
     /// What was decoded of it.
-    pub(crate) held: &'a mut T::Held,
+    pub(crate) buffer: &'a mut T::DecodeBuffer,
 }
 
 impl<'a, T: Message + ?Sized> Sample<'a, T> {
@@ -50,12 +50,12 @@ impl<'a, T: Message + ?Sized> Sample<'a, T> {
     /// At most [`crate::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at
     /// a time; receiving then fails with `TooManyPins` until one is dropped. Any number of those
     /// that were decoded can be kept.
-    pub fn to_owned_sample(self) -> OwnedSample<T> {
+    pub fn into_owned(self) -> OwnedSample<T> {
         OwnedSample {
             stamp: self.taken.stamp(),
             meta: self.taken.has_meta().then(|| Box::new(self.taken.meta())),
             payload: T::NEEDS_BYTES.then(|| self.taken.into_payload()),
-            held: T::keep(self.held),
+            buffer: T::take_buffer(self.buffer),
         }
     }
 
@@ -70,17 +70,17 @@ impl<'a, T: Message + ?Sized> Sample<'a, T> {
     pub fn into_message(self) -> T
     where
         T: Sized,
-        T::Held: Into<Option<T>>,
+        T::DecodeBuffer: Into<Option<T>>,
     {
-        decoded::<T>(T::keep(self.held))
+        decoded::<T>(T::take_buffer(self.buffer))
     }
 }
 
-fn decoded<T: Message>(held: T::Held) -> T
+fn decoded<T: Message>(buffer: T::DecodeBuffer) -> T
 where
-    T::Held: Into<Option<T>>,
+    T::DecodeBuffer: Into<Option<T>>,
 {
-    held.into().expect("a sample is made of what was decoded")
+    buffer.into().expect("a sample is made of what was decoded")
 }
 
 impl<T: Message + ?Sized> Sample<'_, T> {
@@ -129,7 +129,7 @@ impl<T: Message + ?Sized> Sample<'_, T> {
     /// # Errors
     /// `Io` once the node is gone; `Corrupt` if its file does not hold this type.
     pub fn schema(&self) -> Result<Option<Schema>> {
-        Schemas::default().read_if_any(self.taken.channel().folder(), self.type_desc())
+        SchemaCache::default().read_protobuf(self.taken.channel().folder(), self.type_desc())
     }
 }
 
@@ -142,7 +142,7 @@ impl<T: Message + ?Sized> Deref for Sample<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        T::view(self.taken.bytes(), self.held)
+        T::view(self.taken.bytes(), self.buffer)
     }
 }
 
@@ -153,18 +153,18 @@ pub struct OwnedSample<T: Message + ?Sized> {
     meta: Option<Box<Meta>>,
     /// `None` for what was decoded: it must not hold the publisher's memory.
     payload: Option<Payload>,
-    held: T::Held,
+    buffer: T::DecodeBuffer,
 }
 
 impl<T: Message + ?Sized> Deref for OwnedSample<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        T::view(self.kept_bytes(), &self.held)
+        T::view(self.owned_bytes(), &self.buffer)
     }
 }
 
 impl<T: Message + ?Sized> OwnedSample<T> {
-    fn kept_bytes(&self) -> &[u8] {
+    fn owned_bytes(&self) -> &[u8] {
         self.payload.as_ref().map_or(&[], Payload::bytes)
     }
 
@@ -179,16 +179,16 @@ impl<T: Message + ?Sized> OwnedSample<T> {
                 "a decoded message is kept without its bytes: use Sample::bytes"
             )
         }
-        self.kept_bytes()
+        self.owned_bytes()
     }
 
     /// As [`Sample::into_message`].
     pub fn into_message(self) -> T
     where
         T: Sized,
-        T::Held: Into<Option<T>>,
+        T::DecodeBuffer: Into<Option<T>>,
     {
-        decoded::<T>(self.held)
+        decoded::<T>(self.buffer)
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use rnet_core::{Result, TopicName, Wait};
 use rnet_node::dispatch::Dispatcher;
-use rnet_node::message::Carried;
+use rnet_node::message::MessageCodec;
 use rnet_node::node_time::NodeTime;
 use rnet_node::receiver::Receiver;
 use rnet_node::sync::{join, lock};
@@ -36,7 +36,7 @@ pub(crate) struct SimClock {
 
 struct Reader {
     receiver: Receiver,
-    held: <Clock as Carried>::Held,
+    buffer: <Clock as MessageCodec>::DecodeBuffer,
 }
 
 impl SimClock {
@@ -45,23 +45,23 @@ impl SimClock {
         let clock = core.state.extension(|_| {
             let options = SubscriberOptions::new().keep_last(1).wait(Wait::Block);
             let topic = TopicName::new(TOPIC)?;
-            let (receiver, _, held) = Subscriber::<Clock>::open(core, topic, options)?.into_parts();
+            let (receiver, _, buffer) = Subscriber::<Clock>::open(core, topic, options)?.into_parts();
             Ok(Arc::new(SimClock {
                 stop: AtomicBool::new(false),
                 time: core.state.time.clone(),
                 interrupter: Interrupter::of(&receiver.state.waiting),
-                reader: Mutex::new(Some(Reader { receiver, held })),
+                reader: Mutex::new(Some(Reader { receiver, buffer })),
                 thread: Mutex::default(),
             }))
         })?;
-        if !clock.revive() {
+        if !clock.start_threads() {
             // The control thread then tries again once a second.
             core.state.own.ring_self();
         }
         Ok(())
     }
 
-    fn run(&self, Reader { mut receiver, mut held }: Reader) {
+    fn run(&self, Reader { mut receiver, mut buffer }: Reader) {
         let mut leader = None;
         while !self.stop.load(Ordering::Acquire) && !receiver.is_from_parent() {
             // What happens to a publisher is counted, and shown by the tools.
@@ -69,21 +69,21 @@ impl SimClock {
             // Two that publish it would have time go back and forth: the first one is followed for as long as it
             // is there.
             let publisher = receiver.channels[at].publisher();
-            if leader.is_some_and(|now| now != publisher && receiver.place_of(now).is_some()) {
+            if leader.is_some_and(|now| now != publisher && receiver.channel_of(now).is_some()) {
                 continue;
             }
-            let said = receiver.sample::<Clock>(at, &mut held).map(|sample| sample.time_ns);
+            let said = receiver.sample::<Clock>(at, &mut buffer).map(|sample| sample.time_ns);
             let Some(now_ns) = said.ok().and_then(|ns| u64::try_from(ns).ok()) else { continue };
             leader = Some(publisher);
             self.time.set(now_ns);
             // Timers may be due.
-            receiver.node.all_started().for_each(Dispatcher::wake);
+            receiver.node.dispatchers().for_each(Dispatcher::wake);
         }
     }
 }
 
 impl Extension for SimClock {
-    fn revive(self: Arc<Self>) -> bool {
+    fn start_threads(self: Arc<Self>) -> bool {
         let mut thread = lock(&self.thread);
         if thread.is_some() || self.stop.load(Ordering::Acquire) {
             return true;
@@ -101,7 +101,7 @@ impl Extension for SimClock {
         true
     }
 
-    fn has_strangers(&self, _is_known: &dyn Fn(u64) -> bool) -> bool {
+    fn has_unknown_nodes(&self, _is_known: &dyn Fn(u64) -> bool) -> bool {
         false
     }
 

@@ -31,7 +31,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
 /// The next message of a subscriber.
 fn next<T: Message + ?Sized>(subscriber: &mut Subscriber<T>) -> Result<Option<OwnedSample<T>>> {
-    Ok(subscriber.try_recv()?.map(Sample::to_owned_sample))
+    Ok(subscriber.try_recv()?.map(Sample::into_owned))
 }
 
 impl<T: Message + ?Sized> SampleStream<T> {
@@ -45,37 +45,37 @@ impl<T: Message + ?Sized> SampleStream<T> {
 
     /// Received and lost messages by publisher, including former publishers.
     pub fn stats(&self) -> Vec<PublisherStats> {
-        self.0.look(|subscriber| subscriber.stats())
+        self.0.with_source(|subscriber| subscriber.stats())
     }
 
     /// How many publishers serve it now.
     pub fn publisher_count(&self) -> usize {
-        self.0.look(Subscriber::publisher_count)
+        self.0.with_source(Subscriber::publisher_count)
     }
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        self.0.look(|subscriber| subscriber.on_match(callback));
+        self.0.with_source(|subscriber| subscriber.on_match(callback));
     }
 
     /// As [`crate::Subscriber::on_deadline`].
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        self.0.look(|subscriber| subscriber.on_deadline(callback));
+        self.0.with_source(|subscriber| subscriber.on_deadline(callback));
     }
 
     /// As [`crate::Subscriber::on_liveliness`].
     pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
-        self.0.look(|subscriber| subscriber.on_liveliness(callback));
+        self.0.with_source(|subscriber| subscriber.on_liveliness(callback));
     }
 
     /// As [`crate::Subscriber::liveliness`].
     pub fn liveliness(&self) -> LivelinessCounts {
-        self.0.look(|subscriber| subscriber.liveliness())
+        self.0.with_source(|subscriber| subscriber.liveliness())
     }
 
     /// Its backlog from all publishers together.
     pub fn behind(&self) -> Backlog {
-        self.0.look(|subscriber| subscriber.behind())
+        self.0.with_source(|subscriber| subscriber.behind())
     }
 
     /// The next message.

@@ -8,7 +8,7 @@ use rnet_node::aligned_bytes::AlignedBytes;
 use rnet_node::core::NodeCore;
 use rnet_node::match_event::MatchCallback;
 use rnet_node::options::deadline;
-use rnet_node::receiver::{Receiver, Signs, Standing, is_refusal};
+use rnet_node::receiver::{Receiver, PublisherStatus, ReadState, is_refusal};
 use rnet_node::types;
 use rnet_shm::subscription::SubscriptionFile;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
-const MAX_KEPT_LEN_BYTES: usize = 64 << 10;
+const MAX_REUSED_LEN_BYTES: usize = 64 << 10;
 
 /// Receives messages of type `T` from all publishers of one topic.
 ///
@@ -50,7 +50,7 @@ pub struct Subscriber<T: Message + ?Sized> {
     // Before the core: its drop takes the endpoint back while the node is still there.
     pub(crate) receiver: Receiver,
     pub(crate) core: Arc<NodeCore>,
-    held: T::Held,
+    buffer: T::DecodeBuffer,
 }
 
 impl<T: Message + ?Sized> Subscriber<T> {
@@ -59,8 +59,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
         topic: TopicName,
         options: SubscriberOptions,
     ) -> Result<Subscriber<T>> {
-        let (receiver, ty) = Receiver::open(core, topic, options, types::choose::<T>)?;
-        Ok(Subscriber { receiver, core: core.clone(), held: T::hold(&ty) })
+        let (receiver, ty) = Receiver::open(core, topic, options, types::choose_type::<T>)?;
+        Ok(Subscriber { receiver, core: core.clone(), buffer: T::new_buffer(&ty) })
     }
 
     /// The topic.
@@ -75,7 +75,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     #[inline]
     pub fn try_recv(&mut self) -> Result<Option<Sample<'_, T>>> {
         match self.receiver.advance()? {
-            Some(at) => self.receiver.sample(at, &mut self.held).map(Some),
+            Some(at) => self.receiver.sample(at, &mut self.buffer).map(Some),
             None => Ok(None),
         }
     }
@@ -89,14 +89,14 @@ impl<T: Message + ?Sized> Subscriber<T> {
     #[inline]
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
         match self.receiver.advance()? {
-            Some(at) => self.receiver.sample(at, &mut self.held),
+            Some(at) => self.receiver.sample(at, &mut self.buffer),
             None => self.recv_slow(timeout),
         }
     }
 
     fn recv_slow(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
         match self.receiver.receive(deadline(timeout))? {
-            Some(at) => self.receiver.sample(at, &mut self.held),
+            Some(at) => self.receiver.sample(at, &mut self.buffer),
             None => Err(self.timed_out("a message", timeout)),
         }
     }
@@ -136,7 +136,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     pub fn latest_after(&mut self, held: &OwnedSample<T>) -> Result<Option<OwnedSample<T>>> {
         let newer = self.newest(held.sent_ns())?;
         if newer.is_some()
-            && let Some(at) = self.receiver.place_of(held.publisher())
+            && let Some(at) = self.receiver.channel_of(held.publisher())
         {
             self.receiver.channels[at].count_as_skipped();
         }
@@ -146,7 +146,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// One look at every publisher, for a message that was sent at `after_ns` or later.
     fn newest(&mut self, after_ns: u64) -> Result<Option<OwnedSample<T>>> {
         self.receiver.check_fork()?;
-        self.receiver.take_in();
+        self.receiver.drain_inbox();
         self.receiver.end_receive();
         let mut found = std::mem::take(&mut self.receiver.found);
         self.receiver.find_newest(&mut found);
@@ -154,23 +154,23 @@ impl<T: Message + ?Sized> Subscriber<T> {
         found.sort_unstable_by_key(|(sent_ns, _)| *sent_ns);
         let mut newest = None;
         while let Some((_, publisher)) = found.pop_if(|(sent_ns, _)| *sent_ns >= after_ns) {
-            let Some(at) = self.receiver.place_of(publisher) else { continue };
+            let Some(at) = self.receiver.channel_of(publisher) else { continue };
             match self.receiver.take_at(at) {
-                Ok(true) => match self.receiver.sample::<T>(at, &mut self.held) {
+                Ok(true) => match self.receiver.sample::<T>(at, &mut self.buffer) {
                     Ok(sample) => {
-                        newest = Some(sample.to_owned_sample());
+                        newest = Some(sample.into_owned());
                         self.receiver.trace_receive(Some(at));
                         break;
                     }
-                    Err(error) => self.receiver.note(error),
+                    Err(error) => self.receiver.push_error(error),
                 },
                 Ok(false) => {}
                 // Told below; what another channel gives must not be lost for it.
-                Err(error) => self.receiver.note(error),
+                Err(error) => self.receiver.push_error(error),
             }
         }
         for (_, publisher) in found.drain(..) {
-            if let Some(at) = self.receiver.place_of(publisher) {
+            if let Some(at) = self.receiver.channel_of(publisher) {
                 self.receiver.channels[at].skip_withheld();
             }
         }
@@ -197,7 +197,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         std::iter::from_fn(move || {
             loop {
                 let error = match self.recv(None) {
-                    Ok(sample) => return Some(sample.to_owned_sample()),
+                    Ok(sample) => return Some(sample.into_owned()),
                     Err(error) => error,
                 };
                 match error {
@@ -221,19 +221,19 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.check_fork()?;
         let until = deadline(timeout);
         loop {
-            self.receiver.take_in();
+            self.receiver.drain_inbox();
             for at in 0..self.receiver.channels.len() {
                 if let Err(error) = self.receiver.channels[at].begin() {
                     return Err(self.receiver.fail(at, error));
                 }
             }
             self.receiver.begin_successors();
-            if self.receiver.admitted() >= n {
+            if self.receiver.admitted_count() >= n {
                 return Ok(());
             }
             let bad = self.receiver.errors.iter().position(is_refusal);
             let bad = bad.and_then(|at| self.receiver.errors.remove(at));
-            if let Some(error) = bad.or_else(|| self.receiver.state.unseen.take()) {
+            if let Some(error) = bad.or_else(|| self.receiver.state.shortage.take()) {
                 return Err(error);
             }
             if !self.receiver.wait_for_match(until)? {
@@ -272,14 +272,14 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// For programs that forward messages between hosts: the read state of its only publisher, as of the last receive.
     #[doc(hidden)]
-    pub fn standing(&self) -> Standing {
-        self.receiver.standing()
+    pub fn read_state(&self) -> ReadState {
+        self.receiver.read_state()
     }
 
     /// For programs that forward messages between hosts: signals of its only publisher other than messages.
     #[doc(hidden)]
-    pub fn signs(&self) -> Signs {
-        self.receiver.signs()
+    pub fn publisher_status(&self) -> PublisherStatus {
+        self.receiver.publisher_status()
     }
 
     /// For programs that forward messages between hosts: the current last will of its only publisher.
@@ -337,7 +337,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// As [`Subscriber::lost_now`], with the messages that were passed over for newer ones.
-    pub(crate) fn passed_over_now(&self) -> u64 {
+    pub(crate) fn lost_or_skipped_now(&self) -> u64 {
         let skipped = self.receiver.channels.iter().map(|channel| channel.skipped());
         self.lost_now() + skipped.sum::<u64>()
     }
@@ -353,7 +353,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
             return;
         }
         let callback: MatchCallback = Box::new(callback);
-        self.receiver.state.hooks.add(callback);
+        self.receiver.state.match_callbacks.add(callback);
     }
 
     /// Calls `callback` when a publisher has sent nothing for a period of this subscriber's deadline, on the
@@ -383,7 +383,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// Whether the publisher with this id is there, without an allocation.
     pub(crate) fn is_served_by(&mut self, publisher: u64) -> bool {
-        self.receiver.take_in();
+        self.receiver.drain_inbox();
         self.receiver.channels.iter().any(|c| c.publisher() == publisher && !c.has_left())
     }
 
@@ -394,18 +394,18 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// Receiver and what is held between messages, at once.
-    pub(crate) fn split(&mut self) -> (&mut Receiver, &mut T::Held) {
-        (&mut self.receiver, &mut self.held)
+    pub(crate) fn split(&mut self) -> (&mut Receiver, &mut T::DecodeBuffer) {
+        (&mut self.receiver, &mut self.buffer)
     }
 
-    pub(crate) fn into_parts(self) -> (Receiver, Arc<NodeCore>, T::Held) {
-        (self.receiver, self.core, self.held)
+    pub(crate) fn into_parts(self) -> (Receiver, Arc<NodeCore>, T::DecodeBuffer) {
+        (self.receiver, self.core, self.buffer)
     }
 
     /// A handle by which messages are counted that turn out to be malformed, for bindings that
     /// decode bytes by themselves.
-    pub fn faults(&self) -> Faults {
-        Faults {
+    pub fn malformed_counter(&self) -> MalformedCounter {
+        MalformedCounter {
             topic: self.receiver.topic.to_string(),
             file: Arc::downgrade(&self.receiver.file),
             core: Arc::downgrade(&self.core),
@@ -419,7 +419,7 @@ pub(crate) trait Decode {
     fn sample<'a, T: Message + ?Sized>(
         &'a mut self,
         at: usize,
-        held: &'a mut T::Held,
+        buffer: &'a mut T::DecodeBuffer,
     ) -> Result<Sample<'a, T>>;
 }
 
@@ -428,16 +428,16 @@ impl Decode for Receiver {
     fn sample<'a, T: Message + ?Sized>(
         &'a mut self,
         at: usize,
-        held: &'a mut T::Held,
+        buffer: &'a mut T::DecodeBuffer,
     ) -> Result<Sample<'a, T>> {
-        let in_place = match T::IN_PLACE_FROM {
+        let in_place = match T::IN_PLACE_MIN_LEN {
             Some(0) => true,
             Some(len) => self.channels[at].current_len() >= len,
             None => false,
         };
         if !in_place {
-            if self.decoded_len > MAX_KEPT_LEN_BYTES {
-                drop(T::keep(held));
+            if self.decoded_len > MAX_REUSED_LEN_BYTES {
+                drop(T::take_buffer(buffer));
                 self.decoded_bytes = AlignedBytes::default();
             }
             self.decoded_len = self.channels[at].current_len();
@@ -450,24 +450,24 @@ impl Decode for Receiver {
                     self.decoded_bytes.as_slice()
                 }
             };
-            if let Err(why) = T::decode(bytes, held) {
+            if let Err(why) = T::decode(bytes, buffer) {
                 return Err(self.malformed(at, why));
             }
         }
-        Ok(Sample { taken: self.channels[at].current(), held })
+        Ok(Sample { taken: self.channels[at].current(), buffer })
     }
 }
 
-/// Counts malformed messages of a subscriber; made by [`Subscriber::faults`]. It may outlive the
+/// Counts malformed messages of a subscriber; made by [`Subscriber::malformed_counter`]. It may outlive the
 /// subscriber, whose file it does not keep.
 #[derive(Clone, Default)]
-pub struct Faults {
+pub struct MalformedCounter {
     topic: String,
     file: Weak<SubscriptionFile>,
     core: Weak<NodeCore>,
 }
 
-impl Faults {
+impl MalformedCounter {
     /// Counts a message of `publisher` and makes the error of it.
     pub fn malformed(&self, publisher: u64, why: String) -> Error {
         if let Some(file) = self.file.upgrade().filter(|file| !file.fork_guard().is_from_parent()) {
@@ -480,7 +480,7 @@ impl Faults {
     }
 }
 
-rnet_node::debug_by!([] Faults, "Faults", |this| "topic": this.topic);
+rnet_node::debug_by!([] MalformedCounter, "MalformedCounter", |this| "topic": this.topic);
 
 rnet_node::debug_by!(
     [T: Message + ?Sized] Subscriber<T>, "Subscriber", |this| "topic": this.receiver.topic

@@ -8,7 +8,7 @@ use rnet_core::{Error, Lane, Result};
 
 use rnet_node::NodeCore;
 use rnet_node::schedule::{Schedule, Tick};
-use rnet_node::timers::{Shared, TimerTask};
+use rnet_node::timers::{TimerState, TimerTask};
 
 use crate::Node;
 
@@ -67,7 +67,7 @@ impl TimerOptions {
 #[must_use = "the timer stops when the Timer is dropped; keep it or call detach()"]
 pub struct Timer {
     id: u64,
-    shared: Arc<Shared>,
+    shared: Arc<TimerState>,
     period: Duration,
     /// `None` once it was detached.
     core: Option<Arc<NodeCore>>,
@@ -154,12 +154,12 @@ impl Node {
     ) -> Result<Timer> {
         let state = &self.core().state;
         state.check_fork()?;
-        let now_ns = state.time.run_ns();
+        let now_ns = state.time.elapsed_ns();
         let schedule = match options.once {
             true => Schedule::once(period, now_ns),
-            false => Schedule::each(&format!("a timer of {}", self.name()), period, now_ns)?,
+            false => Schedule::periodic(&format!("a timer of {}", self.name()), period, now_ns)?,
         };
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<TimerState>::default();
         let id = state.next_task();
         let task = TimerTask { schedule, callback: Box::new(callback), shared: shared.clone() };
         state.dispatcher(options.lane).add_timer(id, task);

@@ -4,28 +4,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Result, Wait};
-use rnet_node::awaited::Awaited;
+use rnet_node::wait_source::WaitSource;
 use rnet_node::core::NodeState;
-use rnet_node::member::Member;
+use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::options::deadline;
-use rnet_node::pace::{Pace, note_woken};
+use rnet_node::wait_strategy::{WaitStrategy, note_woken};
 use rnet_shm::bell::{Bells, Waiter};
 use rnet_shm::cpu;
 
-use crate::attached::{Attached, Members, WaitSetHandle};
+use crate::wait_set_entry::{WaitSetEntry, Members, WaitSetHandle};
 use crate::state::Watch;
 use crate::{Message, Node, Rate, Subscriber};
 
 /// Objects that a [`WaitSet`] can wait for: subscribers of any type, state watches, and rates.
-pub trait Waitable: Member {
+pub trait Waitable: WaitSetMember {
     /// Whether there may be something to take.
     fn is_ready(&mut self) -> bool {
-        self.take_in();
-        self.awaited().is_ready()
+        self.refresh();
+        self.wait_source().is_ready()
     }
 }
 
-impl<T: Message + ?Sized> Member for Subscriber<T> {
+impl<T: Message + ?Sized> WaitSetMember for Subscriber<T> {
     fn name(&self) -> String {
         self.topic().to_owned()
     }
@@ -35,10 +35,10 @@ impl<T: Message + ?Sized> Member for Subscriber<T> {
     fn set_bell(&mut self, _bells: &Arc<Bells>, bell: u64) {
         self.receiver.set_bell(bell);
     }
-    fn take_in(&mut self) {
-        self.receiver.take_in();
+    fn refresh(&mut self) {
+        self.receiver.drain_inbox();
     }
-    fn awaited(&self) -> &dyn Awaited {
+    fn wait_source(&self) -> &dyn WaitSource {
         &self.receiver
     }
 }
@@ -86,7 +86,7 @@ impl Waitable for Rate {}
 #[derive(Debug)]
 pub struct WaitSet {
     waiter: Waiter,
-    pace: Pace,
+    wait_strategy: WaitStrategy,
     members: Arc<Members>,
     ready: Vec<u64>,
     interruptible: bool,
@@ -99,8 +99,8 @@ impl WaitSet {
         let node = &node.core().state;
         let waiter = Waiter::new(node.own.bells().clone());
         let members = Arc::new(Members::new(node, waiter.bell()));
-        let (pace, ready) = (Pace::of(waiter.bells()), Vec::new());
-        WaitSet { waiter, pace, members, ready, interruptible: false, wait: Wait::Block }
+        let (wait_strategy, ready) = (WaitStrategy::of(waiter.bells()), Vec::new());
+        WaitSet { waiter, wait_strategy, members, ready, interruptible: false, wait: Wait::Block }
     }
 
     /// A handle to attach entries and to interrupt waits from any thread, also during a wait.
@@ -112,7 +112,7 @@ impl WaitSet {
     ///
     /// # Errors
     /// As there.
-    pub fn attach<W: Waitable + Send + 'static>(&self, one: W) -> Result<Attached<W>> {
+    pub fn attach<W: Waitable + Send + 'static>(&self, one: W) -> Result<WaitSetEntry<W>> {
         self.handle().attach(one)
     }
 
@@ -122,46 +122,46 @@ impl WaitSet {
     }
 
     /// A set whose waits are adaptive, as those of one subscriber: of what it has waited for it has to be told by
-    /// [`WaitSet::came`].
+    /// [`WaitSet::record_arrival`].
     pub(crate) fn adaptive(node: &Node) -> WaitSet {
         WaitSet { wait: Wait::Adaptive, ..WaitSet::new(node) }
     }
 
     /// The first part of an adaptive wait: awake, with an eye on `first`, which it is most often for. Whether that may
-    /// have something; the wait for all is the rest otherwise. What `first` gave is told by [`WaitSet::came_at`].
-    pub(crate) fn glance<T: Message + ?Sized>(
+    /// have something; the wait for all is the rest otherwise. What `first` gave is told by [`WaitSet::record_arrival_at`].
+    pub(crate) fn spin_first<T: Message + ?Sized>(
         &mut self,
         first: &mut Subscriber<T>,
         others: impl Fn() -> bool,
     ) -> bool {
         if !first.receiver.is_ready_before_wait() {
-            self.pace.keep_short_slice(cpu::SliceLen::Bulk);
+            self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
         }
         let (first, waiting) = (&first.receiver, &self.members);
         let other = || first.is_ready() || others() || waiting.must_stop();
-        let come = self.pace.glance(|| first.has_more(), other);
+        let come = self.wait_strategy.spin_first(|| first.has_more(), other);
         if come && first.state.is_traced() {
             note_woken();
         }
         come
     }
 
-    /// As [`WaitSet::came`], of what a glance has found, which was taken at `taken_ns`.
-    pub(crate) fn came_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
-        self.pace.came_at(taken_ns, sent_ns, count);
+    /// As [`WaitSet::record_arrival`], of what a first spin has found, which was taken at `taken_ns`.
+    pub(crate) fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
+        self.wait_strategy.record_arrival_at(taken_ns, sent_ns, count);
     }
 
     /// What it waits for answers what was sent right before the wait.
-    pub(crate) fn expect_answers(&mut self) {
-        self.pace.expect_answers();
+    pub(crate) fn expect_replies(&mut self) {
+        self.wait_strategy.expect_replies();
     }
 
     /// A message was taken that was sent at `sent_ns`, and is number `count` of all that were taken.
-    pub(crate) fn came(&mut self, sent_ns: u64, count: u64) {
-        self.pace.came(sent_ns, count);
+    pub(crate) fn record_arrival(&mut self, sent_ns: u64, count: u64) {
+        self.wait_strategy.record_arrival(sent_ns, count);
     }
 
-    /// The attached entries that were ready when the last wait returned: the [`Attached::id`] of each. A busy entry
+    /// The attached entries that were ready when the last wait returned: the [`WaitSetEntry::id`] of each. A busy entry
     /// does not hide the others.
     pub fn ready(&self) -> &[u64] {
         &self.ready
@@ -189,10 +189,10 @@ impl WaitSet {
         until: Option<Instant>,
     ) -> Result<bool> {
         self.members.check_fork()?;
-        named.iter_mut().try_for_each(|one| self.members.wake_by(*one))?;
+        named.iter_mut().try_for_each(|one| self.members.bind_bell(*one))?;
         if self.wait == Wait::Adaptive {
             // As a subscriber that waits by itself.
-            self.pace.keep_short_slice(cpu::SliceLen::Bulk);
+            self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
         }
         loop {
             let mut any = false;
@@ -204,17 +204,17 @@ impl WaitSet {
                 self.ready.extend(one.is_ready().then_some(id));
             });
             if any || !self.ready.is_empty() {
-                self.pace.end_glance();
+                self.wait_strategy.end_first_spin();
                 return Ok(true);
             }
             let (named, members) = (&*named, &*self.members);
-            let each = |look: &mut dyn FnMut(&dyn Awaited)| {
+            let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
                 look(members);
-                named.iter().for_each(|one| look(one.awaited()));
-                members.for_each(&mut |_, one| look(one.awaited()));
+                named.iter().for_each(|one| look(one.wait_source()));
+                members.for_each(&mut |_, one| look(one.wait_source()));
             };
-            let WaitSet { waiter, pace, interruptible, wait, .. } = self;
-            if !pace.wait_until(waiter, *wait, until, *interruptible, each)? {
+            let WaitSet { waiter, wait_strategy, interruptible, wait, .. } = self;
+            if !wait_strategy.wait_until(waiter, *wait, until, *interruptible, each)? {
                 return Ok(false);
             }
         }

@@ -62,7 +62,7 @@ impl Node {
     ) -> PyResult<Py<Subscriber>> {
         let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
         let inner = py.detach(open).or_raise(py)?;
-        let decoder = codec.for_subscriber(inner.faults());
+        let decoder = codec.for_subscriber(inner.malformed_counter());
         let core = SubscriberCore::of(inner, spins);
         py.detach(|| self.shared.members.add(MemberKind::Subscriber, &core));
         let subscriber = Bound::new(py, Subscriber::new(core, decoder, self.shared.clone()))?;

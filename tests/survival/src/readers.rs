@@ -190,7 +190,7 @@ impl Run {
         let got = if self.kind == Kind::Latest {
             self.subscriber.latest(Some(QUIET))
         } else {
-            self.subscriber.recv(Some(QUIET)).map(rnet::Sample::to_owned_sample)
+            self.subscriber.recv(Some(QUIET)).map(rnet::Sample::into_owned)
         };
         match got {
             Ok(sample) => {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Domain, Follow};
+use rnet::inspect::{Domain, Follower};
 use rnet::schema::{Schema, compile_text};
 use rnet::{
     Dynamic, Error, MatchEvent, Meta, Node, OnFull, Origin, OwnedSample, Proxy, Publisher,
@@ -121,7 +121,7 @@ fn partner(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, &name.replace('.', "_"))?;
     let mut large =
         node.subscriber_with::<[u8]>("/v/large", SubscriberOptions::new().reliable())?;
-    let sample = large.recv(Some(LONG))?.to_owned_sample();
+    let sample = large.recv(Some(LONG))?.into_owned();
     drop(large);
     say("ready")?;
     wait_for_end()?;
@@ -211,9 +211,9 @@ fn beside(node: &Node) -> Outcome {
     )?;
     for number in 0..4 {
         let meta = Meta::default().with_origin(Origin { host: 1, publisher: 1, seq: number });
-        forwarded.forward_along(b"forwarded", meta, rnet::now_ns())?;
+        forwarded.forward_uncommitted(b"forwarded", meta, rnet::now_ns())?;
         if number % 2 == 1 {
-            forwarded.show();
+            forwarded.commit();
         }
         willing.set_last_will(&number.to_le_bytes()[..])?;
     }
@@ -292,7 +292,7 @@ fn typed(node: &Node, flags: &Flags) -> Outcome {
 /// Reads along with the surviving writer, after a sleep.
 fn observe(dir: &Path) -> Outcome {
     let domain = Domain::open(Some("s"), Some(dir.to_owned()), None)?;
-    let mut follow = Follow::new(domain, "/k/small", false)?;
+    let mut follow = Follower::new(domain, "/k/small", false)?;
     let (mut bytes, until) = (Vec::new(), Instant::now() + LONG);
     follow.poll(&mut bytes)?;
     while Instant::now() < until {
@@ -379,7 +379,7 @@ fn listen(ear: &mut Subscriber<[u8]>, turn: u64, held: &mut Vec<OwnedSample<[u8]
         other => other?,
     } {
         check(&sample)?;
-        held.push(sample.to_owned_sample());
+        held.push(sample.into_owned());
         if held.len() > 3 {
             held.remove(0);
         }

@@ -1,7 +1,7 @@
 //! `rnet command log`: the audit trail.
 
 use prost::Message as _;
-use rnet::inspect::{Follow, Heard};
+use rnet::inspect::{Follower, ObservedMessage};
 use rnet::msgs::{CommandEvent, Timestamp};
 use serde_json::json;
 
@@ -31,7 +31,7 @@ struct TrailListener {
 }
 
 impl Listener for TrailListener {
-    fn on_message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Flow> {
+    fn on_message(&mut self, context: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow> {
         let event = match heard.type_desc.name() {
             Some("rnet.msgs.CommandEvent") => CommandEvent::decode(bytes).ok(),
             _ => None,
@@ -65,11 +65,11 @@ impl Listener for TrailListener {
         Ok(if Some(self.printed) == self.args.count { Flow::Stop } else { Flow::Continue })
     }
 
-    fn on_idle(&mut self, _: &mut Context, _: &Follow) -> Outcome<Flow> {
+    fn on_idle(&mut self, _: &mut Context, _: &Follower) -> Outcome<Flow> {
         Ok(if self.args.follow || self.printed == 0 { Flow::Continue } else { Flow::Stop })
     }
 
-    fn on_second(&mut self, _: &mut Context, _: &Follow) -> Outcome<Flow> {
+    fn on_second(&mut self, _: &mut Context, _: &Follower) -> Outcome<Flow> {
         Ok(if self.args.follow { Flow::Continue } else { Flow::Stop })
     }
 

@@ -41,7 +41,7 @@ pub fn limit_to_host(findings: &mut Findings, status: &mut Option<LinkStatus>, h
 
 /// Looks at the network, if there is to be one.
 pub fn network(findings: &mut Findings, location: &Location, status: Option<&LinkStatus>) {
-    let asked_by = rnet::link_asked_by();
+    let asked_by = rnet::link_configured_by();
     let settings = match rnet::link_program(None) {
         Ok(program) => settings(program, &LinkOptions::default()),
         Err(why) => {

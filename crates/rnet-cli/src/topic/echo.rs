@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
-use rnet::inspect::{Follow, Heard};
+use rnet::inspect::{Follower, ObservedMessage};
 use rnet::schema::{self, Columns, Dynamic, Schema, csv_line};
 use rnet::{Meta, Origin, TypeDesc};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ struct MalformedReporter {
 }
 
 impl Listener for Echo {
-    fn on_message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Flow> {
+    fn on_message(&mut self, context: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow> {
         let view = match heard.schema.filter(|_| !self.args.raw) {
             Some(schema) => Some(self.view(context, heard.node, schema)?),
             None => None,
@@ -123,7 +123,7 @@ impl Listener for Echo {
         Ok(if Some(self.seen) == self.max_messages { Flow::Stop } else { Flow::Continue })
     }
 
-    fn on_second(&mut self, context: &mut Context, _: &Follow) -> Outcome<Flow> {
+    fn on_second(&mut self, context: &mut Context, _: &Follower) -> Outcome<Flow> {
         self.malformed.report(context);
         Ok(Flow::Continue)
     }
@@ -166,7 +166,7 @@ fn meta_json(meta: Meta) -> Option<Value> {
 
 impl MalformedReporter {
     /// The first is told at once, those that follow once a second: a flood of them must not be one of words.
-    fn add(&mut self, context: &Context, heard: &Heard<'_>, why: String) {
+    fn add(&mut self, context: &Context, heard: &ObservedMessage<'_>, why: String) {
         self.total += 1;
         self.unreported += 1;
         self.last = format!("message {} from {}: {}", heard.stamp.seq, heard.node, escape_controls(&why));
@@ -232,7 +232,7 @@ impl Echo {
     fn json(
         &self,
         context: &mut Context,
-        heard: &Heard<'_>,
+        heard: &ObservedMessage<'_>,
         len: usize,
         shown: &Message<'_>,
     ) -> Outcome {
@@ -258,7 +258,7 @@ impl Echo {
     /// The header of the table, and the cells of this message.
     fn csv(
         &self,
-        heard: &Heard<'_>,
+        heard: &ObservedMessage<'_>,
         view: Option<&TypeView>,
         shown: &Message<'_>,
     ) -> Outcome<(Vec<String>, Vec<String>)> {

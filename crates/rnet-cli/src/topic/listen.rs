@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Follow, FollowEvent, Heard, UnheardCause, is_internal};
+use rnet::inspect::{Follower, FollowEvent, ObservedMessage, UnreadCause, is_internal};
 
 use super::interest::RemoteInterest;
 use crate::context::Context;
@@ -30,15 +30,15 @@ pub enum Flow {
 /// What a listening command does with what it hears.
 pub trait Listener {
     /// A message.
-    fn on_message(&mut self, context: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Flow>;
+    fn on_message(&mut self, context: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow>;
 
     /// There is nothing to read at the moment.
-    fn on_idle(&mut self, _context: &mut Context, _follow: &Follow) -> Outcome<Flow> {
+    fn on_idle(&mut self, _context: &mut Context, _follow: &Follower) -> Outcome<Flow> {
         Ok(Flow::Continue)
     }
 
     /// A second has passed.
-    fn on_second(&mut self, _context: &mut Context, _follow: &Follow) -> Outcome<Flow> {
+    fn on_second(&mut self, _context: &mut Context, _follow: &Follower) -> Outcome<Flow> {
         Ok(Flow::Continue)
     }
 
@@ -65,7 +65,7 @@ pub fn listen(
     listener: &mut impl Listener,
 ) -> Outcome {
     let domain = context.domain()?;
-    let mut follow = Follow::new(domain, topic, history)?;
+    let mut follow = Follower::new(domain, topic, history)?;
     let begun = Instant::now();
     let deadline = timeout.and_then(|t| begun.checked_add(t));
     let mut next_report = begun + REPORT_INTERVAL;
@@ -177,12 +177,12 @@ pub fn report_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
     context.eprintln(format_args!("topic {topic} not found in domain {id}; {hint} (waiting for it)"));
 }
 
-fn report_events(context: &Context, follow: &mut Follow, publishers: bool) {
+fn report_events(context: &Context, follow: &mut Follower, publishers: bool) {
     for event in follow.take_events() {
         let is_reported = match &event {
             FollowEvent::Joined(_) | FollowEvent::Gone(_) => publishers,
             // `Unreadable` has said it.
-            FollowEvent::Unheard(unheard) => unheard.why != UnheardCause::Unreadable,
+            FollowEvent::Unread(unheard) => unheard.why != UnreadCause::Unreadable,
             _ => true,
         };
         if !is_reported {
@@ -192,7 +192,7 @@ fn report_events(context: &Context, follow: &mut Follow, publishers: bool) {
     }
 }
 
-fn report_missed(context: &Context, follow: &mut Follow) {
+fn report_missed(context: &Context, follow: &mut Follower) {
     let lost = follow.take_lost();
     if lost > 0 {
         let all = follow.missed();

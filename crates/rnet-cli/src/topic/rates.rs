@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use rnet::inspect::{Follow, Heard};
+use rnet::inspect::{Follower, ObservedMessage};
 use serde_json::json;
 
 use super::args::RateArgs;
@@ -58,7 +58,7 @@ impl RateListener {
 }
 
 impl Listener for RateListener {
-    fn on_message(&mut self, _: &mut Context, heard: &Heard<'_>, bytes: &[u8]) -> Outcome<Flow> {
+    fn on_message(&mut self, _: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow> {
         if self.window.last.len() >= self.capacity {
             self.window.last.pop_front();
         }
@@ -67,7 +67,7 @@ impl Listener for RateListener {
         Ok(Flow::Continue)
     }
 
-    fn on_second(&mut self, context: &mut Context, follow: &Follow) -> Outcome<Flow> {
+    fn on_second(&mut self, context: &mut Context, follow: &Follower) -> Outcome<Flow> {
         if self.window.seen == self.reported {
             // That nobody is there yet was said.
             if self.window.seen > 0 || follow.publisher_count() > 0 {

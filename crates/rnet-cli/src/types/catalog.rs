@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rnet::MessageType;
-use rnet::msgs::plain::Described;
+use rnet::msgs::plain::HeaderDescription;
 use rnet::schema::{CompiledProtos, Sources, builtin_files};
 
 use super::args::ProtoArgs;
@@ -27,7 +27,7 @@ enum Definition {
     /// The unit of this index.
     CompiledFile(usize),
     /// A built-in layout.
-    Plain(Box<Described>),
+    Plain(Box<HeaderDescription>),
 }
 
 /// Name of the text that imports all that is built in.
@@ -58,7 +58,7 @@ impl Catalog {
             .map_err(|e| Failure::Failed(format!("the built-in types do not compile: {e}")))?;
         let names = compiled.all_messages();
         let own = names.into_iter().filter(|name| !name.starts_with("google.protobuf."));
-        let plain = Described::all().into_iter();
+        let plain = HeaderDescription::all().into_iter();
         let plain = plain.map(|one| (one.plain.name.clone(), Definition::Plain(Box::new(one))));
         let own = own.map(|name| (name, Definition::CompiledFile(0))).chain(plain).collect();
         let units = vec![CompiledFile { path: PathBuf::from(BUILT_IN), compiled }];

@@ -1,6 +1,6 @@
 //! A plain type as a table of its fields.
 
-use rnet::msgs::plain::Described;
+use rnet::msgs::plain::HeaderDescription;
 use rnet::{Field, FieldType, PlainType};
 
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::failure::Outcome;
 /// One field per line: offset from the start of the message, name, type; of a built-in type, what it means.
 pub fn print(context: &mut Context, plain: &PlainType) -> Outcome {
     let mut lines = Vec::new();
-    fields(&mut lines, Described::find(plain).as_ref(), &plain.fields, ("", 0, 1));
+    fields(&mut lines, HeaderDescription::find(plain).as_ref(), &plain.fields, ("", 0, 1));
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     for (line, meaning) in lines {
         match meaning {
@@ -25,7 +25,7 @@ type FieldLine = (String, Option<&'static str>);
 /// `within` is the path of the struct, where it starts, and how deep it is.
 fn fields(
     lines: &mut Vec<FieldLine>,
-    described: Option<&Described>,
+    described: Option<&HeaderDescription>,
     list: &[Field],
     within: (&str, usize, usize),
 ) {

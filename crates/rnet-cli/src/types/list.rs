@@ -3,7 +3,7 @@
 use rnet::schema::is_nested;
 
 use rnet::MessageType;
-use rnet::msgs::plain::Described;
+use rnet::msgs::plain::HeaderDescription;
 use serde_json::json;
 
 use super::args::TypeListArgs;
@@ -30,7 +30,7 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     for name in catalog.names().filter(|name| !is_nested(name, catalog.names())) {
         let message_type = catalog.get(name)?;
         let plain = match &message_type {
-            MessageType::Plain(plain) => Described::find(plain),
+            MessageType::Plain(plain) => HeaderDescription::find(plain),
             _ => None,
         };
         let comment = match (&message_type, &plain) {

@@ -1,6 +1,6 @@
 //! A message from what a person wrote, and what one of its type looks like.
 
-use rnet::msgs::plain::Described;
+use rnet::msgs::plain::HeaderDescription;
 use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
 use rnet::{FieldType, MessageType, PlainType, Prim};
 use serde_json::{Map, Value, json};
@@ -86,7 +86,7 @@ fn is_well_known(message: &MessageDescriptor) -> bool {
 
 fn plain_example(plain: &PlainType) -> Value {
     // Of a built-in header it is filled in where the data is.
-    let filled_in = if Described::find(plain).is_some() { "data_" } else { "\0" };
+    let filled_in = if HeaderDescription::find(plain).is_some() { "data_" } else { "\0" };
     let fields = plain.fields.iter().filter(|f| !f.is_padding() && !f.name.starts_with(filled_in));
     let shown = fields.filter_map(|field| Some((field.name.clone(), field_example(&field.ty)?)));
     Value::Object(shown.collect::<Map<_, _>>())

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use prost::Message as _;
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::msgs::foxglove::PointCloud as Cloud;
 use rnet::msgs::plain::{NumberType, PointCloud, read};
 use serde_json::json;
@@ -32,7 +32,7 @@ struct Points<'a> {
 }
 
 /// A cloud, of at most so many points.
-pub fn cloud(heard: &Heard<'_>, bytes: &[u8], max_points: usize) -> Result<EncodedPicture, String> {
+pub fn cloud(heard: &ObservedMessage<'_>, bytes: &[u8], max_points: usize) -> Result<EncodedPicture, String> {
     match heard.type_desc.name() {
         Some("rnet.msgs.PointCloud") => {
             let (header, data) = read::<PointCloud>(bytes).map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use prost::Message as _;
 use rnet::TypeDesc;
 use rnet::command_of_status;
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::msgs::command_status::State;
 use rnet::msgs::{CommandEvent, CommandStatus, timestamp_to_ns};
 use rnet_monitor::link::host_of;
@@ -95,7 +95,7 @@ pub fn is_status(topic: &str, desc: &TypeDesc) -> bool {
 }
 
 impl TopicSink for CommandsSink {
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], _: f64) {
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], _: f64) {
         let Some(command) = command_of_status(heard.topic) else { return };
         let Ok(mut status) = CommandStatus::decode(bytes) else { return };
         status.holder = cut_text(&status.holder, MAX_NAME_LEN_BYTES).to_owned();
@@ -131,7 +131,7 @@ impl CommandLogSink {
 }
 
 impl TopicSink for CommandLogSink {
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         if heard.type_desc.name() != Some("rnet.msgs.CommandEvent") {
             return;
         }

@@ -2,7 +2,7 @@
 
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use prost::Message as _;
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::msgs::plain::{Image, read};
 use rnet::msgs::{CompressedImage, RawImage};
 use serde_json::{Value as Json, json};
@@ -19,7 +19,7 @@ const JPEG_QUALITY: u8 = 80;
 const MIN_JPEG_PX: usize = 64 * 64;
 
 /// An image, of at most so many pixels.
-pub fn image(heard: &Heard<'_>, bytes: &[u8], max_px: usize) -> Result<EncodedPicture, String> {
+pub fn image(heard: &ObservedMessage<'_>, bytes: &[u8], max_px: usize) -> Result<EncodedPicture, String> {
     let wrong = |why: prost::DecodeError| why.to_string();
     let shown = |raster: &Raster<'_>| raw(max_px, raster);
     match heard.type_desc.name() {

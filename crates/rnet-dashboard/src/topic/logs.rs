@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use prost::Message as _;
 use rnet::LogLevel;
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::msgs::{Log, timestamp_to_ns};
 use serde_json::{Value as Json, json};
 
@@ -68,7 +68,7 @@ impl LogsSink {
         }
     }
 
-    fn line(&self, heard: &Heard<'_>, bytes: &[u8]) -> Option<Line> {
+    fn line(&self, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Option<Line> {
         let log = Log::decode(bytes).ok()?;
         // A level that is not known may be the worst of all.
         let level = if log.level <= 0 { LogLevel::Info as i32 } else { log.level };
@@ -96,7 +96,7 @@ impl LogsSink {
 }
 
 impl TopicSink for LogsSink {
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], _: f64) {
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], _: f64) {
         if heard.type_desc.name() != Some("foxglove.Log") {
             return;
         }

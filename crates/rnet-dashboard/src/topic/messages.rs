@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::schema::JsonOptions;
 use rnet::{MessageType, Meta};
 use rnet_monitor::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
@@ -50,7 +50,7 @@ struct LatestMessage {
 }
 
 impl LatestMessage {
-    fn new(heard: &Heard<'_>) -> LatestMessage {
+    fn new(heard: &ObservedMessage<'_>) -> LatestMessage {
         let ty = type_of(heard);
         let max_fields = match &ty {
             Ok(MessageType::Protobuf(schema)) => {
@@ -151,7 +151,7 @@ impl MessagesSink {
 }
 
 impl TopicSink for MessagesSink {
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         let is_large = bytes.len() > MAX_DECODED_LEN_BYTES;
         // A large one is taken when it is time to tell it, not copied each time.
         if is_large && !self.rate_limiter.is_due(Instant::now()) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use serde_json::Value as Json;
 
 use super::sink::{RateLimiter, TopicSink};
@@ -12,7 +12,7 @@ use crate::outbox::Output;
 pub type EncodedPicture = (Json, Vec<u8>);
 
 /// Makes of a message what a page draws of it, or says in words why it cannot be drawn.
-pub type EncodePicture = Box<dyn Fn(&Heard<'_>, &[u8]) -> Result<EncodedPicture, String> + Send>;
+pub type EncodePicture = Box<dyn Fn(&ObservedMessage<'_>, &[u8]) -> Result<EncodedPicture, String> + Send>;
 
 /// A subscription to pictures.
 pub struct PictureSink {
@@ -28,7 +28,7 @@ impl PictureSink {
 }
 
 impl TopicSink for PictureSink {
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         let now = Instant::now();
         if !self.rate_limiter.is_due(now) || !self.output.may_send() {
             return;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet_monitor::value::unit;
 use rnet_record::read::FieldReader;
 
@@ -32,7 +32,7 @@ impl PlotSink {
         PlotSink { output, field, buckets, rate_limiter: RateLimiter::new(HZ), readers, room }
     }
 
-    fn reader(&mut self, heard: &Heard<'_>) -> usize {
+    fn reader(&mut self, heard: &ObservedMessage<'_>) -> usize {
         let publisher = heard.stamp.publisher;
         if let Some(at) = self.readers.iter().position(|(of, _)| *of == publisher) {
             return at;
@@ -49,7 +49,7 @@ impl PlotSink {
 }
 
 impl TopicSink for PlotSink {
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         let at = self.reader(heard);
         let read = match &self.readers[at].1 {
             Ok(reader) => reader.read_f64(bytes, &mut self.room),

@@ -2,7 +2,7 @@
 //!
 //! Their types come from the file (docs/design/ros2.md), so fields are looked up by name.
 
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::msgs::{FrameTransform, Quaternion, Vector3};
 use rnet::schema::Dynamic;
 use rnet::schema::prost_reflect::prost::bytes::Bytes;
@@ -20,7 +20,7 @@ pub struct Fields(DynamicMessage);
 impl Fields {
     /// # Errors
     /// The bytes do not decode as the type.
-    pub fn decode(heard: &Heard<'_>, bytes: &[u8]) -> Result<Fields, String> {
+    pub fn decode(heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<Fields, String> {
         let schema =
             heard.schema.ok_or_else(|| format!("the type {} cannot be read", heard.type_desc))?;
         let message = Dynamic::decode(schema, bytes).map_err(|error| error.to_string())?;
@@ -91,7 +91,7 @@ fn number(value: &Value) -> f64 {
 ///
 /// # Errors
 /// The bytes do not decode as the type.
-pub fn transforms(heard: &Heard<'_>, bytes: &[u8]) -> Result<Vec<FrameTransform>, String> {
+pub fn transforms(heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<Vec<FrameTransform>, String> {
     let all = Fields::decode(heard, bytes)?.list("transforms");
     Ok(all.iter().map(transform).collect())
 }

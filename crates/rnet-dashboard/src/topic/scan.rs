@@ -1,7 +1,7 @@
 //! Laser scans.
 
 use prost::Message as _;
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::msgs::LaserScan;
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use super::ros2;
 use crate::wire::MAX_CLOUD_POINTS;
 
 /// A scan, as it is.
-pub fn scan(heard: &Heard<'_>, bytes: &[u8]) -> Result<EncodedPicture, String> {
+pub fn scan(heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<EncodedPicture, String> {
     let scan = match heard.type_desc.name() {
         Some("foxglove.LaserScan") => {
             LaserScan::decode(bytes).map_err(|error| error.to_string())?

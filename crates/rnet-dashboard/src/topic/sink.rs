@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::{MessageType, TypeDesc};
 
 /// Which topics a sink reads.
@@ -26,7 +26,7 @@ impl TopicFilter {
 /// What a subscription makes of messages.
 pub trait TopicSink: Send {
     /// A message that it wants; when it was sent, in s since 1970.
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64);
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64);
 
     /// Messages that were not seen: the server was too slow.
     fn missed(&mut self, _count: u64) {}
@@ -61,7 +61,7 @@ impl RateLimiter {
 }
 
 /// The type of a message that passed by.
-pub fn type_of(heard: &Heard<'_>) -> Result<MessageType, String> {
+pub fn type_of(heard: &ObservedMessage<'_>) -> Result<MessageType, String> {
     match (heard.schema, heard.type_desc) {
         (Some(schema), _) => Ok(schema.clone().into()),
         (None, TypeDesc::Plain(plain)) => Ok(plain.clone().into()),

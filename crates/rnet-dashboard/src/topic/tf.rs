@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use prost::Message as _;
 use rnet::TypeDesc;
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use rnet::msgs::{FrameTransform, FrameTransforms};
 use serde_json::{Value as Json, json};
 
@@ -62,7 +62,7 @@ pub fn is_transform(_: &str, desc: &TypeDesc) -> bool {
 }
 
 impl TopicSink for TfSink {
-    fn message(&mut self, heard: &Heard<'_>, bytes: &[u8], sent_s: f64) {
+    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         let all = match heard.type_desc.name() {
             Some(ros2::TRANSFORMS) => ros2::transforms(heard, bytes).ok(),
             Some("foxglove.FrameTransforms") => {

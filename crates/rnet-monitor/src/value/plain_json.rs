@@ -1,14 +1,14 @@
 //! A plain message from JSON. Of the built-in headers, what follows from the rest is filled in: where the data is, how
 //! many elements of a list are in use, and the rest of such a list.
 
-use rnet::msgs::plain::{Described, Form};
+use rnet::msgs::plain::{HeaderDescription, FieldForm};
 use rnet::{FieldType, PlainType};
 use serde_json::{Map, Value};
 
 /// The bytes of the message; of a built-in header they are checked as its readers do.
 pub fn encode(plain: &PlainType, value: &Value) -> Result<Vec<u8>, String> {
     let encoded = |value: &Value| plain.encode(value).map_err(|error| error.to_string());
-    let Some(described) = Described::find(plain) else { return encoded(value) };
+    let Some(described) = HeaderDescription::find(plain) else { return encoded(value) };
     let mut value = value.clone();
     if let Value::Object(fields) = &mut value {
         fill_lists(plain, &described, fields);
@@ -32,9 +32,9 @@ pub fn encode(plain: &PlainType, value: &Value) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn fill_lists(plain: &PlainType, described: &Described, fields: &mut Map<String, Value>) {
+fn fill_lists(plain: &PlainType, described: &HeaderDescription, fields: &mut Map<String, Value>) {
     for doc in described.fields {
-        let Form::Counted(by) = doc.form else { continue };
+        let FieldForm::Counted(by) = doc.form else { continue };
         let layout = plain.fields.iter().find(|field| field.name == doc.path);
         let Some(FieldType::Array { of, len }) = layout.map(|field| &field.ty) else { continue };
         let Some(Value::Array(items)) = fields.get_mut(doc.path) else { continue };

@@ -4,7 +4,7 @@
 //! shown as text, every other array as numbers. The built-in headers describe their text fields, times and list lengths.
 //! Output for programs (`--json`, `--csv`) always has numbers.
 
-use rnet::msgs::plain::{Described, Form};
+use rnet::msgs::plain::{HeaderDescription, FieldForm};
 use rnet::{FieldType, PlainType, Prim};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub struct ReadableFormat {
 /// The message as [`PlainType::format`] has it, with texts, and with a line for the data behind the header.
 pub fn readable(plain: &PlainType, bytes: &[u8], writing: ReadableFormat) -> Value {
     let mut value = plain.format(bytes);
-    if let Some(described) = Described::find(plain) {
+    if let Some(described) = HeaderDescription::find(plain) {
         format_described(&described, &mut value, writing);
     }
     format_texts(plain, &mut value, writing);
@@ -38,25 +38,25 @@ pub fn readable(plain: &PlainType, bytes: &[u8], writing: ReadableFormat) -> Val
 }
 
 /// Of a built-in header: what the values of its own fields say. Texts that are not empty are found without it.
-fn format_described(described: &Described, value: &mut Value, writing: ReadableFormat) {
+fn format_described(described: &HeaderDescription, value: &mut Value, writing: ReadableFormat) {
     let Value::Object(fields) = value else { return };
     for doc in described.fields {
         let used = match doc.form {
-            Form::Counted(by) => fields.get(by).and_then(Value::as_u64),
+            FieldForm::Counted(by) => fields.get(by).and_then(Value::as_u64),
             _ => None,
         };
         let Some(value) = fields.get_mut(doc.path) else { continue };
         match (doc.form, &mut *value) {
-            (Form::Text, Value::Array(items)) if items.iter().all(|item| *item == 0) => {
+            (FieldForm::Text, Value::Array(items)) if items.iter().all(|item| *item == 0) => {
                 *value = Value::String((writing.text)(""));
             }
-            (Form::TimeNs, Value::Number(number)) => {
+            (FieldForm::TimeNs, Value::Number(number)) => {
                 if let Some(ns) = number.as_i64().filter(|ns| *ns != 0) {
                     *value = (writing.time)(ns);
                 }
             }
             // More than there can be is not cut, so that it is seen.
-            (Form::Counted(_), Value::Array(items)) => {
+            (FieldForm::Counted(_), Value::Array(items)) => {
                 items.truncate(used.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX));
             }
             _ => {}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{Error, LossCause, LossCounts, Meta, Result, Standing, Subscriber, Waitable};
+use rnet::{Error, LossCause, LossCounts, Meta, Result, ReadState, Subscriber, Waitable};
 
 use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};
@@ -188,7 +188,7 @@ impl Forwarder {
 
     /// What goes on without the other host.
     pub fn take_offline(self) -> Option<(OfflineReader, OfflineClaim)> {
-        let is_admitted = matches!(self.subscriber.standing(), Standing::Reading(_));
+        let is_admitted = matches!(self.subscriber.read_state(), ReadState::Reading(_));
         let subscriber = self.spare.filter(|_| !is_admitted).unwrap_or(self.subscriber);
         Some((OfflineReader::new(subscriber, self.resend, self.will), self.claim?))
     }
@@ -324,8 +324,8 @@ impl Forwarder {
 
     /// Nothing was found: the past was read, it waits to be admitted, or the publisher is gone.
     fn handle_idle(&mut self, stream: &mut Stream) -> TurnResult {
-        let next_seq = match self.subscriber.standing() {
-            Standing::Alone { end } if self.started || self.publisher_gone => {
+        let next_seq = match self.subscriber.read_state() {
+            ReadState::Unmatched { end } if self.started || self.publisher_gone => {
                 if let Some(spare) = self.spare.take() {
                     // What this one has read comes again, and is dropped there.
                     self.subscriber = spare;
@@ -341,8 +341,8 @@ impl Forwarder {
                 return TurnResult::Ended;
             }
             // One that was let go is admitted again.
-            Standing::Alone { .. } | Standing::Asking => return TurnResult::Idle,
-            Standing::Reading(next_seq) => next_seq,
+            ReadState::Unmatched { .. } | ReadState::Pending => return TurnResult::Idle,
+            ReadState::Reading(next_seq) => next_seq,
         };
         self.spare = None;
         // What is missing at the end: perhaps no message comes that would show it.
@@ -411,7 +411,7 @@ impl Forwarder {
                     }
                     return Ok(true);
                 }
-                sample.to_owned_sample()
+                sample.into_owned()
             }
         };
         let message = Message::of(sample);

@@ -325,7 +325,7 @@ impl Host {
                     .qos(PublisherQos { reserve_log: false, ..qos })
                     .message_type(message_type)
                     .proxy(remote.proxy.clone())
-                    .room_for_will(remote.will)
+                    .reserve_will(remote.will)
                     .deferred();
                 let publisher = control.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
                 // Not before there is one: where there was no room, its place is there for the next try.

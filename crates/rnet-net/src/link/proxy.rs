@@ -156,14 +156,14 @@ impl Proxy {
     }
 
     fn forward(&mut self, bytes: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
-        let forward = |publisher: &mut Publisher<_>| publisher.forward_along(bytes, meta, sent_ns);
+        let forward = |publisher: &mut Publisher<_>| publisher.forward_uncommitted(bytes, meta, sent_ns);
         self.publisher.as_mut().map_or(Ok(()), forward)
     }
 
     /// Shows subscribers what was published.
     pub fn commit(&mut self) {
         if let Some(publisher) = &mut self.publisher {
-            publisher.show();
+            publisher.commit();
         }
     }
 
@@ -171,7 +171,7 @@ impl Proxy {
     pub fn readers(&self) -> (BTreeSet<u64>, BTreeSet<u64>) {
         let ids = |peers: Vec<PeerInfo>| peers.into_iter().map(|peer| peer.id).collect();
         let Some(publisher) = &self.publisher else { return Default::default() };
-        (ids(publisher.asking()), ids(publisher.subscribers()))
+        (ids(publisher.awaiting_admission()), ids(publisher.subscribers()))
     }
 
     /// Serves this subscription.
@@ -225,7 +225,7 @@ impl Proxy {
         self.waiting.clear();
         self.waiting_len_bytes = 0;
         match self.publisher.take() {
-            Some(publisher) if lost => publisher.lose(),
+            Some(publisher) if lost => publisher.close_as_lost(),
             publisher => drop(publisher),
         }
     }

@@ -77,7 +77,7 @@ fn a_host_that_is_gone_has_lost_its_nodes_and_a_link_that_changes_hands_has_not(
     let told = told(&watcher);
     let _lidar = hosts.node(0, "lidar");
     let mut seen = domain(&hosts, 1);
-    let mut lookout = domain(&hosts, 1).lookout().unwrap();
+    let mut lookout = domain(&hosts, 1).watch_nodes().unwrap();
     let joined = NodeEvent::Joined(name("@host0/lidar"));
     assert_eq!(next(&told), joined);
     assert_eq!(remote(&mut seen), ["@host0/lidar"]);

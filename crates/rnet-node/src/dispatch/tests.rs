@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 use rnet_core::NodeName;
 use rnet_shm::domain::{DomainConfig, DomainDir};
 
-use crate::pace::Place;
+use crate::wait_strategy::WaitTarget;
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_ring_alone_ends_a_wait_awake() {
     let (bell, before) = (waiter.bell(), waiter.read());
     /// Was interrupted while nobody waited for it.
     struct Interrupted;
-    impl Awaited for Interrupted {
+    impl WaitSource for Interrupted {
         fn is_ready(&self) -> bool {
             false
         }
@@ -34,16 +34,16 @@ fn a_ring_alone_ends_a_wait_awake() {
             true
         }
     }
-    let each = |look: &mut dyn FnMut(&dyn Awaited)| {
+    let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
         look(&*dispatcher.shared);
         look(&Interrupted);
     };
     let by_the_clock = false;
-    let mut place = BellPlace { waiter: &waiter, before, by_the_clock, heeds_stops: false, each };
-    assert!(!place.poll(), "the thread sleeps, whoever was interrupted");
+    let mut target = BellWaitTarget { waiter: &waiter, before, by_the_clock, checks_stop: false, each };
+    assert!(!target.poll(), "the thread sleeps, whoever was interrupted");
     // As a simulated clock does.
     own.bells().ring(bell);
-    assert!(place.poll());
+    assert!(target.poll());
     dispatcher.stop();
     drop((dispatcher, own));
     std::fs::remove_dir_all(base).unwrap();
@@ -55,22 +55,22 @@ enum Stage {
     Lane,
     MoveTo,
     Run,
-    Came,
-    IsOver,
-    Awaited,
+    TakeArrival,
+    IsFinished,
+    WaitSource,
     Describe,
     Drop,
     Never,
 }
 
 /// A task that panics at one stage, and says when it has run and when it is gone.
-struct Broken {
+struct PanickingTask {
     at: Stage,
     ran: Sender<()>,
     armed: bool,
 }
 
-impl Broken {
+impl PanickingTask {
     fn pass(&self, stage: Stage) {
         // `describe` is asked for one that has failed in another way.
         let at =
@@ -79,7 +79,7 @@ impl Broken {
     }
 }
 
-impl Task for Broken {
+impl Task for PanickingTask {
     fn id(&self) -> u64 {
         1
     }
@@ -99,15 +99,15 @@ impl Task for Broken {
         self.pass(Stage::Run);
         false
     }
-    fn awaited(&self, _look: &mut dyn FnMut(&dyn Awaited)) {
-        self.pass(Stage::Awaited);
+    fn wait_sources(&self, _look: &mut dyn FnMut(&dyn WaitSource)) {
+        self.pass(Stage::WaitSource);
     }
-    fn came(&mut self) -> Option<(u64, u64)> {
-        self.pass(Stage::Came);
+    fn take_arrival(&mut self) -> Option<(u64, u64)> {
+        self.pass(Stage::TakeArrival);
         None
     }
-    fn is_over(&self) -> bool {
-        self.pass(Stage::IsOver);
+    fn is_finished(&self) -> bool {
+        self.pass(Stage::IsFinished);
         self.at == Stage::Drop
     }
     fn move_to(self: Box<Self>, _lane: Lane) {
@@ -115,7 +115,7 @@ impl Task for Broken {
     }
 }
 
-impl Drop for Broken {
+impl Drop for PanickingTask {
     fn drop(&mut self) {
         if std::mem::take(&mut self.armed) && !std::thread::panicking() {
             self.pass(Stage::Drop);
@@ -130,7 +130,7 @@ fn a_panic_at_any_stage_ends_the_task_and_nothing_else() {
     let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::default(), errors);
     let (ran, runs) = mpsc::channel();
     let add = |at: Stage, ran: Sender<()>| {
-        assert!(dispatcher.add(Box::new(Broken { at, ran, armed: true })));
+        assert!(dispatcher.add(Box::new(PanickingTask { at, ran, armed: true })));
     };
     add(Stage::Never, ran);
     let stages = [
@@ -138,9 +138,9 @@ fn a_panic_at_any_stage_ends_the_task_and_nothing_else() {
         Stage::Lane,
         Stage::MoveTo,
         Stage::Run,
-        Stage::Came,
-        Stage::IsOver,
-        Stage::Awaited,
+        Stage::TakeArrival,
+        Stage::IsFinished,
+        Stage::WaitSource,
         Stage::Describe,
         Stage::Drop,
     ];
@@ -164,7 +164,7 @@ fn a_panic_at_any_stage_ends_the_task_and_nothing_else() {
     dispatcher.post(Box::new(|| panic!("on purpose, in what was posted")));
     let (tick, ticks) = mpsc::channel();
     let timer = |callback: Box<dyn FnMut(crate::Tick) + Send>| TimerTask {
-        schedule: crate::schedule::Schedule::each("t", Duration::from_millis(1), 0).unwrap(),
+        schedule: crate::schedule::Schedule::periodic("t", Duration::from_millis(1), 0).unwrap(),
         callback,
         shared: Arc::default(),
     };

@@ -14,22 +14,22 @@ use rnet_shm::shortage::is_transient;
 use rnet_shm::subscription::PeerSubscription;
 
 use super::Matching;
-use super::own::known_of;
-use super::proxies::shown;
-use crate::endpoints::{Endpoint, EndpointEvent, EndpointQos, Watcher};
+use super::own::endpoints_of_node;
+use super::proxies::visible_node;
+use crate::endpoints::{Endpoint, EndpointEvent, EndpointQos, EndpointWatcher};
 use crate::match_event::Notice;
-use crate::remote_nodes::{End, NODES_TOPIC, RemoteNodes};
+use crate::remote_nodes::{ProxyEnd, NODES_TOPIC, RemoteNodes};
 
 /// Who watches, and what they were told.
 #[derive(Default)]
-pub struct Endpoints {
-    watchers: Vec<Arc<Watcher>>,
+pub struct EndpointTracker {
+    watchers: Vec<Arc<EndpointWatcher>>,
     /// Those that the watchers were told of, by id.
-    told: BTreeMap<u64, Arc<Endpoint>>,
+    announced: BTreeMap<u64, Arc<Endpoint>>,
     /// Those whose description could not be read, and may be with the next look; by id.
     unread: BTreeMap<u64, Entry>,
     /// Peers that watch.
-    peers: BTreeSet<u64>,
+    watching_peers: BTreeSet<u64>,
     /// Whether our own list has changed since they were rung.
     own_changed: bool,
     /// Nodes of other hosts, of which our user is told; the hash of their topic, while he is.
@@ -37,7 +37,7 @@ pub struct Endpoints {
     nodes_topic: Option<u64>,
 }
 
-impl Endpoints {
+impl EndpointTracker {
     fn push(&self, event: EndpointEvent) {
         // What stands for a node is nobody's endpoint.
         if is_node(event.endpoint()) {
@@ -47,7 +47,7 @@ impl Endpoints {
     }
 
     /// Whether somebody is told of this endpoint.
-    fn concerns(&self, topic_hash: u64) -> bool {
+    fn is_watched(&self, topic_hash: u64) -> bool {
         !self.watchers.is_empty() || self.nodes_topic == Some(topic_hash)
     }
 
@@ -57,9 +57,9 @@ impl Endpoints {
     }
 
     /// It is told of by `event`, and, if it stands for a node, that this one has ended so.
-    fn went(&mut self, endpoint: Arc<Endpoint>, lost: bool, end: End) {
+    fn remove(&mut self, endpoint: Arc<Endpoint>, lost: bool, end: ProxyEnd) {
         if is_node(&endpoint) {
-            self.remote.went(endpoint.id, &endpoint.node, end, clock::now_ns());
+            self.remote.remove_proxy(endpoint.id, &endpoint.node, end, clock::now_ns());
         }
         self.push(if lost { EndpointEvent::Lost } else { EndpointEvent::Closed }(endpoint));
     }
@@ -82,19 +82,19 @@ impl Matching {
             return Ok(Vec::new());
         }
         let hash = TopicName::new(NODES_TOPIC)?.hash();
-        self.begin_to_watch()?;
+        self.start_watching()?;
         self.endpoints.nodes_topic = Some(hash);
         let known: Vec<Entry> = self.index.get(&hash).into_iter().flatten().copied().collect();
-        known.into_iter().for_each(|entry| self.endpoint_came(entry));
+        known.into_iter().for_each(|entry| self.endpoint_added(entry));
         // Nobody rang us before. Who is there already has not joined now.
         let mut notices = self.refresh_lists();
         notices.retain(|notice| !matches!(notice, Notice::Node(event) if event.is_remote()));
-        self.endpoints.remote.take();
+        self.endpoints.remote.take_events();
         Ok(notices)
     }
 
     /// Others ring us from now on when their lists change.
-    fn begin_to_watch(&mut self) -> Result<()> {
+    fn start_watching(&mut self) -> Result<()> {
         if !self.endpoints.is_watching() {
             // Before the lists are read: who changes its own afterwards sees that we watch.
             self.own.set_watching(true)?;
@@ -104,18 +104,18 @@ impl Matching {
     }
 
     /// Gives up nodes of other hosts whose link has had no successor.
-    pub fn look_at_remote_nodes(&mut self, now_ns: u64, notices: &mut Vec<Notice>) {
-        self.endpoints.remote.look(now_ns);
-        self.tell_of_remote_nodes(notices);
+    pub fn expire_remote_nodes(&mut self, now_ns: u64, notices: &mut Vec<Notice>) {
+        self.endpoints.remote.expire(now_ns);
+        self.notify_remote_nodes(notices);
     }
 
-    fn tell_of_remote_nodes(&mut self, notices: &mut Vec<Notice>) {
-        let events = self.endpoints.remote.take();
+    fn notify_remote_nodes(&mut self, notices: &mut Vec<Notice>) {
+        let events = self.endpoints.remote.take_events();
         if self.endpoints.nodes_topic.is_some() {
             notices.extend(events.into_iter().map(Notice::Node));
         }
         if let Some(due_ns) = self.endpoints.remote.due_ns() {
-            self.next_look.at(due_ns);
+            self.next_check.schedule(due_ns);
         }
     }
 
@@ -123,26 +123,26 @@ impl Matching {
     ///
     /// # Errors
     /// `Io`, `OutOfMemory` if the node cannot say that it watches.
-    pub fn watch_endpoints(&mut self, watcher: &Arc<Watcher>) -> Result<()> {
-        for endpoint in self.endpoints.told.values().filter(|endpoint| !is_node(endpoint)) {
+    pub fn watch_endpoints(&mut self, watcher: &Arc<EndpointWatcher>) -> Result<()> {
+        for endpoint in self.endpoints.announced.values().filter(|endpoint| !is_node(endpoint)) {
             watcher.push(EndpointEvent::Opened(endpoint.clone()));
         }
         let first = self.endpoints.watchers.is_empty();
-        self.begin_to_watch()?;
+        self.start_watching()?;
         self.endpoints.watchers.push(watcher.clone());
         if first {
             let entries: Vec<Entry> = self.index.values().flatten().copied().collect();
-            entries.into_iter().for_each(|entry| self.endpoint_came(entry));
+            entries.into_iter().for_each(|entry| self.endpoint_added(entry));
         }
         Ok(())
     }
 
     /// Tells a watcher of nothing more.
-    pub fn unwatch_endpoints(&mut self, watcher: &Arc<Watcher>) {
+    pub fn unwatch_endpoints(&mut self, watcher: &Arc<EndpointWatcher>) {
         self.endpoints.watchers.retain(|other| !Arc::ptr_eq(other, watcher));
         if self.endpoints.watchers.is_empty() {
             let nodes = self.endpoints.nodes_topic;
-            self.endpoints.told.retain(|_, endpoint| nodes.is_some() && is_node(endpoint));
+            self.endpoints.announced.retain(|_, endpoint| nodes.is_some() && is_node(endpoint));
             self.endpoints.unread.retain(|_, entry| nodes == Some(entry.topic_hash));
             if nodes.is_none() {
                 self.endpoints.remote = RemoteNodes::default();
@@ -158,12 +158,12 @@ impl Matching {
     }
 
     /// There is an entry that was not there before.
-    pub fn endpoint_came(&mut self, entry: Entry) {
-        if !self.endpoints.concerns(entry.topic_hash) {
+    pub fn endpoint_added(&mut self, entry: Entry) {
+        if !self.endpoints.is_watched(entry.topic_hash) {
             return;
         }
         self.endpoints.unread.remove(&entry.id);
-        if let Some(told) = self.endpoints.told.get_mut(&entry.id) {
+        if let Some(told) = self.endpoints.announced.get_mut(&entry.id) {
             if told.proxy.is_some() && told.endpoint_count != entry.endpoint_count {
                 let changed = Arc::new(Endpoint { endpoint_count: entry.endpoint_count, ..(**told).clone() });
                 *told = changed.clone();
@@ -177,16 +177,16 @@ impl Matching {
             Ok(Some(endpoint)) => {
                 let endpoint = Arc::new(endpoint);
                 if is_node(&endpoint) {
-                    self.endpoints.remote.came(endpoint.id, &endpoint.node);
+                    self.endpoints.remote.add_proxy(endpoint.id, &endpoint.node);
                 }
                 self.endpoints.push(EndpointEvent::Opened(endpoint.clone()));
-                self.endpoints.told.insert(entry.id, endpoint);
+                self.endpoints.announced.insert(entry.id, endpoint);
             }
             // What contradicts itself is nobody's endpoint.
             Err(Error::Corrupt { .. } | Error::BadName { .. } | Error::LayoutVersion { .. }) => {}
             // Closed again, or there is no file descriptor for it.
             Err(error) => {
-                self.short |= is_transient(&error);
+                self.has_shortage |= is_transient(&error);
                 self.endpoints.unread.insert(entry.id, entry);
             }
         }
@@ -195,8 +195,8 @@ impl Matching {
     /// What the files of an endpoint say of it.
     fn describe(&self, entry: &Entry) -> Result<Option<Endpoint>> {
         let closed = || Error::closed("the peer");
-        let place = self.place_of(entry.id).ok_or_else(closed)?;
-        let (id, path) = (entry.id, entry.path(&place.folder));
+        let peer_location = self.location_of(entry.id).ok_or_else(closed)?;
+        let (id, path) = (entry.id, entry.path(&peer_location.folder));
         let mut last_will = false;
         let (topic, type_desc, qos, proxy) = match entry.kind {
             EndpointKind::Publisher => {
@@ -214,55 +214,55 @@ impl Matching {
         };
         if TopicName::new(&topic)?.hash() != entry.topic_hash {
             let what = "its entry and its file name different topics".to_owned();
-            return Err(Error::Corrupt { topic, publisher_node: place.node, what });
+            return Err(Error::Corrupt { topic, publisher_node: peer_location.node, what });
         }
-        let (node, folder) = (shown(&proxy, &place.node), place.folder);
+        let (node, folder) = (visible_node(&proxy, &peer_location.node), peer_location.folder);
         let endpoint_count = if proxy.is_some() { entry.endpoint_count } else { 1 };
         Ok(Some(Endpoint { id, topic, node, type_desc, qos, proxy, endpoint_count, last_will, folder }))
     }
 
     /// An entry is no longer there.
-    pub fn endpoint_went(&mut self, entry: &Entry) {
+    pub fn endpoint_removed(&mut self, entry: &Entry) {
         self.endpoints.unread.remove(&entry.id);
-        if let Some(endpoint) = self.endpoints.told.remove(&entry.id) {
+        if let Some(endpoint) = self.endpoints.announced.remove(&entry.id) {
             let lost = self.was_lost(entry.id);
-            self.endpoints.went(endpoint, lost, if lost { End::Died } else { End::Left });
+            self.endpoints.remove(endpoint, lost, if lost { ProxyEnd::Died } else { ProxyEnd::Left });
         }
     }
 
     /// A node is gone, and with it what it had.
     pub fn endpoints_departed(&mut self, node: u64, died: bool) {
-        for id in known_of(node, self.endpoints.told.keys()) {
-            if let Some(endpoint) = self.endpoints.told.remove(&id) {
-                self.endpoints.went(endpoint, died, End::WithLink);
+        for id in endpoints_of_node(node, self.endpoints.announced.keys()) {
+            if let Some(endpoint) = self.endpoints.announced.remove(&id) {
+                self.endpoints.remove(endpoint, died, ProxyEnd::LinkDied);
             }
         }
         self.endpoints.unread.retain(|id, _| incarnation_of(*id) != node);
-        self.endpoints.peers.remove(&node);
+        self.endpoints.watching_peers.remove(&node);
     }
 
     /// Notes whether a peer whose list has changed watches.
-    pub fn note_watching(&mut self, node: u64) {
+    pub fn update_watching_peer(&mut self, node: u64) {
         let Some(peer) = self.registry.peer(node) else { return };
         if !peer.node.is_watching() {
-            self.endpoints.peers.remove(&node);
-        } else if self.endpoints.peers.insert(node) {
+            self.endpoints.watching_peers.remove(&node);
+        } else if self.endpoints.watching_peers.insert(node) {
             // Our list may have changed after it was read there, and before we knew.
             self.own.ring(peer.node.folder());
         }
     }
 
     /// Reads again what could not be read.
-    pub fn describe_unread(&mut self) {
+    pub fn retry_unread(&mut self) {
         let unread = std::mem::take(&mut self.endpoints.unread);
-        unread.into_values().for_each(|entry| self.endpoint_came(entry));
+        unread.into_values().for_each(|entry| self.endpoint_added(entry));
     }
 
     /// Rings who watches if our own list has changed, and has our own watchers called.
-    pub fn tell_watchers(&mut self, notices: &mut Vec<Notice>) {
-        self.tell_of_remote_nodes(notices);
+    pub fn notify_watchers(&mut self, notices: &mut Vec<Notice>) {
+        self.notify_remote_nodes(notices);
         if std::mem::take(&mut self.endpoints.own_changed) {
-            for peer in self.endpoints.peers.iter().filter_map(|id| self.registry.peer(*id)) {
+            for peer in self.endpoints.watching_peers.iter().filter_map(|id| self.registry.peer(*id)) {
                 self.own.ring(peer.node.folder());
             }
         }

@@ -4,7 +4,7 @@ use super::Matching;
 
 impl Matching {
     /// Looks at who reads along: hands each publisher the observers that follow it.
-    pub(crate) fn look_at_observers(&mut self) {
+    pub(crate) fn update_observers(&mut self) {
         if !self.observers.refresh() {
             return;
         }

@@ -13,11 +13,11 @@ use rnet_shm::subscription::{
     Binding, PassivePage, PeerSubscription, SubscriptionFile, SubscriptionMeta, too_many_publishers,
 };
 
-use super::periods::Watched;
-use super::succession::Proxies;
-use super::traced::Traced;
+use super::deadlines::WatchedPublisher;
+use super::succession::ProxyTracker;
+use super::tracing::TraceInterest;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
-use crate::periods::Deadline;
+use crate::deadlines::Deadline;
 use crate::subscriber_state::SubscriberState;
 
 pub struct OwnPublisher {
@@ -26,9 +26,9 @@ pub struct OwnPublisher {
     pub readers: Arc<ReaderTable>,
     pub state: Arc<PublisherState>,
     /// Subscriptions that were looked at.
-    pub known: BTreeMap<u64, Known>,
+    pub known: BTreeMap<u64, MatchState>,
     /// Those of which the user was told that they cannot be served for now.
-    pub short: BTreeSet<u64>,
+    pub shortage_reported: BTreeSet<u64>,
     /// Its own deadline, if it has promised one.
     pub deadline: Option<Deadline>,
     /// The subscriptions that it is to admit; `None` if it admits all.
@@ -36,7 +36,7 @@ pub struct OwnPublisher {
 }
 
 #[allow(clippy::large_enum_variant, reason = "few are pending at a time")]
-pub enum Known {
+pub enum MatchState {
     /// Fits; waits to bind a page to us.
     Pending(PeerSubscription),
     /// Served, or passive. Its file is opened again if it has to be admitted anew: thousands of open files
@@ -54,17 +54,17 @@ pub struct OwnSubscription {
     /// Publishers that were looked at, and the names of the nodes of those that fit.
     pub known: BTreeMap<u64, Option<String>>,
     /// Those of which the user was told that they cannot be followed for now.
-    pub short: BTreeSet<u64>,
+    pub shortage_reported: BTreeSet<u64>,
     pub lane: Option<Lane>,
     /// Publishers whose deadline or lease is watched.
-    pub watched: BTreeMap<u64, Watched>,
+    pub watched: BTreeMap<u64, WatchedPublisher>,
     /// From which message on it forwards.
     pub from: Option<u64>,
     /// The publishers that are to serve it if it is passive, and the pages that are bound to them.
     pub served_by: BTreeMap<u64, Option<PassivePage>>,
-    pub proxies: Proxies,
+    pub proxies: ProxyTracker,
     /// Whether it is traced; `None` if it never is.
-    pub traced: Option<Traced>,
+    pub traced: Option<TraceInterest>,
 }
 
 impl OwnPublisher {
@@ -76,27 +76,27 @@ impl OwnPublisher {
         }
         drop(matches);
         self.state.changed.notify_all();
-        push_notice(notices, self.state.hooks.clone(), MatchEvent::Matched(peer));
+        push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::Matched(peer));
     }
 
     /// A subscription does not fit. One that is not counted is its own node's to tell of.
-    pub fn note_misfit(&self, meta: &SubscriptionMeta, error: Error, notices: &mut Vec<Notice>) {
+    pub fn note_incompatible(&self, meta: &SubscriptionMeta, error: Error, notices: &mut Vec<Notice>) {
         if meta.counts() {
-            self.state.lock().note(error.clone());
+            self.state.lock().push_incompatible(error.clone());
             self.state.changed.notify_all();
             // Of a proxy, the node for which it stands tells. Servers and clients of calls tell of theirs by themselves.
             if self.meta.proxy.is_none() && !is_internal(&self.meta.topic) {
                 notices.push(Notice::Report(error.clone()));
             }
-            push_notice(notices, self.state.hooks.clone(), MatchEvent::Incompatible(error));
+            push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::Incompatible(error));
         }
     }
 
     pub fn drop_reader(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
-        self.short.remove(&id);
+        self.shortage_reported.remove(&id);
         if let Some(granted) = &mut self.granted {
             granted.remove(&id);
-            self.state.lock().asking.retain(|p| p.id != id);
+            self.state.lock().awaiting_admission.retain(|p| p.id != id);
         }
         if died {
             self.readers.remove_dead(id);
@@ -110,24 +110,24 @@ impl OwnPublisher {
         drop(matches);
         self.state.changed.notify_all();
         let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
-        push_notice(notices, self.state.hooks.clone(), event);
+        push_notice(notices, self.state.match_callbacks.clone(), event);
     }
 }
 
 impl OwnSubscription {
     pub fn drop_publisher(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) {
-        self.short.remove(&id);
+        self.shortage_reported.remove(&id);
         if self.proxies.is_awaited(id) {
             return;
         }
         if self.meta.is_passive() {
             if let Some(Some(node)) = self.known.remove(&id) {
-                self.drop_passively(PeerInfo { id, node }, died, notices);
+                self.drop_passive(PeerInfo { id, node }, died, notices);
             }
             return;
         }
         if self.end_match(id, died, notices).is_some() {
-            self.state.bring(|inbox| inbox.leave(id, died));
+            self.state.update_inbox(|inbox| inbox.publisher_left(id, died));
         }
     }
 
@@ -135,11 +135,11 @@ impl OwnSubscription {
     pub fn end_match(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) -> Option<String> {
         self.proxies.forget(id);
         let node = self.known.remove(&id)??;
-        self.end_watch(id, &node, died, notices);
+        self.stop_watching_publisher(id, &node, died, notices);
         let info = PeerInfo { id, node: node.clone() };
-        self.tell_liveliness(info.clone(), false, notices);
+        self.notify_liveliness(info.clone(), false, notices);
         let event = if died { MatchEvent::Lost(info) } else { MatchEvent::Unmatched(info) };
-        push_notice(notices, self.state.hooks.clone(), event);
+        push_notice(notices, self.state.match_callbacks.clone(), event);
         Some(node)
     }
 
@@ -167,6 +167,6 @@ impl OwnSubscription {
     }
 }
 
-pub fn known_of<'a>(node: u64, known: impl Iterator<Item = &'a u64>) -> Vec<u64> {
+pub fn endpoints_of_node<'a>(node: u64, known: impl Iterator<Item = &'a u64>) -> Vec<u64> {
     known.filter(|id| incarnation_of(**id) == node).copied().collect()
 }

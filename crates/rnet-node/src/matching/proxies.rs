@@ -8,7 +8,7 @@ use super::own::OwnPublisher;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, push_notice};
 
 /// The node that users see: of a proxy that for which it stands.
-pub fn shown(proxy: &Option<Proxy>, node: &str) -> String {
+pub fn visible_node(proxy: &Option<Proxy>, node: &str) -> String {
     proxy.as_ref().map_or_else(|| node.to_owned(), Proxy::to_string)
 }
 
@@ -23,24 +23,24 @@ impl OwnPublisher {
         let Some(info) = matches.matched.iter().find(|p| p.id == entry.id).cloned() else { return };
         drop(matches);
         self.state.changed.notify_all();
-        push_notice(notices, self.state.hooks.clone(), MatchEvent::Changed(info));
+        push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::Changed(info));
     }
 }
 
 impl OwnPublisher {
     /// Whether this subscription, which has bound a page to us, is to be admitted now. One that is not is
     /// reported once.
-    pub fn grants(&mut self, peer: &PeerInfo, notices: &mut Vec<Notice>) -> bool {
+    pub fn admits(&mut self, peer: &PeerInfo, notices: &mut Vec<Notice>) -> bool {
         let Some(granted) = &self.granted else { return true };
         let mut matches = self.state.lock();
         if granted.contains(&peer.id) {
-            matches.asking.retain(|p| p.id != peer.id);
+            matches.awaiting_admission.retain(|p| p.id != peer.id);
             return true;
         }
-        if !matches.asking.contains(peer) {
-            matches.asking.push(peer.clone());
+        if !matches.awaiting_admission.contains(peer) {
+            matches.awaiting_admission.push(peer.clone());
             drop(matches);
-            push_notice(notices, self.state.hooks.clone(), MatchEvent::Asked(peer.clone()));
+            push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::AdmissionRequested(peer.clone()));
         }
         false
     }

@@ -15,18 +15,18 @@ use super::own::OwnSubscription;
 use crate::match_event::Notice;
 
 /// For how long the successor of a proxy is waited for.
-pub const GRACE: Duration = Duration::from_secs(3);
+pub const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The proxies that a subscription follows.
 #[derive(Default)]
-pub struct Proxies {
+pub struct ProxyTracker {
     /// Whom they stand for: host and endpoint.
     origins: BTreeMap<u64, (String, u64)>,
     /// Those whose process has died, and until when their successor is waited for: CLOCK_MONOTONIC in ns.
     awaited: BTreeMap<u64, u64>,
 }
 
-impl Proxies {
+impl ProxyTracker {
     /// Whether its successor is waited for.
     pub fn is_awaited(&self, id: u64) -> bool {
         self.awaited.contains_key(&id)
@@ -55,9 +55,9 @@ impl OwnSubscription {
             self.drop_publisher(id, false, notices);
             return true;
         }
-        let due_ns = clock::now_ns().saturating_add(ns_saturating(GRACE));
+        let due_ns = clock::now_ns().saturating_add(ns_saturating(SUCCESSOR_TIMEOUT));
         self.proxies.awaited.insert(id, due_ns);
-        self.state.bring(|inbox| inbox.leave(id, false));
+        self.state.update_inbox(|inbox| inbox.publisher_left(id, false));
         true
     }
 
@@ -74,11 +74,11 @@ impl OwnSubscription {
     }
 
     /// Gives up those whose successor has not come in time.
-    pub fn lose_awaited(&mut self, now_ns: u64, notices: &mut Vec<Notice>) {
+    pub fn expire_awaited(&mut self, now_ns: u64, notices: &mut Vec<Notice>) {
         let over = self.proxies.awaited.iter().filter(|(_, due_ns)| **due_ns <= now_ns);
         for id in over.map(|(id, _)| *id).collect::<Vec<_>>() {
             if let Some(node) = self.end_match(id, true, notices) {
-                self.state.bring(|inbox| inbox.lose(id, node));
+                self.state.update_inbox(|inbox| inbox.publisher_lost(id, node));
             }
         }
     }
@@ -86,11 +86,11 @@ impl OwnSubscription {
 
 impl Matching {
     /// Looks at those whose successor is waited for when their time is over.
-    pub fn watch_awaited(&mut self) {
+    pub fn schedule_awaited(&mut self) {
         for (id, own) in &self.subscriptions {
             if let Some(due_ns) = own.proxies.due_ns() {
                 self.timed.insert(*id);
-                self.next_look.at(due_ns);
+                self.next_check.schedule(due_ns);
             }
         }
     }

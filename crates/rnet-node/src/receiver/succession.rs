@@ -17,15 +17,15 @@ use super::Receiver;
 
 /// What follows on the proxies that are read.
 #[derive(Default)]
-pub struct Succession {
+pub struct ProxySuccession {
     /// Proxies that are not read yet, in the order in which they came.
-    heirs: Vec<Heir>,
+    successors: Vec<SuccessorProxy>,
     /// What was had of publishers whose proxies are gone; the newest last.
-    had: VecDeque<(Proxy, Origin)>,
+    delivered: VecDeque<(Proxy, Origin)>,
 }
 
 /// A proxy that is to be read after another.
-struct Heir {
+struct SuccessorProxy {
     reader: Reader,
     /// The proxy before it.
     before: u64,
@@ -42,44 +42,44 @@ fn is_of(channel: &Reader, proxy: &Proxy) -> bool {
     channel.meta().proxy.as_ref().is_some_and(|of| is_same(of, proxy))
 }
 
-impl Succession {
+impl ProxySuccession {
     pub fn readers(&self) -> impl Iterator<Item = &Reader> {
-        self.heirs.iter().map(|heir| &heir.reader)
+        self.successors.iter().map(|successor| &successor.reader)
     }
 
     pub fn readers_mut(&mut self) -> impl Iterator<Item = &mut Reader> {
-        self.heirs.iter_mut().map(|heir| &mut heir.reader)
+        self.successors.iter_mut().map(|successor| &mut successor.reader)
     }
 
     /// How many wait for others to be read.
     pub fn len(&self) -> usize {
-        self.heirs.len()
+        self.successors.len()
     }
 
     /// Remembers what was had of a publisher whose proxy is closed.
     pub fn remember(&mut self, channel: &Reader) {
         let (Some(proxy), Some(heard)) = (&channel.meta().proxy, channel.last_origin()) else { return };
-        self.had.retain(|(of, _)| !is_same(of, proxy));
-        if self.had.len() == MAX_PUBLISHERS_PER_SUBSCRIPTION {
-            self.had.pop_front();
+        self.delivered.retain(|(of, _)| !is_same(of, proxy));
+        if self.delivered.len() == MAX_PUBLISHERS_PER_SUBSCRIPTION {
+            self.delivered.pop_front();
         }
-        self.had.push_back((proxy.clone(), heard));
+        self.delivered.push_back((proxy.clone(), heard));
     }
 
     /// The first that may be read by now, of a subscriber that reads these channels.
     fn next(&self, channels: &[Reader]) -> Option<usize> {
-        let may_begin = |heir: &Heir| {
-            let is_before = |reader: &Reader| reader.publisher() == heir.before;
+        let may_begin = |successor: &SuccessorProxy| {
+            let is_before = |reader: &Reader| reader.publisher() == successor.before;
             let read = channels.iter().find(|reader| is_before(reader));
-            !self.readers().any(is_before) && read.is_none_or(|read| read.has_read_to(heir.until))
+            !self.readers().any(is_before) && read.is_none_or(|read| read.has_read_to(successor.until))
         };
-        self.heirs.iter().position(may_begin)
+        self.successors.iter().position(may_begin)
     }
 }
 
 impl Receiver {
     /// A publisher has come: it is read, at once or after those before it.
-    pub(super) fn follow(&mut self, reader: Reader) {
+    pub(super) fn add_reader(&mut self, reader: Reader) {
         let before = reader.meta().proxy.as_ref().and_then(|proxy| {
             let known = self.channels.iter().chain(self.succession.readers());
             let newest = known.filter(|known| is_of(known, proxy)).last()?;
@@ -89,7 +89,7 @@ impl Receiver {
             None => self.read_from_now(reader),
             Some((before, left, end)) => {
                 let until = if left { u64::MAX } else { end };
-                self.succession.heirs.push(Heir { reader, before, until });
+                self.succession.successors.push(SuccessorProxy { reader, before, until });
             }
         }
     }
@@ -98,7 +98,7 @@ impl Receiver {
         if let Some(proxy) = &reader.meta().proxy {
             let read =
                 self.channels.iter().rev().filter(|c| is_of(c, proxy)).find_map(Reader::last_origin);
-            let had = || self.succession.had.iter().find(|(of, _)| is_same(of, proxy));
+            let had = || self.succession.delivered.iter().find(|(of, _)| is_same(of, proxy));
             if let Some(heard) = read.or_else(|| had().map(|(_, heard)| *heard)) {
                 reader.resume_after(heard);
             }
@@ -121,10 +121,10 @@ impl Receiver {
 
     /// Begins to read the proxies that had to wait for others, as far as they need not any more.
     #[cold]
-    pub(super) fn succeed(&mut self) {
+    pub(super) fn start_successors(&mut self) {
         while let Some(at) = self.succession.next(&self.channels) {
-            let heir = self.succession.heirs.remove(at);
-            self.read_from_now(heir.reader);
+            let successor = self.succession.successors.remove(at);
+            self.read_from_now(successor.reader);
         }
     }
 }

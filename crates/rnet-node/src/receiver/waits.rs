@@ -10,9 +10,9 @@ use rnet_shm::channel::Reader;
 use rnet_shm::cpu;
 
 use super::Receiver;
-use crate::awaited::Awaited;
+use crate::wait_source::WaitSource;
 
-impl Awaited for Receiver {
+impl WaitSource for Receiver {
     fn is_ready(&self) -> bool {
         self.is_ready()
     }
@@ -22,7 +22,7 @@ impl Awaited for Receiver {
     fn take_stop(&self) -> bool {
         self.state.waiting.take_stop()
     }
-    fn places(&self, show: &mut dyn FnMut(&AtomicU64)) {
+    fn wake_words(&self, show: &mut dyn FnMut(&AtomicU64)) {
         self.channels.iter().for_each(|channel| show(channel.asleep_word()));
     }
     fn needs_barrier(&self) -> bool {
@@ -45,15 +45,15 @@ impl Receiver {
             self.set_bell(self.waiter.bell());
         }
         let urgent = self.lane() == Some(Lane::Urgent);
-        let mut pace = std::mem::take(&mut self.pace);
+        let mut wait_strategy = std::mem::take(&mut self.wait_strategy);
         if self.qos.wait == Wait::Adaptive || urgent && self.qos.wait == Wait::Block {
-            pace.keep_short_slice(if urgent { cpu::SliceLen::Urgent } else { cpu::SliceLen::Bulk });
+            wait_strategy.keep_short_slice(if urgent { cpu::SliceLen::Urgent } else { cpu::SliceLen::Bulk });
         }
         let Receiver { waiter, qos, interruptible, .. } = &*self;
-        let each = |look: &mut dyn FnMut(&dyn Awaited)| look(self);
-        let waited = pace.wait_until(waiter, qos.wait, until, *interruptible, each);
-        self.pace = pace;
-        self.tracing.look_again(&self.state);
+        let each = |look: &mut dyn FnMut(&dyn WaitSource)| look(self);
+        let waited = wait_strategy.wait_until(waiter, qos.wait, until, *interruptible, each);
+        self.wait_strategy = wait_strategy;
+        self.tracing.resume_with_credit(&self.state);
         waited
     }
 
@@ -65,7 +65,7 @@ impl Receiver {
         // Those that were passed over came, too. The counters stand in a file that others may write.
         let counts = self.channels.iter().flat_map(|c| [c.received(), c.skipped()]);
         let count = counts.fold(0, u64::wrapping_add);
-        self.pace.came(self.channels[at].current_arrival_ns(), count);
+        self.wait_strategy.record_arrival(self.channels[at].current_arrival_ns(), count);
     }
 
     /// Sleeps until something about matching may have changed.
@@ -85,7 +85,7 @@ impl Receiver {
         let state = &self.state;
         let known = || self.channels.iter().chain(self.succession.readers());
         let ready = || {
-            state.is_full()
+            state.has_inbox_items()
                 || state.waiting.must_stop()
                 || known().any(|c| c.is_asking() && c.is_ready())
         };

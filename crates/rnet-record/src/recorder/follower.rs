@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet::Node;
-use rnet::inspect::{Domain, Follow, FollowEvent, Heard, Location, Passed, Unheard};
+use rnet::inspect::{Domain, Follower, FollowEvent, ObservedMessage, Location, Observed, UnreadPublisher};
 
 use super::remote_subscriptions::RemoteSubscriptions;
 use super::item::{Item, MissedMessages, Publisher, ReceivedMessage};
@@ -37,7 +37,7 @@ const MAX_BATCH_ENTRIES: usize = 256;
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
 pub struct Follower {
-    follow: Follow,
+    follow: Follower,
     location: Location,
     own_host: String,
     publishers: HashMap<u64, Arc<Publisher>>,
@@ -72,7 +72,7 @@ impl Follower {
         let remote = Arc::new(Mutex::new(BTreeSet::new()));
         let (selection, host, found) =
             (options.selection.clone(), own_host.clone(), remote.clone());
-        let follow = Follow::matching(location.domain()?, true, move |publisher| {
+        let follow = Follower::matching(location.domain()?, true, move |publisher| {
             let takes = selection.includes(publisher, &host);
             if takes && publisher.via.is_some() {
                 let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ impl Follower {
         let followed = self.follow_all();
         self.handle_events();
         // Those that cannot be followed yet will not be any more.
-        let never: Vec<Unheard> = self.follow.unheard().cloned().collect();
+        let never: Vec<UnreadPublisher> = self.follow.unread().cloned().collect();
         never.into_iter().for_each(|unheard| self.unheard(unheard));
         self.flush_batch();
         if self.shared.progress().followed == 0 {
@@ -203,7 +203,7 @@ impl Follower {
         let passed = self.follow.poll_all(bytes)?;
         let item = match passed {
             None => return Ok(false),
-            Some(Passed::Message(heard)) => {
+            Some(Observed::Message(heard)) => {
                 if end_ns.is_some_and(|end| heard.stamp.sent_ns > end) {
                     return Ok(true);
                 }
@@ -230,7 +230,7 @@ impl Follower {
                     },
                 })
             }
-            Some(Passed::Missed { missed, topic, node }) => {
+            Some(Observed::Missed { missed, topic, node }) => {
                 let cause = if self.was_queue_full { RecordLossCause::Queue } else { missed.cause.into() };
                 Item::Missed(MissedMessages {
                     topic: topic.to_owned(),
@@ -315,18 +315,18 @@ impl Follower {
                 FollowEvent::Unreadable(..) | FollowEvent::Untyped(..) => {
                     self.shared.note(event.to_string());
                 }
-                FollowEvent::Unheard(unheard) => self.unheard(unheard),
+                FollowEvent::Unread(unheard) => self.unheard(unheard),
                 _ => {}
             }
         }
     }
 
-    fn unheard(&mut self, unheard: Unheard) {
+    fn unheard(&mut self, unheard: UnreadPublisher) {
         if !self.options.selection.may_include(&unheard, &self.own_host) {
             return;
         }
         self.shared.note(format!("{unheard}; it is counted as not heard"));
-        let Unheard { topic, node, why, .. } = &unheard;
+        let UnreadPublisher { topic, node, why, .. } = &unheard;
         self.shared.progress().unheard.add_publisher(topic.as_deref(), node, *why);
         self.put(Item::Unheard(unheard));
     }
@@ -335,7 +335,7 @@ impl Follower {
     fn publish_status(&mut self) {
         let text = self.status_report.text(&self.shared.progress(), self.queue.len_bytes() as u64);
         // One that has no place to tell it records all the same.
-        self.follow.tell(&text);
+        self.follow.set_status(&text);
     }
 
     /// Follows the state as soon as there is some; none is made.
@@ -421,7 +421,7 @@ impl Drop for Follower {
     }
 }
 
-fn publisher_of(heard: &Heard<'_>, own_host: &str) -> Arc<Publisher> {
+fn publisher_of(heard: &ObservedMessage<'_>, own_host: &str) -> Arc<Publisher> {
     let (host, node) = host_and_node(heard.node, own_host);
     let source = Source::new(node, host, heard.stamp.publisher, heard.type_desc, heard.qos);
     Arc::new(Publisher {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rnet::inspect::Unheard;
+use rnet::inspect::UnreadPublisher;
 use rnet::schema::Schema;
 use rnet::{Meta, PlainType, TypeDesc};
 use serde::{Serialize, Serializer};
@@ -76,7 +76,7 @@ pub enum Item {
     Message(ReceivedMessage),
     Missed(MissedMessages),
     /// A publisher that was seen and is not heard.
-    Unheard(Unheard),
+    Unheard(UnreadPublisher),
     Key(StateKey),
     /// A publisher is gone, and all that it sent was put before.
     PublisherGone(u64),

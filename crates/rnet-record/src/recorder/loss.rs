@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rnet::inspect::{MissedCause, UnheardCause};
+use rnet::inspect::{MissedCause, UnreadCause};
 use serde::Serialize;
 use strum::IntoStaticStr;
 
@@ -62,7 +62,7 @@ pub type LossCounts = CauseCounts<RecordLossCause>;
 
 /// Numbers of publishers that were seen and not heard to their end. The number of their messages is unknown. `?` is an
 /// unknown topic or node.
-pub type UnheardCounts = CauseCounts<UnheardCause>;
+pub type UnheardCounts = CauseCounts<UnreadCause>;
 
 impl<C> Default for CauseCounts<C> {
     fn default() -> Self {
@@ -110,7 +110,7 @@ impl LossCounts {
 
 impl UnheardCounts {
     /// Counts a publisher.
-    pub(super) fn add_publisher(&mut self, topic: Option<&str>, node: &str, why: UnheardCause) {
+    pub(super) fn add_publisher(&mut self, topic: Option<&str>, node: &str, why: UnreadCause) {
         let (topic, node) = match self.counts.len() < MAX_NAMES {
             true => (topic.unwrap_or(UNKNOWN), node),
             false => (UNKNOWN, UNKNOWN),
@@ -127,11 +127,11 @@ mod tests {
     fn names_are_kept_up_to_a_number_and_counts_are_not_lost() {
         let mut unheard = UnheardCounts::default();
         for n in 0..MAX_NAMES + 5 {
-            unheard.add_publisher(Some("/scan"), &format!("/n{n}"), UnheardCause::Closed);
+            unheard.add_publisher(Some("/scan"), &format!("/n{n}"), UnreadCause::Closed);
         }
-        unheard.add_publisher(None, "/n0", UnheardCause::Unreadable);
+        unheard.add_publisher(None, "/n0", UnreadCause::Unreadable);
         assert_eq!(unheard.total(), MAX_NAMES as u64 + 6);
-        let metadata = unheard.to_metadata(UnheardCause::name);
+        let metadata = unheard.to_metadata(UnreadCause::name);
         assert_eq!((&*metadata["? ? closed"], &*metadata["/scan /n0 closed"]), ("5", "1"));
         assert_eq!(&*metadata["? ? unreadable"], "1");
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mcap::records::MessageHeader;
-use rnet::inspect::UnheardCause;
+use rnet::inspect::UnreadCause;
 use rnet::msgs::plain::to_protobuf;
 use rnet::schema::{Dynamic, Schema};
 use rnet::{TypeDesc, WallOffset};
@@ -325,7 +325,7 @@ impl PartWriter {
     /// Ends the file, which says at its end what is missing, who was not heard, and how many were followed.
     pub fn end(mut self, losses: &LossCounts, unheard: (&UnheardCounts, u64)) -> Result<FinishedPart> {
         self.part.add_metadata(names::LOSSES, losses.to_metadata(RecordLossCause::name))?;
-        let mut not_heard = unheard.0.to_metadata(UnheardCause::name);
+        let mut not_heard = unheard.0.to_metadata(UnreadCause::name);
         not_heard.insert("followed".to_owned(), unheard.1.to_string());
         self.part.add_metadata(names::UNHEARD, not_heard)?;
         let nodes = std::mem::take(&mut self.nodes);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rnet::inspect::{PublisherInfo, Unheard};
+use rnet::inspect::{PublisherInfo, UnreadPublisher};
 use rnet::limits::{MAX_NODE_NAME_LEN_BYTES, MAX_TOPIC_LEN_BYTES};
 use rnet::{NamePattern, Result, TopicName};
 
@@ -72,7 +72,7 @@ impl Selection {
     }
 
     /// Whether this publisher may be one of those, as far as anything is known of it.
-    pub fn may_include(&self, unheard: &Unheard, own_host: &str) -> bool {
+    pub fn may_include(&self, unheard: &UnreadPublisher, own_host: &str) -> bool {
         let (host, node) = host_and_node(&unheard.node, own_host);
         let may_be = |pattern: &NamePattern| match &unheard.topic {
             Some(topic) => pattern.matches(topic),

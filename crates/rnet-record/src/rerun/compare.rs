@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use rnet::MessageType;
-use rnet::inspect::Heard;
+use rnet::inspect::ObservedMessage;
 use serde_json::Value;
 
 use super::RerunOptions;
@@ -243,11 +243,11 @@ impl<'a> Comparison<'a> {
         Ok(decode_to_json(&self.types[&id], message.data()))
     }
 
-    fn published_value(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Value {
+    fn published_value(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Value {
         decode_to_json(self.published_type(heard), bytes)
     }
 
-    fn published_type(&mut self, heard: &Heard<'_>) -> &MessageType {
+    fn published_type(&mut self, heard: &ObservedMessage<'_>) -> &MessageType {
         let of = self.published_types.entry(heard.stamp.publisher).or_insert_with(|| {
             let ty = match heard.schema {
                 Some(schema) => schema.clone().into(),
@@ -260,7 +260,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Compares a message that the node has published.
-    pub fn add(&mut self, heard: &Heard<'_>, bytes: &[u8]) -> Result<(), RerunError> {
+    pub fn add(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<(), RerunError> {
         if !is_compared(self.options, &self.authorities, heard.topic) {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use rnet::inspect::Passed;
+use rnet::inspect::Observed;
 
 use super::RerunOptions;
 use super::calls::{CallTopic, CallTopicKind};
@@ -209,8 +209,8 @@ impl<'a> InputFeeder<'a> {
         let mut asked = Vec::new();
         while let Some(passed) = self.tested.follow.poll_all(&mut self.bytes)? {
             let heard = match passed {
-                Passed::Message(heard) => heard,
-                Passed::Missed { missed, topic, .. } => {
+                Observed::Message(heard) => heard,
+                Observed::Missed { missed, topic, .. } => {
                     let text = format!(
                         "{} messages of {topic} were missed: the node publishes more for one input than its \
                          log holds",

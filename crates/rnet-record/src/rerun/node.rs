@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Domain, Follow, Location, Passed, Snapshot};
+use rnet::inspect::{Domain, Follower, Location, Observed, Snapshot};
 use rnet::{Node, Subscriber, SubscriberOptions};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
@@ -50,7 +50,7 @@ pub struct TestedNode {
     pub input_topics: BTreeSet<String>,
     pub clock: Option<ClockPublisher>,
     /// What it publishes.
-    pub follow: Follow,
+    pub follow: Follower,
     /// The calls that it was recorded with, and who makes and answers them.
     pub calls: Arc<RecordedCalls>,
     pub servers: SimulatedServers,
@@ -100,7 +100,7 @@ impl TestedNode {
         let keys = state::restore(recording, &node, start_ns)?;
         // From before it is there, so that nothing of it passes unseen.
         let with_calls = !options.without_calls;
-        let mut follow = Follow::matching(location.domain()?, true, move |publisher| {
+        let mut follow = Follower::matching(location.domain()?, true, move |publisher| {
             publisher.node != own_name && is_output_topic(&publisher.topic, with_calls)
         });
         follow.wait(Duration::ZERO);
@@ -311,7 +311,7 @@ impl TestedNode {
         let at = || "when it started".to_owned();
         let mut bytes = Vec::new();
         while let Some(passed) = self.follow.poll_all(&mut bytes)? {
-            let Passed::Message(heard) = passed else { continue };
+            let Observed::Message(heard) = passed else { continue };
             let of = CallTopic::parse(heard.topic).filter(|of| self.servers.serves(of));
             let (Some(of), Some(correlation)) = (of, heard.meta.correlation) else { continue };
             let request =

@@ -59,7 +59,7 @@ fn a_folder_that_cannot_be_written_is_said_while_it_is_so_and_loses_no_file() {
     });
     blackbox.trigger("smoke");
     eventually("the window waits", || blackbox.status().problems.contains_key("window"));
-    let observers = || rnet::inspect::told_by_observers(location(&net).path()).join("\n");
+    let observers = || rnet::inspect::observer_statuses(location(&net).path()).join("\n");
     eventually("recorders tell it", || observers().contains("\"window\":\""));
     let mut lines = Vec::new();
     eventually("the log has it", || {

@@ -277,7 +277,7 @@ fn publishers_that_are_seen_and_not_heard_are_counted_and_named() {
     eventually("it has looked again", || recorder.progress().messages > 0);
     let report = recorder.stop().unwrap();
     let unheard: Vec<_> = report.unheard.iter().collect();
-    use rnet::inspect::UnheardCause::{Closed, Unreadable};
+    use rnet::inspect::UnreadCause::{Closed, Unreadable};
     assert_eq!(unheard, [("?", "/dying", Closed, 1), ("?", "/liar", Unreadable, 1)]);
     let told = report.notes.join("\n");
     assert!(told.contains("/dying closed before it could be followed"), "{told}");

@@ -135,7 +135,7 @@ impl Model {
         self.head = self.head.max(self.tail.saturating_sub(CAPACITY));
     }
 
-    /// `Matching::meet_subscription` and the first half of `ReaderTable::admit`.
+    /// `Matching::match_subscription` and the first half of `ReaderTable::admit`.
     fn list(&mut self) {
         self.rung = false;
         let ask = self.ask();

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 use rnet_core::{CancelReason, Error, Result};
-use rnet_node::types::choose;
+use rnet_node::types::choose_type;
 
 use super::Bytes;
 use super::server_core::{Call, HandlerOutcome};
@@ -84,8 +84,8 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
         + 'static,
     ) -> Result<Service> {
         let ActionBuilder { node, name, policy, types: [goal, feedback, result], .. } = self;
-        let (goal, result) = (choose::<G>(&name, goal)?, choose::<R>(&name, result)?);
-        let feedback = choose::<F>(&name, feedback)?;
+        let (goal, result) = (choose_type::<G>(&name, goal)?, choose_type::<R>(&name, result)?);
+        let feedback = choose_type::<F>(&name, feedback)?;
         let types = (goal.clone(), result.clone());
         let (backlog, replaces) = match policy {
             GoalPolicy::Reject => (0, false),

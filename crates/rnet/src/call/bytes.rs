@@ -10,7 +10,7 @@ use crate::{Message, MessageType};
 /// A message of a call: a request at the server, a reply at the caller.
 pub struct Received<T: Message + ?Sized> {
     bytes: Bytes,
-    held: T::Held,
+    held: T::DecodeBuffer,
 }
 
 impl<T: Message + ?Sized> Received<T> {
@@ -20,8 +20,8 @@ impl<T: Message + ?Sized> Received<T> {
         bytes: Bytes,
         ty: &MessageType,
     ) -> std::result::Result<Received<T>, String> {
-        let mut held = T::hold(ty);
-        if T::IN_PLACE_FROM.is_none_or(|len| bytes.as_slice().len() < len) {
+        let mut held = T::new_buffer(ty);
+        if T::IN_PLACE_MIN_LEN.is_none_or(|len| bytes.as_slice().len() < len) {
             T::decode(bytes.as_slice(), &mut held)?;
         }
         Ok(Received { bytes, held })
@@ -31,9 +31,9 @@ impl<T: Message + ?Sized> Received<T> {
     pub fn into_message(mut self) -> T
     where
         T: Sized,
-        T::Held: Into<Option<T>>,
+        T::DecodeBuffer: Into<Option<T>>,
     {
-        T::keep(&mut self.held).into().expect("it was made of what was decoded")
+        T::take_buffer(&mut self.held).into().expect("it was made of what was decoded")
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, Result, TopicName};
-use rnet_node::types::choose;
+use rnet_node::types::choose_type;
 use rnet_shm::random::next_id;
 
 use super::pending_calls::ClientStats;
@@ -114,7 +114,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     ) -> Result<Self> {
         node.core().state.check_fork()?;
         let name = String::from(name);
-        let (request, reply) = (choose::<Q>(&name, request)?, choose::<R>(&name, reply)?);
+        let (request, reply) = (choose_type::<Q>(&name, request)?, choose_type::<R>(&name, reply)?);
         let types = (request.clone(), reply.clone());
         let core = ClientCore::open(node, &name, next_id(), types, feedback, filter)?;
         let watch = core.watch()?;

@@ -85,7 +85,7 @@ impl ClientCore {
         let mut set = WaitSet::adaptive(node);
         // A signal ends the wait of a thread whose user looks for signals.
         set.set_interruptible(true);
-        set.expect_answers();
+        set.expect_replies();
         let wait_handle = set.handle();
         let calls = PendingCalls::new(service, client);
         let (lost, received, unrecorded_arrival, single_replies) = Default::default();
@@ -446,7 +446,7 @@ impl ClientCore {
                 let copy = || Bytes::copy_of(sample);
                 lock(&self.calls).on_reply(sample.node(), word(sample.correlation()), copy);
                 *received += 1;
-                set.came(sample.sent_ns(), *received);
+                set.record_arrival(sample.sent_ns(), *received);
             });
             more |= self.drain(status, |sample| {
                 lock(&self.calls).on_status(sample.node(), word(sample.correlation()), sample);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
-use rnet_node::types::choose;
+use rnet_node::types::choose_type;
 
 use super::pending_calls::ClientStats;
 use super::client::{CallOptions, Client};
@@ -40,7 +40,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
         name: &str,
         [goal, feedback, result]: [Option<MessageType>; 3],
     ) -> Result<Self> {
-        let feedback = choose::<F>(name, feedback)?;
+        let feedback = choose_type::<F>(name, feedback)?;
         let client = Client::open(node, name, (goal, result), Some(feedback.clone()))?;
         Ok(ActionClient { client, feedback, _type: PhantomData })
     }

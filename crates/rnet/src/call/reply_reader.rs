@@ -38,15 +38,15 @@ impl ReplyReader {
     pub fn spin_for_reply(&mut self) -> bool {
         let ReplyReader { replies, status, feedback, set, .. } = self;
         let is_ready = |one: &Subscriber<[u8]>| one.is_ready_now();
-        set.glance(replies, || status.is_ready_now() || feedback.as_ref().is_some_and(is_ready))
+        set.spin_first(replies, || status.is_ready_now() || feedback.as_ref().is_some_and(is_ready))
     }
 
     /// Notes that a reply was taken, which a glance has found if `taken_ns` is given.
     fn record(&mut self, sent_ns: u64, taken_ns: Option<u64>) {
         self.received += 1;
         match taken_ns {
-            Some(taken_ns) => self.set.came_at(taken_ns, sent_ns, self.received),
-            None => self.set.came(sent_ns, self.received),
+            Some(taken_ns) => self.set.record_arrival_at(taken_ns, sent_ns, self.received),
+            None => self.set.record_arrival(sent_ns, self.received),
         }
     }
 

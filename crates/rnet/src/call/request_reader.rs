@@ -95,7 +95,7 @@ impl RequestReader {
     pub fn wait(&mut self, limit: Option<Duration>) -> WaitOutcome {
         self.record_arrival();
         let control = &self.control;
-        if self.set.glance(&mut self.requests, || control.is_ready_now()) {
+        if self.set.spin_first(&mut self.requests, || control.is_ready_now()) {
             return WaitOutcome::MaybeRequest;
         }
         let said = self.set.wait(&mut [&mut self.requests, &mut self.control], limit);
@@ -135,8 +135,8 @@ impl RequestReader {
         if let Some((sent_ns, taken_ns)) = self.unrecorded_arrival.take() {
             self.received += 1;
             match taken_ns {
-                Some(taken_ns) => self.set.came_at(taken_ns, sent_ns, self.received),
-                None => self.set.came(sent_ns, self.received),
+                Some(taken_ns) => self.set.record_arrival_at(taken_ns, sent_ns, self.received),
+                None => self.set.record_arrival(sent_ns, self.received),
             }
         }
     }
@@ -179,7 +179,7 @@ impl RequestReader {
                     let sent_ns = sample.sent_ns();
                     events.push(request_event(&sample));
                     self.received += 1;
-                    self.set.came(sent_ns, self.received);
+                    self.set.record_arrival(sent_ns, self.received);
                 }
                 Ok(None) => {
                     drained = true;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result, TopicName};
 use rnet_node::sync::{join, lock};
-use rnet_node::types::choose;
+use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;
 
 use super::driver::DriveBuilder;
@@ -183,9 +183,9 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         mut apply: impl FnMut(&T, &mut StillValid<'_>) + Send + 'static,
     ) -> Result<Command> {
         let (parts, ty) = self.receiver_options()?;
-        let mut held = T::hold(&ty);
+        let mut held = T::new_buffer(&ty);
         let apply: Apply = Box::new(move |bytes, still_valid| {
-            if T::IN_PLACE_FROM.is_none_or(|len| bytes.len() < len) {
+            if T::IN_PLACE_MIN_LEN.is_none_or(|len| bytes.len() < len) {
                 T::decode(bytes, &mut held)?;
             }
             apply(T::view(bytes, &held), still_valid);
@@ -232,7 +232,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         node.core().state.check_fork()?;
         let topic = service_name(&node, &topic)?;
         check_time("deadline", deadline)?;
-        let ty = choose::<T>(topic.as_str(), message_type)?;
+        let ty = choose_type::<T>(topic.as_str(), message_type)?;
         let bad = |why: String| bad_fallback(topic.as_str(), why);
         let fallback = match fallback {
             Some(FallbackChoice::Value(encode)) => Fallback::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),

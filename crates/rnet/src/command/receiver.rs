@@ -409,7 +409,7 @@ impl Receiver {
 
     /// Without an allocation, which the statistics of the subscriber take.
     fn count_skipped(&mut self) {
-        let now = self.commands.passed_over_now();
+        let now = self.commands.lost_or_skipped_now();
         if now != self.passed_over {
             // It is less when a driver has gone.
             self.stats.skipped += now.saturating_sub(self.passed_over);

@@ -30,8 +30,8 @@ impl StatusReporter {
         let log = PublisherOptions::new().urgent().transient_local(MAX_LATE_EVENTS).reserve_log();
         let mut status = node.publisher_with(&command_status_topic(topic), status)?;
         let mut log = node.publisher_with(&command_log_topic(topic), log)?;
-        status.make_room(2 * TEXT_CAPACITY);
-        log.make_room(3 * TEXT_CAPACITY);
+        status.reserve_encoded(2 * TEXT_CAPACITY);
+        log.reserve_encoded(3 * TEXT_CAPACITY);
         let room = || String::with_capacity(TEXT_CAPACITY);
         let event = CommandEvent { node: room(), text: room(), ..Default::default() };
         Ok(StatusReporter { status, log, event })

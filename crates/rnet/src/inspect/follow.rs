@@ -1,14 +1,14 @@
 //! Following topics unseen: all their publishers, those that come later included.
 //!
-//! [`Follow`] is what `rnet topic echo`, `hz` and `bw` stand on. It reads the logs, and sleeps
-//! ([`Follow::wait`]) until a publisher that it follows sends, or endpoints come or go. A publisher that
+//! [`Follower`] is what `rnet topic echo`, `hz` and `bw` stand on. It reads the logs, and sleeps
+//! ([`Follower::wait`]) until a publisher that it follows sends, or endpoints come or go. A publisher that
 //! came since the last look is followed from its first message, so that a short-lived one is heard as a
 //! whole.
 
 mod event;
-mod passed;
-mod pause;
-mod unheard;
+mod observed;
+mod poll_interval;
+mod unread;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -23,20 +23,20 @@ use rnet_shm::observers::ObserverFile;
 use rnet_shm::shortage::is_transient;
 use rnet_shm::received::Stamp;
 
-use super::types::is_for_now;
+use super::types::is_transient;
 use super::{Domain, PublisherInfo, publisher_info};
 
 pub use event::FollowEvent;
-pub use passed::{Heard, Passed};
-use pause::Pause;
-pub use unheard::{Unheard, UnheardCause};
+pub use observed::{Observed, ObservedMessage};
+use poll_interval::PollInterval;
+pub use unread::{UnreadPublisher, UnreadCause};
 
 /// How often the domain is looked at for new publishers where nobody tells of them.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const SCAN_INTERVAL: Duration = Duration::from_millis(100);
 /// How often it is looked at all the same: a node that dies tells nobody.
-const RARE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const RARE_SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an observer sleeps that nobody can wake: there is no domain yet, or there are too many.
-const UNWOKEN_SLEEP: Duration = Duration::from_millis(1);
+const UNREGISTERED_SLEEP: Duration = Duration::from_millis(1);
 
 /// Messages that one publisher gives before the next has its turn, where many are followed.
 const TURN_MESSAGES: u32 = 64;
@@ -45,11 +45,11 @@ const TURN_MESSAGES: u32 = 64;
 const POLLS_PER_CLOCK: u32 = 256;
 
 /// Which publishers are followed.
-enum Wanted {
+enum Selection {
     /// Those of a topic.
     Topic(TopicName),
     /// Those that a function takes.
-    Taken(Box<dyn FnMut(&PublisherInfo) -> bool + Send>),
+    Matching(Box<dyn FnMut(&PublisherInfo) -> bool + Send>),
 }
 
 struct Channel {
@@ -77,12 +77,12 @@ struct Channel {
 /// # let domain = format!("follow{}", std::process::id());
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
 /// use std::time::Duration;
-/// use rnet::inspect::{Domain, Follow};
+/// use rnet::inspect::{Domain, Follower};
 ///
 /// let mut angles = node.publisher_with::<[u8]>("/angles", rnet::PublisherOptions::new().transient_local(1))?;
 /// angles.send(b"0.25")?;
 /// # let (dir, id) = (std::env::temp_dir(), node.domain().to_owned());
-/// let mut follow = Follow::new(Domain::open(Some(&id), Some(dir), None)?, "/angles", true)?;
+/// let mut follow = Follower::new(Domain::open(Some(&id), Some(dir), None)?, "/angles", true)?;
 /// let mut bytes = Vec::new();
 /// while follow.poll(&mut bytes)?.is_none() {
 ///     follow.wait(Duration::from_secs(1)); // sleeps until somebody sends
@@ -94,31 +94,31 @@ struct Channel {
 /// # let _ = std::fs::remove_dir_all(path);
 /// # Ok(()) }
 /// ```
-pub struct Follow {
+pub struct Follower {
     domain: Domain,
-    wanted: Wanted,
+    selection: Selection,
     /// Whether what publishers keep for late joiners is wanted.
     history: bool,
     channels: Vec<Channel>,
     /// Publishers that could not be followed, or are not wanted; not tried again.
     refused: Vec<u64>,
     /// Publishers that were there before somebody wanted them: of these the past is the past.
-    passed: BTreeSet<u64>,
+    preexisting: BTreeSet<u64>,
     /// Publishers that cannot be followed for now, and are tried again. Of those that are unreadable the user was told.
-    unread: HashMap<u64, Unheard>,
-    last_look: Option<Instant>,
+    unread: HashMap<u64, UnreadPublisher>,
+    last_scan: Option<Instant>,
     /// By what publishers find us when we sleep; made at the first wait.
     file: Option<ObserverFile>,
     /// Whether the next poll is to look whatever the clock says.
-    look_due: bool,
+    scan_due: bool,
     polls: u32,
     turn: usize,
     /// Messages that the publisher whose turn it is may give yet.
     turn_left: u32,
-    pause: Pause,
+    poll_interval: PollInterval,
     /// What was missed of publishers that are gone, and how much of all was told.
     missed_before: MissedCounts,
-    told_lost: u64,
+    reported_lost: u64,
     events: Vec<FollowEvent>,
 }
 
@@ -132,15 +132,15 @@ impl Channel {
     }
 
     /// What it has sent, or goes on to send, cannot be read.
-    fn unheard(&self) -> Unheard {
+    fn unread(&self) -> UnreadPublisher {
         let topic = &self.observer.meta().topic;
         let hash = TopicName::new(topic).map_or(0, |name| name.hash());
-        Unheard::new(Some(topic.clone()), hash, self.node.clone(), UnheardCause::Unreadable)
+        UnreadPublisher::new(Some(topic.clone()), hash, self.node.clone(), UnreadCause::Unreadable)
     }
 
-    fn heard(&self, stamp: Stamp) -> Heard<'_> {
+    fn observed(&self, stamp: Stamp) -> ObservedMessage<'_> {
         let said = self.observer.meta();
-        Heard {
+        ObservedMessage {
             stamp,
             meta: self.observer.message_meta(),
             node: &self.node,
@@ -152,14 +152,14 @@ impl Channel {
     }
 }
 
-impl Follow {
+impl Follower {
     /// Follows `topic`, which need not exist yet. With `history`, the messages that
     /// transient_local publishers keep for late joiners come first.
     ///
     /// # Errors
     /// `BadName`.
-    pub fn new(domain: Domain, topic: &str, history: bool) -> Result<Follow> {
-        Ok(Self::of(domain, Wanted::Topic(TopicName::new(topic)?), history))
+    pub fn new(domain: Domain, topic: &str, history: bool) -> Result<Follower> {
+        Ok(Self::of(domain, Selection::Topic(TopicName::new(topic)?), history))
     }
 
     /// Follows the publishers that `takes` takes, of any topics, for a recorder. It is asked once about each.
@@ -170,46 +170,46 @@ impl Follow {
         domain: Domain,
         history: bool,
         takes: impl FnMut(&PublisherInfo) -> bool + Send + 'static,
-    ) -> Follow {
-        Self::of(domain, Wanted::Taken(Box::new(takes)), history)
+    ) -> Follower {
+        Self::of(domain, Selection::Matching(Box::new(takes)), history)
     }
 
-    /// Has the function of [`Follow::matching`] asked once more about each publisher that is not followed, for one whose
+    /// Has the function of [`Follower::matching`] asked once more about each publisher that is not followed, for one whose
     /// wishes have changed, and lets go of those that it is to `keep` no more, by topic, type and what they offer. One
     /// that was there before is followed from here on, with what it keeps for late joiners if history is wanted: also
     /// one that was followed, was not kept, and is taken again.
-    pub fn ask_again(&mut self, mut keep: impl FnMut(&str, &TypeDesc, &PublisherQos) -> bool) {
+    pub fn reselect(&mut self, mut keep: impl FnMut(&str, &TypeDesc, &PublisherQos) -> bool) {
         for channel in &mut self.channels {
             let said = channel.observer.meta();
             if !keep(&said.topic, &said.type_desc, &said.qos) {
-                self.passed.insert(channel.observer.publisher());
+                self.preexisting.insert(channel.observer.publisher());
                 self.missed_before.add_all(&channel.observer.missed());
                 channel.corrupt = true;
             }
         }
         self.channels.retain(|channel| !channel.corrupt);
-        self.passed.extend(self.refused.drain(..));
-        (self.look_due, self.polls, self.turn, self.turn_left) = (true, 0, 0, 0);
+        self.preexisting.extend(self.refused.drain(..));
+        (self.scan_due, self.polls, self.turn, self.turn_left) = (true, 0, 0, 0);
     }
 
-    fn of(domain: Domain, wanted: Wanted, history: bool) -> Follow {
-        Follow {
+    fn of(domain: Domain, selection: Selection, history: bool) -> Follower {
+        Follower {
             domain,
-            wanted,
+            selection,
             history,
             channels: Vec::new(),
             refused: Vec::new(),
-            passed: BTreeSet::new(),
+            preexisting: BTreeSet::new(),
             unread: HashMap::new(),
-            last_look: None,
+            last_scan: None,
             file: None,
-            look_due: false,
+            scan_due: false,
             polls: 0,
             turn: 0,
             turn_left: 0,
-            pause: Pause::default(),
+            poll_interval: PollInterval::default(),
             missed_before: MissedCounts::default(),
-            told_lost: 0,
+            reported_lost: 0,
             events: Vec::new(),
         }
     }
@@ -235,7 +235,7 @@ impl Follow {
     }
 
     /// Publishers that exist, or existed at the last inspection, and could not be followed yet.
-    pub fn unheard(&self) -> impl Iterator<Item = &Unheard> {
+    pub fn unread(&self) -> impl Iterator<Item = &UnreadPublisher> {
         self.unread.values()
     }
 
@@ -249,21 +249,21 @@ impl Follow {
     /// Messages that passed unseen since the last call.
     pub fn take_lost(&mut self) -> u64 {
         let all = self.missed().total();
-        all - std::mem::replace(&mut self.told_lost, all)
+        all - std::mem::replace(&mut self.reported_lost, all)
     }
 
     /// Sleeps until there may be something to poll, for `limit`, or until a signal comes. No publisher
     /// is slowed by it: see docs/design/observers.md.
     pub fn wait(&mut self, limit: Duration) {
-        let looks_itself = matches!(self.wanted, Wanted::Taken(_));
+        let polls = matches!(self.selection, Selection::Matching(_));
         // One that nobody rings sees at its next look that its place is gone.
-        let has_place = self.file.as_ref().is_some_and(|file| looks_itself || file.exists());
-        if !has_place && !self.take_place() {
-            std::thread::sleep(limit.min(UNWOKEN_SLEEP));
+        let is_registered = self.file.as_ref().is_some_and(|file| polls || file.exists());
+        if !is_registered && !self.register() {
+            std::thread::sleep(limit.min(UNREGISTERED_SLEEP));
             return;
         }
-        if looks_itself {
-            let pause = limit.min(self.pause.next());
+        if polls {
+            let pause = limit.min(self.poll_interval.next());
             if let Some(file) = &mut self.file {
                 file.sleep_between_scans(pause);
             }
@@ -272,8 +272,8 @@ impl Follow {
             return;
         }
         let Some(file) = &mut self.file else { return };
-        let since = self.last_look.map_or(RARE_LOOK_INTERVAL, |at| at.elapsed());
-        let limit = limit.min(RARE_LOOK_INTERVAL.saturating_sub(since));
+        let since = self.last_scan.map_or(RARE_SCAN_INTERVAL, |at| at.elapsed());
+        let limit = limit.min(RARE_SCAN_INTERVAL.saturating_sub(since));
         let channels = &self.channels;
         file.sleep(
             limit,
@@ -285,21 +285,21 @@ impl Follow {
     }
 
     /// Tells those who look how it is going, in place of what was told before: a text of 64 KiB at most, which
-    /// [`told_by_observers`](super::told_by_observers) reads, and which goes with this. `false` where it has no place: there
+    /// [`observer_statuses`](super::observer_statuses) reads, and which goes with this. `false` where it has no place: there
     /// is no domain yet, there are too many observers, or no room.
-    pub fn tell(&mut self, text: &str) -> bool {
-        if self.file.is_none() && !self.take_place() {
+    pub fn set_status(&mut self, text: &str) -> bool {
+        if self.file.is_none() && !self.register() {
             return false;
         }
         self.file.as_ref().is_some_and(|file| file.publish_status(text).is_ok())
     }
 
     /// Takes a place among the observers of the domain, if there is one.
-    fn take_place(&mut self) -> bool {
+    fn register(&mut self) -> bool {
         let Some(registry) = &self.domain.registry else { return false };
         self.file = ObserverFile::create(registry.domain()).ok();
         let Some(file) = &mut self.file else { return false };
-        if let Wanted::Topic(_) = self.wanted {
+        if let Selection::Topic(_) = self.selection {
             for channel in &mut self.channels {
                 channel.slot = file.follow(channel.observer.publisher(), &channel.folder).ok();
             }
@@ -307,7 +307,7 @@ impl Follow {
         let peers = registry.peers().iter();
         file.greet(peers.map(|(id, peer)| (peer.node.folder(), *id)));
         // What came before the nodes knew us is found by a look of our own.
-        self.look_due = true;
+        self.scan_due = true;
         true
     }
 
@@ -321,11 +321,11 @@ impl Follow {
     ///
     /// # Errors
     /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
-    pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Heard<'_>>> {
+    pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Result<Option<ObservedMessage<'_>>> {
         loop {
             match self.next(bytes)? {
                 Some((at, Observation::Message(stamp))) => {
-                    return Ok(Some(self.channels[at].heard(stamp)));
+                    return Ok(Some(self.channels[at].observed(stamp)));
                 }
                 // Counted by the observer.
                 Some(_) => {}
@@ -334,19 +334,19 @@ impl Follow {
         }
     }
 
-    /// The next message or, in its place, what was missed: as [`Follow::poll`], and each message of a publisher from the
+    /// The next message or, in its place, what was missed: as [`Follower::poll`], and each message of a publisher from the
     /// first that is told of is in exactly one of both.
     ///
     /// # Errors
-    /// As [`Follow::poll`].
-    pub fn poll_all(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Passed<'_>>> {
+    /// As [`Follower::poll`].
+    pub fn poll_all(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Observed<'_>>> {
         Ok(self.next(bytes)?.and_then(|(at, seen)| {
             let channel = &self.channels[at];
             match seen {
-                Observation::Message(stamp) => Some(Passed::Message(channel.heard(stamp))),
+                Observation::Message(stamp) => Some(Observed::Message(channel.observed(stamp))),
                 Observation::Missed(missed) => {
                     let (topic, node) = (&*channel.observer.meta().topic, &*channel.node);
-                    Some(Passed::Missed { missed, topic, node })
+                    Some(Observed::Missed { missed, topic, node })
                 }
                 _ => None,
             }
@@ -355,30 +355,30 @@ impl Follow {
 
     /// What is next, a message or what was missed, and of which publisher.
     fn next(&mut self, bytes: &mut Vec<u8>) -> Result<Option<(usize, Observation)>> {
-        self.look_if_due()?;
+        self.scan_if_due()?;
         let count = self.channels.len();
         for step in 0..count {
             let at = (self.turn + step) % count;
             let Some(seen) = self.poll_channel(at, bytes) else { continue };
             if step > 0 || self.turn_left == 0 {
-                self.turn_left = match self.wanted {
-                    Wanted::Topic(_) => 1,
-                    Wanted::Taken(_) => TURN_MESSAGES,
+                self.turn_left = match self.selection {
+                    Selection::Topic(_) => 1,
+                    Selection::Matching(_) => TURN_MESSAGES,
                 };
             }
             self.turn_left -= 1;
-            self.pause.found(self.channels[at].observer.fill());
+            self.poll_interval.message_found(self.channels[at].observer.fill());
             if bytes.len() > MAX_INLINE_LEN_BYTES
                 && let Observation::Message(stamp) = &seen
             {
-                self.pause.found_large(self.channels[at].large_every(stamp));
+                self.poll_interval.large_message_found(self.channels[at].large_every(stamp));
             }
             self.turn = if self.turn_left == 0 { at + 1 } else { at };
             return Ok(Some((at, seen)));
         }
         // Quiet: a good moment to let go of those that have nothing more to say.
         self.polls = 0;
-        self.drop_gone();
+        self.drop_finished();
         Ok(None)
     }
 
@@ -403,19 +403,19 @@ impl Follow {
                 if !std::mem::replace(&mut channel.corrupt, true) {
                     self.refused.push(channel.observer.publisher());
                     let event = FollowEvent::Unreadable(channel.node.clone(), what.to_owned());
-                    self.events.extend([event, FollowEvent::Unheard(channel.unheard())]);
+                    self.events.extend([event, FollowEvent::Unread(channel.unread())]);
                 }
                 None
             }
         }
     }
 
-    fn drop_gone(&mut self) {
+    fn drop_finished(&mut self) {
         let (events, missed, file) = (&mut self.events, &mut self.missed_before, &mut self.file);
         self.channels.retain_mut(|channel| {
             if channel.gone && !channel.corrupt {
                 // Its next message is there, and there was no way to read it until now.
-                events.extend(channel.short.then(|| FollowEvent::Unheard(channel.unheard())));
+                events.extend(channel.short.then(|| FollowEvent::Unread(channel.unread())));
                 events.push(FollowEvent::Gone(channel.node.clone()));
             }
             let keep = !channel.gone && !channel.corrupt;
@@ -429,35 +429,35 @@ impl Follow {
         });
     }
 
-    fn look_if_due(&mut self) -> Result<()> {
+    fn scan_if_due(&mut self) -> Result<()> {
         if self.polls > 0 {
             self.polls -= 1;
             return Ok(());
         }
         self.polls = POLLS_PER_CLOCK;
         let told = self.file.as_mut().map(ObserverFile::endpoints_changed);
-        let interval = if told.is_some() { RARE_LOOK_INTERVAL } else { LOOK_INTERVAL };
-        let due = self.last_look.is_none_or(|at| at.elapsed() >= interval);
-        if due || told == Some(true) || std::mem::take(&mut self.look_due) {
-            self.look()?;
+        let interval = if told.is_some() { RARE_SCAN_INTERVAL } else { SCAN_INTERVAL };
+        let due = self.last_scan.is_none_or(|at| at.elapsed() >= interval);
+        if due || told == Some(true) || std::mem::take(&mut self.scan_due) {
+            self.scan()?;
         }
         Ok(())
     }
 
     /// Looks at the domain for publishers that have come or gone.
-    fn look(&mut self) -> Result<()> {
-        let first = self.last_look.is_none();
-        self.pause.looked();
-        self.last_look = Some(Instant::now());
+    fn scan(&mut self) -> Result<()> {
+        let first = self.last_scan.is_none();
+        self.poll_interval.domain_scanned();
+        self.last_scan = Some(Instant::now());
         self.file.take_if(|file| !file.exists());
         self.domain.refresh()?;
         let mut here = BTreeSet::new();
         let mut new = Vec::new();
         let mut known: BTreeSet<u64> = self.refused.iter().copied().collect();
         known.extend(self.channels.iter().map(|channel| channel.observer.publisher()));
-        let maybe_wanted = |entry: &Entry| match &self.wanted {
-            Wanted::Topic(topic) => entry.topic_hash == topic.hash(),
-            Wanted::Taken(_) => true,
+        let maybe_wanted = |entry: &Entry| match &self.selection {
+            Selection::Topic(topic) => entry.topic_hash == topic.hash(),
+            Selection::Matching(_) => true,
         };
         for peer in self.domain.registry.iter().flat_map(|r| r.peers().values()) {
             for entry in peer.node.entries() {
@@ -477,28 +477,28 @@ impl Follow {
         }
         // Numbers of nodes that are gone for good need not be remembered.
         let gone = self.unread.extract_if(|id, _| !here.contains(id));
-        self.events.extend(gone.map(|(_, unheard)| FollowEvent::Unheard(unheard)));
+        self.events.extend(gone.map(|(_, unread_publisher)| FollowEvent::Unread(unread_publisher)));
         let nodes: BTreeSet<u64> = here.iter().map(|id| incarnation_of(*id)).collect();
         self.refused.retain(|id| nodes.contains(&incarnation_of(*id)));
-        self.passed.retain(|id| here.contains(id));
+        self.preexisting.retain(|id| here.contains(id));
         let Some(registry) = &self.domain.registry else { return Ok(()) };
         let dir = registry.domain();
         for (entry, path, folder, node) in new {
             // Its topic, and the node for which it stands, once they are known.
-            let mut said = match &self.wanted {
-                Wanted::Topic(topic) => (Some(topic.as_str().to_owned()), node.clone()),
-                Wanted::Taken(_) => (None, node.clone()),
+            let mut said = match &self.selection {
+                Selection::Topic(topic) => (Some(topic.as_str().to_owned()), node.clone()),
+                Selection::Matching(_) => (None, node.clone()),
             };
             let opened = publisher_info(&entry, &path, &node).and_then(|info| {
-                let is_wanted = match &mut self.wanted {
-                    Wanted::Topic(topic) => info.topic == topic.as_str(),
-                    Wanted::Taken(takes) => takes(&info),
+                let is_wanted = match &mut self.selection {
+                    Selection::Topic(topic) => info.topic == topic.as_str(),
+                    Selection::Matching(takes) => takes(&info),
                 };
                 if !is_wanted {
                     return Ok(None);
                 }
                 said = (Some(info.topic.clone()), info.node.clone());
-                let is_old = first || self.passed.contains(&entry.id);
+                let is_old = first || self.preexisting.contains(&entry.id);
                 let kept = match info.qos.durability {
                     Durability::TransientLocal { depth } if is_old && self.history => depth.into(),
                     _ => 0,
@@ -511,10 +511,10 @@ impl Follow {
                 if from_oldest {
                     observer.expect_from(from_seq);
                 }
-                let schema = match self.domain.schemas.read_if_any(&folder, &info.type_desc) {
+                let schema = match self.domain.schemas.read_protobuf(&folder, &info.type_desc) {
                     Ok(schema) => schema,
                     // Looked at again with the rest; if its node is leaving, it will be gone.
-                    Err(error) if is_for_now(&error, dir, &folder) => return Err(error),
+                    Err(error) if is_transient(&error, dir, &folder) => return Err(error),
                     // Its bytes can be followed all the same.
                     Err(error) => {
                         let event = FollowEvent::Untyped(info.node.clone(), error.to_string());
@@ -537,15 +537,15 @@ impl Follow {
                     last_large,
                 }))
             });
-            let unheard = |why| Unheard::new(said.0, entry.topic_hash, said.1, why);
+            let unread_publisher = |why| UnreadPublisher::new(said.0, entry.topic_hash, said.1, why);
             match opened {
                 Ok(Some(mut channel)) => {
                     // One that cannot be named there is looked at once a second.
-                    if let (Wanted::Topic(_), Some(file)) = (&self.wanted, &mut self.file) {
+                    if let (Selection::Topic(_), Some(file)) = (&self.selection, &mut self.file) {
                         channel.slot = file.follow(entry.id, &channel.folder).ok();
                     }
                     self.unread.remove(&entry.id);
-                    self.pause.joined();
+                    self.poll_interval.publisher_found();
                     self.events.push(FollowEvent::Joined(channel.node.clone()));
                     self.channels.push(channel);
                 }
@@ -557,17 +557,17 @@ impl Follow {
                 // It closed while we looked. At the first look what it sent is the past.
                 Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) if first => {}
                 Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
-                    let closed = unheard(UnheardCause::Closed);
+                    let closed = unread_publisher(UnreadCause::Closed);
                     self.unread.entry(entry.id).or_insert(closed);
                 }
                 Err(error) => {
-                    let unheard = unheard(UnheardCause::Unreadable);
+                    let unread_publisher = unread_publisher(UnreadCause::Unreadable);
                     let mut events = vec![FollowEvent::Unreadable(node, error.to_string())];
                     if !is_transient(&error) {
                         self.refused.push(entry.id);
                         self.unread.remove(&entry.id);
-                        events.push(FollowEvent::Unheard(unheard));
-                    } else if self.unread.insert(entry.id, unheard.clone()) == Some(unheard) {
+                        events.push(FollowEvent::Unread(unread_publisher));
+                    } else if self.unread.insert(entry.id, unread_publisher.clone()) == Some(unread_publisher) {
                         // The user was told.
                         continue;
                     }
@@ -579,4 +579,4 @@ impl Follow {
     }
 }
 
-rnet_node::debug_by!([] Follow, "Follow", |this| "publishers": this.channels.len());
+rnet_node::debug_by!([] Follower, "Follower", |this| "publishers": this.channels.len());

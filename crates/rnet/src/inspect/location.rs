@@ -168,12 +168,12 @@ impl Location {
     }
 
     /// Directories of dead nodes that were not removed yet.
-    pub fn left_overs(&self) -> Vec<PathBuf> {
+    pub fn leftover_folders(&self) -> Vec<PathBuf> {
         self.folders().filter(|folder| !folder.alive).map(|folder| folder.path).collect()
     }
 
     /// Name files that this user may not open, so it is unknown whether their node runs.
-    pub fn barred_names(&self) -> Vec<PathBuf> {
+    pub fn inaccessible_names(&self) -> Vec<PathBuf> {
         let barred =
             |path: &PathBuf| rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_err();
         self.dir().iter().flat_map(|dir| entries(&dir.names())).filter(barred).collect()
@@ -197,12 +197,12 @@ impl Location {
         host_id(&DomainDir::open_or_create(&self.config)?)
     }
 
-    fn folders(&self) -> impl Iterator<Item = Folder> {
+    fn folders(&self) -> impl Iterator<Item = NodeFolder> {
         self.dir().into_iter().flat_map(|dir| {
             entries(&dir.nodes()).filter_map(move |path| {
                 let (stem, incarnation) = presence::parse_folder_name(path.file_name()?.to_str()?)?;
                 let (stem, alive) = (stem.to_owned(), presence::is_alive(&dir, stem, incarnation));
-                Some(Folder { path, stem, incarnation, alive })
+                Some(NodeFolder { path, stem, incarnation, alive })
             })
         })
     }
@@ -217,14 +217,14 @@ impl Domain {
 }
 
 /// The folder of a node.
-struct Folder {
+struct NodeFolder {
     path: PathBuf,
     stem: String,
     incarnation: u64,
     alive: bool,
 }
 
-impl Folder {
+impl NodeFolder {
     fn node_name(&self) -> Option<NodeName> {
         node_name(&self.stem)
     }

@@ -24,7 +24,7 @@ impl Domain {
         let joined = joined.map(|peer| NodeEvent::Joined(peer.node.meta().name.clone()));
         // A node that was started anew first dies and then joins.
         let mut events: Vec<NodeEvent> = gone.chain(unseen).chain(joined).collect();
-        events.extend(self.remote.look(self.registry.as_ref()));
+        events.extend(self.remote.update(self.registry.as_ref()));
         Ok(events)
     }
 }

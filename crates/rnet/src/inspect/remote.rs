@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rnet_core::TopicName;
-use rnet_node::remote_nodes::{End, NODES_TOPIC, RemoteNodes};
+use rnet_node::remote_nodes::{ProxyEnd, NODES_TOPIC, RemoteNodes};
 use rnet_shm::clock;
 use rnet_shm::node::{EndpointKind, incarnation_of};
 use rnet_shm::publisher::PeerPublisher;
@@ -13,15 +13,15 @@ use crate::NodeEvent;
 
 /// What was seen of them last.
 #[derive(Debug, Default)]
-pub struct Watched {
+pub struct RemoteNodeTracker {
     nodes: RemoteNodes,
     /// The names, by the id of the proxy.
     proxies: BTreeMap<u64, String>,
 }
 
-impl Watched {
+impl RemoteNodeTracker {
     /// What has changed since the last look.
-    pub fn look(&mut self, registry: Option<&Registry>) -> Vec<NodeEvent> {
+    pub fn update(&mut self, registry: Option<&Registry>) -> Vec<NodeEvent> {
         let now_ns = clock::now_ns();
         let topic = TopicName::new(NODES_TOPIC).map(|topic| topic.hash()).ok();
         let mut there = BTreeMap::new();
@@ -44,19 +44,19 @@ impl Watched {
         }
         // Those that have come first: a successor.
         for (id, name) in there.iter().filter(|(id, _)| !self.proxies.contains_key(id)) {
-            self.nodes.came(*id, name);
+            self.nodes.add_proxy(*id, name);
         }
         for (id, name) in self.proxies.iter().filter(|(id, _)| !there.contains_key(id)) {
             let link = registry.and_then(|registry| registry.peer(incarnation_of(*id)));
             let end = match link {
-                None => End::WithLink,
-                Some(link) if link.node.has_lost(*id) => End::Died,
-                Some(_) => End::Left,
+                None => ProxyEnd::LinkDied,
+                Some(link) if link.node.has_lost(*id) => ProxyEnd::Died,
+                Some(_) => ProxyEnd::Left,
             };
-            self.nodes.went(*id, name, end, now_ns);
+            self.nodes.remove_proxy(*id, name, end, now_ns);
         }
         self.proxies = there;
-        self.nodes.look(now_ns);
-        self.nodes.take()
+        self.nodes.expire(now_ns);
+        self.nodes.take_events()
     }
 }

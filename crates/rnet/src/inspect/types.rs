@@ -11,10 +11,10 @@ use rnet_shm::shortage::is_transient;
 use rnet_shm::types::is_lost;
 use serde::Serialize;
 
-use super::{Pair, PublisherInfo, Snapshot, SubscriptionInfo};
+use super::{EndpointPair, PublisherInfo, Snapshot, SubscriptionInfo};
 use crate::MessageType;
-use rnet_node::fit::{Told, types_fit};
-use rnet_node::types::{MAX_REMEMBERED_LEN_BYTES, Schemas};
+use rnet_node::compatibility::{PeerType, check_types};
+use rnet_node::types::{MAX_CACHED_LEN_BYTES, SchemaCache};
 
 /// The types of a publisher and a subscription, held against each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,24 +43,24 @@ const REFUSED_LEN_BYTES: usize = 64 << 10;
 /// The types that one look at a domain has read. Hostile nodes may name thousands, each of which takes tens of
 /// milliseconds to build and many times its length in memory: beyond a sum of lengths no more are.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct TypeReads {
     hashes: HashSet<String>,
     len_bytes: usize,
 }
 
-impl Seen {
+impl TypeReads {
     pub(super) fn read(
         &mut self,
-        schemas: &mut Schemas,
+        schemas: &mut SchemaCache,
         dir: &DomainDir,
         folder: &Path,
         desc: &TypeDesc,
-    ) -> Found {
-        let Some(named) = desc.as_protobuf() else { return Found::Type(None) };
-        if self.len_bytes > MAX_REMEMBERED_LEN_BYTES && !self.hashes.contains(&named.schema) {
-            return Found::Unread(Error::limit_reached(
+    ) -> ReadType {
+        let Some(named) = desc.as_protobuf() else { return ReadType::Type(None) };
+        if self.len_bytes > MAX_CACHED_LEN_BYTES && !self.hashes.contains(&named.schema) {
+            return ReadType::Unread(Error::limit_reached(
                 format!("bytes of types in one inspection; {} was not read", named.name),
-                MAX_REMEMBERED_LEN_BYTES,
+                MAX_CACHED_LEN_BYTES,
                 "inspect one topic",
             ));
         }
@@ -70,15 +70,15 @@ impl Seen {
             self.len_bytes += len.unwrap_or(REFUSED_LEN_BYTES);
         }
         match read {
-            Ok(schema) => Found::Type(Some(schema)),
-            Err(error) if is_for_now(&error, dir, folder) => Found::Unread(error),
-            Err(error) => Found::Unreadable(error),
+            Ok(schema) => ReadType::Type(Some(schema)),
+            Err(error) if is_transient(&error, dir, folder) => ReadType::Unread(error),
+            Err(error) => ReadType::Unreadable(error),
         }
     }
 }
 
 /// What one look has found of the type that an endpoint names.
-pub(super) enum Found {
+pub(super) enum ReadType {
     /// The type, if it is a protobuf message.
     Type(Option<Schema>),
     /// Nobody can read it.
@@ -87,18 +87,18 @@ pub(super) enum Found {
     Unread(Error),
 }
 
-impl Found {
+impl ReadType {
     /// The type, or why nobody can read it; both `None` if it was not read. What went wrong is
     /// said in `problems` or `unread`.
-    pub(super) fn tell(
+    pub(super) fn report(
         self,
         node: &str,
         problems: &mut Vec<String>,
         unread: &mut Vec<String>,
     ) -> (Option<Schema>, Option<String>) {
         match self {
-            Found::Type(schema) => (schema, None),
-            Found::Unreadable(error) => {
+            ReadType::Type(schema) => (schema, None),
+            ReadType::Unreadable(error) => {
                 problems.push(format!("{node}: {error}"));
                 let why = match error {
                     Error::Corrupt { what, .. } => what,
@@ -106,7 +106,7 @@ impl Found {
                 };
                 (None, Some(why))
             }
-            Found::Unread(error) => {
+            ReadType::Unread(error) => {
                 unread.push(match error {
                     Error::Io { .. } => {
                         format!("{node}: it is shutting down, and its types are gone")
@@ -121,7 +121,7 @@ impl Found {
 
 /// Whether a type that could not be read may be read by others, or at the next look: its node is
 /// leaving, or this process ran out of something.
-pub(super) fn is_for_now(error: &Error, dir: &DomainDir, folder: &Path) -> bool {
+pub(super) fn is_transient(error: &Error, dir: &DomainDir, folder: &Path) -> bool {
     match error {
         Error::Io { source_kind: std::io::ErrorKind::NotFound, .. } => !is_lost(dir, folder),
         error => is_transient(error),
@@ -132,7 +132,7 @@ impl Snapshot {
     /// Every publisher of a topic against every subscription to it, as they do when they meet. Pairs
     /// of which the subscriber takes raw bytes are left out: it takes everything.
     pub fn compare_types(&self, topic: &str) -> Vec<TypeComparison> {
-        let typed = |pair: &Pair<'_>| {
+        let typed = |pair: &EndpointPair<'_>| {
             pair.publisher.topic == topic && !matches!(pair.subscription.type_desc, TypeDesc::Raw)
         };
         self.pairs().filter(typed).map(compare).collect()
@@ -158,10 +158,10 @@ pub fn compare_types(publisher: &MessageType, subscriber: &MessageType) -> Vec<T
     if matches!(s, TypeDesc::Raw) {
         return Vec::new();
     }
-    let told = |of: &MessageType| Told::Type(of.schema().cloned());
+    let told = |of: &MessageType| PeerType::Type(of.schema().cloned());
     let (writes, reads) = (told(publisher), told(subscriber));
     differences((&p, publisher.schema()), (&s, subscriber.schema()))
-        .unwrap_or_else(|| of_others(types_fit((&p, &writes), (&s, &reads)).err()))
+        .unwrap_or_else(|| of_others(check_types((&p, &writes), (&s, &reads)).err()))
 }
 
 impl PublisherInfo {
@@ -169,7 +169,7 @@ impl PublisherInfo {
     /// `None` if nothing is known of it. Versions of one type that fit each other do not differ.
     pub fn differs_from(&self, other: &PublisherInfo) -> Option<String> {
         let (a, b) = (self, other);
-        let told = |p: &PublisherInfo| told(&p.schema, &p.type_error);
+        let told = |p: &PublisherInfo| peer_type(&p.schema, &p.type_error);
         let both = is_protobuf(&a.type_desc) && is_protobuf(&b.type_desc);
         if a.type_desc == b.type_desc || (both && (a.schema.is_none() || b.schema.is_none())) {
             return None;
@@ -180,20 +180,20 @@ impl PublisherInfo {
         let words = |path: &str, of_a: &str, of_b: &str| {
             format!("{}{} has {of_a}, {} has {of_b}", field(path), a.node, b.node)
         };
-        types_fit(of_a, of_b)
+        check_types(of_a, of_b)
             .map_err(|m| words(&m.field_path, &m.publisher, &m.subscriber))
             .and_then(|()| {
-                types_fit(of_b, of_a).map_err(|m| words(&m.field_path, &m.subscriber, &m.publisher))
+                check_types(of_b, of_a).map_err(|m| words(&m.field_path, &m.subscriber, &m.publisher))
             })
             .err()
     }
 }
 
-fn compare(Pair { publisher: p, subscription: s }: Pair<'_>) -> TypeComparison {
+fn compare(EndpointPair { publisher: p, subscription: s }: EndpointPair<'_>) -> TypeComparison {
     let changes = differences((&p.type_desc, p.schema.as_ref()), (&s.type_desc, s.schema.as_ref()))
         .unwrap_or_else(|| of_others(mismatch(p, s)));
     TypeComparison {
-        compared: is_known(p, s),
+        compared: are_types_known(p, s),
         publisher: p.id,
         publisher_node: p.node.clone(),
         subscription: s.id,
@@ -246,19 +246,19 @@ fn of_others(mismatch: Option<TypeMismatch>) -> Vec<TypeChange> {
 
 /// Where a subscription is known not to understand a publisher.
 pub(super) fn mismatch(p: &PublisherInfo, s: &SubscriptionInfo) -> Option<TypeMismatch> {
-    let (writes, reads) = (told(&p.schema, &p.type_error), told(&s.schema, &s.type_error));
-    let differs = || types_fit((&p.type_desc, &writes), (&s.type_desc, &reads)).err();
-    is_known(p, s).then(differs).flatten()
+    let (writes, reads) = (peer_type(&p.schema, &p.type_error), peer_type(&s.schema, &s.type_error));
+    let differs = || check_types((&p.type_desc, &writes), (&s.type_desc, &reads)).err();
+    are_types_known(p, s).then(differs).flatten()
 }
 
 /// Whether the types of the pair were read as far as its verdict depends on them.
-pub(super) fn is_known(p: &PublisherInfo, s: &SubscriptionInfo) -> bool {
+pub(super) fn are_types_known(p: &PublisherInfo, s: &SubscriptionInfo) -> bool {
     // Against anything else than a protobuf message the description says enough.
     let both = is_protobuf(&p.type_desc) && is_protobuf(&s.type_desc);
     let refused = p.type_error.is_some() || s.type_error.is_some();
     !both || refused || (p.schema.is_some() && s.schema.is_some())
 }
 
-fn told(schema: &Option<Schema>, error: &Option<String>) -> Told {
-    error.clone().map_or_else(|| Told::Type(schema.clone()), Told::Unreadable)
+fn peer_type(schema: &Option<Schema>, error: &Option<String>) -> PeerType {
+    error.clone().map_or_else(|| PeerType::Type(schema.clone()), PeerType::Unreadable)
 }

@@ -2,15 +2,15 @@
 //!
 //! docs/design/plain-messages.md draws the headers and says what a reader checks, and in which order.
 //!
-//! - `header`: what all of them have in common: the trait [`Tailed`], reading a header that may be hostile;
+//! - `header`: what all of them have in common: the trait [`DataHeader`], reading a header that may be hostile;
 //! - `image`, `point_cloud`, `tensor`: one file per message, its header and the view of its data;
 //! - `number`: the number types of elements, and bytes as slices of them;
-//! - `exchange`: sending and receiving them;
+//! - `codec`: sending and receiving them;
 //! - `foxglove`: the protobuf messages of the same meaning;
-//! - `described`: what their fields mean, for tools.
+//! - `header_description`: what their fields mean, for tools.
 
-mod described;
-mod exchange;
+mod header_description;
+mod codec;
 mod foxglove;
 mod header;
 mod image;
@@ -18,10 +18,10 @@ mod number;
 mod point_cloud;
 mod tensor;
 
-pub use described::{Described, FieldDoc, Form};
-pub use exchange::DataLoan;
+pub use header_description::{HeaderDescription, FieldDoc, FieldForm};
+pub use codec::DataLoan;
 pub use foxglove::to_protobuf;
-pub use header::{Place, Tailed, read};
+pub use header::{DataLayout, DataHeader, read};
 pub use image::{Image, ImageView, Pixels};
 pub use number::{Number, NumberType};
 pub use point_cloud::{PointCloud, PointCloudView, PointField};

@@ -12,17 +12,17 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// Closes the publisher as if its process had died: subscribers that have read it to the end get `PeerLost`, and
     /// all who are told of endpoints and matches are told that it was lost. For a proxy, when the node for which it
     /// stands is lost. Large messages that were not read yet go with it, and are counted as lost.
-    pub fn lose(mut self) {
+    pub fn close_as_lost(mut self) {
         if self.writer.fork_guard().is_from_parent() {
             return;
         }
         self.writer.end_as_lost();
-        self.core.state.matching().lose(self.id);
+        self.core.state.matching().remove_as_lost(self.id);
     }
 
     /// The subscriptions that wait for [`Publisher::admit`]; empty unless the publisher defers.
-    pub fn asking(&self) -> Vec<PeerInfo> {
-        self.state.lock().asking.clone()
+    pub fn awaiting_admission(&self) -> Vec<PeerInfo> {
+        self.state.lock().awaiting_admission.clone()
     }
 
     /// Admits a subscription, now or when it asks; for a publisher that defers. The subscription counts once
@@ -49,16 +49,16 @@ impl Publisher<[u8]> {
     }
 
     /// As [`Publisher::forward`], of a message that others may follow at once: subscribers get it no later than
-    /// [`Publisher::show`] is called, which has to be after the last of them.
+    /// [`Publisher::commit`] is called, which has to be after the last of them.
     ///
     /// # Errors
     /// As [`Publisher::send_with`].
-    pub fn forward_along(&mut self, message: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
+    pub fn forward_uncommitted(&mut self, message: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
         self.check_len(message.len())?;
         self.writer.forward(message, &meta, sent_ns)
     }
 
-    /// As [`Publisher::forward_along`], of a message that carries nothing but its origin.
+    /// As [`Publisher::forward_uncommitted`], of a message that carries nothing but its origin.
     ///
     /// # Errors
     /// As [`Publisher::send_with`].
@@ -68,8 +68,8 @@ impl Publisher<[u8]> {
         self.writer.forward_plain(message, origin, sent_ns)
     }
 
-    /// Shows subscribers what [`Publisher::forward_along`] was given.
-    pub fn show(&mut self) {
+    /// Shows subscribers what [`Publisher::forward_uncommitted`] was given.
+    pub fn commit(&mut self) {
         self.writer.commit_pending();
     }
 
@@ -84,7 +84,7 @@ impl Publisher<[u8]> {
         self.writer.publish_gap(KnownGap { cause, size }, next_seq)
     }
 
-    /// Has each message of [`Publisher::forward_along`] noted there as soon as subscribers can see it, by the number
+    /// Has each message of [`Publisher::forward_uncommitted`] noted there as soon as subscribers can see it, by the number
     /// behind its own at its origin.
     pub fn set_checkpoint(&mut self, checkpoint: Option<Checkpoint>) {
         self.writer.set_checkpoint(checkpoint);
@@ -111,7 +111,7 @@ impl Publisher<[u8]> {
         Some(OwnedLoan { publisher: self.id, loan: self.writer.loan_idle(len)? })
     }
 
-    /// As [`Publisher::forward_along`], of a loan, which subscribers get at once; on error it comes back.
+    /// As [`Publisher::forward_uncommitted`], of a loan, which subscribers get at once; on error it comes back.
     pub fn forward_loan(
         &mut self,
         loan: OwnedLoan,

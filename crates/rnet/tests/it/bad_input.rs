@@ -177,7 +177,7 @@ fn fill(base: &Path) {
     let mut held = Vec::new();
     let error = loop {
         match publisher.send(&[held.len() as u8; 100_000]) {
-            Ok(()) => held.push(subscriber.recv(LONG).unwrap().to_owned_sample()),
+            Ok(()) => held.push(subscriber.recv(LONG).unwrap().into_owned()),
             Err(error) => break error,
         }
     };

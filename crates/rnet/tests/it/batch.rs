@@ -38,7 +38,7 @@ fn a_batch_takes_what_is_there_and_goes_on_where_it_ended() {
     let mut kept = Vec::new();
     let count = subscriber.recv_batch(100, LONG, |sample| {
         seen.push((sample.seq(), sample[0]));
-        kept.push(sample.to_owned_sample());
+        kept.push(sample.into_owned());
         ControlFlow::Continue(())
     });
     assert_eq!(count, Ok(4));

@@ -299,7 +299,7 @@ fn only_its_receiver_ends_a_driver() {
     let mut status = other.publisher_with::<CommandStatus>(STATUS, options).unwrap();
     status.wait_for_subscribers(1, LONG).unwrap();
     status.send(&CommandStatus::default()).unwrap();
-    status.lose();
+    status.close_as_lost();
     let began = Instant::now();
     while driver.in_force() && began.elapsed() < Duration::from_secs(1) {
         std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition

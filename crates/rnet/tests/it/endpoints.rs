@@ -18,9 +18,9 @@ type Counts = BTreeMap<(String, String), [usize; 3]>;
 
 /// What a watch has told.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Counts>>);
+struct EndpointCounts(Arc<Mutex<Counts>>);
 
-impl Told {
+impl EndpointCounts {
     fn watch(&self, node: &Node) -> EndpointWatch {
         let told = self.clone();
         node.on_endpoint(move |event| told.note(event)).unwrap()
@@ -97,7 +97,7 @@ fn those_that_exist_come_first_and_each_says_what_it_is() {
 fn those_that_come_and_go_are_told_of_without_a_match() {
     let net = Net::new("endpoints come and go");
     let (watcher, other) = (net.node("watcher"), net.node("other"));
-    let (told, too) = (Told::default(), Told::default());
+    let (told, too) = (EndpointCounts::default(), EndpointCounts::default());
     let watch = told.watch(&watcher);
     let own = watcher.publisher::<[u8]>("/own").unwrap();
     told.expect("/watcher", "/own", [1, 0, 0]);
@@ -119,7 +119,7 @@ fn those_that_come_and_go_are_told_of_without_a_match() {
     // With nobody left who watches, and again with one.
     drop(second);
     let _late = other.publisher::<[u8]>("/late").unwrap();
-    let again = Told::default();
+    let again = EndpointCounts::default();
     let _watch = again.watch(&watcher);
     again.expect("/other", "/late", [1, 0, 0]);
     assert_eq!(again.of("/other", "/p"), [0, 0, 0]);
@@ -135,7 +135,7 @@ fn those_that_come_and_go_are_told_of_without_a_match() {
 fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
     let net = Net::new("endpoints of the dead");
     let watcher = net.node("watcher");
-    let told = Told::default();
+    let told = EndpointCounts::default();
     let _watch = told.watch(&watcher);
     let mut child = Child::spawn(&net, "stays");
     child.expect("ready");
@@ -146,7 +146,7 @@ fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
     told.expect("/mark", "/mark", [1, 0, 0]);
     assert_eq!(told.of("/victim", "/first"), [1, 0, 0]);
     // A watch that begins while it is stopped.
-    let late = Told::default();
+    let late = EndpointCounts::default();
     let _late = late.watch(&mark);
     late.expect("/victim", "/first", [1, 0, 0]);
     child.kill();
@@ -164,7 +164,7 @@ fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
 fn many_at_once_are_told_of_once_each() {
     let net = Net::new("many endpoints");
     let watchers = [net.node("watcher1"), net.node("watcher2")];
-    let told = [Told::default(), Told::default()];
+    let told = [EndpointCounts::default(), EndpointCounts::default()];
     let _watches: Vec<EndpointWatch> =
         told.iter().zip(&watchers).map(|(told, node)| told.watch(node)).collect();
     let threads: Vec<_> = (0..4)
@@ -202,7 +202,7 @@ fn a_watch_that_begins_while_endpoints_come_misses_none() {
     let net = Net::new("watch begins");
     let (watcher, other) = (net.node("watcher"), net.node("other"));
     for round in 0..50 {
-        let told = Told::default();
+        let told = EndpointCounts::default();
         let topic = move |i: usize| format!("/r{round}/p{i}");
         let (publishers, watch) = std::thread::scope(|scope| {
             let (other, topic) = (&other, &topic);
@@ -241,7 +241,7 @@ fn a_watch_may_be_dropped_in_its_own_callback_and_one_that_panics_is_called_no_m
             panic!("on purpose");
         })
         .unwrap();
-    let told = Told::default();
+    let told = EndpointCounts::default();
     let _watch = told.watch(&node);
     let _ends: Vec<_> =
         (0..3).map(|i| node.publisher::<[u8]>(&format!("/t{i}")).unwrap()).collect();
@@ -305,7 +305,7 @@ fn entries_that_contradict_themselves_are_nobodys() {
     // Another topic than the entry's, and one that is no name; the file says how long it is.
     scribble(&net, "hostile", "p0", META_AT, br#"{"topic":"/z""#);
     scribble(&net, "hostile", "p1", META_AT, br#"{"topic":"! ""#);
-    let told = Told::default();
+    let told = EndpointCounts::default();
     let _watch = told.watch(&watcher);
     told.expect("/hostile", "/c", [1, 0, 0]);
     assert_eq!(told.0.lock().unwrap().len(), 1);
@@ -315,7 +315,7 @@ fn entries_that_contradict_themselves_are_nobodys() {
 fn in_a_forked_child_a_watch_is_refused() {
     let net = Net::new("watch in a forked child");
     let node = net.node("n");
-    let told = Told::default();
+    let told = EndpointCounts::default();
     let watch = told.watch(&node);
     watch.detach();
     let _end = node.publisher::<[u8]>("/t").unwrap();

@@ -294,7 +294,7 @@ fn a_panic_with_a_loan_or_a_sample_in_hand_loses_no_memory() {
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let sample = subscriber.recv(LONG).unwrap();
             assert_eq!(*sample, [n; 100_000]);
-            let _kept = sample.to_owned_sample();
+            let _kept = sample.into_owned();
             panic!("on purpose");
         }));
         assert!(panicked.is_err());

@@ -105,7 +105,7 @@ fn child_entry() {
             subscriber.wait_for_publishers(1, LONG).unwrap();
             tell("ready");
             let held: Vec<_> =
-                (0..4).map(|_| subscriber.recv(LONG).unwrap().to_owned_sample()).collect();
+                (0..4).map(|_| subscriber.recv(LONG).unwrap().into_owned()).collect();
             if role == "leaver" {
                 drop(subscriber);
             }

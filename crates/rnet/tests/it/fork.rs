@@ -14,7 +14,7 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::schema::compile_text;
 use rnet::state::Watch;
 use rnet::{
-    Attached, Command, Driver, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample,
+    WaitSetEntry, Command, Driver, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample,
     Publisher, PublisherOptions, Rate, SampleStream, Subscriber, SubscriberOptions, Subscription,
     Timer, WaitSet,
 };
@@ -75,7 +75,7 @@ fn is_closed<T>(what: &str, result: Result<T, Error>) {
 }
 
 /// One of each, matched with each other.
-struct Things {
+struct OneOfEach {
     node: rnet::Node,
     publisher: Publisher<[u8]>,
     subscriber: Subscriber<[u8]>,
@@ -85,12 +85,12 @@ struct Things {
     sample: OwnedSample<[u8]>,
     loan: OwnedLoan,
     set: WaitSet,
-    attached: (Attached<Subscriber<[u8]>>, Attached<Watch>, Attached<Rate>),
+    attached: (WaitSetEntry<Subscriber<[u8]>>, WaitSetEntry<Watch>, WaitSetEntry<Rate>),
     command: (Command, Driver<[u8]>),
 }
 
-impl Things {
-    fn new(net: &Net) -> Things {
+impl OneOfEach {
+    fn new(net: &Net) -> OneOfEach {
         let node = net.node("victim");
         let options = PublisherOptions::new()
             .reliable(OnFull::Wait(LONG.unwrap()))
@@ -104,7 +104,7 @@ impl Things {
         let timer = node.timer(Duration::from_millis(1), |_| ()).unwrap();
         publisher.wait_for_subscribers(3, LONG).unwrap();
         publisher.send(&[7; 10_000]).unwrap();
-        let sample = subscriber.recv(LONG).unwrap().to_owned_sample();
+        let sample = subscriber.recv(LONG).unwrap().into_owned();
         let loan = publisher.loan_owned(10_000).unwrap();
         let set = WaitSet::new(&node);
         let attached = (
@@ -117,7 +117,7 @@ impl Things {
         let command = command.apply(|_| ()).unwrap();
         let driver = node.drive::<[u8]>("/cmd").lease(hour).take(LONG).unwrap();
         let command = (command, driver);
-        Things {
+        OneOfEach {
             node,
             publisher,
             subscriber,
@@ -134,7 +134,7 @@ impl Things {
 
     /// In the child: each use is refused, nothing waits, and the drop of all does nothing.
     fn are_the_parents(mut self) {
-        let Things {
+        let OneOfEach {
             node,
             publisher,
             subscriber,
@@ -190,7 +190,7 @@ impl Things {
         is_closed("rate", node.rate(1.0).map(drop));
         is_closed("timer", node.timer(Duration::from_millis(1), |_| ()).map(drop));
         node.on_node(|_| ());
-        let Things { mut publisher, subscriber, loan, .. } = self;
+        let OneOfEach { mut publisher, subscriber, loan, .. } = self;
         match publisher.send_loan(loan) {
             Err((loan, error)) => {
                 is_closed::<()>("send_loan", Err(error));
@@ -224,7 +224,7 @@ fn child_entry() {
     match role.as_str() {
         // Forks, and waits like its child.
         "parent" => {
-            let things = Things::new(&net);
+            let things = OneOfEach::new(&net);
             assert_eq!((descriptors("/names/"), descriptors("/ctl")), (1, 1));
             let child = fork(|| {
                 assert_eq!((descriptors("/names/"), descriptors("/ctl")), (0, 0));
@@ -244,7 +244,7 @@ fn child_entry() {
         // Forks children that end in every way, and goes on.
         "endings" => {
             common::no_core();
-            let mut things = Some(Things::new(&net));
+            let mut things = Some(OneOfEach::new(&net));
             type End = fn() -> libc::c_int;
             let endings: [(&str, End, libc::c_int); 4] = [
                 ("_exit", || 7, 7 << 8),
@@ -276,7 +276,7 @@ fn child_entry() {
         }
         // Forks while its threads hold, now and then, every lock that there is.
         "busy" => {
-            let mut things = Things::new(&net);
+            let mut things = OneOfEach::new(&net);
             static STOP: AtomicBool = AtomicBool::new(false);
             let node = things.node.clone();
             let busy = std::thread::spawn(move || {

@@ -84,10 +84,10 @@ fn forwarded_messages_fill_a_log_as_others_do() {
             match seq % 3 {
                 0 => publisher.send(&bytes).unwrap(),
                 1 => publisher.forward(&bytes, of(seq), seq).unwrap(),
-                _ => publisher.forward_along(&bytes, of(seq), seq).unwrap(),
+                _ => publisher.forward_uncommitted(&bytes, of(seq), seq).unwrap(),
             }
         }
-        publisher.show();
+        publisher.commit();
         while let Some(sample) = subscriber.try_recv().unwrap() {
             let seq = u64::from_le_bytes(sample[..8].try_into().unwrap());
             assert_eq!((seq, sample.len()), (next, 8 + (seq * 37 % 4000) as usize));
@@ -116,21 +116,21 @@ fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
         seqs
     };
     let along = |publisher: &mut Publisher<[u8]>, seq| {
-        publisher.forward_along(b"some bytes", of(seq), SECOND_NS).unwrap();
+        publisher.forward_uncommitted(b"some bytes", of(seq), SECOND_NS).unwrap();
     };
     along(&mut publisher, 0);
     along(&mut publisher, 1);
     assert_eq!(come(0), []);
-    publisher.show();
-    publisher.show();
+    publisher.commit();
+    publisher.commit();
     assert_eq!(come(2), [Some(0), Some(1)]);
     along(&mut publisher, 2);
     publisher.send(b"own").unwrap();
     // Of what was sent since it takes nothing back.
-    publisher.show();
+    publisher.commit();
     assert_eq!(come(2), [Some(2), None]);
     along(&mut publisher, 3);
-    publisher.forward_along(&[7; 100_000], of(4), SECOND_NS).unwrap();
+    publisher.forward_uncommitted(&[7; 100_000], of(4), SECOND_NS).unwrap();
     assert_eq!(come(2), [Some(3), Some(4)]);
     along(&mut publisher, 5);
     publisher.publish_gap(LossCause::Link, 3).unwrap();

@@ -341,13 +341,13 @@ fn scribble_over_types() {
 /// A message that is no message if a byte of it changes while it is decoded.
 struct Steady(u64);
 
-impl rnet::protobuf::Carried for Steady {
-    type Held = Steady;
+impl rnet::protobuf::MessageCodec for Steady {
+    type DecodeBuffer = Steady;
 
-    fn own_type() -> rnet::Result<rnet::MessageType> {
+    fn static_type() -> rnet::Result<rnet::MessageType> {
         Ok(rnet::MessageType::Raw)
     }
-    fn hold(_: &rnet::MessageType) -> Steady {
+    fn new_buffer(_: &rnet::MessageType) -> Steady {
         Steady(0)
     }
     fn as_bytes(&self) -> Option<&[u8]> {
@@ -374,7 +374,7 @@ impl rnet::protobuf::Carried for Steady {
     fn view<'a>(_: &'a [u8], held: &'a Steady) -> &'a Steady {
         held
     }
-    fn keep(held: &mut Steady) -> Steady {
+    fn take_buffer(held: &mut Steady) -> Steady {
         Steady(held.0)
     }
 }

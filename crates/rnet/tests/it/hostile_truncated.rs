@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::inspect::{Domain, Follow, FollowEvent};
+use rnet::inspect::{Domain, Follower, FollowEvent};
 use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 
 /// Messages of the channel that must not suffer.
@@ -187,7 +187,7 @@ fn a_log() {
         let victim = net.node("victim");
         let honest = Honest::new(&net, &victim);
         let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
-        let mut follow = Follow::new(
+        let mut follow = Follower::new(
             Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap(),
             "/t",
             false,
@@ -243,7 +243,7 @@ fn the_memory_of_large_messages() {
         child.expect("ready");
         child.say(&LARGE_LEN.to_string());
         child.expect("sent");
-        let held = subscriber.recv(LONG).unwrap().to_owned_sample();
+        let held = subscriber.recv(LONG).unwrap().into_owned();
         assert!(held.iter().all(|b| *b == 7));
         cut(&files(&net, "peer", "p0."), how);
         // What was cut off reads as zeros, and the channel says so at the next look.

@@ -23,15 +23,15 @@ fn small_and_large_images_arrive_as_they_were_sent() {
         assert_eq!((*sample, sample.data()), (header, &data[..]));
         let start = sample.bytes().as_ptr() as usize;
         assert_eq!(sample.data().as_ptr() as usize - start, 192);
-        assert!(sample.whole().rows().eq(data.chunks(3 * width as usize)));
+        assert!(sample.view().rows().eq(data.chunks(3 * width as usize)));
 
         let mut loan = publisher.loan_with(&header).unwrap();
         loan.fill(7);
         loan.set_timestamp_ns(5);
         loan.send().unwrap();
-        let kept = subscriber.recv(LONG).unwrap().to_owned_sample();
-        assert_eq!((kept.timestamp_ns(), kept.whole().row(0).unwrap()[0]), (5, 7));
-        assert_eq!(kept.whole().pixels::<u8>().unwrap().shape()[2], 3);
+        let kept = subscriber.recv(LONG).unwrap().into_owned();
+        assert_eq!((kept.timestamp_ns(), kept.view().row(0).unwrap()[0]), (5, 7));
+        assert_eq!(kept.view().pixels::<u8>().unwrap().shape()[2], 3);
     }
     let header = Image::new(2, 2, "mono8").unwrap();
     let error = publisher.send_data(&header, &[0; 3]).unwrap_err();
@@ -64,8 +64,8 @@ fn clouds_and_tensors_arrive_too() {
     loan.copy_from_slice(&[0, 0, 128, 63, 1, 0, 0, 0, 0, 64, 2, 0]);
     loan.send().unwrap();
     let cloud = points.recv(LONG).unwrap();
-    assert_eq!(cloud.whole().values::<f32>("x").unwrap().collect::<Vec<_>>(), [1.0, 2.0]);
-    assert_eq!(cloud.whole().values::<u16>("ring").unwrap().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(cloud.view().values::<f32>("x").unwrap().collect::<Vec<_>>(), [1.0, 2.0]);
+    assert_eq!(cloud.view().values::<u16>("ring").unwrap().collect::<Vec<_>>(), [1, 2]);
 
     let mut tensors = node.publisher::<Tensor>("/grid").unwrap();
     let mut grid = node.subscriber::<Tensor>("/grid").unwrap();
@@ -75,7 +75,7 @@ fn clouds_and_tensors_arrive_too() {
     let data: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
     tensors.send_data(&header, &data).unwrap();
     // In place: chunks and the log are aligned to 8.
-    assert_eq!(grid.recv(LONG).unwrap().whole().as_slice::<f64>().unwrap(), numbers);
+    assert_eq!(grid.recv(LONG).unwrap().view().as_slice::<f64>().unwrap(), numbers);
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn the_will_says_whose_it_is_and_is_kept_as_any_message() {
     let publisher = subscriber.recv(LONG).unwrap().publisher();
     let before = rnet::now_ns();
     child.kill();
-    let kept: Vec<_> = (0..3).map(|_| subscriber.recv(LONG).unwrap().to_owned_sample()).collect();
+    let kept: Vec<_> = (0..3).map(|_| subscriber.recv(LONG).unwrap().into_owned()).collect();
     let will = &kept[2];
     assert!(will.is_last_will() && !kept[1].is_last_will());
     assert_eq!((&**will, will.seq(), will.publisher()), (&b"gone"[..], 3, publisher));

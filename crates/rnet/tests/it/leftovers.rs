@@ -12,7 +12,7 @@ use rnet::{Dynamic, Error, PublisherOptions};
 
 /// What may stand under a name of ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Thing {
+enum Leftover {
     Missing,
     Empty,
     Garbage,
@@ -22,11 +22,11 @@ enum Thing {
     DanglingLink,
     Fifo,
 }
-use Thing::{DanglingLink, Empty, Fifo, Folder, Garbage, Half, Link, Missing};
+use Leftover::{DanglingLink, Empty, Fifo, Folder, Garbage, Half, Link, Missing};
 
-const THINGS: [Thing; 8] = [Missing, Empty, Garbage, Half, Folder, Link, DanglingLink, Fifo];
+const LEFTOVERS: [Leftover; 8] = [Missing, Empty, Garbage, Half, Folder, Link, DanglingLink, Fifo];
 
-fn put(path: &Path, thing: Thing) {
+fn put(path: &Path, thing: Leftover) {
     // Not of a FIFO, which would be waited for.
     let before = if path.is_file() { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
     if path.is_dir() {
@@ -108,7 +108,7 @@ fn any_file_may_be_anything() {
     assert!(count >= 12, "of what a domain has only {count} were found");
     let (mut worked, mut refused) = (0, Vec::new());
     for at in 0..count {
-        for thing in THINGS {
+        for thing in LEFTOVERS {
             let net = Net::new("mutated");
             let made = dead_domain(&net);
             // Folders of nodes have names of their own in each domain, in the same order.
@@ -138,7 +138,7 @@ fn any_file_may_be_anything() {
         ["VERSION ", "names ", "nodes ", "names/"].iter().any(|o| line.starts_with(o))
     };
     assert!(refused.iter().all(own), "{refused:#?}");
-    assert!(worked > count * THINGS.len() * 3 / 4);
+    assert!(worked > count * LEFTOVERS.len() * 3 / 4);
 }
 
 /// Nobody lives there: whatever `VERSION` says, the directory is taken over.

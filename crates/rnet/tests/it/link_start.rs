@@ -50,24 +50,24 @@ fn child_entry() {
     drop(orders.recv());
 }
 
-/// A place with the script, and the children that run in it.
-struct Place {
+/// A fixture with the script, and the children that run in it.
+struct LinkFixture {
     net: Net,
     work: PathBuf,
     facts: PathBuf,
 }
 
-impl Place {
-    fn new(name: &str) -> Place {
+impl LinkFixture {
+    fn new(name: &str) -> LinkFixture {
         let net = Net::new(name);
         let (work, facts) = (net.base().join("work"), net.base().join("facts"));
         let bin = net.base().join("bin");
         for dir in [&work, &facts, &bin] {
             fs::create_dir(dir).unwrap();
         }
-        let place = Place { net, work, facts };
-        place.install(SCRIPT);
-        place
+        let fixture = LinkFixture { net, work, facts };
+        fixture.install(SCRIPT);
+        fixture
     }
 
     fn bin(&self) -> PathBuf {
@@ -81,7 +81,7 @@ impl Place {
         fs::rename(draft, path).unwrap();
     }
 
-    /// A child that plays `role`, in the place's working directory, with the script in its path.
+    /// A child that plays `role`, in the fixture's working directory, with the script in its path.
     fn order(&self, role: &str) -> Command {
         let program = std::env::current_exe().unwrap();
         let mut command = Child::order(Command::new(program), &self.net, role);
@@ -148,53 +148,53 @@ fn line<'t>(facts: &'t str, key: &str) -> &'t str {
 
 #[test]
 fn without_configuration_nothing_is_started() {
-    let place = Place::new("without_configuration_nothing_is_started");
-    assert!(!place.starts(&[]));
-    assert!(!place.starts(&[("RNET_NETWORK", ""), ("RNET_LISTEN", "")]));
-    assert!(!place.starts(&[("RNET_NETWORK", "off"), ("RNET_CONNECT", "tcp/10.0.0.2:7450")]));
-    let file = place.work.join("robot.toml");
+    let fixture = LinkFixture::new("without_configuration_nothing_is_started");
+    assert!(!fixture.starts(&[]));
+    assert!(!fixture.starts(&[("RNET_NETWORK", ""), ("RNET_LISTEN", "")]));
+    assert!(!fixture.starts(&[("RNET_NETWORK", "off"), ("RNET_CONNECT", "tcp/10.0.0.2:7450")]));
+    let file = fixture.work.join("robot.toml");
     for text in ["network = \"off\"", "[network]\nmode = \"off\"", "# no word of it"] {
         fs::write(&file, text).unwrap();
-        assert!(!place.starts(&[]), "{text}");
+        assert!(!fixture.starts(&[]), "{text}");
     }
     fs::write(&file, "network = \"lan\"").unwrap();
-    assert!(!place.starts(&[("RNET_NETWORK", "off")]));
-    let mut tool = Child::start(place.order("tool"));
+    assert!(!fixture.starts(&[("RNET_NETWORK", "off")]));
+    let mut tool = Child::start(fixture.order("tool"));
     tool.expect("ready");
     assert!(!has_children(tool.pid()));
-    assert_eq!(place.facts().len(), 0);
+    assert_eq!(fixture.facts().len(), 0);
 }
 
 #[test]
 fn each_way_to_configure_a_network_starts_the_link() {
-    let place = Place::new("each_way_to_configure_a_network_starts_the_link");
-    assert!(place.starts(&[("RNET_NETWORK", "lan")]));
-    assert!(place.starts(&[("RNET_CONNECT", "tcp/10.0.0.2:7450")]));
-    assert!(place.starts(&[("RNET_LISTEN", "tcp/0.0.0.0:7450")]));
+    let fixture = LinkFixture::new("each_way_to_configure_a_network_starts_the_link");
+    assert!(fixture.starts(&[("RNET_NETWORK", "lan")]));
+    assert!(fixture.starts(&[("RNET_CONNECT", "tcp/10.0.0.2:7450")]));
+    assert!(fixture.starts(&[("RNET_LISTEN", "tcp/0.0.0.0:7450")]));
     // What cannot be read is for the link to name.
-    assert!(place.starts(&[("RNET_CONFIG", "/nonexistent.toml")]));
-    let other = place.net.base().join("other.toml");
+    assert!(fixture.starts(&[("RNET_CONFIG", "/nonexistent.toml")]));
+    let other = fixture.net.base().join("other.toml");
     fs::write(&other, "[network]\nmode = \"lan\"").unwrap();
-    assert!(place.starts(&[("RNET_CONFIG", other.to_str().unwrap())]));
-    fs::write(place.work.join("robot.toml"), "network = \"lan\"").unwrap();
-    assert!(place.starts(&[]));
+    assert!(fixture.starts(&[("RNET_CONFIG", other.to_str().unwrap())]));
+    fs::write(fixture.work.join("robot.toml"), "network = \"lan\"").unwrap();
+    assert!(fixture.starts(&[]));
     fs::write(&other, "[network]\nmode = \"off\"").unwrap();
-    assert!(!place.starts(&[("RNET_CONFIG", other.to_str().unwrap())]));
+    assert!(!fixture.starts(&[("RNET_CONFIG", other.to_str().unwrap())]));
 }
 
 #[test]
 fn the_link_is_told_the_domain_and_has_nothing_of_the_node() {
-    let place = Place::new("the_link_is_told_the_domain_and_has_nothing_of_the_node");
-    let mut command = place.order("nodes");
+    let fixture = LinkFixture::new("the_link_is_told_the_domain_and_has_nothing_of_the_node");
+    let mut command = fixture.order("nodes");
     command.env("RNET_NETWORK", "lan");
     let mut child = Child::start(command);
     child.expect("ready");
     child.say("node");
     child.expect("ready");
-    let facts = place.wait_for_starts(1).pop().unwrap();
-    let dir = place.net.base().display().to_string();
+    let facts = fixture.wait_for_starts(1).pop().unwrap();
+    let dir = fixture.net.base().display().to_string();
     assert_eq!(line(&facts, "args "), format!("start --domain t --dir {dir}"));
-    assert_eq!(line(&facts, "cwd "), place.work.display().to_string());
+    assert_eq!(line(&facts, "cwd "), fixture.work.display().to_string());
     assert_eq!((line(&facts, "stdin "), line(&facts, "stdout ")), ("/dev/null", "/dev/null"));
     // In a process group of its own, which Ctrl-C in the node's terminal does not reach.
     let (group, own) = line(&facts, "group ").split_once(" of ").unwrap();
@@ -208,42 +208,42 @@ fn the_link_is_told_the_domain_and_has_nothing_of_the_node() {
     // The next node asks again: the link may have died meanwhile.
     child.say("second");
     child.expect("ready");
-    place.wait_for_starts(2);
+    fixture.wait_for_starts(2);
 
     // What the environment says of the domain need not be said again.
-    let mut command = place.order("plain");
-    command.env("RNET_NETWORK", "lan").env("RNET_DIR", place.net.base());
+    let mut command = fixture.order("plain");
+    command.env("RNET_NETWORK", "lan").env("RNET_DIR", fixture.net.base());
     Child::start(command).expect("ready");
-    let facts = place.wait_for_starts(3);
+    let facts = fixture.wait_for_starts(3);
     assert!(facts.iter().any(|facts| line(facts, "args ") == "start --domain t"), "{facts:?}");
 }
 
 #[test]
 fn a_link_that_takes_its_time_holds_no_node_up() {
-    let place = Place::new("a_link_that_takes_its_time_holds_no_node_up");
-    place.install(
+    let fixture = LinkFixture::new("a_link_that_takes_its_time_holds_no_node_up");
+    fixture.install(
         &SCRIPT.replace("#!/bin/sh", "#!/bin/sh\nmkfifo \"$FACTS/gate\"; cat \"$FACTS/gate\""),
     );
-    let mut command = place.order("nodes");
+    let mut command = fixture.order("nodes");
     command.env("RNET_NETWORK", "lan");
     let mut child = Child::start(command);
     child.expect("ready");
     child.say("node");
     child.expect("ready");
-    let gate = place.facts.join("gate");
+    let gate = fixture.facts.join("gate");
     eventually("it waits", || gate.exists());
     // Its end lets it go, and the test with it.
     fs::write(&gate, "go").unwrap();
     fs::remove_file(&gate).unwrap();
-    place.wait_for_starts(1);
+    fixture.wait_for_starts(1);
 }
 
 #[test]
 fn what_is_missing_is_said_once() {
-    let place = Place::new("what_is_missing_is_said_once");
+    let fixture = LinkFixture::new("what_is_missing_is_said_once");
     let said = |set: &[(&str, &str)]| {
-        let errors = place.net.base().join("stderr");
-        let mut command = place.order("nodes");
+        let errors = fixture.net.base().join("stderr");
+        let mut command = fixture.order("nodes");
         command.envs(set.iter().copied()).stderr(fs::File::create(&errors).unwrap());
         let mut child = Child::start(command);
         child.expect("ready");
@@ -266,7 +266,7 @@ fn what_is_missing_is_said_once() {
         "rnet: a network is configured (RNET_CONNECT), but this host cannot reach others: RNET_LINK names \
          /nonexistent/link, which is not an executable program\n"
     );
-    let broken = place.net.base().join("broken");
+    let broken = fixture.net.base().join("broken");
     fs::write(&broken, "#!/nonexistent/interpreter\n").unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
     let named = said(&[("RNET_NETWORK", "lan"), ("RNET_LINK", broken.to_str().unwrap())]);
@@ -276,28 +276,28 @@ fn what_is_missing_is_said_once() {
 
 #[test]
 fn the_program_is_found_where_it_was_named() {
-    let place = Place::new("the_program_is_found_where_it_was_named");
-    let link = place.bin().join("rnet-link");
-    let elsewhere = place.net.base().join("elsewhere");
+    let fixture = LinkFixture::new("the_program_is_found_where_it_was_named");
+    let link = fixture.bin().join("rnet-link");
+    let elsewhere = fixture.net.base().join("elsewhere");
     fs::rename(&link, &elsewhere).unwrap();
-    assert!(place.starts(&[("RNET_NETWORK", "lan"), ("RNET_LINK", elsewhere.to_str().unwrap())]));
+    assert!(fixture.starts(&[("RNET_NETWORK", "lan"), ("RNET_LINK", elsewhere.to_str().unwrap())]));
     // Neither a folder nor a file that cannot be run is a program.
-    let folder = place.net.base().join("first");
+    let folder = fixture.net.base().join("first");
     fs::create_dir_all(folder.join("rnet-link")).unwrap();
     fs::write(&link, "").unwrap();
-    let last = place.net.base().join("last");
+    let last = fixture.net.base().join("last");
     fs::create_dir(&last).unwrap();
     fs::rename(&elsewhere, last.join("rnet-link")).unwrap();
-    let paths = [folder.as_path(), &place.bin(), &last, Path::new("/usr/bin"), Path::new("/bin")];
+    let paths = [folder.as_path(), &fixture.bin(), &last, Path::new("/usr/bin"), Path::new("/bin")];
     let path = std::env::join_paths(paths).unwrap();
-    assert!(place.starts(&[("RNET_NETWORK", "lan"), ("PATH", path.to_str().unwrap())]));
+    assert!(fixture.starts(&[("RNET_NETWORK", "lan"), ("PATH", path.to_str().unwrap())]));
 }
 
 #[test]
 fn a_link_that_is_killed_is_started_again_by_a_node_that_runs() {
-    let place = Place::new("a_link_that_is_killed_is_started_again_by_a_node_that_runs");
+    let fixture = LinkFixture::new("a_link_that_is_killed_is_started_again_by_a_node_that_runs");
     let open = |network: &str, name: &str| {
-        let mut command = place.order("nodes");
+        let mut command = fixture.order("nodes");
         command.env("RNET_NETWORK", network);
         let mut child = Child::start(command);
         child.expect("ready");
@@ -305,14 +305,14 @@ fn a_link_that_is_killed_is_started_again_by_a_node_that_runs() {
         child.expect("ready");
         child
     };
-    let mut link = Child::start(place.order("link"));
+    let mut link = Child::start(fixture.order("link"));
     link.expect("ready");
     // They know the link: it was there before them.
     let _without = open("off", "without");
     let _node = open("lan", "node");
-    place.wait_for_starts(1);
+    fixture.wait_for_starts(1);
     link.kill();
     link.ended();
-    let facts = place.wait_for_starts(2);
+    let facts = fixture.wait_for_starts(2);
     assert_eq!(line(&facts[0], "args "), line(&facts[1], "args "));
 }

@@ -97,11 +97,11 @@ fn a_flood_is_held_back_and_counted() {
     assert_eq!(next(&mut reader).message, "begin");
     let mut calls = 0;
     // A slow machine makes less of a flood.
-    while node.log().held_back() < 50 {
+    while node.log().suppressed_count() < 50 {
         node.log().publish(LogLevel::Info, "tick", "loop.rs", 7);
         calls += 1;
     }
-    let held = node.log().held_back();
+    let held = node.log().suppressed_count();
     drop(node);
     let (mut ticks, mut reported) = (0, 0);
     while ticks + held < calls || reported < held {

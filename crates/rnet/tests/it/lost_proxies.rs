@@ -52,7 +52,7 @@ fn child_entry() {
                 publishers[0].wait_for_subscribers(1, LONG).unwrap();
                 (0..3).for_each(|seq| publishers[0].send(&[seq]).unwrap());
             }
-            "lose" => publishers.remove(0).lose(),
+            "lose" => publishers.remove(0).close_as_lost(),
             "close" => drop(publishers.remove(0)),
             "open" => publishers.insert(0, publisher(&link, "/t")),
             other => panic!("no such order: {other}"),
@@ -116,7 +116,7 @@ fn who_looks_late_is_told_as_well() {
     watcher.expect("opened");
     watcher.expect("opened");
     watcher.stop();
-    first.lose();
+    first.close_as_lost();
     let third = publisher(&link, "/c");
     drop(second);
     watcher.resume();
@@ -141,7 +141,7 @@ fn of_a_lost_publisher_nobody_waits_for_large_messages() {
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"small").unwrap();
     publisher.send(&vec![7; 100_000]).unwrap();
-    publisher.lose();
+    publisher.close_as_lost();
     let (got, error) = common::until_error(&mut subscriber);
     assert!(is_lost(&error), "{error}");
     assert_eq!(got, [b"small"]);

@@ -96,7 +96,7 @@ fn messages_of_every_length_carry_it() {
             assert_eq!(sample.origin(), expected.origin);
             assert_eq!(sample.source_ns(), expected.source_ns);
             assert_eq!(sample.correlation(), expected.correlation);
-            kept.push((sample.to_owned_sample(), expected));
+            kept.push((sample.into_owned(), expected));
         }
     }
     for (sample, expected) in kept {

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{Child, Net, eventually, role};
-use rnet::inspect::Follow;
+use rnet::inspect::Follower;
 
 /// What one observer hears until it has all of `wanted` messages, or has counted them as missed.
 fn hear(net: &Net, wanted: u64, listening: &AtomicUsize) {
-    let mut follow = Follow::new(net.domain(), "/t", false).unwrap();
+    let mut follow = Follower::new(net.domain(), "/t", false).unwrap();
     let (mut bytes, mut heard) = (Vec::new(), 0);
     assert!(follow.poll(&mut bytes).unwrap().is_none());
     listening.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +112,7 @@ fn child_entry() {
     }
     if role().as_deref() == Some("listener") {
         let net = Net::of_parent();
-        let mut follow = Follow::new(net.domain(), "/t", false).unwrap();
+        let mut follow = Follower::new(net.domain(), "/t", false).unwrap();
         let mut bytes = Vec::new();
         let mut told = false;
         loop {

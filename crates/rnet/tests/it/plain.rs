@@ -151,7 +151,7 @@ fn old_and_new_nodes_talk_both_ways() {
         assert_eq!((grown.stamp_ns, grown.position, grown.speed), (i, at, speed));
         old_sends.send(&pose(-i)).unwrap();
         assert_eq!(*old_reads.recv(LONG).unwrap(), pose(-i));
-        let kept = new_reads.recv(LONG).unwrap().to_owned_sample();
+        let kept = new_reads.recv(LONG).unwrap().into_owned();
         assert_eq!(*kept, Grown { stamp_ns: -i, position: at, q, speed: [0.0; 3] });
         assert_eq!(kept.bytes().len(), size_of::<Pose>());
     }
@@ -302,7 +302,7 @@ fn a_struct_may_grow_at_its_end() {
         old_sends.send(&pose(n)).unwrap();
         assert_eq!(*old_hears.recv(LONG).unwrap(), pose(n));
         let lengthened = GrownPose { covariance: [0.0; 3], ..grown(n) };
-        let kept = new_hears.recv(LONG).unwrap().to_owned_sample();
+        let kept = new_hears.recv(LONG).unwrap().into_owned();
         assert_eq!((*kept, kept.bytes().len()), (lengthened, size_of::<Pose>()));
         assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), lengthened);
     }

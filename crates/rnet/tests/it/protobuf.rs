@@ -6,7 +6,7 @@ use crate::common;
 use std::time::Duration;
 
 use common::{LONG, Net, eventually};
-use rnet::inspect::Follow;
+use rnet::inspect::Follower;
 use rnet::msgs::LaserScan;
 use rnet::schema::{self, FieldPath, Schema, compile_text};
 use rnet::{
@@ -82,7 +82,7 @@ fn a_message_arrives_as_it_was_sent() {
     for n in 0..10 {
         publisher.send(&level(f64::from(n))).unwrap();
     }
-    let first = subscriber.recv(LONG).unwrap().to_owned_sample();
+    let first = subscriber.recv(LONG).unwrap().into_owned();
     assert_eq!(*first, level(0.0));
     // The kept one stays as it is while the next ones are decoded.
     let second = subscriber.recv(LONG).unwrap();
@@ -143,7 +143,7 @@ fn old_and_new_understand_each_other() {
     old_sends.send(&level(12.5)).unwrap();
     let field = |path: &str| FieldPath::parse(&new, path).unwrap();
     let number = |message: &Dynamic, path: &str| message.get(&field(path)).unwrap().as_f64();
-    let message = new_hears.recv(LONG).unwrap().to_owned_sample();
+    let message = new_hears.recv(LONG).unwrap().into_owned();
     assert_eq!(number(&message, "voltage"), Some(12.5));
     assert_eq!(number(&message, "ampere"), Some(0.0));
     assert_eq!(old_hears.recv(LONG).unwrap().volt, 12.5);
@@ -337,7 +337,7 @@ fn tools_get_the_type_with_its_comments() {
     let folder = std::fs::read_dir(info.path.parent().unwrap()).unwrap();
     let types = folder.filter(|f| f.as_ref().unwrap().file_name().as_encoded_bytes()[0] == b't');
     assert_eq!(types.count(), 1);
-    let mut follow = Follow::new(net.domain(), "/level", true).unwrap();
+    let mut follow = Follower::new(net.domain(), "/level", true).unwrap();
     let mut bytes = Vec::new();
     let heard = follow.poll(&mut bytes).unwrap().expect("the kept message");
     let schema = heard.schema.unwrap().clone();
@@ -414,11 +414,11 @@ fn any_number_of_large_messages_can_be_kept() {
         let sample = subscriber.recv(LONG).unwrap();
         assert!(sample.bytes().len() > 100_000);
         if n.is_multiple_of(2) {
-            kept.push(sample.to_owned_sample());
+            kept.push(sample.into_owned());
         } else {
             taken.push(sample.into_message());
         }
-        kept_any.push(any.recv(LONG).unwrap().to_owned_sample());
+        kept_any.push(any.recv(LONG).unwrap().into_owned());
     }
     for (n, kept) in kept.into_iter().enumerate() {
         assert_eq!((kept.seq(), kept.volt), (2 * n as u64, (2 * n) as f64));

@@ -54,8 +54,8 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
     proxy.on_match(move |event| tell.send(event.clone()).unwrap());
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     let mut volatile = node.subscriber::<[u8]>("/t").unwrap();
-    let MatchEvent::Asked(first) = next() else { panic!("it has asked") };
-    assert_eq!(proxy.asking(), std::slice::from_ref(&first));
+    let MatchEvent::AdmissionRequested(first) = next() else { panic!("it has asked") };
+    assert_eq!(proxy.awaiting_admission(), std::slice::from_ref(&first));
     assert_eq!((proxy.subscriber_count(), volatile.publisher_count()), (0, 0));
     // What is sent meanwhile is the past of those that are admitted later.
     for message in [b"1", b"2", b"3"] {
@@ -63,15 +63,15 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
     }
     let options = SubscriberOptions::new().transient_local();
     let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
-    let MatchEvent::Asked(second) = next() else { panic!("it has asked") };
+    let MatchEvent::AdmissionRequested(second) = next() else { panic!("it has asked") };
     proxy.admit(second.id).unwrap();
     assert_eq!(next(), MatchEvent::Matched(second));
-    assert_eq!(proxy.asking(), std::slice::from_ref(&first));
+    assert_eq!(proxy.awaiting_admission(), std::slice::from_ref(&first));
     late.wait_for_publishers(1, LONG).unwrap();
     proxy.admit(first.id).unwrap();
     assert_eq!(next(), MatchEvent::Matched(first.clone()));
     volatile.wait_for_publishers(1, LONG).unwrap();
-    assert!(proxy.asking().is_empty());
+    assert!(proxy.awaiting_admission().is_empty());
     proxy.send(b"4").unwrap();
     for message in [b"2", b"3", b"4"] {
         assert_eq!(&*late.recv(LONG).unwrap(), message);
@@ -81,9 +81,9 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
     drop(volatile);
     assert_eq!(next(), MatchEvent::Unmatched(first));
     let passing = node.subscriber::<[u8]>("/t").unwrap();
-    let MatchEvent::Asked(_) = next() else { panic!("it has asked") };
+    let MatchEvent::AdmissionRequested(_) = next() else { panic!("it has asked") };
     drop(passing);
-    eventually("nobody asks", || proxy.asking().is_empty());
+    eventually("nobody asks", || proxy.awaiting_admission().is_empty());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use rnet::{
 };
 
 /// For how long a successor is waited for.
-const GRACE: Duration = Duration::from_secs(3);
+const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn proxied(endpoint: u64) -> PublisherOptions {
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -104,7 +104,7 @@ fn next<T>(mut receive: impl FnMut() -> Result<T, Error>) -> T {
     loop {
         match receive() {
             Ok(message) => return message,
-            Err(Error::PeerLost { .. }) if KILLED.get().elapsed() >= GRACE => {}
+            Err(Error::PeerLost { .. }) if KILLED.get().elapsed() >= SUCCESSOR_TIMEOUT => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -275,7 +275,7 @@ fn a_proxy_without_successor_is_lost_after_the_grace_time() {
     let error = heard.recv(LONG).unwrap_err();
     let Error::PeerLost { node: lost, .. } = &error else { panic!("{error}") };
     assert_eq!(lost, "@robot2/arm");
-    assert!(died.elapsed() >= GRACE);
+    assert!(died.elapsed() >= SUCCESSOR_TIMEOUT);
     let event = || events.recv_timeout(LONG.unwrap()).unwrap();
     assert!(matches!(event(), MatchEvent::Matched(_)));
     assert!(matches!(event(), MatchEvent::Lost(info) if info.node == "@robot2/arm"));
@@ -420,7 +420,7 @@ fn a_subscriber_that_comes_late_to_the_next_proxy_counts_what_it_missed() {
     let late_id = late.id();
     drop(proxy);
     let mut next_proxy = link.publisher_with::<[u8]>("/t", proxied(7).deferred()).unwrap();
-    eventually("both ask", || next_proxy.asking().len() == 2);
+    eventually("both ask", || next_proxy.awaiting_admission().len() == 2);
     next_proxy.admit(early.id()).unwrap();
     next_proxy.wait_for_subscribers(1, LONG).unwrap();
     next_proxy.publish_gap(LossCause::Link, 4).unwrap();

@@ -51,7 +51,7 @@ fn a_scan_is_kept_while_the_next_one_comes() {
     };
     publisher.send(&scan(1.0)).unwrap();
     publisher.send(&scan(2.0)).unwrap();
-    let kept = subscriber.recv(LONG).unwrap().to_owned_sample();
+    let kept = subscriber.recv(LONG).unwrap().into_owned();
     assert_eq!(*subscriber.recv(LONG).unwrap(), scan(2.0));
     assert_eq!(*kept, scan(1.0));
     assert_eq!(kept.timestamp.as_ref().and_then(timestamp_to_ns), Some(-1));

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use common::{LONG, Net, eventually};
-use rnet::inspect::{Follow, FollowEvent};
+use rnet::inspect::{Follower, FollowEvent};
 use rnet::protobuf::prost::Message as _;
 use rnet::protobuf::prost_types::field_descriptor_proto::{Label, Type};
 use rnet::protobuf::prost_types::{
@@ -196,7 +196,7 @@ fn an_observer_follows_the_bytes_of_a_type_that_it_cannot_read() {
         let path = type_file(&net, "peer", &level);
         let right = std::fs::read(&path).unwrap();
         put(&path, make, &right);
-        let mut follow = Follow::new(net.domain(), "/up", false).unwrap();
+        let mut follow = Follower::new(net.domain(), "/up", false).unwrap();
         let mut bytes = Vec::new();
         assert!(follow.poll(&mut bytes).unwrap().is_none());
         publisher.send(&Dynamic::new(&level)).unwrap();

@@ -111,9 +111,9 @@ fn a_sleeping_task_is_woken_for_each_message() {
 
 /// Says whether it was woken.
 #[derive(Default)]
-struct Told(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Told {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Release);
     }
@@ -128,7 +128,7 @@ fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
     let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     for i in 0..500_u32 {
-        let told = Arc::new(Told::default());
+        let told = Arc::new(WakeFlag::default());
         let waker = Waker::from(told.clone());
         let mut context = Context::from_waker(&waker);
         {
@@ -145,7 +145,7 @@ fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
             1 => stream.try_recv().unwrap().unwrap(),
             _ => {
                 let mut subscriber = stream.into_subscriber();
-                let got = subscriber.try_recv().unwrap().unwrap().to_owned_sample();
+                let got = subscriber.try_recv().unwrap().unwrap().into_owned();
                 stream = subscriber.into_stream();
                 got
             }

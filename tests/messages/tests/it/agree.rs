@@ -82,10 +82,10 @@ fn single(rng: &mut TestRng, kind: &Kind, depth: usize) -> Value {
 /// Prost and `Dynamic` read these bytes; what both can read is the same. `held` was decoded before.
 fn hold_together<T>(schema: &Schema, bytes: &[u8], held: &mut T) -> bool
 where
-    T: Message<Held = T> + prost::Message + Default + Clone + PartialEq + std::fmt::Debug,
+    T: Message<DecodeBuffer = T> + prost::Message + Default + Clone + PartialEq + std::fmt::Debug,
 {
     let fresh = <T as prost::Message>::decode(bytes);
-    let again = <T as rnet::protobuf::Carried>::decode(bytes, held);
+    let again = <T as rnet::protobuf::MessageCodec>::decode(bytes, held);
     assert_eq!(fresh.is_ok(), again.is_ok(), "{fresh:?} {again:?}");
     let dynamic = Dynamic::decode(schema, bytes);
     let Ok(fresh) = fresh else {
@@ -115,7 +115,7 @@ fn descriptor_requires(schema: &Schema) -> impl Iterator<Item = FieldDescriptor>
 
 fn agrees<T>(rng: &mut TestRng)
 where
-    T: Message<Held = T> + prost::Message + Default + Clone + PartialEq + std::fmt::Debug,
+    T: Message<DecodeBuffer = T> + prost::Message + Default + Clone + PartialEq + std::fmt::Debug,
 {
     let schema = schema_of::<T>();
     let descriptor = schema.descriptor();

@@ -34,8 +34,8 @@ fn child_entry() {
     proxy.set_checkpoint(Some(Checkpoint::new(Arc::new(words), 0)));
     for (seq, len) in (FIRST..).zip(LENS) {
         let meta = Meta::default().with_origin(Origin { host: 2, publisher: 7, seq });
-        proxy.forward_along(&vec![1; len], meta, 1).unwrap();
-        proxy.show();
+        proxy.forward_uncommitted(&vec![1; len], meta, 1).unwrap();
+        proxy.commit();
     }
     let behind = FIRST + LENS.len() as u64 + MISSING;
     proxy.forward_gap(LossCause::Link, MISSING, Some(behind)).unwrap();

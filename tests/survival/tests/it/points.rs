@@ -73,7 +73,7 @@ fn death(point: &str) -> Option<&'static str> {
 }
 
 /// Points that no node of this test passes: what needs a region that is full, and what needs a directory that
-/// is removed (`crates/rnet/tests/it/wiped.rs`).
+/// is removed (`crates/rnet/tests/it/removed_directory.rs`).
 const ELSEWHERE: [&str; 5] =
     ["state.emptying", "recovery.directory", "recovery.name", "recovery.folder", "recovery.file"];
 

@@ -28,14 +28,14 @@ fn has_nodes(snapshot: &Snapshot) -> bool {
 
 /// Stops this process once no node is left. Tools do not count.
 pub fn stop_after_last_node(location: &Location) -> Result<(), String> {
-    let mut lookout = location.domain().and_then(Domain::lookout).map_err(error_text)?;
+    let mut watcher = location.domain().and_then(Domain::watch_nodes).map_err(error_text)?;
     let mut domain = location.domain().map_err(error_text)?;
     let watch = move || {
         let begun = Instant::now();
         let mut seen = false;
         while !stop::is_requested() {
             // What cannot be seen now is looked at again.
-            let changed = lookout.wait(MAX_WAIT).is_ok_and(|events| !events.is_empty());
+            let changed = watcher.wait(MAX_WAIT).is_ok_and(|events| !events.is_empty());
             if seen && !changed {
                 continue;
             }

@@ -36,7 +36,7 @@ impl Forwarder {
             return;
         };
         tracker.check_at_ns = now_ns + (tracker.lease_ns / CHECKS_PER_LEASE).max(MIN_CHECK_NS);
-        let asserted_ns = self.subscriber.signs().asserted_ns;
+        let asserted_ns = self.subscriber.publisher_status().asserted_ns;
         // One of long ago was told, or its lease is over.
         if asserted_ns > tracker.reported_ns
             && now_ns.saturating_sub(asserted_ns) < tracker.lease_ns
@@ -52,7 +52,7 @@ impl Forwarder {
         if !self.sends_wills {
             return;
         }
-        let now = self.subscriber.signs().will;
+        let now = self.subscriber.publisher_status().will;
         if self.sent_will == Some(now) {
             return;
         }
@@ -82,7 +82,7 @@ impl Forwarder {
 
     /// Tells what the publisher knows to be missing, but for gaps that the next message tells.
     pub(super) fn send_known_lost(&mut self, stream: &mut Stream, next: [u64; 4]) {
-        let now = self.subscriber.signs().known_lost;
+        let now = self.subscriber.publisher_status().known_lost;
         let known = std::array::from_fn(|at| now[at].saturating_sub(next[at]));
         if self.known_lost != Some(known) {
             self.progress.push_item(stream, &Item::KnownLost { channel: self.channel, known });
@@ -95,7 +95,7 @@ impl Forwarder {
         let Some((gap, told)) = meta.gap.zip(self.known_lost) else { return meta };
         let at = gap.cause as usize;
         let mut next = [0; 4];
-        if self.subscriber.signs().known_lost[at].saturating_sub(told[at]) >= gap.size {
+        if self.subscriber.publisher_status().known_lost[at].saturating_sub(told[at]) >= gap.size {
             next[at] = gap.size;
         } else {
             meta.gap = None;

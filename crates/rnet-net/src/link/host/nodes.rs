@@ -42,7 +42,7 @@ impl Host {
         }
         for name in &died {
             if let Some(publisher) = self.nodes.0.remove(name) {
-                publisher.lose();
+                publisher.close_as_lost();
             }
         }
         for name in &told.left {

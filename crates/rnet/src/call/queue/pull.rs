@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{CancelReason, Error, Result};
 use rnet_node::options::deadline;
 use rnet_node::sync::{lock, wait};
-use rnet_node::types::choose;
+use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;
 
 use super::super::server_core::{Call, HandlerOutcome};
@@ -45,11 +45,11 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     /// # Errors
     /// `BadName`; `BadValue` for a type that is not that of the jobs; as [`Node::subscriber`].
     pub fn open(self) -> Result<Puller<J>> {
-        let ty = choose::<J>(&self.name, self.ty)?;
+        let ty = choose_type::<J>(&self.name, self.ty)?;
         let slot = Arc::new(JobSlot::default());
         let this = slot.clone();
         let run = move |call: &mut Call| this.offer(call);
-        let types = (ty.clone(), choose::<[u8]>(&self.name, None)?);
+        let types = (ty.clone(), choose_type::<[u8]>(&self.name, None)?);
         let service = Service::open(&self.node, worker_settings(&self.name), types, Box::new(run))?;
         Ok(Puller { slot, service, ty, _type: PhantomData })
     }
@@ -64,8 +64,8 @@ impl<J: Message + ?Sized> PullBuilder<J> {
         self,
         handler: impl Fn(&J, &JobContext) -> Result<(), HandlerError> + Send + Sync + 'static,
     ) -> Result<Service> {
-        let ty = choose::<J>(&self.name, self.ty)?;
-        let types = (ty.clone(), choose::<[u8]>(&self.name, None)?);
+        let ty = choose_type::<J>(&self.name, self.ty)?;
+        let types = (ty.clone(), choose_type::<[u8]>(&self.name, None)?);
         let errors = self.node.core().state.errors.clone();
         let run = move |call: &mut Call| {
             let outcome = run_handler(call, &ty, &errors, |job, call| {

@@ -14,7 +14,7 @@ use futures_core::Stream;
 use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
 use rnet_node::sync::{join, lock, wait};
-use rnet_node::types::choose;
+use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;
 
 use super::super::client::Client;
@@ -123,7 +123,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             let why = format!("it is {}; it must be 1 to {MAX_BACKLOG}", self.backlog);
             return Err(Error::bad_value("backlog of a pusher", why));
         }
-        let ty = choose::<J>(&self.name, self.ty)?;
+        let ty = choose_type::<J>(&self.name, self.ty)?;
         let client = Client::open(&self.node, &self.name, (Some(ty.clone()), None), None)?;
         let name = client.name().to_owned();
         let on_undelivered: OnUndelivered = match self.undelivered {

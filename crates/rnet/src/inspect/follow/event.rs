@@ -1,6 +1,6 @@
 //! What is told of the publishers that are followed.
 
-use super::unheard::Unheard;
+use super::unread::UnreadPublisher;
 
 /// A change in the set of followed publishers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum FollowEvent {
     /// A publisher in this node is followed, but the type that it names cannot be read, and why.
     Untyped(String, String),
     /// A publisher was seen, and is not heard, or not to its end. One that cannot be read has an `Unreadable` before.
-    Unheard(Unheard),
+    Unread(UnreadPublisher),
 }
 
 impl std::fmt::Display for FollowEvent {
@@ -30,7 +30,7 @@ impl std::fmt::Display for FollowEvent {
             Self::Unreadable(node, why) => {
                 write!(f, "cannot follow the publisher in {node}: {why}")
             }
-            Self::Unheard(unheard) => write!(f, "{unheard}"),
+            Self::Unread(unread) => write!(f, "{unread}"),
         }
     }
 }

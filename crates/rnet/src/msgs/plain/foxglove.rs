@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use rnet_core::{Error, PlainHeader, Result};
 use rnet_schema::Schema;
 
-use super::header::{self, bad, data_len_of, read};
-use super::{Image, ImageView, NumberType, PointCloud, PointCloudView, PointField, Tailed};
+use super::header::{self, bad_header, data_len_of, read};
+use super::{Image, ImageView, NumberType, PointCloud, PointCloudView, PointField, DataHeader};
 use crate::msgs::foxglove;
 use crate::msgs::{Timestamp, timestamp_from_ns, timestamp_to_ns};
 use crate::{Message, MessageType};
@@ -66,7 +66,7 @@ fn to_timestamp(timestamp_ns: i64) -> Option<Timestamp> {
 fn from_timestamp<T: PlainHeader>(timestamp: Option<&Timestamp>) -> Result<i64> {
     let Some(timestamp) = timestamp else { return Ok(0) };
     timestamp_to_ns(timestamp)
-        .ok_or_else(|| bad::<T>(format!("{timestamp:?} does not fit into 64 bits of ns")))
+        .ok_or_else(|| bad_header::<T>(format!("{timestamp:?} does not fit into 64 bits of ns")))
 }
 
 impl ImageView<'_> {
@@ -102,7 +102,7 @@ impl Image {
         (plain.width, plain.height, plain.row_stride) = (image.width, image.height, image.step);
         plain.encoding = header::set_text::<Self, 32>("encoding", &image.encoding)?;
         let plain = plain.with_frame_id(&image.frame_id)?;
-        plain.check().map_err(bad::<Self>)?;
+        plain.check().map_err(bad_header::<Self>)?;
         Ok(plain)
     }
 }
@@ -159,19 +159,19 @@ impl PointCloud {
             let ty = u32::try_from(field.r#type).ok().and_then(NumberType::from_value);
             let ty = ty.ok_or_else(|| {
                 let (name, ty) = (&field.name, field.r#type);
-                bad::<Self>(format!("field {name:?} has type {ty}; 1 to 8 are supported"))
+                bad_header::<Self>(format!("field {name:?} has type {ty}; 1 to 8 are supported"))
             })?;
             fields.push(PointField::new(&field.name, field.offset, ty)?);
         }
         let len = cloud.data.len();
         let stride = cloud.point_stride as usize;
         if stride == 0 || !len.is_multiple_of(stride) {
-            return Err(bad::<Self>(format!(
+            return Err(bad_header::<Self>(format!(
                 "{len} bytes of data are not a whole number of points of {stride} bytes"
             )));
         }
         let width = u32::try_from(len / stride).map_err(|_| {
-            bad::<Self>(format!("{} points in one row exceed the limit", len / stride))
+            bad_header::<Self>(format!("{} points in one row exceed the limit", len / stride))
         })?;
         let mut plain = Self::with_layout(width, 1, &fields, cloud.point_stride)?
             .with_frame_id(&cloud.frame_id)?;

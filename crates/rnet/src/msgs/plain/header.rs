@@ -10,7 +10,7 @@ const DATA_MULTIPLE: u64 = 64;
 
 /// Where the data of a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DataLayout {
     /// From the start of the message to that of its data, in bytes.
     pub data_offset: u64,
     /// Bytes of the data.
@@ -20,7 +20,7 @@ pub struct Place {
 /// A header that data follows: [`super::Image`], [`super::PointCloud`], [`super::Tensor`].
 ///
 /// Values that were made by a constructor, or read by [`read`], are consistent in themselves: no view reaches beyond the data.
-pub trait Tailed: PlainHeader {
+pub trait DataHeader: PlainHeader {
     /// The header with its data, as it is looked at.
     type View<'a>;
 
@@ -28,12 +28,12 @@ pub trait Tailed: PlainHeader {
     const FIRST_LEN_BYTES: usize;
 
     /// Where the data is.
-    fn place(&self) -> Place;
+    fn layout(&self) -> DataLayout;
 
     /// Sets the time that the message tells, ns since 1970 UTC; 0 for not known.
     fn set_timestamp_ns(&mut self, timestamp_ns: i64);
 
-    /// Checks a received header, whose [`Place`] has been checked.
+    /// Checks a received header, whose [`DataLayout`] has been checked.
     ///
     /// # Errors
     /// In words, the field and the value that cannot be.
@@ -44,7 +44,7 @@ pub trait Tailed: PlainHeader {
 
     /// Which bytes of the message are its data.
     fn data_range(&self) -> Range<usize> {
-        let Place { data_offset, data_len } = self.place();
+        let DataLayout { data_offset, data_len } = self.layout();
         data_offset as usize..(data_offset + data_len) as usize
     }
 }
@@ -58,7 +58,7 @@ pub trait Tailed: PlainHeader {
 /// `BadValue` names the field and the value that cannot be. No message makes it panic.
 ///
 /// ```
-/// use rnet::msgs::plain::{Image, Tailed, read};
+/// use rnet::msgs::plain::{Image, DataHeader, read};
 /// let image = Image::new(4, 2, "mono8")?.with_frame_id("camera")?;
 /// let mut message = image.header_bytes().to_vec();
 /// message.extend([7; 8]);
@@ -68,14 +68,14 @@ pub trait Tailed: PlainHeader {
 /// assert!(read::<Image>(&message).unwrap_err().to_string().contains("data_len"));
 /// # Ok::<(), rnet::Error>(())
 /// ```
-pub fn read<T: Tailed>(message: &[u8]) -> Result<(T, &[u8])> {
+pub fn read<T: DataHeader>(message: &[u8]) -> Result<(T, &[u8])> {
     let name = || T::header_type().name;
     let header: T = header_of(message).map_err(|why| Error::bad_value(name(), why))?;
     Ok((header, &message[header.data_range()]))
 }
 
 /// The header of a message, copied, and checked in the order of the page.
-pub(super) fn header_of<T: Tailed>(message: &[u8]) -> std::result::Result<T, String> {
+pub(super) fn header_of<T: DataHeader>(message: &[u8]) -> std::result::Result<T, String> {
     let len = message.len();
     if len < T::FIRST_LEN_BYTES {
         return Err(format!("{len} bytes, but the header has {}", T::FIRST_LEN_BYTES));
@@ -84,7 +84,7 @@ pub(super) fn header_of<T: Tailed>(message: &[u8]) -> std::result::Result<T, Str
     let known = len.min(size_of::<T>());
     bytes_of_mut(&mut header)[..known].copy_from_slice(&message[..known]);
     // Of the copy: the sender may write to the message at any time.
-    let Place { data_offset, data_len } = header.place();
+    let DataLayout { data_offset, data_len } = header.layout();
     if !data_offset.is_multiple_of(DATA_MULTIPLE) || data_offset < T::FIRST_LEN_BYTES as u64 {
         let first = T::FIRST_LEN_BYTES;
         return Err(format!(
@@ -126,11 +126,11 @@ fn bytes_of_mut<T: PlainHeader>(header: &mut T) -> &mut [u8] {
 pub(super) fn data_len_of<T: PlainHeader>(len: u128) -> Result<u64> {
     let most = (MAX_MESSAGE_LEN_BYTES - size_of::<T>()) as u64;
     u64::try_from(len).ok().filter(|len| *len <= most).ok_or_else(|| {
-        bad::<T>(format!("{len} bytes of data; a message has at most {most} after its header"))
+        bad_header::<T>(format!("{len} bytes of data; a message has at most {most} after its header"))
     })
 }
 
-pub(super) fn bad<T: PlainHeader>(why: String) -> Error {
+pub(super) fn bad_header<T: PlainHeader>(why: String) -> Error {
     Error::bad_value(T::header_type().name, why)
 }
 
@@ -154,10 +154,10 @@ pub(super) fn check_text(name: &str, field: &[u8]) -> std::result::Result<(), St
 pub(super) fn set_text<T: PlainHeader, const N: usize>(name: &str, text: &str) -> Result<[u8; N]> {
     let mut field = [0; N];
     if text.contains('\0') {
-        return Err(bad::<T>(format!("{name} {text:?} contains a zero byte")));
+        return Err(bad_header::<T>(format!("{name} {text:?} contains a zero byte")));
     }
     let place = field.get_mut(..text.len()).ok_or_else(|| {
-        bad::<T>(format!("{name} {text:?} has {} bytes; at most {N} fit", text.len()))
+        bad_header::<T>(format!("{name} {text:?} has {} bytes; at most {N} fit", text.len()))
     })?;
     place.copy_from_slice(text.as_bytes());
     Ok(field)
@@ -235,12 +235,12 @@ macro_rules! common_header {
             }
         }
 
-        impl header::Tailed for $type {
+        impl header::DataHeader for $type {
             type View<'a> = $view<'a>;
             const FIRST_LEN_BYTES: usize = $first_len_bytes;
 
-            fn place(&self) -> header::Place {
-                header::Place { data_offset: self.data_offset, data_len: self.data_len }
+            fn layout(&self) -> header::DataLayout {
+                header::DataLayout { data_offset: self.data_offset, data_len: self.data_len }
             }
             fn set_timestamp_ns(&mut self, timestamp_ns: i64) {
                 self.timestamp_ns = timestamp_ns;

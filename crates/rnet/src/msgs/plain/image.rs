@@ -6,7 +6,7 @@ use rnet_core::limits::MAX_MESSAGE_LEN_BYTES;
 use rnet_core::{Error, Result};
 
 use super::header::{
-    self, Place, Tailed, bad, check_rows, check_text, common_header, data_len_of, row_of, set_text,
+    self, DataLayout, DataHeader, bad_header, check_rows, check_text, common_header, data_len_of, row_of, set_text,
     text,
 };
 use super::number::{Number, NumberType, numbers};
@@ -14,7 +14,7 @@ use super::number::{Number, NumberType, numbers};
 /// The header of an image; its rows follow.
 ///
 /// ```
-/// use rnet::msgs::plain::{Image, Tailed};
+/// use rnet::msgs::plain::{Image, DataHeader};
 /// let image = Image::new(640, 480, "rgb8")?.with_frame_id("camera")?.with_timestamp_ns(1);
 /// assert_eq!((image.row_stride(), image.data_len_bytes()), (1920, 921_600));
 /// let data = vec![0; image.data_len_bytes()];
@@ -75,13 +75,13 @@ impl Image {
     /// than a message may have.
     pub fn new(width: u32, height: u32, encoding: &str) -> Result<Self> {
         let pixel = Pixel::of(encoding).ok_or_else(|| {
-            bad::<Self>(format!(
+            bad_header::<Self>(format!(
                 "the pixel size of encoding {encoding:?} is unknown; specify the row length"
             ))
         })?;
         let row = u64::from(width) * pixel.bytes();
         let row_stride = u32::try_from(row)
-            .map_err(|_| bad::<Self>(format!("a row of {row} bytes; at most {} fit", u32::MAX)))?;
+            .map_err(|_| bad_header::<Self>(format!("a row of {row} bytes; at most {} fit", u32::MAX)))?;
         Self::with_rows(width, height, encoding, row_stride)
     }
 
@@ -99,7 +99,7 @@ impl Image {
         };
         image.data_offset = size_of::<Self>() as u64;
         image.data_len = data_len_of::<Self>(u128::from(height) * u128::from(row_stride))?;
-        image.check_own().map_err(bad::<Self>)?;
+        image.check_own().map_err(bad_header::<Self>)?;
         Ok(image)
     }
 
@@ -250,7 +250,7 @@ impl<'a, T> Pixels<'a, T> {
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { data_len, .. } = self.place();
+        let DataLayout { data_len, .. } = self.layout();
         write!(
             f,
             "Image({} x {} {}, {data_len} bytes, frame {:?}, {} ns)",

@@ -5,7 +5,7 @@ use std::fmt;
 use rnet_core::{Error, Result};
 
 use super::header::{
-    self, Place, Tailed, bad, check_rows, check_text, common_header, data_len_of, row_of, set_text,
+    self, DataLayout, DataHeader, bad_header, check_rows, check_text, common_header, data_len_of, row_of, set_text,
     text,
 };
 use super::number::{Number, NumberType};
@@ -18,7 +18,7 @@ const SOME_NAN: u32 = 1;
 /// The header of a point cloud; its points follow.
 ///
 /// ```
-/// use rnet::msgs::plain::{NumberType, PointCloud, Tailed};
+/// use rnet::msgs::plain::{NumberType, PointCloud, DataHeader};
 /// let fields = [("x", NumberType::F32), ("y", NumberType::F32), ("z", NumberType::F32)];
 /// let cloud = PointCloud::new(2, 1, &fields)?.with_frame_id("lidar")?;
 /// let data: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0].iter().flat_map(|n| n.to_le_bytes()).collect();
@@ -65,7 +65,7 @@ impl PointField {
     /// `BadValue`: a name of no or more than 32 bytes, or with a zero inside.
     pub fn new(name: &str, offset: u32, ty: NumberType) -> Result<Self> {
         if name.is_empty() {
-            return Err(bad::<PointCloud>("a field has no name".to_owned()));
+            return Err(bad_header::<PointCloud>("a field has no name".to_owned()));
         }
         let name = set_text::<PointCloud, 32>("field name", name)?;
         Ok(Self { name, offset, r#type: ty as u32 })
@@ -115,12 +115,12 @@ impl PointCloud {
     ) -> Result<Self> {
         if fields.is_empty() || fields.len() > MAX_FIELDS {
             let why = format!("{} fields; a point has 1 to {MAX_FIELDS}", fields.len());
-            return Err(bad::<Self>(why));
+            return Err(bad_header::<Self>(why));
         }
         let row = u64::from(width) * u64::from(point_stride);
         let row_stride = u32::try_from(row).map_err(|_| {
             let most = u32::MAX;
-            bad::<Self>(format!("a row of {row} bytes; at most {most} fit; use more rows"))
+            bad_header::<Self>(format!("a row of {row} bytes; at most {most} fit; use more rows"))
         })?;
         let mut cloud = Self {
             width,
@@ -133,7 +133,7 @@ impl PointCloud {
         cloud.fields[..fields.len()].copy_from_slice(fields);
         cloud.data_offset = size_of::<Self>() as u64;
         cloud.data_len = data_len_of::<Self>(u128::from(height) * u128::from(row_stride))?;
-        cloud.check_own().map_err(bad::<Self>)?;
+        cloud.check_own().map_err(bad_header::<Self>)?;
         Ok(cloud)
     }
 
@@ -298,7 +298,7 @@ impl fmt::Debug for PointField {
 
 impl fmt::Debug for PointCloud {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { data_len, .. } = self.place();
+        let DataLayout { data_len, .. } = self.layout();
         write!(
             f,
             "PointCloud({} x {} of {:?}, {data_len} bytes, frame {:?}, {} ns)",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rnet_core::{Error, Result};
 
-use super::header::{self, Place, Tailed, bad, common_header, data_len_of};
+use super::header::{self, DataLayout, DataHeader, bad_header, common_header, data_len_of};
 use super::number::{Number, numbers};
 
 /// Most dimensions.
@@ -49,7 +49,7 @@ impl DType {
 /// The header of a tensor; its elements follow.
 ///
 /// ```
-/// use rnet::msgs::plain::{DType, Tailed, Tensor};
+/// use rnet::msgs::plain::{DType, DataHeader, Tensor};
 /// let tensor = Tensor::new(DType::of::<u8>(), &[2, 3])?;
 /// assert_eq!(tensor.strides(), [3, 1]);
 /// let view = tensor.with_data(&[1, 2, 3, 4, 5, 6]);
@@ -96,7 +96,7 @@ impl Tensor {
     /// As [`Tensor::new`]; and for strides and dimensions that are not as many.
     pub fn with_strides(dtype: DType, shape: &[usize], strides: &[usize]) -> Result<Self> {
         if shape.len() > MAX_DIMS || strides.len() != shape.len() {
-            return Err(bad::<Self>(format!(
+            return Err(bad_header::<Self>(format!(
                 "{} dimensions and {} strides; use the same number of each, at most {MAX_DIMS}",
                 shape.len(),
                 strides.len()
@@ -116,8 +116,8 @@ impl Tensor {
             *slot = number(*stride)?;
         }
         tensor.data_offset = size_of::<Self>() as u64;
-        tensor.data_len = data_len_of::<Self>(tensor.reach())?;
-        tensor.check_own().map_err(bad::<Self>)?;
+        tensor.data_len = data_len_of::<Self>(tensor.extent())?;
+        tensor.check_own().map_err(bad_header::<Self>)?;
         Ok(tensor)
     }
 
@@ -137,7 +137,7 @@ impl Tensor {
     }
 
     /// Where the last element ends, in bytes from the start of the data.
-    fn reach(&self) -> u128 {
+    fn extent(&self) -> u128 {
         if self.shape().contains(&0) {
             return 0;
         }
@@ -176,7 +176,7 @@ impl Tensor {
         if let Some(stride) = self.strides().iter().find(|stride| **stride < 0) {
             return Err(format!("strides have {stride}"));
         }
-        let reach = self.reach();
+        let reach = self.extent();
         if reach > u128::from(self.data_len) {
             return Err(format!(
                 "shape {:?} with strides {:?} ends {reach} bytes into the data, but data_len is {}",
@@ -190,7 +190,7 @@ impl Tensor {
 }
 
 fn number(n: usize) -> Result<i64> {
-    i64::try_from(n).map_err(|_| bad::<Tensor>(format!("{n} exceeds {}", i64::MAX)))
+    i64::try_from(n).map_err(|_| bad_header::<Tensor>(format!("{n} exceeds {}", i64::MAX)))
 }
 
 /// A tensor and its elements.
@@ -217,7 +217,7 @@ impl<'a> TensorView<'a> {
                 self.header.strides()
             )));
         }
-        let reach = self.header.reach() as usize;
+        let reach = self.header.extent() as usize;
         numbers(WHAT, self.data.get(..reach).unwrap_or_default())
     }
 
@@ -265,7 +265,7 @@ fn wrong(why: String) -> Error {
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { data_len, .. } = self.place();
+        let DataLayout { data_len, .. } = self.layout();
         write!(
             f,
             "Tensor({:?} of {:?}, {data_len} bytes, frame {:?}, {} ns)",

@@ -72,7 +72,7 @@ fn the_structs_are_those_of_the_page() {
 #[test]
 fn what_the_fields_mean_is_what_the_page_says() {
     let tables = tables();
-    for described in Described::all() {
+    for described in HeaderDescription::all() {
         let PlainType { name, size, .. } = &described.plain;
         let inner =
             (name == "rnet.msgs.PointCloud").then_some(("Struct Field, 40 bytes", "fields."));
@@ -88,12 +88,12 @@ fn what_the_fields_mean_is_what_the_page_says() {
             rows.iter().map(|(path, _, meaning)| (path.clone(), *meaning)).collect();
         assert_eq!(told, page, "{name}");
         for (field, (_, ty, _)) in described.fields.iter().zip(&rows) {
-            assert_eq!(field.form == Form::Text, *ty == "text", "{name}: {}", field.path);
+            assert_eq!(field.form == FieldForm::Text, *ty == "text", "{name}: {}", field.path);
         }
-        assert!(Described::find(&described.plain).is_some());
+        assert!(HeaderDescription::find(&described.plain).is_some());
         let mut other = described.plain.clone();
         other.fields[0].name = "time".to_owned();
-        assert!(Described::find(&other).is_none());
+        assert!(HeaderDescription::find(&other).is_none());
     }
 }
 
@@ -119,7 +119,7 @@ fn the_encodings_are_those_of_the_page() {
     assert_eq!(seen, 18);
 }
 
-fn message<T: Tailed>(header: &T, data: &[u8]) -> Vec<u8> {
+fn message<T: DataHeader>(header: &T, data: &[u8]) -> Vec<u8> {
     [super::header::bytes_of(header), data].concat()
 }
 
@@ -247,7 +247,7 @@ fn constructors_refuse_what_cannot_be() {
 }
 
 /// A message with other bytes at a place of its header, and what is said of it.
-fn corrupt<T: Tailed + std::fmt::Debug>(message: &[u8], at: usize, bytes: &[u8], words: &str) {
+fn corrupt<T: DataHeader + std::fmt::Debug>(message: &[u8], at: usize, bytes: &[u8], words: &str) {
     read::<T>(message).expect("it was right before");
     let mut message = message.to_vec();
     message[at..at + bytes.len()].copy_from_slice(bytes);
@@ -373,7 +373,7 @@ fn headers_grow() {
 }
 
 /// Looks at everything that a view shows.
-fn look<T: Tailed>(bytes: &[u8], look: impl FnOnce(T::View<'_>)) {
+fn look<T: DataHeader>(bytes: &[u8], look: impl FnOnce(T::View<'_>)) {
     if let Ok((header, data)) = read::<T>(bytes) {
         look(header.with_data(data));
     }

@@ -69,7 +69,7 @@ pub enum Step {
         hold: bool,
     },
     /// Receives until so many messages are received, skipped or lost, earlier ones included.
-    Tally {
+    MessageCounts {
         accounted: u64,
         pause_us: u64,
     },
@@ -108,13 +108,13 @@ pub enum Outcome {
         text: String,
         after: u64,
     },
-    Got(Vec<Got>),
+    ReceivedMessage(Vec<ReceivedMessage>),
     Count(usize),
     Events(Vec<String>),
-    Tally(Tally),
+    MessageCounts(MessageCounts),
     /// What a form gave, and what the subscriber then says of itself.
     Taken {
-        got: Vec<Got>,
+        got: Vec<ReceivedMessage>,
         skipped: u64,
         lost: LossCounts,
         behind: Backlog,
@@ -135,7 +135,7 @@ pub enum Outcome {
 
 /// One received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Got {
+pub struct ReceivedMessage {
     pub publisher: u64,
     pub seq: u64,
     pub len: usize,
@@ -144,7 +144,7 @@ pub struct Got {
 
 /// The account of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct MessageCounts {
     pub received: u64,
     pub lost: LossCounts,
     pub skipped: u64,
@@ -178,8 +178,8 @@ fn seq(meta: &Meta, seq: u64) -> u64 {
     meta.origin.map_or(seq, |origin| origin.seq)
 }
 
-fn got(sample: &OwnedSample<[u8]>) -> Got {
-    Got {
+fn got(sample: &OwnedSample<[u8]>) -> ReceivedMessage {
+    ReceivedMessage {
         publisher: sample.publisher(),
         seq: seq(&sample.meta(), sample.seq()),
         len: sample.len(),
@@ -216,7 +216,7 @@ impl Actor {
             Step::Send { tag, from, count, len } => self.send(tag, from, count, len),
             Step::Receive { count, timeout_ms, hold } => self.receive(count, timeout_ms, hold),
             Step::LoanUntilRefused { tag, from, len } => self.loan_until_refused(tag, from, len),
-            Step::Tally { accounted, pause_us } => self.tally(accounted, pause_us),
+            Step::MessageCounts { accounted, pause_us } => self.tally(accounted, pause_us),
             Step::Events { at_least } => self.wait_for_events(at_least),
             Step::ReceiveBy { form, count } => self.receive_by(form, count),
             Step::Backlog => self.behind(),
@@ -282,13 +282,13 @@ impl Actor {
             }
             Step::TryReceive => {
                 let sample = self.subscriber().try_recv()?;
-                return Ok(Outcome::Got(
-                    sample.map(|s| got(&s.to_owned_sample())).into_iter().collect(),
+                return Ok(Outcome::ReceivedMessage(
+                    sample.map(|s| got(&s.into_owned())).into_iter().collect(),
                 ));
             }
             Step::Latest { timeout_ms } => {
                 let sample = self.subscriber().latest(ms(timeout_ms))?;
-                return Ok(Outcome::Got(vec![got(&sample)]));
+                return Ok(Outcome::ReceivedMessage(vec![got(&sample)]));
             }
             Step::CheckHeld => {
                 return Ok(Outcome::Digests(self.held.iter().map(|s| digest(s)).collect()));
@@ -344,7 +344,7 @@ impl Actor {
         while all.len() < count {
             match self.subscriber().recv(ms(timeout_ms)) {
                 Ok(sample) => {
-                    let sample = sample.to_owned_sample();
+                    let sample = sample.into_owned();
                     all.push(got(&sample));
                     if hold {
                         self.held.push(sample);
@@ -353,12 +353,12 @@ impl Actor {
                 Err(error) => return failed(&error, all.len() as u64),
             }
         }
-        Outcome::Got(all)
+        Outcome::ReceivedMessage(all)
     }
 
     /// Every message must be the one that its number and its stream's tag (its first word) name.
     fn tally(&mut self, accounted: u64, pause_us: u64) -> Outcome {
-        let mut tally = Tally::default();
+        let mut tally = MessageCounts::default();
         let mut next: std::collections::HashMap<u64, u64> = Default::default();
         loop {
             match self.subscriber().recv(Some(Duration::from_millis(200))) {
@@ -381,7 +381,7 @@ impl Actor {
             tally.skipped = stats.iter().map(|s| s.skipped).sum();
             tally.lost = self.subscriber().lost();
             if tally.received + tally.skipped + tally.lost.total() >= accounted {
-                return Outcome::Tally(tally);
+                return Outcome::MessageCounts(tally);
             }
             std::thread::sleep(Duration::from_micros(pause_us)); // sleep: a slow reader is slow
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rnet::{History, OnFull, PublisherQos, Reliability, SubscriberQos};
 
-use super::actor::{Got, Outcome, Step};
+use super::actor::{ReceivedMessage, Outcome, Step};
 use super::content::{content, digest};
 use super::transport::{Handle, Transport};
 
@@ -30,7 +30,7 @@ pub fn asks_reliable() -> SubscriberQos {
 }
 
 #[track_caller]
-pub fn is_message(got: &Got, tag: u64, index: u64, len: usize) {
+pub fn is_message(got: &ReceivedMessage, tag: u64, index: u64, len: usize) {
     let expected = (index, len, digest(&content(tag, index, len)));
     assert_eq!((got.seq, got.len, got.digest), expected);
 }
@@ -75,7 +75,7 @@ pub fn several_publishers_are_merged_in_order(net: &mut impl Transport) {
         writer.wait_for_subscribers(1);
     }
     reader.wait_for_publishers(3);
-    reader.post(Step::Tally { accounted: 3 * 1000, pause_us: 0 });
+    reader.post(Step::MessageCounts { accounted: 3 * 1000, pause_us: 0 });
     for (tag, writer) in (1..).zip(&mut writers) {
         writer.post(Step::Send { tag, from: 0, count: 1000, len: 60 });
     }
@@ -105,10 +105,10 @@ fn overrun(net: &mut impl Transport, qos: PublisherQos, count: u64, len: usize) 
     // Once with the reader asleep, so that an overrun is certain; once side by side.
     writer.send(TAG, 0, count, len);
     net.settle();
-    reader.post(Step::Tally { accounted: count, pause_us: 0 });
+    reader.post(Step::MessageCounts { accounted: count, pause_us: 0 });
     let first = reader.tally();
     assert!(net.overruns(&first.lost) > 0 && first.received > 0, "{first:?}");
-    reader.post(Step::Tally { accounted: 2 * count, pause_us: 10 });
+    reader.post(Step::MessageCounts { accounted: 2 * count, pause_us: 10 });
     writer.send(TAG, count, count, len);
     let second = reader.tally();
     let (lost, overruns) = (second.lost.total(), net.overruns(&second.lost));
@@ -134,7 +134,7 @@ fn reliable_wait(net: &mut impl Transport, qos: PublisherQos, count: u64, len: u
     reader.subscribe(TOPIC, asks_reliable());
     writer.wait_for_subscribers(1);
     writer.post(Step::Send { tag: TAG, from: 0, count, len });
-    reader.post(Step::Tally { accounted: count, pause_us: 20 });
+    reader.post(Step::MessageCounts { accounted: count, pause_us: 20 });
     let tally = reader.tally();
     assert_eq!(writer.answer(), Outcome::Done);
     assert_eq!((tally.received, tally.lost.total(), tally.wrong), (count, 0, 0), "{tally:?}");
@@ -199,7 +199,7 @@ pub fn reliable_detaches_who_stands_still(net: &mut impl Transport) {
     let count = 2000 + net.room_len_bytes() / 60;
     writer.send(TAG, 1, count, 60);
     let accounted = 1 + count;
-    reader.post(Step::Tally { accounted, pause_us: 0 });
+    reader.post(Step::MessageCounts { accounted, pause_us: 0 });
     let tally = reader.tally();
     assert!(
         !tally.errors.is_empty() && tally.errors.iter().all(|code| code == "detached"),
@@ -227,7 +227,7 @@ pub fn a_slow_reader_that_goes_on_is_not_detached(net: &mut impl Transport) {
     writer.wait_for_subscribers(1);
     // A batch of this reader lasts for two seconds and more.
     writer.post(Step::Send { tag: TAG, from: 0, count: 260, len: 60 });
-    reader.post(Step::Tally { accounted: 260, pause_us: 10_000 });
+    reader.post(Step::MessageCounts { accounted: 260, pause_us: 10_000 });
     let tally = reader.tally();
     assert_eq!(writer.answer(), Outcome::Done);
     assert_eq!((tally.received, tally.lost.total()), (260, 0), "{tally:?}");

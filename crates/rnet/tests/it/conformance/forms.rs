@@ -73,17 +73,17 @@ pub fn receive(
     let mut samples = Vec::new();
     match form {
         Form::Recv => {
-            let next = |_| subscriber.recv(LONG).unwrap().to_owned_sample();
+            let next = |_| subscriber.recv(LONG).unwrap().into_owned();
             samples.extend((0..count).map(next));
         }
         Form::TryRecv => {
-            let next = |_| subscriber.try_recv().unwrap().expect("it is there").to_owned_sample();
+            let next = |_| subscriber.try_recv().unwrap().expect("it is there").into_owned();
             samples.extend((0..count).map(next));
         }
         Form::Iterator => samples.extend(subscriber.iter().take(count)),
         Form::Batch => {
             let keep = |sample: Sample<'_, [u8]>| {
-                samples.push(sample.to_owned_sample());
+                samples.push(sample.into_owned());
                 ControlFlow::Continue(())
             };
             assert_eq!(subscriber.recv_batch(2 * count, LONG, keep).unwrap(), count);
@@ -93,7 +93,7 @@ pub fn receive(
             for _ in 0..count {
                 assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
                 samples
-                    .push(subscriber.try_recv().unwrap().expect("it is there").to_owned_sample());
+                    .push(subscriber.try_recv().unwrap().expect("it is there").into_owned());
             }
             assert!(!set.wait(&mut [&mut subscriber], Some(Duration::ZERO)).unwrap());
         }
@@ -112,7 +112,7 @@ pub fn receive(
 
 fn call(subscriber: Subscriber<[u8]>, count: usize) -> Received {
     let (tell, told) = mpsc::channel();
-    let subscription = subscriber.on(move |sample| tell.send(sample.to_owned_sample()).unwrap());
+    let subscription = subscriber.on(move |sample| tell.send(sample.into_owned()).unwrap());
     let next = |_| told.recv_timeout(LONG.unwrap()).expect("the callback is called");
     let samples: Vec<_> = (0..count).map(next).collect();
     eventually("all is taken", || subscription.behind().messages == 0);

@@ -130,7 +130,7 @@ pub fn latest_of_several_publishers_passes_over_the_others(net: &mut impl Transp
     }
     // One more, so that there is something to tally.
     writers[0].send(0, 8, 1, 22);
-    reader.post(Step::Tally { accounted: sent + 1, pause_us: 0 });
+    reader.post(Step::MessageCounts { accounted: sent + 1, pause_us: 0 });
     let tally = reader.tally();
     assert_eq!((tally.received, tally.skipped, tally.lost.total()), (5, sent - 4, 0));
 }

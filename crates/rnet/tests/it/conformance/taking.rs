@@ -34,7 +34,7 @@ pub fn keep_last_passes_over_the_older(net: &mut impl Transport) {
         }
         assert!(reader.got(Step::TryReceive).is_empty());
     }
-    reader.post(Step::Tally { accounted: 111, pause_us: 0 });
+    reader.post(Step::MessageCounts { accounted: 111, pause_us: 0 });
     writer.send(TAG, 110, 1, 22);
     let tally = reader.tally();
     assert_eq!((tally.received, tally.skipped, tally.lost.total()), (7, 7 + 97, 0));
@@ -59,7 +59,7 @@ pub fn latest_passes_over_all_but_the_newest(net: &mut impl Transport) {
     sent += 5;
     received += 2;
     is_message(&reader.got(Step::Latest { timeout_ms: 30_000 })[0], TAG, sent - 1, 22);
-    reader.post(Step::Tally { accounted: sent + 1, pause_us: 0 });
+    reader.post(Step::MessageCounts { accounted: sent + 1, pause_us: 0 });
     writer.send(TAG, sent, 1, 22);
     let tally = reader.tally();
     assert_eq!(tally.lost.total(), 0, "passed over is not lost");

@@ -95,7 +95,7 @@ impl Talks {
                 }
                 return Ok(left);
             }
-            Talk::Lose => self.publisher.take().expect("opened").lose(),
+            Talk::Lose => self.publisher.take().expect("opened").close_as_lost(),
             Talk::Close => self.publisher = None,
             Talk::Log { level, line } => {
                 let level = level.parse().expect("a level");

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use rnet::{LossCounts, Node, PublisherQos, SubscriberQos};
 
-use super::actor::{Actor, Got, Outcome, Step, Tally};
+use super::actor::{Actor, ReceivedMessage, Outcome, Step, MessageCounts};
 use super::talk::Talk;
 use crate::common::{self, Child, Net};
 
@@ -212,27 +212,27 @@ impl Handle {
     }
 
     #[track_caller]
-    pub fn receive(&mut self, count: usize) -> Vec<Got> {
+    pub fn receive(&mut self, count: usize) -> Vec<ReceivedMessage> {
         self.got(Step::Receive { count, timeout_ms: 30_000, hold: false })
     }
 
     #[track_caller]
-    pub fn receive_and_hold(&mut self, count: usize) -> Vec<Got> {
+    pub fn receive_and_hold(&mut self, count: usize) -> Vec<ReceivedMessage> {
         self.got(Step::Receive { count, timeout_ms: 30_000, hold: true })
     }
 
     #[track_caller]
-    pub fn got(&mut self, step: Step) -> Vec<Got> {
+    pub fn got(&mut self, step: Step) -> Vec<ReceivedMessage> {
         match self.act(step) {
-            Outcome::Got(messages) => messages,
+            Outcome::ReceivedMessage(messages) => messages,
             other => panic!("no messages but {other:?}"),
         }
     }
 
     #[track_caller]
-    pub fn tally(&mut self) -> Tally {
+    pub fn tally(&mut self) -> MessageCounts {
         match self.answer() {
-            Outcome::Tally(tally) => tally,
+            Outcome::MessageCounts(tally) => tally,
             other => panic!("no tally but {other:?}"),
         }
     }

@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use rnet::inspect::{Domain, Follow, FollowEvent};
+use rnet::inspect::{Domain, Follower, FollowEvent};
 use rnet::{
     EndpointEvent, Error, Node, OnFull, Proxy, PublisherOptions, Subscriber, SubscriberOptions,
 };
@@ -185,7 +185,7 @@ fn file_descriptors() {
 pub(crate) fn an_observer_without_files(net: &Net) {
     let orders = orders();
     let domain = Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap();
-    let mut follow = Follow::new(domain, "/down", false).unwrap();
+    let mut follow = Follower::new(domain, "/down", false).unwrap();
     let mut bytes = Vec::new();
     eventually("it follows", || {
         let _ = follow.poll(&mut bytes).unwrap();

@@ -44,7 +44,7 @@ fn samples_that_are_kept() {
             // Either holds half of them.
             let (keeps, reads) =
                 if i % 2 == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
-            kept.push(keeps.recv(LONG).unwrap().to_owned_sample());
+            kept.push(keeps.recv(LONG).unwrap().into_owned());
             assert_eq!(reads.recv(LONG).unwrap()[0], i);
             assert!(reads.try_recv().unwrap().is_none(), "it lets go of what it looked at");
         }

@@ -27,7 +27,7 @@ pub(crate) fn reads_when_told(net: &Net, keep: bool) {
                 assert!(now >= next, "{now} after {next}");
                 next = now + 1;
                 if keep && kept.len() < 4 {
-                    kept.push((now, sample.to_owned_sample()));
+                    kept.push((now, sample.into_owned()));
                 }
                 if now == 3 {
                     tell("reading");

@@ -1,0 +1,51 @@
+//! Where the node of an endpoint is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rnet_core::{Error, Result};
+use rnet_shm::bell::Bells;
+use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
+
+use super::Matching;
+
+/// Where a peer is, ourselves included.
+#[derive(Clone)]
+pub struct PeerLocation {
+    pub node: String,
+    pub folder: PathBuf,
+}
+
+impl Matching {
+    /// Name of the node that an endpoint belongs to, while it is there.
+    pub fn node_of(&self, endpoint: u64) -> Option<String> {
+        self.location_of(endpoint).map(|peer_location| peer_location.node)
+    }
+
+    /// The file of a publisher, while its node is there.
+    pub fn publisher_path(&self, id: u64, topic_hash: u64) -> Option<PathBuf> {
+        let entry = Entry::new(id, topic_hash, EndpointKind::Publisher);
+        self.location_of(id).map(|peer_location| entry.path(&peer_location.folder))
+    }
+
+    pub fn location_of(&self, endpoint: u64) -> Option<PeerLocation> {
+        let incarnation = incarnation_of(endpoint);
+        if incarnation == self.own.incarnation() {
+            let node = self.own.name().to_string();
+            return Some(PeerLocation { node, folder: self.own.folder().to_owned() });
+        }
+        let peer = self.registry.peer(incarnation)?;
+        Some(PeerLocation { node: peer.node.meta().name.clone(), folder: peer.node.folder().to_owned() })
+    }
+
+    pub fn bells_of(&self, endpoint: u64) -> Result<Arc<Bells>> {
+        let incarnation = incarnation_of(endpoint);
+        if incarnation == self.own.incarnation() {
+            return Ok(self.own.bells().clone());
+        }
+        match self.registry.peer(incarnation) {
+            Some(peer) => peer.node.bells(),
+            None => Err(Error::closed("the peer")),
+        }
+    }
+}

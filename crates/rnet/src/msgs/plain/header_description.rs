@@ -1,0 +1,149 @@
+//! What the headers mean, for tools that show them or take them as text. The tests hold the table against the page.
+
+use rnet_core::{Field, PlainHeader, PlainType, Result};
+
+use super::header::{DataHeader, read};
+use super::{Image, PointCloud, Tensor};
+
+/// One of the headers of this module, with what people want to know of it.
+#[derive(Clone, Debug)]
+pub struct HeaderDescription {
+    /// The layout of the header.
+    pub plain: PlainType,
+    /// What the message is, in a sentence.
+    pub comment: &'static str,
+    /// What each field is, in the order of the layout; those of nested structs by their path.
+    pub fields: &'static [FieldDoc],
+    check: fn(&[u8]) -> Result<()>,
+}
+
+/// What a field of a header means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldDoc {
+    /// `width`; of a field in a nested struct `fields.name`.
+    pub path: &'static str,
+    /// For people, with the unit.
+    pub meaning: &'static str,
+    /// How its value reads.
+    pub form: FieldForm,
+}
+
+/// How the value of a field reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldForm {
+    /// As the numbers that it is.
+    Numbers,
+    /// As text, filled up with zeros.
+    Text,
+    /// As a time: ns since 1970 UTC, 0 for not known.
+    TimeNs,
+    /// As a list: the field of this name says how many elements are in use.
+    Counted(&'static str),
+}
+
+impl HeaderDescription {
+    /// All of them, in the order of their names.
+    pub fn all() -> [HeaderDescription; 3] {
+        [
+            describe::<Image>("An image: rows of pixels, read in place.", IMAGE),
+            describe::<PointCloud>("Points in space, read in place.", POINT_CLOUD),
+            describe::<Tensor>("Numbers along up to eight dimensions, read in place.", TENSOR),
+        ]
+    }
+
+    /// The one that this layout is, in this version or a later one.
+    ///
+    /// ```
+    /// use rnet::PlainHeader;
+    /// use rnet::msgs::plain::{HeaderDescription, Image};
+    /// let image = HeaderDescription::find(&Image::header_type()).unwrap();
+    /// assert_eq!(image.field("height").unwrap().meaning, "rows");
+    /// ```
+    pub fn find(plain: &PlainType) -> Option<HeaderDescription> {
+        let visible = |plain: &PlainType| -> Vec<Field> {
+            plain.fields.iter().filter(|field| !field.is_padding()).cloned().collect()
+        };
+        let named = Self::all().into_iter().find(|one| one.plain.name == plain.name)?;
+        (plain.tail && visible(plain).starts_with(&visible(&named.plain))).then_some(named)
+    }
+
+    /// What is known of a field.
+    pub fn field(&self, path: &str) -> Option<&'static FieldDoc> {
+        self.fields.iter().find(|field| field.path == path)
+    }
+
+    /// Checks a message as its readers do.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub fn check(&self, message: &[u8]) -> Result<()> {
+        (self.check)(message)
+    }
+}
+
+fn describe<T: DataHeader>(comment: &'static str, fields: &'static [FieldDoc]) -> HeaderDescription {
+    let check = |message: &[u8]| read::<T>(message).map(drop);
+    HeaderDescription { plain: <T as PlainHeader>::header_type(), comment, fields, check }
+}
+
+const fn doc(path: &'static str, meaning: &'static str) -> FieldDoc {
+    FieldDoc { path, meaning, form: FieldForm::Numbers }
+}
+
+const fn text(path: &'static str, meaning: &'static str) -> FieldDoc {
+    FieldDoc { path, meaning, form: FieldForm::Text }
+}
+
+const fn time(meaning: &'static str) -> FieldDoc {
+    FieldDoc { path: "timestamp_ns", meaning, form: FieldForm::TimeNs }
+}
+
+const fn counted(path: &'static str, by: &'static str, meaning: &'static str) -> FieldDoc {
+    FieldDoc { path, meaning, form: FieldForm::Counted(by) }
+}
+
+const IMAGE: &[FieldDoc] = &[
+    time("middle of the exposure, or the best estimate"),
+    doc("data_offset", "where the rows start"),
+    doc(
+        "data_len",
+        "at least (height - 1) row_stride + width times the bytes of a pixel, and, with rows, at least row_stride",
+    ),
+    text("frame_id", "camera optical frame: x right, y down, z into the picture"),
+    doc("width", "pixels in a row"),
+    doc("height", "rows"),
+    doc("row_stride", "bytes between row starts"),
+    text("encoding", "as in foxglove.RawImage"),
+];
+
+const POINT_CLOUD: &[FieldDoc] = &[
+    time("time of the measurement; for a sweep, its start"),
+    doc("data_offset", "where the points start"),
+    doc("data_len", "at least (height - 1) row_stride + width times point_stride"),
+    text("frame_id", "frame of the points"),
+    doc("width", "points in a row; if unordered, all"),
+    doc("height", "rows; if unordered, 1"),
+    doc("point_stride", "bytes between point starts"),
+    doc("row_stride", "bytes between row starts"),
+    doc("field_count", "fields in use, 1 to 16"),
+    doc("flags", "bit 0: some points are NaN"),
+    doc("position", "origin of the points in frame_id, m"),
+    doc("orientation", "rotation, x y z w; all zeros: no shift and no rotation"),
+    counted("fields", "field_count", "the first field_count in use, the others zero"),
+    text("fields.name", "x, y, z, intensity, red, green, blue, alpha, or another"),
+    doc("fields.offset", "start within a point"),
+    doc("fields.type", "foxglove.PackedElementField.NumericType, 1 to 8"),
+];
+
+const TENSOR: &[FieldDoc] = &[
+    time("time of the content"),
+    doc("data_offset", "where the elements start"),
+    doc("data_len", "bytes of the elements"),
+    text("frame_id", "its frame; empty if meaningless"),
+    doc("dtype_code", "as in DLPack: 0 signed, 1 unsigned, 2 float, 4 bfloat, 5 complex, 6 bool"),
+    doc("dtype_bits", "8, 16, 32, 64 or 128"),
+    doc("dtype_lanes", "1"),
+    doc("ndim", "dimensions, 0 to 8"),
+    counted("shape", "ndim", "elements per dimension, at least 0; 0 beyond ndim"),
+    counted("strides", "ndim", "bytes between elements per dimension, at least 0; 0 beyond ndim"),
+];

@@ -1,0 +1,317 @@
+//! A reliable reader that stood still for too long is let go. Whatever it was doing at that moment,
+//! it is told once for each time, counts what it missed, and hears again.
+
+use crate::common;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::{Child, LONG, Net, eventually, orders, role, tell};
+use rnet::{Error, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+
+const STALL: Duration = Duration::from_millis(20);
+const BURST: u64 = 2000;
+/// Reader processes at a time.
+const CROWD: usize = 5;
+
+/// The roles of the children.
+#[test]
+#[ignore = "played by the children of the other tests"]
+fn child_entry() {
+    let Some(role) = role() else { return };
+    let net = Net::of_parent();
+    let orders = orders();
+    match role.as_str() {
+        // Subscribes, looks only when it is told to, and says what it had by then.
+        "reader" => {
+            let node = net.node(&format!("reader{}", std::process::id()));
+            let mut subscriber = reliable(&node);
+            tell("subscribed");
+            let mut counts = ReadCounts::default();
+            for order in orders {
+                let sent = order.parse().unwrap();
+                counts.read_until(&mut subscriber, sent);
+                let ReadCounts { received, told } = counts;
+                tell(&format!("{received} {} {told}", subscriber.lost().detached));
+            }
+        }
+        // Sends a burst and stays.
+        "writer" => {
+            let mut publisher = writer(&net.node("victim"));
+            publisher.wait_for_subscribers(1, LONG).unwrap();
+            burst(&mut publisher);
+            tell("sent");
+            let _ = orders.recv();
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+fn reliable(node: &rnet::Node) -> Subscriber<[u8]> {
+    node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
+}
+
+fn writer(node: &rnet::Node) -> Publisher<[u8]> {
+    let options = PublisherOptions::new()
+        .reliable(OnFull::Detach { stall: STALL })
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
+    node.publisher_with("/t", options).unwrap()
+}
+
+/// Several logs of messages.
+fn burst(publisher: &mut Publisher<[u8]>) {
+    for _ in 0..BURST {
+        publisher.send(&[1; 100]).unwrap();
+    }
+}
+
+/// What a reader had.
+#[derive(Clone, Copy, Default)]
+struct ReadCounts {
+    received: u64,
+    told: u64,
+}
+
+impl ReadCounts {
+    /// Takes what there is.
+    fn read(&mut self, subscriber: &mut Subscriber<[u8]>) {
+        loop {
+            match subscriber.try_recv() {
+                Ok(Some(_)) => self.received += 1,
+                Ok(None) => return,
+                Err(Error::Detached { .. }) => self.told += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Reads until `sent` messages were received or counted.
+    fn read_until(&mut self, subscriber: &mut Subscriber<[u8]>, sent: u64) {
+        eventually("each message was received or counted", || {
+            self.read(subscriber);
+            let lost = subscriber.lost();
+            assert_eq!(lost.total(), lost.detached);
+            assert!(self.received + lost.detached <= sent, "counted twice");
+            self.received + lost.detached == sent
+        });
+    }
+}
+
+/// The reader is served, and what is sent now it receives.
+fn hears(
+    publisher: &mut Publisher<[u8]>,
+    subscriber: &mut Subscriber<[u8]>,
+    counts: &mut ReadCounts,
+) {
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let lost = subscriber.lost();
+    for _ in 0..20 {
+        publisher.send(&[2]).unwrap();
+        subscriber.recv(LONG).unwrap();
+        counts.received += 1;
+    }
+    assert_eq!(subscriber.lost(), lost);
+}
+
+#[test]
+fn before_its_first_look() {
+    let net = Net::new("let go before the first look");
+    let mut publisher = writer(&net.node("writer"));
+    let mut subscriber = reliable(&net.node("reader"));
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    burst(&mut publisher);
+    assert_eq!(publisher.subscriber_count(), 0);
+    let mut counts = ReadCounts::default();
+    counts.read_until(&mut subscriber, BURST);
+    assert_eq!(counts.told, 1);
+    hears(&mut publisher, &mut subscriber, &mut counts);
+}
+
+/// Each burst finds a reader that was told of the one before, and has not looked since.
+#[test]
+fn again_and_again() {
+    let net = Net::new("let go again");
+    let mut publisher = writer(&net.node("writer"));
+    let mut subscriber = reliable(&net.node("reader"));
+    let mut counts = ReadCounts::default();
+    for round in 1..=5 {
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        burst(&mut publisher);
+        assert_eq!(publisher.subscriber_count(), 0);
+        eventually("it is told", || {
+            counts.read(&mut subscriber);
+            counts.told == round
+        });
+    }
+    counts.read_until(&mut subscriber, 5 * BURST);
+    assert_eq!(counts.told, 5);
+    hears(&mut publisher, &mut subscriber, &mut counts);
+}
+
+/// The callback of one topic holds up the lane, on which another topic's reader is let go.
+#[test]
+fn behind_a_slow_callback() {
+    let net = Net::new("let go behind a callback");
+    let mut publisher = writer(&net.node("writer"));
+    let mut slow = net.node("slow").publisher::<[u8]>("/slow").unwrap();
+    let node = net.node("reader");
+    let (entered, inside) = mpsc::channel();
+    let (go_on, gate) = mpsc::channel::<()>();
+    let held = node.subscriber::<[u8]>("/slow").unwrap().on(move |_| {
+        let _ = entered.send(());
+        let _ = gate.recv();
+    });
+    let (heard, hears) = mpsc::channel();
+    let subscription = reliable(&node).on_result(move |result| {
+        let _ = heard.send(result.map(|sample| sample.to_vec()));
+    });
+    slow.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    slow.send(b"hold").unwrap();
+    inside.recv_timeout(LONG.unwrap()).unwrap();
+    burst(&mut publisher);
+    assert_eq!(publisher.subscriber_count(), 0);
+    drop(go_on);
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.send(b"end").unwrap();
+    let (mut received, mut told) = (0, 0);
+    loop {
+        match hears.recv_timeout(LONG.unwrap()).expect("it hears again") {
+            Ok(sample) => {
+                received += 1;
+                if sample == b"end" {
+                    break;
+                }
+            }
+            Err(Error::Detached { .. }) => told += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let lost = subscription.stats().remove(0).lost;
+    assert_eq!((received + lost.detached, lost.total(), told), (BURST + 1, lost.detached, 1));
+    drop(held);
+}
+
+/// Processes that subscribe and look later, one after the other, while the writer goes on.
+#[test]
+fn several_processes_that_look_later() {
+    let net = Net::new("let go in a crowd");
+    let mut publisher = writer(&net.node("writer"));
+    let mut readers: Vec<Child> = (0..CROWD).map(|_| Child::spawn(&net, "reader")).collect();
+    readers.iter_mut().for_each(|reader| reader.expect("subscribed"));
+    publisher.wait_for_subscribers(CROWD, LONG).unwrap();
+    burst(&mut publisher);
+    let mut sent = BURST;
+    for (before, reader) in readers.iter_mut().enumerate() {
+        // It is told and admitted again; those that have yet to look are not waited for.
+        reader.say(&sent.to_string());
+        reader.hear();
+        publisher.wait_for_subscribers(before + 1, LONG).unwrap();
+        for _ in 0..20 {
+            publisher.send(&[2]).unwrap();
+            sent += 1;
+        }
+    }
+    for reader in &mut readers {
+        reader.say(&sent.to_string());
+        let words = reader.hear();
+        let counts: Vec<u64> = words.split(' ').map(|n| n.parse().unwrap()).collect();
+        let [received, detached, told] = counts[..] else { panic!("{words}") };
+        assert_eq!((received + detached, told), (sent, 1), "{words}");
+        assert!(received >= 20, "it hears again: {words}");
+    }
+    assert_eq!(publisher.subscriber_count(), CROWD);
+}
+
+/// A publisher that is gone cannot admit it again; it tells and counts nevertheless.
+fn then_the_publisher_leaves(had_looked: bool) {
+    let net = Net::new("let go and left");
+    let mut publisher = writer(&net.node("writer"));
+    let mut subscriber = reliable(&net.node("reader"));
+    let mut counts = ReadCounts::default();
+    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut sent = BURST;
+    if had_looked {
+        publisher.send(&[0]).unwrap();
+        subscriber.recv(LONG).unwrap();
+        counts.received += 1;
+        sent += 1;
+    }
+    burst(&mut publisher);
+    drop(publisher);
+    counts.read_until(&mut subscriber, sent);
+    counts.read(&mut subscriber);
+    assert_eq!((counts.told, subscriber.publisher_count()), (1, 0));
+    assert!(counts.received > u64::from(had_looked), "what the log still holds is read");
+}
+
+#[test]
+fn then_the_publisher_leaves_before_its_first_look() {
+    then_the_publisher_leaves(false);
+}
+
+#[test]
+fn then_the_publisher_leaves_while_it_reads() {
+    then_the_publisher_leaves(true);
+}
+
+/// It was told and has asked again; the publisher leaves before or after it is admitted.
+#[test]
+fn then_the_publisher_leaves_while_it_asks() {
+    let net = Net::new("let go, asks, left");
+    for _ in 0..20 {
+        let mut publisher = writer(&net.node("writer"));
+        let mut subscriber = reliable(&net.node("reader"));
+        publisher.wait_for_subscribers(1, LONG).unwrap();
+        burst(&mut publisher);
+        assert!(matches!(subscriber.recv(LONG), Err(Error::Detached { .. })));
+        let mut counts = ReadCounts { received: 0, told: 1 };
+        for _ in 0..BURST {
+            assert!(publisher.try_send(&[3; 100]).is_ok());
+        }
+        let sent = publisher.sent();
+        drop(publisher);
+        counts.read_until(&mut subscriber, sent);
+        counts.read(&mut subscriber);
+        // Once more if it was admitted and let go meanwhile.
+        assert!(counts.told <= 2);
+    }
+}
+
+#[test]
+fn then_the_publisher_is_killed() {
+    let net = Net::new("let go and killed");
+    let mut child = Child::spawn(&net, "writer");
+    let mut subscriber = reliable(&net.node("reader"));
+    child.expect("sent");
+    child.kill();
+    let (mut received, mut told) = (0, 0);
+    loop {
+        match subscriber.recv(LONG) {
+            Ok(_) => received += 1,
+            Err(Error::Detached { .. }) => told += 1,
+            Err(Error::PeerLost { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let lost = subscriber.lost();
+    assert_eq!((received + lost.detached, lost.total(), told), (BURST, lost.detached, 1));
+}
+
+/// One that was let go and unsubscribes gives its place up; others are served there.
+#[test]
+fn then_it_unsubscribes() {
+    let net = Net::new("let go and gone");
+    let mut publisher = writer(&net.node("writer"));
+    let node = net.node("reader");
+    for _ in 0..2 {
+        let crowd: Vec<_> =
+            (0..rnet::limits::MAX_READERS_PER_CHANNEL).map(|_| reliable(&node)).collect();
+        publisher.wait_for_subscribers(crowd.len(), LONG).unwrap();
+        burst(&mut publisher);
+        assert_eq!(publisher.subscriber_count(), 0);
+    }
+    let mut subscriber = reliable(&node);
+    let mut counts = ReadCounts::default();
+    hears(&mut publisher, &mut subscriber, &mut counts);
+}
