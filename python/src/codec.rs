@@ -143,7 +143,9 @@ impl Codec {
             )));
         }
         match &self.encode {
-            Some(encode) => encode.bind(py).call1((object,)).map_err(|error| with_place(py, error, place)),
+            Some(encode) => {
+                encode.bind(py).call1((object,)).map_err(|error| with_place(py, error, place))
+            }
             None => Ok(object.clone()),
         }
     }
@@ -174,7 +176,9 @@ impl Codec {
                 let longer = self.zero_extended(py, bytes.as_bytes());
                 make_object(longer.as_ref().unwrap_or(bytes), make, raises.as_ref())
             }
-            Decode::Message { make, raises, schema } => decode_protobuf(bytes, make, raises, schema),
+            Decode::Message { make, raises, schema } => {
+                decode_protobuf(bytes, make, raises, schema)
+            }
         }
     }
 
@@ -272,7 +276,12 @@ pub(crate) struct CopiedMessage<'py> {
 
 impl<'py> CopiedMessage<'py> {
     #[inline]
-    pub(crate) fn new(py: Python<'py>, bytes: &[u8], publisher: u64, seq: u64) -> CopiedMessage<'py> {
+    pub(crate) fn new(
+        py: Python<'py>,
+        bytes: &[u8],
+        publisher: u64,
+        seq: u64,
+    ) -> CopiedMessage<'py> {
         CopiedMessage { bytes: PyBytes::new(py, bytes), publisher, seq }
     }
 }
@@ -334,7 +343,10 @@ impl Codec {
 
     /// The same, where [`Codec::copies`] says so.
     #[inline]
-    pub(crate) fn value_of_copy<'py>(&self, copied: CopiedMessage<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn value_of_copy<'py>(
+        &self,
+        copied: CopiedMessage<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.value_of_copy_once(copied, &OnceLock::new())
     }
 
@@ -360,7 +372,9 @@ impl Codec {
         (publisher, seq): (u64, u64),
         counted_error: &OnceLock<Error>,
     ) -> PyErr {
-        let error = py.detach(|| counted_error.get_or_init(|| self.malformed_counter.malformed(publisher, why)));
+        let error = py.detach(|| {
+            counted_error.get_or_init(|| self.malformed_counter.malformed(publisher, why))
+        });
         let malformed = errors::raise(py, error);
         match malformed.value(py).setattr("seq", seq) {
             Ok(()) => malformed,

@@ -11,15 +11,15 @@ use rnet::msgs::command_status::State;
 use rnet::{AlreadyCounted, FallbackReason, MessageType, StillValid};
 
 use crate::callback;
-use crate::calls::{decoded, with_encoded, limit};
+use crate::calls::{decoded, limit, with_encoded};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
 use crate::interpreter;
-use crate::resource::Resource;
 use crate::lock::lock;
-use crate::members::{MemberKind, Member};
+use crate::members::{Member, MemberKind};
 use crate::meta::make;
 use crate::node_core::NodeCore;
+use crate::resource::Resource;
 use crate::state::disk;
 
 fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
@@ -354,7 +354,8 @@ impl Driver {
     /// process of the receiver is stopped, and WaitTimeoutError if it does not answer within the lease; authority then
     /// ends with the lease.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        let release_in_place = || self.resource.take().map_or(Ok(()), |mut driver| driver.release_in_place());
+        let release_in_place =
+            || self.resource.take().map_or(Ok(()), |mut driver| driver.release_in_place());
         let released = py.detach(release_in_place);
         self.close(py);
         released.or_raise(py)

@@ -17,7 +17,10 @@ use crate::meta::make;
 use crate::receive::Incoming;
 
 /// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
-pub(crate) fn call_with_event(callback: &Py<PyAny>, event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
+pub(crate) fn call_with_event(
+    callback: &Py<PyAny>,
+    event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+) {
     call_with_optional_event(callback, |py| event(py).map(Some));
 }
 
@@ -146,7 +149,12 @@ impl MessageCallback {
                     }
                 },
                 Err(error) => {
-                    return report_error_attached(py, &self.callback, self.on_error.as_ref(), &error);
+                    return report_error_attached(
+                        py,
+                        &self.callback,
+                        self.on_error.as_ref(),
+                        &error,
+                    );
                 }
             };
             if let Err(error) = outcome {

@@ -221,7 +221,10 @@ unsafe extern "C" fn get_buffer<T: BufferExporter>(
     })
 }
 
-unsafe extern "C" fn release_buffer<T: BufferExporter>(object: *mut ffi::PyObject, _view: *mut RawBuffer) {
+unsafe extern "C" fn release_buffer<T: BufferExporter>(
+    object: *mut ffi::PyObject,
+    _view: *mut RawBuffer,
+) {
     catch_panics((), |_| {
         // SAFETY: the view still holds its reference on the object.
         unsafe { body::<T>(object) }.view_released();

@@ -72,7 +72,8 @@ impl<T> FairMutex<T> {
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<FairMutexGuard<'_, T>> {
         // Acquire: what the last holder did is seen.
-        let had = self.state.compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed);
+        let had =
+            self.state.compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed);
         had.is_ok().then(|| FairMutexGuard { lock: self, _stays: PhantomData })
     }
 
@@ -121,7 +122,10 @@ impl<T> FairMutex<T> {
     ///
     /// # Errors
     /// `Interrupted` when a signal comes.
-    pub(crate) fn lock_in_turn(&self, limit: Duration) -> rnet::Result<Option<FairMutexGuard<'_, T>>> {
+    pub(crate) fn lock_in_turn(
+        &self,
+        limit: Duration,
+    ) -> rnet::Result<Option<FairMutexGuard<'_, T>>> {
         if let Some(guard) = self.try_lock() {
             return Ok(Some(guard));
         }

@@ -14,11 +14,11 @@ use crate::compare::published_type;
 use crate::errors::OrRaise;
 use crate::events;
 use crate::interpreter;
-use crate::resource::Resource;
 use crate::lock::lock;
 use crate::members::Member;
 use crate::meta::make;
 use crate::receive::Incoming;
+use crate::resource::Resource;
 use crate::sample;
 
 /// Publishers whose types are remembered.

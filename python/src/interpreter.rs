@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCFunction, PyDict, PyTuple};
 
-use crate::lock::lock;
 use crate::drop_without_gil::drop_without_gil;
+use crate::lock::lock;
 
 /// How long the end of a program waits for all callbacks that are running.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
@@ -214,7 +214,8 @@ pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> Py
     let until = limit.map(|limit| Instant::now() + limit);
     let closing = BackgroundClose::start(close);
     loop {
-        let left = until.map_or(SIGNAL_CHECK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
+        let left = until
+            .map_or(SIGNAL_CHECK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
         if py.detach(|| closing.wait(left.min(SIGNAL_CHECK_INTERVAL))) {
             return Ok(());
         }

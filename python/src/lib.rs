@@ -8,19 +8,20 @@
 mod batch;
 mod buffer;
 mod callback;
+mod callback_errors;
 mod calls;
 mod codec;
 mod commands;
 mod compare;
+mod drop_without_gil;
 mod errors;
 mod events;
 mod export;
 mod fair_mutex;
 mod fork;
 mod futex;
-mod interpreter;
 mod handle;
-mod resource;
+mod interpreter;
 mod loan;
 mod lock;
 mod log;
@@ -28,17 +29,16 @@ mod members;
 mod meta;
 mod name;
 mod node;
+mod node_core;
 mod param;
 mod publisher;
 mod qos;
-mod callback_errors;
 mod reader;
 mod receive;
 mod recording;
-mod drop_without_gil;
+mod resource;
 mod sample;
 mod schema;
-mod node_core;
 mod state;
 mod subscriber;
 mod tasks;
@@ -70,26 +70,27 @@ mod _rnet {
     #[pymodule_export]
     use crate::{
         callback::report_exception,
+        callback_errors::error_counter,
         calls::{
             ActionClient, ActionContext, Call, CallContext, Client, Goal, Job, JobContext, Puller,
             Pusher, Service,
         },
         commands::{Command, Driver},
         compare::compare_types,
-        interpreter::{close_in_time, is_closing},
         handle::CallbackHandle,
+        interpreter::{close_in_time, is_closing},
         loan::Loan,
         log::Logger,
         node::Node,
         now_ns,
         param::Param,
         publisher::Publisher,
-        callback_errors::error_counter,
         recording::{RecordedMessages, RecordingReader},
         schema::{compile_file, compile_text, find_types, read_descriptor_set},
         state::{
-            Entry, PyState, Transaction, Watch, too_many_conflicts,
+            Entry, PyState, Transaction, Watch,
             remote::{PyRemoteState, PyReplica},
+            too_many_conflicts,
         },
         subscriber::{Samples, Subscriber},
         tasks::Next,

@@ -126,7 +126,8 @@ impl Loan {
         // Our own view; one that was made of it, by numpy say, goes on and is counted.
         let _ = open.view.call_method0(py, "release");
         let memory = open.memory.bind(py);
-        let lent = body_of::<LoanedMemory>(memory, class(py)?).ok_or_else(|| self.ended_error(py))?;
+        let lent =
+            body_of::<LoanedMemory>(memory, class(py)?).ok_or_else(|| self.ended_error(py))?;
         // numpy.ndarray(buffer=view) lets go of the buffer and keeps the object that has the memory.
         // SAFETY: the object is alive and we hold the GIL; one reference is that of `open`.
         let is_kept = unsafe { ffi::Py_REFCNT(memory.as_ptr()) } > 1;

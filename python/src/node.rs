@@ -22,10 +22,10 @@ use crate::handle::CallbackHandle;
 use crate::log::Logger;
 use crate::members::MemberKind;
 use crate::name::Name;
+use crate::node_core::NodeCore;
 use crate::param::{self, Param};
 use crate::publisher::Publisher;
 use crate::qos::{self, OptionalSetters};
-use crate::node_core::NodeCore;
 use crate::state::{PyState, core::StateCore, remote::PyRemoteState};
 use crate::subscriber::Subscriber;
 use crate::timer::{Rate, Timer};
@@ -208,7 +208,10 @@ impl Node {
             .wait(qos::wait(py, wait)?)
             .set_opt(lane, SubscriberOptions::lane)
             .set_opt(time("deadline", deadline)?, SubscriberOptions::deadline)
-            .set_opt(time("liveliness_lease", liveliness_lease)?, SubscriberOptions::manual_by_topic);
+            .set_opt(
+                time("liveliness_lease", liveliness_lease)?,
+                SubscriberOptions::manual_by_topic,
+            );
         self.open_subscriber(py, &topic, options, codec, wait == "spin", (on, on_error))
     }
 

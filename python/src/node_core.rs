@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use crate::drop_without_gil::drop_without_gil;
 use crate::errors::OrRaise;
 use crate::interpreter;
-use crate::resource::Resource;
 use crate::members::{Member, Members};
-use crate::drop_without_gil::drop_without_gil;
+use crate::resource::Resource;
 
 /// A node and what was made of it.
 pub(crate) struct NodeCore {

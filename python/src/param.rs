@@ -11,9 +11,9 @@ use rnet::state::{Value, WatchHandle};
 use crate::callback::{Callback, call, report};
 use crate::errors::{OrRaise, bad_value};
 use crate::interpreter;
-use crate::resource::Resource;
 use crate::members::MemberKind;
 use crate::node_core::NodeCore;
+use crate::resource::Resource;
 use crate::state::disk;
 use crate::state::value::{plain_number, scalar, scalar_to_object};
 

@@ -12,6 +12,7 @@ use crate::batch;
 use crate::buffer::Bytes;
 use crate::callback::Callback;
 use crate::codec::Codec;
+use crate::drop_without_gil::drop_without_gil;
 use crate::errors::{self, OrRaise};
 use crate::events;
 use crate::fair_mutex::{FairMutex, FairMutexGuard};
@@ -20,7 +21,6 @@ use crate::loan::Loan;
 use crate::lock::lock;
 use crate::members::Member;
 use crate::meta::{self, GapTuple, OriginTuple};
-use crate::drop_without_gil::drop_without_gil;
 use crate::node_core::NodeCore;
 use crate::wait::{SIGNAL_CHECK_INTERVAL, WaitLimit};
 
@@ -88,7 +88,8 @@ impl PublisherCore {
             return Err(self.closed_error());
         }
         // Whatever ends this wait, there may be signals to handle; then it is taken up again.
-        let mut guard = self.inner.lock_in_turn(SIGNAL_CHECK_INTERVAL)?.ok_or(Error::Interrupted)?;
+        let mut guard =
+            self.inner.lock_in_turn(SIGNAL_CHECK_INTERVAL)?.ok_or(Error::Interrupted)?;
         self.act(&mut guard, |inner| {
             inner.resume_wait(waited.0);
             let result = act(inner);

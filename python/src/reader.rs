@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use rnet::{Error, Interrupter, Waitable};
 
+use crate::drop_without_gil::drop_without_gil;
 use crate::fair_mutex::{FairMutex, FairMutexGuard};
 use crate::fork::{ForkGuard, ProcessOwned};
 use crate::interpreter;
 use crate::lock::lock;
 use crate::members::Member;
-use crate::drop_without_gil::drop_without_gil;
 use crate::wait::{SIGNAL_CHECK_INTERVAL, SPIN_SIGNAL_CHECK_INTERVAL, WaitLimit};
 use crate::wait_queue::{self, Pollable, WaitQueue};
 
@@ -97,7 +97,10 @@ impl<R: Receiver> Reader<R> {
         Arc::new(Reader {
             labels,
             interrupter: Mutex::new(Some(ProcessOwned::new(inner.interrupter()))),
-            state: FairMutex::new(ProcessOwned::new(ReaderState { mode: Mode::Direct(inner), lookahead: None })),
+            state: FairMutex::new(ProcessOwned::new(ReaderState {
+                mode: Mode::Direct(inner),
+                lookahead: None,
+            })),
             fork_guard: ForkGuard::here(),
             closed: Arc::default(),
             has_async_callback: AtomicBool::new(false),

@@ -11,7 +11,7 @@ use rnet::{
     SampleStream, Subscription,
 };
 
-use crate::reader::{SHARED_WAIT_LIMIT, Mode, Labels, Reader, Receiver, ReaderState};
+use crate::reader::{Labels, Mode, Reader, ReaderState, Receiver, SHARED_WAIT_LIMIT};
 use crate::wait::WaitLimit;
 use crate::wait_queue;
 
@@ -128,7 +128,10 @@ impl SubscriberCore {
                 return Err(self.closed_error());
             }
             let (inner, _) = self.inner(&mut guard)?;
-            act(inner, if self.wait_queue.has_waiters() { left.min(SHARED_WAIT_LIMIT) } else { left })
+            act(
+                inner,
+                if self.wait_queue.has_waiters() { left.min(SHARED_WAIT_LIMIT) } else { left },
+            )
         });
         wait_queue::wake_or_arm(self);
         result
@@ -148,8 +151,12 @@ impl SubscriberCore {
         }
         let Some(mut guard) = self.state.try_lock() else { return Ok(FastRecv::NeedsSlowPath) };
         let found = match &mut **guard {
-            ReaderState { mode: Mode::Direct(inner), lookahead: None } => inner.try_recv()?.map(make),
-            ReaderState { mode: Mode::Stream(stream), lookahead: None } => stream.try_recv()?.map(make_owned),
+            ReaderState { mode: Mode::Direct(inner), lookahead: None } => {
+                inner.try_recv()?.map(make)
+            }
+            ReaderState { mode: Mode::Stream(stream), lookahead: None } => {
+                stream.try_recv()?.map(make_owned)
+            }
             _ => return Ok(FastRecv::NeedsSlowPath),
         };
         Ok(found.map_or(FastRecv::Empty, FastRecv::Found))
@@ -215,7 +222,8 @@ impl SubscriberCore {
         slice: Duration,
     ) -> rnet::Result<()> {
         let Some((changes, seen, now)) = self.callback_match_status(n)? else {
-            return self.wait_for_status(slice, |inner, left| inner.wait_for_publishers(n, Some(left)));
+            return self
+                .wait_for_status(slice, |inner, left| inner.wait_for_publishers(n, Some(left)));
         };
         match now {
             Err(Error::Timeout { .. }) => {}

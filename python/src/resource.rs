@@ -7,12 +7,12 @@ use std::task::{Context, Poll, Waker};
 use pyo3::prelude::*;
 use rnet::Error;
 
+use crate::drop_without_gil::drop_without_gil;
 use crate::errors::OrRaise;
 use crate::fork::{ForkGuard, ProcessOwned};
 use crate::interpreter;
 use crate::lock::lock;
 use crate::members::Member;
-use crate::drop_without_gil::drop_without_gil;
 use crate::wait_queue::{Pollable, WaitQueue};
 
 /// What a Python object and its node share.
@@ -157,7 +157,11 @@ impl<T: Send + Sync + 'static> WaitCondition<T> {
         resource: &Arc<Resource<Arc<T>>>,
         poll: fn(&T, &mut Context<'_>) -> Poll<()>,
     ) -> Arc<WaitCondition<T>> {
-        Arc::new(WaitCondition { resource: resource.clone(), poll, wait_queue: WaitQueue::default() })
+        Arc::new(WaitCondition {
+            resource: resource.clone(),
+            poll,
+            wait_queue: WaitQueue::default(),
+        })
     }
 
     /// Whether it has come. Call it without the GIL.

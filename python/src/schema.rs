@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use rnet::schema::{CompiledProtos, SourceLocation, SchemaError, Sources};
+use rnet::schema::{CompiledProtos, SchemaError, SourceLocation, Sources};
 
 use crate::errors::{build_of, put};
 

@@ -14,8 +14,8 @@ use crate::errors::{OrRaise, is_of_class};
 use crate::events::{self, MessageCallback};
 use crate::interpreter;
 use crate::meta::make;
-use crate::receive::{FastRecv, RawSample, SubscriberCore, WhichMessage, in_any_mode};
 use crate::node_core::NodeCore;
+use crate::receive::{FastRecv, RawSample, SubscriberCore, WhichMessage, in_any_mode};
 use crate::tasks::{Delivery, Next};
 use crate::wait::WaitLimit;
 use crate::wait_queue;
@@ -60,11 +60,7 @@ fn behind_tuple(py: Python<'_>, behind: &Backlog) -> PyResult<Py<PyAny>> {
 }
 
 impl Subscriber {
-    pub(crate) fn new(
-        core: Arc<SubscriberCore>,
-        decoder: Arc<Codec>,
-        node: Arc<NodeCore>,
-    ) -> Self {
+    pub(crate) fn new(core: Arc<SubscriberCore>, decoder: Arc<Codec>, node: Arc<NodeCore>) -> Self {
         Subscriber { core, decoder, node }
     }
 
@@ -149,7 +145,9 @@ impl Subscriber {
         let wait_limit = WaitLimit::new(py, timeout)?;
         match which {
             WhichMessage::Next => self.next(py, &wait_limit, as_sample),
-            WhichMessage::Newest => self.to_object(py, self.core.take(py, which, &wait_limit)?, as_sample),
+            WhichMessage::Newest => {
+                self.to_object(py, self.core.take(py, which, &wait_limit)?, as_sample)
+            }
         }
     }
 
@@ -162,7 +160,11 @@ impl Subscriber {
     }
 
     /// The next message if it is there.
-    fn try_next<'py>(&self, py: Python<'py>, as_sample: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn try_next<'py>(
+        &self,
+        py: Python<'py>,
+        as_sample: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let given = match self.recv_fast(py, as_sample).or_raise(py)? {
             FastRecv::Found(given) => given.map(Some),
             FastRecv::Empty => Ok(None),

@@ -90,7 +90,12 @@ impl Next {
         source: Arc<dyn Pollable>,
         try_take: impl Fn(Python<'_>) -> PyResult<Option<Py<PyAny>>> + Send + Sync + 'static,
     ) -> Next {
-        Next { source, try_take: Box::new(try_take), cancel: Box::new(|| ()), state: Mutex::new(CoroutineState::NotStarted) }
+        Next {
+            source,
+            try_take: Box::new(try_take),
+            cancel: Box::new(|| ()),
+            state: Mutex::new(CoroutineState::NotStarted),
+        }
     }
 
     /// Has an exception that ends the wait run `cancel`, without the GIL.
@@ -104,11 +109,15 @@ impl Next {
         let wait_queue = self.source.wait_queue();
         let woken = match &*lock(&self.state) {
             CoroutineState::NotStarted => None,
-            CoroutineState::Waiting(id) if !self.source.is_from_parent() && wait_queue.is_waiting(*id) => {
+            CoroutineState::Waiting(id)
+                if !self.source.is_from_parent() && wait_queue.is_waiting(*id) =>
+            {
                 return Err(PyRuntimeError::new_err("another task is already awaiting this"));
             }
             CoroutineState::Waiting(id) => Some(*id),
-            CoroutineState::Finished => return Err(PyRuntimeError::new_err("it was already awaited")),
+            CoroutineState::Finished => {
+                return Err(PyRuntimeError::new_err("it was already awaited"));
+            }
         };
         if woken.is_none() && wait_queue.must_yield() {
             // Messages that are always there must not keep everything else from running.

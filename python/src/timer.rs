@@ -11,9 +11,9 @@ use crate::callback::Callback;
 use crate::errors::OrRaise;
 use crate::events;
 use crate::interpreter;
-use crate::resource::Resource;
 use crate::members::Member;
 use crate::qos::OptionalSetters;
+use crate::resource::Resource;
 use crate::wait::WaitLimit;
 
 /// What the Python object and the callback share.

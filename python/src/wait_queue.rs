@@ -241,7 +241,8 @@ pub(crate) fn wake_or_arm<A: Pollable + ?Sized>(of: &Arc<A>) {
     if of.is_from_parent() || !of.wait_queue().must_arm() {
         return;
     }
-    let waker = of.wait_queue().waker.get_or_init(|| Arc::new(QueueWaker(Arc::downgrade(of))).into());
+    let waker =
+        of.wait_queue().waker.get_or_init(|| Arc::new(QueueWaker(Arc::downgrade(of))).into());
     if of.poll_ready(waker) {
         of.wait_queue().wake();
     }
@@ -277,7 +278,11 @@ struct QueuedThread<'a> {
 impl<'a> QueuedThread<'a> {
     fn new(wait_queue: &'a WaitQueue) -> QueuedThread<'a> {
         let thread = Parker::default();
-        QueuedThread { wait_queue, id: wait_queue.enqueue(0, WaiterKind::Thread(thread.clone()), false), thread }
+        QueuedThread {
+            wait_queue,
+            id: wait_queue.enqueue(0, WaiterKind::Thread(thread.clone()), false),
+            thread,
+        }
     }
 }
 

@@ -16,10 +16,10 @@ use crate::fair_mutex::{FairMutex, FairMutexGuard};
 use crate::fork::{ForkGuard, ProcessOwned};
 use crate::interpreter;
 use crate::lock::lock;
-use crate::members::{MemberKind, Member};
+use crate::members::{Member, MemberKind};
 use crate::node::Node;
-use crate::reader::{SHARED_WAIT_LIMIT, Reader, ReaderState, Receiver};
 use crate::node_core::NodeCore;
+use crate::reader::{Reader, ReaderState, Receiver, SHARED_WAIT_LIMIT};
 use crate::state::watch::Watch;
 use crate::subscriber::Subscriber;
 use crate::timer::Rate;
@@ -96,7 +96,10 @@ impl AttachedMember {
         match &self.source {
             MemberSource::Reader(core) => Some(WaitItem::Reader(core.clone())),
             MemberSource::Rate(rate) => interpreter::attach(|py| {
-                rate.bind(py).try_borrow_mut().ok().map(|mut rate| WaitItem::Rate(rate.clone_rate()))
+                rate.bind(py)
+                    .try_borrow_mut()
+                    .ok()
+                    .map(|mut rate| WaitItem::Rate(rate.clone_rate()))
             })?,
         }
     }
@@ -156,7 +159,12 @@ impl WaitSetCore {
 
     /// Waits for a slice of time until some of `ones`, which are in the order of their addresses, are ready.
     /// `was_asked`: the last slice ended because somebody asked for a lock. Call it without the GIL.
-    fn wait(&self, ones: &[WaitItem], slice: Duration, was_asked: bool) -> rnet::Result<Vec<usize>> {
+    fn wait(
+        &self,
+        ones: &[WaitItem],
+        slice: Duration,
+        was_asked: bool,
+    ) -> rnet::Result<Vec<usize>> {
         let what = "an event of the wait set".to_owned();
         let timed_out = || Error::Timeout { topic: String::new(), what, after_ms: 0 };
         let began = Instant::now();
@@ -234,7 +242,8 @@ impl WaitSet {
         let ready = limit.try_run(py, |slice| {
             self.core.check()?;
             let attached = lock(&self.attached).clone();
-            let with_place = |(at, one): (usize, &Arc<AttachedMember>)| Some((one.wait_item()?, at));
+            let with_place =
+                |(at, one): (usize, &Arc<AttachedMember>)| Some((one.wait_item()?, at));
             let mut ones: Vec<_> = attached.iter().enumerate().filter_map(with_place).collect();
             ones.sort_by_key(|(one, _)| one.address());
             let (ones, places): (Vec<WaitItem>, Vec<usize>) = ones.into_iter().unzip();

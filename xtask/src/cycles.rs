@@ -76,8 +76,7 @@ fn reachable(from: usize, files: usize, edges: &[Edge]) -> Vec<bool> {
 
 /// The size of a cycle, and its files with one import for each edge.
 fn describe(tree: &modules::Tree, cycle: &[usize], edges: &[Edge]) -> (usize, String) {
-    let mut text =
-        format!("a cycle of {} files, more than {MAX_FILES}; its imports:", cycle.len());
+    let mut text = format!("a cycle of {} files, more than {MAX_FILES}; its imports:", cycle.len());
     let inside = |edge: &&Edge| cycle.contains(&edge.from) && cycle.contains(&edge.to);
     for edge in edges.iter().filter(inside) {
         let (from, to) = (&tree.files[edge.from].path, &tree.files[edge.to].path);

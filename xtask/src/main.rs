@@ -13,9 +13,9 @@
 //! `instructions`, and nowhere else. A check that looked at nothing fails.
 
 mod api;
-mod cycles;
 mod claims;
 mod constants;
+mod cycles;
 mod deps;
 mod instructions;
 mod lines;

@@ -26,7 +26,9 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
         files.iter().filter(|f| is_checked(&f.path)).filter_map(SourceFile::text).collect();
     let lines = (1..).zip(table.lines()).filter(|(_, line)| !line.starts_with('#'));
     lines
-        .filter_map(|(n, line)| Some(Finding::new(format!("{TABLE}:{n}"), check_word(line, &texts)?)))
+        .filter_map(|(n, line)| {
+            Some(Finding::new(format!("{TABLE}:{n}"), check_word(line, &texts)?))
+        })
         .collect()
 }
 

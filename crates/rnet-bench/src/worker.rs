@@ -18,7 +18,7 @@
 
 mod process;
 
-pub use process::{WorkerLine, Process, Worker};
+pub use process::{Process, Worker, WorkerLine};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -140,7 +140,10 @@ mod tests {
 
     #[test]
     fn code_blocks_are_text() {
-        assert_eq!(sanitized("```rust\n  panic!()\n```\nEnd"), " ```text\n   panic!()\n ```\n End\n");
+        assert_eq!(
+            sanitized("```rust\n  panic!()\n```\nEnd"),
+            " ```text\n   panic!()\n ```\n End\n"
+        );
         assert_eq!(sanitized("~~~~\n~~~\n"), " ~~~~text\n ~~~\n ~~~~\n");
         assert_eq!(sanitized("```\nopen"), " ```text\n open\n ```\n");
         assert_eq!(sanitized("- ```\n  panic!()\n  ```"), " - \\```\n panic!()\n ```text\n ```\n");

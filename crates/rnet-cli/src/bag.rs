@@ -6,9 +6,9 @@ mod convert;
 mod csv;
 pub mod file;
 mod info;
-mod rewrite;
 mod plot;
 mod repair;
+mod rewrite;
 
 use args::BagCommand;
 

@@ -8,14 +8,14 @@
 //! numbers in the messages tell. Figures are the median of the runs, with the least and the greatest.
 
 pub mod args;
+pub mod bench_dir;
 mod domain;
 pub mod figure;
 pub mod message;
-pub mod schedule;
-pub mod bench_dir;
 mod report;
 mod roles;
 mod rtt;
+pub mod schedule;
 mod streams;
 mod topology;
 mod usage;

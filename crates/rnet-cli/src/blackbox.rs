@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use rnet_launch::Record;
 use rnet_monitor::link::own_host;
 use rnet_record::blackbox::{
-    BlackBox, BlackBoxOptions, ExpectedExits, STATUS_SERVICE, TRIGGER_SERVICE, Trigger, default_memory,
-    list_files, recover,
+    BlackBox, BlackBoxOptions, ExpectedExits, STATUS_SERVICE, TRIGGER_SERVICE, Trigger,
+    default_memory, list_files, recover,
 };
 use rnet_record::read::Recording;
 use rnet_record::{RecordError, names};
@@ -151,7 +151,9 @@ fn run_box(context: &mut Context, args: RunArgs) -> Outcome {
     }
     let ended = blackbox.stop()?;
     let (messages, missing, files) = (ended.messages, ended.missing, ended.files);
-    context.eprintln(format_args!("{messages} messages kept, {missing} missed; {files} files written"));
+    context.eprintln(format_args!(
+        "{messages} messages kept, {missing} missed; {files} files written"
+    ));
     let mut wrong: Vec<String> =
         ended.problems.iter().map(|(of, why)| format!("could not write its {of}: {why}")).collect();
     if ended.lost_files > 0 {
@@ -291,7 +293,9 @@ fn print_status(context: &mut Context, status: &Value) -> Outcome {
         ("folder", text("folder")),
     ];
     // What a caller gave as its reason may be anything.
-    rows.iter().try_for_each(|(name, said)| context.line(format_args!("{name:<10}{}", escape_controls(said))))
+    rows.iter().try_for_each(|(name, said)| {
+        context.line(format_args!("{name:<10}{}", escape_controls(said)))
+    })
 }
 
 /// The files, the oldest first. What is wrong with one is told, and costs no other its row.

@@ -98,9 +98,10 @@ impl Context {
     pub fn open_node(&self, what: &str, own_node: &NodeArg) -> rnet::Result<Node> {
         let default = format!("/rnet_{what}_{}", std::process::id());
         let Global { domain, dir, group, .. } = &self.global;
-        let mut builder =
-            Node::builder(own_node.node_name.as_ref().map_or(default.as_str(), |name| name.as_str()))
-                .tool();
+        let mut builder = Node::builder(
+            own_node.node_name.as_ref().map_or(default.as_str(), |name| name.as_str()),
+        )
+        .tool();
         if let Some(domain) = domain {
             builder = builder.domain(domain.as_str());
         }

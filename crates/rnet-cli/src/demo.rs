@@ -24,8 +24,8 @@ use robot::{CONTROLLER, DemoJob, NODES, SIMULATION};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::bench::figure::{Latencies, Percentiles};
 use crate::bench::bench_dir::BenchDir;
+use crate::bench::figure::{Latencies, Percentiles};
 use crate::bench::worker::Role;
 use crate::bench::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use crate::bench::workers::{NamedRole, Workers};
@@ -98,7 +98,8 @@ pub fn run(context: &mut Context, args: &DemoArgs) -> Outcome {
         dir.display()
     ));
     let node_roles = (0..count).map(|node| node_role(node, python.clone())).collect();
-    let (timeline, reports) = run_scenario(context, Workers::start_in(&bench_dir, dir, domain, node_roles)?, args)?;
+    let (timeline, reports) =
+        run_scenario(context, Workers::start_in(&bench_dir, dir, domain, node_roles)?, args)?;
     let summary = Summary::of(&timeline, &reports);
     if context.json() {
         let demo = json!({ "version": rnet::VERSION, "model": model, "processes": count });
@@ -126,7 +127,8 @@ fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         // One that takes longer is killed.
-        let ended = Process::start(&mut command).and_then(|mut probe| probe.wait_timeout(PROBE_TIMEOUT));
+        let ended =
+            Process::start(&mut command).and_then(|mut probe| probe.wait_timeout(PROBE_TIMEOUT));
         ended.is_ok_and(|status| status.is_some_and(|status| status.success()))
     };
     let found = beside.into_iter().chain([PathBuf::from("python3")]).find(fits);

@@ -13,15 +13,16 @@
 //! as every node does that sees them.
 
 mod deployment;
-mod network;
 mod host_checks;
+mod network;
 mod realtime;
 
 use rnet::TopicName;
 use rnet::inspect::{Domain, Location, Snapshot};
 use rnet_launch::{Record, RunFolder};
 use rnet_monitor::{
-    Figures, Finding, Findings, Level, DomainSnapshot, commands, health, link, problems, recorders, matching,
+    DomainSnapshot, Figures, Finding, Findings, Level, commands, health, link, matching, problems,
+    recorders,
 };
 
 use crate::args::DoctorArgs;
@@ -140,7 +141,9 @@ fn take_two_snapshots(domain: &mut Domain) -> rnet::Result<(DomainSnapshot, Doma
     std::thread::sleep(MEASURED_INTERVAL);
     let mut now = DomainSnapshot::new(domain)?;
     for _ in 0..MAX_SNAPSHOTS {
-        if matching::unmatched_pairs(&now.snapshot).is_empty() && commands::silent_receivers(&now.snapshot).is_empty() {
+        if matching::unmatched_pairs(&now.snapshot).is_empty()
+            && commands::silent_receivers(&now.snapshot).is_empty()
+        {
             break;
         }
         std::thread::sleep(RETRY_INTERVAL);

@@ -199,25 +199,29 @@ pub struct ForeignLeftover {
 
 /// What is left of dead nodes though somebody has looked: another user's, whose umask closes it to us.
 pub fn foreign_leftovers(location: &Location) -> Vec<ForeignLeftover> {
-    owned_by_others(location.leftover_folders(), geteuid().as_raw(), |path, owner, me| ForeignLeftover {
-        what: format!(
-            "{} was left by a node of user {owner}, and user {me} cannot remove it; other nodes are not affected",
-            path.display()
-        ),
-        advice: format!("remove it: sudo rm -r {}", path.display()),
-        path,
+    owned_by_others(location.leftover_folders(), geteuid().as_raw(), |path, owner, me| {
+        ForeignLeftover {
+            what: format!(
+                "{} was left by a node of user {owner}, and user {me} cannot remove it; other nodes are not affected",
+                path.display()
+            ),
+            advice: format!("remove it: sudo rm -r {}", path.display()),
+            path,
+        }
     })
 }
 
 /// Files of names that only another user can open. Their node may live, so they must not be removed.
 pub fn foreign_inaccessible_files(location: &Location) -> Vec<ForeignLeftover> {
-    owned_by_others(location.inaccessible_names(), geteuid().as_raw(), |path, owner, me| ForeignLeftover {
-        what: format!(
-            "{} belongs to user {owner}, and user {me} cannot open it to check whether its node is alive",
-            path.display()
-        ),
-        advice: format!("as user {owner}, run: rnet domain clean"),
-        path,
+    owned_by_others(location.inaccessible_names(), geteuid().as_raw(), |path, owner, me| {
+        ForeignLeftover {
+            what: format!(
+                "{} belongs to user {owner}, and user {me} cannot open it to check whether its node is alive",
+                path.display()
+            ),
+            advice: format!("as user {owner}, run: rnet domain clean"),
+            path,
+        }
     })
 }
 

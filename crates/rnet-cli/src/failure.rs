@@ -63,7 +63,10 @@ impl Failure {
             Failure::Output(e) if e.kind() == ErrorKind::BrokenPipe => 0,
             // Names are checked by the parser; one that arrives here came from the environment.
             Failure::Rnet(Error::BadName { .. }) | Failure::Usage(_) => 2,
-            Failure::Rnet(_) | Failure::Failed(_) | Failure::Output(_) | Failure::AlreadyReported => 1,
+            Failure::Rnet(_)
+            | Failure::Failed(_)
+            | Failure::Output(_)
+            | Failure::AlreadyReported => 1,
             Failure::TimedOut(_) => 124,
             Failure::Interrupted => 130,
         }

@@ -11,7 +11,8 @@ use clap::Args;
 use rnet::NodeName;
 use rnet::inspect::Domain;
 use rnet_launch::{
-    LaunchOptions, LaunchError, Launcher, OWN_PROGRAM, RunFolder, StopSignals, NodeStatus, LauncherContext,
+    LaunchError, LaunchOptions, Launcher, LauncherContext, NodeStatus, OWN_PROGRAM, RunFolder,
+    StopSignals,
 };
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde_json::json;
@@ -84,7 +85,8 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
     let file = file.unwrap_or_else(|| PathBuf::from("robot.toml"));
     let by_env = || set("RNET_HOST").map(|host| host.to_string_lossy().into_owned());
     let blackbox = run_folder(context).map(|folder| folder.blackbox()).unwrap_or_default();
-    let choices = LaunchOptions { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
+    let choices =
+        LaunchOptions { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
     let plan = rnet_launch::load(&file, &choices)?;
     args.host.as_deref().map_or(Ok(()), |host| plan.check_host(host))?;
     for (node, of) in &plan.unstarted_dependencies {
@@ -98,8 +100,13 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
         return check_plan(context, &plan);
     }
     let folder = run_folder(context)?;
-    let mut terminal =
-        LauncherTerminal { file: plan.file, host: args.host, watch: args.watch, drawn: None, context };
+    let mut terminal = LauncherTerminal {
+        file: plan.file,
+        host: args.host,
+        watch: args.watch,
+        drawn: None,
+        context,
+    };
     let launcher = Launcher::new(file, choices, folder, args.reload, &mut terminal)?;
     signal::handle_second_signal();
     let outcome = launcher.run()?;
@@ -273,12 +280,12 @@ impl LauncherContext for LauncherTerminal<'_> {
             return;
         }
         let on_terminal = self.context.on_terminal();
-        let still = |row: &NodeStatus| NodeStatus { for_s: 0, detail: String::new(), ..row.clone() };
+        let still =
+            |row: &NodeStatus| NodeStatus { for_s: 0, detail: String::new(), ..row.clone() };
         let now: Vec<NodeStatus> = rows.iter().map(still).collect();
-        let is_due = self
-            .drawn
-            .as_ref()
-            .is_none_or(|(at, before)| *before != now || (on_terminal && at.elapsed() >= TABLE_INTERVAL));
+        let is_due = self.drawn.as_ref().is_none_or(|(at, before)| {
+            *before != now || (on_terminal && at.elapsed() >= TABLE_INTERVAL)
+        });
         if !is_due {
             return;
         }

@@ -20,8 +20,13 @@ pub fn run(context: &mut Context, args: LogArgs) -> Outcome {
         .since
         .map(|since| now_ns.saturating_sub(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)));
     let timeout = args.timeout;
-    let mut lines =
-        LogListener { args, since_ns, history: Some(Vec::new()), printed: 0, foreign_publishers: Vec::new() };
+    let mut lines = LogListener {
+        args,
+        since_ns,
+        history: Some(Vec::new()),
+        printed: 0,
+        foreign_publishers: Vec::new(),
+    };
     listen(context, LOG_TOPIC, true, timeout, &mut lines)
 }
 
@@ -42,7 +47,12 @@ struct LogLine {
 }
 
 impl Listener for LogListener {
-    fn on_message(&mut self, context: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow> {
+    fn on_message(
+        &mut self,
+        context: &mut Context,
+        heard: &ObservedMessage<'_>,
+        bytes: &[u8],
+    ) -> Outcome<Flow> {
         let log = match heard.type_desc.name() {
             Some("foxglove.Log") => Log::decode(bytes).ok(),
             _ => None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use rnet_monitor::{Figures, DomainSnapshot, MetricsFormat, metrics, problems};
+use rnet_monitor::{DomainSnapshot, Figures, MetricsFormat, metrics, problems};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::{take_snapshot, not_found, type_name};
+use crate::topic::{not_found, take_snapshot, type_name};
 use crate::value::escape_controls;
 use crate::{domain, param, signal, table};
 use rnet_monitor::link::{host_of, own_host};

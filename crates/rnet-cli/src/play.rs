@@ -11,7 +11,8 @@ use rnet::NamePattern;
 use rnet::inspect::Domain;
 use rnet_record::names;
 use rnet_record::play::{
-    PlaybackController, PlaybackCommand, ExistingEndpoints, INTERNAL_TOPICS, PlayOptions, PlaybackReport, Position, QosOverride, play,
+    ExistingEndpoints, INTERNAL_TOPICS, PlayOptions, PlaybackCommand, PlaybackController,
+    PlaybackReport, Position, QosOverride, play,
 };
 use rnet_record::read::{Recording, Select};
 use serde_json::json;
@@ -81,8 +82,11 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
 fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let mut select = file::select(recording, args)?;
     let plays = |pattern: &NamePattern, topic: &str| {
-        let is_named = !topic.starts_with(INTERNAL_TOPICS) || pattern.as_str().starts_with(INTERNAL_TOPICS);
-        is_named && !topic.starts_with(names::RESERVED_TOPICS) && file::topic_matches(pattern, topic)
+        let is_named =
+            !topic.starts_with(INTERNAL_TOPICS) || pattern.as_str().starts_with(INTERNAL_TOPICS);
+        is_named
+            && !topic.starts_with(names::RESERVED_TOPICS)
+            && file::topic_matches(pattern, topic)
     };
     for pattern in &args.topic {
         if !select.topics.iter().any(|topic| plays(pattern, topic)) {

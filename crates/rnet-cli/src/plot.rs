@@ -2,9 +2,9 @@
 
 mod svg;
 
-pub use svg::{check_name, draw_svg};
 use rnet_monitor::value::unit;
 use rnet_record::read::Recording;
+pub use svg::{check_name, draw_svg};
 
 /// A number over time.
 pub struct Series {
@@ -123,7 +123,8 @@ mod tests {
         let mut other = line([1.0, 2.0, 1.5].into_iter());
         other.name = "/another.topic.with_a_long_name".to_owned();
         let lines = [line([3.0, 1.0, 2.0].into_iter()), other];
-        let svg = draw_svg(std::path::Path::new("a.svg"), "drive.mcap", &lines, (900, 400)).unwrap();
+        let svg =
+            draw_svg(std::path::Path::new("a.svg"), "drive.mcap", &lines, (900, 400)).unwrap();
         assert!(svg.contains("drive.mcap") && svg.contains("[m/s]"), "{svg}");
         let legend = svg.split("<text").find(|text| text.contains("/t.x [m/s]")).unwrap();
         let legend_x: f64 =

@@ -222,7 +222,8 @@ impl ProgressPrinter {
         if now < self.next {
             return Ok(());
         }
-        let every = if self.json || self.on_terminal { PROGRESS_INTERVAL } else { LOG_PROGRESS_INTERVAL };
+        let every =
+            if self.json || self.on_terminal { PROGRESS_INTERVAL } else { LOG_PROGRESS_INTERVAL };
         self.next = now + every;
         let notes = recorder.take_notes();
         if !notes.is_empty() {

@@ -17,7 +17,8 @@ use rnet::inspect::Location;
 use rnet::{NodeName, TopicName};
 use rnet_record::read::Recording;
 use rnet_record::rerun::{
-    Difference, RerunReport, RerunError, RerunOptions, Tolerance, Tolerances, TopicResult, Trace, rerun,
+    Difference, RerunError, RerunOptions, RerunReport, Tolerance, Tolerances, TopicResult, Trace,
+    rerun,
 };
 use rnet_record::tools::NewFile;
 use serde_json::json;
@@ -122,17 +123,20 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let done = done.map_err(|error| failure(&error))?;
     match (&args.plot, &done.worst) {
         (Some(path), Some(trace)) => write(path, plot(path, &recording, trace)?.as_bytes())?,
-        (Some(path), None) => context
-            .eprintln(format_args!("{} was not written: no compared field is numeric", path.display())),
+        (Some(path), None) => context.eprintln(format_args!(
+            "{} was not written: no compared field is numeric",
+            path.display()
+        )),
         (None, _) => {}
     }
     print_result(context, &recording, &done)?;
     match done.is_same() {
         true => Ok(()),
         false if context.json() => Err(Failure::AlreadyReported),
-        false => {
-            Err(Failure::Failed(format!("{} did not publish what was recorded", escape_controls(&done.node))))
-        }
+        false => Err(Failure::Failed(format!(
+            "{} did not publish what was recorded",
+            escape_controls(&done.node)
+        ))),
     }
 }
 
@@ -292,7 +296,10 @@ fn print_result(context: &mut Context, recording: &Recording, done: &RerunReport
         let (first, worst) = (topic.first.as_ref(), topic.worst.as_ref());
         for (word, one) in [("first", first), ("worst", worst)] {
             if let Some(one) = one {
-                context.line(format_args!("  {word}: {}", escape_controls(&difference_text(one, start))))?;
+                context.line(format_args!(
+                    "  {word}: {}",
+                    escape_controls(&difference_text(one, start))
+                ))?;
             }
         }
     }

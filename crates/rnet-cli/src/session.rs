@@ -20,7 +20,11 @@ pub fn join(context: &Context, what: &str, own_node: &NodeArg) -> Outcome<Sessio
 }
 
 /// Takes part where there is state; `None` where there is none, and none is made.
-pub fn join_as_observer(context: &Context, what: &str, own_node: &NodeArg) -> Outcome<Option<Session>> {
+pub fn join_as_observer(
+    context: &Context,
+    what: &str,
+    own_node: &NodeArg,
+) -> Outcome<Option<Session>> {
     match context.domain()?.has_state()? {
         true => join(context, what, own_node).map(Some),
         false => Ok(None),
@@ -45,7 +49,8 @@ impl StateSource {
         own_node: &NodeArg,
     ) -> Outcome<StateSource> {
         let Some(host) = host else {
-            return Ok(join_as_observer(context, what, own_node)?.map_or(StateSource::None, StateSource::Local));
+            return Ok(join_as_observer(context, what, own_node)?
+                .map_or(StateSource::None, StateSource::Local));
         };
         let node = context.node(what, own_node)?;
         Ok(StateSource::Remote(node.state_of(host)?, node))

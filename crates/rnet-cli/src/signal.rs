@@ -129,7 +129,11 @@ pub fn wait_readable_for(
     limit: Option<Duration>,
     even_if_stopped: bool,
 ) -> std::io::Result<()> {
-    wait(&mut [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }], limit, even_if_stopped)
+    wait(
+        &mut [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }],
+        limit,
+        even_if_stopped,
+    )
 }
 
 /// Waits until a write would not block, or a signal has come.
@@ -162,7 +166,11 @@ pub fn poll<T>(
 
 /// The signals are held back from the look at `SIGNAL_COUNT` until `ppoll` waits, which lets them in: one that comes between the two
 /// is not slept through.
-fn wait(fds: &mut [libc::pollfd], limit: Option<Duration>, even_if_stopped: bool) -> std::io::Result<()> {
+fn wait(
+    fds: &mut [libc::pollfd],
+    limit: Option<Duration>,
+    even_if_stopped: bool,
+) -> std::io::Result<()> {
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: limit.subsec_nanos().into(),

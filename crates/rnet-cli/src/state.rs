@@ -4,16 +4,16 @@
 //! sets is owned by that name. Whoever only looks makes no domain: where none is, there are no keys.
 
 pub mod args;
-mod target;
 mod change;
 mod document;
 mod dump;
+mod dump_format;
 mod get;
-mod value_input;
 mod hint;
 mod list;
-mod dump_format;
 mod set;
+mod target;
+mod value_input;
 mod watch;
 
 use args::StateCommand;

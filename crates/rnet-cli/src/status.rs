@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use rnet::NodeName;
 use rnet::inspect::Domain;
-use rnet_monitor::{Figures, Finding, Level, DomainSnapshot, problems};
+use rnet_monitor::{DomainSnapshot, Figures, Finding, Level, problems};
 use serde_json::json;
 
 use crate::context::Context;

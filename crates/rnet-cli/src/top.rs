@@ -9,10 +9,10 @@
 
 mod canvas;
 mod model;
-#[cfg(test)]
-mod screenshot;
 mod rows;
 mod screen;
+#[cfg(test)]
+mod screenshot;
 mod terminal;
 
 use std::os::fd::AsFd;
@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rnet::inspect::Domain;
-use rnet_monitor::{Figures, Finding, DomainSnapshot, problems};
-use rnet_record::blackbox::{RingMemory, NODE};
+use rnet_monitor::{DomainSnapshot, Figures, Finding, problems};
+use rnet_record::blackbox::{NODE, RingMemory};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 

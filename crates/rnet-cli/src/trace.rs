@@ -296,7 +296,9 @@ fn print_chain(context: &mut Context, chain: &Chain, budget_ms: Option<f64>) -> 
     let (mut rows, mut clocks) = (Vec::new(), Vec::new());
     let mut part = |name: &str, times: &Times, about: Uncertainty| {
         rows.push(row(name, times));
-        clocks.extend(uncertainty_text(about).map(|about| format!("{name}: {about} clock uncertainty")));
+        clocks.extend(
+            uncertainty_text(about).map(|about| format!("{name}: {about} clock uncertainty")),
+        );
     };
     for (at, hop) in chain.hops.iter().enumerate() {
         part(

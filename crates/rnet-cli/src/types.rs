@@ -3,11 +3,11 @@
 pub mod args;
 pub mod catalog;
 mod compare;
+mod compile;
 pub mod layout;
 mod list;
 pub mod names;
 mod proto_text;
-mod compile;
 mod show;
 mod used_types;
 

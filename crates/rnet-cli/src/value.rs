@@ -8,9 +8,9 @@
 //! - `hex`: bytes.
 
 pub mod field;
-pub mod message_input;
 pub mod hex;
 mod message;
+pub mod message_input;
 mod plain;
 pub mod text;
 

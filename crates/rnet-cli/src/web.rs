@@ -5,10 +5,10 @@
 mod access;
 #[cfg(feature = "web")]
 mod dashboard_server;
-#[cfg(feature = "web")]
-mod foxglove_server;
 #[cfg(not(feature = "web"))]
 mod disabled;
+#[cfg(feature = "web")]
+mod foxglove_server;
 
 mod dashboard_args;
 mod foxglove_args;
@@ -16,8 +16,8 @@ mod foxglove_args;
 pub use dashboard_args::DashboardArgs;
 #[cfg(feature = "web")]
 pub use dashboard_server::run as dashboard;
+#[cfg(not(feature = "web"))]
+pub use disabled::{dashboard, foxglove};
 pub use foxglove_args::FoxgloveArgs;
 #[cfg(feature = "web")]
 pub use foxglove_server::run as foxglove;
-#[cfg(not(feature = "web"))]
-pub use disabled::{dashboard, foxglove};

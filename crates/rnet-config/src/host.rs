@@ -13,7 +13,8 @@ pub fn invalid_host_reason(name: &str) -> Option<String> {
 /// The name that the system gives this host, with `-` for what no name of a host has.
 pub fn this_host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let fine = |c: char| if invalid_host_reason(c.encode_utf8(&mut [0; 4])).is_none() { c } else { '-' };
+    let fine =
+        |c: char| if invalid_host_reason(c.encode_utf8(&mut [0; 4])).is_none() { c } else { '-' };
     let name: String = name.trim().chars().take(MAX_HOST_LEN_BYTES).map(fine).collect();
     if name.is_empty() { "host".into() } else { name }
 }

@@ -11,7 +11,7 @@ mod table;
 
 pub use error::{ConfigError, FileError, SourceLocation, closest, one_of};
 pub use file::{DEFAULT_FILE, File, find, path, text};
-pub use host::{this_host, invalid_host_reason};
+pub use host::{invalid_host_reason, this_host};
 pub use table::{Entry, FILE_KEYS, Reader, Table};
 
 /// What is wrong, or what was read.

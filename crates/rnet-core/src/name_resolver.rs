@@ -115,7 +115,11 @@ impl NameResolver {
         let [from_name, to_name] = match sides {
             (Some(from), Some(to)) => [from, to],
             (None, None) => [from, to],
-            _ => return Err(format!("{SUBTREE_SUFFIX} must be at the end of both names or of neither")),
+            _ => {
+                return Err(format!(
+                    "{SUBTREE_SUFFIX} must be at the end of both names or of neither"
+                ));
+            }
         };
         // All names there are: `/**=/left/**`.
         let is_root = |side: Option<&str>| side == Some("");
@@ -140,7 +144,8 @@ impl NameResolver {
     /// `BadName`.
     pub fn node(&self, name: &str) -> Result<NodeName> {
         let node: NodeName = self.absolute(None, name)?;
-        let rule = self.node_rules.iter().find(|(from, _)| from == WILDCARD || from == node.as_str());
+        let rule =
+            self.node_rules.iter().find(|(from, _)| from == WILDCARD || from == node.as_str());
         rule.map_or(Ok(node), |(_, to)| NodeName::new(to))
     }
 
@@ -157,7 +162,9 @@ impl NameResolver {
             return Ok(topic);
         }
         for (from, to) in &self.topic_rules {
-            let Some((from, to)) = from.strip_suffix(SUBTREE_SUFFIX).zip(to.strip_suffix(SUBTREE_SUFFIX)) else {
+            let Some((from, to)) =
+                from.strip_suffix(SUBTREE_SUFFIX).zip(to.strip_suffix(SUBTREE_SUFFIX))
+            else {
                 if self.absolute::<TopicName>(Some(node), from)? == topic {
                     return self.absolute(Some(node), to);
                 }
@@ -272,7 +279,8 @@ mod tests {
     #[test]
     fn what_is_no_rule_is_named_with_the_reason() {
         let why = |rules: &str| {
-            let made = NameResolver::parse_rules(rules).and_then(|rules| NameResolver::new(None, &rules));
+            let made =
+                NameResolver::parse_rules(rules).and_then(|rules| NameResolver::new(None, &rules));
             made.unwrap_err().to_string()
         };
         assert!(why("/a=/b,/c").contains("rule 2 is \"/c\""), "{}", why("/a=/b,/c"));
@@ -291,7 +299,9 @@ mod tests {
         }
         let many = "/a=/b,".repeat(MAX_RULES + 1);
         assert!(why(&many).contains("1025 rules"), "{}", why(&many));
-        assert!(NameResolver::new(Some("/a b"), &[]).unwrap_err().to_string().contains("character 3"));
+        assert!(
+            NameResolver::new(Some("/a b"), &[]).unwrap_err().to_string().contains("character 3")
+        );
         let long = naming(&"n".repeat(200), "");
         assert!(long.topic(&NodeName::new("a").unwrap(), &"x".repeat(80)).is_err());
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rnet::inspect::{PriorityChange, lower_priority};
 use tokio::sync::Semaphore;
 
+use crate::app_state::AppState;
 use crate::operations::Operations;
 use crate::options::Options;
 use crate::ticks::{self, Ticks};
 use crate::topic::{self, TopicReader};
-use crate::app_state::AppState;
 
 /// Changes and calls that run at one moment, of all pages.
 pub const MAX_JOBS: usize = 32;
@@ -42,7 +42,9 @@ impl Hub {
             };
             std::thread::Builder::new().name(name.to_owned()).spawn(looks)
         };
-        spawn("rnet-dash-tick", PriorityChange::Lowest, |hub| ticks::run(&hub.ticks, &hub.operations))?;
+        spawn("rnet-dash-tick", PriorityChange::Lowest, |hub| {
+            ticks::run(&hub.ticks, &hub.operations)
+        })?;
         // Messages that it does not read in time are lost to pages.
         let read = |hub: &Hub| topic::run(&hub.reader, &hub.operations);
         if let Err(error) = spawn("rnet-dash-read", PriorityChange::Batch, read) {

@@ -16,11 +16,12 @@
 //! `rnet-dashboard` serves all connections. `rnet-dash-tick` and `rnet-dash-read` look at the domain and read topics,
 //! and sleep while no page wants anything. Changes and calls run on threads of a pool that is bounded.
 
-mod operations;
+mod app_state;
 mod background_task;
 mod form;
 mod http;
 mod hub;
+mod operations;
 mod options;
 mod outbox;
 mod server;
@@ -30,7 +31,6 @@ mod ticks;
 mod times;
 mod topic;
 mod wire;
-mod app_state;
 
 pub use options::{Access, DashboardError, Launch, Options};
 pub use rnet_access::Tls;

@@ -10,10 +10,10 @@ mod call;
 mod change;
 mod command;
 mod launched;
+mod operator_node;
 mod playback;
 mod recording;
 pub mod recordings;
-mod operator_node;
 mod types;
 
 use std::io;
@@ -23,9 +23,9 @@ pub use call::{JobContext, call};
 pub use change::{param_reset, param_set, state_delete, state_set};
 pub use command::Authority;
 pub use launched::{logs, order};
+pub use operator_node::OperatorNode;
 pub use playback::Playback;
 pub use recording::{Recording, trigger};
-pub use operator_node::OperatorNode;
 pub use types::form_of;
 
 use crate::app_state::AppState;

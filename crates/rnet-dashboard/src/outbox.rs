@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::wire;
 use crate::app_state::lock;
+use crate::wire;
 
 /// Bytes that wait for a page.
 const MAX_LEN_BYTES: usize = 4 << 20;
@@ -90,7 +90,8 @@ impl Outbox {
         queue.len_bytes += text.len();
         queue.frames.push_back(QueuedFrame::Answer(text));
         queue.drop_oldest();
-        queue.answers_overflow |= queue.len_bytes > MAX_LEN_BYTES || queue.frames.len() > MAX_FRAMES;
+        queue.answers_overflow |=
+            queue.len_bytes > MAX_LEN_BYTES || queue.frames.len() > MAX_FRAMES;
         drop(queue);
         self.ready.notify_one();
     }
@@ -239,7 +240,9 @@ impl Output {
         }
         let sub = self.sub;
         let data = QueuedFrame::Data { sub, json, payload };
-        if let Some(unacknowledged) = queue.subs.get_mut(&sub).and_then(|sub| sub.unacknowledged.as_mut()) {
+        if let Some(unacknowledged) =
+            queue.subs.get_mut(&sub).and_then(|sub| sub.unacknowledged.as_mut())
+        {
             *unacknowledged += 1;
         }
         queue.len_bytes += data.len_bytes();

@@ -19,11 +19,11 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use crate::app_state::lock;
 use crate::http::{AccessGuard, MAX_DOWNLOADS, Progress, Shared, respond};
 use crate::hub::{Hub, MAX_JOBS, MAX_STOPS};
 use crate::options::{DashboardError, Options};
 use crate::socket::PageSlots;
-use crate::app_state::lock;
 
 /// Connections at one moment, those of pages included. Who comes then waits.
 const MAX_CONNECTIONS: usize = 128;

@@ -10,22 +10,23 @@ use rnet_monitor::link::own_host;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use crate::operations::{self, Operations, JobContext};
+use crate::app_state::{DropGuard, lock};
 use crate::hub::Hub;
+use crate::operations::{self, JobContext, Operations};
 use crate::outbox::{Outbox, Output};
 use crate::ticks::{
-    HistorySink, Read, StatePlotSink, StateSink, FullUpdateSink, remote_params, figures, launched, params,
-    recordings, services,
+    FullUpdateSink, HistorySink, Read, StatePlotSink, StateSink, figures, launched, params,
+    recordings, remote_params, services,
 };
 use crate::topic::{
-    Buckets, CommandLogSink, CommandsSink, EncodePicture, Filter, LogsSink, MessagesSink, PictureSink,
-    PlotSink, TopicSubscription, TfSink, TopicSink, TopicFilter, cloud, image, is_status, is_transform, scan,
+    Buckets, CommandLogSink, CommandsSink, EncodePicture, Filter, LogsSink, MessagesSink,
+    PictureSink, PlotSink, TfSink, TopicFilter, TopicSink, TopicSubscription, cloud, image,
+    is_status, is_transform, scan,
 };
 use crate::wire::{
     Answer, MAX_CLOUD_POINTS, MAX_IMAGE_PX, MAX_MESSAGE_JSON_LEN_BYTES, MAX_REQUEST_LEN_BYTES,
     MAX_SUBSCRIPTIONS, PROTOCOL, Refusal, Request, answer,
 };
-use crate::app_state::{DropGuard, lock};
 
 /// Changes and calls of a page that run at one moment.
 const MAX_JOBS: usize = 8;
@@ -190,7 +191,12 @@ impl Session {
         let (hub, outbox, jobs) = (self.hub.clone(), self.outbox.clone(), self.jobs.clone());
         tokio::task::spawn_blocking(move || {
             let id = request.id;
-            let running = JobContext { operator: &hub.operations.operator, outbox: &outbox, id, cancelled: &cancel };
+            let running = JobContext {
+                operator: &hub.operations.operator,
+                outbox: &outbox,
+                id,
+                cancelled: &cancel,
+            };
             let done = job((&hub.operations, &running), &request.op, Json::Object(request.rest));
             lock(&jobs).remove(&id);
             outbox.answer(answer(id, done));
@@ -215,22 +221,26 @@ impl Session {
 
     fn serve(&self, sub: u64, asked: &SubscribeRequest) -> Result<DropGuard, Refusal> {
         let ticks = &self.hub.ticks;
-        let read = |wants, sink: Box<dyn TopicSink>| self.hub.reader.add(TopicSubscription::new(wants, sink));
+        let read = |wants, sink: Box<dyn TopicSink>| {
+            self.hub.reader.add(TopicSubscription::new(wants, sink))
+        };
         let output = Output::new(sub, self.outbox.clone());
         let look = |output, interval, of: Read| {
             ticks.add(Box::new(FullUpdateSink::of_view(output, interval, of)))
         };
-        let ask =
-            |output, interval, of: Read| ticks.add(Box::new(FullUpdateSink::new(output, interval, of)));
+        let ask = |output, interval, of: Read| {
+            ticks.add(Box::new(FullUpdateSink::new(output, interval, of)))
+        };
         let topic = || asked.topic();
         let of_topic = || topic().map(TopicFilter::Topic);
         let hz = |default| within("hz", asked.hz, default, 0.1..=30.0);
-        let picture = |output: Output, default, draw: EncodePicture| -> Result<DropGuard, Refusal> {
-            if asked.ack {
-                output.enable_acknowledgement();
-            }
-            Ok(read(of_topic()?, Box::new(PictureSink::new(output, hz(default)?, draw))))
-        };
+        let picture =
+            |output: Output, default, draw: EncodePicture| -> Result<DropGuard, Refusal> {
+                if asked.ack {
+                    output.enable_acknowledgement();
+                }
+                Ok(read(of_topic()?, Box::new(PictureSink::new(output, hz(default)?, draw))))
+            };
         Ok(match asked.what.as_str() {
             "figures" => {
                 let interval_ms = within("interval_ms", asked.interval_ms, 500.0, 250.0..=5_000.0)?;
@@ -272,7 +282,9 @@ impl Session {
                 picture(output, 5.0, Box::new(move |heard, bytes| cloud(heard, bytes, max)))?
             }
             "scan" => picture(output, 10.0, Box::new(scan))?,
-            "tf" => read(TopicFilter::Matching(is_transform), Box::new(TfSink::new(output, hz(5.0)?))),
+            "tf" => {
+                read(TopicFilter::Matching(is_transform), Box::new(TfSink::new(output, hz(5.0)?)))
+            }
             "logs" => {
                 let filter = asked.filter()?;
                 let history = asked.history.unwrap_or(500);
@@ -370,25 +382,45 @@ type Job = fn((&Operations, &JobContext<'_>), &str, Json) -> Answer;
 fn job_of(op: &str) -> Option<Job> {
     Some(match op {
         "type" => |(operations, _), _, fields| operations::form_of(&operations.operator, fields),
-        "state.set" => |(operations, _), _, fields| operations::state_set(&operations.operator, fields),
-        "state.delete" => |(operations, _), _, fields| operations::state_delete(&operations.operator, fields),
-        "param.set" => |(operations, _), _, fields| operations::param_set(&operations.operator, fields),
-        "param.reset" => |(operations, _), _, fields| operations::param_reset(&operations.operator, fields),
-        "command.take" => |(operations, _), _, fields| operations.authority.take(&operations.operator, fields),
-        "command.take_all" => |(operations, _), _, fields| operations.authority.take_all(&operations.operator, fields),
+        "state.set" => {
+            |(operations, _), _, fields| operations::state_set(&operations.operator, fields)
+        }
+        "state.delete" => {
+            |(operations, _), _, fields| operations::state_delete(&operations.operator, fields)
+        }
+        "param.set" => {
+            |(operations, _), _, fields| operations::param_set(&operations.operator, fields)
+        }
+        "param.reset" => {
+            |(operations, _), _, fields| operations::param_reset(&operations.operator, fields)
+        }
+        "command.take" => {
+            |(operations, _), _, fields| operations.authority.take(&operations.operator, fields)
+        }
+        "command.take_all" => {
+            |(operations, _), _, fields| operations.authority.take_all(&operations.operator, fields)
+        }
         "command.release" => |(operations, _), _, fields| operations.authority.release(fields),
         "command.release_all" => |(operations, _), _, _| operations.authority.release_all(),
         "call" => |(_, running), _, fields| operations::call(running, fields),
-        "record.start" => |(operations, _), _, fields| operations.recording.start(&operations.operator, fields),
+        "record.start" => {
+            |(operations, _), _, fields| operations.recording.start(&operations.operator, fields)
+        }
         "record.stop" => |(operations, _), _, _| operations.recording.stop(),
-        "play.start" => |(operations, _), _, fields| operations.playback.start(&operations.operator, fields),
+        "play.start" => {
+            |(operations, _), _, fields| operations.playback.start(&operations.operator, fields)
+        }
         "play.pause" => |(operations, _), _, _| operations.playback.pause(),
         "play.stop" => |(operations, _), _, _| operations.playback.stop(),
-        "blackbox.trigger" => |(operations, _), _, fields| operations::trigger(&operations.operator, fields),
+        "blackbox.trigger" => {
+            |(operations, _), _, fields| operations::trigger(&operations.operator, fields)
+        }
         "launch.stop" | "launch.restart" | "launch.kill" => {
             |(operations, _), op, fields| operations::order(&operations.operator, op, fields)
         }
-        "launch.logs" => |(operations, _), _, fields| operations::logs(&operations.operator, fields),
+        "launch.logs" => {
+            |(operations, _), _, fields| operations::logs(&operations.operator, fields)
+        }
         _ => return None,
     })
 }

@@ -13,10 +13,10 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use crate::app_state::lock;
 use crate::hub::Hub;
 use crate::outbox::{Frame, Outbox};
 use crate::session::Session;
-use crate::app_state::lock;
 
 /// Pages at one moment.
 pub const MAX_PAGES: usize = 16;
@@ -77,7 +77,8 @@ impl RequestLimiter {
 /// Why a page is cut, as WebSockets say it.
 struct CloseReason(u16, &'static str);
 
-const ANSWERS_UNREAD: CloseReason = CloseReason(POLICY_VIOLATION, "slow: the client does not read the answers");
+const ANSWERS_UNREAD: CloseReason =
+    CloseReason(POLICY_VIOLATION, "slow: the client does not read the answers");
 
 /// Serves a page until it leaves or is cut.
 pub async fn serve(

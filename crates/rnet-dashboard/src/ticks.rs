@@ -3,18 +3,18 @@
 //! One thread does so for all pages, twenty times a second, and sleeps while no page wants anything. A look at the domain
 //! reads counters; it is made when it is due for somebody, and all who want looks get it.
 
-mod remote_hosts;
+mod full_update;
 mod health;
 mod history;
 mod history_sink;
 mod launch;
 mod params;
 mod record;
+mod remote_hosts;
 mod services;
 mod state;
 mod tick;
 mod view;
-mod full_update;
 
 use std::time::{Duration, Instant};
 
@@ -25,17 +25,17 @@ use history::History;
 use tick::{Sink, TICK_INTERVAL, Tick};
 use view::{GoneNodes, View};
 
+pub use full_update::{FullUpdateSink, Read, figures};
 pub use health::{MonitorQuery, MonitorRequest};
 pub use history_sink::HistorySink;
 pub use launch::launched;
-pub use params::{remote_params, params};
+pub use params::{params, remote_params};
 pub use record::recordings;
 pub use services::services;
 pub use state::{StatePlotSink, StateSink};
-pub use full_update::{Read, FullUpdateSink, figures};
 
+use crate::app_state::{AppState, Registration, Registrations};
 use crate::operations::Operations;
-use crate::app_state::{Registrations, Registration, AppState};
 
 /// Two looks at rates that say something are so far apart at least.
 pub const MIN_SNAPSHOT_INTERVAL: Duration = Duration::from_millis(240);
@@ -54,13 +54,16 @@ pub fn run(ticks: &Ticks, operations: &Operations) {
         ticks.take(app, &mut sinks);
         sinks.retain(Registration::is_active);
         let now = Instant::now();
-        let takes_snapshot = snapshots.is_due(now) && sinks.iter().any(|sink| sink.item.needs_snapshot(now));
+        let takes_snapshot =
+            snapshots.is_due(now) && sinks.iter().any(|sink| sink.item.needs_snapshot(now));
         if takes_snapshot {
             snapshots.take(app, now);
         }
         let Snapshots { before, last, gone, history, .. } = &mut snapshots;
         let view = match (before.as_ref(), last.as_ref()) {
-            (Some(before), Some(last)) if takes_snapshot => Some(View::new(before, last, gone, app)),
+            (Some(before), Some(last)) if takes_snapshot => {
+                Some(View::new(before, last, gone, app))
+            }
             _ => None,
         };
         if let Some(view) = &view {

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Follower, ObservedMessage, Observed, PublisherInfo, Stamp};
+use rnet::inspect::{Follower, Observed, ObservedMessage, PublisherInfo, Stamp};
 use rnet::{Durability, Subscription, TypeDesc};
 use rnet_monitor::link::host_of;
 
@@ -35,12 +35,12 @@ pub use messages::MessagesSink;
 pub use picture::{EncodePicture, PictureSink};
 pub use plot::PlotSink;
 pub use scan::scan;
-pub use sink::{TopicSink, TopicFilter};
+pub use sink::{TopicFilter, TopicSink};
 pub use tf::{TfSink, is_transform};
 
+use crate::app_state::{AppState, Registration, Registrations, lock};
 use crate::operations::{Operations, OperatorNode};
 use crate::times::unix_s;
-use crate::app_state::{Registrations, Registration, AppState, lock};
 use sink::RateLimiter;
 
 /// Between two times at which sinks may tell what they have.
@@ -110,7 +110,8 @@ pub fn run(reader: &TopicReader, operations: &Operations) {
     while !app.is_stopped() {
         let known = sinks.len();
         if reader.take(app, &mut sinks) || !sinks.iter().all(Registration::is_active) {
-            let new: Vec<TopicFilter> = sinks[known..].iter().map(|of| of.item.wants.clone()).collect();
+            let new: Vec<TopicFilter> =
+                sinks[known..].iter().map(|of| of.item.wants.clone()).collect();
             sinks.retain(Registration::is_active);
             *lock(&wants) = sinks.iter().map(|of| of.item.wants.clone()).collect();
             if sinks.is_empty() {

@@ -1,7 +1,7 @@
 //! What clients look at: a domain, or a recording.
 
+use crate::incoming::{ClientChannel, Parameter, PlaybackControl};
 use crate::outgoing::PlaybackState;
-use crate::incoming::{ClientChannel, PlaybackControl, Parameter};
 
 /// What a client asks for beside messages. All may wait, and errors are words for the client.
 pub trait Backend: Send + Sync {
@@ -16,7 +16,12 @@ pub trait Backend: Send + Sync {
         Err(RECORDING_ONLY.to_owned())
     }
     /// Calls a service, and gives its reply.
-    fn call_service(&self, _service: &str, _encoding: &str, _data: &[u8]) -> Result<Vec<u8>, String> {
+    fn call_service(
+        &self,
+        _service: &str,
+        _encoding: &str,
+        _data: &[u8],
+    ) -> Result<Vec<u8>, String> {
         Err(RECORDING_ONLY.to_owned())
     }
     /// The parameters of these names, or all.
@@ -37,4 +42,5 @@ pub trait Backend: Send + Sync {
     }
 }
 
-const RECORDING_ONLY: &str = "the server shows a recording: publishing, calling and setting are not available";
+const RECORDING_ONLY: &str =
+    "the server shows a recording: publishing, calling and setting are not available";

@@ -53,8 +53,14 @@ impl ChannelFormat {
         match ty {
             MessageType::Protobuf(schema) => ChannelFormat::protobuf(schema, Conversion::Unchanged),
             MessageType::Plain(plain) => match foxglove_counterpart(plain) {
-                Some(schema) => ChannelFormat::protobuf(&schema, Conversion::ToProtobuf(plain.clone())),
-                None => ChannelFormat::json(&plain.name, &json_schema_of(plain), Conversion::PlainToJson(plain.clone())),
+                Some(schema) => {
+                    ChannelFormat::protobuf(&schema, Conversion::ToProtobuf(plain.clone()))
+                }
+                None => ChannelFormat::json(
+                    &plain.name,
+                    &json_schema_of(plain),
+                    Conversion::PlainToJson(plain.clone()),
+                ),
             },
             MessageType::Raw => {
                 let schema = json!({
@@ -185,7 +191,11 @@ fn json_schema_of_field(ty: &FieldType) -> Value {
 ///
 /// # Errors
 /// It is none of this type; or the encoding is not one of `protobuf` and `json`, or does not fit the type.
-pub fn decode_from_client(ty: &MessageType, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
+pub fn decode_from_client(
+    ty: &MessageType,
+    encoding: &str,
+    data: &[u8],
+) -> Result<Vec<u8>, String> {
     let value = || -> Result<Value, String> {
         serde_json::from_slice(data).map_err(|error| format!("it is not valid JSON: {error}"))
     };
@@ -219,7 +229,11 @@ pub fn decode_from_client(ty: &MessageType, encoding: &str, data: &[u8]) -> Resu
 ///
 /// # Errors
 /// It is none of this type.
-pub fn encode_for_client(ty: &MessageType, encoding: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+pub fn encode_for_client(
+    ty: &MessageType,
+    encoding: &str,
+    bytes: &[u8],
+) -> Result<Vec<u8>, String> {
     match (ty, encoding) {
         (MessageType::Protobuf(schema), JSON) => {
             let message = Dynamic::decode(schema, bytes)
@@ -236,7 +250,9 @@ pub fn encode_for_client(ty: &MessageType, encoding: &str, bytes: &[u8]) -> Resu
 /// How a service's requests or replies are described.
 pub fn describe_call_type(ty: &MessageType) -> Value {
     let format = match ty {
-        MessageType::Plain(plain) => ChannelFormat::json(&plain.name, &json_schema_of(plain), Conversion::Unchanged),
+        MessageType::Plain(plain) => {
+            ChannelFormat::json(&plain.name, &json_schema_of(plain), Conversion::Unchanged)
+        }
         // Requests of bytes are the bytes themselves, whatever their encoding is said to be.
         MessageType::Raw => ChannelFormat::json("bytes", &json!({}), Conversion::Unchanged),
         MessageType::Protobuf(_) => ChannelFormat::of(ty),
@@ -248,7 +264,11 @@ pub fn describe_call_type(ty: &MessageType) -> Value {
 ///
 /// # Errors
 /// The description is none.
-pub fn parse_client_schema(name: &str, encoding: &str, schema: &str) -> Result<Option<MessageType>, String> {
+pub fn parse_client_schema(
+    name: &str,
+    encoding: &str,
+    schema: &str,
+) -> Result<Option<MessageType>, String> {
     if encoding != PROTOBUF || schema.is_empty() {
         return Ok(None);
     }
@@ -288,7 +308,8 @@ mod tests {
         let schema: Value = serde_json::from_str(&format.schema).unwrap();
         assert_eq!(schema["properties"]["force"], json!({"type": "number"}));
         assert_eq!(schema["properties"]["joints"]["items"]["type"], "integer");
-        let bytes = decode_from_client(&ty, JSON, br#"{"force": 1.5, "joints": [1, 2, 3, 4]}"#).unwrap();
+        let bytes =
+            decode_from_client(&ty, JSON, br#"{"force": 1.5, "joints": [1, 2, 3, 4]}"#).unwrap();
         let value: Value = serde_json::from_slice(&format.payload(&bytes).unwrap()).unwrap();
         assert_eq!(value, json!({"force": 1.5, "joints": [1, 2, 3, 4]}));
         let why = decode_from_client(&ty, PROTOBUF, &bytes).unwrap_err();
@@ -301,10 +322,12 @@ mod tests {
     fn an_image_is_the_foxglove_message_of_the_same_meaning() {
         let mut message = Image::new(1, 1, "mono8").unwrap().header_bytes().to_vec();
         message.push(9);
-        let format = ChannelFormat::of(&MessageType::Plain(<Image as rnet::PlainHeader>::header_type()));
+        let format =
+            ChannelFormat::of(&MessageType::Plain(<Image as rnet::PlainHeader>::header_type()));
         assert_eq!((&*format.encoding, &*format.schema_name), (PROTOBUF, "foxglove.RawImage"));
         let payload = format.payload(&message).unwrap();
-        let schema = parse_client_schema("foxglove.RawImage", PROTOBUF, &format.schema).unwrap().unwrap();
+        let schema =
+            parse_client_schema("foxglove.RawImage", PROTOBUF, &format.schema).unwrap().unwrap();
         assert!(decode_from_client(&schema, PROTOBUF, &payload).is_ok());
         assert!(format.payload(&message[..20]).is_err());
     }

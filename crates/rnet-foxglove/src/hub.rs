@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::queue::Queue;
-use crate::outgoing::{self, ConnectionGraph};
 use crate::channel_format::ChannelFormat;
 use crate::incoming::{Parameter, Subscription};
+use crate::outgoing::{self, ConnectionGraph};
+use crate::queue::Queue;
 
 /// Channels in one frame: a client that joins is not sent one frame of many megabytes.
 const CHANNELS_PER_FRAME: usize = 100;
@@ -166,12 +166,14 @@ impl Hub {
         for channels in channels.chunks(CHANNELS_PER_FRAME) {
             client.queue.push_control(outgoing::advertise(channels));
         }
-        let services: Vec<Value> = state.services.values().map(|(_, advertisement)| advertisement.clone()).collect();
+        let services: Vec<Value> =
+            state.services.values().map(|(_, advertisement)| advertisement.clone()).collect();
         if !services.is_empty() {
             client.queue.push_control(outgoing::advertise_services(&services));
         }
         let (followed_params, ended) = Default::default();
-        let entry = ClientEntry { client: client.clone(), follows_graph: false, followed_params, ended };
+        let entry =
+            ClientEntry { client: client.clone(), follows_graph: false, followed_params, ended };
         state.clients.insert(client.id, entry);
         self.notify_changed(state);
     }
@@ -197,7 +199,8 @@ impl Hub {
     pub fn shut_down(&self) {
         let mut state = self.lock();
         state.is_shut_down = true;
-        state.clients
+        state
+            .clients
             .values()
             .for_each(|entry| entry.client.queue.close("the server is shutting down"));
         self.notify_changed(state);
@@ -210,8 +213,9 @@ impl Hub {
     /// Sleeps until subscriptions change, for `limit` at most. Whether they have.
     pub fn wait_for_change(&self, limit: Duration) -> bool {
         let state = self.lock();
-        let waited =
-            self.changed.wait_timeout_while(state, limit, |state| !state.is_changed && !state.is_shut_down);
+        let waited = self
+            .changed
+            .wait_timeout_while(state, limit, |state| !state.is_changed && !state.is_shut_down);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.is_changed)
     }
@@ -327,7 +331,11 @@ impl Hub {
         let mut state = self.lock();
         let Some(channel) = state.channels.get_mut(&channel) else { return };
         for (client, subscription) in &channel.subscribers {
-            client.queue.push_data(outgoing::message(*subscription, message.time_ns, message.payload));
+            client.queue.push_data(outgoing::message(
+                *subscription,
+                message.time_ns,
+                message.payload,
+            ));
         }
         if message.latch_depth > 0 {
             channel.latch(message.publisher, message.latch_depth, message.time_ns, message.payload);
@@ -353,10 +361,14 @@ impl Hub {
                 ["type", "request", "response"].iter().all(|key| now[key] == advertisement[key])
             })
         };
-        let gone = state.services.iter().filter(|(_, (name, advertisement))| !is_there((name, advertisement)));
+        let gone = state
+            .services
+            .iter()
+            .filter(|(_, (name, advertisement))| !is_there((name, advertisement)));
         let gone: Vec<u32> = gone.map(|(id, _)| *id).collect();
         gone.iter().for_each(|id| drop(state.services.remove(id)));
-        let known: BTreeSet<String> = state.services.values().map(|(name, _)| name.clone()).collect();
+        let known: BTreeSet<String> =
+            state.services.values().map(|(name, _)| name.clone()).collect();
         let mut new = Vec::new();
         for (name, advertisement) in now.iter().filter(|(name, _)| !known.contains(*name)) {
             state.next_service += 1;
@@ -429,7 +441,8 @@ impl Hub {
     /// Tells who follows a parameter what it is now.
     pub fn notify_parameter(&self, parameter: &Parameter) {
         let state = self.lock();
-        for entry in state.clients.values().filter(|m| m.followed_params.contains(&parameter.name)) {
+        for entry in state.clients.values().filter(|m| m.followed_params.contains(&parameter.name))
+        {
             let frame = outgoing::parameter_values(std::slice::from_ref(parameter), None);
             entry.client.queue.push_control(frame);
         }

@@ -183,7 +183,10 @@ mod tests {
 
     #[test]
     fn frames_are_read() {
-        assert_eq!(parse_binary(&[1, 7, 0, 0, 0, 9]), Ok(BinaryFrame::Message { channel: 7, data: &[9] }));
+        assert_eq!(
+            parse_binary(&[1, 7, 0, 0, 0, 9]),
+            Ok(BinaryFrame::Message { channel: 7, data: &[9] })
+        );
         let call = [&[2][..], &[1, 0, 0, 0], &[2, 0, 0, 0], &[4, 0, 0, 0], b"json", b"{}"].concat();
         let read = BinaryFrame::Call { service: 1, call: 2, encoding: "json", data: b"{}" };
         assert_eq!(parse_binary(&call), Ok(read));
@@ -193,7 +196,8 @@ mod tests {
         control.extend(5u64.to_le_bytes());
         control.extend(1u32.to_le_bytes());
         control.extend(b"a");
-        let read = PlaybackControl { is_playing: true, rate: 2.0, seek_ns: Some(5), request: "a".into() };
+        let read =
+            PlaybackControl { is_playing: true, rate: 2.0, seek_ns: Some(5), request: "a".into() };
         assert_eq!(parse_binary(&control), Ok(BinaryFrame::PlaybackControl(read)));
         // Each shorter one is none.
         for frames in [&call, &control] {

@@ -13,18 +13,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod backend;
 mod acceptor;
+mod backend;
+mod channel_format;
 mod error;
 mod hub;
+mod incoming;
 mod live;
+mod outgoing;
 mod playback;
 mod queue;
-mod outgoing;
 mod server;
 mod session;
-mod channel_format;
-mod incoming;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ use tokio::runtime::Runtime;
 
 pub use error::{FoxgloveError, Result};
 pub use rnet_access::Tls;
-pub use server::{MAX_CLIENTS, EventCallback};
+pub use server::{EventCallback, MAX_CLIENTS};
 
 use backend::Backend;
 use hub::Hub;
@@ -144,7 +144,11 @@ pub fn serve(options: Options) -> Result<ServerHandle> {
     let server = Arc::new(Server {
         hub: hub.clone(),
         backend,
-        acceptor: acceptor::Acceptor { listen: addr, origins: options.origins, token: options.token },
+        acceptor: acceptor::Acceptor {
+            listen: addr,
+            origins: options.origins,
+            token: options.token,
+        },
         tls,
         on_event: options.on_event,
         refused: AtomicU64::new(0),

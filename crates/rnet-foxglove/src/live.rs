@@ -16,17 +16,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
-use rnet::inspect::{Domain, Location, NormalPriority, Snapshot, PriorityChange, lower_priority};
+use rnet::inspect::{Domain, Location, NormalPriority, PriorityChange, Snapshot, lower_priority};
 use rnet::msgs::Clock;
 use rnet::{MessageType, Node, Subscription, TypeDesc};
 use serde_json::{Value, json};
 
 use crate::backend::Backend;
+use crate::channel_format::{ChannelFormat, describe_call_type};
 use crate::hub::{Hub, TopicMessage};
+use crate::incoming::{ClientChannel, Parameter};
 use crate::outgoing;
 use crate::server::EventCallback;
-use crate::channel_format::{ChannelFormat, describe_call_type};
-use crate::incoming::{ClientChannel, Parameter};
 use calls::ServiceClients;
 use follow::Follower;
 use params::ParamWatch;
@@ -158,7 +158,9 @@ impl LiveBackend {
                 }
                 next = Instant::now() + if is_failing { RETRY_INTERVAL } else { REFRESH_INTERVAL };
             }
-            pause = view.forward_messages(&mut bytes).min(next.saturating_duration_since(Instant::now()));
+            pause = view
+                .forward_messages(&mut bytes)
+                .min(next.saturating_duration_since(Instant::now()));
         }
     }
 
@@ -263,10 +265,18 @@ impl DomainView<'_> {
             };
             let channel = live.hub.get_or_create_channel(&publisher.topic, &format);
             let is_clock = publisher.topic == CLOCK && format.schema_name == "rnet.msgs.Clock";
-            let known = PublisherChannel { channel, format, is_clock, latch_depth, is_error_reported: false };
+            let known = PublisherChannel {
+                channel,
+                format,
+                is_clock,
+                latch_depth,
+                is_error_reported: false,
+            };
             self.channels.insert(publisher.id, known);
         }
-        live.hub.retain_publishers(&self.channels.iter().map(|(id, known)| (*id, known.channel)).collect());
+        live.hub.retain_publishers(
+            &self.channels.iter().map(|(id, known)| (*id, known.channel)).collect(),
+        );
     }
 
     /// Passes on what has been sent, and says how long to wait then.
@@ -285,7 +295,8 @@ impl DomainView<'_> {
             match known.format.payload(bytes) {
                 Ok(payload) => {
                     let latch_depth = known.latch_depth;
-                    let message = TopicMessage { publisher, time_ns, payload: &payload, latch_depth };
+                    let message =
+                        TopicMessage { publisher, time_ns, payload: &payload, latch_depth };
                     hub.send_message(known.channel, &message);
                 }
                 Err(why) if !known.is_error_reported => {

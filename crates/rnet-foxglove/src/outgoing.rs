@@ -185,7 +185,11 @@ mod tests {
                 })
                 .collect()
         };
-        ConnectionGraph { published: named(published), subscribed: named(subscribed), ..ConnectionGraph::default() }
+        ConnectionGraph {
+            published: named(published),
+            subscribed: named(subscribed),
+            ..ConnectionGraph::default()
+        }
     }
 
     #[test]

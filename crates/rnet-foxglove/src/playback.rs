@@ -13,10 +13,10 @@ use rnet_record::read::{Message, Problem, Recording, Select};
 use serde_json::json;
 
 use crate::backend::Backend;
-use crate::hub::{Hub, TopicMessage};
-use crate::outgoing::{self, PlaybackState, PlaybackStatus};
 use crate::channel_format::ChannelFormat;
+use crate::hub::{Hub, TopicMessage};
 use crate::incoming::PlaybackControl;
+use crate::outgoing::{self, PlaybackState, PlaybackStatus};
 
 /// Between two times that clients are told, while no message is due; and the least between two, where some are.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(50);
@@ -162,7 +162,8 @@ impl PlaybackBackend {
                 WaitOutcome::Due => {
                     let ended = {
                         let mut clock = self.clock();
-                        (clock.is_playing, clock.has_ended, clock.at_ns) = (false, true, self.times.1);
+                        (clock.is_playing, clock.has_ended, clock.at_ns) =
+                            (false, true, self.times.1);
                         clock.state(self.times.1)
                     };
                     self.hub.broadcast(&outgoing::playback(&ended));
@@ -202,13 +203,25 @@ impl PlaybackBackend {
         self.wait_until(self.times.1, seek_count)
     }
 
-    fn forward(&self, message: &Message, channels: &BTreeMap<u16, PlayedChannel>, reported: &mut ReportedProblems) {
+    fn forward(
+        &self,
+        message: &Message,
+        channels: &BTreeMap<u16, PlayedChannel>,
+        reported: &mut ReportedProblems,
+    ) {
         let id = message.channel.id;
-        let Some(PlayedChannel { id: channel, format, latch_depth }) = channels.get(&id) else { return };
+        let Some(PlayedChannel { id: channel, format, latch_depth }) = channels.get(&id) else {
+            return;
+        };
         let (publisher, time_ns) = (u64::from(id), message.log_ns());
         match format.payload(message.data()) {
             Ok(payload) => {
-                let message = TopicMessage { publisher, time_ns, payload: &payload, latch_depth: *latch_depth };
+                let message = TopicMessage {
+                    publisher,
+                    time_ns,
+                    payload: &payload,
+                    latch_depth: *latch_depth,
+                };
                 self.hub.send_message(*channel, &message);
             }
             Err(why) if reported.channels.insert(id) => {
@@ -268,8 +281,8 @@ impl Backend for PlaybackBackend {
         let mut clock = self.clock();
         let now_ns = clock.now_ns().clamp(self.times.0, self.times.1);
         // Who plays on at the end begins again.
-        let again =
-            (control.is_playing && clock.has_ended && control.seek_ns.is_none()).then_some(self.times.0);
+        let again = (control.is_playing && clock.has_ended && control.seek_ns.is_none())
+            .then_some(self.times.0);
         let goes_to = control.seek_ns.or(again).map(|ns| ns.clamp(self.times.0, self.times.1));
         clock.at_ns = goes_to.unwrap_or(now_ns);
         clock.since = Instant::now();

@@ -51,8 +51,7 @@ impl Queue {
     pub fn push_data(&self, frame: Bytes) {
         let mut state = self.lock();
         while !state.data.is_empty()
-            && (state.data.len() >= MAX_DATA
-                || state.data_len + frame.len() > MAX_DATA_LEN_BYTES)
+            && (state.data.len() >= MAX_DATA || state.data_len + frame.len() > MAX_DATA_LEN_BYTES)
         {
             let oldest = state.data.pop_front().map_or(0, |oldest| oldest.len());
             state.data_len -= oldest;

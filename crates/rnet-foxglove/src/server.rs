@@ -16,11 +16,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
-use crate::backend::Backend;
 use crate::acceptor::Acceptor;
+use crate::backend::Backend;
 use crate::hub::{Client, Hub};
-use crate::queue::{QueueItem, Queue};
 use crate::outgoing::{self, Level};
+use crate::queue::{Queue, QueueItem};
 use crate::session::Session;
 
 /// Connections at a time, those that have not come in yet included.
@@ -88,11 +88,14 @@ impl Server {
     async fn handle_connection(&self, stream: TcpStream, addr: SocketAddr) {
         // Messages are sent as they come.
         let _ = stream.set_nodelay(true);
-        let Some(tls) = &self.tls else { return self.handshake(stream, addr, HANDSHAKE_TIMEOUT).await };
+        let Some(tls) = &self.tls else {
+            return self.handshake(stream, addr, HANDSHAKE_TIMEOUT).await;
+        };
         let begun = Instant::now();
         match timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
-                self.handshake(stream, addr, HANDSHAKE_TIMEOUT.saturating_sub(begun.elapsed())).await;
+                self.handshake(stream, addr, HANDSHAKE_TIMEOUT.saturating_sub(begun.elapsed()))
+                    .await;
             }
             Ok(Err(error)) => self.refuse(addr, &format!("TLS: {error}")),
             Err(_) => self.refuse(addr, "the TLS handshake took too long"),
@@ -162,7 +165,8 @@ async fn run_connection<S: AsyncRead + AsyncWrite + Unpin>(
                 Ok(message) => message,
                 Err(error) => return (CloseCode::Protocol, error.to_string()),
             };
-            *last_received.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
+            *last_received.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+                Instant::now();
             if let Err(why) = session.handle_frame(&message) {
                 return (CloseCode::Policy, why.to_owned());
             }

@@ -9,8 +9,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::backend::Backend;
 use crate::hub::{Client, Hub};
+use crate::incoming::{self, BinaryFrame, ClientChannel, ClientRequest};
 use crate::outgoing::{self, Level};
-use crate::incoming::{self, ClientChannel, BinaryFrame, ClientRequest};
 
 /// Longest frame of text, in bytes.
 const MAX_TEXT_LEN_BYTES: usize = 1 << 20;
@@ -56,8 +56,12 @@ impl Session {
                     "a text frame has {len} bytes, at most {MAX_TEXT_LEN_BYTES} are allowed"
                 ))
             }
-            Message::Text(text) => incoming::parse_text(text).map(|request| self.handle_request(request)),
-            Message::Binary(bytes) => incoming::parse_binary(bytes).map(|frame| self.handle_binary(frame)),
+            Message::Text(text) => {
+                incoming::parse_text(text).map(|request| self.handle_request(request))
+            }
+            Message::Binary(bytes) => {
+                incoming::parse_binary(bytes).map(|frame| self.handle_binary(frame))
+            }
             _ => Ok(Ok(())),
         };
         self.invalid_frames += u32::from(understood.is_err());
@@ -95,8 +99,9 @@ impl Session {
             }
             ClientRequest::SetParameters { parameters, id } => {
                 check_count(parameters.len(), "parameters")?;
-                let done =
-                    combine_errors(parameters.iter().map(|one| block_in_place(|| self.backend.set_parameter(one))));
+                let done = combine_errors(
+                    parameters.iter().map(|one| block_in_place(|| self.backend.set_parameter(one))),
+                );
                 let Some(id) = id else { return done };
                 // What they are now, also where one could not be set.
                 let names: Vec<String> = parameters.into_iter().map(|one| one.name).collect();
@@ -176,7 +181,8 @@ impl Session {
     /// Calls a service in the background: a client may have several calls under way.
     fn call(&self, (service, call): (u32, u32), encoding: &str, data: &[u8]) {
         let client = self.client.clone();
-        let fail = |why: &str| client.queue.push_control(outgoing::call_failure(service, call, why));
+        let fail =
+            |why: &str| client.queue.push_control(outgoing::call_failure(service, call, why));
         let Some(name) = self.hub.service_name(service) else {
             return fail(&format!("service {service} does not exist"));
         };
@@ -229,9 +235,9 @@ fn check_count(names: usize, what: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{QueueItem, Queue};
+    use crate::incoming::{Parameter, PlaybackControl};
     use crate::outgoing::PlaybackState;
-    use crate::incoming::{PlaybackControl, Parameter};
+    use crate::queue::{Queue, QueueItem};
 
     struct PanickingBackend;
 
@@ -257,10 +263,14 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn what_was_refused_is_told_also_where_the_values_cannot_be_read() {
         let client = Arc::new(Client { id: 1, queue: Queue::default() });
-        let mut session = Session::new(Arc::new(Hub::default()), Arc::new(UnreadableBackend), client.clone());
+        let mut session =
+            Session::new(Arc::new(Hub::default()), Arc::new(UnreadableBackend), client.clone());
         let asked =
             r#"{"op": "setParameters", "id": "x", "parameters": [{"name": "/a", "value": 1}]}"#;
-        tokio::spawn(async move { session.handle_frame(&Message::text(asked)) }).await.unwrap().unwrap();
+        tokio::spawn(async move { session.handle_frame(&Message::text(asked)) })
+            .await
+            .unwrap()
+            .unwrap();
         // Who the server is comes first.
         let reply = loop {
             let QueueItem::Message(reply) = client.queue.next().await else { panic!("an answer") };
@@ -281,7 +291,8 @@ mod tests {
         let mut session = Session::new(hub.clone(), Arc::new(PanickingBackend), client);
         assert_eq!(hub.client_count(), 1);
         let control = [3, 0, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let ended = std::thread::spawn(move || session.handle_frame(&Message::binary(control.to_vec())));
+        let ended =
+            std::thread::spawn(move || session.handle_frame(&Message::binary(control.to_vec())));
         assert!(ended.join().is_err());
         assert_eq!(hub.client_count(), 0);
     }

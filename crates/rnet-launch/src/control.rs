@@ -11,8 +11,8 @@ use rustix::process::Signal;
 use crate::identity::{Identity, has_exited, signal};
 use crate::keeper::{KeeperReply, KeeperRequest, StopSignals};
 use crate::log::rotated_path;
-use crate::run_folder::RunFolder;
 use crate::record::{Record, lock_if_abandoned};
+use crate::run_folder::RunFolder;
 use crate::{LaunchError, Result};
 
 /// How much longer than the node's own time to stop its keeper has.
@@ -52,7 +52,8 @@ impl LaunchedNode {
     /// Its logs, the oldest first.
     pub fn logs(&self) -> Vec<PathBuf> {
         let path = self.folder.log(&self.record.node);
-        let older = (1..self.record.process.log.files).rev().map(|number| rotated_path(&path, number));
+        let older =
+            (1..self.record.process.log.files).rev().map(|number| rotated_path(&path, number));
         older.filter(|path| path.exists()).chain([path.clone()]).collect()
     }
 
@@ -98,7 +99,9 @@ impl LaunchedNode {
         let keeper = self.record.keeper();
         self.write_request("restart")?;
         let ended = self.stop_keeper(keeper, signals)?;
-        if matches!(ended, StopOutcome::Interrupted | StopOutcome::StillRunning) || self.has_launcher() {
+        if matches!(ended, StopOutcome::Interrupted | StopOutcome::StillRunning)
+            || self.has_launcher()
+        {
             return Ok(ended);
         }
         let _ = std::fs::remove_file(self.folder.request_file(&self.record.node));
@@ -129,7 +132,11 @@ impl LaunchedNode {
 
     /// Ends the keeper, as it was found before the request was written: the launcher may have done it since, and the node has
     /// run all the same.
-    fn stop_keeper(&self, keeper: Option<OwnedFd>, signals: &dyn StopSignals) -> Result<StopOutcome> {
+    fn stop_keeper(
+        &self,
+        keeper: Option<OwnedFd>,
+        signals: &dyn StopSignals,
+    ) -> Result<StopOutcome> {
         let Some(keeper) = keeper else {
             self.record.kill_leftovers();
             Record::mark_stopped(&self.folder, &self.record.node)?;

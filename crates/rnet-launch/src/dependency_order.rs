@@ -6,7 +6,9 @@ use rnet::NodeName;
 
 /// Names in an order in which each stands after all that it waits for, or a cycle: its names in their order, the first
 /// at its end again.
-pub fn topological_order(after: &BTreeMap<NodeName, Vec<NodeName>>) -> Result<Vec<NodeName>, Vec<NodeName>> {
+pub fn topological_order(
+    after: &BTreeMap<NodeName, Vec<NodeName>>,
+) -> Result<Vec<NodeName>, Vec<NodeName>> {
     let mut order: Vec<NodeName> = Vec::new();
     for first in after.keys() {
         // The path from `first`, each with how many of those it waits for have been looked at.
@@ -52,14 +54,24 @@ mod tests {
 
     #[test]
     fn each_stands_after_what_it_waits_for() {
-        let order =
-            topological_order(&map(&[("a", &["c", "b"]), ("b", &["d"]), ("c", &["b"]), ("d", &[])])).unwrap();
+        let order = topological_order(&map(&[
+            ("a", &["c", "b"]),
+            ("b", &["d"]),
+            ("c", &["b"]),
+            ("d", &[]),
+        ]))
+        .unwrap();
         assert_eq!(texts(order), ["/d", "/b", "/c", "/a"]);
     }
 
     #[test]
     fn a_cycle_is_told_as_it_goes() {
-        let cycle = topological_order(&map(&[("a", &["b"]), ("b", &["c"]), ("c", &["d", "b"]), ("d", &[])]));
+        let cycle = topological_order(&map(&[
+            ("a", &["b"]),
+            ("b", &["c"]),
+            ("c", &["d", "b"]),
+            ("d", &[]),
+        ]));
         assert_eq!(texts(cycle.unwrap_err()), ["/b", "/c", "/b"]);
         assert_eq!(texts(topological_order(&map(&[("a", &["a"])])).unwrap_err()), ["/a", "/a"]);
     }

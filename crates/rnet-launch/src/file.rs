@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rnet::NodeName;
-use rnet_config::{ConfigError, Entry, FILE_KEYS, SourceLocation, Reader, Table, this_host, invalid_host_reason};
+use rnet_config::{
+    ConfigError, Entry, FILE_KEYS, Reader, SourceLocation, Table, invalid_host_reason, this_host,
+};
 
 use self::blackbox::BlackBoxSettings;
 use self::names::NodeNaming;
@@ -210,7 +212,8 @@ impl Loader {
         }
         let dir = file.parent().unwrap_or(Path::new("/")).to_owned();
         if let Some(entry) = table.get("blackbox") {
-            let said = BlackBoxSettings::read(&entry.table("a table [blackbox]")?, &self.vars, &dir)?;
+            let said =
+                BlackBoxSettings::read(&entry.table("a table [blackbox]")?, &self.vars, &dir)?;
             if let Some((_, before)) = &self.blackbox {
                 let expected = format!("only one table [blackbox]; the first is at {before}");
                 return Err(value_error(&entry)(expected, "another".into()).into());
@@ -252,7 +255,9 @@ impl Loader {
                 return Err(mistake("no cycle".into(), names.join(" -> ")).into());
             }
             if self.include_stack.len() >= MAX_INCLUDE_DEPTH {
-                return Err(wrong(format!("includes nested at most {MAX_INCLUDE_DEPTH} deep")).into());
+                return Err(
+                    wrong(format!("includes nested at most {MAX_INCLUDE_DEPTH} deep")).into()
+                );
             }
             self.file(&path, &file)?;
         }
@@ -275,9 +280,11 @@ impl Loader {
             return Err(value_error(entry)(expected, name.to_string()).into());
         }
         if self.found.len() >= MAX_NODES {
-            return Err(
-                value_error(entry)(format!("at most {MAX_NODES} nodes"), "one more".into()).into()
-            );
+            return Err(value_error(entry)(
+                format!("at most {MAX_NODES} nodes"),
+                "one more".into(),
+            )
+            .into());
         }
         self.found.insert(name, found);
         Ok(())
@@ -287,8 +294,8 @@ impl Loader {
     fn is_chosen(&mut self, table: &Table<'_>) -> rnet_config::Result<bool> {
         let host = table.optional("host", Entry::host)?;
         self.hosts.extend(host.clone());
-        let when =
-            table.optional("when", |when| self.vars.match_all(&when.table("a table of variables")?))?;
+        let when = table
+            .optional("when", |when| self.vars.match_all(&when.table("a table of variables")?))?;
         Ok(host.is_none_or(|host| host == self.host) && when.unwrap_or(true))
     }
 }
@@ -317,7 +324,10 @@ fn unstarted_dependencies(
 }
 
 /// The nodes, each after those that it waits for.
-fn sort_by_dependency(mut found: BTreeMap<NodeName, LoadedNode>, excluded: &[NodeName]) -> Result<Vec<Node>> {
+fn sort_by_dependency(
+    mut found: BTreeMap<NodeName, LoadedNode>,
+    excluded: &[NodeName],
+) -> Result<Vec<Node>> {
     let names: Vec<String> = found.keys().map(ToString::to_string).collect();
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     for of in found.values() {

@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{Identity, has_exited, session};
 use crate::log::NodeLog;
-use crate::requirements;
 use crate::node::{Limits, OWN_PROGRAM, Process};
-use crate::run_folder::RunFolder;
 use crate::record::{End, Record, lock};
-use crate::stop::{self, StopStep, StopSequence};
+use crate::requirements;
+use crate::run_folder::RunFolder;
+use crate::stop::{self, StopSequence, StopStep};
 
 /// What a keeper says when it keeps a node, and when another one does.
 const KEEPS: &str = "keeps";
@@ -213,7 +213,8 @@ impl Keeper {
         };
         let (last_output, is_record_dirty) = (Vec::new(), false);
         let launcher = launcher.filter(|_| request.is_on_failure);
-        let mut keeper = Keeper { request, launcher, folder, log, record, last_output, is_record_dirty };
+        let mut keeper =
+            Keeper { request, launcher, folder, log, record, last_output, is_record_dirty };
         // Before the node: should this process be killed, the record says whose session is to be ended.
         keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
         fail_point!("launch.recorded");
@@ -323,7 +324,11 @@ impl Keeper {
                 .and_then(|any| signals.wait(any.as_fd(), limit, is_stopping));
             if waited.is_err() {
                 // Out of descriptors: what can be done without is to look now and then.
-                let _ = signals.wait(running.ended.as_fd(), Some(Duration::from_millis(100)), is_stopping);
+                let _ = signals.wait(
+                    running.ended.as_fd(),
+                    Some(Duration::from_millis(100)),
+                    is_stopping,
+                );
             }
         }
         if stop.is_some() {
@@ -359,7 +364,8 @@ impl Keeper {
             _ => StopRequest::Stop,
         });
         if let Some((before, ran)) = after {
-            let (name, before, ran_s) = (stop::signal_name(signal), stop::signal_name(before), ran.as_secs_f64());
+            let (name, before, ran_s) =
+                (stop::signal_name(signal), stop::signal_name(before), ran.as_secs_f64());
             let text = format!("[rnet launch] {name}: still running {ran_s} s after {before}\n");
             self.log.write(text.as_bytes());
         }

@@ -4,11 +4,11 @@
 //! waits for the end of a keeper or a tenth of a second. All that it has to know to be replaced by another launcher
 //! stands in the records of the keepers.
 
-mod shutdown;
 mod on_failure;
-mod ready;
 mod pending_params;
+mod ready;
 mod reload;
+mod shutdown;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,10 +26,10 @@ use crate::file::{LaunchOptions, Plan};
 use crate::identity::Identity;
 use crate::keeper::{KeeperReply, KeeperRequest, StopSignals, epoll_any};
 use crate::node::{Node, ParamValue};
-use crate::run_folder::RunFolder;
 use crate::policy::RestartDecision;
 use crate::record::{End, Record, lock_if_abandoned};
-use crate::slot::{AfterExit, Slot, NodeState, NodeStatus};
+use crate::run_folder::RunFolder;
+use crate::slot::{AfterExit, NodeState, NodeStatus, Slot};
 use crate::{LaunchError, Result};
 
 pub use pending_params::PendingParams;
@@ -124,7 +124,8 @@ impl<'s> Launcher<'s> {
             if context.stop_requested() {
                 return Err(LaunchError::Stopped);
             }
-            let other = Identity::read_living(&path_of_lock).map(|other| format!(", pid {}", other.pid));
+            let other =
+                Identity::read_living(&path_of_lock).map(|other| format!(", pid {}", other.pid));
             return Err(LaunchError::Refused(format!(
                 "{} is already launched in this domain by another rnet launch{}",
                 plan.file.display(),
@@ -170,7 +171,10 @@ impl<'s> Launcher<'s> {
             if self.is_stopping {
                 self.stop_next();
                 if self.context.second_stop_requested() {
-                    return Ok(LaunchOutcome { still_running: self.still_running(), ..self.outcome() });
+                    return Ok(LaunchOutcome {
+                        still_running: self.still_running(),
+                        ..self.outcome()
+                    });
                 }
             } else {
                 self.reload_if_changed();
@@ -232,7 +236,9 @@ impl<'s> Launcher<'s> {
                 if let Some(record) = &record {
                     record.kill_leftovers();
                     let slot = &mut self.slots[at];
-                    if slot.after_exit == AfterExit::ApplyPolicy && slot.was_stopped_by_earlier_launcher(record) {
+                    if slot.after_exit == AfterExit::ApplyPolicy
+                        && slot.was_stopped_by_earlier_launcher(record)
+                    {
                         slot.after_exit = AfterExit::Restart;
                     }
                 }
@@ -253,7 +259,8 @@ impl<'s> Launcher<'s> {
         let request = std::fs::read_to_string(self.folder.request_file(&name)).unwrap_or_default();
         let _ = std::fs::remove_file(self.folder.request_file(&name));
         slot.why = end.to_string();
-        if self.is_stopping || is_done || slot.after_exit == AfterExit::Remove || request == "stop" {
+        if self.is_stopping || is_done || slot.after_exit == AfterExit::Remove || request == "stop"
+        {
             if slot.after_exit == AfterExit::Restart {
                 slot.after_exit = AfterExit::ApplyPolicy;
             }
@@ -503,7 +510,11 @@ impl<'s> Launcher<'s> {
             }
             _ => None,
         });
-        LaunchOutcome { failed: failed.collect(), is_stopped: self.is_stopping, still_running: Vec::new() }
+        LaunchOutcome {
+            failed: failed.collect(),
+            is_stopped: self.is_stopping,
+            still_running: Vec::new(),
+        }
     }
 
     fn wait(&self) -> Result<()> {

@@ -6,18 +6,18 @@
 //! again at any time. The design page is docs/design/launch.md.
 
 mod control;
+mod dependency_order;
 mod error;
 mod file;
 mod identity;
 mod keeper;
 mod launcher;
 mod log;
-mod requirements;
 mod node;
-mod dependency_order;
-mod run_folder;
 mod policy;
 mod record;
+mod requirements;
+mod run_folder;
 mod slot;
 mod stop;
 
@@ -25,12 +25,12 @@ pub use control::{LaunchedNode, StopOutcome};
 pub use error::LaunchError;
 pub use file::{LaunchOptions, Plan, load};
 pub use identity::{has_exited, session, signal};
-pub use keeper::{KeeperReply, Keeper, KeeperRequest, StopSignals};
-pub use launcher::{Launcher, LaunchOutcome, LauncherContext};
+pub use keeper::{Keeper, KeeperReply, KeeperRequest, StopSignals};
+pub use launcher::{LaunchOutcome, Launcher, LauncherContext};
 pub use node::{Limits, LogLimits, Node, OWN_PROGRAM, ParamValue, Process, Ready, Scheduler};
-pub use run_folder::RunFolder;
-pub use policy::{ExitHistory, RestartPolicy, RestartDecision, RestartWhen};
+pub use policy::{ExitHistory, RestartDecision, RestartPolicy, RestartWhen};
 pub use record::{End, Record};
+pub use run_folder::RunFolder;
 pub use slot::NodeStatus;
 
 /// What failed, or what came of it.

@@ -10,8 +10,8 @@ use rnet::inspect::Location;
 use rnet_config::ConfigError;
 use serde::{Deserialize, Serialize};
 
-use crate::requirements::{self, RequirementError};
 use crate::policy::RestartPolicy;
+use crate::requirements::{self, RequirementError};
 
 /// A node, as a file asks for it.
 #[derive(Clone, Debug, PartialEq)]

@@ -80,7 +80,13 @@ pub struct ExitHistory {
 impl ExitHistory {
     /// Says what becomes of a process that has ended at `now_ms`. `random` is from 0 to 1: nodes that fail together
     /// are not to start together for ever, so that a wait is between half and all of what it would be.
-    pub fn record_exit(&mut self, policy: &RestartPolicy, failed: bool, now_ms: u64, random: f64) -> RestartDecision {
+    pub fn record_exit(
+        &mut self,
+        policy: &RestartPolicy,
+        failed: bool,
+        now_ms: u64,
+        random: f64,
+    ) -> RestartDecision {
         match (policy.when, failed) {
             (RestartWhen::Never | RestartWhen::OnFailure, false) => return RestartDecision::Done,
             (RestartWhen::Never, true) => return RestartDecision::GiveUp,
@@ -106,7 +112,12 @@ mod tests {
     use super::*;
 
     fn policy() -> RestartPolicy {
-        RestartPolicy { give_up_after: 4, backoff_ms: 100, backoff_max_ms: 300, ..RestartPolicy::default() }
+        RestartPolicy {
+            give_up_after: 4,
+            backoff_ms: 100,
+            backoff_max_ms: 300,
+            ..RestartPolicy::default()
+        }
     }
 
     #[test]
@@ -136,18 +147,29 @@ mod tests {
         let mut history = ExitHistory::default();
         for round in 0..100 {
             let now = round * 60_000;
-            assert_eq!(history.record_exit(&policy(), true, now, 0.0), RestartDecision::RestartAfter(100), "{round}");
+            assert_eq!(
+                history.record_exit(&policy(), true, now, 0.0),
+                RestartDecision::RestartAfter(100),
+                "{round}"
+            );
         }
         let mut close = ExitHistory::default();
         assert_eq!(close.record_exit(&policy(), true, 0, 0.0), RestartDecision::RestartAfter(100));
-        assert_eq!(close.record_exit(&policy(), true, 59_999, 0.0), RestartDecision::RestartAfter(200));
-        assert_eq!(close.record_exit(&policy(), true, 60_000, 0.0), RestartDecision::RestartAfter(200));
+        assert_eq!(
+            close.record_exit(&policy(), true, 59_999, 0.0),
+            RestartDecision::RestartAfter(200)
+        );
+        assert_eq!(
+            close.record_exit(&policy(), true, 60_000, 0.0),
+            RestartDecision::RestartAfter(200)
+        );
     }
 
     #[test]
     fn which_ends_are_followed_by_a_start() {
-        let of =
-            |when, failed| ExitHistory::default().record_exit(&RestartPolicy { when, ..policy() }, failed, 0, 0.0);
+        let of = |when, failed| {
+            ExitHistory::default().record_exit(&RestartPolicy { when, ..policy() }, failed, 0, 0.0)
+        };
         assert_eq!(of(RestartWhen::Never, false), RestartDecision::Done);
         assert_eq!(of(RestartWhen::Never, true), RestartDecision::GiveUp);
         assert_eq!(of(RestartWhen::OnFailure, false), RestartDecision::Done);
@@ -167,7 +189,10 @@ mod tests {
         };
         let mut history = ExitHistory::default();
         for now in 0..100 {
-            assert_eq!(history.record_exit(&all, false, now, 0.0), RestartDecision::RestartAfter(u64::MAX));
+            assert_eq!(
+                history.record_exit(&all, false, now, 0.0),
+                RestartDecision::RestartAfter(u64::MAX)
+            );
         }
     }
 }

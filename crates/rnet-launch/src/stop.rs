@@ -93,6 +93,9 @@ mod tests {
         assert_eq!(stop.next_due(), Some(StopStep { signal: Signal::INT, after: None }));
         assert_eq!(stop.next_due(), None);
         assert!(stop.until_next().is_some_and(|left| left > Duration::ZERO));
-        assert_eq!(StopSequence::begin(u64::MAX, 0).next_due().map(|step| step.signal), Some(Signal::INT));
+        assert_eq!(
+            StopSequence::begin(u64::MAX, 0).next_due().map(|step| step.signal),
+            Some(Signal::INT)
+        );
     }
 }

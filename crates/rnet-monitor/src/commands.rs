@@ -19,7 +19,12 @@ const NO_ANSWER: &str = "no_answer";
 const LOST_AUTHORITY_NS: u64 = 10_000_000_000;
 
 /// Looks at all commands, or at one.
-pub fn check_commands(findings: &mut Findings, snapshot: &Snapshot, asked: Option<&str>, now_ns: u64) {
+pub fn check_commands(
+    findings: &mut Findings,
+    snapshot: &Snapshot,
+    asked: Option<&str>,
+    now_ns: u64,
+) {
     let said = snapshot.publishers.iter().map(|publisher| publisher.topic.as_str());
     let heard = snapshot.subscriptions.iter().map(|subscription| subscription.topic.as_str());
     let topics: BTreeSet<&str> = said.chain(heard).filter_map(rnet::command_of_status).collect();
@@ -111,7 +116,8 @@ fn check_receiver(
 ) {
     // What was said since the snapshot counts.
     let is_silent = |of: &SilentReceiver<'_>| of.stopped.is_some() || status.is_none();
-    if let Some(SilentReceiver { node, stopped, .. }) = silent_receiver(snapshot, topic, receiver).filter(is_silent)
+    if let Some(SilentReceiver { node, stopped, .. }) =
+        silent_receiver(snapshot, topic, receiver).filter(is_silent)
     {
         let (why, advice) = match stopped {
             Some(pid) => (
@@ -223,7 +229,12 @@ mod tests {
             let snapshot =
                 Domain::open(Some("c"), Some(self.0.clone()), None).unwrap().snapshot().unwrap();
             let mut findings = Findings::default();
-            check_commands(&mut findings, &snapshot, None, rnet::now_ns() + later_s * 1_000_000_000);
+            check_commands(
+                &mut findings,
+                &snapshot,
+                None,
+                rnet::now_ns() + later_s * 1_000_000_000,
+            );
             assert!(findings.0.len() < 2, "{findings:?}");
             findings.0.into_iter().map(|finding| (finding.level, finding.what)).next()
         }

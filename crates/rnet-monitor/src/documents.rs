@@ -38,7 +38,8 @@ pub type NodeParam = (String, String, ParamInfo);
 pub fn params_by_node(params: Vec<ParamInfo>) -> Vec<NodeParam> {
     let nodes = params.iter().filter_map(|info| info.description.as_ref());
     let nodes: BTreeSet<String> = nodes.map(|description| description.node.clone()).collect();
-    let mut named: Vec<NodeParam> = params.into_iter().filter_map(|info| name(info, &nodes)).collect();
+    let mut named: Vec<NodeParam> =
+        params.into_iter().filter_map(|info| name(info, &nodes)).collect();
     named.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     named
 }

@@ -355,7 +355,11 @@ impl FigureBuilder<'_> {
             behind = worst.into_iter().fold(behind, |a, b| {
                 if (b.age_ns, b.messages) > (a.age_ns, a.messages) { b } else { a }
             });
-            add_difference(&mut counts, &histogram(s), before.map(histogram).as_deref().unwrap_or(&[]));
+            add_difference(
+                &mut counts,
+                &histogram(s),
+                before.map(histogram).as_deref().unwrap_or(&[]),
+            );
         }
         let bytes = |p: &PublisherInfo| {
             self.per_s(p.bytes, self.publisher_before(p.id).map_or(0, |p| p.bytes))

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
-use rnet::inspect::{Observer, PublisherInfo, Observation, Snapshot};
+use rnet::inspect::{Observation, Observer, PublisherInfo, Snapshot};
 use rnet::msgs::link_status::{Cause, Direction, Peer, State};
 use rnet::msgs::{LinkStatus, Timestamp, duration_to_ns, timestamp_to_ns};
 
@@ -42,7 +42,9 @@ pub(crate) fn last_message<M: Message + Default>(publisher: &PublisherInfo) -> O
             }
             // A long one, whose room another has by now: the later ones are there.
             Observation::Missed(_) => {}
-            Observation::Nothing | Observation::Corrupt(_) | Observation::Shortage(_) => return last,
+            Observation::Nothing | Observation::Corrupt(_) | Observation::Shortage(_) => {
+                return last;
+            }
         }
     }
 }
@@ -185,13 +187,20 @@ pub fn check_peers(findings: &mut Findings, status: &LinkStatus) {
         }
     }
     for problem in &status.problems {
-        findings.problem(CHECK, escape_controls(problem).into_owned(), "rnet link status shows more");
+        findings.problem(
+            CHECK,
+            escape_controls(problem).into_owned(),
+            "rnet link status shows more",
+        );
     }
 }
 
 /// The network says that its link is there, and it has not said who it is.
 fn check_connecting(findings: &mut Findings, name: &str, text: &str, peer: &Peer) {
-    let Some(since) = elapsed_since(peer.since.as_ref()).filter(|since| *since > CONNECTING_LIMIT) else { return };
+    let Some(since) = elapsed_since(peer.since.as_ref()).filter(|since| *since > CONNECTING_LIMIT)
+    else {
+        return;
+    };
     let id = if name.is_empty() { escape_controls(&peer.id) } else { name.into() };
     let why = if text.is_empty() { "it has not identified itself" } else { text };
     let seconds = since.as_secs();

@@ -11,8 +11,8 @@ use rnet::{Backlog, Lane, Reliability};
 use crate::commands;
 use crate::findings::Findings;
 use crate::link::{Host, host_of};
-use crate::suggestions::{did_you_mean, similarity_reason};
 use crate::publishers;
+use crate::suggestions::{did_you_mean, similarity_reason};
 use crate::text::count_text;
 
 /// A node that was found somewhere else.

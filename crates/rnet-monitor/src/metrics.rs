@@ -7,11 +7,11 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use crate::figures::{Figures, HostRow, DomainSnapshot, NodeRow, TopicRow, add_difference};
+use crate::figures::{DomainSnapshot, Figures, HostRow, NodeRow, TopicRow, add_difference};
 use crate::findings::{Finding, Level};
 use crate::recorders::{CAUSES, Recorder};
 
-use text::{Labels, Sample, MetricsText};
+use text::{Labels, MetricsText, Sample};
 
 pub use text::MetricsFormat;
 
@@ -40,8 +40,9 @@ pub fn metrics(
 }
 
 fn domain_wide(text: &mut MetricsText<'_>, figures: &Figures, problems: &[Finding]) {
-    let of =
-        |kind, count: usize| (vec![("kind", kind)], count.saturating_sub(MAX_SERIES_PER_KIND) as f64);
+    let of = |kind, count: usize| {
+        (vec![("kind", kind)], count.saturating_sub(MAX_SERIES_PER_KIND) as f64)
+    };
     let left_out = [
         of("topic", figures.topics.len()),
         of("node", figures.nodes.len()),

@@ -131,7 +131,12 @@ pub fn check(findings: &mut Findings, domain: &Path) {
 }
 
 /// What is wrong with recorders now. Of what is missing only that which was not before; all of it, if there is no before.
-pub fn diagnose(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Recorder], now_ns: u64) {
+pub fn diagnose(
+    findings: &mut Findings,
+    before: Option<&[Recorder]>,
+    now: &[Recorder],
+    now_ns: u64,
+) {
     for recorder in now {
         let name = recorder.name();
         let silent_ns = now_ns.saturating_sub(recorder.at_ns);
@@ -172,7 +177,11 @@ pub fn diagnose(findings: &mut Findings, before: Option<&[Recorder]>, now: &[Rec
         for (of, why) in &recorder.problems {
             findings.problem(
                 "recorder",
-                format!("{name} cannot write its {}: {}", escape_controls(of), escape_controls(why)),
+                format!(
+                    "{name} cannot write its {}: {}",
+                    escape_controls(of),
+                    escape_controls(why)
+                ),
                 "until then that data is lost: make the location writable, or free space there",
             );
         }
@@ -222,8 +231,9 @@ fn report_missing(findings: &mut Findings, name: &str, cause: &str, count: u64, 
     if count == 0 {
         return;
     }
-    let what =
-        |when: &str| format!("{name} {when} {}: {}", count_text(count, "message"), cause_text(cause));
+    let what = |when: &str| {
+        format!("{name} {when} {}: {}", count_text(count, "message"), cause_text(cause))
+    };
     match is_new {
         true => findings.problem("recorder", what("has lost"), advice),
         // What is over is worth knowing.

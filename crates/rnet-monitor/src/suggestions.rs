@@ -61,7 +61,10 @@ mod tests {
             // Two letters that have changed places are one slip.
             ("/scan", "/scna"),
         ] {
-            assert!(similarity_reason(a, b).is_some() && similarity_reason(b, a).is_some(), "{a} {b}");
+            assert!(
+                similarity_reason(a, b).is_some() && similarity_reason(b, a).is_some(),
+                "{a} {b}"
+            );
         }
         for (a, b) in [
             ("/leg1", "/leg2"),

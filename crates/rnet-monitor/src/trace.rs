@@ -84,7 +84,9 @@ impl Uncertainty {
     /// Of a time between two that are uncertain each.
     fn and(self, other: Uncertainty) -> Uncertainty {
         match (self, other) {
-            (Uncertainty::Ns(one), Uncertainty::Ns(other)) => Uncertainty::Ns(one.saturating_add(other)),
+            (Uncertainty::Ns(one), Uncertainty::Ns(other)) => {
+                Uncertainty::Ns(one.saturating_add(other))
+            }
             _ => Uncertainty::Unknown,
         }
     }
@@ -350,7 +352,8 @@ mod tests {
     #[test]
     fn times_of_another_host_are_put_on_our_clock() {
         let there = TraceRecord { woken_ns: 0, ..record(1_000_000, 1) };
-        let here = traced(there).on_our_clock(there.written_ns - 900_000, Uncertainty::Ns(5)).record;
+        let here =
+            traced(there).on_our_clock(there.written_ns - 900_000, Uncertainty::Ns(5)).record;
         assert_eq!((here.sent_ns, here.woken_ns), (100_000, 0));
         assert_eq!(here.ended_ns - here.sent_ns, there.ended_ns - there.sent_ns);
     }

@@ -7,7 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The addresses of this host that others may reach. Empty where they cannot be read.
 pub fn local_addresses() -> BTreeSet<IpAddr> {
     let six = fs::read_to_string("/proc/self/net/if_inet6").unwrap_or_default();
-    local_ipv4_addresses().into_iter().map(IpAddr::from).chain(parse_v6(&six).map(IpAddr::from)).collect()
+    local_ipv4_addresses()
+        .into_iter()
+        .map(IpAddr::from)
+        .chain(parse_v6(&six).map(IpAddr::from))
+        .collect()
 }
 
 /// Those of IPv4.

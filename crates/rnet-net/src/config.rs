@@ -368,7 +368,9 @@ impl Config {
     /// # Errors
     /// Which setting reaches beyond this host without being allowed to, and how to allow it.
     pub fn check_insecure(&self) -> Result<(), String> {
-        let Some(setting) = self.exposing_setting().filter(|_| !self.insecure) else { return Ok(()) };
+        let Some(setting) = self.exposing_setting().filter(|_| !self.insecure) else {
+            return Ok(());
+        };
         Err(format!(
             "{setting} reaches beyond this host, and the link is neither encrypted nor authenticated: anyone who \
              reaches its ports can read, publish and call. On a private network, set insecure = true under [network] \

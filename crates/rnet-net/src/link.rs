@@ -4,25 +4,25 @@
 //! a thread that reads the publishers which that host wants, and sends (`lane`, `forwarder`). What arrives is
 //! published by the thread that the network brings it with (`receive`, `proxy`).
 
-mod reopen_limit;
-mod receive;
 mod backlog;
 mod control;
+mod control_state;
 #[doc(hidden)]
 pub mod directory;
 mod event;
-mod problems;
 mod forwarder;
 mod host;
-mod resume_points;
-mod control_state;
 mod lane;
 mod lock;
 mod offline;
 mod orphans;
 mod positions;
+mod problems;
 mod proxy;
+mod receive;
+mod reopen_limit;
 mod resend_buffer;
+mod resume_points;
 mod status;
 
 use std::collections::BTreeMap;

@@ -5,10 +5,10 @@
 //! others. docs/design/wire.md §2 has the keys and the ports.
 
 mod connections;
+mod discovery;
+mod incompatible_peers;
 mod scouting;
 mod session_config;
-mod incompatible_peers;
-mod discovery;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -33,10 +33,10 @@ use crate::stream::Frame;
 use crate::wire::VERSION;
 use crate::{Connection, HostId, Presence, Sink, Transport};
 
-use scouting::{SocketSnapshot, Scouting};
-use session_config::multicast_group;
-use incompatible_peers::{DomainVersion, IncompatiblePeers};
 pub use discovery::{DiscoveredHosts, discover_hosts};
+use incompatible_peers::{DomainVersion, IncompatiblePeers};
+use scouting::{Scouting, SocketSnapshot};
+use session_config::multicast_group;
 
 /// Presences beyond this are not told: more hosts than a domain has, made up by one of them.
 const MAX_PRESENCES: usize = 1024;
@@ -212,7 +212,11 @@ impl LaneSession {
         let scouting = snapshot.and_then(|snapshot| {
             let interfaces = options.lan.clone().unwrap_or_default();
             // Without it, as where no interface is up yet, hosts are found as often as Zenoh looks for them.
-            snapshot.start_scouting(multicast_group(domain, lane), interfaces, move || missed.is_anyone_missing()).ok()
+            snapshot
+                .start_scouting(multicast_group(domain, lane), interfaces, move || {
+                    missed.is_anyone_missing()
+                })
+                .ok()
         });
         let prefix = format!("rnet/{VERSION}/{domain}/{}", lane_name(lane));
 
@@ -223,7 +227,9 @@ impl LaneSession {
             .declare_subscriber(format!("{prefix}/{}/*", own.host))
             .allowed_origin(Locality::Remote)
             .callback(move |sample: Sample| {
-                let Some(from) = sample.key_expr().rsplit('/').next().and_then(parse_hex) else { return };
+                let Some(from) = sample.key_expr().rsplit('/').next().and_then(parse_hex) else {
+                    return;
+                };
                 let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
                 told.on_frame(lane, HostId(from), &sample.payload().to_bytes());
             })
@@ -378,7 +384,13 @@ impl PresenceTracker {
     }
 
     /// A link is there that is not understood, or is gone.
-    fn update_incompatible(&self, kind: DomainVersion, lane: Lane, presence: Presence, is_there: bool) {
+    fn update_incompatible(
+        &self,
+        kind: DomainVersion,
+        lane: Lane,
+        presence: Presence,
+        is_there: bool,
+    ) {
         // Held while the sink is told, as in `update`.
         let mut incompatible = self.incompatible.lock().unwrap_or_else(PoisonError::into_inner);
         for ((domain, version), is_there) in incompatible.note(kind, lane, presence, is_there) {

@@ -16,7 +16,7 @@ use rnet_shm::shortage::io_error;
 use rnet_shm::watch::{POLL_INTERVAL, Watch};
 
 use crate::core::NodeState;
-use crate::directory_guard::{DirectoryGuard, CheckOutcome};
+use crate::directory_guard::{CheckOutcome, DirectoryGuard};
 use rnet_shm::thread::spawn;
 
 /// The FIFO's mark among the events.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 
 use rnet_core::{
-    Error, Lane, MIN_LOG_LEN_BYTES, NameResolver, PublisherQos, Result, TopicName, TraceRecord, TypeDesc,
+    Error, Lane, MIN_LOG_LEN_BYTES, NameResolver, PublisherQos, Result, TopicName, TraceRecord,
+    TypeDesc,
 };
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
@@ -24,9 +25,9 @@ use crate::matching::tracing::TraceChange;
 use crate::node_event::NodeEvent;
 use crate::node_time::NodeTime;
 use crate::options::check_endpoint_count;
-use crate::trace_publisher::TracePublisher;
 use crate::subscriber_state::SubscriberState;
 use crate::sync::{join, lock};
+use crate::trace_publisher::TracePublisher;
 
 /// The state that a node's threads and handles share. The threads hold it too, so it does not
 /// stop them; [`NodeCore`] does.
@@ -371,7 +372,8 @@ impl NodeState {
                     }
                 }
                 Notice::Endpoint(match_callbacks, event) => {
-                    self.dispatcher(Lane::Bulk).post(Box::new(move || match_callbacks.call(&event)));
+                    self.dispatcher(Lane::Bulk)
+                        .post(Box::new(move || match_callbacks.call(&event)));
                 }
                 Notice::Report(error) => {
                     let errors = self.errors.clone();

@@ -20,12 +20,12 @@ use rnet_shm::cpu;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::node::OwnNode;
 
-use crate::wait_source::{WaitSource, BellWaitTarget};
 use crate::callback_errors::CallbackErrors;
 use crate::node_time::NodeTime;
-use crate::wait_strategy::WaitStrategy;
 use crate::sync::{join, lock};
 use crate::timers::{TimerTask, Timers};
+use crate::wait_source::{BellWaitTarget, WaitSource};
+use crate::wait_strategy::WaitStrategy;
 use rnet_shm::thread::spawn;
 
 /// What a dispatch thread runs.

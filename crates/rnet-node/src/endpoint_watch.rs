@@ -56,7 +56,9 @@ impl EndpointWatch {
 
 impl Drop for EndpointWatch {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_from_parent()) {
+        if let Some(core) =
+            self.core.take().filter(|core| !core.state.fork_guard().is_from_parent())
+        {
             core.state.matching().unwatch_endpoints(&self.watcher);
             self.watcher.cancel(!core.state.is_dispatch_thread());
         }

@@ -206,7 +206,17 @@ mod tests {
         let (topic, node, folder) = ("/t".to_owned(), "/n".to_owned(), PathBuf::new());
         let (type_desc, proxy) = (TypeDesc::Raw, None);
         let last_will = false;
-        Arc::new(Endpoint { id, topic, node, type_desc, qos, proxy, endpoint_count, last_will, folder })
+        Arc::new(Endpoint {
+            id,
+            topic,
+            node,
+            type_desc,
+            qos,
+            proxy,
+            endpoint_count,
+            last_will,
+            folder,
+        })
     }
 
     #[test]
@@ -238,8 +248,9 @@ mod tests {
     #[test]
     fn a_callback_that_is_too_slow_is_told_of_the_last_change_alone() {
         let (tell, told) = mpsc::channel();
-        let watcher =
-            EndpointWatcher::new(Box::new(move |event: &EndpointEvent| tell.send(event.clone()).unwrap()));
+        let watcher = EndpointWatcher::new(Box::new(move |event: &EndpointEvent| {
+            tell.send(event.clone()).unwrap()
+        }));
         let many = MAX_QUEUED_EVENTS as u64;
         let [known, waits, goes, back] = [many, 0, 1, many + 1];
         for id in [known, back] {

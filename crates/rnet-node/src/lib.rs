@@ -8,16 +8,19 @@
 
 #[doc(hidden)]
 pub mod aligned_bytes;
-mod reply_estimator;
-#[doc(hidden)]
-pub mod wait_source;
 #[doc(hidden)]
 pub mod callback_errors;
+#[doc(hidden)]
+pub mod compatibility;
 #[doc(hidden)]
 pub mod control;
 #[doc(hidden)]
 pub mod core;
+#[doc(hidden)]
+pub mod deadlines;
 mod debug_by;
+#[doc(hidden)]
+pub mod directory_guard;
 #[doc(hidden)]
 pub mod dispatch;
 #[doc(hidden)]
@@ -27,19 +30,18 @@ pub mod endpoints;
 #[doc(hidden)]
 pub mod extension;
 #[doc(hidden)]
-pub mod compatibility;
+pub mod former_publishers;
 #[doc(hidden)]
 pub mod inbox;
+pub mod inspection_shortage;
 #[doc(hidden)]
 pub mod interrupt;
 #[doc(hidden)]
-pub mod directory_guard;
-#[doc(hidden)]
 pub mod match_event;
 #[doc(hidden)]
-pub mod matching;
+pub mod matched_publishers;
 #[doc(hidden)]
-pub mod wait_set_member;
+pub mod matching;
 pub mod message;
 #[doc(hidden)]
 pub mod node_event;
@@ -48,23 +50,14 @@ pub mod node_time;
 #[doc(hidden)]
 pub mod options;
 #[doc(hidden)]
-pub mod trace_publisher;
-#[doc(hidden)]
-pub mod wait_strategy;
-#[doc(hidden)]
-pub mod former_publishers;
-#[doc(hidden)]
 pub mod period_estimator;
-#[doc(hidden)]
-pub mod deadlines;
 #[doc(hidden)]
 pub mod receiver;
 #[doc(hidden)]
 pub mod remote_nodes;
+mod reply_estimator;
 #[doc(hidden)]
 pub mod schedule;
-#[doc(hidden)]
-pub mod matched_publishers;
 #[doc(hidden)]
 pub mod settings;
 #[doc(hidden)]
@@ -78,8 +71,15 @@ pub mod timers;
 #[doc(hidden)]
 pub mod trace;
 #[doc(hidden)]
+pub mod trace_publisher;
+#[doc(hidden)]
 pub mod types;
-pub mod inspection_shortage;
+#[doc(hidden)]
+pub mod wait_set_member;
+#[doc(hidden)]
+pub mod wait_source;
+#[doc(hidden)]
+pub mod wait_strategy;
 #[doc(hidden)]
 pub mod wake_stream;
 
@@ -87,6 +87,7 @@ pub use self::core::NodeCore;
 pub use endpoint_watch::EndpointWatch;
 pub use endpoints::{Endpoint, EndpointEvent, EndpointQos};
 pub use extension::Extension;
+pub use former_publishers::PublisherStats;
 pub use interrupt::Interrupter;
 pub use match_event::{
     DeadlineMissed, LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, PeerInfo,
@@ -94,7 +95,6 @@ pub use match_event::{
 pub use message::Message;
 pub use node_event::NodeEvent;
 pub use options::{PublisherOptions, SubscriberOptions};
-pub use former_publishers::PublisherStats;
 pub use schedule::Tick;
 pub use settings::NodeSettings;
 pub use subscription::Subscription;

@@ -11,9 +11,9 @@ use rnet_shm::reader_table::ReaderTable;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
+use crate::inspection_shortage::ShortageReporter;
 use crate::node_event::NodeEvent;
 use crate::sync::lock;
-use crate::inspection_shortage::ShortageReporter;
 
 /// One end of a match, as the other end sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,8 @@ impl ChangeCounter {
             if let Some(found) = look() {
                 return Some(found);
             }
-            let left = until.map_or(MAX_WAIT, |until| until.saturating_duration_since(Instant::now()));
+            let left =
+                until.map_or(MAX_WAIT, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return None;
             }
@@ -257,7 +258,11 @@ impl PublisherState {
     }
 }
 
-pub fn push_notice(notices: &mut Vec<Notice>, match_callbacks: Arc<MatchCallbacks>, event: MatchEvent) {
+pub fn push_notice(
+    notices: &mut Vec<Notice>,
+    match_callbacks: Arc<MatchCallbacks>,
+    event: MatchEvent,
+) {
     if !match_callbacks.is_empty() {
         notices.push(Notice::Endpoint(match_callbacks, event));
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use rnet_core::{Error, Result, TopicName};
 
 use crate::inbox::MAX_PENDING_ERRORS;
+use crate::inspection_shortage::ShortageReporter;
 use crate::match_event::ChangeCounter;
 use crate::options::deadline;
 use crate::sync::lock;
-use crate::inspection_shortage::ShortageReporter;
 
 /// Written by whoever has the reader, read by all.
 #[derive(Default)]

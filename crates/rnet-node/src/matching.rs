@@ -20,33 +20,33 @@ use rnet_shm::shortage::is_transient;
 use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
 
 use crate::compatibility::{check_compatible, check_same_lane, limit_binding};
+use crate::inspection_shortage::InspectionShortage;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::node_event::NodeEvent;
 use crate::subscriber_state::SubscriberState;
 use crate::types::SchemaCache;
-use crate::inspection_shortage::InspectionShortage;
 
-mod endpoints;
+mod deadlines;
 mod departures;
+mod endpoints;
 mod limits;
-mod passive;
-mod refresh;
 mod observers;
 mod own;
-mod deadlines;
+mod passive;
 mod peer_locations;
+mod peer_types;
 mod proxies;
+mod refresh;
 mod shortages;
 mod succession;
-mod peer_types;
 pub mod tracing;
 
+use deadlines::NextCheck;
 use endpoints::EndpointTracker;
 use own::{MatchState, OwnPublisher, OwnSubscription};
-use deadlines::NextCheck;
+use peer_types::TypeCheckBudget;
 pub use proxies::visible_node;
 pub use succession::SUCCESSOR_TIMEOUT;
-use peer_types::TypeCheckBudget;
 use tracing::{TraceInterest, TraceInterests};
 
 /// The matching of one node; behind the node's one control-plane lock.
@@ -355,7 +355,8 @@ impl Matching {
         // A file that is gone again belonged to a publisher that is leaving; its entry follows.
         // Tried again at the next look, in case it was for want of a file descriptor.
         let opened = PeerPublisher::open(&path, entry.id).and_then(|peer| {
-            let types = self.load_types(entry.id, &peer_location.folder, &peer.meta.type_desc, sub)?;
+            let types =
+                self.load_types(entry.id, &peer_location.folder, &peer.meta.type_desc, sub)?;
             self.bells_of(entry.id).map(|bells| (peer, types, bells))
         });
         let (peer, (theirs, ours), bells) = match opened {
@@ -380,7 +381,8 @@ impl Matching {
         let began = Instant::now();
         let fits = check_compatible((&peer.meta, &theirs), ours, &visible_node, &us);
         self.type_check_budget.add(entry.id, began.elapsed());
-        let fits = fits.and_then(|()| check_same_lane(subscription.lane, &peer.meta, &visible_node, &us));
+        let fits =
+            fits.and_then(|()| check_same_lane(subscription.lane, &peer.meta, &visible_node, &us));
         if subscription.meta.is_passive() {
             return self.match_passive(sub, entry, (info, &peer_location), fits, notices);
         }
@@ -458,7 +460,12 @@ impl Matching {
             }
             let ours = (&own.meta, &ours);
             let began = Instant::now();
-            let fits = check_compatible(ours, (&peer.meta, &theirs), &us, &visible_node(&peer.meta.proxy, &peer_location.node));
+            let fits = check_compatible(
+                ours,
+                (&peer.meta, &theirs),
+                &us,
+                &visible_node(&peer.meta.proxy, &peer_location.node),
+            );
             self.type_check_budget.add(entry.id, began.elapsed());
             let verdict = match fits {
                 Ok(()) => MatchState::Pending(peer),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rnet_core::{
-    Durability, Error, History, Lane, Liveliness, MAX_ENDPOINTS_PER_PROXY, OnFull, Proxy, PublisherQos,
-    Reliability, Result, SubscriberQos, Wait,
+    Durability, Error, History, Lane, Liveliness, MAX_ENDPOINTS_PER_PROXY, OnFull, Proxy,
+    PublisherQos, Reliability, Result, SubscriberQos, Wait,
 };
 use rnet_schema::Schema;
 use rnet_shm::subscription::LinkRole;

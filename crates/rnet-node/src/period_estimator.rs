@@ -450,10 +450,7 @@ mod tests {
             lengths.push(estimator.contested_until_ns - now);
             now = estimator.contested_until_ns + 1_000 * MS;
         }
-        assert_eq!(
-            lengths[..3],
-            [MIN_CONTESTED_NS, 2 * MIN_CONTESTED_NS, 4 * MIN_CONTESTED_NS]
-        );
+        assert_eq!(lengths[..3], [MIN_CONTESTED_NS, 2 * MIN_CONTESTED_NS, 4 * MIN_CONTESTED_NS]);
         assert_eq!(*lengths.last().unwrap(), MAX_CONTESTED_NS);
         assert!(lengths.is_sorted());
         // So of its messages it risks ever fewer: less than one in a thousand of those at 10 kHz.

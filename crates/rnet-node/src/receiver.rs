@@ -17,13 +17,13 @@ use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
 
 use crate::aligned_bytes::AlignedBytes;
 use crate::core::{NodeCore, NodeState};
+use crate::former_publishers::{FormerPublishers, PublisherStats, stats_of};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
 use crate::options::{SubscriberOptions, check_endpoint_count};
-use crate::wait_strategy::WaitStrategy;
-use crate::former_publishers::{FormerPublishers, PublisherStats, stats_of};
 use crate::subscriber_state::SubscriberState;
 use crate::trace::Tracing;
 use crate::types::MessageType;
+use crate::wait_strategy::WaitStrategy;
 
 mod succession;
 mod tracing;
@@ -113,7 +113,8 @@ impl Receiver {
         node.refresh();
         node.matching().check_topic_limit(topic.hash())?;
         let id = node.own.next_endpoint()?;
-        let endpoint_count = options.proxy.as_ref().map_or(1, |(_, endpoint_count)| *endpoint_count);
+        let endpoint_count =
+            options.proxy.as_ref().map_or(1, |(_, endpoint_count)| *endpoint_count);
         let kind = EndpointKind::Subscription;
         let entry = Entry { id, topic_hash: topic.hash(), kind, endpoint_count };
         let path = entry.path(node.own.folder());
@@ -531,7 +532,9 @@ impl Receiver {
         let channels = self.channels.iter().chain(self.succession.readers()).chain(new);
         let channels = channels.map(stats_of);
         let mut former_publishers = self.former_publishers.clone();
-        former_publishers.append(inbox.as_ref().map(|inbox| inbox.former_publishers.clone()).unwrap_or_default());
+        former_publishers.append(
+            inbox.as_ref().map(|inbox| inbox.former_publishers.clone()).unwrap_or_default(),
+        );
         channels.chain(former_publishers.iter().cloned()).collect()
     }
 }

@@ -82,10 +82,11 @@ impl NodeSettings {
             None => (env_text("RNET_NAMESPACE")?, "RNET_NAMESPACE"),
         };
         NameResolver::new(Some(&namespace), &[]).map_err(of(from))?;
-        let by_environment = NameResolver::parse_rules(&env_text("RNET_REMAP")?).and_then(|rules| {
-            NameResolver::new(Some(&namespace), &rules)?;
-            Ok(rules)
-        });
+        let by_environment =
+            NameResolver::parse_rules(&env_text("RNET_REMAP")?).and_then(|rules| {
+                NameResolver::new(Some(&namespace), &rules)?;
+                Ok(rules)
+            });
         let rules = [&self.remap[..], &by_environment.map_err(of("RNET_REMAP"))?].concat();
         NameResolver::new(Some(&namespace), &rules)
     }

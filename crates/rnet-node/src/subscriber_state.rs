@@ -8,12 +8,12 @@ use rnet_shm::bell::Bells;
 use rnet_shm::fork::ForkGuard;
 
 use crate::inbox::Inbox;
+use crate::inspection_shortage::ShortageReporter;
 use crate::interrupt::WaitControl;
-use crate::match_event::{Callback, Callbacks, DeadlineMissed, MatchCallbacks, LivelinessChange};
-use crate::trace_publisher::TraceSlot;
+use crate::match_event::{Callback, Callbacks, DeadlineMissed, LivelinessChange, MatchCallbacks};
 use crate::matched_publishers::MatchedPublishers;
 use crate::sync::lock;
-use crate::inspection_shortage::ShortageReporter;
+use crate::trace_publisher::TraceSlot;
 
 /// Something is in the inbox.
 const INBOX: u8 = 1;

@@ -10,10 +10,10 @@ use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_TOTALS};
 use rnet_shm::subscription::{Slot, SubscriptionFile};
 
 use crate::core::NodeCore;
+use crate::former_publishers::PublisherStats;
 use crate::match_event::{
     DeadlineMissed, LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent,
 };
-use crate::former_publishers::PublisherStats;
 use crate::subscriber_state::SubscriberState;
 
 /// A running callback; it ends when this is dropped.
@@ -131,13 +131,19 @@ impl Subscription {
     /// `BadValue` if it is no proxy, or for none and too many.
     #[doc(hidden)]
     pub fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
-        self.core.as_ref().map_or(Ok(()), |core| core.state.set_endpoint_count(self.file.id(), endpoint_count))
+        self.core
+            .as_ref()
+            .map_or(Ok(()), |core| core.state.set_endpoint_count(self.file.id(), endpoint_count))
     }
 
     /// How many publishers serve the callback, as its thread has seen it last: that is busy while a
     /// callback of its lane runs.
     pub fn publisher_count(&self) -> usize {
-        if self.file.fork_guard().is_from_parent() { 0 } else { self.state.matched_publishers.count() }
+        if self.file.fork_guard().is_from_parent() {
+            0
+        } else {
+            self.state.matched_publishers.count()
+        }
     }
 
     /// Waits until at least `n` publishers are matched: messages sent after that reach the callback or are counted as
@@ -148,10 +154,9 @@ impl Subscription {
     /// own thread.
     pub fn wait_for_publishers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.file.fork_guard().check(|| format!("the subscriber of {}", self.topic))?;
-        let own = self
-            .core
-            .as_ref()
-            .and_then(|core| core.state.started_dispatcher(self.state.lane().unwrap_or(Lane::Urgent)));
+        let own = self.core.as_ref().and_then(|core| {
+            core.state.started_dispatcher(self.state.lane().unwrap_or(Lane::Urgent))
+        });
         if own.is_some_and(|d| d.is_this_thread()) && self.publisher_count() < n {
             return Err(Error::bad_value(
                 format!("wait for publishers of {}", self.topic),
@@ -194,7 +199,9 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_from_parent()) {
+        if let Some(core) =
+            self.core.take().filter(|core| !core.state.fork_guard().is_from_parent())
+        {
             self.cancelled.store(true, Ordering::Release);
             self.state.matched_publishers.changed().notify_all();
             core.state.end_task(self.id);

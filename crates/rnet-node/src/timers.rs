@@ -68,7 +68,9 @@ impl Timers {
 
     /// Whether a timer is due.
     pub fn is_due(&self) -> bool {
-        self.queue.first_key_value().is_some_and(|((due_ns, _), _)| *due_ns <= self.time.elapsed_ns())
+        self.queue
+            .first_key_value()
+            .is_some_and(|((due_ns, _), _)| *due_ns <= self.time.elapsed_ns())
     }
 
     /// How long until the next one is due; `None` if there is none.
@@ -86,7 +88,8 @@ impl Timers {
         }
         // One time for all of them, so that none is due again before every other had its turn.
         let elapsed_ns = self.time.elapsed_ns();
-        while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= elapsed_ns) {
+        while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= elapsed_ns)
+        {
             let ((_, id), mut timer) = first.remove_entry();
             let lives = timer.run(&self.time, elapsed_ns);
             match timer.schedule.due_ns() {

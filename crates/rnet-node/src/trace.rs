@@ -12,8 +12,8 @@ use rnet_core::{MAX_TRACED_PER_S, TraceRecord};
 use rnet_shm::channel::Reader;
 use rnet_shm::clock;
 
-use crate::wait_strategy;
 use crate::subscriber_state::SubscriberState;
+use crate::wait_strategy;
 
 /// What one record takes of what was saved up since the last.
 const RECORD_COST_NS: u64 = 1_000_000_000 / MAX_TRACED_PER_S;

@@ -114,7 +114,10 @@ impl From<Schema> for MessageType {
 }
 
 /// The type of an endpoint: that of its messages in Rust, or, where these leave it open, the one given.
-pub fn choose_type<T: Message + ?Sized>(topic: &str, given: Option<MessageType>) -> Result<MessageType> {
+pub fn choose_type<T: Message + ?Sized>(
+    topic: &str,
+    given: Option<MessageType>,
+) -> Result<MessageType> {
     let Some(given) = given else { return T::message_type() };
     if T::accepts(&given) {
         return Ok(given);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rnet_shm::bell::Bells;
 
-use crate::wait_source::WaitSource;
 use crate::core::NodeState;
+use crate::wait_source::WaitSource;
 
 /// What a wait set needs to know of what it waits for; not nameable by users.
 pub trait WaitSetMember {

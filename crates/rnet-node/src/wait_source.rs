@@ -50,7 +50,10 @@ pub struct BellWaitTarget<'a, E> {
     pub each: E,
 }
 
-fn any<E: Fn(&mut dyn FnMut(&dyn WaitSource))>(each: &E, is: impl Fn(&dyn WaitSource) -> bool) -> bool {
+fn any<E: Fn(&mut dyn FnMut(&dyn WaitSource))>(
+    each: &E,
+    is: impl Fn(&dyn WaitSource) -> bool,
+) -> bool {
     let mut found = false;
     each(&mut |one| found = found || is(one));
     found

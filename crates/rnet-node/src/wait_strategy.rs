@@ -11,8 +11,8 @@ use rnet_shm::bell::{Bells, SleepMode, WakeReason};
 use rnet_shm::clock;
 use rnet_shm::cpu::{self, ShortSlice};
 
-use crate::reply_estimator::ReplyEstimator;
 use crate::period_estimator::{PeriodEstimator, Plan};
+use crate::reply_estimator::ReplyEstimator;
 
 /// Looks at the clock once per this many turns of a spin.
 const SPINS_PER_CLOCK_READ: u32 = 32;
@@ -155,14 +155,24 @@ impl WaitStrategy {
     }
 
     /// Waits until there may be something at the target, for `limit` at the most.
-    pub fn wait(&mut self, target: &mut impl WaitTarget, wait: Wait, limit: Duration) -> WakeReason {
+    pub fn wait(
+        &mut self,
+        target: &mut impl WaitTarget,
+        wait: Wait,
+        limit: Duration,
+    ) -> WakeReason {
         let woken = self.wait_for(target, wait, limit);
         self.ended_ns = clock::now_ns();
         WOKEN_NS.set(self.ended_ns);
         woken
     }
 
-    fn wait_for(&mut self, target: &mut impl WaitTarget, wait: Wait, limit: Duration) -> WakeReason {
+    fn wait_for(
+        &mut self,
+        target: &mut impl WaitTarget,
+        wait: Wait,
+        limit: Duration,
+    ) -> WakeReason {
         let began_ns = clock::now_ns();
         let since_ns = if std::mem::take(&mut self.spun_first) { self.since_ns } else { began_ns };
         (self.since_ns, self.awake, self.waited) = (since_ns, false, wait == Wait::Adaptive);
@@ -271,7 +281,8 @@ mod tests {
         for n in 0..100 {
             wait_strategy.period.learn(start_ns + n * period_ns, n + 1);
         }
-        let mut target = ReadyFrom { at_ns: start_ns + 100 * period_ns, slept: Vec::new(), polled: 0 };
+        let mut target =
+            ReadyFrom { at_ns: start_ns + 100 * period_ns, slept: Vec::new(), polled: 0 };
         wait_strategy.wait(&mut target, Wait::Adaptive, Duration::from_secs(1));
         target
     }

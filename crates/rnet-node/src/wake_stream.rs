@@ -15,11 +15,11 @@ use rnet_core::{Error, Lane, Result};
 use rnet_shm::bell::Bells;
 use rnet_shm::event::Event;
 
-use crate::wait_source::WaitSource;
 use crate::core::NodeCore;
 use crate::dispatch::Task;
-use crate::wait_set_member::WaitSetMember;
 use crate::sync::lock;
+use crate::wait_set_member::WaitSetMember;
+use crate::wait_source::WaitSource;
 
 struct StreamState<S> {
     /// `None` once the stream has ended, or is its source again.
@@ -164,7 +164,9 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
             return Poll::Ready(());
         }
         let mut shared = lock(&self.shared);
-        let StreamState { source: Some(source), waker } = &mut *shared else { return Poll::Ready(()) };
+        let StreamState { source: Some(source), waker } = &mut *shared else {
+            return Poll::Ready(());
+        };
         if has_next(source) {
             return Poll::Ready(());
         }

@@ -285,7 +285,8 @@ fn account(
 /// Writes messages with the crate `mcap` alone, compressed in the same way; what that costs.
 fn alone(path: &Path, messages: &[Message]) -> Result<Duration, Failure> {
     let cpu = cpu_time();
-    let zstd = (RecordOptions::default().compress == ChunkCompression::Zstd).then_some(Compression::Zstd);
+    let zstd =
+        (RecordOptions::default().compress == ChunkCompression::Zstd).then_some(Compression::Zstd);
     let options = WriteOptions::new()
         .compression(zstd)
         .compression_level(1)

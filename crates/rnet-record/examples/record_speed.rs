@@ -155,7 +155,12 @@ fn measure_in(
 }
 
 /// Writes messages with the crate `mcap` alone.
-fn alone(path: &Path, messages: u64, message: &[u8], compress: ChunkCompression) -> Result<(), Failure> {
+fn alone(
+    path: &Path,
+    messages: u64,
+    message: &[u8],
+    compress: ChunkCompression,
+) -> Result<(), Failure> {
     let zstd = (compress == ChunkCompression::Zstd).then_some(Compression::Zstd);
     let options = WriteOptions::new().compression(zstd).chunk_size(Some(CHUNK_LEN_BYTES));
     let file = std::io::BufWriter::new(std::fs::File::create_new(path)?);

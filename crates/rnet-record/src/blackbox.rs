@@ -6,7 +6,6 @@
 //! the parts that it needs to the disk; when it is over, a thread writes its file ([`mod@write`]). docs/design/blackbox.md
 //! says what stands where, and what is lost when something dies.
 
-mod trigger_queue;
 mod counters;
 mod folder;
 mod limit;
@@ -16,6 +15,7 @@ mod recover;
 mod ring;
 mod status;
 mod trigger;
+mod trigger_queue;
 mod window;
 mod write;
 
@@ -33,8 +33,6 @@ use serde_json::json;
 use crate::error::{RecordError, Result};
 use crate::part::ChunkCompression;
 use crate::recorder::{Progress, RecordOptions, Recorder, RingPart, resolve_location};
-pub use trigger_queue::FiredTrigger;
-use trigger_queue::{TriggerQueue, PendingTrigger};
 use counters::CounterTriggers;
 pub use counters::ExpectedExits;
 pub use folder::list_files;
@@ -44,11 +42,13 @@ use messages::MessageTriggers;
 pub use options::BlackBoxOptions;
 pub use recover::recover;
 use recover::resume_windows;
-pub use ring::RingMemory;
 use ring::Ring;
+pub use ring::RingMemory;
 pub use status::BlackBoxStatus;
 use status::{SharedStatus, set_problem, with_status};
 pub use trigger::Trigger;
+pub use trigger_queue::FiredTrigger;
+use trigger_queue::{PendingTrigger, TriggerQueue};
 use window::{FinishedWindow, Window};
 
 /// Name of the box's node, and what the names of its services begin with.
@@ -146,7 +146,8 @@ impl BlackBox {
         let waiting = window::pending_windows(&options.folder, &prefix)?;
         let (waiting, taken) = resume_windows(waiting, &left, &trigger_queue);
         if let Err(error) = taken {
-            trigger_queue.note(format!("a file of an earlier black box will be incomplete: {error}"));
+            trigger_queue
+                .note(format!("a file of an earlier black box will be incomplete: {error}"));
         }
         let status = BlackBoxStatus {
             domain: location.id().as_str().to_owned(),
@@ -158,9 +159,11 @@ impl BlackBox {
         };
         let status = Arc::new(Mutex::new(status));
         let message_hook = MessageTriggers::new(&options.triggers, trigger_queue.clone());
-        let counters = CounterTriggers::new(&location, &options.triggers, options.expected.clone())?;
+        let counters =
+            CounterTriggers::new(&location, &options.triggers, options.expected.clone())?;
         let state_dir = options.state_dir.clone();
-        let recorder = Recorder::start(&ring.file(), record_options(&options, &location, left, message_hook))?;
+        let recorder =
+            Recorder::start(&ring.file(), record_options(&options, &location, left, message_hook))?;
         let node = open_node(&location, state_dir.as_deref())?;
         let services = serve(&node, &trigger_queue, &status)?;
         let worker = BlackBoxWorker {
@@ -182,7 +185,13 @@ impl BlackBox {
         let thread = std::thread::Builder::new().name("rnet-blackbox".to_owned()).spawn(run);
         let thread =
             thread.map_err(|e| RecordError::file("start a thread for", Path::new(NODE), e))?;
-        Ok(BlackBox { trigger_queue, status, thread: Some(thread), _services: services, _node: node })
+        Ok(BlackBox {
+            trigger_queue,
+            status,
+            thread: Some(thread),
+            _services: services,
+            _node: node,
+        })
     }
 
     /// Asks for a file, for this reason.
@@ -303,12 +312,17 @@ fn open_node(location: &Location, state_dir: Option<&Path>) -> Result<Node> {
     Ok(builder.open()?)
 }
 
-fn serve(node: &Node, trigger_queue: &Arc<TriggerQueue>, status: &SharedStatus) -> Result<Vec<Service>> {
+fn serve(
+    node: &Node,
+    trigger_queue: &Arc<TriggerQueue>,
+    status: &SharedStatus,
+) -> Result<Vec<Service>> {
     let say = |status: &SharedStatus| {
         let text = with_status(status, |status| serde_json::to_vec(status));
         text.map_err(|error| HandlerError::new("Format", error.to_string()))
     };
-    let (trigger_queue, of_trigger, of_status) = (trigger_queue.clone(), status.clone(), status.clone());
+    let (trigger_queue, of_trigger, of_status) =
+        (trigger_queue.clone(), status.clone(), status.clone());
     let trigger = node.service::<[u8], [u8]>(TRIGGER_SERVICE).serve(move |request| {
         let why = std::str::from_utf8(request).ok().filter(|why| why.len() <= MAX_REASON_BYTES);
         let why = why.ok_or_else(|| {
@@ -427,7 +441,11 @@ impl BlackBoxWorker {
             return;
         }
         self.folder_checked_at = Some(Instant::now());
-        set_problem(&self.status, "folder", self.folder.write_problem(self.options.memory_len_bytes));
+        set_problem(
+            &self.status,
+            "folder",
+            self.folder.write_problem(self.options.memory_len_bytes),
+        );
     }
 
     /// Says what keeps the box from writing since this moment, and what does no more: in the log of the domain, which is on
@@ -437,7 +455,9 @@ impl BlackBoxWorker {
         if now == self.reported_problems {
             return;
         }
-        for (of, why) in now.iter().filter(|(of, why)| self.reported_problems.get(*of) != Some(*why)) {
+        for (of, why) in
+            now.iter().filter(|(of, why)| self.reported_problems.get(*of) != Some(*why))
+        {
             let text = format!("the black box cannot write its {of}: {why}");
             self.node.log().error(text);
         }
@@ -529,7 +549,11 @@ impl BlackBoxWorker {
     }
 
     /// The thread that writes files, so that a slow disk keeps nobody from the ring.
-    fn start_writer(&self, given: Receiver<FinishedWindow>, mut todo: Vec<FinishedWindow>) -> Result<JoinHandle<()>> {
+    fn start_writer(
+        &self,
+        given: Receiver<FinishedWindow>,
+        mut todo: Vec<FinishedWindow>,
+    ) -> Result<JoinHandle<()>> {
         let (trigger_queue, status) = (self.trigger_queue.clone(), self.status.clone());
         let (folder, prefix, max) =
             (self.folder.clone(), self.prefix.clone(), self.options.max_disk);
@@ -541,7 +565,8 @@ impl BlackBoxWorker {
                     Ok(None) => false,
                     Err(why) if folder.is_on_same_disk() && window::is_removed(&over.dir) => {
                         let dir = over.dir.display();
-                        trigger_queue.note(format!("{dir} was removed, so its file is lost: {why}"));
+                        trigger_queue
+                            .note(format!("{dir} was removed, so its file is lost: {why}"));
                         with_status(&status, |status| status.lost_files += 1);
                         false
                     }
@@ -555,7 +580,8 @@ impl BlackBoxWorker {
                         false
                     }
                     Err(why) => {
-                        trigger_queue.note(format!("{why}; its data stays in {}", over.dir.display()));
+                        trigger_queue
+                            .note(format!("{why}; its data stays in {}", over.dir.display()));
                         failed = Some(why);
                         true
                     }

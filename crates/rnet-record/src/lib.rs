@@ -6,20 +6,23 @@
 pub mod blackbox;
 mod error;
 pub mod names;
-mod sequence_set;
 mod part;
 pub mod play;
 pub mod read;
 mod recorder;
 pub mod rerun;
 pub mod ros2;
+mod sequence_set;
 mod source;
 pub mod tools;
 
 pub use error::{RecordError, Result};
 pub use part::ChunkCompression;
-pub use recorder::{RecordLossCause, CauseCounts, LossCounts, Progress, RecordOptions, Recorder, Selection, UnheardCounts};
-pub use source::{TypeKind, Source, SourceError};
+pub use recorder::{
+    CauseCounts, LossCounts, Progress, RecordLossCause, RecordOptions, Recorder, Selection,
+    UnheardCounts,
+};
+pub use source::{Source, SourceError, TypeKind};
 
 /// The MCAP library that recordings are written and read with.
 pub use mcap;

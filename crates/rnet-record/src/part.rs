@@ -166,9 +166,10 @@ impl Part {
         self.reserve_space(2 * len)?;
         let schema = match schema {
             None => 0,
-            Some((name, encoding, data)) => {
-                self.writer.add_schema(name, encoding, data).map_err(|e| write_error(&self.path, e))?
-            }
+            Some((name, encoding, data)) => self
+                .writer
+                .add_schema(name, encoding, data)
+                .map_err(|e| write_error(&self.path, e))?,
         };
         let id = self.writer.add_channel(schema, topic, encoding, metadata);
         let id = id.map_err(|e| write_error(&self.path, e))?;

@@ -9,12 +9,12 @@
 //! which is the id of none: that it is played says also the node. It carries when it was first sent, too
 //! (`source_ns`).
 
-mod read_ahead;
-mod recorded_meta;
 mod clock;
 mod order;
 mod playback_clock;
 mod publishers;
+mod read_ahead;
+mod recorded_meta;
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ use hdrhistogram::Histogram;
 use rnet::{Durability, Node, Reliability};
 
 use crate::read::{ReadError, Recording};
-use read_ahead::ReadAhead;
 pub(crate) use clock::ClockPublisher;
 pub(crate) use order::{DueMessage, OrderedMessages};
 use playback_clock::{PlaybackClock, WaitOutcome};
 pub(crate) use publishers::Publishers;
+use read_ahead::ReadAhead;
 
 pub use publishers::{ExistingEndpoints, INTERNAL_TOPICS, PlayError};
 

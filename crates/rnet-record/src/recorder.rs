@@ -5,20 +5,20 @@
 //! ([`sync`]). What is too much for any of them is counted by topic, node and cause ([`loss`]), in the file and for people.
 
 mod follower;
-mod remote_subscriptions;
 mod item;
 mod json;
-mod state_follower;
 mod latched;
 mod loss;
+mod message_hook;
 mod options;
 mod part_writer;
 mod progress;
 mod queue;
+mod remote_subscriptions;
 mod selection;
-mod sync;
+mod state_follower;
 mod status_report;
-mod message_hook;
+mod sync;
 mod writer;
 
 use std::path::Path;
@@ -30,15 +30,15 @@ use rnet::inspect::{PriorityChange, lower_priority};
 use crate::error::{RecordError, Result};
 use follower::Follower;
 pub(crate) use item::Publisher;
-pub use loss::{RecordLossCause, CauseCounts, LossCounts, UnheardCounts};
+pub use loss::{CauseCounts, LossCounts, RecordLossCause, UnheardCounts};
+pub(crate) use message_hook::MessageHook;
 pub use options::RecordOptions;
-pub(crate) use options::{resolve_location, part_path};
+pub(crate) use options::{part_path, resolve_location};
 pub use progress::Progress;
 pub(crate) use progress::RingPart;
 use progress::Shared;
 use queue::Queue;
 pub use selection::Selection;
-pub(crate) use message_hook::MessageHook;
 use writer::Writer;
 
 /// Records a domain until it is stopped or dropped.

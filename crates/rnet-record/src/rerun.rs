@@ -7,13 +7,13 @@
 //!
 //! What counts as an input or an output, and what this cannot see, is docs/design/rerun.md.
 
-mod simulated_clients;
 mod calls;
 mod compare;
 mod error;
 mod feed;
 mod node;
 mod quiescence;
+mod simulated_clients;
 mod simulated_servers;
 mod state;
 mod trace;

@@ -10,8 +10,8 @@ mod new_file;
 mod output;
 mod recover;
 
-pub use copy::{SplitAt, ShouldStop, OnProblem, WrittenFile, filter, merge, split};
-pub(crate) use copy::{WrittenMessages, check_stop, offset_ns, next_readable};
+pub use copy::{OnProblem, ShouldStop, SplitAt, WrittenFile, filter, merge, split};
+pub(crate) use copy::{WrittenMessages, check_stop, next_readable, offset_ns};
 pub use new_file::NewFile;
 pub use output::{OutputFile, ToolError};
 pub use recover::recover;

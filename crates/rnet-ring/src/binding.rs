@@ -40,7 +40,11 @@ impl HistoryRequest {
 
     /// Reads a word, whatever it is.
     pub fn from_word(word: u64) -> HistoryRequest {
-        if word & HistoryRequest::FROM == 0 { HistoryRequest::Newest(word) } else { HistoryRequest::From(word & !HistoryRequest::FROM) }
+        if word & HistoryRequest::FROM == 0 {
+            HistoryRequest::Newest(word)
+        } else {
+            HistoryRequest::From(word & !HistoryRequest::FROM)
+        }
     }
 }
 

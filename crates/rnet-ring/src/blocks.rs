@@ -170,14 +170,23 @@ impl Blocks {
     }
 
     /// A place of its own for the next block, unless it takes that of the oldest.
-    fn extra_place(&mut self, message: PendingMessage, gate: &mut impl Gate) -> Result<Option<u8>, OutOfMemory> {
+    fn extra_place(
+        &mut self,
+        message: PendingMessage,
+        gate: &mut impl Gate,
+    ) -> Result<Option<u8>, OutOfMemory> {
         if self.used == self.max_blocks {
             return Ok(None);
         }
         let oldest = self.oldest();
         let retention = gate.retention();
         let misses = self.used < self.min_blocks
-            || self.is_needed(oldest, MIN_RETENTION_NS, message, retention.newest.max(retention.history))
+            || self.is_needed(
+                oldest,
+                MIN_RETENTION_NS,
+                message,
+                retention.newest.max(retention.history),
+            )
             || gate.lowest_wanted() < (oldest + 1) << self.bits;
         if !misses {
             return Ok(None);
@@ -220,7 +229,8 @@ impl Blocks {
     /// Gives back memory that was of no use for a while.
     pub(crate) fn release_memory(&mut self, message: PendingMessage, gate: &mut impl Gate) {
         let spare = self.backed & !self.occupied;
-        let waits = self.used < self.min_blocks || message.time_ns.saturating_sub(self.grown_ns) < BLOCK_IDLE_NS;
+        let waits = self.used < self.min_blocks
+            || message.time_ns.saturating_sub(self.grown_ns) < BLOCK_IDLE_NS;
         if spare == 0 || waits {
             return;
         }
@@ -241,8 +251,9 @@ impl Blocks {
             return None;
         }
         let retention = gate.retention();
-        let missed = self.is_needed(next, BLOCK_IDLE_NS, message, retention.newest.max(retention.history))
-            || gate.lowest_read() < (next + 1) << self.bits;
+        let missed =
+            self.is_needed(next, BLOCK_IDLE_NS, message, retention.newest.max(retention.history))
+                || gate.lowest_read() < (next + 1) << self.bits;
         (!missed).then_some(next << self.bits)
     }
 

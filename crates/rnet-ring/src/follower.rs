@@ -4,7 +4,7 @@
 //! Then it asks again; or, if the publisher is gone, it reads what is left. The states and what
 //! leads from one to the next are drawn in docs/design/admission.md.
 
-use crate::admission::{self, RequestId, AdmissionTable};
+use crate::admission::{self, AdmissionTable, RequestId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
@@ -70,7 +70,12 @@ pub struct Follower {
 impl Follower {
     /// One that has published this request.
     pub fn new(request: RequestId) -> Follower {
-        Follower { request, phase: Phase::AwaitingAdmission, publisher_gone: false, detached: false }
+        Follower {
+            request,
+            phase: Phase::AwaitingAdmission,
+            publisher_gone: false,
+            detached: false,
+        }
     }
 
     /// The request that it waits for or reads under.
@@ -103,7 +108,11 @@ impl Follower {
     /// Begins to read if the request was answered. An answer that holds no more is one as well: it
     /// says what was promised. `expected` is the number of the next message, if any was promised
     /// before.
-    pub fn begin(&mut self, entries: AdmissionTable<'_>, expected: Option<u64>) -> Option<ReadStart> {
+    pub fn begin(
+        &mut self,
+        entries: AdmissionTable<'_>,
+        expected: Option<u64>,
+    ) -> Option<ReadStart> {
         if !self.is_awaiting_admission() {
             return None;
         }
@@ -138,7 +147,11 @@ impl Follower {
     }
 
     /// The publisher is gone: what it had promised can be read as far as the log still holds it.
-    pub fn publisher_left(&mut self, entries: AdmissionTable<'_>, expected: Option<u64>) -> AfterExit {
+    pub fn publisher_left(
+        &mut self,
+        entries: AdmissionTable<'_>,
+        expected: Option<u64>,
+    ) -> AfterExit {
         self.publisher_gone = true;
         if !self.is_awaiting_admission() {
             return AfterExit::Continue;

@@ -30,26 +30,26 @@
 compile_error!("robot-net's shared layout is little-endian and 64-bit");
 
 pub mod admission;
-pub mod reader_requests;
+pub mod backpressure;
 pub mod binding;
 mod blocks;
+pub mod epoch;
 pub mod failpoint;
 pub mod follower;
-pub mod epoch;
 pub mod layout;
 pub mod pins;
 pub mod reader;
+pub mod reader_requests;
 pub mod record;
-pub mod backpressure;
 pub mod state;
 pub mod sync;
 pub mod wake;
 pub mod writer;
 
-pub use blocks::{MIN_RETENTION_NS, BLOCK_IDLE_NS};
+pub use blocks::{BLOCK_IDLE_NS, MIN_RETENTION_NS};
 pub use reader::{LogReader, Pull};
-pub use record::{RecordKind, Record};
-pub use writer::{Gate, Retention, LogWriter, PushError, MAX_COMMIT_RECORDS, NoReliableReaders};
+pub use record::{Record, RecordKind};
+pub use writer::{Gate, LogWriter, MAX_COMMIT_RECORDS, NoReliableReaders, PushError, Retention};
 
 use layout::{BLOCKS_PER_LOG, LogControl, MIN_BLOCK_LEN_BYTES};
 use record::HeaderWord;

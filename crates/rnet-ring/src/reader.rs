@@ -4,7 +4,7 @@
 //! meanwhile begun to reuse what was copied, and only then looks at the copy. So a record is
 //! never torn, and no length or tag is checked in memory that can still change.
 
-use crate::record::{HEADER_LEN_BYTES, HeaderWord, RecordKind, Record, extension_len};
+use crate::record::{HEADER_LEN_BYTES, HeaderWord, Record, RecordKind, extension_len};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::{COPY_STEP, Log};
 
@@ -253,7 +253,8 @@ impl LogReader {
         if let Some(record) = self.next_fast_extended(buf, |&[_, head, _]| head >> 32 == 8) {
             return Ok(Some(record));
         }
-        let head = HeaderWord::from_word(buf[self.batch_at / 8]).ok_or("a record has an unknown kind")?;
+        let head =
+            HeaderWord::from_word(buf[self.batch_at / 8]).ok_or("a record has an unknown kind")?;
         let Some(record) = self.walk(head, buf)? else { return Ok(None) };
         let extension_len = extension_len(&buf[record.offset / 8..], record.len)
             .ok_or("the extension words of a record are inconsistent")?;

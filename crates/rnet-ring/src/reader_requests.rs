@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::admission::{self, RequestId, Grant, AdmissionState, AdmissionTable};
+use crate::admission::{self, AdmissionState, AdmissionTable, Grant, RequestId};
 use crate::fail_point;
 
 /// What became of the last request of a subscription.

@@ -12,7 +12,7 @@ use crate::blocks::{Blocks, PendingMessage};
 use crate::layout::BLOCKS_PER_LOG;
 use crate::record::{HEADER_LEN_BYTES, HeaderWord, MAX_RECORD_LEN_BYTES, RecordTag, span_of};
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::{COPY_STEP, RecordKind, Log, fail_point};
+use crate::{COPY_STEP, Log, RecordKind, fail_point};
 
 /// What the writer of a log asks of its surroundings: how long its readers need what is there, and
 /// memory. Asked only when the writer's remembered bounds are used up.
@@ -188,7 +188,8 @@ impl LogWriter {
         assert!(payload.len() <= self.max_payload, "payload exceeds the log");
         let span = span_of(payload.len());
         let (start, end) = (self.tail, self.tail + span);
-        let head = HeaderWord { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
+        let head =
+            HeaderWord { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
         if end > self.limit {
             let message = PendingMessage { seq: self.seq, time_ns };
             self.push_across(log, message, head, payload, gate)?;
@@ -203,13 +204,26 @@ impl LogWriter {
 
     /// Writes a record that stands in the block that `tail` is in, up to `limit`.
     #[inline(always)]
-    fn write_within(&self, log: Log<'_>, head: HeaderWord, span: u64, time_ns: u64, payload: &[u8]) {
+    fn write_within(
+        &self,
+        log: Log<'_>,
+        head: HeaderWord,
+        span: u64,
+        time_ns: u64,
+        payload: &[u8],
+    ) {
         store_bytes(self.write_head(log, head, span, time_ns), payload);
     }
 
     /// Writes the header of such a record; returns the words behind it.
     #[inline(always)]
-    fn write_head<'a>(&self, log: Log<'a>, head: HeaderWord, span: u64, time_ns: u64) -> &'a [AtomicU64] {
+    fn write_head<'a>(
+        &self,
+        log: Log<'a>,
+        head: HeaderWord,
+        span: u64,
+        time_ns: u64,
+    ) -> &'a [AtomicU64] {
         let first = self.base + ((self.tail & self.block_mask) >> 3) as usize;
         let (header, body) =
             log.words[first..first + (span / 8) as usize].split_at(HEADER_LEN_BYTES as usize / 8);
@@ -234,7 +248,8 @@ impl LogWriter {
         assert!(payload.len() <= self.max_payload, "payload exceeds the log");
         let span = span_of(payload.len());
         let (start, end) = (self.tail, self.tail + span);
-        let head = HeaderWord { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
+        let head =
+            HeaderWord { seq_lo: self.seq as u32, len: payload.len() as u32, tag: tag.into() };
         if end > self.limit {
             let message = PendingMessage { seq: self.seq, time_ns: now_ns };
             self.push_across(log, message, head, payload, gate)?;
@@ -356,7 +371,12 @@ impl LogWriter {
     }
 
     /// Opens the next block: with it the log stays as long as it is, grows, or shrinks.
-    fn open_block(&mut self, log: Log<'_>, message: PendingMessage, gate: &mut impl Gate) -> Result<(), PushError> {
+    fn open_block(
+        &mut self,
+        log: Log<'_>,
+        message: PendingMessage,
+        gate: &mut impl Gate,
+    ) -> Result<(), PushError> {
         // What is left of the block before it may be written to the last byte.
         let end = self.blocks.end();
         if end > self.free_until {

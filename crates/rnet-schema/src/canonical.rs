@@ -14,7 +14,7 @@
 mod check;
 
 use crate::docs::{self, Docs};
-use crate::error::{SourceLocation, SchemaError};
+use crate::error::{SchemaError, SourceLocation};
 use crate::limits::{MAX_SCHEMA_FULL_NAME_LEN_BYTES, MAX_SCHEMA_NAME_LEN_BYTES};
 use crate::name::join;
 use prost::Message;

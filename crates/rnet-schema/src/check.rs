@@ -203,7 +203,12 @@ impl TypeComparison {
     }
 
     /// Queues two message types that stand at the same place, unless they were met before.
-    fn enqueue_pair(&mut self, path: String, writer: &MessageDescriptor, reader: &MessageDescriptor) {
+    fn enqueue_pair(
+        &mut self,
+        path: String,
+        writer: &MessageDescriptor,
+        reader: &MessageDescriptor,
+    ) {
         let pair = (writer.full_name().to_owned(), reader.full_name().to_owned());
         if self.seen.contains(&pair) || !self.consume_steps(1) {
             return;

@@ -4,7 +4,7 @@
 //! closes a circle, is then an error that names the statement and every folder that was looked in.
 
 use crate::builtin;
-use crate::error::{SourceLocation, SchemaError};
+use crate::error::{SchemaError, SourceLocation};
 use crate::limits::{MAX_PROTO_LEN_BYTES, MAX_SCHEMA_FILES};
 use crate::{canonical, schema};
 use prost::Message;

@@ -96,7 +96,12 @@ impl Validator<'_> {
         depth: usize,
     ) -> Validated {
         if depth > self.limits.max_depth {
-            return Err(self.limit_error(reader.offset(), "max_depth", self.limits.max_depth, depth));
+            return Err(self.limit_error(
+                reader.offset(),
+                "max_depth",
+                self.limits.max_depth,
+                depth,
+            ));
         }
         while let Some(record) = reader.next_record().map_err(|fault| self.malformed(fault))? {
             let offset = reader.record_offset();
@@ -104,7 +109,12 @@ impl Validator<'_> {
             let is_message = field.as_ref().is_some_and(|f| matches!(f.kind(), Kind::Message(_)));
             self.values += if is_message { DECODE_VALUES_PER_MESSAGE } else { 1 };
             if self.values > self.limits.max_values {
-                return Err(self.limit_error(offset, "max_values", self.limits.max_values, self.values));
+                return Err(self.limit_error(
+                    offset,
+                    "max_values",
+                    self.limits.max_values,
+                    self.values,
+                ));
             }
             // A field of a newer type: kept as it is.
             let Some(field) = field else { continue };

@@ -76,7 +76,8 @@ const MAX_UNIT_LEN_BYTES: usize = 48;
 /// ```
 pub fn unit_of(comment: &str) -> Option<&str> {
     // Comments come from peers, and units go to terminals.
-    let is_harmless = |unit: &str| !unit.contains(|c| char::is_control(c) || is_terminal_control(c));
+    let is_harmless =
+        |unit: &str| !unit.contains(|c| char::is_control(c) || is_terminal_control(c));
     // As the built-in messages have it, at the end of the comment.
     if let Some((_, unit)) = comment.rsplit_once("Unit: ") {
         let unit = unit.trim().trim_end_matches('.');

@@ -36,7 +36,7 @@ pub use decode::{DecodeLimits, validate};
 pub use diff::{Diff, DiffLine, diff};
 pub use docs::{Docs, INHERITED_UNIT, unit_of};
 pub use dynamic::Dynamic;
-pub use error::{DecodeError, SourceLocation, SchemaError, ValueError};
+pub use error::{DecodeError, SchemaError, SourceLocation, ValueError};
 pub use json::JsonOptions;
 pub use name::{find_types, is_nested};
 pub use number::NumberReader;

@@ -65,7 +65,11 @@ impl NumberReader {
                 let what = if *path.kind() == Kind::Bytes { "bytes" } else { "text" };
                 Err(refused(format!("it is {what}, not a number")))
             }
-            _ => Ok(Self { schema: schema.clone(), path: path.clone(), path_steps: path_steps(path) }),
+            _ => Ok(Self {
+                schema: schema.clone(),
+                path: path.clone(),
+                path_steps: path_steps(path),
+            }),
         }
     }
 
@@ -177,10 +181,17 @@ fn path_steps(path: &FieldPath) -> Option<Vec<PathStep>> {
             Step::Field(field) => {
                 let number = field.number();
                 let oneof = field.containing_oneof();
-                let oneof_siblings = oneof.iter().flat_map(|oneof| oneof.fields()).map(|f| f.number());
+                let oneof_siblings =
+                    oneof.iter().flat_map(|oneof| oneof.fields()).map(|f| f.number());
                 let oneof_siblings = oneof_siblings.filter(|sibling| *sibling != number).collect();
                 let wire = wire(&field.kind());
-                path_steps.push(PathStep { field: field.clone(), number, wire, index: None, oneof_siblings });
+                path_steps.push(PathStep {
+                    field: field.clone(),
+                    number,
+                    wire,
+                    index: None,
+                    oneof_siblings,
+                });
             }
             Step::Index(index) => path_steps.last_mut()?.index = Some(*index),
             Step::Key(_) => return None,

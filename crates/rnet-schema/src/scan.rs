@@ -91,7 +91,12 @@ impl Counts {
         if *count <= limit {
             return Ok(());
         }
-        Err(limit_error(&format!("number of {what} of the descriptor set"), limit_name, limit, *count))
+        Err(limit_error(
+            &format!("number of {what} of the descriptor set"),
+            limit_name,
+            limit,
+            *count,
+        ))
     }
 }
 

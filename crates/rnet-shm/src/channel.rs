@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::Error;
 use rnet_core::{LossCounts, MAX_PINS_PER_READER, TraceRecord};
-use rnet_ring::admission::{RequestId, AdmissionTable};
+use rnet_ring::admission::{AdmissionTable, RequestId};
 use rnet_ring::binding::HistoryRequest;
 use rnet_ring::fail_point;
-use rnet_ring::follower::{ReadStart, Follower, AfterExit, AfterDetach};
+use rnet_ring::follower::{AfterDetach, AfterExit, Follower, ReadStart};
 use rnet_ring::layout::{ADMISSION_FREE, Admission};
 use rnet_ring::record::Record;
-use rnet_ring::{RecordKind, LogReader};
+use rnet_ring::{LogReader, RecordKind};
 
 use crate::bell::Bells;
 use crate::clock;
@@ -20,16 +20,16 @@ use crate::files::io_error;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
 use crate::reader_stats::{ReaderStats, bump, loss_counters};
 use crate::reader_table::REFUSED_FULL;
+use crate::received::{Batch, PeerChunks, PinnedMessage};
 use crate::sigbus;
 use crate::subscription::{Binding, Slot, SubscriptionFile};
-use crate::received::{Batch, PeerChunks, PinnedMessage};
 
 mod cursor;
+mod duplicates;
 mod history;
 mod known_lost;
 mod message;
 mod pin;
-mod duplicates;
 mod take;
 mod will;
 
@@ -166,7 +166,10 @@ impl Reader {
             own: own.clone(),
             slot,
             reliable: binding.reliable,
-            asks_from_seq: matches!(HistoryRequest::from_word(binding.history), HistoryRequest::From(_)),
+            asks_from_seq: matches!(
+                HistoryRequest::from_word(binding.history),
+                HistoryRequest::From(_)
+            ),
             filter: HistoryFilter::new(keep_last, lifespan),
             follower: Follower::new(ask),
             refusal_reported: false,
@@ -344,7 +347,8 @@ impl Reader {
             return false;
         }
         let found = if self.follower.is_awaiting_admission() {
-            self.follower.is_answered(self.admissions()) || (!self.refusal_reported && self.is_refused())
+            self.follower.is_answered(self.admissions())
+                || (!self.refusal_reported && self.is_refused())
         } else {
             // If the publisher is gone: something is left to read, or the channel is to be closed.
             !self.next.is_log()

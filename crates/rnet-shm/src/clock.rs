@@ -193,10 +193,16 @@ mod counter {
                 u128::from(passed).abs_diff(predicted) < u128::from(MAX_ERROR_NS + passed / 10_000);
             if self.start.ns == 0 || (self.rate != 0 && !right) {
                 let is_disabled = self.rate != 0 && !read_is_tsc();
-                *self = TscExtrapolation { from: sample, start: sample, is_disabled, ..TscExtrapolation::default() };
+                *self = TscExtrapolation {
+                    from: sample,
+                    start: sample,
+                    is_disabled,
+                    ..TscExtrapolation::default()
+                };
                 return sample.ns;
             }
-            let (ticks, ns) = (sample.ticks.wrapping_sub(self.start.ticks), sample.ns - self.start.ns);
+            let (ticks, ns) =
+                (sample.ticks.wrapping_sub(self.start.ticks), sample.ns - self.start.ns);
             if ns >= MIN_RATE_WINDOW_NS && ticks != 0 {
                 let rate = (u128::from(ns) << 32) / u128::from(ticks);
                 self.rate = u64::try_from(rate).unwrap_or(0);

@@ -151,7 +151,8 @@ impl Thread {
             let mut here = here.borrow_mut();
             if here.as_ref().is_none_or(|here| here.0.fork_guard.is_from_parent()) {
                 let state = Mutex::default();
-                let thread = Arc::new(Thread { id: gettid(), fork_guard: ForkGuard::here(), state });
+                let thread =
+                    Arc::new(Thread { id: gettid(), fork_guard: ForkGuard::here(), state });
                 // That of a parent may be locked by a thread which is not here.
                 std::mem::forget(here.replace(CurrentThread(thread)));
             }
@@ -166,7 +167,10 @@ impl ShortSlice {
     /// caller got the last time. Without a system call if that was here and for as much.
     pub fn keep(current: &mut Option<ShortSlice>, slice_len: SliceLen) {
         let Some(thread) = Thread::current() else { return };
-        if current.as_ref().is_some_and(|h| Arc::ptr_eq(&h.thread, &thread) && h.slice_len == slice_len) {
+        if current
+            .as_ref()
+            .is_some_and(|h| Arc::ptr_eq(&h.thread, &thread) && h.slice_len == slice_len)
+        {
             return;
         }
         let Some(defaults) = DEFAULTS.get() else { return };

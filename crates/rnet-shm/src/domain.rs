@@ -8,7 +8,7 @@ use rnet_ring::fail_point;
 use rustix::fs::{Access, AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
-use crate::{temp_file, files};
+use crate::{files, temp_file};
 
 /// Where domains stand when nothing else is said.
 pub const DEFAULT_BASE: &str = "/dev/shm";

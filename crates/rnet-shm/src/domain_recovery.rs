@@ -200,12 +200,14 @@ impl NodeFiles {
         for (name, file) in rest.into_iter().chain(head) {
             let path = self.folder.join(name);
             if !unlinked_files::is_at(&path, file) {
-                unlinked_files::replace_with_link(&path, file).map_err(|e| io_error("cannot restore", &path, e))?;
+                unlinked_files::replace_with_link(&path, file)
+                    .map_err(|e| io_error("cannot restore", &path, e))?;
                 done.files += 1;
                 fail_point!("recovery.file");
             }
         }
-        let lost = inner.untracked.iter().filter(|n| rustix::fs::lstat(self.folder.join(n)).is_err());
+        let lost =
+            inner.untracked.iter().filter(|n| rustix::fs::lstat(self.folder.join(n)).is_err());
         done.lost = lost.map(|name| name.to_string_lossy().into_owned()).collect();
         inner.untracked.retain(|name| rustix::fs::lstat(self.folder.join(name)).is_ok());
         Ok(done)

@@ -61,7 +61,8 @@ impl Event {
 
     /// Whether it is readable.
     pub fn is_raised(&self) -> bool {
-        !self.fork_guard.is_from_parent() && *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+        !self.fork_guard.is_from_parent()
+            && *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the descriptor unreadable; returns whether it was readable. Look for work once more after this:

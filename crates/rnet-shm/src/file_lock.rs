@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use crate::files;
 use crate::fork::UnsharedFd;
-use crate::unlinked_files;
 use crate::ofd::{self, Span, WHOLE};
+use crate::unlinked_files;
 
 /// The largest number that a holder can be known by.
 pub const MAX_HOLDER: u64 = (1 << 62) - 1;
@@ -119,14 +119,22 @@ mod tests {
         let first = create_locked(&path, 0o600, 7).unwrap();
         assert_eq!(create_locked(&path, 0o600, 7).unwrap_err(), Errno::EXIST);
         for (asks, has) in [(7, 7), (8, 7), (0, 7), (MAX_HOLDER, 7)] {
-            assert!(matches!(try_lock(&path, asks), Ok(LockAttempt::HeldBy(by)) if by == has), "{asks}");
+            assert!(
+                matches!(try_lock(&path, asks), Ok(LockAttempt::HeldBy(by)) if by == has),
+                "{asks}"
+            );
         }
         assert!(!remove_if_unlocked(&path).unwrap());
         drop(first);
         // The largest number, and the smallest, are told apart as well.
         for number in [MAX_HOLDER, 0] {
-            let Ok(LockAttempt::Acquired(held)) = try_lock(&path, number) else { panic!("it is free") };
-            assert!(matches!(try_lock(&path, 3), Ok(LockAttempt::HeldBy(by)) if by == number), "{number}");
+            let Ok(LockAttempt::Acquired(held)) = try_lock(&path, number) else {
+                panic!("it is free")
+            };
+            assert!(
+                matches!(try_lock(&path, 3), Ok(LockAttempt::HeldBy(by)) if by == number),
+                "{number}"
+            );
             assert!(held.is_at(&path) && !held.is_at(&folder));
         }
         assert!(remove_if_unlocked(&path).unwrap());

@@ -9,7 +9,7 @@ use rnet_ring::fail_point;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{LAYOUT_VERSION, folders, unlinked_files, shortage};
+use crate::{LAYOUT_VERSION, folders, shortage, unlinked_files};
 use rnet_ring::layout::PAGE_LEN_BYTES;
 
 /// An error of the system, with what was being done. What the system ran out of is named: see

@@ -11,10 +11,10 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
-use crate::temp_file::TempFile;
 use crate::fork::UnsharedFd;
 use crate::ofd::{self, WHOLE};
 use crate::random::random_u64;
+use crate::temp_file::TempFile;
 use crate::{files, unlinked_files};
 
 /// 16 hexadecimal digits and a line feed.
@@ -29,16 +29,18 @@ const MAX_TRIES: u32 = 1000;
 pub fn host_id(dir: &DomainDir) -> Result<u64> {
     let path = dir.path().join("host");
     for _ in 0..MAX_TRIES {
-        let file = match UnsharedFd::open(|| unlinked_files::open(&path, OFlags::RDWR | OFlags::NOFOLLOW)) {
-            Ok(file) => file,
-            Err(Errno::NOENT) => {
-                // Whoever is first has made it; the next look finds it.
-                make(dir, |temp_file| temp_file.persist_new(&path).map(drop))
-                    .map_err(|e| files::io_error("cannot create", &path, e))?;
-                continue;
-            }
-            Err(errno) => return Err(files::io_error("cannot open", &path, errno)),
-        };
+        let file =
+            match UnsharedFd::open(|| unlinked_files::open(&path, OFlags::RDWR | OFlags::NOFOLLOW))
+            {
+                Ok(file) => file,
+                Err(Errno::NOENT) => {
+                    // Whoever is first has made it; the next look finds it.
+                    make(dir, |temp_file| temp_file.persist_new(&path).map(drop))
+                        .map_err(|e| files::io_error("cannot create", &path, e))?;
+                    continue;
+                }
+                Err(errno) => return Err(files::io_error("cannot open", &path, errno)),
+            };
         if let Some(id) = read(&file) {
             return Ok(id);
         }

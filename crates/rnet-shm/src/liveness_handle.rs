@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::domain::DomainDir;
 use crate::node::{NodeMeta, PeerNode};
 use crate::weak_cache::WeakCache;
-use crate::{files, unlinked_files, presence};
+use crate::{files, presence, unlinked_files};
 
 /// The pidfds of this process, by process id.
 static PIDFDS: WeakCache<OwnedFd> = WeakCache::new();
@@ -92,12 +92,19 @@ pub(crate) struct WeakLivenessHandle {
 impl WeakLivenessHandle {
     fn of(handle: &LivenessHandle) -> Option<WeakLivenessHandle> {
         let descriptor = Arc::downgrade(handle.descriptor()?);
-        Some(WeakLivenessHandle { is_pidfd: matches!(handle, LivenessHandle::PidFd(_)), descriptor })
+        Some(WeakLivenessHandle {
+            is_pidfd: matches!(handle, LivenessHandle::PidFd(_)),
+            descriptor,
+        })
     }
 
     fn handle(&self) -> Option<LivenessHandle> {
         let descriptor = self.descriptor.upgrade()?;
-        Some(if self.is_pidfd { LivenessHandle::PidFd(descriptor) } else { LivenessHandle::Fifo(descriptor) })
+        Some(if self.is_pidfd {
+            LivenessHandle::PidFd(descriptor)
+        } else {
+            LivenessHandle::Fifo(descriptor)
+        })
     }
 }
 

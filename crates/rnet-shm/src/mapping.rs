@@ -86,7 +86,8 @@ impl Mapping {
         // SAFETY: a fresh mapping at an address of the kernel's choice; the length is not zero.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, prot, flags, fd, offset) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
-        let Some(sigbus_entry) = sigbus::register(base.as_ptr(), len, access == Access::Write) else {
+        let Some(sigbus_entry) = sigbus::register(base.as_ptr(), len, access == Access::Write)
+        else {
             // SAFETY: made above and not used yet.
             let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast::<c_void>(), len) };
             return Err(rustix::io::Errno::NOMEM);

@@ -18,24 +18,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::bell::Bells;
 use crate::domain::DomainDir;
-use crate::process_state::is_stopped;
+use crate::domain_recovery::NodeFiles;
 use crate::files::{self, io_error};
 use crate::fork::{ForkGuard, UnsharedFd};
-use crate::domain_recovery::NodeFiles;
-use crate::unlinked_files;
 use crate::ofd;
 use crate::presence::{self, Presence};
+use crate::process_state::is_stopped;
 use crate::random::random_u64;
 use crate::types::TypeFiles;
+use crate::unlinked_files;
 use crate::{LAYOUT_VERSION, clock};
 
-mod peer;
 mod control_fifo;
+mod peer;
 
 pub use crate::presence::pid_namespace;
-pub use peer::PeerNode;
 use control_fifo::create_fifo;
 pub use control_fifo::{Rings, ring_control};
+pub use peer::PeerNode;
 
 /// Bits of an endpoint id that count the endpoints of its node.
 const ENDPOINT_BITS: u32 = 24;
@@ -350,7 +350,9 @@ impl OwnNode {
     /// An id for one more endpoint.
     pub fn next_endpoint(&self) -> Result<u64, Error> {
         let mut table = self.table();
-        if table.slot_by_id.len() >= MAX_ENDPOINTS_PER_NODE || table.next_number >> ENDPOINT_BITS != 0 {
+        if table.slot_by_id.len() >= MAX_ENDPOINTS_PER_NODE
+            || table.next_number >> ENDPOINT_BITS != 0
+        {
             return Err(Error::LimitReached {
                 what: format!("publishers and subscribers in node {}", self.name),
                 limit: MAX_ENDPOINTS_PER_NODE,
@@ -385,7 +387,8 @@ impl OwnNode {
         table.slots[place] = Some(entry);
         table.slot_by_id.insert(entry.id, place);
         let Entry { id, topic_hash, kind, endpoint_count } = entry;
-        self.write_entry(place, [id, topic_hash, kind as u64, endpoint_count.into()]).map_err(failed)?;
+        self.write_entry(place, [id, topic_hash, kind as u64, endpoint_count.into()])
+            .map_err(failed)?;
         fail_point!("announce.entry");
         self.write_generation(&mut table).map_err(failed)?;
         fail_point!("announce.generation");

@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 
 use rnet_core::{Error, LossCounts, MAX_MESSAGE_LEN_BYTES, Meta};
 use rnet_ring::record::{ChunkRef, Record};
-use rnet_ring::{RecordKind, Log, LogReader, Pull};
+use rnet_ring::{Log, LogReader, Pull, RecordKind};
 use rustix::io::Errno;
 
 use crate::clock;
 use crate::pool::chunk_path;
 use crate::publisher::{PeerPublisher, PublisherMap, PublisherMeta};
-use crate::shortage::{self, io_error};
 use crate::received::{Batch, PeerChunks, Stamp};
+use crate::shortage::{self, io_error};
 
 /// Pulls and skipped records after which a poll gives its caller a turn.
 const MAX_EMPTY_PULLS: usize = 1 << 16;
@@ -213,7 +213,9 @@ impl Observer {
             let record = match next {
                 Ok(Some(record)) => record,
                 Ok(None) => match self.log.pull(self.map.log(), &mut self.batch.0) {
-                    _ if self.map.is_truncated() => return Observation::Corrupt("its file was truncated"),
+                    _ if self.map.is_truncated() => {
+                        return Observation::Corrupt("its file was truncated");
+                    }
                     Pull::Empty => return Observation::Nothing,
                     Pull::Batch => {
                         self.taken_ns = clock::now_ns();
@@ -259,7 +261,9 @@ impl Observer {
                             self.current = None;
                             self.withheld = Some(record);
                             self.short = true;
-                            return Observation::Shortage(Box::new(self.shortage_error(reference, errno)));
+                            return Observation::Shortage(Box::new(
+                                self.shortage_error(reference, errno),
+                            ));
                         }
                     }
                     if self.chunks.any_truncated() {

@@ -13,10 +13,10 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use crate::deaths;
 use crate::domain::DomainDir;
-use crate::temp_file;
 use crate::fork::UnsharedFd;
 use crate::observers::Observers;
 use crate::presence;
+use crate::temp_file;
 use crate::watch::Watch;
 
 /// When to look after the kernel has told of a close: it does so just before it releases the lock, and
@@ -115,7 +115,14 @@ impl OrphanSweeper {
     /// Nothing is looked at and nothing heard yet.
     pub fn new(dir: &DomainDir) -> OrphanSweeper {
         let names = BTreeMap::new();
-        OrphanSweeper { dir: dir.clone(), is_watching: false, watch: None, names, all: None, last_check: None }
+        OrphanSweeper {
+            dir: dir.clone(),
+            is_watching: false,
+            watch: None,
+            names,
+            all: None,
+            last_check: None,
+        }
     }
 
     /// Begins to look and to hear, by events with this mark, or leaves it to another.
@@ -148,7 +155,9 @@ impl OrphanSweeper {
         let Some(watch) = &self.watch else { return false };
         let (names, removed) = watch.read_events();
         match names {
-            Some(names) => self.names.extend(names.into_iter().map(|name| (name, ScheduledCheck::first()))),
+            Some(names) => {
+                self.names.extend(names.into_iter().map(|name| (name, ScheduledCheck::first())))
+            }
             None => self.all = Some(ScheduledCheck::first()),
         }
         removed

@@ -22,12 +22,12 @@ use crate::fork::ForkGuard;
 use crate::mapping::{Access, Mapping};
 use crate::reader_table::{ReaderRef, ReaderTable};
 
-mod history_check;
 mod exhausted;
+mod history_check;
 
-pub(crate) use history_check::check_history;
 use exhausted::RecycleLimit;
-pub use exhausted::{NoChunk, PoolExhausted, GrowthLimit};
+pub use exhausted::{GrowthLimit, NoChunk, PoolExhausted};
+pub(crate) use history_check::check_history;
 
 /// Bytes in front of a chunk's payload: a page, so that the payload is page-aligned.
 pub const CHUNK_HEADER_LEN_BYTES: usize = PAGE_LEN_BYTES;
@@ -186,7 +186,10 @@ impl Pool {
         // What can never fit must not cost what is there.
         let size = size_for(len);
         if size > self.limit_bytes {
-            return Err(NoChunk::Exhausted(PoolExhausted { growth_limit: GrowthLimit::Limit, for_history_bytes: None }));
+            return Err(NoChunk::Exhausted(PoolExhausted {
+                growth_limit: GrowthLimit::Limit,
+                for_history_bytes: None,
+            }));
         }
         self.recycle(view, true);
         loop {
@@ -356,9 +359,11 @@ impl Pool {
     }
 
     fn grow(&mut self, len: usize) -> Result<u32, GrowthLimit> {
-        self.grow_by(len.max(self.default_len)).or_else(|growth_limit| match len < self.default_len {
-            true => self.grow_by(len),
-            false => Err(growth_limit),
+        self.grow_by(len.max(self.default_len)).or_else(|growth_limit| {
+            match len < self.default_len {
+                true => self.grow_by(len),
+                false => Err(growth_limit),
+            }
         })
     }
 

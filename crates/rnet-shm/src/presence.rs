@@ -16,12 +16,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::domain::DomainDir;
-use crate::temp_file::TempFile;
-use crate::process_state::is_exiting;
 use crate::files;
 use crate::fork::UnsharedFd;
-use crate::unlinked_files;
 use crate::ofd::{self, WHOLE};
+use crate::process_state::is_exiting;
+use crate::temp_file::TempFile;
+use crate::unlinked_files;
 
 /// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
 const NAME_TRIES: u32 = 20;

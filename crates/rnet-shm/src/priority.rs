@@ -116,8 +116,10 @@ mod tests {
     }
 
     const NORMAL: (i32, i32) = (libc::SCHED_OTHER, 0);
-    const CHANGES: [(PriorityChange, (i32, i32)); 2] =
-        [(PriorityChange::Batch, (libc::SCHED_BATCH, 0)), (PriorityChange::Lowest, (libc::SCHED_BATCH, MAX_NICE))];
+    const CHANGES: [(PriorityChange, (i32, i32)); 2] = [
+        (PriorityChange::Batch, (libc::SCHED_BATCH, 0)),
+        (PriorityChange::Lowest, (libc::SCHED_BATCH, MAX_NICE)),
+    ];
 
     /// Runs `check` in a thread with the default policy and nice value, also if the tests were started with `nice`.
     /// A user who may not lower a nice value gets the check that nothing is changed.

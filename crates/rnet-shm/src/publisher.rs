@@ -14,12 +14,12 @@ use rnet_ring::layout::{
 };
 use rnet_ring::record::RecordTag;
 use rnet_ring::sync::Barrier;
-use rnet_ring::{RecordKind, LogWriter, PushError, wake};
+use rnet_ring::{LogWriter, PushError, RecordKind, wake};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 
 use crate::LAYOUT_VERSION;
-use crate::barrier::{RATE_WINDOW_MESSAGES, PublisherBarrier};
+use crate::barrier::{PublisherBarrier, RATE_WINDOW_MESSAGES};
 use crate::bell::Waiter;
 use crate::clock::Stamper;
 use crate::files::{self, io_error, read_endpoint_header, word_at};
@@ -29,37 +29,37 @@ use crate::node::OwnNode;
 use crate::observers::ObserverBells;
 use crate::pool::{Pool, check_history, chunk_path};
 use crate::reader_table::{ReaderRef, ReaderTable};
-use crate::subscription::{corrupt, meta_json, create_error, parse_meta};
+use crate::subscription::{corrupt, create_error, meta_json, parse_meta};
 
+mod backpressure;
 mod behind;
 mod catch_up;
 mod extended;
 mod gate;
+mod interrupt;
+mod liveliness;
 mod loan;
 mod map;
 mod pool_exhausted;
-mod remote_window;
-mod backpressure;
-mod liveliness;
 mod reader_progress;
-mod interrupt;
+mod remote_window;
 #[cfg(test)]
 mod tests;
 mod truncated;
 mod uncommitted;
 mod will;
 
+pub use backpressure::InterruptedWait;
+use backpressure::{PLENTY_DIVISOR, PendingWait};
 use catch_up::CatchUp;
 use gate::LogGate;
-pub use loan::WriterLoan;
+pub use interrupt::InterruptHandle;
+pub use liveliness::NewestMessage;
 use loan::LoanBuffer;
+pub use loan::WriterLoan;
 pub use map::{CONTROL_AT, PublisherMap};
 use map::{file_len, will_len};
-pub use backpressure::InterruptedWait;
-use backpressure::{PendingWait, PLENTY_DIVISOR};
-pub use liveliness::NewestMessage;
 pub(crate) use reader_progress::ReaderProgress;
-pub use interrupt::InterruptHandle;
 use truncated::truncated;
 use uncommitted::Forwarding;
 
@@ -342,7 +342,9 @@ impl Writer {
         match &loan.buffer {
             LoanBuffer::Scratch(bytes) => &bytes[..loan.len],
             LoanBuffer::Chunk(_) if self.fork_guard.is_from_parent() => &[],
-            LoanBuffer::Chunk(number) => self.pool.payload_ref(*number, loan.len).unwrap_or_default(),
+            LoanBuffer::Chunk(number) => {
+                self.pool.payload_ref(*number, loan.len).unwrap_or_default()
+            }
         }
     }
 
@@ -365,13 +367,15 @@ impl Writer {
         }
         let sent = match &loan.buffer {
             LoanBuffer::Scratch(bytes) => {
-                commit(self, RecordKind::Inline.into(), &bytes[..loan.len], loan.len as u64).map(drop)
+                commit(self, RecordKind::Inline.into(), &bytes[..loan.len], loan.len as u64)
+                    .map(drop)
             }
             LoanBuffer::Chunk(number) => match self.pool.reference(*number, loan.len) {
                 Some(reference) => {
-                    commit(self, RecordKind::Chunk.into(), &reference.to_bytes(), loan.len as u64).map(
-                        |position| self.pool.sent(*number, loan.len, position, self.log.seq() - 1),
-                    )
+                    commit(self, RecordKind::Chunk.into(), &reference.to_bytes(), loan.len as u64)
+                        .map(|position| {
+                            self.pool.sent(*number, loan.len, position, self.log.seq() - 1)
+                        })
                 }
                 None if self.pool.is_truncated(*number) => {
                     // The chunk is dropped with the next look, when it has been given back.
@@ -486,7 +490,9 @@ impl Writer {
                     self.notify();
                     return Ok(position);
                 }
-                Err(PushError::ReaderBehind) => self.wait_for_capacity(&mut stall, plenty, slowest)?,
+                Err(PushError::ReaderBehind) => {
+                    self.wait_for_capacity(&mut stall, plenty, slowest)?
+                }
                 Err(PushError::OutOfMemory) => return Err(self.no_history()),
             }
         }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rnet_ring::admission::{RequestId, AdmissionState, AdmissionTable};
-use rnet_ring::reader_requests::ReaderRequests;
-use rnet_ring::fail_point;
+use rnet_ring::admission::{AdmissionState, AdmissionTable, RequestId};
 use rnet_ring::epoch::Epoch;
+use rnet_ring::fail_point;
 use rnet_ring::layout::{REFUSALS_PER_LOG, ReaderSlot, SLOT_BOUND};
+use rnet_ring::reader_requests::ReaderRequests;
 
 use crate::barrier::SleeperBarrier;
 use crate::bell::Bells;
@@ -368,7 +368,9 @@ impl ReaderTable {
         // With the list locked: nobody finds it neither served nor let go.
         match (why, &reader) {
             (RemovalReason::Gone, _) => self.requests().forget(self.admissions(), subscription),
-            (RemovalReason::Stalled, Some(_)) => self.requests().detach(self.admissions(), subscription),
+            (RemovalReason::Stalled, Some(_)) => {
+                self.requests().detach(self.admissions(), subscription)
+            }
             (RemovalReason::Stalled, None) => {}
         }
         let Some(reader) = reader else { return false };

@@ -7,10 +7,10 @@ use rnet_core::{Error, MAX_NODES_PER_DOMAIN};
 
 use crate::deaths;
 use crate::domain::DomainDir;
-use crate::process_state::is_exiting;
 use crate::liveness_handle::LivenessHandle;
 use crate::node::{NodeMeta, PeerNode};
 use crate::presence;
+use crate::process_state::is_exiting;
 use crate::shortage::{io_error, is_transient};
 
 /// The language of nodes that people's tools open: they have places of their own in a domain.
@@ -166,7 +166,10 @@ impl Registry {
 
     /// What has changed since this was asked last; at first all peers are new.
     pub(crate) fn take_watch_changes(&mut self) -> WatchChanges {
-        let all = || WatchChanges { joined: self.peers.keys().copied().collect(), ..WatchChanges::default() };
+        let all = || WatchChanges {
+            joined: self.peers.keys().copied().collect(),
+            ..WatchChanges::default()
+        };
         self.watch_changes.replace(WatchChanges::default()).unwrap_or_else(all)
     }
 
@@ -302,8 +305,9 @@ impl Registry {
         let name_of = |id: &u64| names.remove(id).map(|stem| (stem, *id));
         let told: Vec<(String, u64)> = unknown.iter().filter_map(name_of).collect();
         // To list the folders forgets whose folder is gone.
-        let strangers =
-            named.is_some() || told.len() < unknown.len() || self.reported.len() > MAX_NODES_PER_DOMAIN;
+        let strangers = named.is_some()
+            || told.len() < unknown.len()
+            || self.reported.len() > MAX_NODES_PER_DOMAIN;
         // First, because it may fail, and nothing must be taken note of by halves.
         let mut listed = if strangers { self.list()? } else { told };
         self.look_at(nodes, &mut changes);

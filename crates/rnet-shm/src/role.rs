@@ -24,11 +24,13 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::domain::DomainDir;
-use crate::temp_file::TempFile;
 use crate::fork::UnsharedFd;
-use crate::heartbeat::{HEARTBEAT_INTERVAL, CHECK_INTERVAL, Lease, LeaseCell, StallDetector, epoch_of};
+use crate::heartbeat::{
+    CHECK_INTERVAL, HEARTBEAT_INTERVAL, Lease, LeaseCell, StallDetector, epoch_of,
+};
 use crate::mapping::{Access, Mapping};
 use crate::ofd::{self, Span};
+use crate::temp_file::TempFile;
 use crate::{clock, files, thread};
 
 /// "rnetrole", little-endian.

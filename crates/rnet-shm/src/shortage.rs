@@ -180,8 +180,9 @@ mod tests {
     #[test]
     fn each_shortage_names_its_limit_and_what_to_do() {
         let path = Path::new("/dev/shm/of-nobody/p1");
-        let text =
-            |errno| error_for("cannot create", path, Some("/t"), 4096, errno).map(|e| e.to_string());
+        let text = |errno| {
+            error_for("cannot create", path, Some("/t"), 4096, errno).map(|e| e.to_string())
+        };
         let has = |errno, words: &[&str]| {
             let text = text(errno).unwrap();
             assert!(words.iter().all(|word| text.contains(word)), "{text}");

@@ -354,7 +354,8 @@ mod tests {
     #[test]
     fn entries_are_used_again_and_found_while_others_change() {
         let word = |n: usize| (n * 4096) as *mut u8;
-        let entries: Vec<_> = (1..200).map(|n| register(word(n), 10, n % 2 == 0).unwrap()).collect();
+        let entries: Vec<_> =
+            (1..200).map(|n| register(word(n), 10, n % 2 == 0).unwrap()).collect();
         for (n, entry) in (1..).zip(&entries) {
             assert_eq!(entry.get(), Some((n * 4096, 10, n % 2 == 0)));
         }

@@ -18,36 +18,41 @@
 //! | `bound` | which folder on disk |
 
 mod bells;
-mod folder_binding;
-mod persister;
+mod blocking_hooks;
 mod file;
+mod folder_binding;
 mod follow;
+mod persister;
 mod process_slots;
 mod read;
 mod reap;
 mod record;
 mod time;
-mod blocking_hooks;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
 use rnet_ring::state::layout::{FOLLOWER_BELL, FOLLOWER_OWNER, Geometry, PROCESS_OWNER};
-use rnet_ring::state::leaf::{MEMORY_ONLY, DELETED};
-use rnet_ring::state::{self as ring, LeafContent, CommitOutcome, Environment, Key, LeafMeta, LocalBlocks, CommitError, Usage};
+use rnet_ring::state::leaf::{DELETED, MEMORY_ONLY};
+use rnet_ring::state::{
+    self as ring, CommitError, CommitOutcome, Environment, Key, LeafContent, LeafMeta, LocalBlocks,
+    Usage,
+};
 
 use crate::clock;
 use crate::files;
 use crate::node::OwnNode;
 
-pub use persister::{PersistRequest, PersisterHandle, PersisterControl, DurableChange, DiskValue, RestoreOutcome};
+pub use blocking_hooks::{BlockingHooks, with_blocking_hooks};
 pub use file::FileStatus;
 pub use follow::{Follower, NextChange};
+pub use persister::{
+    DiskValue, DurableChange, PersistRequest, PersisterControl, PersisterHandle, RestoreOutcome,
+};
 pub use read::KeyPath;
 pub use record::{Guard, Head, Record, StoredValue, Will, Write};
 pub use time::Clock;
-pub use blocking_hooks::{BlockingHooks, with_blocking_hooks};
 
 /// Version of the layout of the file `state`.
 pub const STATE_VERSION: u64 = 3;
@@ -255,7 +260,11 @@ impl Region {
     ///
     /// # Errors
     /// As there, without `Storage`.
-    pub fn commit_in_memory(&self, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<u64, Error> {
+    pub fn commit_in_memory(
+        &self,
+        writes: &[Write<'_>],
+        guards: &[Guard<'_>],
+    ) -> Result<u64, Error> {
         self.commit_now(writes, guards, &mut |_, _| Ok(()), MEMORY_ONLY)
     }
 
@@ -394,7 +403,8 @@ impl Inner {
     ) -> Result<CommitOutcome, CommitError<Error>> {
         let ring = self.checked_ring().map_err(CommitError::Check)?;
         let mut local = self.local();
-        let leaf = ring.prepare(&mut local, self, write).map_err(|_| CommitError::OutOfMemory(0))?;
+        let leaf =
+            ring.prepare(&mut local, self, write).map_err(|_| CommitError::OutOfMemory(0))?;
         if write.content.value.len() > SHORT_LEN_BYTES {
             drop(local);
             ring.fill(&leaf, write);
@@ -430,7 +440,8 @@ impl Inner {
             CommitError::Check(error) => Err(error),
             CommitError::Conflict { index, expected, found } => {
                 // Who has lost a race looks again at once; see `commit_one` of the ring for why not that soon.
-                let lost = self.conflicts.fetch_add(1, Ordering::Relaxed).min(MAX_BACKOFF_DOUBLINGS);
+                let lost =
+                    self.conflicts.fetch_add(1, Ordering::Relaxed).min(MAX_BACKOFF_DOUBLINGS);
                 (0..CONFLICT_SPINS << lost).for_each(|_| std::hint::spin_loop());
                 Err(Error::Conflict { key: named(index).to_owned(), expected, found })
             }
@@ -464,9 +475,12 @@ fn with_flags(mut content: LeafContent<'_>, flags: u16) -> LeafContent<'_> {
 fn content<'a>(write: &Write<'a>, writer: &'a [u8], unix_now: u64) -> LeafContent<'a> {
     let meta = LeafMeta { written_unix_ns: unix_now, ..LeafMeta::default() };
     match write.value {
-        None => {
-            LeafContent { writer, value: &[], will: None, meta: LeafMeta { flags: DELETED, ..meta } }
-        }
+        None => LeafContent {
+            writer,
+            value: &[],
+            will: None,
+            meta: LeafMeta { flags: DELETED, ..meta },
+        },
         Some(stored) => LeafContent {
             writer,
             value: stored.bytes,

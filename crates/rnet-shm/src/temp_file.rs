@@ -119,7 +119,10 @@ mod tests {
         std::fs::File::open(&young.0).unwrap().set_modified(long_ago).unwrap();
         drop(file);
         sweep(&folder);
-        assert!(!young.persist_new(&folder.join("other")).unwrap(), "swept away under its maker's hands");
+        assert!(
+            !young.persist_new(&folder.join("other")).unwrap(),
+            "swept away under its maker's hands"
+        );
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -12,7 +12,7 @@ use rnet_ring::fail_point;
 
 use crate::LAYOUT_VERSION;
 use crate::domain::DomainDir;
-use crate::files::{self, io_error, create_error, word_at};
+use crate::files::{self, create_error, io_error, word_at};
 use crate::presence;
 use crate::subscription::corrupt;
 
@@ -158,7 +158,8 @@ mod tests {
             assert!(matches!(read(&folder, bad), Err(Error::Corrupt { .. })), "{bad}");
         }
         let long = vec![0; MAX_SCHEMA_LEN_BYTES + 1];
-        let refused = types.write_once(&folder, 0o600, &HASH.replace('0', "2"), || Ok(long)).unwrap_err();
+        let refused =
+            types.write_once(&folder, 0o600, &HASH.replace('0', "2"), || Ok(long)).unwrap_err();
         assert!(refused.to_string().contains("1048576"), "{refused}");
 
         // A length that the file does not have, one beyond the limit, another magic, an empty file.

@@ -79,7 +79,8 @@ pub(crate) fn replace_with_link(path: &Path, file: impl AsFd) -> rustix::io::Res
     // The name of a temp_file: whoever is killed in between leaves what is swept as one.
     let temp_file = path.with_file_name(format!("@{:016x}", random_u64()));
     rustix::fs::symlink(link_to(file), &temp_file)?;
-    rustix::fs::rename(&temp_file, path).inspect_err(|_| rustix::fs::unlink(&temp_file).unwrap_or(()))
+    rustix::fs::rename(&temp_file, path)
+        .inspect_err(|_| rustix::fs::unlink(&temp_file).unwrap_or(()))
 }
 
 /// As [`replace_with_link`], where nothing stands; `false` if something does.

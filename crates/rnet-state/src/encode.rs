@@ -310,7 +310,8 @@ impl<'a> Items<'a> {
 
 /// An encoded list with one more item at its end and no more than `max` of them; the number of items, too.
 pub(crate) fn push_item(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, usize), String> {
-    let mut items = if list.is_empty() { Items { remaining: 0, rest: &[] } } else { Items::of(list)? };
+    let mut items =
+        if list.is_empty() { Items { remaining: 0, rest: &[] } } else { Items::of(list)? };
     let keep = items.remaining.min(max - 1);
     while items.remaining > keep {
         items.next_item()?;

@@ -22,10 +22,7 @@
 //! | `extension` | what the node tells the state, and asks of it |
 //! | `param` | parameters |
 
-#[doc(hidden)]
-pub mod transfer;
 mod cell;
-mod modify;
 mod codec;
 mod durable;
 mod encode;
@@ -33,6 +30,7 @@ mod entry;
 mod extension;
 mod hash;
 mod message;
+mod modify;
 mod options;
 pub mod param;
 mod prefix;
@@ -42,6 +40,8 @@ mod state;
 mod stream;
 mod sweep;
 mod transaction;
+#[doc(hidden)]
+pub mod transfer;
 mod types;
 mod value;
 mod watch;
@@ -50,7 +50,7 @@ mod watch_handle;
 pub use cell::Cell;
 pub use codec::StateType;
 #[doc(hidden)]
-pub use durable::{StateFolder, StateDirChoice};
+pub use durable::{StateDirChoice, StateFolder};
 pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
 pub use hash::Hash;
 pub use message::StateMessage;

@@ -121,7 +121,11 @@ impl StateMessage {
         }
     }
 
-    pub(super) fn with_type_id(type_id: u64, message_type: MessageType, bytes: Vec<u8>) -> StateMessage {
+    pub(super) fn with_type_id(
+        type_id: u64,
+        message_type: MessageType,
+        bytes: Vec<u8>,
+    ) -> StateMessage {
         StateMessage(Box::new(MessageParts { message_type, bytes, type_id: Some(type_id) }))
     }
 }
@@ -148,7 +152,10 @@ pub(super) fn check_bytes(
 }
 
 /// Whether a reader of one type understands what a writer of another has written; else why not.
-pub(super) fn check_compatible(writer: &MessageType, reader: &MessageType) -> std::result::Result<(), String> {
+pub(super) fn check_compatible(
+    writer: &MessageType,
+    reader: &MessageType,
+) -> std::result::Result<(), String> {
     if writer == reader {
         return Ok(());
     }

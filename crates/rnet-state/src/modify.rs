@@ -104,7 +104,8 @@ impl State {
                 prepared.keep_attributes(record.expires_boot_ns, shared.own_will(&record));
             }
             let expect = Some(if found { record.revision } else { 0 });
-            let mut items = [CommitItem { key: &key, value: Some(prepared), expect, durable: None }];
+            let mut items =
+                [CommitItem { key: &key, value: Some(prepared), expect, durable: None }];
             shared.commit(&mut items, &[])?;
             drop(items);
             Ok(value)

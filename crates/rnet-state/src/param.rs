@@ -16,7 +16,6 @@
 //! | `list` | all parameters of a domain, for tools |
 //! | `param_keys`, `records` | keys and bytes |
 
-mod records;
 mod builder;
 mod declare;
 mod description;
@@ -24,6 +23,7 @@ mod handle;
 mod kind;
 pub(crate) mod list;
 mod param_keys;
+mod records;
 mod refused_value;
 pub(crate) mod rules;
 mod types;

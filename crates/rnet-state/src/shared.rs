@@ -11,7 +11,7 @@ use rnet_shm::state::{
     Check, Clock, Follower, Guard, Head, KeyPath, Record, Region, StoredValue, Will, Write,
 };
 
-use super::durable::{Durable, StateFolder, StateDirChoice};
+use super::durable::{Durable, StateDirChoice, StateFolder};
 use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, check_compatible};

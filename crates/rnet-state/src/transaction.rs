@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use rnet_core::{Error, MAX_TRANSACTION_KEYS, Result, key_name};
 use rnet_shm::state::{Guard, Record};
 
-use super::modify::retry;
 use super::codec::StateType;
 use super::message::StateMessage;
+use super::modify::retry;
 use super::options::{Options, option_methods};
 use super::shared::CommitItem;
 use super::state::State;

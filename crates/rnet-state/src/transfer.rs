@@ -11,7 +11,7 @@ use crate::value::Value;
 
 pub use crate::param::list::{collect_params, raw_params as params};
 pub use crate::prefix::Prefix;
-pub use crate::types::{describe_type as describe, decode_type};
+pub use crate::types::{decode_type, describe_type as describe};
 
 /// The kind of what cannot be read; its bytes say why.
 pub const UNREADABLE: u16 = 0;

@@ -123,8 +123,9 @@ struct Description {
 impl Description {
     /// Whether these bytes describe the same type.
     fn describes_same_type(&self, stored: &[u8]) -> bool {
-        let same =
-            |other: MessageType| describe(&other).is_ok_and(|other| other.identity == self.identity);
+        let same = |other: MessageType| {
+            describe(&other).is_ok_and(|other| other.identity == self.identity)
+        };
         stored == self.stored || decode_type(stored).is_ok_and(same)
     }
 }
@@ -139,7 +140,8 @@ fn store_description(
 ) -> Result<bool> {
     let key = key_of(number);
     let bytes = description.stored.as_slice();
-    let stored = StoredValue { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
+    let stored =
+        StoredValue { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
     // Twice, because another node may put it there in between.
     for _ in 0..2 {
         let mut expect = 0;

@@ -31,11 +31,11 @@ use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::state::State;
 use rnet_node::Interrupter;
-use rnet_node::wait_source::WaitSource;
 use rnet_node::core::{NodeCore, NodeState};
 use rnet_node::interrupt::WaitControl;
-use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::options::deadline;
+use rnet_node::wait_set_member::WaitSetMember;
+use rnet_node::wait_source::WaitSource;
 use rnet_node::wait_strategy::WaitStrategy;
 
 /// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
@@ -219,7 +219,9 @@ impl WatchCore {
         let before = match self.seen.get(record.key()) {
             Some(seen) => seen.version,
             // More writes than there were changes: it was loaded from disk, with a version from there.
-            None if record.version > record.revision.saturating_sub(self.snapshot_revision) => return None,
+            None if record.version > record.revision.saturating_sub(self.snapshot_revision) => {
+                return None;
+            }
             None => 0,
         };
         record.version.checked_sub(before)?.checked_sub(1)
@@ -281,9 +283,19 @@ impl WatchCore {
                 let (key, remnant) = (record.key().into(), Some(SeenKey::of(&record, true)));
                 // This value was not seen either.
                 let skipped = skipped.map(|skipped| skipped + 1);
-                over.push(QueuedChange::Gone { key, revision, expired: Some(true), skipped, remnant });
+                over.push(QueuedChange::Gone {
+                    key,
+                    revision,
+                    expired: Some(true),
+                    skipped,
+                    remnant,
+                });
             } else {
-                queue.push_back(QueuedChange::Present { record: Box::new(record), initial: false, skipped });
+                queue.push_back(QueuedChange::Present {
+                    record: Box::new(record),
+                    initial: false,
+                    skipped,
+                });
             }
         }
         self.snapshot_revision = revision;
@@ -319,7 +331,13 @@ impl WatchCore {
             if self.shared.is_expired_unreported(&key, seen.revision).unwrap_or(true) {
                 let remnant = Some(SeenKey { is_gone: true, ..seen });
                 let (revision, expired, skipped) = (seen.revision, Some(true), Some(0));
-                self.queue.push_back(QueuedChange::Gone { key, revision, expired, skipped, remnant });
+                self.queue.push_back(QueuedChange::Gone {
+                    key,
+                    revision,
+                    expired,
+                    skipped,
+                    remnant,
+                });
             }
         }
         any
@@ -334,7 +352,8 @@ impl WatchCore {
 
     /// The same for a dispatch thread, of those that were told since `before`.
     pub(super) fn arrivals_since(&self, before: &mut u64) -> Option<(u64, u64)> {
-        let (sent_ns, came) = if self.change_count == *before { return None } else { self.last_arrival() };
+        let (sent_ns, came) =
+            if self.change_count == *before { return None } else { self.last_arrival() };
         Some((sent_ns, came.wrapping_sub(std::mem::replace(before, came))))
     }
 
@@ -424,7 +443,8 @@ impl Watch {
 
     pub(super) fn of(watch: WatchCore, core: Arc<NodeCore>) -> Watch {
         let bells = core.state.own.bells();
-        let (wait_strategy, waiter) = (WaitStrategy::of(bells), Waiter::at(bells.clone(), watch.bell));
+        let (wait_strategy, waiter) =
+            (WaitStrategy::of(bells), Waiter::at(bells.clone(), watch.bell));
         watch.set_bell(watch.bell);
         Watch { watch, core, interruptible: false, wait_strategy, waiter, reported: 0 }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet_core::{Error, Lane, Result};
-use rnet_node::wait_source::WaitSource;
 use rnet_node::core::NodeCore;
 use rnet_node::dispatch::Task;
+use rnet_node::wait_source::WaitSource;
 
 use super::entry::Change;
 use super::watch::{Watch, WatchCore};
@@ -114,8 +114,15 @@ impl WatchHandle {
         let Watch { watch, core, .. } = watch;
         let (lane, cancelled) = (watch.lane, Arc::new(AtomicBool::new(false)));
         let (id, over, failed, reported) = (core.state.next_task(), false, false, 0);
-        let task =
-            CallbackTask { id, watch, callback, over, failed, cancelled: cancelled.clone(), reported };
+        let task = CallbackTask {
+            id,
+            watch,
+            callback,
+            over,
+            failed,
+            cancelled: cancelled.clone(),
+            reported,
+        };
         if core.state.fork_guard().is_from_parent() {
             // No thread is here to run it, and what it holds is the parent's.
             std::mem::forget(task);
@@ -140,7 +147,9 @@ impl WatchHandle {
 
 impl Drop for WatchHandle {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_from_parent()) {
+        if let Some(core) =
+            self.core.take().filter(|core| !core.state.fork_guard().is_from_parent())
+        {
             self.cancelled.store(true, Ordering::Release);
             core.state.end_task(self.id);
         }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Domain, Observer, Observation};
+use rnet::inspect::{Domain, Observation, Observer};
 use rnet::{Node, PublisherOptions};
 
 const TOTAL: usize = 4 << 30;

@@ -1,27 +1,27 @@
 //! Services and actions: calls, which are messages on topics below `/_rnet/call` (docs/design/calls.md).
 
 mod action;
-mod unmatched_clients;
-mod pending_calls;
 mod bytes;
-mod client;
-mod server_core;
-mod goal;
-mod reply_reader;
-mod request_reader;
-mod client_core;
 mod calls_guard;
+mod client;
+mod client_core;
+mod goal;
 mod loss_tracker;
-mod number_map;
 mod node_methods;
+mod number_map;
 mod open_call;
 mod peer;
 mod pending;
+mod pending_calls;
 mod queue;
+mod reply_reader;
+mod request_reader;
+mod server_core;
 mod servers;
 mod service;
 mod service_stats;
 mod settings;
+mod unmatched_clients;
 
 use rnet_core::{CancelReason, Error, Result, TopicName};
 
@@ -29,13 +29,13 @@ use crate::Node;
 use crate::msgs::call_status::Reason;
 
 pub use action::{ActionBuilder, ActionContext, GoalPolicy};
-pub use pending_calls::ClientStats;
 pub(crate) use bytes::Bytes;
 pub use bytes::Received;
 pub use client::{CallOptions, Client};
-pub use goal::{ActionClient, Goal};
 pub(crate) use client_core::ServerFilter;
+pub use goal::{ActionClient, Goal};
 pub use pending::Pending;
+pub use pending_calls::ClientStats;
 pub use queue::{
     Job, JobContext, PullBuilder, Puller, PushBuilder, PushStats, Pusher, Undelivered,
 };

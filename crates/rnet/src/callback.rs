@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet_core::{Error, Lane, Result};
-use rnet_node::wait_source::WaitSource;
 use rnet_node::dispatch::Task;
 use rnet_node::receiver::{Receiver, is_refusal};
 use rnet_node::trace;
+use rnet_node::wait_source::WaitSource;
 
 use crate::subscriber::Decode;
 use crate::subscriber::Subscriber;
@@ -167,7 +167,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
         let (file, state) = (receiver.file().clone(), receiver.state.clone());
         if !forked {
             receiver.drain_inbox();
-            state.matched_publishers.retain_refused(receiver.errors.iter().filter(|e| is_refusal(e)).cloned());
+            state
+                .matched_publishers
+                .retain_refused(receiver.errors.iter().filter(|e| is_refusal(e)).cloned());
         }
         // While no publisher is known the lane is not either: the urgent thread waits for the
         // first one, because it is the one that is never held up.

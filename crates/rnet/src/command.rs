@@ -2,9 +2,9 @@
 //! falls silent (docs/design/commands.md).
 
 mod authority;
+mod builder;
 mod driver;
 mod fallback;
-mod builder;
 mod receiver;
 mod shared;
 mod status_reporter;
@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result, TopicName};
 
+pub use builder::{Command, CommandBuilder};
 pub use driver::{DriveBuilder, Driver, HIGHEST_PRIORITY};
 pub use fallback::FallbackReason;
-pub use builder::{Command, CommandBuilder};
 pub use receiver::CommandStats;
 #[doc(hidden)]
 pub use receiver::StillValid;

@@ -2,12 +2,12 @@
 //!
 //! Everything here is read from the outside. No node, publisher or subscriber knows of it, or is slowed by it.
 
+mod endpoint_pair;
 mod follow;
 mod give_way;
 mod location;
-mod node_watcher;
 mod node_changes;
-mod endpoint_pair;
+mod node_watcher;
 mod remote;
 mod services;
 mod snapshot;
@@ -28,24 +28,24 @@ use rnet_shm::domain::{DomainConfig, DomainDir};
 pub use rnet_shm::node::StopRequest;
 use rnet_shm::node::{EndpointKind, Entry};
 pub use rnet_shm::node::{NodeMeta, pid_namespace};
-pub use rnet_shm::observe::{MissedMessages, MissedCause, MissedCounts, Observer, Observation};
+pub use rnet_shm::observe::{MissedCause, MissedCounts, MissedMessages, Observation, Observer};
 use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
+pub use rnet_shm::received::Stamp;
 use rnet_shm::registry::{Changes, Registry};
 use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, READERS_IN_CONTROL, ReaderSlot};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_TOTALS, TailLine};
 use rnet_shm::subscription::{LinkRole, PeerSubscription};
-pub use rnet_shm::received::Stamp;
 use serde::{Serialize, Serializer};
 
-pub use follow::{Follower, FollowEvent, ObservedMessage, Observed, UnreadPublisher, UnreadCause};
+pub use endpoint_pair::EndpointPair;
+pub use follow::{FollowEvent, Follower, Observed, ObservedMessage, UnreadCause, UnreadPublisher};
 pub use give_way::{NormalPriority, PriorityChange, lower_priority};
 pub use location::Location;
 pub use node_watcher::NodeWatcher;
-pub use endpoint_pair::EndpointPair;
 pub use rnet_core::is_internal;
 use rnet_node::{matching::visible_node, types::SchemaCache};
 use rnet_schema::Schema;
-use rnet_state::{StateFolder, StateDirChoice};
+use rnet_state::{StateDirChoice, StateFolder};
 pub use services::{CallType, ServerInfo, service_of};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};

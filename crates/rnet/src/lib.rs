@@ -34,14 +34,13 @@
 extern crate self as rnet;
 
 mod any_subscription;
-mod wait_set_entry;
 mod batch;
 mod call;
 mod callback;
+mod client_cache;
 mod command;
 mod dynamic;
 pub mod inspect;
-mod client_cache;
 mod link_start;
 mod log;
 pub mod msgs;
@@ -57,13 +56,13 @@ pub mod state;
 mod stream;
 mod subscriber;
 mod timer;
+mod wait_set_entry;
 mod waitset;
 
 pub use any_subscription::AnySubscription;
-pub use wait_set_entry::{WaitSetEntry, WaitSetHandle};
 pub use call::{
     ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
-    Goal, HandlerError, Job, JobContext, Pending, GoalPolicy, PullBuilder, Puller, PushBuilder,
+    Goal, GoalPolicy, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
     PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
 };
 #[doc(hidden)]
@@ -109,6 +108,7 @@ pub use sample::{OwnedSample, Sample};
 pub use stream::SampleStream;
 pub use subscriber::{MalformedCounter, Subscriber};
 pub use timer::{Timer, TimerOptions};
+pub use wait_set_entry::{WaitSetEntry, WaitSetHandle};
 pub use waitset::{WaitSet, Waitable};
 
 /// The named limits: how many nodes, topics, readers, how large a message.

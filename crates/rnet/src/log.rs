@@ -15,7 +15,10 @@ use rnet_node::NodeCore;
 use rnet_node::sync::lock;
 
 use crate::{Publisher, PublisherOptions, msgs};
-use limit::{SuppressedLines, MAX_LINES_PER_S_PER_NODE, MAX_LINES_PER_S_PER_LOCATION, Limiter, SourceLocation};
+use limit::{
+    Limiter, MAX_LINES_PER_S_PER_LOCATION, MAX_LINES_PER_S_PER_NODE, SourceLocation,
+    SuppressedLines,
+};
 
 /// The topic of all lines, of the type `foxglove.Log`.
 pub const LOG_TOPIC: &str = "/log";

@@ -413,7 +413,8 @@ impl NodeBuilder {
         let level = log::level_from_env()?;
         let core = self.settings.open()?;
         if language != rnet_shm::registry::TOOL_LANGUAGE {
-            LinkStarter { domain, dir, group, programs: self.programs }.keep_link_running(&core.state);
+            LinkStarter { domain, dir, group, programs: self.programs }
+                .keep_link_running(&core.state);
         }
         if core.state.time.is_simulated() {
             SimClock::start(&core)?;

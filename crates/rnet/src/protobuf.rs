@@ -54,7 +54,8 @@ fn count_values(
     schema: impl FnOnce() -> Result<Schema>,
 ) -> std::result::Result<(), String> {
     let schema = schema().map_err(|error| error.to_string())?;
-    rnet_schema::validate(&schema, bytes, &DecodeLimits::default()).map_err(|error| error.to_string())
+    rnet_schema::validate(&schema, bytes, &DecodeLimits::default())
+        .map_err(|error| error.to_string())
 }
 
 /// prost says what is wrong, the walk of rnet-schema says where.

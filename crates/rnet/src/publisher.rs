@@ -12,7 +12,7 @@ use rnet_node::match_event::PublisherState;
 use rnet_node::options::deadline;
 use rnet_node::types;
 use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::publisher::{WriterLoan, PublisherMeta, Writer};
+use rnet_shm::publisher::{PublisherMeta, Writer, WriterLoan};
 
 use crate::{
     DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,
@@ -20,8 +20,8 @@ use crate::{
 
 mod forward;
 mod interrupt;
-mod reserve;
 mod last_will;
+mod reserve;
 
 /// Memory for encoding that a publisher keeps for the next message.
 const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;

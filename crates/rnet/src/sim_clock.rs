@@ -45,7 +45,8 @@ impl SimClock {
         let clock = core.state.extension(|_| {
             let options = SubscriberOptions::new().keep_last(1).wait(Wait::Block);
             let topic = TopicName::new(TOPIC)?;
-            let (receiver, _, buffer) = Subscriber::<Clock>::open(core, topic, options)?.into_parts();
+            let (receiver, _, buffer) =
+                Subscriber::<Clock>::open(core, topic, options)?.into_parts();
             Ok(Arc::new(SimClock {
                 stop: AtomicBool::new(false),
                 time: core.state.time.clone(),

@@ -20,19 +20,19 @@
 //! A key belongs to the host that writes it. [`Node::state_of`](crate::Node::state_of) reads and writes those of
 //! another host.
 
-mod state_endpoint;
 mod home;
 mod remote;
 mod replica;
+mod state_endpoint;
 mod wire;
 
 #[doc(hidden)]
 pub use home::{Home, serve};
-pub use remote::{WithAge, RemotePut, RemoteState, split_host};
+pub use remote::{RemotePut, RemoteState, WithAge, split_host};
 pub use replica::Replica;
+#[doc(hidden)]
+pub use rnet_state::{BlockingHooks, with_blocking_hooks};
 pub use rnet_state::{
     Cell, Change, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, Snapshot, State,
     StateMessage, StateType, Transaction, TransactionPut, Value, Watch, WatchHandle,
 };
-#[doc(hidden)]
-pub use rnet_state::{BlockingHooks, with_blocking_hooks};

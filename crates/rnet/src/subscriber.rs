@@ -8,7 +8,7 @@ use rnet_node::aligned_bytes::AlignedBytes;
 use rnet_node::core::NodeCore;
 use rnet_node::match_event::MatchCallback;
 use rnet_node::options::deadline;
-use rnet_node::receiver::{Receiver, PublisherStatus, ReadState, is_refusal};
+use rnet_node::receiver::{PublisherStatus, ReadState, Receiver, is_refusal};
 use rnet_node::types;
 use rnet_shm::subscription::SubscriptionFile;
 

@@ -102,7 +102,9 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if let Some(core) = self.core.take().filter(|core| !core.state.fork_guard().is_from_parent()) {
+        if let Some(core) =
+            self.core.take().filter(|core| !core.state.fork_guard().is_from_parent())
+        {
             self.shared.cancelled.store(true, Ordering::Release);
             core.state.end_task(self.id);
         }

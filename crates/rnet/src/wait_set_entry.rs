@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet_core::{Error, Result};
-use rnet_node::wait_source::WaitSource;
 use rnet_node::core::NodeState;
 use rnet_node::interrupt::WaitControl;
 use rnet_node::sync::lock;
+use rnet_node::wait_source::WaitSource;
 use rnet_shm::bell::WakeReason;
 use rnet_shm::fork::ForkGuard;
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Result, Wait};
-use rnet_node::wait_source::WaitSource;
 use rnet_node::core::NodeState;
-use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::options::deadline;
+use rnet_node::wait_set_member::WaitSetMember;
+use rnet_node::wait_source::WaitSource;
 use rnet_node::wait_strategy::{WaitStrategy, note_woken};
 use rnet_shm::bell::{Bells, Waiter};
 use rnet_shm::cpu;
 
-use crate::wait_set_entry::{WaitSetEntry, Members, WaitSetHandle};
 use crate::state::Watch;
+use crate::wait_set_entry::{Members, WaitSetEntry, WaitSetHandle};
 use crate::{Message, Node, Rate, Subscriber};
 
 /// Objects that a [`WaitSet`] can wait for: subscribers of any type, state watches, and rates.

@@ -2,8 +2,8 @@
 //!
 //! `demo/README.md` says which process does what.
 
-pub mod traffic_counts;
 pub mod messages;
 pub mod process;
 pub mod rates;
 pub mod tally;
+pub mod traffic_counts;

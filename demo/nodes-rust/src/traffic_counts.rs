@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rnet::LossCounts;
-use rnet::inspect::{Observer, PublisherInfo, Observation, Snapshot, SubscriptionInfo};
+use rnet::inspect::{Observation, Observer, PublisherInfo, Snapshot, SubscriptionInfo};
 use serde_json::{Value, json};
 
 use crate::rates::{add, channels, is_sampler, latency_us};

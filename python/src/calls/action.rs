@@ -5,17 +5,17 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use rnet::{CallContext, CallOptions, GoalPolicy};
 
-use super::shared_client::SharedClient;
-use super::goal::{Goal, GoalCore, GoalCodecs};
+use super::goal::{Goal, GoalCodecs, GoalCore};
 use super::service::{Handler, Service, is_generator};
-use super::{with_encoded_reply, count, with_encoded, limit};
+use super::shared_client::SharedClient;
+use super::{count, limit, with_encoded, with_encoded_reply};
 use crate::callback::call;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
-use crate::members::{MemberKind, Member};
+use crate::members::{Member, MemberKind};
 use crate::meta::make;
-use crate::qos::OptionalSetters;
 use crate::node_core::NodeCore;
+use crate::qos::OptionalSetters;
 
 type Types<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 3];
 /// Opens the server of an action.
@@ -179,7 +179,8 @@ impl ActionClient {
         timeout: Option<f64>,
         key: Option<&str>,
     ) -> PyResult<Goal> {
-        let options = CallOptions::new().timeout(limit(py, timeout)?).set_opt(key, CallOptions::key);
+        let options =
+            CallOptions::new().timeout(limit(py, timeout)?).set_opt(key, CallOptions::key);
         let place = format!("the goals of {}", self.core.name);
         let sent = with_encoded(&self.goal, goal, &place, |bytes| {
             py.detach(|| {

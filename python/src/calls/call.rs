@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::{CancelReason, Error, Pending, Received};
 
-use super::shared_client::OpenCall;
 use super::client::ClientCore;
 use super::decoded;
+use super::shared_client::OpenCall;
+use crate::drop_without_gil::drop_without_gil;
 use crate::errors::{OrRaise, raise};
 use crate::fork::ProcessOwned;
-use crate::resource::{Resource, WaitCondition};
-use crate::drop_without_gil::drop_without_gil;
 use crate::node_core::NodeCore;
+use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
 use crate::wait::SIGNAL_CHECK_INTERVAL;
 
@@ -66,7 +66,9 @@ impl CallCore {
     /// # Errors
     /// `Interrupted`: it is to be asked again.
     fn next(&self, slice: Duration) -> rnet::Result<Option<Reply>> {
-        let Ok(pending) = self.resource.get() else { return self.end_error().map_or(Ok(None), Err) };
+        let Ok(pending) = self.resource.get() else {
+            return self.end_error().map_or(Ok(None), Err);
+        };
         let next = pending.next_within(slice);
         if self.stream && matches!(next, Ok(Some(_))) || matches!(next, Err(Error::Interrupted)) {
             return next;

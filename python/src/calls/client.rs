@@ -7,13 +7,13 @@ use rnet::CallOptions;
 
 use super::call::{Call, CallCore};
 use super::shared_client::SharedClient;
-use super::{with_encoded, limit};
+use super::{limit, with_encoded};
 use crate::codec::Codec;
 use crate::errors::OrRaise;
-use crate::members::{MemberKind, Member};
+use crate::members::{Member, MemberKind};
 use crate::meta::make;
-use crate::qos::OptionalSetters;
 use crate::node_core::NodeCore;
+use crate::qos::OptionalSetters;
 
 /// What the Python object, its calls and its node share.
 pub(crate) type ClientCore = SharedClient<rnet::Client<[u8], [u8]>, Codec>;
@@ -57,7 +57,8 @@ impl Client {
         (timeout, key): (Option<f64>, Option<&str>),
         stream: bool,
     ) -> PyResult<Call> {
-        let options = CallOptions::new().timeout(limit(py, timeout)?).set_opt(key, CallOptions::key);
+        let options =
+            CallOptions::new().timeout(limit(py, timeout)?).set_opt(key, CallOptions::key);
         let place = format!("the requests of {}", self.core.name);
         let begun = with_encoded(&self.request, request, &place, |bytes| {
             py.detach(|| {

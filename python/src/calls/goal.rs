@@ -13,11 +13,11 @@ use super::action::ActionClientCore;
 use super::shared_client::OpenCall;
 use super::{decoded, limit};
 use crate::codec::Codec;
+use crate::drop_without_gil::drop_without_gil;
 use crate::errors::{OrRaise, raise};
 use crate::fork::ProcessOwned;
-use crate::resource::{Resource, WaitCondition};
-use crate::drop_without_gil::drop_without_gil;
 use crate::node_core::NodeCore;
+use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
 use crate::wait::SIGNAL_CHECK_INTERVAL;
 
@@ -49,7 +49,8 @@ pub(crate) struct GoalCore {
 
 impl GoalCore {
     pub(super) fn new(goal: Inner, client: Arc<ActionClientCore>) -> Arc<GoalCore> {
-        let resource = Arc::new(Resource::new(format!("the goal of {}", client.name), Arc::new(goal)));
+        let resource =
+            Arc::new(Resource::new(format!("the goal of {}", client.name), Arc::new(goal)));
         Arc::new(GoalCore {
             feedback: WaitCondition::new(&resource, Inner::poll_feedback_ready),
             result: WaitCondition::new(&resource, Inner::poll_result_ready),
@@ -208,7 +209,9 @@ impl Goal {
         if let Some(hear) = on_feedback {
             loop {
                 match self.wait(py, until, GoalCore::feedback)? {
-                    Ok(Some(bytes)) => hear.call1((self.decode_feedback(py, &bytes)?,)).map(drop)?,
+                    Ok(Some(bytes)) => {
+                        hear.call1((self.decode_feedback(py, &bytes)?,)).map(drop)?
+                    }
                     Ok(None) => break,
                     Err(Error::Interrupted) => return Err(over()),
                     Err(error) => return Err(raise(py, &error)),

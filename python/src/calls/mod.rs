@@ -6,12 +6,12 @@
 
 mod action;
 mod call;
-mod shared_client;
 mod client;
 mod goal;
 mod pull;
 mod push;
 mod service;
+mod shared_client;
 
 use std::time::Duration;
 

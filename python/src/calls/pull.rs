@@ -13,9 +13,9 @@ use super::push::SIGNAL_CHECK_INTERVAL;
 use super::service::{Handler, Service, failure, stats};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
-use crate::resource::{Resource, WaitCondition};
-use crate::members::{MemberKind, Member};
+use crate::members::{Member, MemberKind};
 use crate::node_core::NodeCore;
+use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
 use crate::wait::WaitLimit;
 

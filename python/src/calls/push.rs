@@ -11,11 +11,11 @@ use crate::callback::{call, report};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
 use crate::interpreter;
-use crate::resource::{Resource, WaitCondition};
-use crate::members::{MemberKind, Member};
+use crate::members::{Member, MemberKind};
 use crate::meta::make;
-use crate::qos::OptionalSetters;
 use crate::node_core::NodeCore;
+use crate::qos::OptionalSetters;
+use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
 use crate::wait::{WaitLimit, seconds};
 
@@ -139,8 +139,9 @@ impl Pusher {
         let until = Instant::now().checked_add(self.wait);
         with_encoded(&self.codec, job, &place, |bytes| {
             loop {
-                let left =
-                    until.map_or(SIGNAL_CHECK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
+                let left = until.map_or(SIGNAL_CHECK_INTERVAL, |until| {
+                    until.saturating_duration_since(Instant::now())
+                });
                 let slice = left.min(SIGNAL_CHECK_INTERVAL);
                 match py.detach(|| self.core.resource.get()?.push_within(bytes, slice)) {
                     Err(Error::LimitReached { .. }) if !left.is_zero() => py.check_signals()?,

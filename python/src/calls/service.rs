@@ -8,16 +8,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rnet::{Error, HandlerError, Responder};
 
-use super::{with_encoded_reply, count, decoded};
+use super::{count, decoded, with_encoded_reply};
 use crate::callback::call;
+use crate::callback_errors;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, is_of_class};
 use crate::interpreter;
-use crate::resource::Resource;
 use crate::members::MemberKind;
 use crate::meta::make;
-use crate::callback_errors;
 use crate::node_core::NodeCore;
+use crate::resource::Resource;
 
 /// What was asked of a server, as Python has it.
 pub fn stats(py: Python<'_>, s: &rnet::ServiceStats) -> PyResult<Py<PyAny>> {
@@ -84,7 +84,9 @@ impl Handler {
             });
             called.map_err(|error| failed(&error, function))
         });
-        ran.unwrap_or_else(|| Err(HandlerError::new("ClosedError", "the server process is exiting")))
+        ran.unwrap_or_else(|| {
+            Err(HandlerError::new("ClosedError", "the server process is exiting"))
+        })
     }
 }
 
@@ -197,7 +199,8 @@ impl Service {
         let open = || {
             let service = open()?;
             let name = service.name().to_owned();
-            let resource = Resource::with_callbacks(format!("service {name}"), service, Arc::default());
+            let resource =
+                Resource::with_callbacks(format!("service {name}"), service, Arc::default());
             let resource = Arc::new(resource);
             node.members.add_retained(MemberKind::Service, &resource);
             Ok((name, resource))

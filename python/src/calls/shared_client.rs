@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, Weak};
 
 use rnet::Error;
 
-use crate::resource::Resource;
 use crate::lock::lock;
 use crate::members::Member;
+use crate::resource::Resource;
 
 /// A call or a goal. It holds its client, which knows where it is.
 pub(crate) trait OpenCall: Send + Sync {
@@ -25,7 +25,11 @@ pub(crate) struct SharedClient<Client: Send + 'static, Codecs> {
 }
 
 impl<Client: Send, Codecs> SharedClient<Client, Codecs> {
-    pub(super) fn new(name: String, client: Client, codecs: Codecs) -> SharedClient<Client, Codecs> {
+    pub(super) fn new(
+        name: String,
+        client: Client,
+        codecs: Codecs,
+    ) -> SharedClient<Client, Codecs> {
         let resource = Resource::new(format!("the client of {name}"), client);
         SharedClient { name, codecs, resource, open_calls: Mutex::default() }
     }

@@ -10,7 +10,7 @@ use crate::callback::Callback;
 use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::handle::CallbackHandle;
-use crate::members::{MemberKind, Member};
+use crate::members::{Member, MemberKind};
 use crate::publisher::{Publisher, PublisherCore};
 use crate::receive::SubscriberCore;
 use crate::state::core::StateCore;

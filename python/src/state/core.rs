@@ -10,9 +10,9 @@ use rnet::state::{Entry, LastWill, Put, State, Value};
 use super::disk;
 use super::types::Types;
 use crate::errors::OrRaise;
-use crate::resource::Resource;
 use crate::members::{Member, Members};
 use crate::qos::OptionalSetters;
+use crate::resource::Resource;
 
 /// From this length on a value is copied without the GIL: below, letting go of it and getting it
 /// back costs more than the copy, and a thread that computes keeps it for 5 ms.

@@ -170,7 +170,14 @@ impl PyState {
         let ttl = ttl.map(|ttl| wait::seconds(py, "ttl", ttl)).transpose()?;
         let last_will =
             last_will.map(|given| entry::last_will(&self.core.types, key, given)).transpose()?;
-        let options = WriteOptions { if_revision, ttl, durable, last_will, change_type, ..WriteOptions::default() };
+        let options = WriteOptions {
+            if_revision,
+            ttl,
+            durable,
+            last_will,
+            change_type,
+            ..WriteOptions::default()
+        };
         self.core.write(py, key, value, options)
     }
 
@@ -184,7 +191,12 @@ impl PyState {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<u64> {
         let value = of_object(&self.core.types, key, value)?;
-        self.core.write(py, key, value, WriteOptions { if_revision: Some(revision), ..WriteOptions::default() })
+        self.core.write(
+            py,
+            key,
+            value,
+            WriteOptions { if_revision: Some(revision), ..WriteOptions::default() },
+        )
     }
 
     /// Deletes a key; False if it was absent. With `if_revision`, only at that revision; otherwise raises

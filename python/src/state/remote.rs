@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use rnet::state::{self as rust, WithAge, RemotePut, RemoteState};
+use rnet::state::{self as rust, RemotePut, RemoteState, WithAge};
 
 use super::disk;
 use super::entry::{self, Entry};
 use super::types::Types;
 use super::value::of_object;
 use crate::errors::OrRaise;
-use crate::resource::Resource;
-use crate::members::{MemberKind, Member};
-use crate::qos::OptionalSetters;
+use crate::members::{Member, MemberKind};
 use crate::node_core::NodeCore;
+use crate::qos::OptionalSetters;
+use crate::resource::Resource;
 use crate::wait::{self, WaitLimit};
 
 /// How long a wait for a change goes on without a look whether the replica is closed.
@@ -64,8 +64,10 @@ impl PyRemoteState {
         let timeout = wait::seconds(py, "timeout", timeout)?;
         let open = || node.node()?.state_of(host);
         let remote = py.detach(open).or_raise(py)?;
-        let remote = remote.with_timeout(timeout).with_stop(Arc::new(|| !disk::run_signal_handlers()));
-        let resource = Arc::new(Resource::new(format!("the state of host {host}"), Arc::new(remote)));
+        let remote =
+            remote.with_timeout(timeout).with_stop(Arc::new(|| !disk::run_signal_handlers()));
+        let resource =
+            Arc::new(Resource::new(format!("the state of host {host}"), Arc::new(remote)));
         py.detach(|| node.members.add(MemberKind::State, &resource));
         let types = Arc::new(Types::new(py));
         Ok(PyRemoteState { resource, node: node.clone(), types, host: host.to_owned() })
@@ -145,7 +147,9 @@ impl PyRemoteState {
     /// raises ConflictError.
     #[pyo3(signature = (key, *, if_revision = None))]
     fn delete(&self, py: Python<'_>, key: &str, if_revision: Option<u64>) -> PyResult<bool> {
-        self.with(py, |remote| remote.put(key).set_opt(if_revision, RemotePut::if_revision).delete())
+        self.with(py, |remote| {
+            remote.put(key).set_opt(if_revision, RemotePut::if_revision).delete()
+        })
     }
 
     /// The entries under a prefix there, sorted by key, at one moment.
@@ -199,7 +203,9 @@ impl PyReplica {
     }
 
     fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
-        let told = limit.in_slices(SIGNAL_CHECK_INTERVAL).run(py, |slice| self.resource.get()?.recv(Some(slice)))?;
+        let told = limit
+            .in_slices(SIGNAL_CHECK_INTERVAL)
+            .run(py, |slice| self.resource.get()?.recv(Some(slice)))?;
         entry::change(py, told, &self.types)
     }
 }

@@ -11,11 +11,11 @@ use super::core::{StateCore, WriteOptions};
 use super::disk;
 use super::entry;
 use super::value::{of_object, to_object};
+use crate::drop_without_gil::drop_without_gil;
 use crate::errors::OrRaise;
-use crate::resource::Resource;
 use crate::members::MemberKind;
 use crate::qos::OptionalSetters;
-use crate::drop_without_gil::drop_without_gil;
+use crate::resource::Resource;
 use crate::wait;
 
 /// Reads and writes of several keys, of which all take effect or none. Created by `State.transaction`.
@@ -65,7 +65,13 @@ impl Transaction {
         found.map(|value| to_object(py, &self.core.types, key, &value)).transpose()
     }
 
-    fn write(&self, py: Python<'_>, key: &str, value: state::Value, options: WriteOptions) -> PyResult<()> {
+    fn write(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        value: state::Value,
+        options: WriteOptions,
+    ) -> PyResult<()> {
         self.with(py, |open| {
             open.put(key)
                 .set_opt(options.ttl, |put, ttl| put.ttl(ttl))

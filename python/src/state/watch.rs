@@ -15,9 +15,9 @@ use super::entry;
 use crate::callback::{Callback, call, report};
 use crate::errors::{OrRaise, bad_value, raise};
 use crate::interpreter;
-use crate::members::{MemberKind, Member};
-use crate::reader::{Labels, Reader, Receiver};
+use crate::members::{Member, MemberKind};
 use crate::node_core::NodeCore;
+use crate::reader::{Labels, Reader, Receiver};
 use crate::tasks::{Delivery, Next};
 use crate::wait::WaitLimit;
 use crate::wait_queue;
@@ -104,7 +104,8 @@ impl Watch {
         let inner = state.detached(py, |state| state.watch(prefix))?;
         let (description, awaited_item) =
             (format!("the watch of {prefix:?}"), format!("a change under {prefix}"));
-        let core = Reader::new(inner, Labels { topic: String::new(), description, awaited_item }, false);
+        let core =
+            Reader::new(inner, Labels { topic: String::new(), description, awaited_item }, false);
         py.detach(|| state.members.add(MemberKind::Watch, &core));
         let prefix = prefix.to_owned();
         Ok(Watch { core, prefix, state: state.clone(), node: node.clone() })

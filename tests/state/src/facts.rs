@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::history::{Call, Key, Operation, Reply, Seen};
 use crate::infer::infer;
-use crate::workload::{NEVER_DELETED, WILL_KEY, REGISTERS};
+use crate::workload::{NEVER_DELETED, REGISTERS, WILL_KEY};
 
 /// What is known of a history.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::log::Log;
-use crate::workload::Workload;
 use crate::round::node;
+use crate::workload::Workload;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

@@ -14,9 +14,9 @@ use crate::check::{Verdict, check};
 use crate::facts::Facts;
 use crate::history::{Call, Key, Operation};
 use crate::log::{self, Log};
-use crate::workload::{KEYS, Workload, key_of, number_of};
 use crate::slots::Slot;
 use crate::watcher::Watcher;
+use crate::workload::{KEYS, Workload, key_of, number_of};
 
 /// What keeps a round from being run.
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

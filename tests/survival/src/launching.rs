@@ -11,7 +11,8 @@ use std::time::Duration;
 use rnet::NodeName;
 use rnet::inspect::Domain;
 use rnet_launch::{
-    LaunchOptions, Keeper, KeeperRequest, Launcher, RunFolder, StopSignals, NodeStatus, LauncherContext,
+    Keeper, KeeperRequest, LaunchOptions, Launcher, LauncherContext, NodeStatus, RunFolder,
+    StopSignals,
 };
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;

@@ -21,13 +21,13 @@
 //! | [`rng`] | random numbers that can be had again |
 
 pub mod callers;
-pub mod rng;
 pub mod launching;
 pub mod ledger;
 pub mod message;
 pub mod points;
 pub mod random;
 pub mod readers;
+pub mod rng;
 pub mod roles;
 pub mod state;
 pub mod world;

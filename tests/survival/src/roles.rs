@@ -12,9 +12,9 @@ use rnet::{
 };
 
 use crate::callers;
-use crate::rng::Rng;
 use crate::ledger::{Ledger, STREAMS};
 use crate::readers::ReportViolation;
+use crate::rng::Rng;
 use crate::state::{User, count_on};
 use crate::{LONG, message};
 

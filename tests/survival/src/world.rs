@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LONG;
 use crate::ledger::{Ledger, Line};
-use crate::readers::{ReportViolation, Kind, Reader};
+use crate::readers::{Kind, Reader, ReportViolation};
 use crate::roles::{DISK, VICTIM_TOPICS};
 use crate::state;
 
@@ -551,7 +551,8 @@ impl World {
 
     /// Starts a process that keeps the state on disk, and stops it there while nobody else is there.
     pub fn stop_a_persister(&self) -> Outcome<Process> {
-        let mut persister = self.spawn("victim", DEAD_NODE, &["lonely", "stays", "durable"], None)?;
+        let mut persister =
+            self.spawn("victim", DEAD_NODE, &["lonely", "stays", "durable"], None)?;
         persister.ready()?;
         let pid = rustix::process::Pid::from_child(&persister.child);
         rustix::process::kill_process(pid, rustix::process::Signal::STOP)?;

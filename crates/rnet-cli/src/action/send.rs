@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{CancelArgs, SendArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::service::call::{encode_request, wait_for_servers, read_request, print, types};
+use crate::service::call::{encode_request, print, read_request, types, wait_for_servers};
 use crate::service::list::Kind;
 use crate::signal;
 
@@ -83,18 +83,21 @@ fn client(node: &Node, action: &str, types: &Types) -> Outcome<Client> {
 fn types_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<Types>> {
     let is_service = server.replies.is_some() && server.feedback.is_none();
     match known_types(server) {
-        None if is_service && begun.elapsed() > FEEDBACK_TIMEOUT => Some(Err(Failure::Failed(format!(
-            "{} in {} is a service, not an action; use rnet service call",
-            server.service,
-            server.node()
-        )))),
+        None if is_service && begun.elapsed() > FEEDBACK_TIMEOUT => {
+            Some(Err(Failure::Failed(format!(
+                "{} in {} is a service, not an action; use rnet service call",
+                server.service,
+                server.node()
+            ))))
+        }
         types => types.map(Ok),
     }
 }
 
 pub fn cancel(context: &mut Context, args: &CancelArgs) -> Outcome {
     let action = args.action.as_str();
-    let there = Kind::Action.servers(&Kind::Action.snapshot_with_server(context, action)?, action).len();
+    let there =
+        Kind::Action.servers(&Kind::Action.snapshot_with_server(context, action)?, action).len();
     let types = types(context, action, args.timeout, known_types)?;
     let node = context.node("action", &args.own_node)?;
     let client = client(&node, action, &types)?;

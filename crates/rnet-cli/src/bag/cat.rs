@@ -64,7 +64,10 @@ impl ChannelTypes {
             let ty = channel.message_type();
             if let Err(error) = &ty {
                 let error = error.to_string();
-                context.eprintln(format_args!("{}; its messages are printed as bytes", escape_controls(&error)));
+                context.eprintln(format_args!(
+                    "{}; its messages are printed as bytes",
+                    escape_controls(&error)
+                ));
             }
             ty.ok()
         });
@@ -92,7 +95,11 @@ impl ChannelTypes {
     }
 
     /// The same; what is not of its type is bytes.
-    pub fn decode_or_raw<'a>(&'a mut self, context: &Context, message: &'a read::Message) -> Message<'a> {
+    pub fn decode_or_raw<'a>(
+        &'a mut self,
+        context: &Context,
+        message: &'a read::Message,
+    ) -> Message<'a> {
         self.decode(context, message).unwrap_or(Message::Raw(message.data()))
     }
 }

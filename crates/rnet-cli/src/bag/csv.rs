@@ -81,7 +81,10 @@ impl Table {
         let mut row = vec![String::new(); self.titles.len()];
         let mut put = |all: Vec<(String, String)>| {
             for (name, cell) in all {
-                self.column_indexes.get(&name).into_iter().for_each(|place| row[*place].clone_from(&cell));
+                self.column_indexes
+                    .get(&name)
+                    .into_iter()
+                    .for_each(|place| row[*place].clone_from(&cell));
             }
         };
         match shown {

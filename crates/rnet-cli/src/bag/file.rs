@@ -36,7 +36,8 @@ pub fn report_damage(context: &Context, recording: &Recording) {
     }
     let more = found.problems.len().saturating_sub(MAX_REPORTED) as u64 + found.more_problems;
     if more > 0 {
-        context.eprintln(format_args!("{more} more problems; see rnet bag check {}", path.display()));
+        context
+            .eprintln(format_args!("{more} more problems; see rnet bag check {}", path.display()));
     }
 }
 
@@ -71,7 +72,8 @@ pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let at = |time: Option<Duration>| time.map(|time| from.saturating_add(ns(time)));
     let (start_ns, end_ns) = (at(args.span.start), at(args.span.end));
-    let is_excluded = |topic: &str| args.exclude.iter().any(|pattern| topic_matches(pattern, topic));
+    let is_excluded =
+        |topic: &str| args.exclude.iter().any(|pattern| topic_matches(pattern, topic));
     let excluded = recording.channels().filter(|channel| is_excluded(&channel.topic));
     let excluded_channels = excluded.map(|channel| channel.id).collect();
     Ok(Select { topics, start_ns, end_ns, excluded_channels, ..Select::default() })

@@ -306,7 +306,11 @@ pub fn ls(context: &mut Context, args: &FileArg) -> Outcome {
     }
 }
 
-fn print(context: &mut Context, recording: &Recording, all: &BTreeMap<u16, ChannelStats>) -> Outcome {
+fn print(
+    context: &mut Context,
+    recording: &Recording,
+    all: &BTreeMap<u16, ChannelStats>,
+) -> Outcome {
     // Others number their messages in ways of their own.
     let is_ours = recording.profile() == names::PROFILE;
     let none = ChannelStats::default();

@@ -29,8 +29,9 @@ pub fn run(context: &mut Context, args: &PlotArgs) -> Outcome {
     for field in &args.fields {
         broken |= !read(context, &recording, args, field, &mut lines)?;
         if lines.len() > MAX_SERIES {
-            let why =
-                format!("a plot can have at most {MAX_SERIES} lines; select elements, such as q[0]");
+            let why = format!(
+                "a plot can have at most {MAX_SERIES} lines; select elements, such as q[0]"
+            );
             return Err(Failure::Usage(why));
         }
     }
@@ -80,7 +81,9 @@ fn read(
     let select = file::select(recording, &times)?;
     let read = recording.series(topic, &[path], select);
     let series = read.map_err(|error: SeriesError| {
-        Failure::Failed(escape_controls(&format!("{}: {error}", recording.path().display())).into_owned())
+        Failure::Failed(
+            escape_controls(&format!("{}: {error}", recording.path().display())).into_owned(),
+        )
     })?;
     let already = recording.info().problems.len();
     for problem in series.problems.iter().skip(already).take(MAX_REPORTED) {

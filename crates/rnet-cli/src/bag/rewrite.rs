@@ -22,7 +22,14 @@ pub fn write_filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
     select.with_latched = true;
     let remap = file::remap(&recording, &args.remap)?;
     write_files(context, &[&recording], |tell| {
-        Ok(vec![filter(&recording, &args.output, select.clone(), &remap, tell, signal::stop_requested)?])
+        Ok(vec![filter(
+            &recording,
+            &args.output,
+            select.clone(),
+            &remap,
+            tell,
+            signal::stop_requested,
+        )?])
     })
 }
 
@@ -30,7 +37,9 @@ pub fn write_merged(context: &mut Context, args: &MergeArgs) -> Outcome {
     let open = |path: &PathBuf| file::open(context, path);
     let recordings: Vec<Recording> = args.files.iter().map(open).collect::<Outcome<_>>()?;
     let all: Vec<&Recording> = recordings.iter().collect();
-    write_files(context, &all, |tell| Ok(vec![merge(&recordings, &args.output, tell, signal::stop_requested)?]))
+    write_files(context, &all, |tell| {
+        Ok(vec![merge(&recordings, &args.output, tell, signal::stop_requested)?])
+    })
 }
 
 pub fn write_split(context: &mut Context, args: &SplitArgs) -> Outcome {
@@ -44,7 +53,9 @@ pub fn write_split(context: &mut Context, args: &SplitArgs) -> Outcome {
             ));
         }
     };
-    write_files(context, &[&recording], |tell| split(&recording, &args.output, cut, tell, signal::stop_requested))
+    write_files(context, &[&recording], |tell| {
+        split(&recording, &args.output, cut, tell, signal::stop_requested)
+    })
 }
 
 /// Makes files, tells what could not be read, and what there is now.

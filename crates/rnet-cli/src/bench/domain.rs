@@ -15,7 +15,7 @@ use serde_json::json;
 use super::args::{DeathArgs, IdleArgs, NodesArgs};
 use super::figure::{Latencies, RunSpread};
 use super::report::{self, Case, Figure, LATENCIES, Table};
-use super::roles::death::{DetectionTimes, DETECTION_METHODS};
+use super::roles::death::{DETECTION_METHODS, DetectionTimes};
 use super::roles::nodes::{EndReport, JoinReport, MatchReport, NodesJob, WAIT_LIMIT, topic};
 use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};

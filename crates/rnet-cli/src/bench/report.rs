@@ -130,7 +130,8 @@ impl Table {
         let differs = |at: &usize| self.cases.iter().any(|case| case.labels[*at] != first[*at]);
         let labels: Vec<usize> = (0..first.len()).filter(differs).collect();
         let figures = self.figures.iter().enumerate();
-        let figures: Vec<_> = figures.filter(|(_, f)| f.in_table != TableColumns::Nothing).collect();
+        let figures: Vec<_> =
+            figures.filter(|(_, f)| f.in_table != TableColumns::Nothing).collect();
         let names = labels.iter().map(|at| first[*at].0.to_owned());
         let titles = names.chain(figures.iter().map(|(_, figure)| format!("{} ", figure.name)));
         let titles: Vec<String> = titles.map(|title| title.to_uppercase()).collect();

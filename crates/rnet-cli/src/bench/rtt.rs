@@ -45,7 +45,8 @@ pub fn run(context: &mut Context, args: &RttArgs) -> Outcome {
             let trips = latencies.percentiles().count as f64;
             case.runs.push([&[trips], &report::latencies(&latencies)[..]].concat());
             let corrupt = sent - received;
-            delivery += DeliveryCounts { expected: sent, received, corrupt, ..DeliveryCounts::default() };
+            delivery +=
+                DeliveryCounts { expected: sent, received, corrupt, ..DeliveryCounts::default() };
         }
     }
     let [p50, others @ ..] = LATENCIES;

@@ -31,7 +31,9 @@ fn wakeups() -> u64 {
     let library = tasks.flatten().filter(|task| task.file_name().to_string_lossy() != main);
     library
         .filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
-        .filter(|status| !status.lines().any(|l| l.split_whitespace().eq(["Name:", ORDER_THREAD_NAME])))
+        .filter(|status| {
+            !status.lines().any(|l| l.split_whitespace().eq(["Name:", ORDER_THREAD_NAME]))
+        })
         .filter_map(|status| proc_field(&status, "voluntary_ctxt_switches:"))
         .sum()
 }

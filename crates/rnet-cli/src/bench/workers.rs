@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use rnet_bench::worker::{WorkerLine, Order, Worker};
+use rnet_bench::worker::{Order, Worker, WorkerLine};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -84,12 +84,14 @@ impl Workers {
 
     fn spawn(&mut self, name: String, role: Role, apart: bool) -> Outcome {
         let number = self.members.len();
-        let (bench_dir, dir, domain) = (self.bench_dir.clone(), self.dir.clone(), self.domain.clone());
+        let (bench_dir, dir, domain) =
+            (self.bench_dir.clone(), self.dir.clone(), self.domain.clone());
         let job =
             Job { node: WorkerNode { name: name.replace(' ', "_"), bench_dir, dir, domain }, role };
         let cannot = |e: std::io::Error| Failure::Failed(format!("cannot start {name}: {e}"));
         let program = std::env::current_exe().map_err(cannot)?;
-        let mut command = if apart { pid_namespace_command(&program) } else { Command::new(program) };
+        let mut command =
+            if apart { pid_namespace_command(&program) } else { Command::new(program) };
         command.arg("bench-worker");
         if let Some(python) = job.role.python() {
             command = Command::new(python);
@@ -151,9 +153,10 @@ impl Workers {
 
     /// Waits for the report of a worker. `run` is how long its work takes.
     pub fn report<R: DeserializeOwned>(&mut self, number: usize, run: Duration) -> Outcome<R> {
-        let report = self.wait_until(run.saturating_add(COMPLETION_MARGIN), "report", |members| {
-            members[number].report.take().ok_or(number)
-        })?;
+        let report =
+            self.wait_until(run.saturating_add(COMPLETION_MARGIN), "report", |members| {
+                members[number].report.take().ok_or(number)
+            })?;
         serde_json::from_value(report).map_err(|e| {
             let name = self.name(number);
             Failure::Failed(format!("cannot read the report of {name}: {e}"))

@@ -8,8 +8,8 @@ use rnet_monitor::documents::receivers;
 use serde_json::json;
 
 use super::args::{ReleaseArgs, TakeArgs};
-use super::snapshot_with_command;
 use super::show::status_of;
+use super::snapshot_with_command;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::value::message_input;

@@ -31,7 +31,12 @@ struct TrailListener {
 }
 
 impl Listener for TrailListener {
-    fn on_message(&mut self, context: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow> {
+    fn on_message(
+        &mut self,
+        context: &mut Context,
+        heard: &ObservedMessage<'_>,
+        bytes: &[u8],
+    ) -> Outcome<Flow> {
         let event = match heard.type_desc.name() {
             Some("rnet.msgs.CommandEvent") => CommandEvent::decode(bytes).ok(),
             _ => None,

@@ -10,7 +10,7 @@ use rnet_monitor::documents::command as document;
 use serde_json::{Value, json};
 
 use super::args::{CommandListArgs, WhoArgs};
-use super::{snapshot_with_command, receivers};
+use super::{receivers, snapshot_with_command};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::topic::take_snapshot;

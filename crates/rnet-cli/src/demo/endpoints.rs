@@ -9,7 +9,7 @@ use rnet::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::robot::{IMAGE, STOP, NodeSpec, Signal, subscriber_count, is_reliable};
+use super::robot::{IMAGE, NodeSpec, STOP, Signal, is_reliable, subscriber_count};
 use crate::bench::figure::Latencies;
 use crate::bench::message::SequenceCounter;
 use crate::bench::worker_link::MATCH_TIMEOUT;

@@ -9,7 +9,7 @@ use super::node_logic::{NodeLogic, node_logic};
 use super::robot::{DemoJob, NODES};
 use crate::bench::figure::Latencies;
 use crate::bench::schedule::sleep_precisely;
-use crate::bench::worker_link::{Event, ORDER_POLL_INTERVAL, Link, WorkerNode};
+use crate::bench::worker_link::{Event, Link, ORDER_POLL_INTERVAL, WorkerNode};
 use crate::failure::Outcome;
 
 /// The phase in which nodes send no more, and go on receiving.
@@ -42,12 +42,19 @@ pub fn run(node: &WorkerNode, role: &DemoJob, link: &Link) -> Outcome {
 }
 
 /// Until it is ordered to be quiet.
-fn run_loop(endpoints: &mut NodeEndpoints, logic: &mut dyn NodeLogic, period_ns: Option<u64>, link: &Link) -> Outcome {
+fn run_loop(
+    endpoints: &mut NodeEndpoints,
+    logic: &mut dyn NodeLogic,
+    period_ns: Option<u64>,
+    link: &Link,
+) -> Outcome {
     sleep_precisely();
     let mut due_ns = rnet::now_ns();
     while !link.has_new_order() {
         let until_due = || Duration::from_nanos(due_ns.saturating_sub(rnet::now_ns()));
-        endpoints.listen(period_ns.map_or(ORDER_POLL_INTERVAL, |_| until_due().min(ORDER_POLL_INTERVAL)))?;
+        endpoints.listen(
+            period_ns.map_or(ORDER_POLL_INTERVAL, |_| until_due().min(ORDER_POLL_INTERVAL)),
+        )?;
         let now_ns = rnet::now_ns();
         let due = period_ns.filter(|_| now_ns >= due_ns);
         if let Some(period_ns) = due {

@@ -1,7 +1,7 @@
 //! What each node does with what it hears.
 
 use super::arm::{Arm, LINK_M, MASS_KG};
-use super::endpoints::{NodeEndpoints, HEIGHT, WIDTH};
+use super::endpoints::{HEIGHT, NodeEndpoints, WIDTH};
 use super::robot::{BATTERY, DRIVE, ESTIMATE, FORCE, SHUTTER, STATE, STOP, Signal, TORQUE};
 use crate::bench::figure::Latencies;
 use crate::failure::Outcome;

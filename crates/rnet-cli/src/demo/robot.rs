@@ -54,7 +54,8 @@ pub struct DemoJob {
 
 impl DemoJob {
     pub fn of(node: usize, python: Option<PathBuf>) -> DemoJob {
-        let subscriber_counts = NODES[node].publishes.iter().map(|topic| subscriber_count(topic)).collect();
+        let subscriber_counts =
+            NODES[node].publishes.iter().map(|topic| subscriber_count(topic)).collect();
         DemoJob { node, subscriber_counts, python }
     }
 }

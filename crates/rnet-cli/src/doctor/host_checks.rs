@@ -169,7 +169,10 @@ pub fn dead_nodes(findings: &mut Findings, location: &Location) -> Vec<String> {
 
 /// What is left of other users' nodes and cannot be swept by us.
 pub fn foreign_leftovers(findings: &mut Findings, location: &Location) {
-    for left in domain::foreign_leftovers(location).into_iter().chain(domain::foreign_inaccessible_files(location)) {
+    for left in domain::foreign_leftovers(location)
+        .into_iter()
+        .chain(domain::foreign_inaccessible_files(location))
+    {
         findings.problem("left_over", left.what, left.advice);
     }
 }
@@ -251,10 +254,10 @@ pub fn other_domains(
                     findings.note("other_domain", what);
                 }
                 elsewhere.extend(
-                    nodes
-                        .living
-                        .into_iter()
-                        .map(|node| NodeInOtherDomain { domain: how.clone(), node: node.to_string() }),
+                    nodes.living.into_iter().map(|node| NodeInOtherDomain {
+                        domain: how.clone(),
+                        node: node.to_string(),
+                    }),
                 );
             }
             Err(failure) => findings

@@ -156,7 +156,8 @@ fn connected_peers<'a>(
     link::check_alive(findings, status);
     for endpoint in &status.listen {
         let [lower, upper] = try_both_lanes(&reachable_address(endpoint));
-        let (endpoint, closed) = (escape_controls(endpoint), lower.as_ref().err().or(upper.as_ref().err()));
+        let (endpoint, closed) =
+            (escape_controls(endpoint), lower.as_ref().err().or(upper.as_ref().err()));
         let Some(why) = closed else {
             findings.ok(CHECK, format!("the link can be reached on {endpoint}"));
             continue;
@@ -176,8 +177,9 @@ fn connected_peers<'a>(
     interfaces(findings, more(&status.interfaces, &settings.interfaces));
     for endpoint in settings.connect.iter().chain(more(&status.connect, &settings.connect)) {
         // The address of a host that has connected by itself may not be known.
-        let is_up =
-            |peer: &Peer| peer.state() == State::Connected && endpoint_matches(endpoint, &peer.address);
+        let is_up = |peer: &Peer| {
+            peer.state() == State::Connected && endpoint_matches(endpoint, &peer.address)
+        };
         if !status.peers.iter().any(is_up) {
             not_connected(findings, endpoint, domain);
         }
@@ -259,7 +261,8 @@ fn try_both_lanes(endpoint: &str) -> [Result<(), String>; 2] {
 
 /// No other host is connected in mode `lan`: whether multicast comes and goes.
 fn multicast(findings: &mut Findings, domain: &str) {
-    let Some(heard) = rnet::link_program(None).ok().and_then(|link| program::probe_multicast(link, domain))
+    let Some(heard) =
+        rnet::link_program(None).ok().and_then(|link| program::probe_multicast(link, domain))
     else {
         return;
     };

@@ -4,8 +4,8 @@ use std::io::Read;
 
 use rnet_launch::{Keeper, KeeperRequest};
 
-use super::ProcessSignals;
 use super::KeeperArgs;
+use super::ProcessSignals;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;

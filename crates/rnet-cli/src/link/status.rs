@@ -15,7 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::topic::take_snapshot;
 use crate::value::{Message, enum_word, escape_controls};
 use crate::{signal, table};
-use rnet_monitor::link::{INSECURE, STATUS_TOPIC, last_status, check_alive, elapsed_since};
+use rnet_monitor::link::{INSECURE, STATUS_TOPIC, check_alive, elapsed_since, last_status};
 use rnet_monitor::{Finding, Findings, Level};
 
 /// For how long the first word of a link that has just begun is waited for.
@@ -74,7 +74,10 @@ fn why_none(context: &Context, options: &LinkOptions) -> String {
     match program::settings(program, options) {
         Err(why) => format!("{none}, and it cannot start: {why}"),
         Ok(settings) if settings.mode == "off" && settings.mode_from == "default" => {
-            format!("{none}: the network is off because none is configured ({})", settings.mode_source())
+            format!(
+                "{none}: the network is off because none is configured ({})",
+                settings.mode_source()
+            )
         }
         Ok(settings) if settings.mode == "off" => {
             format!("{none}: the network is off ({})", settings.mode_from)
@@ -110,7 +113,11 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         true => "not listening".to_owned(),
         false => format!("listens on {}", listen.join(", ")),
     };
-    context.line(format_args!("network {}, {}", escape_controls(mode), escape_controls(&listen)))?;
+    context.line(format_args!(
+        "network {}, {}",
+        escape_controls(mode),
+        escape_controls(&listen)
+    ))?;
     for (what, all) in [("connects to", connect), ("on", interfaces)] {
         if !all.is_empty() {
             context.line(format_args!("{what} {}", escape_controls(&all.join(", "))))?;

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::launch::{ProcessSignals, run_folder, keeper_command};
+use crate::launch::{ProcessSignals, keeper_command, run_folder};
 use crate::signal;
-use crate::topic::{take_snapshot, not_found};
+use crate::topic::{not_found, take_snapshot};
 
 /// How long a node that nobody launched has after SIGINT, before SIGTERM: as one that was launched, if its file says
 /// nothing else.
@@ -90,7 +90,12 @@ fn report(context: &mut Context, node: &NodeName, done: &str) -> Outcome {
     }
 }
 
-fn report_stop_result(context: &mut Context, node: &NodeName, stopped: Stopped, done: &str) -> Outcome {
+fn report_stop_result(
+    context: &mut Context,
+    node: &NodeName,
+    stopped: Stopped,
+    done: &str,
+) -> Outcome {
     match stopped {
         StopOutcome::Exited => report(context, node, done),
         StopOutcome::NotRunning if context.json() => report(context, node, "does not run"),

@@ -15,7 +15,11 @@ pub fn list_params(context: &Context, own_node: &NodeArg) -> Outcome<Vec<NodePar
 }
 
 /// The same of another host, or of this one where none is named.
-pub fn list_params_on(context: &Context, host: Option<&str>, own_node: &NodeArg) -> Outcome<Vec<NodeParam>> {
+pub fn list_params_on(
+    context: &Context,
+    host: Option<&str>,
+    own_node: &NodeArg,
+) -> Outcome<Vec<NodeParam>> {
     params_of(&StateSource::observe(context, host, "param", own_node)?)
 }
 

@@ -21,7 +21,8 @@ use crate::value::to_json;
 use crate::yaml::Problem;
 use crate::yaml::tree::{self, MAX_YAML_LEN_BYTES};
 
-const PARAM_FILE_LIMIT: InputLimit = InputLimit::new(MAX_YAML_LEN_BYTES, "a file of parameters", "MAX_YAML_LEN_BYTES");
+const PARAM_FILE_LIMIT: InputLimit =
+    InputLimit::new(MAX_YAML_LEN_BYTES, "a file of parameters", "MAX_YAML_LEN_BYTES");
 
 /// A value that is to be set.
 struct ParamUpdate {
@@ -131,10 +132,15 @@ fn resolve_updates(
                     problems.push(Problem::new(line, format!("parameter {name} of {node}: {why}")));
                 }
                 // What names the node goes before what is said of many, wherever it stands.
-                Ok(_) if !is_exact_node && updates.get(&key).is_some_and(|before| before.is_exact_node) => {}
+                Ok(_)
+                    if !is_exact_node
+                        && updates.get(&key).is_some_and(|before| before.is_exact_node) => {}
                 Ok(value) => {
                     let declared = description.is_some();
-                    updates.insert(key, ParamUpdate { node, name, value, declared, line, is_exact_node });
+                    updates.insert(
+                        key,
+                        ParamUpdate { node, name, value, declared, line, is_exact_node },
+                    );
                 }
             }
         }

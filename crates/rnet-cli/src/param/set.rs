@@ -65,7 +65,9 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
     let value = value::parse_text(text, description)
         .map_err(|why| Error::BadValue { what: what.clone(), why: format!("{text:?}: {why}") })?;
     if description.is_none() {
-        context.eprintln(format_args!("{what} is not declared yet; it is checked when its node starts"));
+        context.eprintln(format_args!(
+            "{what} is not declared yet; it is checked when its node starts"
+        ));
     }
     match source.join(context, "param", &args.own_node)? {
         StateSource::None => Ok(()),
@@ -124,7 +126,10 @@ pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
 }
 
 /// One that is there.
-fn existing_param(context: &Context, args: &ParamArgs) -> Outcome<(Session, NodeName, String, ParamInfo)> {
+fn existing_param(
+    context: &Context,
+    args: &ParamArgs,
+) -> Outcome<(Session, NodeName, String, ParamInfo)> {
     let session = join_as_observer(context, "param", &args.own_node)?;
     let state = session.as_ref().map(|session| &session.state);
     let all = find::params_by_node(state.map(State::params).transpose()?.unwrap_or_default());
@@ -136,7 +141,12 @@ fn existing_param(context: &Context, args: &ParamArgs) -> Outcome<(Session, Node
 }
 
 /// Why a parameter that no node has declared is not set.
-fn undeclared_error(context: &Context, all: &[NodeParam], node: &NodeName, name: &str) -> Outcome<Failure> {
+fn undeclared_error(
+    context: &Context,
+    all: &[NodeParam],
+    node: &NodeName,
+    name: &str,
+) -> Outcome<Failure> {
     let mut domain = context.domain()?;
     let of_node =
         all.iter().filter(|(n, _, info)| n == node.as_str() && info.description.is_some());

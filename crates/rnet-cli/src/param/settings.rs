@@ -54,7 +54,9 @@ pub fn parse(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
     let Some(root) = root else { return Ok(Vec::new()) };
     let nodes = match root.value {
         TreeValue::Map(nodes) => nodes,
-        TreeValue::Scalar(scalar) if scalar.plain && scalar.text.is_empty() => return Ok(Vec::new()),
+        TreeValue::Scalar(scalar) if scalar.plain && scalar.text.is_empty() => {
+            return Ok(Vec::new());
+        }
         _ => {
             return Err(vec![Problem::new(root.line, "expected node names, such as /arm:")]);
         }
@@ -62,7 +64,10 @@ pub fn parse(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
     let (mut all, mut problems) = (Vec::new(), Vec::new());
     for (key, tree) in nodes {
         if key.text == ROS_PARAMETERS_KEY {
-            problems.push(Problem::new(key.line, format!("{ROS_PARAMETERS_KEY} must be under a node name")));
+            problems.push(Problem::new(
+                key.line,
+                format!("{ROS_PARAMETERS_KEY} must be under a node name"),
+            ));
             continue;
         }
         let node = slashed(&key.text);
@@ -79,7 +84,9 @@ pub fn parse(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
 /// Whether this is, or leads to, the parameters of a ROS 2 node.
 fn has_ros_parameters(tree: &Tree) -> bool {
     match &tree.value {
-        TreeValue::Map(pairs) => pairs.iter().any(|(key, tree)| key.text == ROS_PARAMETERS_KEY || has_ros_parameters(tree)),
+        TreeValue::Map(pairs) => pairs
+            .iter()
+            .any(|(key, tree)| key.text == ROS_PARAMETERS_KEY || has_ros_parameters(tree)),
         _ => false,
     }
 }
@@ -89,7 +96,13 @@ fn slashed(name: &str) -> String {
 }
 
 /// A node of ROS 2, or what its name begins with.
-fn parse_ros_node(node: &str, tree: Tree, line: usize, all: &mut Vec<Setting>, problems: &mut Vec<Problem>) {
+fn parse_ros_node(
+    node: &str,
+    tree: Tree,
+    line: usize,
+    all: &mut Vec<Setting>,
+    problems: &mut Vec<Problem>,
+) {
     let TreeValue::Map(pairs) = tree.value else {
         problems.push(Problem::new(line, format!("expected {ROS_PARAMETERS_KEY} under {node}")));
         return;
@@ -124,7 +137,8 @@ fn parse_params(
             }
         }
         // `/arm:` with nothing below sets nothing.
-        TreeValue::Scalar(scalar) if prefix.is_empty() && scalar.plain && scalar.text.is_empty() => {}
+        TreeValue::Scalar(scalar)
+            if prefix.is_empty() && scalar.plain && scalar.text.is_empty() => {}
         _ if prefix.is_empty() => {
             let why = format!("expected parameter names under {}", key.text);
             problems.push(Problem::new(key.line, why));

@@ -19,7 +19,12 @@ pub fn file_text(domain: &str, params: &[(String, String, ParamInfo)], all: bool
             let Some(value) = info.value() else { continue };
             let hash = if all || !info.is_default { "" } else { "# " };
             let line = format!("  {hash}{}: {}", key(name.trim_start_matches('/')), text(value));
-            match info.description.as_ref().map(description_comment).filter(|remark| !remark.is_empty()) {
+            match info
+                .description
+                .as_ref()
+                .map(description_comment)
+                .filter(|remark| !remark.is_empty())
+            {
                 Some(description_comment) => out += &format!("{line}  # {remark}\n"),
                 None => out += &format!("{line}\n"),
             }

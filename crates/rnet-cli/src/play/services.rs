@@ -100,7 +100,10 @@ impl Services {
     }
 }
 
-fn call_player(calls: &SyncSender<PlayerCall>, command: PlayerCommand) -> Result<PlayerPosition, HandlerError> {
+fn call_player(
+    calls: &SyncSender<PlayerCall>,
+    command: PlayerCommand,
+) -> Result<PlayerPosition, HandlerError> {
     let over = || HandlerError::new("Over", "playback has finished");
     if let PlayerCommand::Seek(seconds) = command
         && !seconds.is_finite()

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use rnet_record::rerun::{RerunReport, RerunError};
+use rnet_record::rerun::{RerunError, RerunReport};
 
 use super::{difference_text, result_line};
 use crate::xml::escaped;

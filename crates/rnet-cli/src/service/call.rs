@@ -24,7 +24,8 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 const REPLY_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// How long servers may take to be ready that are there. One that stands still never is.
 const SERVERS_READY_TIMEOUT: Duration = Duration::from_secs(5);
-const REQUEST_LIMIT: InputLimit = InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a request", "MAX_MESSAGE_LEN_BYTES");
+const REQUEST_LIMIT: InputLimit =
+    InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a request", "MAX_MESSAGE_LEN_BYTES");
 
 type Replies = Pending<[u8]>;
 
@@ -136,7 +137,11 @@ fn known_types(server: &ServerInfo<'_>) -> Option<(MessageType, MessageType)> {
     Some((server.request_type().message_type()?, server.reply_type()?.message_type()?))
 }
 
-pub fn encode_request(service: &str, given: RequestInput, request: &MessageType) -> Outcome<Vec<u8>> {
+pub fn encode_request(
+    service: &str,
+    given: RequestInput,
+    request: &MessageType,
+) -> Outcome<Vec<u8>> {
     let raw = matches!(request, MessageType::Raw);
     let value =
         match given {
@@ -168,7 +173,9 @@ pub fn encode_request(service: &str, given: RequestInput, request: &MessageType)
 fn next_reply(replies: &Replies) -> Outcome<Option<Received<[u8]>>> {
     loop {
         match replies.next_within(STOP_CHECK_INTERVAL) {
-            Err(Error::Interrupted) if signal::stop_requested() => return Err(Failure::Interrupted),
+            Err(Error::Interrupted) if signal::stop_requested() => {
+                return Err(Failure::Interrupted);
+            }
             Err(Error::Interrupted) => {}
             next => return Ok(next?),
         }

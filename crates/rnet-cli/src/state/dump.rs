@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::args::{DumpArgs, LoadArgs};
 use super::document;
-use super::dump_format::{self, DumpHeader, LoadedKey, DumpWriter};
+use super::dump_format::{self, DumpHeader, DumpWriter, LoadedKey};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};

@@ -163,7 +163,11 @@ impl DumpWriter {
         })
     }
 
-    fn to_dump_values(&mut self, items: &[Value], lines: &mut Vec<Json>) -> Result<Vec<DumpValue>, String> {
+    fn to_dump_values(
+        &mut self,
+        items: &[Value],
+        lines: &mut Vec<Json>,
+    ) -> Result<Vec<DumpValue>, String> {
         items.iter().map(|item| self.to_dump_value(item, lines)).collect()
     }
 

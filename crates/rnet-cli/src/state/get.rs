@@ -6,8 +6,8 @@ use rnet::state::Value;
 use serde_json::Value as Json;
 
 use super::args::GetArgs;
-use super::target::StateTarget;
 use super::document;
+use super::target::StateTarget;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::value::{Limits, Message, text, to_json};

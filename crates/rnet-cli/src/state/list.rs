@@ -21,7 +21,9 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
     let (revision, entries) = at.list()?;
     if entries.is_empty() {
         match at.host {
-            Some(host) => context.eprintln(format_args!("no keys under {} on host {host}", at.name)),
+            Some(host) => {
+                context.eprintln(format_args!("no keys under {} on host {host}", at.name))
+            }
             None => report_none(context, at.local_state(), at.name)?,
         }
     }
@@ -49,7 +51,8 @@ fn report_none(context: &Context, state: Option<&State>, prefix: &str) -> Outcom
             let near = hint::nearest_key(state, prefix.trim_end_matches('/'));
             let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
             let domain = context.location()?;
-            context.eprintln(format_args!("no keys under {prefix} in domain {}{hint}", domain.id()));
+            context
+                .eprintln(format_args!("no keys under {prefix} in domain {}{hint}", domain.id()));
             Ok(())
         }
         _ => domain::report_none_found(context, "keys"),

@@ -7,7 +7,7 @@ use rnet::state::Value;
 use serde_json::json;
 
 use super::args::ValueArgs;
-use super::target::{StateTarget, ChangeFeed};
+use super::target::{ChangeFeed, StateTarget};
 use super::value_input::{self, TypeReason};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -56,7 +56,8 @@ pub fn run(
         _ => None,
     };
     let (value, why) = value_input::value(args, present.as_ref())?;
-    let will = args.last_will.as_ref().map(|text| value_input::last_will(text, &value)).transpose()?;
+    let will =
+        args.last_will.as_ref().map(|text| value_input::last_will(text, &value)).transpose()?;
     let then = match &will {
         Some(will) => format!("becomes {}", text::line(will, MAX_REPORTED_CHARS)),
         None => "is deleted".to_owned(),
@@ -115,7 +116,8 @@ fn hold_last_will(context: &Context, mut watch: ChangeFeed, key: &str, revision:
                     || "deleted".to_owned(),
                     |entry| format!("written by {}", entry.owner.node),
                 );
-                context.eprintln(format_args!("{key} was {by}, so its last will no longer applies"));
+                context
+                    .eprintln(format_args!("{key} was {by}, so its last will no longer applies"));
                 return Ok(());
             }
             Ok(_) | Err(Error::Timeout { .. }) => signal::check()?,

@@ -26,12 +26,20 @@ impl<'a> StateTarget<'a> {
     }
 
     /// Takes part where there is state, and makes none.
-    pub fn observe(context: &Context, name: &'a str, own_node: &NodeArg) -> Outcome<StateTarget<'a>> {
+    pub fn observe(
+        context: &Context,
+        name: &'a str,
+        own_node: &NodeArg,
+    ) -> Outcome<StateTarget<'a>> {
         let (host, name) = match split_host(name) {
             Some((host, name)) => (Some(host), name),
             None => (None, name),
         };
-        Ok(StateTarget { host, name, source: StateSource::observe(context, host, "state", own_node)? })
+        Ok(StateTarget {
+            host,
+            name,
+            source: StateSource::observe(context, host, "state", own_node)?,
+        })
     }
 
     /// The state of this host, if there is one.
@@ -68,7 +76,9 @@ impl<'a> StateTarget<'a> {
                 session.state.put(self.name).if_revision(at).delete()?
             }
             (StateSource::Remote(state, _), None) => state.delete(self.name)?,
-            (StateSource::Remote(state, _), Some(at)) => state.put(self.name).if_revision(at).delete()?,
+            (StateSource::Remote(state, _), Some(at)) => {
+                state.put(self.name).if_revision(at).delete()?
+            }
         })
     }
 
@@ -76,7 +86,9 @@ impl<'a> StateTarget<'a> {
     pub fn watch(&self) -> Outcome<Option<ChangeFeed>> {
         Ok(match &self.source {
             StateSource::None => None,
-            StateSource::Local(session) => Some(ChangeFeed::Local(Box::new(session.state.watch(self.name)?))),
+            StateSource::Local(session) => {
+                Some(ChangeFeed::Local(Box::new(session.state.watch(self.name)?)))
+            }
             StateSource::Remote(state, _) => Some(ChangeFeed::Remote(state.mirror(self.name)?)),
         })
     }

@@ -9,11 +9,12 @@ use super::args::ValueArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use crate::types::catalog::Catalog;
-use crate::value::message_input;
 use crate::value::hex::from_hex;
+use crate::value::message_input;
 use crate::yaml::{self, Scalar};
 
-const VALUE_LIMIT: InputLimit = InputLimit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
+const VALUE_LIMIT: InputLimit =
+    InputLimit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
 
 /// Which type a value is to have.
 #[derive(Debug)]
@@ -129,7 +130,8 @@ fn parse_as(kind: &Kind, given: &ValueInput, why: &str) -> Outcome<Value> {
             Failure::Failed("the content of the file is not valid UTF-8".to_owned())
         })?,
     };
-    let no = |what: &str| Failure::Usage(format!("{} is not a valid {what}: {why}", quote_input(text)));
+    let no =
+        |what: &str| Failure::Usage(format!("{} is not a valid {what}: {why}", quote_input(text)));
     Ok(match kind {
         Kind::Bool => match text.trim() {
             "true" => Value::Bool(true),

@@ -35,11 +35,15 @@ pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
                 if seen == 0 && !std::mem::replace(&mut is_reported, true) {
                     match at.local_state() {
                         Some(state) => report_if_empty(context, state, at.name)?,
-                        None => context.eprintln(format_args!("no keys under {} yet; waiting", at.name)),
+                        None => {
+                            context.eprintln(format_args!("no keys under {} yet; waiting", at.name))
+                        }
                     }
                 }
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-                match feed.recv(Some(left.map_or(STOP_CHECK_INTERVAL, |left| left.min(STOP_CHECK_INTERVAL)))) {
+                match feed.recv(Some(
+                    left.map_or(STOP_CHECK_INTERVAL, |left| left.min(STOP_CHECK_INTERVAL)),
+                )) {
                     Ok(change) => change,
                     Err(Error::Timeout { .. }) => {
                         if is_over(&args, deadline, seen, wanted)? {

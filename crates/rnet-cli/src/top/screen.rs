@@ -64,7 +64,10 @@ fn title(model: &Model) -> StyledLine {
 
 fn keys(model: &Model) -> StyledLine {
     if model.is_filtering {
-        return StyledLine::raw(format!("filter: {}_  (Enter keeps it, Esc clears it)", model.filter));
+        return StyledLine::raw(format!(
+            "filter: {}_  (Enter keeps it, Esc clears it)",
+            model.filter
+        ));
     }
     let keys = match model.shows_details {
         true => "Esc back  up/down scroll  Space pause  q quit",
@@ -75,7 +78,11 @@ fn keys(model: &Model) -> StyledLine {
         false => format!("  [{}]", model.filter),
     };
     let memory = model.blackbox.as_ref().map(|memory| format!("  {}", rows::black_box(memory)));
-    StyledLine(vec![(keys.to_owned(), DIM), (filter, Style::new()), (memory.unwrap_or_default(), DIM)])
+    StyledLine(vec![
+        (keys.to_owned(), DIM),
+        (filter, Style::new()),
+        (memory.unwrap_or_default(), DIM),
+    ])
 }
 
 fn draw_list(canvas: &mut Canvas, model: &mut Model, area: Area) {
@@ -133,7 +140,10 @@ fn finding_line(finding: &Finding) -> StyledLine {
         Level::Problem => ("PROBLEM ", RED),
         Level::Note | Level::Ok => ("note ", YELLOW),
     };
-    StyledLine(vec![(word.to_owned(), style), (escape_controls(&finding.what).into_owned(), Style::new())])
+    StyledLine(vec![
+        (word.to_owned(), style),
+        (escape_controls(&finding.what).into_owned(), Style::new()),
+    ])
 }
 
 fn draw_problems(canvas: &mut Canvas, model: &Model, area: Area) {
@@ -248,7 +258,11 @@ fn bars(counts: &[u64]) -> Vec<StyledLine> {
         let end = (at + buckets - 1).min(counts.len() - 1);
         let len = (count as f64 / most as f64 * BAR_CHARS as f64).ceil() as usize;
         let bound = rows::latency(Some(rnet::bucket_high(end)));
-        StyledLine::raw(format!("{:>9} {:<BAR_CHARS$} {count}", format!("≤ {bound}"), "▇".repeat(len)))
+        StyledLine::raw(format!(
+            "{:>9} {:<BAR_CHARS$} {count}",
+            format!("≤ {bound}"),
+            "▇".repeat(len)
+        ))
     };
     bars.into_iter().map(line).collect()
 }
@@ -256,7 +270,10 @@ fn bars(counts: &[u64]) -> Vec<StyledLine> {
 fn node_lines(node: &NodeRow) -> Vec<StyledLine> {
     let row = rows::node(node);
     let mut lines = vec![
-        StyledLine::styled(format!("{} on {}", escape_controls(&node.node), escape_controls(&node.host)), BOLD),
+        StyledLine::styled(
+            format!("{} on {}", escape_controls(&node.node), escape_controls(&node.host)),
+            BOLD,
+        ),
         StyledLine::raw(format!(
             "process {}, {}, for {}; starts: {}",
             row[2],
@@ -407,7 +424,8 @@ pub(super) mod tests {
         let mut model = model();
         let many = |count: u64| {
             let mut scan = topic("/scan", 10.0);
-            let end = |at| Endpoint { node: format!("/reader{at:02}"), ..scan.subscribers[0].clone() };
+            let end =
+                |at| Endpoint { node: format!("/reader{at:02}"), ..scan.subscribers[0].clone() };
             scan.subscribers = (0..64).map(end).collect();
             let figures = Figures {
                 interval_s: 1.0,

@@ -68,7 +68,8 @@ impl Screen {
             hook(info);
         }));
         let mut out = TerminalWriter::open()?;
-        let mut mode = signal::save_terminal(&keys.terminal, Some((&out.0, LEAVE_ALTERNATE_SCREEN)))?;
+        let mut mode =
+            signal::save_terminal(&keys.terminal, Some((&out.0, LEAVE_ALTERNATE_SCREEN)))?;
         // Keys come at once, unseen and uninterpreted.
         mode.make_raw();
         tcsetattr(&keys.terminal, OptionalActions::Now, &mode)?;

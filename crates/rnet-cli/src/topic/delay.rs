@@ -53,7 +53,11 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
         if Instant::now() >= next_report || timed_out || stopped {
             let snapshot = domain.topic_snapshot(topic)?;
             if snapshot.subscriptions.is_empty() {
-                interest.subscribe_if_remote(context, topic, snapshot.publishers.iter().map(|p| p.node.as_str()));
+                interest.subscribe_if_remote(
+                    context,
+                    topic,
+                    snapshot.publishers.iter().map(|p| p.node.as_str()),
+                );
             }
             let clocks = clock_uncertainties(&domain.topic_snapshot(STATUS_TOPIC)?);
             let mut rows = channels(&snapshot, &clocks);

@@ -75,7 +75,12 @@ struct MalformedReporter {
 }
 
 impl Listener for Echo {
-    fn on_message(&mut self, context: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow> {
+    fn on_message(
+        &mut self,
+        context: &mut Context,
+        heard: &ObservedMessage<'_>,
+        bytes: &[u8],
+    ) -> Outcome<Flow> {
         let view = match heard.schema.filter(|_| !self.args.raw) {
             Some(schema) => Some(self.view(context, heard.node, schema)?),
             None => None,
@@ -169,7 +174,8 @@ impl MalformedReporter {
     fn add(&mut self, context: &Context, heard: &ObservedMessage<'_>, why: String) {
         self.total += 1;
         self.unreported += 1;
-        self.last = format!("message {} from {}: {}", heard.stamp.seq, heard.node, escape_controls(&why));
+        self.last =
+            format!("message {} from {}: {}", heard.stamp.seq, heard.node, escape_controls(&why));
         if self.total == 1 {
             self.report(context);
         }
@@ -179,7 +185,8 @@ impl MalformedReporter {
         match std::mem::take(&mut self.unreported) {
             0 => {}
             1 => context.eprintln(format_args!("cannot decode {}", self.last)),
-            n => context.eprintln(format_args!("cannot decode {n} messages, the last: {}", self.last)),
+            n => context
+                .eprintln(format_args!("cannot decode {n} messages, the last: {}", self.last)),
         }
     }
 }

@@ -175,7 +175,8 @@ fn print_subscription(
     context.line(format_args!("  Reliability: {reliability}"))?;
     context.line(format_args!("  History (Depth): {history}"))?;
     context.line(format_args!("  Durability: {durability}"))?;
-    context.line(format_args!("  Lane: {}", s.qos.lane.map_or("same as the publisher", lane_name)))?;
+    context
+        .line(format_args!("  Lane: {}", s.qos.lane.map_or("same as the publisher", lane_name)))?;
     context.line(format_args!("  Wait: {wait}"))?;
     print_deadline_and_liveliness(context, s.qos.deadline, s.qos.liveliness)?;
     let from = |c: &ChannelInfo| all.publishers.iter().find(|p| p.id == c.publisher);

@@ -6,7 +6,7 @@ use rnet::inspect::{Snapshot, is_internal};
 use serde_json::json;
 
 use super::args::TopicListArgs;
-use super::{take_snapshot, snapshot_with_topic, type_names};
+use super::{snapshot_with_topic, take_snapshot, type_names};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::node::check_host;

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{Follower, FollowEvent, ObservedMessage, UnreadCause, is_internal};
+use rnet::inspect::{FollowEvent, Follower, ObservedMessage, UnreadCause, is_internal};
 
 use super::interest::RemoteInterest;
 use crate::context::Context;
@@ -30,7 +30,12 @@ pub enum Flow {
 /// What a listening command does with what it hears.
 pub trait Listener {
     /// A message.
-    fn on_message(&mut self, context: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow>;
+    fn on_message(
+        &mut self,
+        context: &mut Context,
+        heard: &ObservedMessage<'_>,
+        bytes: &[u8],
+    ) -> Outcome<Flow>;
 
     /// There is nothing to read at the moment.
     fn on_idle(&mut self, _context: &mut Context, _follow: &Follower) -> Outcome<Flow> {
@@ -171,10 +176,12 @@ pub fn report_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
     // What cannot be seen now is looked for, and told, by the loop.
     let Ok((id, exists, near)) = seen else { return };
     if exists {
-        return context.eprintln(format_args!("no {whom} of {topic} in domain {id} {since}; waiting"));
+        return context
+            .eprintln(format_args!("no {whom} of {topic} in domain {id} {since}; waiting"));
     }
     let hint = near.unwrap_or_else(|| "see rnet topic list".to_owned());
-    context.eprintln(format_args!("topic {topic} not found in domain {id}; {hint} (waiting for it)"));
+    context
+        .eprintln(format_args!("topic {topic} not found in domain {id}; {hint} (waiting for it)"));
 }
 
 fn report_events(context: &Context, follow: &mut Follower, publishers: bool) {

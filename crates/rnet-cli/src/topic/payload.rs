@@ -12,10 +12,11 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use crate::types::catalog::Catalog;
 use crate::types::names::find;
-use crate::value::message_input;
 use crate::value::hex::from_hex;
+use crate::value::message_input;
 
-const MESSAGE_LIMIT: InputLimit = InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
+const MESSAGE_LIMIT: InputLimit =
+    InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
 
 /// A message as it stands on the command line.
 #[derive(Debug)]
@@ -94,7 +95,9 @@ impl Payload {
             }
             Payload::File(bytes) => {
                 let found = types.choose_type(topic, None, in_use, used)?;
-                found.map(|found| encode_fields(&message_input::fields(text_of(bytes)?)?, found)).transpose()
+                found
+                    .map(|found| encode_fields(&message_input::fields(text_of(bytes)?)?, found))
+                    .transpose()
             }
             Payload::Fields { type_name, value } => {
                 let found = types.choose_type(topic, type_name.as_deref(), in_use, used)?;

@@ -34,7 +34,8 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let (snapshot, bytes, message_type) = resolve(context, &mut domain, &args, &payload, &types)?;
     warn_if_command(context, &mut domain, topic)?;
     let desc = message_type.desc();
-    let will = args.will.as_deref().map(|data| encode_last_will(data, &message_type)).transpose()?;
+    let will =
+        args.will.as_deref().map(|data| encode_last_will(data, &message_type)).transpose()?;
     let mut options = options(&args, &snapshot).message_type(message_type);
     if let Some(will) = will {
         options = options.last_will(will.as_slice());
@@ -110,8 +111,9 @@ fn resolve(
             )));
         }
         if !std::mem::replace(&mut said, true) {
-            context
-                .eprintln(format_args!("{topic} has no endpoint yet, so its type is unknown; waiting"));
+            context.eprintln(format_args!(
+                "{topic} has no endpoint yet, so its type is unknown; waiting"
+            ));
         }
         Ok(None)
     })?;

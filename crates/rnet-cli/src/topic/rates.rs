@@ -45,7 +45,8 @@ fn run(context: &mut Context, args: &RateArgs, capacity: usize, report: Report) 
     let window = Window { topic: args.topic.to_string(), last: VecDeque::new(), seen: 0 };
     let max_reports = args.count;
     let silence = SilenceReporter::default();
-    let mut rates = RateListener { window, capacity, report, max_reports, reported: 0, reports: 0, silence };
+    let mut rates =
+        RateListener { window, capacity, report, max_reports, reported: 0, reports: 0, silence };
     listen(context, args.topic.as_str(), false, args.timeout, &mut rates)
 }
 
@@ -58,7 +59,12 @@ impl RateListener {
 }
 
 impl Listener for RateListener {
-    fn on_message(&mut self, _: &mut Context, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Outcome<Flow> {
+    fn on_message(
+        &mut self,
+        _: &mut Context,
+        heard: &ObservedMessage<'_>,
+        bytes: &[u8],
+    ) -> Outcome<Flow> {
         if self.window.last.len() >= self.capacity {
             self.window.last.pop_front();
         }

@@ -101,8 +101,8 @@ fn bar(
         let ns = of(piece.times);
         let width = ns as f64 * scale;
         let (name, time) = (escaped(&piece.name), table::latency(ns));
-        let about =
-            super::uncertainty_text(piece.uncertain).map_or_else(String::new, |about| format!(" {about}"));
+        let about = super::uncertainty_text(piece.uncertain)
+            .map_or_else(String::new, |about| format!(" {about}"));
         let _ = writeln!(
             svg,
             "<g><title>{name}: {quantile} {time}{about} of {} messages</title><rect x=\"{x:.1}\" y=\"{y:.1}\" \
@@ -144,7 +144,12 @@ fn clock_uncertainty_text(uncertain: Uncertainty) -> String {
 
 fn title_of(chain: &Chain) -> String {
     let topics: Vec<&str> = chain.hops.iter().map(|hop| hop.topic.as_str()).collect();
-    format!("{}, {} messages{}", topics.join(", "), chain.total.count, clock_uncertainty_text(chain.uncertain))
+    format!(
+        "{}, {} messages{}",
+        topics.join(", "),
+        chain.total.count,
+        clock_uncertainty_text(chain.uncertain)
+    )
 }
 
 fn chain_segments(chain: &Chain) -> Vec<Segment<'_>> {
@@ -156,7 +161,10 @@ fn chain_segments(chain: &Chain) -> Vec<Segment<'_>> {
             colour: COLOURS[1],
         };
         let name = format!("callback of {}", hop.topic);
-        [sent, Segment { name, times: &hop.work, uncertain: hop.work_uncertain, colour: COLOURS[5] }]
+        [
+            sent,
+            Segment { name, times: &hop.work, uncertain: hop.work_uncertain, colour: COLOURS[5] },
+        ]
     });
     of_hop.flatten().collect()
 }

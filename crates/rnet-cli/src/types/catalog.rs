@@ -8,8 +8,8 @@ use rnet::msgs::plain::HeaderDescription;
 use rnet::schema::{CompiledProtos, Sources, builtin_files};
 
 use super::args::ProtoArgs;
-use super::names;
 use super::compile::{self, CompiledFile};
+use super::names;
 use crate::failure::{Failure, Outcome};
 
 /// Types by full name; none by default.
@@ -78,7 +78,8 @@ impl Catalog {
             };
             all.flat_map(named).collect()
         };
-        let (own, imported) = (by_name(CompiledProtos::messages), by_name(CompiledProtos::all_messages));
+        let (own, imported) =
+            (by_name(CompiledProtos::messages), by_name(CompiledProtos::all_messages));
         Ok(Catalog { units, own, imported })
     }
 

@@ -8,7 +8,7 @@ use rnet::schema::prost_reflect::MessageDescriptor;
 use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff, is_nested};
 use serde::Serialize;
 
-use super::args::{Direction, ProtoArgs, CompareArgs, TypeCheckArgs, TypeDiffArgs};
+use super::args::{CompareArgs, Direction, ProtoArgs, TypeCheckArgs, TypeDiffArgs};
 use super::catalog::Catalog;
 use super::proto_text::field_type;
 use crate::context::Context;
@@ -166,9 +166,10 @@ fn unmatched_types<'a>(pairs: &[TypePair<'a>]) -> (Vec<UnmatchedType<'a>>, Vec<U
     };
     // A topic may be of a type that stands by itself; one inside of another is a part of that, which is compared.
     let old_names = || pairs.iter().filter(|pair| pair.old.is_some()).map(|pair| pair.name);
-    let unmatched = |(name, schema): &(&'a str, &Schema), breaking, others: &[(&'a str, &Schema)]| {
-        UnmatchedType { name, breaking, same_fields: twin(schema, others) }
-    };
+    let unmatched =
+        |(name, schema): &(&'a str, &Schema), breaking, others: &[(&'a str, &Schema)]| {
+            UnmatchedType { name, breaking, same_fields: twin(schema, others) }
+        };
     (
         removed.iter().map(|one| unmatched(one, !is_nested(one.0, old_names()), &added)).collect(),
         added.iter().map(|one| unmatched(one, false, &removed)).collect(),
@@ -231,7 +232,11 @@ fn print_checked(context: &mut Context, one: &CheckedType) -> Outcome {
     Ok(())
 }
 
-fn print_unmatched(context: &mut Context, removed: &[UnmatchedType<'_>], added: &[UnmatchedType<'_>]) -> Outcome {
+fn print_unmatched(
+    context: &mut Context,
+    removed: &[UnmatchedType<'_>],
+    added: &[UnmatchedType<'_>],
+) -> Outcome {
     for one in removed {
         let word = if one.breaking { "REMOVED" } else { "removed" };
         let hint = one.same_fields.map_or_else(String::new, |other| {

@@ -37,7 +37,9 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
             (MessageType::Protobuf(schema), _) => schema.docs().get(name).unwrap_or_default(),
             (_, described) => described.as_ref().map_or("", |described| described.comment),
         };
-        if !args.word.as_deref().is_none_or(|word| contains_ignoring_case(name, word) || contains_ignoring_case(comment, word)) {
+        if !args.word.as_deref().is_none_or(|word| {
+            contains_ignoring_case(name, word) || contains_ignoring_case(comment, word)
+        }) {
             continue;
         }
         let sentence = first_sentence(comment);
@@ -104,7 +106,8 @@ fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outc
     let row = |used: &UsedType<'_>| vec![used.name().to_owned(), used.topics.join(", ")];
     // Where all are of one host, nobody needs its name.
     if !snapshot.remote.is_empty() {
-        let hosts = |used: &UsedType<'_>| used.hosts(&own).into_iter().collect::<Vec<_>>().join(", ");
+        let hosts =
+            |used: &UsedType<'_>| used.hosts(&own).into_iter().collect::<Vec<_>>().join(", ");
         let rows: Vec<_> =
             used.iter().map(|used| [row(used), vec![hosts(used)]].concat()).collect();
         return table::print(context, &["TYPE", "TOPICS", "HOST"], &rows);

@@ -59,7 +59,9 @@ pub fn field_type(field: &FieldDescriptor) -> String {
 fn is_optional(field: &FieldDescriptor) -> bool {
     let in_oneof = field.containing_oneof().is_some_and(|oneof| !oneof.is_synthetic());
     let proto2 = field.parent_file().syntax() == Syntax::Proto2;
-    !in_oneof && (field.field_descriptor_proto().proto3_optional() || proto2 && !is_map_entry_field(field))
+    !in_oneof
+        && (field.field_descriptor_proto().proto3_optional()
+            || proto2 && !is_map_entry_field(field))
 }
 
 fn is_map_entry_field(field: &FieldDescriptor) -> bool {
@@ -235,7 +237,8 @@ impl ProtoWriter<'_> {
     }
 
     fn reserved<'n>(&mut self, ranges: Vec<String>, names: impl Iterator<Item = &'n str>) {
-        let names: Vec<String> = names.map(|name| format!("\"{}\"", escape_controls(name))).collect();
+        let names: Vec<String> =
+            names.map(|name| format!("\"{}\"", escape_controls(name))).collect();
         for list in [ranges, names].iter().filter(|list| !list.is_empty()) {
             self.line(&format!("reserved {};", list.join(", ")));
         }
@@ -249,7 +252,9 @@ impl ProtoWriter<'_> {
             let head = format!("{head} {} = {}{}", group.name(), field.number(), options(field));
             return self.message(&group, Some(&head));
         }
-        let unit = unit.map_or_else(String::new, |unit| format!("  // CompiledFile: {}", escape_controls(unit)));
+        let unit = unit.map_or_else(String::new, |unit| {
+            format!("  // CompiledFile: {}", escape_controls(unit))
+        });
         self.line(&format!(
             "{head} {} = {}{};{unit}",
             field.name(),

@@ -22,7 +22,8 @@ impl ServeArgs {
     /// The certificate and the key, where both are named.
     pub fn tls(&self) -> Outcome<Option<Tls>> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        let [cert_pem, key_pem] = [input::read(cert, &SECRET_LIMIT)?, input::read(key, &SECRET_LIMIT)?];
+        let [cert_pem, key_pem] =
+            [input::read(cert, &SECRET_LIMIT)?, input::read(key, &SECRET_LIMIT)?];
         Ok(Some(Tls { cert_pem, key_pem }))
     }
 }

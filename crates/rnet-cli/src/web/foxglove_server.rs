@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rnet::inspect::Location;
-use rnet_foxglove::{FoxgloveError, ServerHandle, Options, serve};
+use rnet_foxglove::{FoxgloveError, Options, ServerHandle, serve};
 use serde_json::json;
 
 use super::foxglove_args::{DEFAULT_PORT, FoxgloveArgs};

@@ -73,8 +73,12 @@ pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
                     "aliases (*name) are not supported; write the value itself",
                 ));
             }
-            Event::SequenceStart(_, tag) => open_collection(&mut open, line, TreeValue::List(Vec::new()), tag)?,
-            Event::MappingStart(_, tag) => open_collection(&mut open, line, TreeValue::Map(Vec::new()), tag)?,
+            Event::SequenceStart(_, tag) => {
+                open_collection(&mut open, line, TreeValue::List(Vec::new()), tag)?
+            }
+            Event::MappingStart(_, tag) => {
+                open_collection(&mut open, line, TreeValue::Map(Vec::new()), tag)?
+            }
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(done) = open.pop() {
                     insert(&mut open, &mut root, done.tree)?;
@@ -107,7 +111,9 @@ fn open_collection(
     if open.len() >= MAX_DEPTH {
         return Err(Problem::new(line, format!("nested more than {MAX_DEPTH} levels deep")));
     }
-    if let Some(OpenCollection { tree: Tree { value: TreeValue::Map(_), .. }, key: None, .. }) = open.last() {
+    if let Some(OpenCollection { tree: Tree { value: TreeValue::Map(_), .. }, key: None, .. }) =
+        open.last()
+    {
         return Err(Problem::new(line, "expected a name, not a list or map"));
     }
     open.push(OpenCollection { tree: Tree { line, value }, key: None, names: HashMap::new() });

@@ -5,9 +5,9 @@ use crate::util;
 use std::time::Duration;
 
 use rnet::msgs::{Twist, Vector3};
-use rnet::{ActionContext, CallOptions, Node, GoalPolicy, Service};
+use rnet::{ActionContext, CallOptions, GoalPolicy, Node, Service};
 use serde_json::json;
-use util::{TestEnv, TEST_TIMEOUT};
+use util::{TEST_TIMEOUT, TestEnv};
 
 /// Says as many steps as x of the goal has, and gives them back; works until it is cancelled where that is negative.
 fn steps(node: &Node) -> Service {

@@ -171,8 +171,7 @@ fn files_are_made_of_files() {
     let file = file.to_str().unwrap();
     let path = |name: &str| env.dir.join(name).to_str().unwrap().to_owned();
     let (arm, parts, whole) = (path("arm.mcap"), path("part.mcap"), path("whole.mcap"));
-    let made =
-        rnet!(env, "bag", "filter", file, "--exclude", "/raw", "--start", "0.5", "-o", arm);
+    let made = rnet!(env, "bag", "filter", file, "--exclude", "/raw", "--start", "0.5", "-o", arm);
     assert!(made.ok().starts_with(&format!("{arm}: 6 messages, ")));
     rnet!(env, "bag", "filter", file, "--topic", "/none", "--output", path("none.mcap")).fails(1);
     let none = path("none.mcap");
@@ -213,8 +212,7 @@ fn messages_become_tables_and_lines() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
-    let (csv, raw, lines) =
-        (env.dir.join("a.csv"), env.dir.join("b.csv"), env.dir.join("c.jsonl"));
+    let (csv, raw, lines) = (env.dir.join("a.csv"), env.dir.join("b.csv"), env.dir.join("c.jsonl"));
     let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
     rnet!(env, "bag", "convert", file, "--topic", "/arm/pose", "--end", "0.15", "-o", path(&csv))
         .ok();

@@ -5,7 +5,7 @@ use crate::util;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use util::{DOMAIN, TestEnv, BackgroundPublisher, is_root};
+use util::{BackgroundPublisher, DOMAIN, TestEnv, is_root};
 
 #[test]
 fn version_says_both_versions() {
@@ -176,7 +176,8 @@ fn a_group_that_is_none_is_refused() {
 fn a_closed_pipe_is_a_good_end() {
     let env = TestEnv::new();
     let node = env.node("talker");
-    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), b"x".to_vec().into());
+    let _pump =
+        BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), b"x".to_vec().into());
     let mut echo = env.command().args(["topic", "echo", "/t", "--csv"]).spawn().unwrap();
     let head = Command::new("head")
         .args(["-n", "3"])

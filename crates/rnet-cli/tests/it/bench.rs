@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use util::processes::{assert_nothing_left, processes_of, until, workers_of};
-use util::{TestEnv, CommandOutput, RunningCommand};
+use util::{CommandOutput, RunningCommand, TestEnv};
 
 /// Runs `rnet --json bench …`, looks that nothing is left of it, and returns its document.
 fn bench(args: &[&str]) -> Value {
@@ -119,9 +119,17 @@ fn best_effort_loses_only_what_is_counted() {
         "0.2",
     ]);
     let delivery = &document["result"]["delivery"];
-    assert_eq!(count(&delivery["received"]) + count(&delivery["lost"]), count(&delivery["expected"]), "{delivery}");
+    assert_eq!(
+        count(&delivery["received"]) + count(&delivery["lost"]),
+        count(&delivery["expected"]),
+        "{delivery}"
+    );
     assert_eq!(delivery["lost"], delivery["counted_lost"], "{delivery}");
-    assert_eq!((&delivery["corrupt"], &delivery["out_of_order"]), (&0.into(), &0.into()), "{delivery}");
+    assert_eq!(
+        (&delivery["corrupt"], &delivery["out_of_order"]),
+        (&0.into(), &0.into()),
+        "{delivery}"
+    );
 }
 
 #[test]

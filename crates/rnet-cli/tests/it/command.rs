@@ -10,7 +10,7 @@ use rnet::msgs::{Twist, Vector3};
 use rnet::{Command, Node};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use util::{DOMAIN, TestEnv, TEST_TIMEOUT};
+use util::{DOMAIN, TEST_TIMEOUT, TestEnv};
 
 fn twist(x: f64) -> Twist {
     Twist { linear: Some(Vector3 { x, ..Default::default() }), ..Default::default() }

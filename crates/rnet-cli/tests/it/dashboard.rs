@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use util::{DOMAIN, TestEnv, TEST_TIMEOUT};
+use util::{DOMAIN, TEST_TIMEOUT, TestEnv};
 
 #[test]
 fn it_prints_its_url_serves_the_page_and_stops_on_request() {
@@ -75,8 +75,7 @@ fn viewers_of_the_foxglove_protocol_are_let_in_where_that_is_asked_for() {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let ran =
-        rnet!(env, "dashboard", "--port", "0", "--allow-origin", "https://app.foxglove.dev");
+    let ran = rnet!(env, "dashboard", "--port", "0", "--allow-origin", "https://app.foxglove.dev");
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
 }
 

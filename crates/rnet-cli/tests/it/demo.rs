@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use util::processes::{assert_nothing_left, processes_of, until, workers_of};
-use util::{TestEnv, RunningCommand};
+use util::{RunningCommand, TestEnv};
 
 /// Long enough for a busy machine to close the loop again.
 const SECONDS: &str = "8";

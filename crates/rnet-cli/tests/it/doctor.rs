@@ -5,7 +5,7 @@ use crate::util;
 use std::os::unix::fs::PermissionsExt;
 
 use rnet::{Lane, Node, PublisherOptions, SubscriberOptions};
-use util::{TestEnv, Pose, CommandOutput, TEST_TIMEOUT};
+use util::{CommandOutput, Pose, TEST_TIMEOUT, TestEnv};
 
 /// The problem of this check, which has advice, as "what -> advice".
 #[track_caller]

@@ -36,8 +36,7 @@ fn kill_a_node(env: &TestEnv, name: &str) {
 #[test]
 fn empty_lists_name_the_domains_that_have_nodes() {
     let env = TestEnv::new();
-    let _nodes =
-        [env.node_in("a", "lab"), env.node_in("b", "lab"), env.node_in("c", "field")];
+    let _nodes = [env.node_in("a", "lab"), env.node_in("b", "lab"), env.node_in("c", "field")];
     for what in ["topic", "node", "state"] {
         let said = rnet!(env, what, "list").stderr;
         for part in [") has 2 nodes: --domain lab\n", ") has 1 node: --domain field\n"] {

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use util::{TestEnv, TEST_TIMEOUT};
+use util::{TEST_TIMEOUT, TestEnv};
 
 #[test]
 fn it_says_where_it_serves_and_lets_allowed_pages_in() {

@@ -4,7 +4,7 @@ use crate::util;
 
 use rnet::{PublisherOptions, SubscriberOptions};
 use serde_json::json;
-use util::{POSE, TestEnv, Pose, BackgroundPublisher};
+use util::{BackgroundPublisher, POSE, Pose, TestEnv};
 
 /// A camera, a display, a second robot and one who asks for more than there is.
 fn with_robot(test: impl FnOnce(&TestEnv)) {
@@ -62,7 +62,10 @@ fn a_file_of_an_ending_that_names_no_form_is_refused() {
 fn rates_are_measured_between_two_snapshots() {
     let env = TestEnv::new();
     let node = env.node("imu");
-    let imu = BackgroundPublisher::start(node.publisher::<[u8]>("/imu").unwrap(), Box::from(*b"0123456789"));
+    let imu = BackgroundPublisher::start(
+        node.publisher::<[u8]>("/imu").unwrap(),
+        Box::from(*b"0123456789"),
+    );
     let graph = rnet!(env, "graph", "--over", "0.5", "--json").json();
     drop(imu);
     let _imu = node.publisher::<[u8]>("/imu").unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use util::{TestEnv, TEST_TIMEOUT};
+use util::{TEST_TIMEOUT, TestEnv};
 
 /// `producer | rnet …` in a group of their own, as a shell starts them.
 struct Pipeline {

@@ -353,8 +353,7 @@ fn operators_stop_and_restart_nodes() {
 fn on_a_terminal_the_table_follows_the_nodes() {
     let robot = Robot::new(&(sleeper("a", "backoff_s = 0.01") + &sleeper("b", "")));
     let file = robot.path("robot.toml");
-    let mut terminal =
-        Terminal::start(&robot.env, &["launch", file.to_str().unwrap(), "--watch"]);
+    let mut terminal = Terminal::start(&robot.env, &["launch", file.to_str().unwrap(), "--watch"]);
     let row = |node: &str, words: &[&str]| {
         let (node, words) = (format!("/{node}"), words.join(" "));
         move |screen: &str| {

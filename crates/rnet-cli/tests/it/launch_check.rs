@@ -130,7 +130,9 @@ fn a_start_reports_the_same_and_the_rest_of_the_robot_runs() {
     robot.pids("leg.pid", 1);
     // A changed file is looked at as well.
     robot.write(&sleeper("leg", "on_failure = [\"no-such-helper\"]"));
-    launch.wait_for_stderr("node.leg.on_failure: expected a program in one of the PATH directories, ");
+    launch.wait_for_stderr(
+        "node.leg.on_failure: expected a program in one of the PATH directories, ",
+    );
     assert_eq!(robot.pids("leg.pid", 1).len(), 1);
     launch.signal("INT");
     let ran = launch.wait();

@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use util::RunningCommand;
-use util::robot::{Robot, is_alive, kill, parent_of, processes, sleeper, stat, until, wait_until_gone};
+use util::robot::{
+    Robot, is_alive, kill, parent_of, processes, sleeper, stat, until, wait_until_gone,
+};
 
 /// A node that starts a child and waits for it; both write their process ids.
 const PARENT: &str = "[node.parent]\ncommand = [\"sh\", \"-c\", \"sleep 600 & echo $$! >> child.pid; \

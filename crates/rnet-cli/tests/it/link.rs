@@ -11,7 +11,7 @@ use rnet::msgs::link_status::{Cause, ClockStep, Direction, Lost, Peer, State, To
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, timestamp_now};
 use rnet::{Node, Proxy, Publisher, PublisherOptions, SubscriberOptions};
 use serde_json::{Value, json};
-use util::{DOMAIN, TestEnv, Pose, CommandOutput, TEST_TIMEOUT};
+use util::{CommandOutput, DOMAIN, Pose, TEST_TIMEOUT, TestEnv};
 
 /// What stands for the program: says how it was called, and what the settings are.
 fn install(env: &TestEnv, settings: &Value) {
@@ -234,8 +234,7 @@ fn lists_name_the_host_where_there_are_several() {
     let env = TestEnv::new();
     let (node, link) = (env.node("lidar"), link(&env));
     let _own = node.publisher::<Pose>("/pose").unwrap();
-    let verbose =
-        rnet!(env, "topic", "list", "-v").ok() + &rnet!(env, "node", "list", "-v").ok();
+    let verbose = rnet!(env, "topic", "list", "-v").ok() + &rnet!(env, "node", "list", "-v").ok();
     assert!(!verbose.contains("HOST"), "{verbose}");
     assert!(!rnet!(env, "topic", "info", "/pose", "-v").ok().contains("Host:"));
 

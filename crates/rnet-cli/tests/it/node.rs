@@ -2,7 +2,7 @@
 
 use crate::util;
 
-use util::{TestEnv, Pose};
+use util::{Pose, TestEnv};
 
 #[test]
 fn list_shows_the_nodes() {

@@ -8,7 +8,7 @@ use std::fs;
 use rnet_record::read::Recording;
 use util::processes::{processes_of, until};
 use util::terminal::Terminal;
-use util::{TestEnv, BackgroundPublisher, RunningCommand};
+use util::{BackgroundPublisher, RunningCommand, TestEnv};
 
 /// Policy and nice value of each thread of a process, by name; of threads of one name the least polite.
 fn threads(pid: u32) -> BTreeMap<String, (i32, i32)> {
@@ -42,7 +42,8 @@ fn only_process(env: &TestEnv) -> u32 {
 fn top_takes_no_cpu_time_from_a_node_and_still_draws() {
     let env = TestEnv::new();
     let imu = env.node("imu");
-    let pump = BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let pump =
+        BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
     let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);
     terminal.until("/angles");
     let threads = threads(only_process(&env));

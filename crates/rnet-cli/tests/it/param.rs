@@ -385,9 +385,7 @@ fn a_ros_dump_is_loaded_without_the_parameters_of_every_ros_node() {
     assert!(said.contains(left_out) && said.contains("set 1 parameter"), "{said}");
     // Of a file of ours it is a mistake, as any other name.
     let file = write(&env, "ours.yaml", "/arm:\n  use_sim_time: false\n");
-    assert!(
-        rnet!(env, "param", "load", file).fails(1).contains("has no parameter /use_sim_time")
-    );
+    assert!(rnet!(env, "param", "load", file).fails(1).contains("has no parameter /use_sim_time"));
 }
 
 #[test]

@@ -20,7 +20,7 @@ use rustix::process::Signal;
 use util::processes::until;
 use util::recording::{POSE, START_NS, kibibytes, recording};
 use util::terminal::{self, Terminal};
-use util::{DOMAIN, TestEnv, RunningCommand, TEST_TIMEOUT};
+use util::{DOMAIN, RunningCommand, TEST_TIMEOUT, TestEnv};
 
 fn hear(env: &TestEnv, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
     let node = env.node("listener");
@@ -120,8 +120,7 @@ fn a_loop_goes_on_until_it_is_stopped() {
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
     let mut heard = node.subscriber_with::<[u8]>("/raw", options).unwrap();
-    let playing =
-        env.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
+    let playing = env.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
     for _ in 0..3 {
         assert_eq!(heard.recv(TEST_TIMEOUT).unwrap().bytes(), b"hello");
     }
@@ -507,7 +506,8 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     let mut recorder = env.spawn(&["record", "--output", file, "--json"]);
     recorder.wait_for_stdout("progress");
     assert_eq!(*desk.call::<[u8], [u8]>("/upper", b"robot", TEST_TIMEOUT).unwrap(), *b"ROBOT");
-    let mut driver = desk.drive::<Twist>("/cmd_vel").lease(TEST_TIMEOUT.unwrap()).take(TEST_TIMEOUT).unwrap();
+    let mut driver =
+        desk.drive::<Twist>("/cmd_vel").lease(TEST_TIMEOUT.unwrap()).take(TEST_TIMEOUT).unwrap();
     driver.send(&twist(2)).unwrap();
     until("it is applied", || command.status().applied == 1);
     raw.send(b"raw").unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rnet::schema::{Dynamic, Schema, compile_text};
 use rnet::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use serde_json::{Value, json};
-use util::{TestEnv, BackgroundPublisher, TEST_TIMEOUT};
+use util::{BackgroundPublisher, TEST_TIMEOUT, TestEnv};
 
 const TEXT: &str = r#"syntax = "proto3"; package robot;
 import "foxglove/Vector3.proto";
@@ -65,7 +65,10 @@ fn receive_value(subscriber: &mut Subscriber<[u8]>, schema: &Schema) -> Value {
 fn echo_prints_by_field_with_units() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump = BackgroundPublisher::start(open_publisher(&node, "/leg", &leg()), bytes_of(&leg(), &sample()));
+    let _pump = BackgroundPublisher::start(
+        open_publisher(&node, "/leg", &leg()),
+        bytes_of(&leg(), &sample()),
+    );
     let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/leg", "--once"], args].concat());
     assert_eq!(
         echo(&[]).ok(),
@@ -123,7 +126,10 @@ fn a_field_is_shown_of_those_publishers_that_have_it() {
 fn echo_makes_tables_and_json() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump = BackgroundPublisher::start(open_publisher(&node, "/leg", &leg()), bytes_of(&leg(), &sample()));
+    let _pump = BackgroundPublisher::start(
+        open_publisher(&node, "/leg", &leg()),
+        bytes_of(&leg(), &sample()),
+    );
     let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/leg", "--once"], args].concat());
     assert_eq!(
         echo(&["--csv", "--header"]).ok(),
@@ -157,8 +163,12 @@ fn echo_shows_each_publisher_by_its_own_type() {
     let (a, b) = (env.node("a"), env.node("b"));
     let newer = schema_of(&TEXT.replace("double force = 1;", "double load = 1; bool hot = 20;"));
     let value = json!({"force": 1});
-    let _old = BackgroundPublisher::start(open_publisher(&a, "/leg", &leg()), bytes_of(&leg(), &value));
-    let _new = BackgroundPublisher::start(open_publisher(&b, "/leg", &newer), bytes_of(&newer, &json!({"hot": true})));
+    let _old =
+        BackgroundPublisher::start(open_publisher(&a, "/leg", &leg()), bytes_of(&leg(), &value));
+    let _new = BackgroundPublisher::start(
+        open_publisher(&b, "/leg", &newer),
+        bytes_of(&newer, &json!({"hot": true})),
+    );
     let mut echo = env.spawn(&["topic", "echo", "/leg", "--csv", "--header"]);
     echo.wait_for_stdout("force,mode");
     echo.wait_for_stdout("load,mode");
@@ -377,8 +387,7 @@ fn pub_takes_types_of_files() {
         rnet!(env, "topic", "pub", "/leg", "--proto", path, "{}", "--once", "--timeout", "0.1");
     assert!(said.stderr.contains("incompatible types on /leg: field `force`"), "{said:#?}");
     assert_eq!(said.code, Some(1));
-    let said =
-        rnet!(env, "topic", "pub", "/leg", "--proto", path, "Lag", "{}", "--once").fails(1);
+    let said = rnet!(env, "topic", "pub", "/leg", "--proto", path, "Lag", "{}", "--once").fails(1);
     assert!(said.contains("is named Lag; did you mean robot.Leg?"), "{said}");
     rnet!(env, "topic", "pub", "/leg", "--proto", path, "--text", "x", "--once").fails(2);
 }

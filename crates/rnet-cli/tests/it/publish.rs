@@ -3,7 +3,7 @@
 use crate::util;
 
 use rnet::{Lane, SubscriberOptions};
-use util::{POSE, TestEnv, Pose, TEST_TIMEOUT};
+use util::{POSE, Pose, TEST_TIMEOUT, TestEnv};
 
 #[test]
 fn once_waits_for_a_subscriber_and_sends_one_message() {
@@ -91,8 +91,7 @@ fn built_in_plain_messages_are_sent_and_shown_by_name() {
         ("camera", "c\\u0000", "`frame_id`: the text contains a zero byte"),
     ] {
         assert!(data.contains(from), "{from}");
-        let said =
-            rnet!(env, "topic", "pub", "/image", data.replace(from, to), "--once").fails(2);
+        let said = rnet!(env, "topic", "pub", "/image", data.replace(from, to), "--once").fails(2);
         assert!(said.contains(why), "{said}");
     }
 

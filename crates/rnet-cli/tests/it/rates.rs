@@ -3,7 +3,7 @@
 use crate::util;
 
 use rnet::{Publisher, Subscriber};
-use util::{TestEnv, BackgroundPublisher};
+use util::{BackgroundPublisher, TestEnv};
 
 #[test]
 fn hz_prints_the_rate_as_ros_does() {
@@ -27,7 +27,8 @@ fn hz_prints_the_rate_as_ros_does() {
 fn hz_and_bw_print_a_last_report_when_interrupted() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1; 10].into());
+    let _pump =
+        BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1; 10].into());
     for (command, word) in [("hz", "average rate"), ("bw", "/s from")] {
         let mut run = env.spawn(&["topic", command, "/t"]);
         run.wait_for_stdout(word);
@@ -103,7 +104,8 @@ fn delay_reports_silence() {
 fn bw_prints_sizes() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1; 2000].into());
+    let _pump =
+        BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1; 2000].into());
     let text = rnet!(env, "topic", "bw", "/t", "--count", "1").ok();
     assert!(text.contains("/s from 100 messages"), "{text}");
     assert!(text.contains("mean: 2.00 KB min: 2.00 KB max: 2.00 KB"), "{text}");

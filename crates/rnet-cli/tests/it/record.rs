@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use util::processes::until;
-use util::{DOMAIN, TestEnv, RunningCommand};
+use util::{DOMAIN, RunningCommand, TestEnv};
 
 fn file(env: &TestEnv) -> String {
     env.dir.join("run.mcap").to_string_lossy().into_owned()

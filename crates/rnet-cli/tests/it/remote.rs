@@ -6,7 +6,7 @@ use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, Topic};
 use rnet::{Node, Proxy, PublisherOptions, SubscriberOptions};
 use serde_json::json;
-use util::{DOMAIN, POSE, TestEnv, Pose, TEST_TIMEOUT};
+use util::{DOMAIN, POSE, Pose, TEST_TIMEOUT, TestEnv};
 
 /// The node of a link, as tools take it.
 fn link(env: &TestEnv) -> Node {

@@ -9,7 +9,7 @@ use std::process::Command;
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
 use rnet_record::{RecordOptions, Recorder};
 use util::processes::{assert_nothing_left, until};
-use util::{DOMAIN, TestEnv, CommandOutput, RunningCommand, TEST_TIMEOUT};
+use util::{CommandOutput, DOMAIN, RunningCommand, TEST_TIMEOUT, TestEnv};
 
 /// What the node is to do, and its gain.
 const ROLE: &str = "RERUN_ROLE";
@@ -57,7 +57,8 @@ fn control(node: &Node, role: &str, gain: f64) {
     let mut angles = node
         .subscriber_with::<Angle>("/angle", SubscriberOptions::new().reliable().keep_all())
         .unwrap();
-    let reliable = PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT.unwrap() });
+    let reliable =
+        PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT.unwrap() });
     let mut torques = node.publisher_with::<Torque>("/torque", reliable).unwrap();
     let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").unwrap());
     let own_gain = node.service::<Factor, Factor>("/own/gain");
@@ -75,7 +76,8 @@ fn control(node: &Node, role: &str, gain: f64) {
         match role {
             "silent" => continue,
             "calls" if angle.number == 3 => {
-                let scaled = node.call::<Factor, Factor>("/scale", &Factor { by: 1.0 }, TEST_TIMEOUT);
+                let scaled =
+                    node.call::<Factor, Factor>("/scale", &Factor { by: 1.0 }, TEST_TIMEOUT);
                 scaled.unwrap();
             }
             "dies" if angle.number == 7 => std::process::abort(),
@@ -126,14 +128,14 @@ fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
     }
     let scale = node.service::<Factor, Factor>("/scale");
     let _scale = (role == "calls").then(|| scale.serve(|by| Ok(*by)).unwrap());
-    let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT.unwrap() });
+    let reliable =
+        || PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT.unwrap() });
     let mut angles = node.publisher_with::<Angle>("/angle", reliable()).unwrap();
     let mut factor = node.publisher_with::<Factor>("/factor", reliable()).unwrap();
     let options = SubscriberOptions::new().reliable().keep_all();
     let mut torques = node.subscriber_with::<Torque>("/torque", options).unwrap();
     let mut taken = node.subscriber::<Factor>("/factor_taken").unwrap();
-    let location =
-        rnet::inspect::Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();
+    let location = rnet::inspect::Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();
     let mut options = RecordOptions::default();
     options.location = Some(location);
     let recorder = Recorder::start(&file, options).unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rnet::msgs::Twist;
 use rnet::{CallOptions, HandlerError, Node, Service};
 use serde_json::json;
-use util::{TestEnv, Pose, TEST_TIMEOUT};
+use util::{Pose, TEST_TIMEOUT, TestEnv};
 
 /// Gives back a twist that is faster by one.
 fn faster(node: &Node) -> Service {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rnet::inspect::Domain;
 use rnet::state::Value;
 use serde_json::json;
-use util::{DOMAIN, POSE, TestEnv, Pose, TEST_TIMEOUT};
+use util::{DOMAIN, POSE, Pose, TEST_TIMEOUT, TestEnv};
 
 fn exists(env: &TestEnv) -> bool {
     Domain::open(Some(DOMAIN), Some(env.dir.clone()), None).unwrap().exists()
@@ -29,9 +29,7 @@ fn observers_create_no_domain() {
     // Where nodes are and none has state, none is made either.
     let node = env.node("other");
     rnet!(env, "state", "get", "/arm/mode").fails(1);
-    assert!(
-        !Domain::open(Some(DOMAIN), Some(env.dir.clone()), None).unwrap().has_state().unwrap()
-    );
+    assert!(!Domain::open(Some(DOMAIN), Some(env.dir.clone()), None).unwrap().has_state().unwrap());
     drop(node);
 }
 
@@ -415,9 +413,7 @@ fn help_lists_the_value_types() {
     let env = TestEnv::new();
     let help = rnet!(env, "state", "set", "--help").ok();
     assert!(help.contains("For a new key the type is inferred from VALUE"), "{help}");
-    assert!(
-        rnet!(env, "state", "--help").ok().contains("\n  cas    Set a key if it is still at")
-    );
+    assert!(rnet!(env, "state", "--help").ok().contains("\n  cas    Set a key if it is still at"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rnet::{PublisherOptions, SubscriberOptions};
 use util::robot::{Robot, until};
-use util::{TestEnv, BackgroundPublisher, RunningCommand};
+use util::{BackgroundPublisher, RunningCommand, TestEnv};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -17,7 +17,8 @@ fn a_domain_without_problems_is_well() {
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
     let _angles = control.subscriber::<[u8]>("/angles").unwrap();
-    let pump = BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let pump =
+        BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
     let text = rnet!(env, "status", "--over", "0.1", "/imu", "/control").ok();
     assert!(text.contains("2 nodes, 1 topic\nall is well"), "{text}");
     let document = rnet!(env, "status", "--over", "0.1", "--json").json();

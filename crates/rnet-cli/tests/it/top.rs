@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use util::processes::until;
 use util::terminal::Terminal;
-use util::{TestEnv, BackgroundPublisher};
+use util::{BackgroundPublisher, TestEnv};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -16,7 +16,10 @@ fn one_interval_is_printed() {
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
     let mut angles = control.subscriber::<[u8]>("/angles").unwrap();
-    let pump = BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"12345678"));
+    let pump = BackgroundPublisher::start(
+        imu.publisher::<[u8]>("/angles").unwrap(),
+        Box::from(*b"12345678"),
+    );
     angles.recv(Some(LONG)).unwrap();
     let document = rnet!(env, "top", "--once", "--json", "--interval", "0.5").json();
     let topic = &document["topics"][0];
@@ -47,7 +50,8 @@ fn without_a_terminal_it_says_what_to_do() {
 fn keys_choose_what_is_shown_and_the_terminal_is_restored() {
     let env = TestEnv::new();
     let imu = env.node("imu");
-    let pump = BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let pump =
+        BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
     let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);
     terminal.until("/angles");
     assert!(terminal.is_raw());

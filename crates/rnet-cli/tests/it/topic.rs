@@ -3,7 +3,7 @@
 use crate::util;
 
 use rnet::{Lane, OnFull, PublisherOptions, SubscriberOptions};
-use util::{POSE, TestEnv, Pose, BackgroundPublisher, TEST_TIMEOUT};
+use util::{BackgroundPublisher, POSE, Pose, TEST_TIMEOUT, TestEnv};
 
 #[test]
 fn list_shows_names_types_and_counts() {
@@ -202,8 +202,10 @@ fn tables_cut_no_name_for_a_program() {
 fn echo_shows_raw_bytes_as_hex() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump =
-        BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), b"hello, robot\0\xff".to_vec().into());
+    let _pump = BackgroundPublisher::start(
+        node.publisher::<[u8]>("/t").unwrap(),
+        b"hello, robot\0\xff".to_vec().into(),
+    );
     let dump =
         "00000000  68 65 6c 6c 6f 2c 20 72  6f 62 6f 74 00 ff        |hello, robot..|\n---\n";
     assert_eq!(rnet!(env, "topic", "echo", "/t", "--count", "2").ok(), dump.repeat(2));
@@ -224,7 +226,8 @@ fn echo_shows_raw_bytes_as_hex() {
 fn echo_shows_plain_types_by_field() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump = BackgroundPublisher::start(node.publisher::<Pose>("/pose").unwrap(), Box::new(POSE));
+    let _pump =
+        BackgroundPublisher::start(node.publisher::<Pose>("/pose").unwrap(), Box::new(POSE));
     let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/pose", "--once"], args].concat());
     assert_eq!(
         echo(&[]).ok(),
@@ -344,8 +347,10 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
         frame.encode(&serde_json::json!({"width": 640, "_data_len": 10_000})).unwrap();
     message[8..12].copy_from_slice(b"rgb8");
     let options = PublisherOptions::new().message_type(frame);
-    let _pump =
-        BackgroundPublisher::start(node.publisher_with::<[u8]>("/image", options).unwrap(), message.into());
+    let _pump = BackgroundPublisher::start(
+        node.publisher_with::<[u8]>("/image", options).unwrap(),
+        message.into(),
+    );
     let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/image", "--once"], args].concat());
     assert_eq!(echo(&[]).ok(), "width: 640\nencoding: \"rgb8\"\ndata: 10000 bytes\n---\n");
     assert_eq!(echo(&["--field", "encoding"]).ok(), "\"rgb8\"\n---\n");
@@ -356,8 +361,7 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
         shown.starts_with("plain type Frame: 16 bytes, aligned to 8, followed by data\n"),
         "{shown}"
     );
-    let said =
-        rnet!(env, "topic", "pub", "/image", "--raw", "--text", "short", "--once").fails(1);
+    let said = rnet!(env, "topic", "pub", "/image", "--raw", "--text", "short", "--once").fails(1);
     assert!(said.contains("16 bytes or more"), "{said}");
 }
 

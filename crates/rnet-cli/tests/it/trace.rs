@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rnet::trace::TraceRecord;
 use rnet::{Meta, Node, Origin, Proxy, Publisher, PublisherOptions, now_ns};
-use util::{DOMAIN, TestEnv, BackgroundPublisher};
+use util::{BackgroundPublisher, DOMAIN, TestEnv};
 
 const LONG: Option<Duration> = Some(Duration::from_secs(30));
 

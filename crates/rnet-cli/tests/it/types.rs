@@ -5,7 +5,7 @@ use crate::util;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use util::{TestEnv, Pose};
+use util::{Pose, TestEnv};
 
 const OLD: &str = r#"syntax = "proto3";
 package robot;
@@ -122,9 +122,8 @@ fn list_has_the_types_of_files_and_of_topics() {
 fn show_prints_a_file_that_compiles_to_the_same_type() {
     let env = TestEnv::new();
     let path = write(&env, "robot.proto", OLD);
-    let show = |path: &PathBuf| {
-        rnet!(env, "type", "show", "Leg", "--proto", path.to_str().unwrap()).ok()
-    };
+    let show =
+        |path: &PathBuf| rnet!(env, "type", "show", "Leg", "--proto", path.to_str().unwrap()).ok();
     let text = show(&path);
     for part in [
         "syntax = \"proto3\";\npackage robot;\nimport \"foxglove/Vector3.proto\";\n",

@@ -262,7 +262,13 @@ impl Comparison {
     }
 
     /// The fields of two structs. Names and sizes of the structs themselves are the caller's.
-    fn compare_structs(&mut self, position: &FieldPosition, p: &PlainType, s: &PlainType, outermost: bool) {
+    fn compare_structs(
+        &mut self,
+        position: &FieldPosition,
+        p: &PlainType,
+        s: &PlainType,
+        outermost: bool,
+    ) {
         let (p_layout, s_layout) = (Layout::of(p), Layout::of(s));
         let mut found = Vec::new();
         for pf in p.fields.iter().filter(|field| !field.is_padding()) {
@@ -320,7 +326,13 @@ impl Comparison {
     }
 
     /// A field of the subscriber's that the publisher does not have: what stands in its place?
-    fn compare_missing(&mut self, position: &FieldPosition, p: &Layout<'_>, sf: &Field, outermost: bool) {
+    fn compare_missing(
+        &mut self,
+        position: &FieldPosition,
+        p: &Layout<'_>,
+        sf: &Field,
+        outermost: bool,
+    ) {
         let (start, stop) = (sf.offset, end(sf));
         let (at, s_shown) = (join(&position.path, &sf.name), describe_field(position.s_base, sf));
         if let Some(pf) = p.overlapping(start, stop) {

@@ -83,8 +83,9 @@ impl PlainType {
         let part = |name| value.get(name).filter(|_| self.tail);
         let data = part(DATA).map(data_bytes).transpose()?;
         let said = part(DATA_LEN).map(|len| {
-            len.as_u64()
-                .ok_or_else(|| value_error(DATA_LEN, format!("{} is not a number of bytes", brief_value(len))))
+            len.as_u64().ok_or_else(|| {
+                value_error(DATA_LEN, format!("{} is not a number of bytes", brief_value(len)))
+            })
         });
         let (said, given) = (said.transpose()?, data.as_ref().map(|data| data.len() as u64));
         if let (Some(said), Some(given)) = (said, given)
@@ -246,10 +247,16 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
                 return encode_text(text, out).map_err(|why| value_error(path, why));
             }
             let Value::Array(items) = value else {
-                return Err(value_error(path, format!("{} is not an array of {len}", brief_value(value))));
+                return Err(value_error(
+                    path,
+                    format!("{} is not an array of {len}", brief_value(value)),
+                ));
             };
             if items.len() != *len as usize {
-                return Err(value_error(path, format!("{} elements, but {ty} has {len}", items.len())));
+                return Err(value_error(
+                    path,
+                    format!("{} elements, but {ty} has {len}", items.len()),
+                ));
             }
             let size = of.size().max(1);
             for (index, (item, slot)) in items.iter().zip(out.chunks_exact_mut(size)).enumerate() {
@@ -278,13 +285,19 @@ fn encode_text(text: &str, out: &mut [u8]) -> std::result::Result<(), String> {
 fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String> {
     let unsigned = |max: u64| match value.as_u64() {
         Some(v) if v <= max => Ok(v.to_le_bytes()),
-        _ => Err(format!("{} is not an integer from 0 to {max} ({})", brief_value(value), prim.name())),
+        _ => Err(format!(
+            "{} is not an integer from 0 to {max} ({})",
+            brief_value(value),
+            prim.name()
+        )),
     };
     let signed = |min: i64, max: i64| match value.as_i64() {
         Some(v) if (min..=max).contains(&v) => Ok(v.to_le_bytes()),
-        _ => {
-            Err(format!("{} is not an integer from {min} to {max} ({})", brief_value(value), prim.name()))
-        }
+        _ => Err(format!(
+            "{} is not an integer from {min} to {max} ({})",
+            brief_value(value),
+            prim.name()
+        )),
     };
     match prim {
         Prim::U8 => unsigned(u8::MAX.into()),
@@ -323,7 +336,7 @@ pub fn float_from_json(value: &Value) -> std::result::Result<f64, String> {
         "-inf" | "-infinity" => Some(f64::NEG_INFINITY),
         _ => None,
     });
-    special
-        .or_else(|| value.as_f64())
-        .ok_or_else(|| format!("{} is not a number (or \"nan\", \"inf\", \"-inf\")", brief_value(value)))
+    special.or_else(|| value.as_f64()).ok_or_else(|| {
+        format!("{} is not a number (or \"nan\", \"inf\", \"-inf\")", brief_value(value))
+    })
 }

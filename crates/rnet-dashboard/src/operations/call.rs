@@ -208,7 +208,9 @@ fn run_action(
             return Err(Refusal::new("cancelled", "the dashboard is shutting down"));
         }
         match goal.feedback_within(CANCEL_CHECK_INTERVAL) {
-            Ok(Some(feedback)) => job.send_part("feedback", message_json(feedback_type, &feedback)?),
+            Ok(Some(feedback)) => {
+                job.send_part("feedback", message_json(feedback_type, &feedback)?)
+            }
             Ok(None) => break,
             Err(Error::Interrupted) => {}
             Err(error) => return Err(error.into()),

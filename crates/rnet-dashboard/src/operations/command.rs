@@ -17,8 +17,8 @@ use serde_json::{Value as Json, json};
 
 use super::operator_node::OperatorNode;
 use super::types;
-use crate::wire::{Answer, Refusal, fields_of};
 use crate::app_state::{AppState, lock};
+use crate::wire::{Answer, Refusal, fields_of};
 
 /// How long authority lasts should the dashboard be killed. A renewal that comes late, as on a busy machine, would let
 /// the driver of before drive while a person sees the robot stopped: of the two, a robot that stands is safe.
@@ -246,7 +246,12 @@ impl Authority {
 
     /// Sees to it that a command is stopped from now on: by the thread that does so already, or by a new one. With the
     /// number by which that knows who asks.
-    fn hold_command(&self, operator: &OperatorNode, command: &str, priority: i32) -> Result<(Arc<CommandHold>, u64), Refusal> {
+    fn hold_command(
+        &self,
+        operator: &OperatorNode,
+        command: &str,
+        priority: i32,
+    ) -> Result<(Arc<CommandHold>, u64), Refusal> {
         let node = operator.node()?;
         let until = Instant::now() + ANSWER_TIMEOUT;
         loop {
@@ -309,7 +314,8 @@ struct HoldThread {
 impl HoldThread {
     fn new(command: &str, priority: i32, app: &Arc<AppState>, node: Arc<Node>) -> HoldThread {
         let (priority, changed) = (AtomicI32::new(priority), Condvar::new());
-        let status = Mutex::new(HoldStatus { is_wanted: true, step: Step::Taking, asked: 0, answered: 0 });
+        let status =
+            Mutex::new(HoldStatus { is_wanted: true, step: Step::Taking, asked: 0, answered: 0 });
         let held = Arc::new(CommandHold { status, changed, priority });
         let (command, app) = (command.to_owned(), app.clone());
         HoldThread { held, command, app, node, message_type: None }

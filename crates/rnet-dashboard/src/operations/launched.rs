@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rnet::NodeName;
-use rnet_launch::{LaunchedNode, LaunchError, RunFolder, StopSignals, StopOutcome};
+use rnet_launch::{LaunchError, LaunchedNode, RunFolder, StopOutcome, StopSignals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -72,7 +72,9 @@ pub fn order(operator: &OperatorNode, op: &str, fields: Json) -> Answer {
     match stopped {
         StopOutcome::Exited => Ok(json!({})),
         StopOutcome::NotRunning => Err(Refusal::new("refused", format!("{node} is not running"))),
-        StopOutcome::Interrupted => Err(Refusal::new("cancelled", "the dashboard is shutting down")),
+        StopOutcome::Interrupted => {
+            Err(Refusal::new("cancelled", "the dashboard is shutting down"))
+        }
         StopOutcome::StillRunning => {
             Err(Refusal::failed(format!("{node} still runs after the request to stop; kill it")))
         }

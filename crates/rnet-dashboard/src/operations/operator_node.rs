@@ -8,8 +8,8 @@ use rnet::state::{RemoteState, State};
 use rnet::{Node, Subscription};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::wire::Refusal;
 use crate::app_state::{AppState, lock};
+use crate::wire::Refusal;
 
 /// Dashboards of one process.
 const MAX_NAMES: u32 = 64;
@@ -27,7 +27,12 @@ pub struct OperatorNode {
 impl OperatorNode {
     pub fn new(app: Arc<AppState>) -> io::Result<OperatorNode> {
         let (node, remote_views) = (Mutex::default(), Arc::new(Semaphore::new(MAX_REMOTE_VIEWS)));
-        Ok(OperatorNode { app, node, normal_priority: NormalPriority::start("rnet-dash-node")?, remote_views })
+        Ok(OperatorNode {
+            app,
+            node,
+            normal_priority: NormalPriority::start("rnet-dash-node")?,
+            remote_views,
+        })
     }
 
     /// The node; the domain is made if it is not there.
@@ -91,8 +96,9 @@ impl OperatorNode {
     /// There is none left.
     pub fn acquire_remote_view(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         self.remote_views.clone().try_acquire_owned().map_err(|_| {
-            let why =
-                format!("{MAX_REMOTE_VIEWS} views of other hosts are open, the limit; close one of them");
+            let why = format!(
+                "{MAX_REMOTE_VIEWS} views of other hosts are open, the limit; close one of them"
+            );
             Refusal::new("limit", why)
         })
     }

@@ -9,15 +9,18 @@ use std::time::{Duration, Instant};
 
 use rnet::Node;
 use rnet::inspect::Domain;
-use rnet_record::play::{PlaybackController, PlaybackCommand, ExistingEndpoints, PlayOptions, PlayError, PlaybackReport, Position, play};
+use rnet_record::play::{
+    ExistingEndpoints, PlayError, PlayOptions, PlaybackCommand, PlaybackController, PlaybackReport,
+    Position, play,
+};
 use rnet_record::read::Recording;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::recordings;
 use super::operator_node::OperatorNode;
-use crate::wire::{Answer, Refusal, fields_of};
+use super::recordings;
 use crate::app_state::{lock, try_lock};
+use crate::wire::{Answer, Refusal, fields_of};
 
 const THREAD: &str = "rnet-dash-play";
 /// Timeout for the start: opening the publishers and connecting their subscribers.

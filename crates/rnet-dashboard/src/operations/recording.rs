@@ -10,11 +10,11 @@ use rnet_record::{Progress, RecordError, RecordOptions, Recorder, Selection};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::recordings::{self, EXTENSION, MAX_NAME_LEN_BYTES};
 use super::operator_node::OperatorNode;
+use super::recordings::{self, EXTENSION, MAX_NAME_LEN_BYTES};
+use crate::app_state::{AppState, lock, try_lock};
 use crate::background_task::BackgroundTask;
 use crate::wire::{Answer, Refusal, fields_of};
-use crate::app_state::{AppState, lock, try_lock};
 
 /// For an answer of the black box.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -215,7 +215,8 @@ pub fn trigger(operator: &OperatorNode, fields: Json) -> Answer {
         )));
     }
     let why = if why.is_empty() { "the dashboard" } else { &why };
-    let reply = operator.node()?.call::<[u8], [u8]>(TRIGGER_SERVICE, why.as_bytes(), Some(TIMEOUT))?;
+    let reply =
+        operator.node()?.call::<[u8], [u8]>(TRIGGER_SERVICE, why.as_bytes(), Some(TIMEOUT))?;
     let blackbox: Json = serde_json::from_slice(&reply).unwrap_or_default();
     Ok(json!({"blackbox": blackbox}))
 }
@@ -237,7 +238,10 @@ mod tests {
         let again = || panic!("one look is under way");
         assert_eq!(folder.poll(path, begun + FOLDER_TIMEOUT / 2, again), None);
         let status = folder.poll(path, begun + 2 * FOLDER_TIMEOUT, again).unwrap();
-        assert!(status.starts_with("/mnt/robot (--recordings) has not responded for 6 s"), "{status}");
+        assert!(
+            status.starts_with("/mnt/robot (--recordings) has not responded for 6 s"),
+            "{status}"
+        );
         drop(answer);
         // What it says in the end is the problem then, and no problem once it says so.
         let mut until = |wanted: Option<&str>| {

@@ -9,8 +9,8 @@ use std::time::UNIX_EPOCH;
 use rustix::fs::OFlags;
 use serde_json::{Value as Json, json};
 
-use crate::wire::Refusal;
 use crate::app_state::AppState;
+use crate::wire::Refusal;
 
 /// File extension of recordings.
 pub const EXTENSION: &str = ".mcap";

@@ -30,13 +30,17 @@ pub struct MonitorRequest {
 impl MonitorRequest {
     pub fn new(ask: MonitorQuery) -> (MonitorRequest, oneshot::Receiver<(bool, String)>) {
         let (reply, answer) = oneshot::channel();
-        (MonitorRequest { ask, reply: Some(reply), since: Instant::now(), snapshot_seen: false }, answer)
+        (
+            MonitorRequest { ask, reply: Some(reply), since: Instant::now(), snapshot_seen: false },
+            answer,
+        )
     }
 }
 
 impl Sink for MonitorRequest {
     fn needs_snapshot(&self, now: Instant) -> bool {
-        self.reply.is_some() && (!self.snapshot_seen || now.duration_since(self.since) >= MIN_INTERVAL)
+        self.reply.is_some()
+            && (!self.snapshot_seen || now.duration_since(self.since) >= MIN_INTERVAL)
     }
 
     fn tick(&mut self, tick: &Tick<'_>) {

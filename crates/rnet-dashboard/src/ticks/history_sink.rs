@@ -47,7 +47,9 @@ impl Sink for HistorySink {
             self.counts.resize(self.counts.len().max(at + 1), 0);
             self.counts[at] += count;
         }
-        let Some(mut columns) = tick.history.columns(&self.topic, self.last_snapshot) else { return };
+        let Some(mut columns) = tick.history.columns(&self.topic, self.last_snapshot) else {
+            return;
+        };
         self.last_snapshot = tick.history.snapshots;
         columns["hist"] = self.take_histogram();
         self.output.data(columns.to_string());

@@ -6,9 +6,9 @@ use rnet::param::ParamInfo;
 use rnet_monitor::documents::{self, params_by_node};
 use serde_json::{Value as Json, json};
 
+use super::full_update::Read;
 use super::remote_hosts::RemoteHost;
 use super::tick::Tick;
-use super::full_update::Read;
 use crate::background_task::BackgroundTask;
 use crate::times::{in_seconds, of_host};
 

@@ -6,8 +6,8 @@ use rnet::{CallOptions, Client, Pending};
 use rnet_record::blackbox::STATUS_SERVICE;
 use serde_json::{Value as Json, json};
 
-use super::tick::Tick;
 use super::full_update::Read;
+use super::tick::Tick;
 
 /// For an answer of the box.
 const TIMEOUT: Duration = Duration::from_secs(2);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rnet::state::{RemoteState, Replica};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::operations::OperatorNode;
 use crate::background_task::BackgroundTask;
+use crate::operations::OperatorNode;
 use crate::wire::Refusal;
 
 const THREAD: &str = "rnet-dash-host";

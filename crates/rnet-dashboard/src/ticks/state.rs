@@ -9,8 +9,8 @@ use serde_json::{Value as Json, json};
 
 use super::remote_hosts::{RemoteHost, RemoteReplica};
 use super::tick::{Sink, Tick};
-use crate::operations::OperatorNode;
 use crate::background_task::BackgroundTask;
+use crate::operations::OperatorNode;
 use crate::outbox::Output;
 use crate::times::{document, of_host, unix_now_s};
 use crate::topic::Buckets;
@@ -79,7 +79,9 @@ impl StateSource {
 
     /// A key as pages get it.
     fn name(&self, key: &str) -> String {
-        self.remote_host.as_ref().map_or_else(|| key.to_owned(), |remote_host| remote_host.name(key))
+        self.remote_host
+            .as_ref()
+            .map_or_else(|| key.to_owned(), |remote_host| remote_host.name(key))
     }
 
     /// How soon it is looked for keys again.

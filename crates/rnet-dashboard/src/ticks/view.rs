@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use rnet::inspect::is_internal;
 use rnet::msgs::link_status::State;
 use rnet_monitor::link::host_of;
-use rnet_monitor::{Figures, Finding, DomainSnapshot, problems};
+use rnet_monitor::{DomainSnapshot, Figures, Finding, problems};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use crate::times::unix_now_s;
 use crate::app_state::AppState;
+use crate::times::unix_now_s;
 
 /// How long a node that is lost is shown.
 const GONE_TIME: Duration = Duration::from_secs(60);
@@ -34,7 +34,12 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub fn new(before: &'a DomainSnapshot, now: &'a DomainSnapshot, gone: &'a GoneNodes, app: &'a AppState) -> View<'a> {
+    pub fn new(
+        before: &'a DomainSnapshot,
+        now: &'a DomainSnapshot,
+        gone: &'a GoneNodes,
+        app: &'a AppState,
+    ) -> View<'a> {
         let every = Figures::new(before, now);
         View {
             problems: problems(before, now, &every),

@@ -32,7 +32,11 @@ struct Points<'a> {
 }
 
 /// A cloud, of at most so many points.
-pub fn cloud(heard: &ObservedMessage<'_>, bytes: &[u8], max_points: usize) -> Result<EncodedPicture, String> {
+pub fn cloud(
+    heard: &ObservedMessage<'_>,
+    bytes: &[u8],
+    max_points: usize,
+) -> Result<EncodedPicture, String> {
     match heard.type_desc.name() {
         Some("rnet.msgs.PointCloud") => {
             let (header, data) = read::<PointCloud>(bytes).map_err(|error| error.to_string())?;

@@ -41,7 +41,8 @@ pub struct CommandsSink {
 impl CommandsSink {
     pub fn new(output: Output, operations: Arc<Operations>) -> CommandsSink {
         let (statuses, silent) = Default::default();
-        let (rate_limiter, receivers_limiter) = (RateLimiter::new(HZ), RateLimiter::new(RECEIVERS_HZ));
+        let (rate_limiter, receivers_limiter) =
+            (RateLimiter::new(HZ), RateLimiter::new(RECEIVERS_HZ));
         CommandsSink { output, operations, rate_limiter, receivers_limiter, statuses, silent }
     }
 

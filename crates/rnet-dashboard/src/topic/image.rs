@@ -8,7 +8,7 @@ use rnet::msgs::{CompressedImage, RawImage};
 use serde_json::{Value as Json, json};
 
 use super::picture::EncodedPicture;
-use super::pixels::{Raster, Scale, Downsampled};
+use super::pixels::{Downsampled, Raster, Scale};
 use super::ros2;
 
 /// Largest compressed image that is passed on, in bytes.
@@ -19,7 +19,11 @@ const JPEG_QUALITY: u8 = 80;
 const MIN_JPEG_PX: usize = 64 * 64;
 
 /// An image, of at most so many pixels.
-pub fn image(heard: &ObservedMessage<'_>, bytes: &[u8], max_px: usize) -> Result<EncodedPicture, String> {
+pub fn image(
+    heard: &ObservedMessage<'_>,
+    bytes: &[u8],
+    max_px: usize,
+) -> Result<EncodedPicture, String> {
     let wrong = |why: prost::DecodeError| why.to_string();
     let shown = |raster: &Raster<'_>| raw(max_px, raster);
     match heard.type_desc.name() {

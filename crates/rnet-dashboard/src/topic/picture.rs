@@ -12,7 +12,8 @@ use crate::outbox::Output;
 pub type EncodedPicture = (Json, Vec<u8>);
 
 /// Makes of a message what a page draws of it, or says in words why it cannot be drawn.
-pub type EncodePicture = Box<dyn Fn(&ObservedMessage<'_>, &[u8]) -> Result<EncodedPicture, String> + Send>;
+pub type EncodePicture =
+    Box<dyn Fn(&ObservedMessage<'_>, &[u8]) -> Result<EncodedPicture, String> + Send>;
 
 /// A subscription to pictures.
 pub struct PictureSink {

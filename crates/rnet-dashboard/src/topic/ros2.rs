@@ -91,7 +91,10 @@ fn number(value: &Value) -> f64 {
 ///
 /// # Errors
 /// The bytes do not decode as the type.
-pub fn transforms(heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<Vec<FrameTransform>, String> {
+pub fn transforms(
+    heard: &ObservedMessage<'_>,
+    bytes: &[u8],
+) -> Result<Vec<FrameTransform>, String> {
     let all = Fields::decode(heard, bytes)?.list("transforms");
     Ok(all.iter().map(transform).collect())
 }

@@ -1,7 +1,6 @@
 //! The integration tests of this crate, one module for each subject.
 
 mod died;
-mod thread_priority;
 mod hostile;
 mod hosts;
 mod over_link;
@@ -9,4 +8,5 @@ mod page;
 mod pictures;
 mod slow_page;
 mod stop;
+mod thread_priority;
 mod util;

@@ -8,7 +8,7 @@ use rnet::Publisher;
 use rnet::msgs::{CompressedImage, Image};
 use serde_json::{Value as Json, json};
 use tungstenite::Message;
-use util::{HANG, Received, Page, TestDomain};
+use util::{HANG, Page, Received, TestDomain};
 
 /// Between two images of a camera.
 const PERIOD: Duration = Duration::from_millis(40);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rnet::msgs::{CompressedImage, Twist, Vector3};
-use rnet::{Command, Error, Node, GoalPolicy};
+use rnet::{Command, Error, GoalPolicy, Node};
 use serde_json::{Value as Json, json};
 use tungstenite::Message;
 use util::{HANG, Page, TestDomain, what};

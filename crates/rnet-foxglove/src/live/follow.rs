@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::Durability;
-use rnet::inspect::{Observer, PublisherInfo, Observation};
+use rnet::inspect::{Observation, Observer, PublisherInfo};
 
 /// Messages that one publisher gives before the next has its turn.
 const MAX_MESSAGES_PER_TURN: usize = 64;
@@ -52,8 +52,8 @@ impl Follower {
                 continue;
             }
             // Of one that has come since the last look to a topic that was followed, all is news.
-            let is_new =
-                self.topics.contains(&publisher.topic) && !self.known_publishers.contains(&publisher.id);
+            let is_new = self.topics.contains(&publisher.topic)
+                && !self.known_publishers.contains(&publisher.id);
             let kept = match publisher.qos.durability {
                 Durability::TransientLocal { depth } => u64::from(depth),
                 _ => 0,
@@ -72,7 +72,11 @@ impl Follower {
     }
 
     /// Gives each publisher its turn. `take` gets the publisher, when the message was sent in ns since 1970, and its bytes.
-    pub fn poll(&mut self, bytes: &mut Vec<u8>, mut take: impl FnMut(u64, u64, &[u8])) -> PollResult {
+    pub fn poll(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        mut take: impl FnMut(u64, u64, &[u8]),
+    ) -> PollResult {
         let mut polled = PollResult::default();
         if self.observers.is_empty() {
             return polled;

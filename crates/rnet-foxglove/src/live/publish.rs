@@ -27,7 +27,12 @@ struct ClientPublisher {
 }
 
 impl ClientPublishers {
-    pub fn open(&self, live: &LiveBackend, client: u64, channel: &ClientChannel) -> Result<(), String> {
+    pub fn open(
+        &self,
+        live: &LiveBackend,
+        client: u64,
+        channel: &ClientChannel,
+    ) -> Result<(), String> {
         let ClientChannel { topic, encoding, .. } = channel;
         if ![PROTOBUF, JSON].contains(&encoding.as_str()) {
             return Err(format!("unknown encoding {encoding:.40?}; use protobuf or json"));
@@ -72,7 +77,9 @@ impl ClientPublishers {
 fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, String> {
     let ClientChannel { schema_name, schema, schema_encoding, encoding, topic, .. } = channel;
     let described = match (schema_encoding, schema) {
-        (Some(encoding), Some(schema)) => channel_format::parse_client_schema(schema_name, encoding, schema)?,
+        (Some(encoding), Some(schema)) => {
+            channel_format::parse_client_schema(schema_name, encoding, schema)?
+        }
         _ => None,
     };
     let known = |desc: &rnet::TypeDesc, schema: &Option<rnet::schema::Schema>| match schema {
@@ -96,7 +103,9 @@ fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, 
     if let Some(ty) = described.or_else(|| channel_format::built_in_type(schema_name)) {
         return Ok(ty);
     }
-    if encoding == JSON && (!endpoint_types.is_empty() || ["", "bytes"].contains(&schema_name.as_str())) {
+    if encoding == JSON
+        && (!endpoint_types.is_empty() || ["", "bytes"].contains(&schema_name.as_str()))
+    {
         return Ok(MessageType::Raw);
     }
     Err(format!(

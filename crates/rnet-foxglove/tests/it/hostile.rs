@@ -199,7 +199,9 @@ fn requests_that_are_many_or_twice_are_bounded() {
         let channel = viewer.channel("/note");
         viewer.subscribe(1, &channel);
         viewer.subscribe(1, &channel);
-        viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("already exists"));
+        viewer.recv_text("status", |said| {
+            said["message"].as_str().unwrap().contains("already exists")
+        });
         viewer.subscribe(2, &channel);
         viewer.recv_text("status", |said| {
             said["message"].as_str().unwrap().contains("already subscribed")

@@ -310,7 +310,8 @@ fn parameters_are_read_set_followed_and_reset() {
     let mut set = |name: &str, value: Value, id: &str| {
         let parameters = json!([{"name": name, "value": value}]);
         viewer.send(&json!({"op": "setParameters", "parameters": parameters, "id": id}));
-        viewer.recv_text("parameterValues", |said| said["id"] == id)["parameters"][0]["value"].clone()
+        viewer.recv_text("parameterValues", |said| said["id"] == id)["parameters"][0]["value"]
+            .clone()
     };
     assert_eq!(set("/arm/speed", json!(2), "1"), json!(2.0));
     assert_eq!(set("/arm/joints", json!(7.0), "2"), json!(7));
@@ -379,7 +380,8 @@ fn who_may_only_look_changes_nothing() {
             {"id": 1, "topic": "/x", "encoding": "json", "schemaName": ""}]}),
     ] {
         viewer.send(&request);
-        viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("--read-only"));
+        viewer
+            .recv_text("status", |said| said["message"].as_str().unwrap().contains("--read-only"));
     }
     assert_eq!(speed.get().unwrap(), 1.0);
 }

@@ -87,7 +87,8 @@ impl BlackBoxSettings {
             is_enabled: table.optional("enabled", Entry::boolean)?.unwrap_or(true),
             before_s: seconds("before_s")?.unwrap_or(none.before_s),
             after_s: seconds("after_s")?.unwrap_or(none.after_s),
-            memory_mib: table.optional("memory_mib", |entry| whole_in_range(entry, least_mib..=MAX_MIB))?,
+            memory_mib: table
+                .optional("memory_mib", |entry| whole_in_range(entry, least_mib..=MAX_MIB))?,
             max_disk_mib: table
                 .optional("max_disk_mib", |entry| whole_in_range(entry, 1..=MAX_MIB))?
                 .unwrap_or(none.max_disk_mib),
@@ -96,7 +97,9 @@ impl BlackBoxSettings {
                 .unwrap_or(none.triggers),
             exclude: table.optional("exclude", |entry| words(entry, &pattern))?.unwrap_or_default(),
             output: table
-                .optional("output", |entry| vars.expand(entry, entry.text("the path of a directory")?))?
+                .optional("output", |entry| {
+                    vars.expand(entry, entry.text("the path of a directory")?)
+                })?
                 .map(|below| dir.join(below)),
         })
     }

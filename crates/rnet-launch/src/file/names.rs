@@ -20,11 +20,16 @@ pub struct NodeNaming {
 
 impl NodeNaming {
     pub fn read(table: &Table<'_>, vars: &Vars) -> Result<NodeNaming> {
-        let mut names = NodeNaming { nodes: NameResolver::default(), all: NameResolver::default(), env: Vec::new() };
+        let mut names = NodeNaming {
+            nodes: NameResolver::default(),
+            all: NameResolver::default(),
+            env: Vec::new(),
+        };
         let mut namespace = None;
         if let Some(entry) = table.get(NAMESPACE) {
             let given = vars.expand(&entry, entry.text("a namespace, such as \"/left\"")?)?;
-            names.nodes = NameResolver::new(Some(&given), &[]).map_err(|error| naming_error(&entry, error))?;
+            names.nodes = NameResolver::new(Some(&given), &[])
+                .map_err(|error| naming_error(&entry, error))?;
             names.all = names.nodes.clone();
             names.env.push((NAMESPACE, "RNET_NAMESPACE", given.clone()));
             namespace = Some(given);
@@ -38,8 +43,8 @@ impl NodeNaming {
                 .map_err(|error| naming_error(&to, error))?;
             rules.push(rule);
         }
-        names.all =
-            NameResolver::new(namespace.as_deref(), &rules).map_err(|error| naming_error(&entry, error))?;
+        names.all = NameResolver::new(namespace.as_deref(), &rules)
+            .map_err(|error| naming_error(&entry, error))?;
         // Names hold no comma and no '=', so the process reads the same rules.
         let text: Vec<String> = rules.iter().map(|(from, to)| format!("{from}={to}")).collect();
         names.env.push((REMAP, "RNET_REMAP", text.join(",")));

@@ -85,7 +85,9 @@ pub fn read(
     let (backoff_ms, backoff_max_ms) = backoff(table, ms, &none)?;
     let ready = table.optional("ready", |entry| ready(entry, &name, names))?.unwrap_or_default();
     let policy = RestartPolicy {
-        when: table.optional("restart", |entry| entry.keyword(&RestartWhen::NAMES))?.unwrap_or_default(),
+        when: table
+            .optional("restart", |entry| entry.keyword(&RestartWhen::NAMES))?
+            .unwrap_or_default(),
         backoff_ms,
         backoff_max_ms,
         give_up_after: table
@@ -94,7 +96,9 @@ pub fn read(
         give_up_within_ms: ms("give_up_within_s", none.give_up_within_ms)?,
     };
     if ready == Ready::Exited && policy.when == RestartWhen::Always {
-        return Err(table.require("ready", "")?.wrong("another value, because restart = \"always\""));
+        return Err(table
+            .require("ready", "")?
+            .wrong("another value, because restart = \"always\""));
     }
     let process = Process {
         command: read_command(&table.require("command", expected)?)?,
@@ -110,8 +114,13 @@ pub fn read(
         stop_timeout_ms: ms("stop_timeout_s", 5_000)?,
         die_with_launcher: table.optional("die_with_launcher", Entry::boolean)?.unwrap_or_default(),
         log: LogLimits {
-            max_len_bytes: table.optional("log_max_mib", |e| whole_in_range(e, 1..=MAX_MIB))?.unwrap_or(10) << 20,
-            files: table.optional("log_files", |e| whole_in_range(e, 1..=MAX_LOG_FILES))?.unwrap_or(3) as u32,
+            max_len_bytes: table
+                .optional("log_max_mib", |e| whole_in_range(e, 1..=MAX_MIB))?
+                .unwrap_or(10)
+                << 20,
+            files: table
+                .optional("log_files", |e| whole_in_range(e, 1..=MAX_LOG_FILES))?
+                .unwrap_or(3) as u32,
         },
     };
     let place = |key| table.get(key).map(|e| (key, format!("{}: {}", e.place(), e.key())));
@@ -269,7 +278,8 @@ fn limits(table: &Table<'_>) -> Result<Limits> {
         cpus: table.optional("cpus", |entry| entry.each(cpu))?.unwrap_or_default(),
         scheduler,
         priority: priority as i32,
-        memory_limit_mib: table.optional("memory_limit_mib", |entry| whole_in_range(entry, 1..=MAX_MIB))?,
+        memory_limit_mib: table
+            .optional("memory_limit_mib", |entry| whole_in_range(entry, 1..=MAX_MIB))?,
     })
 }
 

@@ -32,7 +32,8 @@ enum VarValue {
 
 impl VarValue {
     fn read(entry: &Entry<'_>) -> Result<VarValue> {
-        let whole = |number: &str, radix| i64::from_str_radix(number, radix).ok().map(VarValue::Int);
+        let whole =
+            |number: &str, radix| i64::from_str_radix(number, radix).ok().map(VarValue::Int);
         let word = match entry.value() {
             DeValue::String(text) => Some(VarValue::Text(text.clone().into_owned())),
             DeValue::Boolean(truth) => Some(VarValue::Bool(*truth)),
@@ -80,7 +81,9 @@ impl Var {
     fn expected(&self, name: &str) -> String {
         match name {
             HOST => format!("{}, because host names are strings", self.value.type_name()),
-            _ => format!("{}, like the default of {name} at {}", self.value.type_name(), self.place),
+            _ => {
+                format!("{}, like the default of {name} at {}", self.value.type_name(), self.place)
+            }
         }
     }
 }
@@ -113,7 +116,8 @@ impl Vars {
                 continue;
             }
             let mut var = Var { value, place: entry.place().to_string() };
-            if let Some((_, text)) = self.overrides.iter().rev().find(|(chosen, _)| chosen == name) {
+            if let Some((_, text)) = self.overrides.iter().rev().find(|(chosen, _)| chosen == name)
+            {
                 var.value = var.value.parse_like(text).ok_or_else(|| {
                     let found = format!("{text:?}");
                     ConfigError::value(format!("--set {name}"), var.expected(name), found)

@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 use super::Launcher;
 use crate::identity::{has_exited, open_pid};
 use crate::keeper::{self, KeeperReply, KeeperRequest};
-use crate::requirements;
 use crate::node::{Limits, LogLimits, Process};
-use crate::run_folder::RunFolder;
 use crate::record::{End, Record};
+use crate::requirements;
+use crate::run_folder::RunFolder;
 use crate::slot::NodeState;
 use crate::stop::StopSequence;
 
@@ -118,7 +118,11 @@ impl Launcher<'_> {
     }
 
     /// Its process, its keeper or itself, and whether that is a keeper.
-    fn start_failure_command(&self, node: &NodeName, process: Process) -> Result<(i32, Child, bool), String> {
+    fn start_failure_command(
+        &self,
+        node: &NodeName,
+        process: Process,
+    ) -> Result<(i32, Child, bool), String> {
         let folder = self.folder.on_failure();
         let request = KeeperRequest {
             node: node.clone(),
@@ -144,7 +148,8 @@ impl Launcher<'_> {
             }
             // A full disk has no room for what a keeper writes. The command runs all the same, unseen.
             Err(why) => {
-                let child = spawn_without_keeper(&process).map_err(|_| format!("cannot be started: {why}"))?;
+                let child = spawn_without_keeper(&process)
+                    .map_err(|_| format!("cannot be started: {why}"))?;
                 Ok((Pid::from_child(&child).as_raw_nonzero().get(), child, false))
             }
         }

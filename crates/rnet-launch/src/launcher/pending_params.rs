@@ -43,14 +43,16 @@ impl PendingParams {
 impl Launcher<'_> {
     /// Reports parameters that nodes have refused since they were started.
     pub(super) fn report_refused_params(&mut self) {
-        let is_due =
-            |slot: &Slot| slot.is_running() && slot.pending_params.as_ref().is_some_and(|u| u.is_due());
+        let is_due = |slot: &Slot| {
+            slot.is_running() && slot.pending_params.as_ref().is_some_and(|u| u.is_due())
+        };
         if !self.slots.iter().any(is_due) {
             return;
         }
         let Some(state) = self.context.node().and_then(|node| node.state()).ok() else {
             for slot in self.slots.iter_mut().filter(|slot| is_due(slot)) {
-                slot.pending_params = slot.pending_params.take().and_then(PendingParams::next_check);
+                slot.pending_params =
+                    slot.pending_params.take().and_then(PendingParams::next_check);
             }
             return;
         };

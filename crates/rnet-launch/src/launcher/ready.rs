@@ -9,7 +9,7 @@ use super::Launcher;
 use crate::identity::session;
 use crate::node::Ready;
 use crate::record::Record;
-use crate::slot::{Slot, NodeState};
+use crate::slot::{NodeState, Slot};
 
 impl Launcher<'_> {
     pub(super) fn check_readiness(&mut self) {
@@ -48,7 +48,9 @@ impl Launcher<'_> {
                 }
                 Some(why) => {
                     let limit_ms = slot.node.ready_timeout_ms;
-                    if !slot.is_delay_reported && slot.since.elapsed().as_millis() >= u128::from(limit_ms) {
+                    if !slot.is_delay_reported
+                        && slot.since.elapsed().as_millis() >= u128::from(limit_ms)
+                    {
                         slot.is_delay_reported = true;
                         slot.why = format!("not ready: {why}");
                         late.push((name, format!("after {} s: {why}", limit_ms as f64 / 1e3)));
@@ -68,7 +70,8 @@ impl Launcher<'_> {
 
     /// Nodes that are not started before this one is ready.
     fn dependents_of(&self, name: &NodeName) -> Vec<String> {
-        let waits = |slot: &&Slot| slot.state == NodeState::Waiting && slot.node.after.contains(name);
+        let waits =
+            |slot: &&Slot| slot.state == NodeState::Waiting && slot.node.after.contains(name);
         self.slots.iter().filter(waits).map(|slot| slot.node.name.to_string()).collect()
     }
 

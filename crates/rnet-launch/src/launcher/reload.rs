@@ -2,7 +2,7 @@
 
 use super::Launcher;
 use crate::file::{Plan, load};
-use crate::slot::{AfterExit, Slot, NodeState};
+use crate::slot::{AfterExit, NodeState, Slot};
 
 /// The files, as they were seen.
 #[derive(Debug, Default)]
@@ -74,7 +74,8 @@ impl Launcher<'_> {
             self.context.event(&slot.node.name, "stopping", "removed from the file");
             self.slots.push(slot);
         }
-        let reported: Vec<String> = self.plan.requirement_errors().iter().map(ToString::to_string).collect();
+        let reported: Vec<String> =
+            self.plan.requirement_errors().iter().map(ToString::to_string).collect();
         let mut errors = plan.requirement_errors();
         errors.retain(|error| !reported.contains(&error.to_string()));
         self.plan = plan;

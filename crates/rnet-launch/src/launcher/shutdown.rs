@@ -4,7 +4,7 @@ use rnet::NodeName;
 
 use super::Launcher;
 use crate::record::{Record, lock};
-use crate::slot::{Slot, NodeState};
+use crate::slot::{NodeState, Slot};
 
 /// Looks for the record of a keeper that has its node already, of a launch that is being stopped, which looks once a
 /// round: 5 s.
@@ -21,7 +21,9 @@ impl Launcher<'_> {
         self.stop_companions();
         let running = self.slots.iter().filter(|slot| slot.is_running());
         let needed: Vec<NodeName> = running.flat_map(|slot| slot.node.after.clone()).collect();
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_running() && !slot.node.is_companion) {
+        for slot in
+            self.slots.iter_mut().filter(|slot| slot.is_running() && !slot.node.is_companion)
+        {
             if !needed.contains(&slot.node.name) {
                 slot.stop();
             }
@@ -42,7 +44,9 @@ impl Launcher<'_> {
                 }
             }
             // Its keeper is only about to write its record; if it does not, there is nobody to be told.
-            None if is_kept && slot.record_checks < MAX_FINAL_RECORD_CHECKS => slot.record_checks += 1,
+            None if is_kept && slot.record_checks < MAX_FINAL_RECORD_CHECKS => {
+                slot.record_checks += 1
+            }
             None if is_kept => {
                 let record = self.folder.record(&slot.node.name);
                 slot.why =

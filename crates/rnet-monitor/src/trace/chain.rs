@@ -70,7 +70,8 @@ impl Chain {
     pub fn of(topics: &[String], records: &[Traced], budget_ns: Option<u64>) -> Chain {
         let inputs: Vec<Inputs<'_>> =
             topics.iter().map(|topic| Inputs::of(topic, records)).collect();
-        let mut hops: Vec<_> = topics.iter().map(|_| (HopTimes::default(), HopTimes::default())).collect();
+        let mut hops: Vec<_> =
+            topics.iter().map(|_| (HopTimes::default(), HopTimes::default())).collect();
         let (mut total, mut unknown, mut ambiguous) = (HopTimes::default(), 0, 0);
         let ends = records.iter().filter(|traced| topics.last() == Some(&traced.topic));
         for end in ends {
@@ -130,7 +131,8 @@ fn path_to<'a>(end: &'a Traced, inputs: &[Inputs<'a>]) -> Result<Vec<&'a Traced>
         let Uncertainty::Ns(by_ns) = found.until(next).and(sent_uncertain(&next.record)) else {
             return Err(NoPath::Ambiguous);
         };
-        let is_it = |time_ns| inputs.last_before(node, time_ns).is_some_and(|it| it.is_record(found));
+        let is_it =
+            |time_ns| inputs.last_before(node, time_ns).is_some_and(|it| it.is_record(found));
         if by_ns > 0 && !(is_it(sent_ns.saturating_sub(by_ns)) && is_it(sent_ns + by_ns)) {
             return Err(NoPath::Ambiguous);
         }

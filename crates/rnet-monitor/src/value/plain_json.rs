@@ -1,7 +1,7 @@
 //! A plain message from JSON. Of the built-in headers, what follows from the rest is filled in: where the data is, how
 //! many elements of a list are in use, and the rest of such a list.
 
-use rnet::msgs::plain::{HeaderDescription, FieldForm};
+use rnet::msgs::plain::{FieldForm, HeaderDescription};
 use rnet::{FieldType, PlainType};
 use serde_json::{Map, Value};
 

@@ -4,7 +4,7 @@
 //! shown as text, every other array as numbers. The built-in headers describe their text fields, times and list lengths.
 //! Output for programs (`--json`, `--csv`) always has numbers.
 
-use rnet::msgs::plain::{HeaderDescription, FieldForm};
+use rnet::msgs::plain::{FieldForm, HeaderDescription};
 use rnet::{FieldType, PlainType, Prim};
 use serde_json::Value;
 

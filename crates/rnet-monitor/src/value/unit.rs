@@ -157,6 +157,9 @@ mod tests {
     fn only_the_end_of_a_name_is_a_unit() {
         assert_eq!(unit_from_name("timestamp_ns"), Some("ns"));
         assert_eq!(unit_from_name("legs[2].force_newton[0]"), Some("N"));
-        assert_eq!((unit_from_name("s"), unit_from_name("mass"), unit_from_name("ns_of")), (None, None, None));
+        assert_eq!(
+            (unit_from_name("s"), unit_from_name("mass"), unit_from_name("ns_of")),
+            (None, None, None)
+        );
     }
 }

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rnet_config::{ConfigError, find, closest, one_of, this_host, invalid_host_reason};
+use rnet_config::{ConfigError, closest, find, invalid_host_reason, one_of, this_host};
 
-use super::parse::{self, LOST_AFTER_MS, FileSettings, interface_name_error};
-use super::{Config, Endpoint, SettingSource, DEFAULT_LOST_AFTER, WithSource, Mode, OfflineLimits, endpoint, local_only_rules};
+use super::parse::{self, FileSettings, LOST_AFTER_MS, interface_name_error};
+use super::{
+    Config, DEFAULT_LOST_AFTER, Endpoint, Mode, OfflineLimits, SettingSource, WithSource, endpoint,
+    local_only_rules,
+};
 
 /// Who wants a network without naming a mode.
 const ENDPOINTS_ARE_SET: &str = "listen or connect endpoints are set";
@@ -52,12 +55,15 @@ pub(super) fn merge(
         }
         let set = env(variable).filter(|text| !text.is_empty());
         let text = set.map(|text| {
-            text.into_string().map_err(|text| value_error(variable, "text", &text.to_string_lossy()))
+            text.into_string()
+                .map_err(|text| value_error(variable, "text", &text.to_string_lossy()))
         });
         Ok(text.transpose()?.map(|text| (text, variable)))
     };
     let listen = match word(&overrides.listen, "--listen", "RNET_LISTEN")? {
-        Some((text, from)) => parse_list(&text, |part| Ok(with_source(parse_endpoint(part, from)?, from)))?,
+        Some((text, from)) => {
+            parse_list(&text, |part| Ok(with_source(parse_endpoint(part, from)?, from)))?
+        }
         None => file.listen,
     };
     check_port_conflicts(&listen)?;
@@ -66,10 +72,13 @@ pub(super) fn merge(
         None => file.connect,
     };
     let interfaces = match word(&overrides.interfaces, "--interfaces", "RNET_INTERFACES")? {
-        Some((text, from)) => parse_list(&text, |part| Ok(with_source(parse_interface(part, from)?, from)))?,
+        Some((text, from)) => {
+            parse_list(&text, |part| Ok(with_source(parse_interface(part, from)?, from)))?
+        }
         None => file.interfaces,
     };
-    let lost_after = match word(&overrides.lost_after_ms, "--lost-after-ms", "RNET_LOST_AFTER_MS")? {
+    let lost_after = match word(&overrides.lost_after_ms, "--lost-after-ms", "RNET_LOST_AFTER_MS")?
+    {
         Some((text, from)) => Some(parse_lost_after(&text, from)?),
         None => file.lost_after,
     };
@@ -147,7 +156,9 @@ fn with_source<T>(value: T, from: &str) -> WithSource<T> {
 /// That no two lanes are to listen on one port.
 fn check_port_conflicts(listen: &[WithSource<Endpoint>]) -> Result<(), ConfigError> {
     for (at, second) in listen.iter().enumerate() {
-        if let Some(first) = listen[..at].iter().find(|first| first.value.conflicts_with(&second.value)) {
+        if let Some(first) =
+            listen[..at].iter().find(|first| first.value.conflicts_with(&second.value))
+        {
             return Err(ConfigError::Value {
                 from: second.source.clone(),
                 expected: format!(

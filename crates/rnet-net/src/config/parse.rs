@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rnet_config::{Entry, FILE_KEYS, SourceLocation, Reader, Result, Table};
+use rnet_config::{Entry, FILE_KEYS, Reader, Result, SourceLocation, Table};
 use toml::de::DeValue;
 
 use super::{
-    Compression, Direction, Endpoint, WithSource, Mode, Rule, Shaping, TopicShaping, endpoint, pattern,
+    Compression, Direction, Endpoint, Mode, Rule, Shaping, TopicShaping, WithSource, endpoint,
+    pattern,
 };
 
 const NETWORK_KEYS: [&str; 9] = [

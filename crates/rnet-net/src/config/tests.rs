@@ -507,7 +507,8 @@ fn a_file_that_cannot_be_read_is_named_with_who_named_it() {
         (&long, "has more than 1048576 bytes"),
         (&bad, "line 2 is not UTF-8"),
     ] {
-        let error = loaded(&Overrides::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap_err();
+        let error =
+            loaded(&Overrides::default(), &[("RNET_CONFIG", path.as_os_str())]).unwrap_err();
         let error = error.to_string();
         let start = format!("{}: {what}", path.display());
         assert!(error.starts_with(&start) && error.ends_with(" (named by RNET_CONFIG)"), "{error}");

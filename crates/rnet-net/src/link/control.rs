@@ -13,16 +13,18 @@ use crate::transport::{HostId, Presence};
 use crate::wire::Document;
 
 use super::LinkContext;
-use super::reopen_limit;
-use super::directory::{Announcement, EndpointDescription, Hello, JoinedNode, Nodes, Refusal, from_json, to_json};
+use super::control_state::{ControlState, EndedPublisher};
+use super::directory::{
+    Announcement, EndpointDescription, Hello, JoinedNode, Nodes, Refusal, from_json, to_json,
+};
 use super::event::{Event, OfflineKey};
-use super::problems::Problems;
 use super::host::{Host, sanitize_name};
-use super::resume_points::ResumePoints;
-use super::control_state::{EndedPublisher, ControlState};
 use super::lane::OutboxEntry;
 use super::offline::OfflineReaders;
 use super::orphans::Orphans;
+use super::problems::Problems;
+use super::reopen_limit;
+use super::resume_points::ResumePoints;
 use super::status::Status;
 
 /// How often hosts are looked after though nothing happens.
@@ -194,7 +196,9 @@ impl Control {
                     host.handle_delivery(state, (lane, channel), subscription, active);
                 });
             }
-            Event::ProxyReadersChanged(id, endpoint) => self.with_host(id, |host, state| host.update_demand(state, endpoint)),
+            Event::ProxyReadersChanged(id, endpoint) => {
+                self.with_host(id, |host, state| host.update_demand(state, endpoint))
+            }
             Event::ChannelEnded(id, lane, channel) => {
                 self.with_host(id, |host, _| host.channel_ended(lane, channel));
             }
@@ -348,18 +352,25 @@ impl Control {
         host.apply_hello(state, hello, &taken);
         let said = host.declared_name();
         let (there, owed) = (state.local.values(), state.ended.iter());
-        let owed: Vec<(&u64, _)> = owed.filter(|(id, _)| host.awaits_rest_of(state, **id)).collect();
+        let owed: Vec<(&u64, _)> =
+            owed.filter(|(id, _)| host.awaits_rest_of(state, **id)).collect();
         let ended = owed.iter().map(|(_, ended)| ended.describe());
-        let opened =
-            there.filter(|e| state.crosses(e, said)).map(|e| EndpointDescription::of(e)).chain(ended);
+        let opened = there
+            .filter(|e| state.crosses(e, said))
+            .map(|e| EndpointDescription::of(e))
+            .chain(ended);
         for announce in Announcement::split(opened, Some(state.withheld(said))) {
             host.enqueue(OutboxEntry::Document(Document::Endpoints, to_json(&announce)));
         }
         let owed: Vec<u64> = owed.iter().map(|(id, _)| **id).collect();
         owed.into_iter().for_each(|id| host.add_pending_end(id));
         let joined = state.nodes.iter().map(|name| JoinedNode { name: name.clone() }).collect();
-        let nodes =
-            Nodes { all: true, joined, hosts: Some(self.reported_hosts.clone()), ..Nodes::default() };
+        let nodes = Nodes {
+            all: true,
+            joined,
+            hosts: Some(self.reported_hosts.clone()),
+            ..Nodes::default()
+        };
         host.enqueue(OutboxEntry::Document(Document::Nodes, to_json(&nodes)));
     }
 
@@ -409,7 +420,9 @@ impl Control {
 
     fn handle_announcement(&mut self, id: HostId, text: &[u8]) {
         match from_json::<Announcement>("endpoints of another host", text) {
-            Ok(announce) => self.with_host(id, |host, state| host.apply_announcement(state, announce)),
+            Ok(announce) => {
+                self.with_host(id, |host, state| host.apply_announcement(state, announce))
+            }
             Err(error) => self.state.report(&error),
         }
     }
@@ -504,11 +517,16 @@ impl Control {
         }
         retries
             .retain(|id, _| present.contains_key(id) && !hosts.get(id).is_some_and(Host::is_heard));
-        let limit = |id: &HostId| retries.get(id).map_or(ANNOUNCE_TIMEOUT, |retries| retries.timeout);
-        let late =
-            hosts.iter().filter(|(id, host)| host.unannounced_for() >= limit(id) || host.has_silent_lane());
+        let limit =
+            |id: &HostId| retries.get(id).map_or(ANNOUNCE_TIMEOUT, |retries| retries.timeout);
+        let late = hosts
+            .iter()
+            .filter(|(id, host)| host.unannounced_for() >= limit(id) || host.has_silent_lane());
         for id in late.map(|(id, _)| *id).collect::<Vec<_>>() {
-            let retries = self.retries.entry(id).or_insert(SessionRetries { timeout: ANNOUNCE_TIMEOUT, count: 0 });
+            let retries = self
+                .retries
+                .entry(id)
+                .or_insert(SessionRetries { timeout: ANNOUNCE_TIMEOUT, count: 0 });
             retries.timeout = (2 * retries.timeout).min(MAX_ANNOUNCE_TIMEOUT);
             retries.count += 1;
             // One that was never heard may not be able to speak: then it would be no better with another network.
@@ -520,8 +538,9 @@ impl Control {
                 && reopen_limit::may_reopen(shared.node.domain_path(), rnet::boot_ns())
             {
                 let name = self.hosts.get(&id).map_or_else(|| id.to_string(), Host::name);
-                shared
-                    .fail_network(format!("host {name} is visible, but its messages do not arrive"));
+                shared.fail_network(format!(
+                    "host {name} is visible, but its messages do not arrive"
+                ));
             }
             self.restart_host(id);
         }

@@ -11,9 +11,9 @@ use crate::config::Direction;
 
 use super::LinkContext;
 use super::directory::EndpointDescription;
+use super::orphans::Orphans;
 use super::problems::Problems;
 use super::resume_points::ResumePoints;
-use super::orphans::Orphans;
 
 /// Types that are kept, in bytes of their descriptor sets, for who comes with one of them.
 const MAX_TYPES_LEN_BYTES: usize = 64 << 20;
@@ -28,7 +28,11 @@ pub struct EndedPublisher {
 impl EndedPublisher {
     /// What is told of it to a host for which something of it waits.
     pub fn describe(&self) -> EndpointDescription {
-        EndpointDescription { ended: true, died: self.died, ..EndpointDescription::of(&self.endpoint) }
+        EndpointDescription {
+            ended: true,
+            died: self.died,
+            ..EndpointDescription::of(&self.endpoint)
+        }
     }
 }
 

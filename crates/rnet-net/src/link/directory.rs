@@ -94,7 +94,10 @@ const MAX_PART_LEN_BYTES: usize = 8 << 20;
 
 impl Announcement {
     /// All that there are, in as many documents as it takes.
-    pub fn split(opened: impl Iterator<Item = EndpointDescription>, withheld: Option<u64>) -> Vec<Announcement> {
+    pub fn split(
+        opened: impl Iterator<Item = EndpointDescription>,
+        withheld: Option<u64>,
+    ) -> Vec<Announcement> {
         let first = Announcement { all: true, withheld, ..Announcement::default() };
         let (mut parts, mut len_bytes) = (vec![first], 0);
         for described in opened {
@@ -311,8 +314,9 @@ mod tests {
         let parts = Announcement::split((0..3).map(|id| described(id, 9 << 20)), None);
         assert_eq!(parts.iter().map(|part| part.opened.len()).collect::<Vec<_>>(), [1, 1, 1]);
         // Where one document is enough, it is as it was.
-        let text =
-            String::from_utf8(to_json(&Announcement::split([described(1, 3)].into_iter(), None)[0]));
+        let text = String::from_utf8(to_json(
+            &Announcement::split([described(1, 3)].into_iter(), None)[0],
+        ));
         assert!(!text.unwrap().contains("more"));
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{Error, LossCause, LossCounts, Meta, Result, ReadState, Subscriber, Waitable};
+use rnet::{Error, LossCause, LossCounts, Meta, ReadState, Result, Subscriber, Waitable};
 
 use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};
-use crate::wire::{Data, Item, Fragment, PlainData, compress};
+use crate::wire::{Data, Fragment, Item, PlainData, compress};
 
 use super::offline::{OfflineClaim, OfflineReader};
 use super::proxy::MESSAGE_COST;
@@ -206,7 +206,8 @@ impl Forwarder {
 
     /// What has gone through it.
     fn forwarded(&self) -> ForwardStats {
-        let shaped = (self.progress.forwarded.skipped > 0).then_some(BlockReason::Configured(self.shaping));
+        let shaped =
+            (self.progress.forwarded.skipped > 0).then_some(BlockReason::Configured(self.shaping));
         let blocked_by = match self.is_blocked {
             _ if !self.has_credit() => Some(BlockReason::Credit),
             true => Some(block_reason(self.unread_len_bytes(), self.credit)),
@@ -274,7 +275,8 @@ impl Forwarder {
 
     /// Whether it has read all that there is, or may read no more.
     pub fn is_quiescent(&self) -> bool {
-        !self.has_credit() || (!self.has_partial_message() && self.subscriber.behind().messages == 0)
+        !self.has_credit()
+            || (!self.has_partial_message() && self.subscriber.behind().messages == 0)
     }
 
     /// Hands some messages to the stream.
@@ -287,8 +289,8 @@ impl Forwarder {
             self.send_will(stream);
         }
         let turn = self.forward_some(stream, now_ns);
-        self.is_blocked =
-            matches!(turn, Ok(TurnResult::Blocked)) && (self.has_partial_message() || self.subscriber.is_ready());
+        self.is_blocked = matches!(turn, Ok(TurnResult::Blocked))
+            && (self.has_partial_message() || self.subscriber.is_ready());
         if self.is_blocked {
             // What comes after the last one that was sent is hardly younger.
             let large_ns = self.large.as_ref().map(|large| large.message.sent_ns);
@@ -383,7 +385,10 @@ impl Forwarder {
             },
             false => {
                 let Some(sample) = self.subscriber.try_recv()? else { return Ok(false) };
-                if self.is_unshaped && !sample.has_meta() && sample.len() <= MAX_UNFRAGMENTED_LEN_BYTES {
+                if self.is_unshaped
+                    && !sample.has_meta()
+                    && sample.len() <= MAX_UNFRAGMENTED_LEN_BYTES
+                {
                     let (channel, seq, sent_ns) = (self.channel, sample.seq(), sample.sent_ns());
                     let payload = &*sample;
                     self.progress.push_plain(stream, PlainData { channel, seq, sent_ns, payload });

@@ -16,29 +16,29 @@ use crate::transport::{Presence, Transport};
 use crate::wire::{Item, Subscribe};
 
 mod address;
-mod traffic;
-mod pending_ends;
-mod liveness;
-mod retry_queue;
 mod closing;
+mod liveness;
 mod name;
+mod pending_ends;
+mod retry_queue;
+mod traffic;
 pub use name::sanitize_name;
 mod nodes;
-mod reported_hosts;
 mod owner;
+mod reported_hosts;
 mod types;
 
 use address::HostAddresses;
-pub use traffic::{TrafficCounts, HoldReason};
-use pending_ends::PendingEnd;
 use liveness::HostLiveness;
+use pending_ends::PendingEnd;
 use retry_queue::RetryQueue;
+pub use traffic::{HoldReason, TrafficCounts};
 
 use super::LinkContext;
+use super::control_state::ControlState;
 use super::directory::{Announcement, EndpointDescription, Hello, Qos, RemoteEndpoint};
 use super::event::Event;
-use super::control_state::ControlState;
-use super::lane::{LaneState, OutboxEntry, LaneSender};
+use super::lane::{LaneSender, LaneState, OutboxEntry};
 use super::lock::lock;
 use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 
@@ -271,7 +271,11 @@ impl Host {
         }
     }
 
-    fn open_endpoint(&mut self, control: &mut ControlState, described: EndpointDescription) -> Result<()> {
+    fn open_endpoint(
+        &mut self,
+        control: &mut ControlState,
+        described: EndpointDescription,
+    ) -> Result<()> {
         let id = described.id;
         if let Some(remote) = self.publishers.get_mut(&id) {
             // Its channel was cut before all had come, which waits there.
@@ -327,10 +331,12 @@ impl Host {
                     .proxy(remote.proxy.clone())
                     .reserve_will(remote.will)
                     .deferred();
-                let publisher = control.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
+                let publisher =
+                    control.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
                 // Not before there is one: where there was no room, its place is there for the next try.
                 let claim = control.shared.positions.claim(self.presence.host, id);
-                let expects_all_readers = claim.next_seq.is_some() && !control.resume_points.has(&key);
+                let expects_all_readers =
+                    claim.next_seq.is_some() && !control.resume_points.has(&key);
                 let point = control.resume_points.take(&key);
                 // Of one that has ended, and of which nothing is left to come, only the word for that was lost.
                 let was_lost = point.is_some() || (ended.is_some() && claim.next_seq.is_none());
@@ -369,7 +375,8 @@ impl Host {
                     .message_type(message_type)
                     .proxy(remote.proxy.clone(), 1)
                     .passive();
-                let passive = control.shared.node.subscriber_with::<[u8]>(&remote.topic, options)?;
+                let passive =
+                    control.shared.node.subscriber_with::<[u8]>(&remote.topic, options)?;
                 self.subscriptions.insert(id, (remote, passive));
                 self.serve_early(control, id);
             }
@@ -396,8 +403,9 @@ impl Host {
             proxy.admit(*subscription);
         }
         let wanted = !asking.is_empty() || !served.is_empty();
-        let is_late =
-            |id: &u64| control.local.contains_key(id) && !asking.contains(id) && !served.contains(id);
+        let is_late = |id: &u64| {
+            control.local.contains_key(id) && !asking.contains(id) && !served.contains(id)
+        };
         let late = proxy.previous_readers.iter().any(is_late);
         // So that they miss nothing. One that is stopped keeps the others waiting no longer.
         if late && remote.channel.is_none() && remote.opened.elapsed() < REJOIN_TIMEOUT {
@@ -424,7 +432,8 @@ impl Host {
                 // What it has kept for late joiners gets old.
                 if remote.remote.history() > 0 && remote.leaving.is_none() {
                     let (ended, died) = (remote.ended.is_some(), remote.ended == Some(true));
-                    let described = EndpointDescription { ended, died, ..remote.remote.describe(id) };
+                    let described =
+                        EndpointDescription { ended, died, ..remote.remote.describe(id) };
                     drop(proxy);
                     self.drop_publisher(control, id, false);
                     if let Err(error) = self.open_endpoint(control, described) {

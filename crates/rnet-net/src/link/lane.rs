@@ -10,7 +10,7 @@ use rnet::{Lane, Node, WaitSet, WaitSetHandle, Waitable, now_ns};
 
 use crate::stream::{PULSE_NS, Stream};
 use crate::transport::{HostId, Transport};
-use crate::wire::{Document, Item, DocumentPart, Reassembly};
+use crate::wire::{Document, DocumentPart, Item, Reassembly};
 
 use super::backlog::Backlog;
 use super::event::{self, Event};
@@ -301,7 +301,9 @@ impl LaneSender {
         let commands = std::mem::take(&mut *lock(&self.state.commands));
         for command in commands {
             match command {
-                LaneCommand::Add(forwarder) => drop(forwarders.insert(forwarder.channel, *forwarder)),
+                LaneCommand::Add(forwarder) => {
+                    drop(forwarders.insert(forwarder.channel, *forwarder))
+                }
                 LaneCommand::Remove(channel) => {
                     forwarders.remove(&channel);
                     lock(&self.state.forwarded).remove(&channel);
@@ -338,11 +340,13 @@ impl LaneSender {
         while let Some(first) = queue.front() {
             let pushed = match first {
                 OutboxEntry::Item(item) => stream.push(item),
-                OutboxEntry::Document(of, body) => DocumentPart::split(*of, body).skip(*parts).try_for_each(|next| {
-                    stream.push(&Item::DocumentPart(next))?;
-                    *parts += 1;
-                    Ok(())
-                }),
+                OutboxEntry::Document(of, body) => {
+                    DocumentPart::split(*of, body).skip(*parts).try_for_each(|next| {
+                        stream.push(&Item::DocumentPart(next))?;
+                        *parts += 1;
+                        Ok(())
+                    })
+                }
             };
             if pushed.is_err() {
                 return;
@@ -359,7 +363,8 @@ impl LaneSender {
         let now = now_ns();
         let (mut more, mut passed_over) = (false, None);
         let (mut over, mut ended) = (Vec::new(), Vec::new());
-        let parts = [(Included(self.first_channel), Unbounded), (Unbounded, Excluded(self.first_channel))];
+        let parts =
+            [(Included(self.first_channel), Unbounded), (Unbounded, Excluded(self.first_channel))];
         for part in parts {
             for (channel, forwarder) in forwarders.range_mut(part) {
                 let mut stream = lock(&self.state.stream);
@@ -376,7 +381,9 @@ impl LaneSender {
                 let before = forwarder.sent();
                 match forwarder.run_turn(&mut stream, now) {
                     Ok(TurnResult::More) => more = true,
-                    Ok(TurnResult::Blocked) if forwarder.has_credit() && forwarder.sent() == before => {
+                    Ok(TurnResult::Blocked)
+                        if forwarder.has_credit() && forwarder.sent() == before =>
+                    {
                         passed_over.get_or_insert(*channel);
                     }
                     Ok(TurnResult::Idle | TurnResult::Blocked) => {}
@@ -472,7 +479,10 @@ impl LaneSender {
         let retry = self.state.has_blocked_proxy.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
         // Of those that are over nothing comes any more, and their publishers do nothing.
-        let looks = forwarders.values().filter(|of| !of.is_over()).filter_map(Forwarder::liveliness_check_at);
+        let looks = forwarders
+            .values()
+            .filter(|of| !of.is_over())
+            .filter_map(Forwarder::liveliness_check_at);
         let pulse = match paused_until > now {
             // What it has had to say meanwhile is said soon after the other link is heard.
             true => Some(now + PULSE_NS),

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::transport::HostId;
 
-use super::resume_points::ResumePoint;
 use super::control_state::ControlState;
 use super::lock::lock;
 use super::proxy::Proxy;
+use super::resume_points::ResumePoint;
 
 /// What waits for longer keeps no proxy open: others that read it are to hear that the host is lost.
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(2);

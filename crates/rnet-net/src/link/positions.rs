@@ -88,7 +88,10 @@ impl PositionTable {
         let mut slots = self.slots();
         let slot = |number| PositionSlot { words: self.words.clone(), number };
         if let Some((number, word)) = slots.unclaimed.remove(&(host.0, endpoint)) {
-            return ClaimedSlot { slot: self.allocate(slot(number)), next_seq: word.checked_sub(1) };
+            return ClaimedSlot {
+                slot: self.allocate(slot(number)),
+                next_seq: word.checked_sub(1),
+            };
         }
         let mut number = slots.free.pop();
         if number.is_none() && slots.count < MAX_SLOTS {
@@ -119,7 +122,12 @@ impl PositionTable {
     }
 
     /// Its host is lost: the place is kept, for the publisher or for the next holder of the role.
-    pub fn retain(&self, slot: Option<PositionSlot>, (host, endpoint): (HostId, u64), next_seq: u64) {
+    pub fn retain(
+        &self,
+        slot: Option<PositionSlot>,
+        (host, endpoint): (HostId, u64),
+        next_seq: u64,
+    ) {
         if let Some(slot) = slot {
             slot.mark().set(Some(next_seq));
             let word = next_seq.saturating_add(1);
@@ -140,7 +148,11 @@ impl PositionTable {
 mod tests {
     use super::*;
 
-    fn claimed(positions: &PositionTable, host: u64, endpoint: u64) -> (Option<usize>, Option<u64>) {
+    fn claimed(
+        positions: &PositionTable,
+        host: u64,
+        endpoint: u64,
+    ) -> (Option<usize>, Option<u64>) {
         let ClaimedSlot { slot, next_seq } = positions.claim(HostId(host), endpoint);
         (slot.map(|slot| slot.number), next_seq)
     }

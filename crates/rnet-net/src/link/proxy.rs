@@ -156,7 +156,8 @@ impl Proxy {
     }
 
     fn forward(&mut self, bytes: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
-        let forward = |publisher: &mut Publisher<_>| publisher.forward_uncommitted(bytes, meta, sent_ns);
+        let forward =
+            |publisher: &mut Publisher<_>| publisher.forward_uncommitted(bytes, meta, sent_ns);
         self.publisher.as_mut().map_or(Ok(()), forward)
     }
 
@@ -451,7 +452,8 @@ impl Proxy {
         self.store_position();
         if end > from {
             self.next_seq = Some(end);
-            let (lost, received_len_bytes) = (loss_counts(cause, end - from), self.received_len_bytes);
+            let (lost, received_len_bytes) =
+                (loss_counts(cause, end - from), self.received_len_bytes);
             let Some(last) = self.waiting.back_mut() else { return self.count_all_lost(lost) };
             // One entry for all between two messages: who tells of gaps without end takes no memory by it.
             if let Some(before) = &mut last.gap {
@@ -527,7 +529,8 @@ impl Proxy {
         if self.waiting.is_empty() {
             self.read = self.received_len_bytes;
         }
-        let (more, used) = (self.read - self.acknowledged, self.received_len_bytes - self.acknowledged);
+        let (more, used) =
+            (self.read - self.acknowledged, self.received_len_bytes - self.acknowledged);
         let unacknowledged_ns = now_ns.saturating_sub(self.acknowledged_ns);
         let is_slow = used >= CREDIT_LEN_BYTES / 2 && unacknowledged_ns >= SLOW_CREDIT_NS;
         let is_due = more > 0 && (is_slow || unacknowledged_ns >= CREDIT_NS);

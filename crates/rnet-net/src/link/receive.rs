@@ -7,10 +7,10 @@ use rnet::{Error, Lane, now_ns};
 
 use crate::stream::{Accept, ClockOffset};
 use crate::transport::HostId;
-use crate::wire::{Data, Document, Header, Item, Items, Fragment, WireError, decompress};
+use crate::wire::{Data, Document, Fragment, Header, Item, Items, WireError, decompress};
 
 use super::event::Event;
-use super::lane::{LaneState, LaneCommand, OutboxEntry};
+use super::lane::{LaneCommand, LaneState, OutboxEntry};
 use super::lock::lock;
 use super::proxy::{MESSAGE_COST, Proxy};
 use super::{LinkContext, lane_key};
@@ -85,13 +85,23 @@ impl LinkContext {
     }
 
     /// Tells the control thread what the other link has said.
-    fn post_event(&self, state: &LaneState, event: Event, len_bytes: usize) -> Result<(), WireError> {
+    fn post_event(
+        &self,
+        state: &LaneState,
+        event: Event,
+        len_bytes: usize,
+    ) -> Result<(), WireError> {
         let waits = state.backlog.add(len_bytes).ok_or(WireError::Backlog)?;
         let _ = self.events.send(Event::FromPeer(Box::new(event), waits));
         Ok(())
     }
 
-    fn process_frame(&self, state: &LaneState, header: &Header, items: &[u8]) -> Result<(), WireError> {
+    fn process_frame(
+        &self,
+        state: &LaneState,
+        header: &Header,
+        items: &[u8],
+    ) -> Result<(), WireError> {
         let now = now_ns();
         let (accept, clock) = {
             let mut stream = lock(&state.stream);
@@ -115,8 +125,8 @@ impl LinkContext {
         let mut items = Items::new(items);
         let mut taken = Ok(());
         while let Some(item) = items.next() {
-            taken =
-                item.and_then(|item| self.process_item(state, &mut current, item, &mut items, clock));
+            taken = item
+                .and_then(|item| self.process_item(state, &mut current, item, &mut items, clock));
             if taken.is_err() {
                 break;
             }
@@ -137,7 +147,9 @@ impl LinkContext {
         let mut len_bytes = 0;
         let event = match item {
             Item::Data(data) => return self.process_run(state, current, data, behind, clock),
-            Item::Fragment(fragment) => return self.process_fragment(state, current, &fragment, clock),
+            Item::Fragment(fragment) => {
+                return self.process_fragment(state, current, &fragment, clock);
+            }
             Item::Gap { channel, seq, count, cause } => {
                 if let Some(mut proxy) = self.proxy(state, current, channel) {
                     if count > 0 {
@@ -251,9 +263,11 @@ impl LinkContext {
         let mut taken = self.process_data(state, &mut proxy, &first, clock);
         while taken.is_ok() {
             if let Some(plain) = behind.next_plain() {
-                let (len, sent_ns) = (plain.payload.len() as u64, to_local_ns(plain.sent_ns, clock));
+                let (len, sent_ns) =
+                    (plain.payload.len() as u64, to_local_ns(plain.sent_ns, clock));
                 proxy.add_received(len + MESSAGE_COST);
-                taken = self.report_result(state, proxy.publish_plain(plain.seq, sent_ns, plain.payload));
+                taken = self
+                    .report_result(state, proxy.publish_plain(plain.seq, sent_ns, plain.payload));
                 continue;
             }
             let Some(next) = behind.next_following() else { break };
@@ -321,11 +335,16 @@ impl LinkContext {
         );
         let hint = "send fewer large messages at once, or smaller ones".to_owned();
         // There are enough complaints if this one has no room.
-        let _ = self.post_event(state, Event::Problem(Error::LimitReached { what, limit, hint }), 0);
+        let _ =
+            self.post_event(state, Event::Problem(Error::LimitReached { what, limit, hint }), 0);
     }
 
     /// Tells of what could not be published. Another link that has it happen again and again fills no queue.
-    fn report_result(&self, state: &LaneState, published: rnet::Result<()>) -> Result<(), WireError> {
+    fn report_result(
+        &self,
+        state: &LaneState,
+        published: rnet::Result<()>,
+    ) -> Result<(), WireError> {
         published.or_else(|error| self.post_event(state, Event::Problem(error), 0))
     }
 }

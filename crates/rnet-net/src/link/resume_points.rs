@@ -77,7 +77,8 @@ mod tests {
         }
         // Kept again, the first is the last, and takes no room of another.
         points.insert(of(1), at(10));
-        let left = |points: &ResumePoints| (1..=5).filter(|n| points.has(&of(*n))).collect::<Vec<u64>>();
+        let left =
+            |points: &ResumePoints| (1..=5).filter(|n| points.has(&of(*n))).collect::<Vec<u64>>();
         assert_eq!(left(&points), [1, 2, 3]);
         points.insert(of(4), at(4));
         assert_eq!(left(&points), [1, 3, 4]);

@@ -12,8 +12,8 @@ use crate::stream::ClockOffset;
 use crate::transport::{Connection, HostId};
 
 use super::LinkContext;
-use super::host::{TrafficCounts, Host, HoldReason};
 use super::control_state::ControlState;
+use super::host::{HoldReason, Host, TrafficCounts};
 
 /// Where it is published; the topic stays on its host.
 pub const TOPIC: &str = "/_rnet/link";
@@ -146,7 +146,8 @@ impl HostRecord {
 
     /// Adds up the topics that are gone, but for those of which most has crossed.
     fn fold_ended(&mut self, here: &BTreeSet<TopicKey>) {
-        let is_ended = |topic_key: &&TopicKey| topic_key.0 != ENDED_TOPIC && !here.contains(*topic_key);
+        let is_ended =
+            |topic_key: &&TopicKey| topic_key.0 != ENDED_TOPIC && !here.contains(*topic_key);
         let mut ended: Vec<TopicKey> = self.sums.keys().filter(is_ended).cloned().collect();
         ended.sort_by_key(|topic_key| std::cmp::Reverse(self.sums[topic_key].messages));
         for topic_key in ended.into_iter().skip(MAX_ENDED) {
@@ -235,7 +236,10 @@ impl Status {
         is_here: impl Fn(&HostId) -> bool,
     ) -> Option<HostId> {
         let before = self.records.iter().find(|(other, record)| {
-            **other != id && record.name == name && record.half_connected_lane.is_none() && !is_here(other)
+            **other != id
+                && record.name == name
+                && record.half_connected_lane.is_none()
+                && !is_here(other)
         });
         let before = before.map(|(other, _)| *other)?;
         if let Some(gone) = self.records.remove(&before) {
@@ -303,7 +307,8 @@ impl Status {
         hosts: &BTreeMap<HostId, Host>,
     ) -> Option<Vec<Connection>> {
         let is_known = |(id, host): (&HostId, &Host)| {
-            host.hello.is_none() || self.records.get(id).is_some_and(|record| !record.address.is_empty())
+            host.hello.is_none()
+                || self.records.get(id).is_some_and(|record| !record.address.is_empty())
         };
         let is_recent = |at: Instant| at.elapsed() < ADDRESS_INTERVAL;
         if self.connected.is_some_and(is_recent) && hosts.iter().all(is_known) {
@@ -415,7 +420,10 @@ fn half_text(lane: Lane) -> &'static str {
 
 /// The address to which connections go that are of none of these hosts, if it is one: that of a host that has not said
 /// who it is.
-fn only_unknown_address(connections: &[Connection], hosts: &BTreeMap<HostId, Host>) -> Option<String> {
+fn only_unknown_address(
+    connections: &[Connection],
+    hosts: &BTreeMap<HostId, Host>,
+) -> Option<String> {
     let is_known = |one: &&Connection| {
         hosts.values().any(|host| host.address(std::slice::from_ref(one)).is_some())
     };
@@ -426,8 +434,14 @@ fn only_unknown_address(connections: &[Connection], hosts: &BTreeMap<HostId, Hos
 }
 
 /// Forgets hosts that are gone for long, and those that were lost first: each boot makes another one.
-fn forget_gone_hosts(records: &mut BTreeMap<HostId, HostRecord>, is_here: impl Fn(&HostId) -> bool, now_s: i64) {
-    records.retain(|id, record| is_here(id) || now_s.saturating_sub(record.since.seconds) < GONE_SHOWN_S);
+fn forget_gone_hosts(
+    records: &mut BTreeMap<HostId, HostRecord>,
+    is_here: impl Fn(&HostId) -> bool,
+    now_s: i64,
+) {
+    records.retain(|id, record| {
+        is_here(id) || now_s.saturating_sub(record.since.seconds) < GONE_SHOWN_S
+    });
     loop {
         let gone = records.iter().filter(|(id, _)| !is_here(id));
         let gone = gone.map(|(id, record)| ((record.since.seconds, record.since.nanos), *id));
@@ -488,7 +502,9 @@ fn explain(reason: &HoldReason, is_inbound: bool) -> (link_status::Cause, String
     use link_status::Cause;
     let of = |cause, text: &str| (cause, text.to_owned());
     match reason {
-        HoldReason::Credit(_) if is_inbound => of(Cause::Credit, "a reliable subscriber here is full"),
+        HoldReason::Credit(_) if is_inbound => {
+            of(Cause::Credit, "a reliable subscriber here is full")
+        }
         HoldReason::Credit(_) => {
             of(Cause::Credit, "the other host is full: its subscribers are behind")
         }
@@ -522,7 +538,10 @@ mod tests {
         let is_here = |id: &HostId| id.0 == 100;
         forget_gone_hosts(&mut records, is_here, now_s);
         assert_eq!(records.len(), MAX_GONE + 1);
-        assert!(records.keys().all(|id| id.0 >= 100 - MAX_GONE as u64), "those that were lost first");
+        assert!(
+            records.keys().all(|id| id.0 >= 100 - MAX_GONE as u64),
+            "those that were lost first"
+        );
         forget_gone_hosts(&mut records, is_here, now_s - 2 + GONE_SHOWN_S);
         assert_eq!(records.keys().copied().collect::<Vec<_>>(), [HostId(99), HostId(100)]);
     }

@@ -327,7 +327,10 @@ impl Stream {
         if self.peer_term == 0 {
             return Some(self.introduce_at_ns);
         }
-        let at_ns = [self.send_queue.repeat_at(), self.receive_state.ack_due_at()].into_iter().flatten().min();
+        let at_ns = [self.send_queue.repeat_at(), self.receive_state.ack_due_at()]
+            .into_iter()
+            .flatten()
+            .min();
         at_ns.map(|at_ns| at_ns.max(self.probe_at_ns))
     }
 

@@ -218,7 +218,13 @@ impl SendQueue {
             round_trip.timed_out();
             self.repeat_at_ns = Some(now_ns + round_trip.time_out_ns());
             let len = self.frames[0].bytes.len();
-            return Some(NextFrame { at: 0, number: self.first, len, ack_now: true, repeated: true });
+            return Some(NextFrame {
+                at: 0,
+                number: self.first,
+                len,
+                ack_now: true,
+                repeated: true,
+            });
         }
         let at = self.under_way;
         let len = match self.frames.get(at) {
@@ -232,7 +238,12 @@ impl SendQueue {
                 return None;
             }
             self.bytes_since_ack_request += len;
-            ack_now = window.on_send(now_ns, len, self.under_way_bytes + len, self.bytes_since_ack_request);
+            ack_now = window.on_send(
+                now_ns,
+                len,
+                self.under_way_bytes + len,
+                self.bytes_since_ack_request,
+            );
         }
         if at == self.frames.len() {
             self.seal();

@@ -189,7 +189,9 @@ impl Window {
     }
 
     fn measure(&mut self, now_ns: u64, ns: u64, echo_ns: u64) {
-        let Some(probe) = self.probe.as_mut().filter(|probe| probe.from_ns <= echo_ns) else { return };
+        let Some(probe) = self.probe.as_mut().filter(|probe| probe.from_ns <= echo_ns) else {
+            return;
+        };
         probe.round_trips_ns[probe.frames] = ns;
         probe.frames += 1;
         if probe.frames == PROBE_FRAMES {

@@ -1,7 +1,7 @@
 //! Items to bytes and back: kind, length, fields as varints, and bytes to the end of the item.
 
 use super::error::WireError;
-use super::item::{Data, Item, Fragment, PlainData, Subscribe};
+use super::item::{Data, Fragment, Item, PlainData, Subscribe};
 use super::message::{DeltaState, FLAGS, FOLLOWS, MessageFields, loss_cause};
 use super::part::{Document, DocumentPart};
 use super::varint;

@@ -123,7 +123,10 @@ impl MessageFields {
 
     /// Reads what [`put`](Self::put) has written.
     #[inline]
-    pub fn take(before: &mut DeltaState, fields: &mut ItemFields<'_>) -> Result<MessageFields, WireError> {
+    pub fn take(
+        before: &mut DeltaState,
+        fields: &mut ItemFields<'_>,
+    ) -> Result<MessageFields, WireError> {
         let flags = fields.kind & FLAGS;
         let (channel, distance) = if flags & FOLLOWS == 0 {
             (fields.number("channel")?, unzigzag(fields.word()?).cast_unsigned())

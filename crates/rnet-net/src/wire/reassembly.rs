@@ -138,7 +138,8 @@ impl<K: Copy + Eq> Reassembly<K> {
         offset: u64,
         part: &[u8],
     ) -> Result<AddedPart<'_, K>, WireError> {
-        let PartStatus { begins, ends, abandoned } = self.progress.add(key, total, offset, part.len())?;
+        let PartStatus { begins, ends, abandoned } =
+            self.progress.add(key, total, offset, part.len())?;
         self.parts.add(part, total, begins);
         Ok(AddedPart { whole: ends.then_some(self.parts.bytes()), abandoned })
     }

@@ -10,7 +10,7 @@ use rnet::{DomainId, Lane};
 use rustix::net::sockopt::{set_ip_add_membership_with_ifindex, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-use super::scouting::{HELLO, SCOUT_INTERVAL, SCOUT, send_scout, interface_indexes};
+use super::scouting::{HELLO, SCOUT, SCOUT_INTERVAL, interface_indexes, send_scout};
 use super::session_config::multicast_group;
 use crate::addresses;
 
@@ -42,7 +42,8 @@ pub fn discover_hosts(
         groups.iter().map(|group| listen(*group, interfaces)).collect::<io::Result<_>>()?;
     let asking = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     asking.set_nonblocking(true)?;
-    let own: BTreeSet<IpAddr> = addresses::local_ipv4_addresses().into_iter().map(IpAddr::from).collect();
+    let own: BTreeSet<IpAddr> =
+        addresses::local_ipv4_addresses().into_iter().map(IpAddr::from).collect();
     let mut found = DiscoveredHosts {
         groups: groups.iter().map(ToString::to_string).collect(),
         ..DiscoveredHosts::default()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use rnet::{ActionContext, CallOptions, Error, HandlerError, Node, GoalPolicy, Responder, Service};
+use rnet::{ActionContext, CallOptions, Error, GoalPolicy, HandlerError, Node, Responder, Service};
 
 fn options() -> CallOptions {
     CallOptions::new().timeout(LONG.unwrap())

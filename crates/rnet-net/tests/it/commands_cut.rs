@@ -26,7 +26,9 @@ fn receiver(node: &Node, deadline: Duration) -> (Command, mpsc::Receiver<Receive
     let command = node
         .command::<[u8]>(TOPIC)
         .deadline(deadline)
-        .fallback_handler(move |why| fell.send(ReceiverAction::FellBack(why, Instant::now())).unwrap())
+        .fallback_handler(move |why| {
+            fell.send(ReceiverAction::FellBack(why, Instant::now())).unwrap()
+        })
         .apply(move |bytes| did.send(ReceiverAction::Applied(bytes[0], Instant::now())).unwrap())
         .unwrap();
     (command, done)
@@ -75,7 +77,10 @@ fn a_cable_that_is_cut_ends_in_the_fallback() {
         command.stats().applied > before
     });
     while let Ok(did) = did.try_recv() {
-        assert!(!matches!(did, ReceiverAction::Applied(2 | 3, _)), "an old command was applied after the cut");
+        assert!(
+            !matches!(did, ReceiverAction::Applied(2 | 3, _)),
+            "an old command was applied after the cut"
+        );
     }
 }
 

@@ -126,7 +126,9 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
             let did = did.lock().unwrap();
             let since = &did[before..];
             (0..HOSTS as u64).all(|host| {
-                since.iter().any(|did| matches!(did, ReceiverAction::Applied(_, [of, ..]) if *of == host))
+                since
+                    .iter()
+                    .any(|did| matches!(did, ReceiverAction::Applied(_, [of, ..]) if *of == host))
             })
         };
         // Each has to win once against random priorities, and to be in time: on a busy machine that takes its time.

@@ -5,6 +5,7 @@ mod common;
 #[path = "partitions/random.rs"]
 mod random;
 
+mod backpressure;
 mod beside_large;
 #[cfg(feature = "zenoh")]
 mod cable;
@@ -17,7 +18,6 @@ mod drivers;
 mod ended_publishers;
 mod folder;
 mod golden;
-mod backpressure;
 mod hostile;
 mod hosts;
 mod memory;

@@ -403,7 +403,8 @@ fn a_flow_of_half_a_cable_widens_no_window() {
 
 #[test]
 fn a_cable_that_becomes_narrow_is_not_flooded() {
-    let mut network = Network::meet(Lane::Bulk, Cable { rate: Some(125_000_000), ..IDEAL_CABLE }, 1);
+    let mut network =
+        Network::meet(Lane::Bulk, Cable { rate: Some(125_000_000), ..IDEAL_CABLE }, 1);
     saturate(&mut network, S, S);
     let rate = 2_500_000;
     network.sides[0].cable.rate = Some(rate);

@@ -70,7 +70,11 @@ impl Lidar {
     }
 
     /// Sends until such a record has come.
-    fn until(&mut self, trace: &mut Subscriber<[u8]>, wanted: impl Fn(&TracedRecord) -> bool) -> TracedRecord {
+    fn until(
+        &mut self,
+        trace: &mut Subscriber<[u8]>,
+        wanted: impl Fn(&TracedRecord) -> bool,
+    ) -> TracedRecord {
         let mut found = None;
         eventually("it is traced", || {
             let before_ns = now_ns();
@@ -93,7 +97,8 @@ fn a_message_is_traced_from_host_to_host_on_whichever_the_tracer_is() {
         let node = hosts.node(host, "tracer");
         let mut trace = tracer(&node, "/scan");
         let seen_as = if host == 1 { "/map" } else { "@host1/map" };
-        let is_known = |came: &TracedRecord| came.node == seen_as && came.sent_uncertain_ns().is_some();
+        let is_known =
+            |came: &TracedRecord| came.node == seen_as && came.sent_uncertain_ns().is_some();
         let came = lidar.until(&mut trace, is_known);
         // Its own host has no clock but its own; another one's is never known exactly.
         assert_eq!(came.uncertain_ns == Some(0), host == 1, "{:?}", came.uncertain_ns);

@@ -7,8 +7,8 @@ use proptest::option;
 use proptest::prelude::*;
 use rnet::{LossCause, Meta};
 use rnet_net::wire::{
-    ACK_AT_ONCE, ACK_ONLY, Data, Document, Encoder, HEADER_LEN, Header, Item, Items, DocumentPart, Fragment,
-    PlainData, Reassembly, VERSION, Subscribe, WireError, compress, decompress,
+    ACK_AT_ONCE, ACK_ONLY, Data, Document, DocumentPart, Encoder, Fragment, HEADER_LEN, Header,
+    Item, Items, PlainData, Reassembly, Subscribe, VERSION, WireError, compress, decompress,
 };
 
 /// An item that owns its bytes.
@@ -21,7 +21,9 @@ struct Owned {
 impl Owned {
     fn item(&self) -> Item<'_> {
         match self.item {
-            Item::DocumentPart(part) => Item::DocumentPart(DocumentPart { bytes: &self.bytes, ..part }),
+            Item::DocumentPart(part) => {
+                Item::DocumentPart(DocumentPart { bytes: &self.bytes, ..part })
+            }
             Item::Data(data) => Item::Data(Data { payload: &self.bytes, ..data }),
             Item::Fragment(fragment) => Item::Fragment(Fragment { bytes: &self.bytes, ..fragment }),
             item => item,
@@ -66,12 +68,9 @@ fn of() -> impl Strategy<Value = Document> {
 fn item() -> impl Strategy<Value = Item<'static>> {
     let message = || (channel(), number(), number(), meta(), any::<bool>());
     let other = prop_oneof![
-        (of(), any::<u32>(), any::<u32>()).prop_map(|(of, total, offset)| Item::DocumentPart(DocumentPart {
-            of,
-            total,
-            offset,
-            bytes: &[]
-        })),
+        (of(), any::<u32>(), any::<u32>()).prop_map(|(of, total, offset)| Item::DocumentPart(
+            DocumentPart { of, total, offset, bytes: &[] }
+        )),
         any::<u128>().prop_map(|hash| Item::NeedType { hash }),
         (channel(), number(), option::of(number()), any::<[bool; 3]>(), number(), number())
             .prop_map(|(channel, publisher, from, flags, transient_local, credit)| {
@@ -89,8 +88,9 @@ fn item() -> impl Strategy<Value = Item<'static>> {
             }),
         channel().prop_map(|channel| Item::Unsubscribe { channel }),
         (channel(), number()).prop_map(|(channel, read)| Item::Credit { channel, read }),
-        (channel(), number(), any::<bool>())
-            .prop_map(|(channel, subscription, active)| Item::Delivery { channel, subscription, active }),
+        (channel(), number(), any::<bool>()).prop_map(|(channel, subscription, active)| {
+            Item::Delivery { channel, subscription, active }
+        }),
         (channel(), number(), number(), cause())
             .prop_map(|(channel, seq, count, cause)| Item::Gap { channel, seq, count, cause }),
         (channel(), [number(), number(), number(), number()])
@@ -178,7 +178,8 @@ fn read(frame: &[u8]) {
             }
             Item::Fragment(fragment) => {
                 payload += fragment.bytes.len();
-                if let Ok(added) = whole.add(fragment.seq, fragment.total, fragment.offset, fragment.bytes)
+                if let Ok(added) =
+                    whole.add(fragment.seq, fragment.total, fragment.offset, fragment.bytes)
                     && let Some(whole) = added.whole
                 {
                     assert_eq!(whole.len() as u64, fragment.total);

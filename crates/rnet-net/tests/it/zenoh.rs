@@ -177,7 +177,8 @@ fn domains_that_share_a_connection_do_not_hear_each_other() {
     other.wait("nobody", |heard| heard.presences.is_empty().then_some(()));
     // But each knows why.
     let met = |domain: &str| vec![(domain.to_owned(), 1)];
-    heard.wait("the stranger is told of", |heard| (heard.incompatible == met("else")).then_some(()));
+    heard
+        .wait("the stranger is told of", |heard| (heard.incompatible == met("else")).then_some(()));
     other.wait("so is it", |heard| (heard.incompatible == met("test")).then_some(()));
     drop(gone);
     heard.wait("it is gone", |heard| heard.incompatible.is_empty().then_some(()));
@@ -200,8 +201,9 @@ fn a_link_of_another_version_is_told_of_and_not_heard() {
     let of = |version: &str| format!("rnet/{version}/test/urgent/host/{:016x}/{:016x}", 2, 1);
     // The others are made up by somebody.
     let _tokens = ["x", "-1", "9", "99999999999"].map(|version| token(of(version)));
-    heard
-        .wait("it is told of", |heard| (heard.incompatible == [("test".to_owned(), 9)]).then_some(()));
+    heard.wait("it is told of", |heard| {
+        (heard.incompatible == [("test".to_owned(), 9)]).then_some(())
+    });
     // Of those that are made up, no more are told than a few.
     let many: Vec<_> = (100..200).map(|version| token(of(&version.to_string()))).collect();
     let (_b, _) = open(&options(&[], &[port]), presence(3, 1));

@@ -39,7 +39,8 @@ fn a_ring_alone_ends_a_wait_awake() {
         look(&Interrupted);
     };
     let by_the_clock = false;
-    let mut target = BellWaitTarget { waiter: &waiter, before, by_the_clock, checks_stop: false, each };
+    let mut target =
+        BellWaitTarget { waiter: &waiter, before, by_the_clock, checks_stop: false, each };
     assert!(!target.poll(), "the thread sleeps, whoever was interrupted");
     // As a simulated clock does.
     own.bells().ring(bell);

@@ -12,10 +12,10 @@ use rnet_shm::publisher::{PeerPublisher, PublisherMap};
 
 use super::Matching;
 use super::own::{OwnPublisher, OwnSubscription};
+use crate::deadlines::{Deadline, Lease};
 use crate::match_event::{
     Callbacks, DeadlineMissed, LivelinessChange, LivelinessCounts, Notice, PeerInfo,
 };
-use crate::deadlines::{Deadline, Lease};
 
 /// A publisher that a subscription of ours watches.
 pub struct WatchedPublisher {
@@ -47,7 +47,11 @@ impl NextCheck {
     }
 }
 
-fn push_call<E: Send + 'static>(notices: &mut Vec<Notice>, match_callbacks: &Arc<Callbacks<E>>, event: E) {
+fn push_call<E: Send + 'static>(
+    notices: &mut Vec<Notice>,
+    match_callbacks: &Arc<Callbacks<E>>,
+    event: E,
+) {
     if !match_callbacks.is_empty() {
         let match_callbacks = match_callbacks.clone();
         notices.push(Notice::Call(Box::new(move || match_callbacks.call(&event))));
@@ -192,7 +196,13 @@ impl OwnSubscription {
     }
 
     /// A publisher has gone. One that has died breaks its promise with that: it is not waited for.
-    pub fn stop_watching_publisher(&mut self, id: u64, node: &str, died: bool, notices: &mut Vec<Notice>) {
+    pub fn stop_watching_publisher(
+        &mut self,
+        id: u64,
+        node: &str,
+        died: bool,
+        notices: &mut Vec<Notice>,
+    ) {
         let Some(mut watched) = self.watched.remove(&id) else { return };
         if died && watched.deadline.take().is_some_and(|deadline| deadline.is_running()) {
             self.file.count_deadline_missed(id, 1);

@@ -18,7 +18,7 @@ use super::own::endpoints_of_node;
 use super::proxies::visible_node;
 use crate::endpoints::{Endpoint, EndpointEvent, EndpointQos, EndpointWatcher};
 use crate::match_event::Notice;
-use crate::remote_nodes::{ProxyEnd, NODES_TOPIC, RemoteNodes};
+use crate::remote_nodes::{NODES_TOPIC, ProxyEnd, RemoteNodes};
 
 /// Who watches, and what they were told.
 #[derive(Default)]
@@ -165,7 +165,8 @@ impl Matching {
         self.endpoints.unread.remove(&entry.id);
         if let Some(told) = self.endpoints.announced.get_mut(&entry.id) {
             if told.proxy.is_some() && told.endpoint_count != entry.endpoint_count {
-                let changed = Arc::new(Endpoint { endpoint_count: entry.endpoint_count, ..(**told).clone() });
+                let changed =
+                    Arc::new(Endpoint { endpoint_count: entry.endpoint_count, ..(**told).clone() });
                 *told = changed.clone();
                 self.endpoints.push(EndpointEvent::Changed(changed));
             }
@@ -218,7 +219,17 @@ impl Matching {
         }
         let (node, folder) = (visible_node(&proxy, &peer_location.node), peer_location.folder);
         let endpoint_count = if proxy.is_some() { entry.endpoint_count } else { 1 };
-        Ok(Some(Endpoint { id, topic, node, type_desc, qos, proxy, endpoint_count, last_will, folder }))
+        Ok(Some(Endpoint {
+            id,
+            topic,
+            node,
+            type_desc,
+            qos,
+            proxy,
+            endpoint_count,
+            last_will,
+            folder,
+        }))
     }
 
     /// An entry is no longer there.
@@ -226,7 +237,11 @@ impl Matching {
         self.endpoints.unread.remove(&entry.id);
         if let Some(endpoint) = self.endpoints.announced.remove(&entry.id) {
             let lost = self.was_lost(entry.id);
-            self.endpoints.remove(endpoint, lost, if lost { ProxyEnd::Died } else { ProxyEnd::Left });
+            self.endpoints.remove(
+                endpoint,
+                lost,
+                if lost { ProxyEnd::Died } else { ProxyEnd::Left },
+            );
         }
     }
 
@@ -262,7 +277,9 @@ impl Matching {
     pub fn notify_watchers(&mut self, notices: &mut Vec<Notice>) {
         self.notify_remote_nodes(notices);
         if std::mem::take(&mut self.endpoints.own_changed) {
-            for peer in self.endpoints.watching_peers.iter().filter_map(|id| self.registry.peer(*id)) {
+            for peer in
+                self.endpoints.watching_peers.iter().filter_map(|id| self.registry.peer(*id))
+            {
                 self.own.ring(peer.node.folder());
             }
         }

@@ -16,8 +16,8 @@ use rnet_shm::subscription::{
 use super::deadlines::WatchedPublisher;
 use super::succession::ProxyTracker;
 use super::tracing::TraceInterest;
-use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::deadlines::Deadline;
+use crate::match_event::{MatchEvent, Notice, PeerInfo, PublisherState, push_notice};
 use crate::subscriber_state::SubscriberState;
 
 pub struct OwnPublisher {
@@ -80,7 +80,12 @@ impl OwnPublisher {
     }
 
     /// A subscription does not fit. One that is not counted is its own node's to tell of.
-    pub fn note_incompatible(&self, meta: &SubscriptionMeta, error: Error, notices: &mut Vec<Notice>) {
+    pub fn note_incompatible(
+        &self,
+        meta: &SubscriptionMeta,
+        error: Error,
+        notices: &mut Vec<Notice>,
+    ) {
         if meta.counts() {
             self.state.lock().push_incompatible(error.clone());
             self.state.changed.notify_all();
@@ -88,7 +93,11 @@ impl OwnPublisher {
             if self.meta.proxy.is_none() && !is_internal(&self.meta.topic) {
                 notices.push(Notice::Report(error.clone()));
             }
-            push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::Incompatible(error));
+            push_notice(
+                notices,
+                self.state.match_callbacks.clone(),
+                MatchEvent::Incompatible(error),
+            );
         }
     }
 
@@ -143,7 +152,12 @@ impl OwnSubscription {
         Some(node)
     }
 
-    pub fn bind(&self, peer: &PeerPublisher, location: PublisherLocation, publisher: u64) -> Result<Reader> {
+    pub fn bind(
+        &self,
+        peer: &PeerPublisher,
+        location: PublisherLocation,
+        publisher: u64,
+    ) -> Result<Reader> {
         // Those that are there. What those that have left leave unread has room besides.
         let there =
             self.known.iter().filter(|(id, n)| n.is_some() && !self.proxies.is_awaited(**id));

@@ -50,13 +50,21 @@ impl Matching {
             Err(error) => {
                 own.known.insert(entry.id, None);
                 own.state.push_refusal(error.clone());
-                push_notice(notices, own.state.match_callbacks.clone(), MatchEvent::Incompatible(error));
+                push_notice(
+                    notices,
+                    own.state.match_callbacks.clone(),
+                    MatchEvent::Incompatible(error),
+                );
             }
             Ok(bound) => {
                 own.shortage_reported.remove(&entry.id);
                 own.known.insert(entry.id, Some(peer.node.clone()));
                 if bound {
-                    push_notice(notices, own.state.match_callbacks.clone(), MatchEvent::Matched(peer));
+                    push_notice(
+                        notices,
+                        own.state.match_callbacks.clone(),
+                        MatchEvent::Matched(peer),
+                    );
                 }
             }
         }

@@ -35,7 +35,10 @@ impl Matching {
             return Some(PeerLocation { node, folder: self.own.folder().to_owned() });
         }
         let peer = self.registry.peer(incarnation)?;
-        Some(PeerLocation { node: peer.node.meta().name.clone(), folder: peer.node.folder().to_owned() })
+        Some(PeerLocation {
+            node: peer.node.meta().name.clone(),
+            folder: peer.node.folder().to_owned(),
+        })
     }
 
     pub fn bells_of(&self, endpoint: u64) -> Result<Arc<Bells>> {

@@ -40,7 +40,11 @@ impl OwnPublisher {
         if !matches.awaiting_admission.contains(peer) {
             matches.awaiting_admission.push(peer.clone());
             drop(matches);
-            push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::AdmissionRequested(peer.clone()));
+            push_notice(
+                notices,
+                self.state.match_callbacks.clone(),
+                MatchEvent::AdmissionRequested(peer.clone()),
+            );
         }
         false
     }
@@ -76,7 +80,9 @@ impl Matching {
             let why = "it is not a proxy: open it as a proxy".to_owned();
             return Err(Error::bad_value("endpoints of a subscription", why));
         }
-        let Some(before) = self.entry_of(id, topic_hash).filter(|entry| entry.endpoint_count != endpoint_count) else {
+        let Some(before) =
+            self.entry_of(id, topic_hash).filter(|entry| entry.endpoint_count != endpoint_count)
+        else {
             return Ok(());
         };
         let entry = Entry { endpoint_count, ..before };

@@ -8,8 +8,8 @@ use rnet_shm::subscription::PeerSubscription;
 
 use super::own::{OwnPublisher, OwnSubscription};
 use super::{MatchState, Matching};
-use crate::match_event::{MatchEvent, Notice, push_notice};
 use crate::inspection_shortage::ShortageReporter;
+use crate::match_event::{MatchEvent, Notice, push_notice};
 
 impl Matching {
     /// Whether something is left undone for want of what may be there later: a file descriptor, a
@@ -88,7 +88,11 @@ impl OwnPublisher {
         if self.shortage_reported.insert(subscription) {
             self.state.lock().push_incompatible(error.clone());
             self.state.changed.notify_all();
-            push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::Incompatible(error));
+            push_notice(
+                notices,
+                self.state.match_callbacks.clone(),
+                MatchEvent::Incompatible(error),
+            );
         }
     }
 }
@@ -97,7 +101,11 @@ impl OwnSubscription {
     fn report_shortage(&mut self, publisher: u64, error: Error, notices: &mut Vec<Notice>) {
         if self.shortage_reported.insert(publisher) {
             self.state.push_refusal(error.clone());
-            push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::Incompatible(error));
+            push_notice(
+                notices,
+                self.state.match_callbacks.clone(),
+                MatchEvent::Incompatible(error),
+            );
         }
     }
 }

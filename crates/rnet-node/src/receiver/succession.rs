@@ -58,7 +58,9 @@ impl ProxySuccession {
 
     /// Remembers what was had of a publisher whose proxy is closed.
     pub fn remember(&mut self, channel: &Reader) {
-        let (Some(proxy), Some(heard)) = (&channel.meta().proxy, channel.last_origin()) else { return };
+        let (Some(proxy), Some(heard)) = (&channel.meta().proxy, channel.last_origin()) else {
+            return;
+        };
         self.delivered.retain(|(of, _)| !is_same(of, proxy));
         if self.delivered.len() == MAX_PUBLISHERS_PER_SUBSCRIPTION {
             self.delivered.pop_front();
@@ -71,7 +73,8 @@ impl ProxySuccession {
         let may_begin = |successor: &SuccessorProxy| {
             let is_before = |reader: &Reader| reader.publisher() == successor.before;
             let read = channels.iter().find(|reader| is_before(reader));
-            !self.readers().any(is_before) && read.is_none_or(|read| read.has_read_to(successor.until))
+            !self.readers().any(is_before)
+                && read.is_none_or(|read| read.has_read_to(successor.until))
         };
         self.successors.iter().position(may_begin)
     }
@@ -96,8 +99,12 @@ impl Receiver {
 
     fn read_from_now(&mut self, mut reader: Reader) {
         if let Some(proxy) = &reader.meta().proxy {
-            let read =
-                self.channels.iter().rev().filter(|c| is_of(c, proxy)).find_map(Reader::last_origin);
+            let read = self
+                .channels
+                .iter()
+                .rev()
+                .filter(|c| is_of(c, proxy))
+                .find_map(Reader::last_origin);
             let had = || self.succession.delivered.iter().find(|(of, _)| is_same(of, proxy));
             if let Some(heard) = read.or_else(|| had().map(|(_, heard)| *heard)) {
                 reader.resume_after(heard);

@@ -47,7 +47,11 @@ impl Receiver {
         let urgent = self.lane() == Some(Lane::Urgent);
         let mut wait_strategy = std::mem::take(&mut self.wait_strategy);
         if self.qos.wait == Wait::Adaptive || urgent && self.qos.wait == Wait::Block {
-            wait_strategy.keep_short_slice(if urgent { cpu::SliceLen::Urgent } else { cpu::SliceLen::Bulk });
+            wait_strategy.keep_short_slice(if urgent {
+                cpu::SliceLen::Urgent
+            } else {
+                cpu::SliceLen::Bulk
+            });
         }
         let Receiver { waiter, qos, interruptible, .. } = &*self;
         let each = |look: &mut dyn FnMut(&dyn WaitSource)| look(self);
@@ -89,7 +93,8 @@ impl Receiver {
                 || state.waiting.must_stop()
                 || known().any(|c| c.is_asking() && c.is_ready())
         };
-        if self.waiter.sleep(SleepMode::UntilRung, |_| {}, &SleeperBarrier, left, ready) == WakeReason::Signal
+        if self.waiter.sleep(SleepMode::UntilRung, |_| {}, &SleeperBarrier, left, ready)
+            == WakeReason::Signal
             && self.interruptible
         {
             return Err(Error::Interrupted);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rnet::NodeEvent;
 use rnet::inspect::{Domain, Location, Snapshot, SubscriptionInfo};
 
-use super::trigger_queue::{TriggerQueue, FiredTrigger};
 use super::trigger::{Trigger, TriggerKind, pattern_matches};
+use super::trigger_queue::{FiredTrigger, TriggerQueue};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -68,7 +68,10 @@ impl CounterTriggers {
         expected: Option<ExpectedExits>,
     ) -> rnet::Result<CounterTriggers> {
         let of_counters = |trigger: &&Trigger| {
-            matches!(trigger.kind, TriggerKind::Death(_) | TriggerKind::Loss(_) | TriggerKind::Deadline(_))
+            matches!(
+                trigger.kind,
+                TriggerKind::Death(_) | TriggerKind::Loss(_) | TriggerKind::Deadline(_)
+            )
         };
         let triggers = triggers.iter().filter(of_counters).cloned().collect();
         let (domain, snapshot_domain) = (location.domain()?, location.domain()?);
@@ -116,7 +119,8 @@ impl CounterTriggers {
             }
         });
         if let Err(error) = polled_at.and_then(|()| self.count(Some(trigger_queue))) {
-            trigger_queue.note(format!("deaths, losses and missed deadlines cannot be monitored: {error}"));
+            trigger_queue
+                .note(format!("deaths, losses and missed deadlines cannot be monitored: {error}"));
         }
     }
 
@@ -138,7 +142,8 @@ impl CounterTriggers {
     }
 
     fn count(&mut self, trigger_queue: Option<&TriggerQueue>) -> rnet::Result<()> {
-        let is_counted = |t: &Trigger| matches!(t.kind, TriggerKind::Loss(_) | TriggerKind::Deadline(_));
+        let is_counted =
+            |t: &Trigger| matches!(t.kind, TriggerKind::Loss(_) | TriggerKind::Deadline(_));
         if !self.triggers.iter().any(is_counted) {
             return Ok(());
         }
@@ -157,17 +162,32 @@ impl CounterTriggers {
         Ok(())
     }
 
-    fn compare(&mut self, trigger_queue: Option<&TriggerQueue>, id: u64, counts: &EndpointCounts, topic: &str, node: &str) {
+    fn compare(
+        &mut self,
+        trigger_queue: Option<&TriggerQueue>,
+        id: u64,
+        counts: &EndpointCounts,
+        topic: &str,
+        node: &str,
+    ) {
         let Some(trigger_queue) = trigger_queue else { return };
         let (lost, missed) = counts.get(&id).copied().unwrap_or_default();
         let (lost_before, missed_before) = self.counts.get(&id).copied().unwrap_or_default();
         if lost > lost_before && self.is_new_growth(id, false) {
             let why = || format!("{node} has lost {} messages of {topic}", lost - lost_before);
-            self.fire(trigger_queue, why, |what| matches!(what, TriggerKind::Loss(p) if pattern_matches(p, topic)));
+            self.fire(
+                trigger_queue,
+                why,
+                |what| matches!(what, TriggerKind::Loss(p) if pattern_matches(p, topic)),
+            );
         }
         if missed > missed_before && self.is_new_growth(id, true) {
             let why = || format!("{topic} has missed its deadline in {node}");
-            self.fire(trigger_queue, why, |what| matches!(what, TriggerKind::Deadline(p) if pattern_matches(p, topic)));
+            self.fire(
+                trigger_queue,
+                why,
+                |what| matches!(what, TriggerKind::Deadline(p) if pattern_matches(p, topic)),
+            );
         }
     }
 
@@ -177,7 +197,12 @@ impl CounterTriggers {
         before.is_none_or(|at| at.elapsed() >= QUIET_PERIOD)
     }
 
-    fn fire(&self, trigger_queue: &TriggerQueue, why: impl Fn() -> String, is_it: impl Fn(&TriggerKind) -> bool) {
+    fn fire(
+        &self,
+        trigger_queue: &TriggerQueue,
+        why: impl Fn() -> String,
+        is_it: impl Fn(&TriggerKind) -> bool,
+    ) {
         for trigger in self.triggers.iter().filter(|trigger| is_it(&trigger.kind)) {
             let (name, at_ns) = (trigger.to_string(), rnet::now_ns());
             trigger_queue.push(FiredTrigger { name, why: why(), at_ns }, None);

@@ -36,7 +36,13 @@ pub struct RateLimit {
 
 impl RateLimit {
     /// Judges a trigger that fires at `now`; `is_open`: a file is in the making.
-    pub fn check(&mut self, fired: &FiredTrigger, is_open: bool, is_call: bool, now: Instant) -> Verdict {
+    pub fn check(
+        &mut self,
+        fired: &FiredTrigger,
+        is_open: bool,
+        is_call: bool,
+        now: Instant,
+    ) -> Verdict {
         self.causes.retain(|_, last| now.duration_since(*last) < MINUTE);
         while self.begun.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
             self.begun.pop_front();

@@ -12,11 +12,11 @@ use rnet::schema::prost_reflect::prost::Message as _;
 use rnet::{LOG_TOPIC, LogLevel, MessageType};
 
 use super::NODE;
-use super::trigger_queue::{TriggerQueue, FiredTrigger};
 use super::counters::QUIET_PERIOD;
 use super::trigger::{CompareOp, Trigger, TriggerKind, pattern_matches};
+use super::trigger_queue::{FiredTrigger, TriggerQueue};
 use crate::read::FieldReader;
-use crate::recorder::{Publisher, MessageHook};
+use crate::recorder::{MessageHook, Publisher};
 
 /// Before and behind the name of a command in the topic of its audit trail.
 const COMMAND_LOG: (&str, &str) = ("/_rnet/command", "/log");
@@ -69,7 +69,9 @@ impl MessageTriggers {
         match &trigger.kind {
             TriggerKind::Field { topic, field, op, limit } if *topic == publisher.topic => {
                 match reader(publisher, field) {
-                    Ok(reader) => Some(Condition::Field { reader, op: *op, limit: *limit, holds: false }),
+                    Ok(reader) => {
+                        Some(Condition::Field { reader, op: *op, limit: *limit, holds: false })
+                    }
                     Err(why) => {
                         let node = &publisher.source.node;
                         self.trigger_queue.note(format!(
@@ -87,8 +89,9 @@ impl MessageTriggers {
             }
             TriggerKind::Fallback(pattern) => {
                 let name = publisher.topic.strip_prefix(COMMAND_LOG.0)?;
-                let command =
-                    name.strip_suffix(COMMAND_LOG.1).filter(|name| pattern_matches(pattern, name))?;
+                let command = name
+                    .strip_suffix(COMMAND_LOG.1)
+                    .filter(|name| pattern_matches(pattern, name))?;
                 let (command, driver) = (command.to_owned(), String::new());
                 Some(Condition::Fallback { command, is_in_force: false, driver })
             }
@@ -100,7 +103,9 @@ impl MessageTriggers {
 impl MessageHook for MessageTriggers {
     fn on_message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]) {
         let mut by_publisher = self.by_publisher.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = by_publisher.entry(publisher.source.publisher).or_insert_with(|| self.publisher_triggers(publisher));
+        let of = by_publisher
+            .entry(publisher.source.publisher)
+            .or_insert_with(|| self.publisher_triggers(publisher));
         if of.is_empty() {
             return;
         }
@@ -114,7 +119,8 @@ impl MessageHook for MessageTriggers {
                     Condition::Fallback { driver, .. } => Some(driver.clone()),
                     _ => None,
                 };
-                self.trigger_queue.push(FiredTrigger { name: trigger.name.clone(), why, at_ns: sent_ns }, by);
+                self.trigger_queue
+                    .push(FiredTrigger { name: trigger.name.clone(), why, at_ns: sent_ns }, by);
             }
         }
     }
@@ -142,7 +148,8 @@ impl PublisherTrigger {
                     return None;
                 }
                 let before_ns = last_ns.replace(sent_ns);
-                let rested = |before| u128::from(sent_ns.saturating_sub(before)) >= QUIET_PERIOD.as_nanos();
+                let rested =
+                    |before| u128::from(sent_ns.saturating_sub(before)) >= QUIET_PERIOD.as_nanos();
                 before_ns.is_none_or(rested).then(|| {
                     let shown: String = line.message.chars().take(MAX_LINE_CHARS).collect();
                     format!("{} of {}: {shown}", said.name(), line.name)

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rnet::inspect::Location;
 
-use super::trigger_queue::{TriggerQueue, FiredTrigger};
 use super::folder::{Folder, prefix};
 use super::ring::Ring;
+use super::trigger_queue::{FiredTrigger, TriggerQueue};
 use super::window::{self, FinishedWindow, Window};
 use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
@@ -69,11 +69,14 @@ pub(super) fn resume_windows(
 ) -> (Vec<FinishedWindow>, Result<()>) {
     let mut taken = Ok(());
     let mut take = |dir: PathBuf| {
-        let Some(mut window) = Window::reopen(dir.clone()) else { return FinishedWindow::from(dir) };
+        let Some(mut window) = Window::reopen(dir.clone()) else {
+            return FinishedWindow::from(dir);
+        };
         window.note_early_exit(left);
         let its = copy_remaining(&mut window, left, trigger_queue);
         taken = std::mem::replace(&mut taken, Ok(())).and(its);
-        trigger_queue.note(format!("{} is written now: its black box had exited", window.pending().file));
+        trigger_queue
+            .note(format!("{} is written now: its black box had exited", window.pending().file));
         // It lacks what could not be copied.
         window.end()
     };
@@ -81,7 +84,11 @@ pub(super) fn resume_windows(
     (over, taken)
 }
 
-fn copy_remaining(window: &mut Window, left: &[RingPart], trigger_queue: &TriggerQueue) -> Result<()> {
+fn copy_remaining(
+    window: &mut Window,
+    left: &[RingPart],
+    trigger_queue: &TriggerQueue,
+) -> Result<()> {
     window.copy_from(left, u64::MAX, trigger_queue);
     match window.problem() {
         None => Ok(()),

@@ -57,7 +57,10 @@ pub struct BlackBoxStatus {
 
 pub(super) type SharedStatus = Arc<Mutex<BlackBoxStatus>>;
 
-pub(super) fn with_status<T>(status: &SharedStatus, with: impl FnOnce(&mut BlackBoxStatus) -> T) -> T {
+pub(super) fn with_status<T>(
+    status: &SharedStatus,
+    with: impl FnOnce(&mut BlackBoxStatus) -> T,
+) -> T {
     with(&mut status.lock().unwrap_or_else(PoisonError::into_inner))
 }
 

@@ -83,7 +83,8 @@ fn parse_field(text: &str) -> Result<TriggerKind, String> {
     let expected = || format!("expected {SYNTAX}");
     let at = text.find(['<', '>', '=', '!']).ok_or_else(expected)?;
     let (path, rest) = text.split_at(at);
-    let sign = CompareOp::ALL.into_iter().find(|sign| rest.starts_with(sign)).ok_or_else(expected)?;
+    let sign =
+        CompareOp::ALL.into_iter().find(|sign| rest.starts_with(sign)).ok_or_else(expected)?;
     let number = rest[sign.len()..].trim();
     let limit: f64 = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
     if limit.is_nan() {

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::trigger_queue::{TriggerQueue, FiredTrigger};
 use super::folder::{Folder, is_of_domain, list_named};
 use super::ring::read_part;
+use super::trigger_queue::{FiredTrigger, TriggerQueue};
 use super::write::write;
 use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
@@ -203,7 +203,8 @@ impl Window {
             self.copy_error = Some(error.to_string());
         }
         if self.len_bytes >= max && rnet::now_ns() < self.pending.to_ns {
-            trigger_queue.note(format!("{} ends early: it has {} bytes", self.pending.file, self.len_bytes));
+            trigger_queue
+                .note(format!("{} ends early: it has {} bytes", self.pending.file, self.len_bytes));
             self.pending.to_ns = rnet::now_ns();
             self.is_saved = false;
         }
@@ -228,7 +229,9 @@ impl Window {
         }
         let lacks_s = gone.iter().sum::<u64>() as f64 / 1e9;
         let why = self.copy_error.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        self.set_incomplete(format!("the ring overwrote {lacks_s:.1} s of it before they were copied{why}"));
+        self.set_incomplete(format!(
+            "the ring overwrote {lacks_s:.1} s of it before they were copied{why}"
+        ));
     }
 
     /// Why something of it could not be written at the last try.
@@ -340,7 +343,10 @@ pub fn pending_windows(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// In words. The window stays, and it can be tried again.
-pub fn write_file(over: &FinishedWindow, trigger_queue: &TriggerQueue) -> std::result::Result<Option<PathBuf>, String> {
+pub fn write_file(
+    over: &FinishedWindow,
+    trigger_queue: &TriggerQueue,
+) -> std::result::Result<Option<PathBuf>, String> {
     let dir = &over.dir;
     let parts =
         parts(dir).map_err(|error| format!("cannot read the folder {}: {error}", dir.display()))?;
@@ -369,7 +375,8 @@ pub fn write_file(over: &FinishedWindow, trigger_queue: &TriggerQueue) -> std::r
         let unread = write(&parts, &new, (&pending.fired, incomplete), graph);
         let unread = unread.map_err(|error| error.to_string())?;
         for what in unread {
-            trigger_queue.note(format!("{} lacks data that cannot be read: {what}", file.display()));
+            trigger_queue
+                .note(format!("{} lacks data that cannot be read: {what}", file.display()));
         }
         let put = fs::rename(&new, &file)
             .and_then(|()| fs::File::open(file.parent().unwrap_or(dir))?.sync_all());

@@ -9,7 +9,7 @@ use rnet::WallOffset;
 use super::trigger_queue::FiredTrigger;
 use crate::names;
 use crate::read::{Message, Recording, Select};
-use crate::tools::{WrittenMessages, OutputFile, ToolError, offset_ns};
+use crate::tools::{OutputFile, ToolError, WrittenMessages, offset_ns};
 
 /// Writes the parts, the oldest first, as one file, with what made it be written, and why it lacks some, if it does. Says
 /// which parts cannot be read.

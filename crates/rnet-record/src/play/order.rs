@@ -47,7 +47,15 @@ impl OrderedMessages {
         let by_send_time = recording.profile() == names::PROFILE;
         let messages = recording.messages(Select { with_meta: true, ..select });
         let (recorded_meta, pending) = (RecordedMeta::default(), BinaryHeap::new());
-        OrderedMessages { messages, recorded_meta, by_send_time, pending, read_count: 0, read_ns: 0, ended: false }
+        OrderedMessages {
+            messages,
+            recorded_meta,
+            by_send_time,
+            pending,
+            read_count: 0,
+            read_ns: 0,
+            ended: false,
+        }
     }
 
     /// Whether nothing that is still to be read can be due before the first that is held.

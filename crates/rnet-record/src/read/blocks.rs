@@ -56,7 +56,11 @@ impl Block {
     }
 
     /// The length of a chunk stands in its head and in the index. If they differ, the one with which it can be read holds.
-    fn read_chunk(&self, input: &Input, channels: &mut Channels) -> Result<BlockContents, ReadError> {
+    fn read_chunk(
+        &self,
+        input: &Input,
+        channels: &mut Channels,
+    ) -> Result<BlockContents, ReadError> {
         let whole = input.read(self.offset, HEAD_LEN_BYTES)?;
         let (opcode, said) = split_head(&whole);
         let body_len = (self.end - self.offset).saturating_sub(HEAD_LEN_BYTES);

@@ -9,7 +9,7 @@ use rnet::{MessageType, TypeDesc};
 
 use super::error::{Problem, ReadError};
 use crate::ros2::{self, CdrType};
-use crate::{TypeKind, Source, SourceError, names};
+use crate::{Source, SourceError, TypeKind, names};
 
 /// The type of messages as a file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -52,7 +52,10 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// The file cannot be read, or is no MCAP file.
-pub fn check(path: &Path, on_problem: &mut dyn FnMut(&ReadError)) -> Result<CheckReport, ReadError> {
+pub fn check(
+    path: &Path,
+    on_problem: &mut dyn FnMut(&ReadError),
+) -> Result<CheckReport, ReadError> {
     let input = Input::open(path).map_err(|error| ReadError::new(0, error.into()))?;
     let (profile, _, start) = read_header(&input)?;
     let mut check = Checker {
@@ -339,9 +342,15 @@ impl Checker<'_> {
             match self.seen.chunks.remove(&offset) {
                 Some(seen) if seen == *claimed => {}
                 Some(_) => {
-                    self.report_index_error(offset, "it describes this chunk incorrectly".to_owned());
+                    self.report_index_error(
+                        offset,
+                        "it describes this chunk incorrectly".to_owned(),
+                    );
                 }
-                None => self.report_index_error(offset, "it lists a chunk here, which cannot be read".to_owned()),
+                None => self.report_index_error(
+                    offset,
+                    "it lists a chunk here, which cannot be read".to_owned(),
+                ),
             }
         }
         if !summary.chunks.is_empty() {
@@ -379,7 +388,10 @@ impl Checker<'_> {
             channel_count: claimed.channel_count,
         };
         if seen != *claimed {
-            self.report_index_error(at, format!("the statistics are wrong: {}", differences(claimed, &seen)));
+            self.report_index_error(
+                at,
+                format!("the statistics are wrong: {}", differences(claimed, &seen)),
+            );
         }
     }
 }
@@ -392,9 +404,9 @@ fn differences(claimed: &Statistics, seen: &Statistics) -> String {
         ("metadata records", claimed.metadata_count.into(), seen.metadata_count.into()),
         ("attachments", claimed.attachment_count.into(), seen.attachment_count.into()),
     ];
-    let sums = sums
-        .into_iter()
-        .map(|(what, claimed, seen)| (claimed, seen, format!("{claimed} {what} instead of {seen}")));
+    let sums = sums.into_iter().map(|(what, claimed, seen)| {
+        (claimed, seen, format!("{claimed} {what} instead of {seen}"))
+    });
     let times = [
         ("first", claimed.message_start_time, seen.message_start_time),
         ("last", claimed.message_end_time, seen.message_end_time),

@@ -196,7 +196,9 @@ fn collect_number_fields(plain: &PlainType, within: &str, fields: &mut Vec<Strin
         }
         match (&field.ty, ty) {
             (_, FieldType::Prim(_)) => fields.push(path),
-            (FieldType::Struct(inner), _) => collect_number_fields(inner, &format!("{path}."), fields),
+            (FieldType::Struct(inner), _) => {
+                collect_number_fields(inner, &format!("{path}."), fields)
+            }
             _ => {}
         }
     }

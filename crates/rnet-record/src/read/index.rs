@@ -177,7 +177,12 @@ fn blocks(
 }
 
 /// Takes in what stands between chunks.
-fn read_gap(input: &Input, start: u64, end: u64, others: &mut OtherRecords) -> Result<(), ReadError> {
+fn read_gap(
+    input: &Input,
+    start: u64,
+    end: u64,
+    others: &mut OtherRecords,
+) -> Result<(), ReadError> {
     let mut at = start;
     while let Some(head) = input.head(at, end)? {
         match head.opcode {

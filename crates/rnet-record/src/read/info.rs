@@ -47,7 +47,9 @@ impl RecordingInfo {
     /// Whether some written data cannot be read. A file without an end (still written, or its writer was killed) is not
     /// damaged.
     pub fn is_damaged(&self) -> bool {
-        let is_end = |one: &ReadError| matches!(one.problem, Problem::Truncated { .. } | Problem::MissingFooter);
+        let is_end = |one: &ReadError| {
+            matches!(one.problem, Problem::Truncated { .. } | Problem::MissingFooter)
+        };
         self.more_problems > 0 || !self.problems.iter().all(is_end)
     }
 

@@ -78,7 +78,8 @@ pub fn messages_before(
     }
     let mut all: Vec<Pair<Message>> = kept.into_values().flat_map(|of| of.messages).collect();
     all.sort_by_key(|(_, message)| message.log_ns());
-    let all = all.into_iter().flat_map(|(meta_record, message)| meta_record.into_iter().chain([message]));
+    let all =
+        all.into_iter().flat_map(|(meta_record, message)| meta_record.into_iter().chain([message]));
     all.map(|message| message.logged_at(start_ns)).collect()
 }
 
@@ -100,7 +101,9 @@ fn collect_latched(
             meta_record = Some(message);
             continue;
         }
-        let meta_record = meta_record.take().filter(|(meta_record, _)| meta_record.publish_time == header.publish_time);
+        let meta_record = meta_record
+            .take()
+            .filter(|(meta_record, _)| meta_record.publish_time == header.publish_time);
         if header.log_time < start_ns {
             found.entry(header.channel_id).or_default().push((meta_record, message));
         }
@@ -110,7 +113,8 @@ fn collect_latched(
         found.sort_by_key(|(_, (header, _))| header.log_time);
         found.drain(..found.len().saturating_sub(of.depth));
         let found = found.into_iter().map(|(meta_record, message)| {
-            let meta_record = meta_record.zip(meta).map(|(meta_record, channel)| copy(channel, meta_record));
+            let meta_record =
+                meta_record.zip(meta).map(|(meta_record, channel)| copy(channel, meta_record));
             (meta_record, copy(&of.channel, message))
         });
         of.messages.extend(found);

@@ -168,9 +168,13 @@ impl Messages {
         let mut channels = found.channels.clone();
         let (open, next, mut problems) = (Vec::new(), BinaryHeap::new(), Vec::new());
         let latched = match select.start_ns.filter(|_| select.with_latched) {
-            Some(start_ns) => {
-                latched::messages_before(&recording, &select, start_ns, &mut channels, &mut problems)
-            }
+            Some(start_ns) => latched::messages_before(
+                &recording,
+                &select,
+                start_ns,
+                &mut channels,
+                &mut problems,
+            ),
             None => Vec::new(),
         };
         let latched = latched.into_iter();

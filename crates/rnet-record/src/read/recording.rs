@@ -75,7 +75,10 @@ impl Recording {
         })
     }
 
-    fn open_by(path: &Path, read: impl FnOnce(&Input, u64) -> RecordingInfo) -> Result<Self, ReadError> {
+    fn open_by(
+        path: &Path,
+        read: impl FnOnce(&Input, u64) -> RecordingInfo,
+    ) -> Result<Self, ReadError> {
         let input = Input::open(path).map_err(|error| ReadError::new(0, error.into()))?;
         let (profile, library, start) = read_header(&input)?;
         let info = read(&input, start);

@@ -7,8 +7,8 @@ use mcap::records::{Record, op};
 use super::blocks::{Block, BlockContents, MAX_UNCHUNKED_LEN_BYTES};
 use super::chunk::Chunk;
 use super::error::{Problem, ReadError};
-use super::info::RecordingInfo;
 use super::index::Summary;
+use super::info::RecordingInfo;
 use super::input::{HEAD_LEN_BYTES, Head, Input};
 
 /// Longest record that is neither a chunk nor a message.
@@ -194,7 +194,9 @@ impl UnchunkedBlock {
     /// Whether a record can be read together with what is gathered.
     fn takes(&self, head: &Head) -> bool {
         match &self.block {
-            Some(block) => block.end == head.offset && head.end() - block.offset <= MAX_UNCHUNKED_LEN_BYTES,
+            Some(block) => {
+                block.end == head.offset && head.end() - block.offset <= MAX_UNCHUNKED_LEN_BYTES
+            }
             None => true,
         }
     }

@@ -8,16 +8,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet::Node;
-use rnet::inspect::{Domain, Follower, FollowEvent, ObservedMessage, Location, Observed, UnreadPublisher};
+use rnet::inspect::{
+    Domain, FollowEvent, Follower, Location, Observed, ObservedMessage, UnreadPublisher,
+};
 
-use super::remote_subscriptions::RemoteSubscriptions;
 use super::item::{Item, MissedMessages, Publisher, ReceivedMessage};
-use super::state_follower;
 use super::loss::RecordLossCause;
 use super::options::{RecordOptions, resolve_location};
 use super::progress::Shared;
 use super::queue::{LARGE_LEN_BYTES, Queue};
+use super::remote_subscriptions::RemoteSubscriptions;
 use super::selection::host_and_node;
+use super::state_follower;
 use super::status_report::StatusReport;
 use crate::error::Result;
 use crate::source::Source;
@@ -231,7 +233,8 @@ impl Follower {
                 })
             }
             Some(Observed::Missed { missed, topic, node }) => {
-                let cause = if self.was_queue_full { RecordLossCause::Queue } else { missed.cause.into() };
+                let cause =
+                    if self.was_queue_full { RecordLossCause::Queue } else { missed.cause.into() };
                 Item::Missed(MissedMessages {
                     topic: topic.to_owned(),
                     node: node.to_owned(),
@@ -347,7 +350,8 @@ impl Follower {
             if !has_state {
                 return Ok(());
             }
-            let (node, queue, ended) = (self.node()?, self.queue.clone(), self.is_state_ended.clone());
+            let (node, queue, ended) =
+                (self.node()?, self.queue.clone(), self.is_state_ended.clone());
             let shared = self.shared.clone();
             let follow = move || {
                 if let Err(error) = state_follower::follow(&node, &queue, &shared, &ended) {
@@ -370,7 +374,8 @@ impl Follower {
         let found =
             std::mem::take(&mut *self.remote.lock().unwrap_or_else(PoisonError::into_inner));
         for topic in found {
-            let shown = self.node().and_then(|node| self.remote_subscriptions.subscribe(&node, &topic));
+            let shown =
+                self.node().and_then(|node| self.remote_subscriptions.subscribe(&node, &topic));
             if let Err(error) = shown {
                 self.shared
                     .note(format!("messages from other hosts may be missing on {topic}: {error}"));

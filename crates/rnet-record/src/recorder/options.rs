@@ -7,9 +7,9 @@ use std::time::Duration;
 use rnet::TopicName;
 use rnet::inspect::Location;
 
+use super::message_hook::MessageHook;
 use super::progress::RingPart;
 use super::selection::Selection;
-use super::message_hook::MessageHook;
 use crate::error::{RecordError, Result};
 use crate::part::ChunkCompression;
 

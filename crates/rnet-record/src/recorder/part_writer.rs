@@ -11,9 +11,9 @@ use rnet::msgs::plain::to_protobuf;
 use rnet::schema::{Dynamic, Schema};
 use rnet::{TypeDesc, WallOffset};
 
-use super::item::{StateKey, MissedMessages, Publisher, ReceivedMessage};
+use super::item::{MissedMessages, Publisher, ReceivedMessage, StateKey};
 use super::json;
-use super::loss::{RecordLossCause, LossCounts, UnheardCounts};
+use super::loss::{LossCounts, RecordLossCause, UnheardCounts};
 use super::options::RecordOptions;
 use crate::error::RecordError;
 use crate::names;
@@ -281,7 +281,12 @@ impl PartWriter {
     /// Adds what is missing.
     pub fn missed(&mut self, missed: &MissedMessages) -> Result<()> {
         let at = self.wall(missed.at_ns);
-        self.write_internal(names::MISSED_TOPIC, &serde_json::to_vec(missed).unwrap_or_default(), at, at)
+        self.write_internal(
+            names::MISSED_TOPIC,
+            &serde_json::to_vec(missed).unwrap_or_default(),
+            at,
+            at,
+        )
     }
 
     /// Sees to it that nothing waits for longer than it may, and that a step of the wall clock is told.
@@ -323,7 +328,11 @@ impl PartWriter {
     }
 
     /// Ends the file, which says at its end what is missing, who was not heard, and how many were followed.
-    pub fn end(mut self, losses: &LossCounts, unheard: (&UnheardCounts, u64)) -> Result<FinishedPart> {
+    pub fn end(
+        mut self,
+        losses: &LossCounts,
+        unheard: (&UnheardCounts, u64),
+    ) -> Result<FinishedPart> {
         self.part.add_metadata(names::LOSSES, losses.to_metadata(RecordLossCause::name))?;
         let mut not_heard = unheard.0.to_metadata(UnreadCause::name);
         not_heard.insert("followed".to_owned(), unheard.1.to_string());
@@ -358,7 +367,11 @@ fn clock_metadata(clock: &WallOffset) -> BTreeMap<String, String> {
 
 impl MissedMessages {
     /// Messages that are not recorded: sequence number of the first, count, and cause.
-    pub fn new(of: &Publisher, (first_seq, count): (u64, u64), cause: RecordLossCause) -> MissedMessages {
+    pub fn new(
+        of: &Publisher,
+        (first_seq, count): (u64, u64),
+        cause: RecordLossCause,
+    ) -> MissedMessages {
         MissedMessages {
             topic: of.topic.clone(),
             node: of.source.node.clone(),

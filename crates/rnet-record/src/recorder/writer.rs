@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::item::{Item, StateKey, MissedMessages, ReceivedMessage};
+use super::item::{Item, MissedMessages, ReceivedMessage, StateKey};
 use super::latched::Latched;
-use super::loss::{RecordLossCause, LossCounts, UnheardCounts};
+use super::loss::{LossCounts, RecordLossCause, UnheardCounts};
 use super::options::{RecordOptions, part_path};
 use super::part_writer::{PartWriter, WriteOutcome};
 use super::progress::{RingPart, Shared};
@@ -195,9 +195,11 @@ impl Writer {
                 self.written.0 += 1;
                 self.written.1 += received.bytes.len() as u64;
             }
-            Some(WriteOutcome::Malformed) => {
-                self.record_missed(MissedMessages::new(&received.publisher, (received.seq, 1), RecordLossCause::Malformed))
-            }
+            Some(WriteOutcome::Malformed) => self.record_missed(MissedMessages::new(
+                &received.publisher,
+                (received.seq, 1),
+                RecordLossCause::Malformed,
+            )),
             Some(WriteOutcome::NoCounterpart) => {
                 if self.without_counterpart.insert(received.publisher.source.publisher) {
                     let (topic, source) = (&received.publisher.topic, &received.publisher.source);
@@ -207,11 +209,19 @@ impl Writer {
                         "{topic} of {node} is omitted and counted: ROS 2 has no {of}"
                     ));
                 }
-                self.record_missed(MissedMessages::new(&received.publisher, (received.seq, 1), RecordLossCause::NoCounterpart));
+                self.record_missed(MissedMessages::new(
+                    &received.publisher,
+                    (received.seq, 1),
+                    RecordLossCause::NoCounterpart,
+                ));
             }
             None => {
                 let cause = self.blocked.map_or(RecordLossCause::Write, |(cause, _)| cause);
-                self.record_missed(MissedMessages::new(&received.publisher, (received.seq, 1), cause));
+                self.record_missed(MissedMessages::new(
+                    &received.publisher,
+                    (received.seq, 1),
+                    cause,
+                ));
             }
         }
         self.rotate_if(|output, options| output.is_full(options));
@@ -276,8 +286,11 @@ impl Writer {
         if cause != RecordLossCause::DiskFull {
             self.shared.set_problem(PROBLEM, Some(error.to_string()));
         }
-        let until =
-            if cause == RecordLossCause::DiskFull { "the disk has free space" } else { "it can be written" };
+        let until = if cause == RecordLossCause::DiskFull {
+            "the disk has free space"
+        } else {
+            "it can be written"
+        };
         self.shared.note(format!("{error}; messages are counted as missing until {until}"));
         self.blocked = Some((cause, Instant::now()));
         self.end();
@@ -287,8 +300,10 @@ impl Writer {
         let Some(output) = self.output.take() else { return };
         let (path, file_change) = (output.part().path().to_owned(), output.part().file_change());
         // If the end fails, the chunk that is open is lost.
-        let (with_file, open) =
-            (output.lost_messages(true, RecordLossCause::Removed), output.lost_messages(false, RecordLossCause::Write));
+        let (with_file, open) = (
+            output.lost_messages(true, RecordLossCause::Removed),
+            output.lost_messages(false, RecordLossCause::Write),
+        );
         let (losses, unheard) =
             (std::mem::take(&mut self.losses), std::mem::take(&mut self.unheard));
         let followed = self.shared.progress().followed;
@@ -322,7 +337,9 @@ impl Writer {
                 self.add_finished(path, len_bytes);
                 // This part may not say it; twice is better than not at all.
                 (self.losses, self.unheard) = (losses, unheard);
-                self.revert_written(open.into_iter().map(|of| MissedMessages { cause, ..of }).collect());
+                self.revert_written(
+                    open.into_iter().map(|of| MissedMessages { cause, ..of }).collect(),
+                );
             }
         }
         self.remove_old_parts();

@@ -221,7 +221,13 @@ impl RecordedCalls {
             }
             match topic.kind {
                 CallTopicKind::Request => {
-                    requests.push((service, topic.id, correlation, message.publish_ns(), channel.clone()));
+                    requests.push((
+                        service,
+                        topic.id,
+                        correlation,
+                        message.publish_ns(),
+                        channel.clone(),
+                    ));
                 }
                 CallTopicKind::Control => {}
                 kind => {
@@ -326,9 +332,18 @@ mod tests {
     #[test]
     fn topics_of_calls_say_whose_they_are() {
         let parsed = CallTopic::parse("/_rnet/call/arm/plan/s0000002a/request").unwrap();
-        assert_eq!(parsed, CallTopic { service: "/arm/plan", id: 42, kind: CallTopicKind::Request });
+        assert_eq!(
+            parsed,
+            CallTopic { service: "/arm/plan", id: 42, kind: CallTopicKind::Request }
+        );
         assert_eq!(parsed.label(), "/arm/plan request");
-        for kind in [CallTopicKind::Request, CallTopicKind::Control, CallTopicKind::Reply, CallTopicKind::Status, CallTopicKind::Feedback] {
+        for kind in [
+            CallTopicKind::Request,
+            CallTopicKind::Control,
+            CallTopicKind::Reply,
+            CallTopicKind::Status,
+            CallTopicKind::Feedback,
+        ] {
             let name = topic("/plan", 0xfedc_ba98, kind.name());
             assert_eq!(
                 CallTopic::parse(&name),
@@ -349,7 +364,11 @@ mod tests {
 
     #[test]
     fn a_call_ends_with_its_only_reply_or_with_a_status() {
-        assert!(CallTopicKind::Reply.ends(7) && CallTopicKind::Status.ends(7) && CallTopicKind::Status.ends(WANTS_DONE | 7));
+        assert!(
+            CallTopicKind::Reply.ends(7)
+                && CallTopicKind::Status.ends(7)
+                && CallTopicKind::Status.ends(WANTS_DONE | 7)
+        );
         assert!(!CallTopicKind::Reply.ends(WANTS_DONE | 7) && !CallTopicKind::Feedback.ends(7));
     }
 }

@@ -17,7 +17,7 @@ use super::error::RerunError;
 use super::trace::Trace;
 use crate::play::OrderedMessages;
 use crate::read::{Channel, Message, Recording, Select};
-use fields::{decode_to_json, differences, numbers, field_at};
+use fields::{decode_to_json, differences, field_at, numbers};
 pub use tolerance::{Tolerance, Tolerances};
 
 /// Recorded messages that are looked at for the one with the same key.
@@ -207,7 +207,8 @@ impl<'a> Comparison<'a> {
 
     /// Whether the node got the request with this correlation, here and when it was recorded.
     fn is_received(&self, correlation: Option<u64>) -> bool {
-        let sent_ns = correlation.and_then(|correlation| self.calls.requests.get(&correlation).copied());
+        let sent_ns =
+            correlation.and_then(|correlation| self.calls.requests.get(&correlation).copied());
         let begin = self.begin_ns.max(self.options.start_ns).unwrap_or(0);
         sent_ns.is_some_and(|sent_ns| sent_ns >= begin)
     }

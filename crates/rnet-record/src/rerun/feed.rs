@@ -65,13 +65,19 @@ impl<'a> InputFeeder<'a> {
     }
 
     /// Publishes an input, waits until the node rests, and takes what it has published.
-    pub fn step(&mut self, due: &DueMessage, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+    pub fn step(
+        &mut self,
+        due: &DueMessage,
+        comparison: &mut Comparison<'_>,
+    ) -> Result<(), RerunError> {
         let message = &due.message;
         let topic = &message.channel.topic;
         if topic == names::STATE_TOPIC {
             return self.change(due, comparison);
         }
-        if let (Some(of), false) = (CallTopic::parse(topic), self.tested.input_topics.contains(topic)) {
+        if let (Some(of), false) =
+            (CallTopic::parse(topic), self.tested.input_topics.contains(topic))
+        {
             return match due.meta.correlation {
                 Some(correlation) => self.call(due, &of, correlation, comparison),
                 None => Ok(()),
@@ -151,7 +157,11 @@ impl<'a> InputFeeder<'a> {
     }
 
     /// Sets a key that somebody else has changed, and waits until the node rests.
-    fn change(&mut self, due: &DueMessage, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+    fn change(
+        &mut self,
+        due: &DueMessage,
+        comparison: &mut Comparison<'_>,
+    ) -> Result<(), RerunError> {
         let Some(change) = StateChange::read(due.message.data()) else { return Ok(()) };
         if change.is_before(self.tested.start_ns) || change.node == self.tested.recorded {
             return Ok(());
@@ -164,13 +174,18 @@ impl<'a> InputFeeder<'a> {
         }
         change.set(&self.tested.node)?;
         self.changes += 1;
-        self.tested.wait_until_idle(None, self.limit, &|| format!("after {} was set", change.key()))?;
+        self.tested
+            .wait_until_idle(None, self.limit, &|| format!("after {} was set", change.key()))?;
         let comparison = self.times.is_some().then_some(comparison);
         self.process_outputs(comparison)
     }
 
     /// The time of the robot goes on in even steps, and to the next input.
-    fn advance_clock(&mut self, ns: u64, comparison: &mut Comparison<'_>) -> Result<(), RerunError> {
+    fn advance_clock(
+        &mut self,
+        ns: u64,
+        comparison: &mut Comparison<'_>,
+    ) -> Result<(), RerunError> {
         let at = || format!("after {CLOCK_TOPIC} advanced to {ns}");
         loop {
             let Some(clock) = &mut self.tested.clock else { return Ok(()) };
@@ -185,7 +200,10 @@ impl<'a> InputFeeder<'a> {
     }
 
     /// Takes what the node has published, and answers what it has asked; without anybody to compare it, it is let go.
-    fn process_outputs(&mut self, comparison: Option<&mut Comparison<'_>>) -> Result<(), RerunError> {
+    fn process_outputs(
+        &mut self,
+        comparison: Option<&mut Comparison<'_>>,
+    ) -> Result<(), RerunError> {
         let Some(comparison) = comparison else {
             return self.tested.answer_early(self.recording, self.limit);
         };
@@ -205,7 +223,10 @@ impl<'a> InputFeeder<'a> {
     }
 
     /// Compares what the node has published. What it has asked.
-    fn compare_outputs(&mut self, comparison: &mut Comparison<'_>) -> Result<Vec<NodeRequest>, RerunError> {
+    fn compare_outputs(
+        &mut self,
+        comparison: &mut Comparison<'_>,
+    ) -> Result<Vec<NodeRequest>, RerunError> {
         let mut asked = Vec::new();
         while let Some(passed) = self.tested.follow.poll_all(&mut self.bytes)? {
             let heard = match passed {
@@ -220,7 +241,8 @@ impl<'a> InputFeeder<'a> {
                 }
             };
             comparison.add(&heard, &self.bytes)?;
-            let (Some(of), Some(correlation)) = (CallTopic::parse(heard.topic), heard.meta.correlation)
+            let (Some(of), Some(correlation)) =
+                (CallTopic::parse(heard.topic), heard.meta.correlation)
             else {
                 continue;
             };

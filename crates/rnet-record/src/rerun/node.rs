@@ -11,10 +11,10 @@ use rnet::{Node, Subscriber, SubscriberOptions};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
 use super::RerunOptions;
-use super::simulated_clients::SimulatedClients;
-use super::calls::{CallTopic, Calls, CallTopicKind, RecordedCalls, driven, is_by};
+use super::calls::{CallTopic, CallTopicKind, Calls, RecordedCalls, driven, is_by};
 use super::error::RerunError;
 use super::quiescence::{ProcessState, inspect_process};
+use super::simulated_clients::SimulatedClients;
 use super::simulated_servers::{NodeRequest, SimulatedServers};
 use super::state;
 use crate::names;
@@ -276,8 +276,10 @@ impl TestedNode {
                         format!("{} did not subscribe to {topic} within {limit:?}", self.name);
                     return Err(RerunError::TimedOut { code: "not_subscribed", text });
                 }
-                let why =
-                    self.check_idle(&at)?.err().unwrap_or_else(|| "it is still connecting".to_owned());
+                let why = self
+                    .check_idle(&at)?
+                    .err()
+                    .unwrap_or_else(|| "it is still connecting".to_owned());
                 return Err(RerunError::not_idle(&self.name, &at(), &why, limit));
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -325,7 +327,11 @@ impl TestedNode {
     }
 
     /// Waits until the node has found the ends of who called it.
-    pub fn wait_for_match(&mut self, endpoints: &[(String, u64)], limit: Duration) -> Result<(), RerunError> {
+    pub fn wait_for_match(
+        &mut self,
+        endpoints: &[(String, u64)],
+        limit: Duration,
+    ) -> Result<(), RerunError> {
         let end = Instant::now() + limit;
         for (topic, subscription) in endpoints {
             loop {
@@ -378,7 +384,8 @@ impl TestedNode {
             let select = Select { topics, excluded_channels, ..Select::default() };
             let play = PlayOptions { select, rate: None, ..PlayOptions::default() };
             // The topic is named, so what cannot be read of it is an error.
-            let publishers = Publishers::open(recording, &self.node, &ExistingEndpoints::default(), &play)?;
+            let publishers =
+                Publishers::open(recording, &self.node, &ExistingEndpoints::default(), &play)?;
             self.publishers.push(publishers);
             self.input_topics.insert(topic.to_owned());
         }
@@ -469,7 +476,9 @@ impl TestedNode {
     fn check_idle(&mut self, at: &dyn Fn() -> String) -> Result<Result<(), String>, RerunError> {
         let looks = (inspect_process(self.pid)?, inspect_process(self.pid)?);
         Ok(match looks {
-            (ProcessState::Sleeping(before), ProcessState::Sleeping(after)) if before == after => Ok(()),
+            (ProcessState::Sleeping(before), ProcessState::Sleeping(after)) if before == after => {
+                Ok(())
+            }
             (ProcessState::Running(name), _) | (_, ProcessState::Running(name)) => {
                 Err(format!("its thread {name} has not slept"))
             }
@@ -500,8 +509,9 @@ impl TestedNode {
 fn is_output_topic(topic: &str, with_calls: bool) -> bool {
     match topic.starts_with(INTERNAL_TOPICS) {
         false => true,
-        true => CallTopic::parse(topic)
-            .is_some_and(|of| of.kind != CallTopicKind::Control && (with_calls || of.is_of_authority())),
+        true => CallTopic::parse(topic).is_some_and(|of| {
+            of.kind != CallTopicKind::Control && (with_calls || of.is_of_authority())
+        }),
     }
 }
 

@@ -99,7 +99,8 @@ impl SimulatedClients {
         }
         if is_new {
             self.forget_one();
-            let client = SimulatedClient::open(node, &key, &name, &message.channel, correlation, limit)?;
+            let client =
+                SimulatedClient::open(node, &key, &name, &message.channel, correlation, limit)?;
             self.of.insert(key.clone(), client);
             self.order.push_back(key.clone());
         }
@@ -149,7 +150,9 @@ impl SimulatedClient {
     ) -> Result<Self, RerunError> {
         let lane = channel.source().map(|source| source.lane).unwrap_or_default();
         let kinds = [CallTopicKind::Reply, CallTopicKind::Status, CallTopicKind::Feedback];
-        let kinds = kinds.iter().filter(|kind| **kind != CallTopicKind::Feedback || wants_feedback(correlation));
+        let kinds = kinds
+            .iter()
+            .filter(|kind| **kind != CallTopicKind::Feedback || wants_feedback(correlation));
         let hear = |kind: &CallTopicKind| {
             let options = SubscriberOptions::new().lane(lane).keep_last(1);
             node.subscriber_with::<[u8]>(&topic(service, *client, kind.name()), options)
@@ -195,7 +198,11 @@ pub fn publisher_options(lane: Lane) -> PublisherOptions {
 }
 
 /// Waits until the node has connected to a publisher; `topic` is the recorded topic.
-pub fn wait_for_match(publisher: &Publisher<[u8]>, topic: &str, limit: Duration) -> Result<(), RerunError> {
+pub fn wait_for_match(
+    publisher: &Publisher<[u8]>,
+    topic: &str,
+    limit: Duration,
+) -> Result<(), RerunError> {
     let met = publisher.wait_for_subscribers(1, Some(limit));
     if let (Err(_), Some(error)) = (&met, publisher.incompatible().first()) {
         return Err(RerunError::incompatible("the node", topic, &error.to_string()));

@@ -18,12 +18,12 @@ use rnet::{
     SubscriberOptions,
 };
 
-use super::simulated_clients::{MAX_CLIENTS, publisher_options, wait_for_match};
 use super::calls::{
-    CalledService, CallTopic, CallTopicKind, RecordedCalls, authority_of, client_of, feedback_type_topic, topic,
-    wants_feedback,
+    CallTopic, CallTopicKind, CalledService, RecordedCalls, authority_of, client_of,
+    feedback_type_topic, topic, wants_feedback,
 };
 use super::error::RerunError;
+use super::simulated_clients::{MAX_CLIENTS, publisher_options, wait_for_match};
 use crate::play::{DueMessage, OrderedMessages};
 use crate::read::{Recording, Select};
 
@@ -269,7 +269,8 @@ impl SimulatedServer {
             shown.push(show(&feedback_type_topic(service, asked.server), ty)?);
         }
         let heard = [hear(CallTopicKind::Control)?, hear(CallTopicKind::Request)?];
-        let request_index = asked.requests.iter().enumerate().map(|(at, r)| (r.correlation, at)).collect();
+        let request_index =
+            asked.requests.iter().enumerate().map(|(at, r)| (r.correlation, at)).collect();
         Ok(Self {
             asked,
             authority: None,

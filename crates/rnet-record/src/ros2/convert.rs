@@ -12,7 +12,9 @@ use super::qos::{OFFERED_QOS_KEY, format_profile};
 use super::{CDR, PROFILE};
 use crate::names;
 use crate::read::{Channel, Message, Recording, Schema, Select};
-use crate::tools::{OutputFile, ShouldStop, OnProblem, ToolError, WrittenFile, check_stop, next_readable};
+use crate::tools::{
+    OnProblem, OutputFile, ShouldStop, ToolError, WrittenFile, check_stop, next_readable,
+};
 
 /// What is not in the new file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +53,8 @@ pub fn to_ros2(
     let mut reader = from.messages(select);
     while let Some(message) = next_readable(&mut reader, from, on_problem) {
         check_stop(stop)?;
-        let line = lines.entry(message.channel.id).or_insert_with(|| convert_channel(&message.channel));
+        let line =
+            lines.entry(message.channel.id).or_insert_with(|| convert_channel(&message.channel));
         match line.convert(&message) {
             Some(written) => {
                 output.message(&written, None)?;

@@ -14,7 +14,7 @@ use rnet::schema::prost_reflect::prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
 };
 
-use super::definition::{Base, Definition, Field, Arity};
+use super::definition::{Arity, Base, Definition, Field};
 
 /// Bytes before the content, which say how it is encoded.
 pub const HEADER_LEN_BYTES: usize = 4;

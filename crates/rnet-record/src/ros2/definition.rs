@@ -85,7 +85,8 @@ impl Definition {
         if text.len() > MAX_LEN_BYTES {
             return Err(format!("its description has more than {MAX_LEN_BYTES} bytes"));
         }
-        let name = short_name(name).ok_or_else(|| format!("{name:?} is not a name of a ROS 2 type"))?;
+        let name =
+            short_name(name).ok_or_else(|| format!("{name:?} is not a name of a ROS 2 type"))?;
         let mut types = BTreeMap::new();
         let (mut of, mut fields) = (name.clone(), Vec::new());
         let mut is_head = false;
@@ -95,8 +96,8 @@ impl Definition {
                 is_head = true;
             } else if let Some(next) = line.strip_prefix("MSG:").filter(|_| is_head) {
                 let next = next.trim();
-                of =
-                    short_name(next).ok_or_else(|| format!("{next:?} is not a name of a ROS 2 type"))?;
+                of = short_name(next)
+                    .ok_or_else(|| format!("{next:?} is not a name of a ROS 2 type"))?;
                 is_head = false;
             } else if let Some(field) = field(line, &of)? {
                 fields.push(field);

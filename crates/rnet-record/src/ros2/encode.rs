@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rnet::Prim;
 
 use super::decode::HEADER_LEN_BYTES;
-use super::definition::{Base, Definition, Field, Arity};
+use super::definition::{Arity, Base, Definition, Field};
 
 /// A value, whatever it is to become.
 #[derive(Clone, Debug, PartialEq)]

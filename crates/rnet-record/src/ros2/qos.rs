@@ -150,7 +150,13 @@ mod tests {
         let words = "- history: keep_last\n  depth: 5\n  reliability: best_effort\n  durability: volatile\n  \
                      deadline: {sec: 1, nsec: 5}\n  lifespan: {sec: 2147483647, nsec: 4294967295}\n";
         let deadline = Some(Duration::new(1, 5));
-        assert_eq!(parse_offered_qos(words), Some(OfferedQos { deadline, ..OfferedQos::default() }));
-        assert_eq!((parse_offered_qos(""), parse_offered_qos("durability: 1"), parse_offered_qos("null")), (None, None, None));
+        assert_eq!(
+            parse_offered_qos(words),
+            Some(OfferedQos { deadline, ..OfferedQos::default() })
+        );
+        assert_eq!(
+            (parse_offered_qos(""), parse_offered_qos("durability: 1"), parse_offered_qos("null")),
+            (None, None, None)
+        );
     }
 }

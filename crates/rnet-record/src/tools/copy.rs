@@ -9,9 +9,9 @@ use mcap::records::Metadata;
 
 use super::output::{OutputFile, ToolError};
 use crate::names;
-use crate::sequence_set::SequenceSet;
 use crate::read::{Message, Messages, ReadError, Recording, Select};
 use crate::recorder::part_path;
+use crate::sequence_set::SequenceSet;
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -283,7 +283,11 @@ impl Part {
 }
 
 /// The next message that can be read.
-pub(crate) fn next_readable(reader: &mut Messages, of: &Recording, on_problem: OnProblem<'_>) -> Option<Message> {
+pub(crate) fn next_readable(
+    reader: &mut Messages,
+    of: &Recording,
+    on_problem: OnProblem<'_>,
+) -> Option<Message> {
     loop {
         match reader.next()? {
             Ok(message) => return Some(message),
@@ -309,7 +313,11 @@ fn metadata(from: &Recording, output: &mut OutputFile, first: bool) -> Result<()
     wanted.into_iter().try_for_each(|one| output.metadata(one))
 }
 
-fn attachments(from: &Recording, output: &mut OutputFile, on_problem: OnProblem<'_>) -> Result<(), ToolError> {
+fn attachments(
+    from: &Recording,
+    output: &mut OutputFile,
+    on_problem: OnProblem<'_>,
+) -> Result<(), ToolError> {
     for place in &from.info().attachments {
         match from.attachment(*place) {
             Ok(attachment) => output.attachment(&attachment)?,
@@ -319,6 +327,10 @@ fn attachments(from: &Recording, output: &mut OutputFile, on_problem: OnProblem<
     Ok(())
 }
 
-pub(super) fn end(output: OutputFile, path: &Path, messages: u64) -> Result<WrittenFile, ToolError> {
+pub(super) fn end(
+    output: OutputFile,
+    path: &Path,
+    messages: u64,
+) -> Result<WrittenFile, ToolError> {
     Ok(WrittenFile { path: path.to_owned(), messages, len_bytes: output.finish()?, duplicates: 0 })
 }

@@ -17,7 +17,11 @@ use crate::read::{Recording, Select};
 ///
 /// # Errors
 /// The new file exists or cannot be written; `Interrupted`.
-pub fn recover(recording: &Recording, to: &Path, stop: ShouldStop) -> Result<WrittenFile, ToolError> {
+pub fn recover(
+    recording: &Recording,
+    to: &Path,
+    stop: ShouldStop,
+) -> Result<WrittenFile, ToolError> {
     let select = Select { with_reserved: true, ..Select::default() };
     // Opening the file has found all problems.
     let (mut output, messages) = copy(recording, to, select, &[], &mut |_, _| {}, stop)?;

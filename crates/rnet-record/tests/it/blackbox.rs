@@ -357,7 +357,9 @@ fn where_nothing_is_left_recover_makes_nothing_and_where_it_cannot_write_the_rin
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     let nowhere = net.base().join("nowhere");
     assert!(recover(&location(&net), &nowhere).unwrap().0.is_empty());
-    assert!(!nowhere.exists() && rnet_record::blackbox::RingMemory::of(location(&net).path()).is_none());
+    assert!(
+        !nowhere.exists() && rnet_record::blackbox::RingMemory::of(location(&net).path()).is_none()
+    );
     let error = list_files(&nowhere, &location(&net)).unwrap_err().to_string();
     assert!(error.contains("cannot read") && error.contains("nowhere"), "{error}");
     box_with(&net, &mut raw, 0..100).kill();

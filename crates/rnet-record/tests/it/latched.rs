@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use mcap::records::MessageHeader;
 use mcap::{WriteOptions, Writer};
 use rnet::{Durability, Node, SubscriberOptions};
-use rnet_record::play::{PlaybackController, PlaybackCommand, ExistingEndpoints, PlayOptions, Position, play};
+use rnet_record::play::{
+    ExistingEndpoints, PlayOptions, PlaybackCommand, PlaybackController, Position, play,
+};
 use rnet_record::read::{Recording, Select, check};
 use rnet_record::tools::filter;
 use rnet_record::{Source, mcap, names};
@@ -129,7 +131,8 @@ fn who_plays_from_the_middle_gets_them_and_waits_for_nothing() {
     let mut map = listener.subscriber_with::<[u8]>("/map", options).unwrap();
     let select = Select { start_ns: Some(START_NS + 35 * STEP_NS), ..Select::default() };
     let options = PlayOptions { select, ..PlayOptions::default() };
-    let played = play(&recording, &player, &ExistingEndpoints::default(), &options, &mut Silent).unwrap();
+    let played =
+        play(&recording, &player, &ExistingEndpoints::default(), &options, &mut Silent).unwrap();
     assert_eq!(played.messages, 3 + 5);
     let mut texts = Vec::new();
     while let Some(sample) = map.try_recv().unwrap() {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use files::{Dir, START_NS, STEP_NS, chunked, write};
 use rnet::{Node, Subscriber, SubscriberOptions};
-use rnet_record::play::{PlaybackController, PlaybackCommand, ExistingEndpoints, PlayOptions, Position, play};
+use rnet_record::play::{
+    ExistingEndpoints, PlayOptions, PlaybackCommand, PlaybackController, Position, play,
+};
 use rnet_record::read::Recording;
 
 /// Gives orders one after the other, each when its time has come.
@@ -50,8 +52,13 @@ fn stopped_it_steps_and_goes_on() {
     let file = dir.write("run.mcap", &write(chunked(None), 100));
     let recording = Recording::open(&file).unwrap();
     let (node, mut heard) = nodes(&dir);
-    let mut orders =
-        vec![None, Some(PlaybackCommand::Step), Some(PlaybackCommand::Step), None, Some(PlaybackCommand::Quit)];
+    let mut orders = vec![
+        None,
+        Some(PlaybackCommand::Step),
+        Some(PlaybackCommand::Step),
+        None,
+        Some(PlaybackCommand::Quit),
+    ];
     orders.reverse();
     let mut seen = Vec::new();
     let mut script = Script(|position: &Position| {
@@ -59,7 +66,8 @@ fn stopped_it_steps_and_goes_on() {
         orders.pop().unwrap()
     });
     let options = PlayOptions { paused: true, ..PlayOptions::default() };
-    let played = play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
+    let played =
+        play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!(played.messages, 2);
     assert_eq!(texts(&mut heard), ["message 1"]);
     assert!(seen.iter().all(|position| position.paused));
@@ -90,7 +98,8 @@ fn it_goes_to_a_place_and_back_and_plays_faster() {
         orders.pop().flatten()
     });
     let options = PlayOptions { paused: true, ..PlayOptions::default() };
-    let played = play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
+    let played =
+        play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!(played.messages, 12);
     let texts = texts(&mut heard);
     assert_eq!(
@@ -116,7 +125,8 @@ fn how_late_messages_were_is_told() {
         None
     });
     let options = PlayOptions::default();
-    let played = play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
+    let played =
+        play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!((played.messages, played.late_ns.len()), (200, 200));
     let max = played.late_ns.max();
     assert!(max >= 50_000_000, "{max}");

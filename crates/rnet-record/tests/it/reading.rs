@@ -24,7 +24,11 @@ fn a_file_is_read_by_its_index_and_is_the_same_without() {
         let by_index = Recording::open(&path).unwrap();
         let whole = Recording::open_without_index(&path).unwrap();
         let has_no_index = ["loose", "no_channels"].contains(&name);
-        assert_eq!(by_index.info().scan_reason, has_no_index.then_some("it has no index"), "{name}");
+        assert_eq!(
+            by_index.info().scan_reason,
+            has_no_index.then_some("it has no index"),
+            "{name}"
+        );
         assert_eq!(by_index.info().problems.len(), 0, "{name}");
         for recording in [&by_index, &whole] {
             let found = recording.info();

@@ -10,7 +10,9 @@ use common::{Net, eventually, folder, lost, metadata, of, options, record, store
 use rnet::msgs::foxglove::LaserScan;
 use rnet::msgs::plain::Image;
 use rnet::{Durability, Lane, Meta, Origin, Proxy, PublisherOptions};
-use rnet_record::{RecordLossCause, ChunkCompression, RecordError, Recorder, Selection, Source, names};
+use rnet_record::{
+    ChunkCompression, RecordError, RecordLossCause, Recorder, Selection, Source, names,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]
@@ -373,7 +375,10 @@ fn what_is_too_fast_is_counted_and_told_in_the_file() {
     assert_eq!(metadata(&file)[names::LOSSES]["total"], gaps.to_string());
     let causes = report.losses.by_cause();
     assert!(
-        causes.keys().all(|cause| matches!(cause, RecordLossCause::Queue | RecordLossCause::Overrun | RecordLossCause::Reused)),
+        causes.keys().all(|cause| matches!(
+            cause,
+            RecordLossCause::Queue | RecordLossCause::Overrun | RecordLossCause::Reused
+        )),
         "{causes:?}"
     );
 }

@@ -12,7 +12,7 @@ use rnet::inspect::Location;
 use rnet::{Client, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions};
 use rnet_record::Recorder;
 use rnet_record::read::Recording;
-use rnet_record::rerun::{RerunReport, RerunError, RerunOptions, rerun};
+use rnet_record::rerun::{RerunError, RerunOptions, RerunReport, rerun};
 
 /// What the node is to do.
 const ROLE: &str = "RERUN_CALLS_ROLE";
@@ -146,7 +146,12 @@ fn recorded_from(net: &Net, role: &str, from: u64) -> PathBuf {
     file
 }
 
-fn again(net: &Net, file: &Path, role: &str, options: RerunOptions) -> Result<RerunReport, RerunError> {
+fn again(
+    net: &Net,
+    file: &Path,
+    role: &str,
+    options: RerunOptions,
+) -> Result<RerunReport, RerunError> {
     let recording = Recording::open(file).unwrap();
     let location = Location::new(Some("again"), Some(net.base().to_owned()), None).unwrap();
     let options = RerunOptions { timeout: LONG.unwrap(), ..options };

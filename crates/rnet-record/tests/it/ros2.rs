@@ -13,7 +13,9 @@ use rnet::msgs::{BatteryState, Imu, LaserScan, Quaternion, Vector3};
 use rnet::schema::Dynamic;
 use rnet::{Message, MessageType};
 use rnet_record::mcap;
-use rnet_record::play::{PlaybackController, PlaybackCommand, ExistingEndpoints, PlayOptions, Position, play};
+use rnet_record::play::{
+    ExistingEndpoints, PlayOptions, PlaybackCommand, PlaybackController, Position, play,
+};
 use rnet_record::read::{Recording, Select};
 use rnet_record::ros2::to_ros2;
 
@@ -257,7 +259,8 @@ fn a_description_that_cannot_be_read_is_named_and_leaves_bytes() {
     assert!(said.contains("/x2 cannot be read") && said.contains("it is not played"), "{said}");
     let select = Select { topics: vec!["/x4".to_owned()], ..Select::default() };
     let options = PlayOptions { select, ..options };
-    let refused = play(&read, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap_err();
+    let refused =
+        play(&read, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap_err();
     assert!(refused.to_string().contains("ros2idl"), "{refused}");
 }
 

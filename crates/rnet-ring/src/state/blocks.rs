@@ -14,7 +14,7 @@ use super::layout::{
 use super::leaf::{LEAF_HEADER_WORDS, MAX_WRITER_LEN_BYTES, REVISION};
 use super::region::{Environment, Region};
 use super::slabs::{BLOCKS, SPAN, SPAN_REST, Slab, blocks_per_slab};
-use super::word::{FREE, BlockHeader, IS_LEAF, IS_TXN, PRIVATE, RETIRED, BlockRef, pending};
+use super::word::{BlockHeader, BlockRef, FREE, IS_LEAF, IS_TXN, PRIVATE, RETIRED, pending};
 use crate::fail_point;
 use crate::sync::{Ordering, fence};
 
@@ -134,7 +134,9 @@ impl Region<'_> {
     ) -> Result<OwnedBlock, OutOfMemory> {
         match self.allocate(local, env, words) {
             Ok(own) => Ok(own),
-            Err(OutOfMemory) => local.reserve.take().filter(|own| own.words >= words).ok_or(OutOfMemory),
+            Err(OutOfMemory) => {
+                local.reserve.take().filter(|own| own.words >= words).ok_or(OutOfMemory)
+            }
         }
     }
 
@@ -145,7 +147,12 @@ impl Region<'_> {
         }
     }
 
-    fn allocate_now(&self, local: &mut LocalBlocks, env: &impl Environment, words: usize) -> Result<OwnedBlock, OutOfMemory> {
+    fn allocate_now(
+        &self,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        words: usize,
+    ) -> Result<OwnedBlock, OutOfMemory> {
         let class = class_of(words);
         if class == SPAN_CLASS {
             return self.allocate_span(local, env, words);
@@ -186,7 +193,12 @@ impl Region<'_> {
         block[0].store(BlockHeader::new(state, process_slot, own.tag).0, Ordering::Release);
     }
 
-    fn refill(&self, local: &mut LocalBlocks, env: &impl Environment, class: usize) -> Result<(), OutOfMemory> {
+    fn refill(
+        &self,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        class: usize,
+    ) -> Result<(), OutOfMemory> {
         let slabs = self.slabs_in_use();
         for step in 0..slabs.min(REFILL_SLABS) {
             let slab = (local.cursor[class] + step) % slabs;
@@ -260,9 +272,15 @@ impl Region<'_> {
         self.count_free(slab, -(got as i64));
     }
 
-    fn allocate_span(&self, local: &mut LocalBlocks, env: &impl Environment, words: usize) -> Result<OwnedBlock, OutOfMemory> {
+    fn allocate_span(
+        &self,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        words: usize,
+    ) -> Result<OwnedBlock, OutOfMemory> {
         let count = words.div_ceil(SLAB_WORDS);
-        let first = self.claim_slabs(local.process_slot, env, count, SPAN_CLASS).ok_or(OutOfMemory)?;
+        let first =
+            self.claim_slabs(local.process_slot, env, count, SPAN_CLASS).ok_or(OutOfMemory)?;
         let unit = (first * SLAB_UNITS) as u32;
         let own = self.begin(local.process_slot, unit, SPAN_CLASS, count * SLAB_WORDS)?;
         for rest in first + 1..first + count {
@@ -298,7 +316,8 @@ impl Region<'_> {
             // Others may use its later slabs again, and leave this head as it is: a late reader must not
             // take their words for the span's. State and process slot stay, for the sweep after a death here.
             let head = BlockHeader(block[0].load(Ordering::Relaxed));
-            let ended = BlockHeader::new(head.state(), head.process_slot(), head.tag().wrapping_add(1));
+            let ended =
+                BlockHeader::new(head.state(), head.process_slot(), head.tag().wrapping_add(1));
             block[0].store(ended.0, Ordering::Release);
             self.free_span(process_slot, slab, known.count());
             return;
@@ -320,7 +339,13 @@ impl Region<'_> {
     }
 
     /// The same for a block in any state; one of several who try succeeds.
-    pub(crate) fn retire_from(&self, local: &mut LocalBlocks, word: BlockRef, head: BlockHeader, after: u64) {
+    pub(crate) fn retire_from(
+        &self,
+        local: &mut LocalBlocks,
+        word: BlockRef,
+        head: BlockHeader,
+        after: u64,
+    ) {
         let Some(block) = self.block(word.unit()) else { return };
         let retired = BlockHeader::new(RETIRED, local.process_slot, word.tag()).0;
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -335,7 +360,14 @@ impl Region<'_> {
         self.queue(local, word, local.process_slot, after, Some(word));
     }
 
-    fn queue(&self, local: &mut LocalBlocks, word: BlockRef, from: u16, after: u64, tombstone: Option<BlockRef>) {
+    fn queue(
+        &self,
+        local: &mut LocalBlocks,
+        word: BlockRef,
+        from: u16,
+        after: u64,
+        tombstone: Option<BlockRef>,
+    ) {
         let known = Slab(self.slab(Self::slab_of(word.unit())).load(Ordering::Relaxed));
         // What is not in the table any more was corrupt by somebody; it is let go of.
         let (class, words) = match (known.has_blocks(), known.is_span()) {
@@ -405,7 +437,8 @@ impl Region<'_> {
         let Some(front) = local.retired.front().copied() else { return false };
         // What came after it is newer than what is read: the reader may want this one.
         if front.after > needed {
-            let held = local.retired.len() > MAX_RETAINED || local.retired_words > MAX_RETAINED_WORDS;
+            let held =
+                local.retired.len() > MAX_RETAINED || local.retired_words > MAX_RETAINED_WORDS;
             if !held || !self.revoke(needed) {
                 return false;
             }

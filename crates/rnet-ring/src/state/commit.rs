@@ -3,11 +3,13 @@
 use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
 use super::key::Key;
 use super::layout::{PROCESS_NEW, PROCESS_WILLS};
-use super::leaf::{self, MEMORY_ONLY, LeafContent, DELETED, DURABLE, EXPIRED, LOADED, LeafMeta, TXN_WORD};
+use super::leaf::{
+    self, DELETED, DURABLE, EXPIRED, LOADED, LeafContent, LeafMeta, MEMORY_ONLY, TXN_WORD,
+};
 use super::region::{Environment, Region};
 use super::resolve::ResolvedLeaf;
 use super::trie::Slot;
-use super::word::{IS_LEAF, LEAF, BlockRef};
+use super::word::{BlockRef, IS_LEAF, LEAF};
 use super::{CorruptRegion, MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
@@ -136,7 +138,8 @@ impl<'a> Region<'a> {
                 None => continue,
                 Some(true) => {}
                 Some(false) => {
-                    self.expand(local, env, slot).map_err(|OutOfMemory| CommitError::OutOfMemory(1))?;
+                    self.expand(local, env, slot)
+                        .map_err(|OutOfMemory| CommitError::OutOfMemory(1))?;
                     continue;
                 }
             }
@@ -154,7 +157,8 @@ impl<'a> Region<'a> {
             if old.is_none() {
                 return Ok(CurrentLeaf { slot, old, meta: None });
             }
-            let Some(meta) = self.current_block(old).and_then(|block| leaf::meta(block, old)) else {
+            let Some(meta) = self.current_block(old).and_then(|block| leaf::meta(block, old))
+            else {
                 continue;
             };
             return Ok(CurrentLeaf { slot, old, meta: Some(meta) });
@@ -291,7 +295,9 @@ impl<'a> Region<'a> {
                 continue;
             }
             fail_point!("state.visible");
-            let revision = self.assign_revision(word, write.key.root())?.ok_or(CommitError::RetriesExhausted)?;
+            let revision = self
+                .assign_revision(word, write.key.root())?
+                .ok_or(CommitError::RetriesExhausted)?;
             new.store(0, Ordering::Release);
             if !current.old.is_none() {
                 self.retire(local, current.old, revision);
@@ -308,7 +314,13 @@ impl<'a> Region<'a> {
     }
 
     /// Takes a deletion out of its slot, at once if nobody reads as of an older revision.
-    pub(crate) fn remove_tombstone(&self, local: &mut LocalBlocks, key: &Key<'_>, word: BlockRef, revision: u64) {
+    pub(crate) fn remove_tombstone(
+        &self,
+        local: &mut LocalBlocks,
+        key: &Key<'_>,
+        word: BlockRef,
+        revision: u64,
+    ) {
         if self.oldest_lease() < revision {
             self.queue_tombstone(local, word, revision);
         } else {

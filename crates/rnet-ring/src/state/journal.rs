@@ -8,7 +8,9 @@
 use super::layout::{FOLLOWER_FILTER, LEASE_OWNER, LEASE_REVISION, REVOKED, SNAPSHOT_LEASES};
 use super::leaf::{self, DELETED, REVISION};
 use super::region::{Block, Environment, Region};
-use super::word::{JournalEntry, BlockHeader, IS_LEAF, IS_TXN, LEAF, RETIRED, TXN, BlockRef, is_pending, pending};
+use super::word::{
+    BlockHeader, BlockRef, IS_LEAF, IS_TXN, JournalEntry, LEAF, RETIRED, TXN, is_pending, pending,
+};
 use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
@@ -62,7 +64,11 @@ impl<'a> Region<'a> {
 
     /// The revision of a leaf, or of a transaction, that holds: given now if it has none yet. `None` if
     /// the block is used for something else by now.
-    pub(crate) fn assign_revision(&self, word: BlockRef, root: u32) -> Result<Option<u64>, RetriesExhausted> {
+    pub(crate) fn assign_revision(
+        &self,
+        word: BlockRef,
+        root: u32,
+    ) -> Result<Option<u64>, RetriesExhausted> {
         for _ in 0..MAX_TRIES {
             // SYNC-TAIL: in this order; the block of an entry below this tail has its revision.
             let tail = self.tail().load(Ordering::SeqCst);
@@ -135,7 +141,10 @@ impl<'a> Region<'a> {
 
     /// Takes a lease to read as of the newest revision: until [`Region::end_snapshot`], what it needs is kept.
     /// `None` if all leases are taken, or it was revoked at once.
-    pub(crate) fn take_lease(&self, process_slot: u16) -> Result<Option<SnapshotLease>, RetriesExhausted> {
+    pub(crate) fn take_lease(
+        &self,
+        process_slot: u16,
+    ) -> Result<Option<SnapshotLease>, RetriesExhausted> {
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         let free = (0..SNAPSHOT_LEASES).find(|lease| {
             let owner = self.lease(*lease, LEASE_OWNER);

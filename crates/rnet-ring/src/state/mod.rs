@@ -35,10 +35,10 @@ pub mod trie;
 pub mod word;
 
 pub use blocks::{LocalBlocks, OutOfMemory};
-pub use commit::{CommitOutcome, Guard, Prepared, CommitError, Write};
+pub use commit::{CommitError, CommitOutcome, Guard, Prepared, Write};
 pub use key::{Key, Prefix};
 pub use layout::Geometry;
-pub use leaf::{LeafContent, LeafMeta, LeafBuffer};
+pub use leaf::{LeafBuffer, LeafContent, LeafMeta};
 pub use read::{Next, Position};
 pub use region::{Environment, Region};
 pub use slabs::Usage;

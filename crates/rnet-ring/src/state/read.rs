@@ -6,7 +6,7 @@ use super::layout::SLAB_WORDS;
 use super::leaf::{self, DELETED, LeafBuffer};
 use super::region::Region;
 use super::resolve::ResolvedLeaf;
-use super::word::{LEAF, BlockRef};
+use super::word::{BlockRef, LEAF};
 use super::{CorruptRegion, RetriesExhausted};
 use crate::fail_point;
 
@@ -132,7 +132,9 @@ impl Region<'_> {
         // (A copy of the smallest leaf is some times as long as the leaf.)
         let mut budget = self.slabs_in_use().saturating_mul(SLAB_WORDS * 8 * 4);
         self.walk(prefix, &mut |word, root| {
-            let Some(word) = self.as_of(word, root, lease.revision)? else { return Err(RetriesExhausted) };
+            let Some(word) = self.as_of(word, root, lease.revision)? else {
+                return Err(RetriesExhausted);
+            };
             if word.is_none() {
                 return Ok(());
             }
@@ -160,7 +162,8 @@ impl Region<'_> {
         if slot.word.kind() == LEAF {
             let Some(block) = self.current_block(slot.word) else { return Err(RetriesExhausted) };
             if leaf::is_of(block, slot.word, key).ok_or(RetriesExhausted)? {
-                let word = self.as_of(slot.word, key.root(), lease.revision)?.ok_or(RetriesExhausted)?;
+                let word =
+                    self.as_of(slot.word, key.root(), lease.revision)?.ok_or(RetriesExhausted)?;
                 if !word.is_none() {
                     let block = self.current_block(word).ok_or(RetriesExhausted)?;
                     let meta = leaf::meta(block, word).ok_or(RetriesExhausted)?;

@@ -3,11 +3,11 @@
 use super::blocks::LocalBlocks;
 use super::key::Key;
 use super::layout::MAX_TXN_WRITES;
-use super::leaf::{self, DELETED, LeafMeta, PREV, REVISION, LeafBuffer, TXN_WORD};
+use super::leaf::{self, DELETED, LeafBuffer, LeafMeta, PREV, REVISION, TXN_WORD};
 use super::region::{Block, Region};
 use super::word::{
-    ABORTED, COMMITTED, BlockHeader, IS_LEAF, LEAF, PERSISTING, TxnStatus, TXN, UNDECIDED, WRITING, BlockRef,
-    is_pending, pending,
+    ABORTED, BlockHeader, BlockRef, COMMITTED, IS_LEAF, LEAF, PERSISTING, TXN, TxnStatus,
+    UNDECIDED, WRITING, is_pending, pending,
 };
 use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
@@ -35,7 +35,11 @@ pub(crate) enum ResolvedLeaf {
 
 impl<'a> Region<'a> {
     /// Settles a leaf's word. Gives the change a revision if it holds and has none.
-    pub(crate) fn resolve(&self, word: BlockRef, root: u32) -> Result<ResolvedLeaf, RetriesExhausted> {
+    pub(crate) fn resolve(
+        &self,
+        word: BlockRef,
+        root: u32,
+    ) -> Result<ResolvedLeaf, RetriesExhausted> {
         let Some(block) = self.current_block(word) else { return Ok(ResolvedLeaf::Reused) };
         let revision = block[REVISION].load(Ordering::Acquire);
         if !is_pending(revision) {
@@ -48,7 +52,9 @@ impl<'a> Region<'a> {
             return Ok(ResolvedLeaf::Reused);
         }
         if txn.is_none() {
-            return Ok(self.assign_revision(word, root)?.map_or(ResolvedLeaf::Reused, |_| ResolvedLeaf::Committed));
+            return Ok(self
+                .assign_revision(word, root)?
+                .map_or(ResolvedLeaf::Reused, |_| ResolvedLeaf::Committed));
         }
         let Some(status) = self.status(txn) else {
             // It is over, then, and said how first.
@@ -60,7 +66,9 @@ impl<'a> Region<'a> {
         match status.state() {
             COMMITTED => {
                 // Numbered first also where nothing changed: what comes next here comes after it.
-                let Some(revision) = self.assign_revision(txn, 0)? else { return Ok(ResolvedLeaf::Reused) };
+                let Some(revision) = self.assign_revision(txn, 0)? else {
+                    return Ok(ResolvedLeaf::Reused);
+                };
                 if guard {
                     return Ok(ResolvedLeaf::Previous { word: before, pending: None });
                 }
@@ -222,7 +230,13 @@ impl<'a> Region<'a> {
     }
 
     /// Puts what was before a leaf that does not hold into its slot again, if the leaf stands there.
-    pub(crate) fn restore_previous(&self, local: &mut LocalBlocks, leaf: BlockRef, before: BlockRef, after: u64) {
+    pub(crate) fn restore_previous(
+        &self,
+        local: &mut LocalBlocks,
+        leaf: BlockRef,
+        before: BlockRef,
+        after: u64,
+    ) {
         let Some(key) = self.key_of(leaf) else { return };
         let swapped = self.replace_in_slot(&key.key(), leaf, before);
         let deleted = self.meta_of(before).is_some_and(|meta| meta.has(DELETED));

@@ -3,7 +3,7 @@
 
 use super::layout::{CLASS_UNITS, LOW_AT, PROCESS_SLAB, SLAB_UNITS, SLAB_WORDS, SPAN_CLASS};
 use super::region::{Environment, Region};
-use super::word::{FREE, BlockHeader, IS_LEAF, IS_NODE, IS_TXN, PRIVATE};
+use super::word::{BlockHeader, FREE, IS_LEAF, IS_NODE, IS_TXN, PRIVATE};
 use crate::fail_point;
 use crate::sync::Ordering;
 

@@ -7,14 +7,14 @@ use super::layout::{
     CLASS_UNITS, FOLLOWER_OWNER, LEASE_OWNER, PROCESS_BUSY, PROCESS_NEW, PROCESS_SLAB,
     PROCESS_WILLS, SLAB_UNITS, SNAPSHOT_LEASES,
 };
-use super::leaf::{self, DELETED, DURABLE, LeafMeta, LeafBuffer, WILL};
+use super::leaf::{self, DELETED, DURABLE, LeafBuffer, LeafMeta, WILL};
 use super::region::{Environment, Region};
 use super::resolve::ResolvedLeaf;
 use super::slabs::{Slab, blocks_per_slab};
 use super::trie::NO_PROCESS_SLOT;
 use super::word::{
-    ABORTED, COMMITTED, FREE, BlockHeader, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE, PERSISTING, PRIVATE,
-    RETIRED, TxnStatus, TXN, UNDECIDED, WRITING, BlockRef,
+    ABORTED, BlockHeader, BlockRef, COMMITTED, FREE, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE,
+    PERSISTING, PRIVATE, RETIRED, TXN, TxnStatus, UNDECIDED, WRITING,
 };
 use super::{CorruptRegion, MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
@@ -101,7 +101,12 @@ impl Region<'_> {
 
     /// Cleans up after a dead process slot. One process at a time for a process slot; who is killed here is
     /// swept, and the next one begins anew.
-    pub fn sweep(&self, local: &mut LocalBlocks, env: &impl Environment, dead: u16) -> Result<SweepOutcome, RetriesExhausted> {
+    pub fn sweep(
+        &self,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        dead: u16,
+    ) -> Result<SweepOutcome, RetriesExhausted> {
         self.free_leases_and_followers(dead);
         // Transactions first: what they say decides which leaves are in use.
         let mut later = false;
@@ -128,7 +133,8 @@ impl Region<'_> {
             self.sweep_block(local, unit, head)?;
         }
         fail_point!("state.sweep_blocks");
-        let busy = BlockRef(self.process_slot(usize::from(dead), PROCESS_BUSY).load(Ordering::Acquire));
+        let busy =
+            BlockRef(self.process_slot(usize::from(dead), PROCESS_BUSY).load(Ordering::Acquire));
         if busy.kind() == LEAF {
             self.retire_orphan(local, busy)?;
         }
@@ -184,7 +190,12 @@ impl Region<'_> {
     }
 
     /// Ends a transaction of a dead process slot; `false` if the persister has it.
-    fn end_txn(&self, local: &mut LocalBlocks, env: &impl Environment, txn: BlockRef) -> Result<bool, RetriesExhausted> {
+    fn end_txn(
+        &self,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        txn: BlockRef,
+    ) -> Result<bool, RetriesExhausted> {
         for _ in 0..MAX_TRIES {
             match self.status(txn).map(TxnStatus::state) {
                 Some(UNDECIDED) => {
@@ -215,7 +226,12 @@ impl Region<'_> {
         Err(RetriesExhausted)
     }
 
-    fn adopt_committed(&self, local: &mut LocalBlocks, env: &impl Environment, txn: BlockRef) -> Result<(), RetriesExhausted> {
+    fn adopt_committed(
+        &self,
+        local: &mut LocalBlocks,
+        env: &impl Environment,
+        txn: BlockRef,
+    ) -> Result<(), RetriesExhausted> {
         let pairs = self.pairs(txn).ok_or(RetriesExhausted)?;
         let revision = self.assign_revision(txn, 0)?.ok_or(RetriesExhausted)?;
         for (leaf, _) in &pairs {
@@ -243,7 +259,12 @@ impl Region<'_> {
         Ok(())
     }
 
-    fn sweep_block(&self, local: &mut LocalBlocks, unit: u32, head: BlockHeader) -> Result<(), RetriesExhausted> {
+    fn sweep_block(
+        &self,
+        local: &mut LocalBlocks,
+        unit: u32,
+        head: BlockHeader,
+    ) -> Result<(), RetriesExhausted> {
         match head.state() {
             PRIVATE | RETIRED => {
                 let after = self.newest()?.saturating_add(1);
@@ -266,7 +287,10 @@ impl Region<'_> {
                 let word = BlockRef::new(NODE, unit, head.tag());
                 if self.has_node(word) {
                     if let Some(block) = self.current_block(word) {
-                        block[0].store(BlockHeader::new(IS_NODE, NO_PROCESS_SLOT, head.tag()).0, Ordering::Release);
+                        block[0].store(
+                            BlockHeader::new(IS_NODE, NO_PROCESS_SLOT, head.tag()).0,
+                            Ordering::Release,
+                        );
                     }
                 } else {
                     let after = self.newest()?.saturating_add(1);
@@ -279,7 +303,11 @@ impl Region<'_> {
     }
 
     /// Retires a leaf that is in no slot and that its owner did not come to retire; whether it was one.
-    fn retire_orphan(&self, local: &mut LocalBlocks, word: BlockRef) -> Result<bool, RetriesExhausted> {
+    fn retire_orphan(
+        &self,
+        local: &mut LocalBlocks,
+        word: BlockRef,
+    ) -> Result<bool, RetriesExhausted> {
         let Some(block) = self.current_block(word) else { return Ok(false) };
         let head = BlockHeader(block[0].load(Ordering::Acquire));
         if head.state() != IS_LEAF || head.tag() != word.tag() {
@@ -296,7 +324,8 @@ impl Region<'_> {
 
     /// Whether a leaf is what a slot says, or what it said before a change that does not hold yet.
     fn is_in_use(&self, key: &Key<'_>, word: BlockRef) -> Result<bool, RetriesExhausted> {
-        let find = || self.find(key).map(|slot| slot.word).map_err(|CorruptRegion| RetriesExhausted);
+        let find =
+            || self.find(key).map(|slot| slot.word).map_err(|CorruptRegion| RetriesExhausted);
         let mut at = find()?;
         for _ in 0..MAX_TRIES {
             if at == word {

@@ -8,7 +8,7 @@ use super::commit::Check;
 use super::journal::JournalSlot;
 use super::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, PROCESS_OWNER, TAIL_AT};
 use super::region::Block;
-use super::word::{JournalEntry, BlockHeader, IS_LEAF, LAP_BITS, LEAF, BlockRef, pending};
+use super::word::{BlockHeader, BlockRef, IS_LEAF, JournalEntry, LAP_BITS, LEAF, pending};
 use super::*;
 
 struct AlwaysBacked;
@@ -52,7 +52,8 @@ fn put(
 ) -> Result<CommitOutcome, CommitError<Never>> {
     let key = key(region, at);
     let write = Write { key: &key, content: content(value), expect, durable: None };
-    let prepared = region.prepare(local, &AlwaysBacked, &write).map_err(|_| CommitError::OutOfMemory(0))?;
+    let prepared =
+        region.prepare(local, &AlwaysBacked, &write).map_err(|_| CommitError::OutOfMemory(0))?;
     region.fill(&prepared, &write);
     match region.commit_one(local, &AlwaysBacked, &write, &prepared, 0, &mut |_, _| Ok(())) {
         Ok(Some(CommitOutcome::Committed(revision))) => Ok(CommitOutcome::Committed(revision)),
@@ -72,7 +73,9 @@ fn put_all(
     let mut writes = Vec::new();
     for ((_, value), key) in changes.iter().zip(&keys) {
         let write = Write { key, content: content(*value), expect: None, durable: None };
-        let prepared = region.prepare(local, &AlwaysBacked, &write).map_err(|_| CommitError::OutOfMemory(0))?;
+        let prepared = region
+            .prepare(local, &AlwaysBacked, &write)
+            .map_err(|_| CommitError::OutOfMemory(0))?;
         region.fill(&prepared, &write);
         writes.push((write, prepared));
     }
@@ -113,11 +116,17 @@ fn a_value_is_set_replaced_and_deleted() {
     let region = region(&words);
     let mut local = LocalBlocks::new(0);
     assert_eq!(get(&region, "/a"), None);
-    assert_eq!(put(&region, &mut local, "/a", Some(b"one"), Some(0)), Ok(CommitOutcome::Committed(1)));
+    assert_eq!(
+        put(&region, &mut local, "/a", Some(b"one"), Some(0)),
+        Ok(CommitOutcome::Committed(1))
+    );
     assert_eq!(get(&region, "/a").unwrap(), b"one");
     let refused = put(&region, &mut local, "/a", Some(b"two"), Some(0));
     assert_eq!(refused, Err(CommitError::Conflict { index: 0, expected: 0, found: 1 }));
-    assert_eq!(put(&region, &mut local, "/a", Some(b"two"), Some(1)), Ok(CommitOutcome::Committed(2)));
+    assert_eq!(
+        put(&region, &mut local, "/a", Some(b"two"), Some(1)),
+        Ok(CommitOutcome::Committed(2))
+    );
     assert_eq!(get(&region, "/a").unwrap(), b"two");
     assert_eq!(put(&region, &mut local, "/a", None, None), Ok(CommitOutcome::Committed(3)));
     assert_eq!(get(&region, "/a"), None);
@@ -414,7 +423,11 @@ fn take_if_absent(region: &Region<'_>, local: &mut LocalBlocks, mine: &str, othe
 }
 
 /// A leaf that is filled, and neither in a slot nor in the journal.
-fn pending_leaf<'a>(region: &Region<'a>, local: &mut LocalBlocks, at: &str) -> (Block<'a>, BlockRef, u32) {
+fn pending_leaf<'a>(
+    region: &Region<'a>,
+    local: &mut LocalBlocks,
+    at: &str,
+) -> (Block<'a>, BlockRef, u32) {
     let key = key(region, at);
     let write = Write { key: &key, content: content(Some(b"v")), expect: None, durable: None };
     let prepared = region.prepare(local, &AlwaysBacked, &write).unwrap();

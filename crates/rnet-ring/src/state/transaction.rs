@@ -5,12 +5,12 @@
 //! written. Whoever dies half-way leaves something that others can decide.
 
 use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
-use super::commit::{Check, CommitOutcome, Guard, Prepared, CurrentLeaf, CommitError, Write};
+use super::commit::{Check, CommitError, CommitOutcome, CurrentLeaf, Guard, Prepared, Write};
 use super::journal::SnapshotLease;
-use super::leaf::{self, MEMORY_ONLY, LeafContent, DELETED, GUARD, LeafMeta};
+use super::leaf::{self, DELETED, GUARD, LeafContent, LeafMeta, MEMORY_ONLY};
 use super::region::{Block, Environment, Region};
 use super::resolve::{COUNT, PAIRS, REASON, STATUS};
-use super::word::{ABORTED, COMMITTED, IS_TXN, PERSISTING, TxnStatus, TXN, UNDECIDED, BlockRef};
+use super::word::{ABORTED, BlockRef, COMMITTED, IS_TXN, PERSISTING, TXN, TxnStatus, UNDECIDED};
 use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
@@ -85,7 +85,9 @@ impl Region<'_> {
         let all: Vec<Guard<'_>> = absent.chain(guards.iter().copied()).collect();
         match self.check_guards(local, &all, 0, now) {
             // It came since: it is to be deleted, then.
-            Err(CommitError::Conflict { index, .. }) if index < writes.len() => Err(CommitError::Retry),
+            Err(CommitError::Conflict { index, .. }) if index < writes.len() => {
+                Err(CommitError::Retry)
+            }
             other => other,
         }
     }
@@ -98,7 +100,9 @@ impl Region<'_> {
         first: usize,
         now: u64,
     ) -> Result<CommitOutcome, CommitError<E>> {
-        let Some(lease) = self.take_lease(local.process_slot)? else { return Err(CommitError::Retry) };
+        let Some(lease) = self.take_lease(local.process_slot)? else {
+            return Err(CommitError::Retry);
+        };
         let checked = self.failed_guard(&lease, guards, now);
         let held = self.is_lease_valid(&lease);
         self.end_snapshot(lease);
@@ -205,7 +209,9 @@ impl Region<'_> {
             let content = LeafContent { writer: &[], value: &[], will: None, meta };
             let write = Write { key: guard.key, content, expect: None, durable: Some(false) };
             let words = content.words(guard.key);
-            let own = self.allocate(local, env, words).map_err(|OutOfMemory| CommitError::OutOfMemory(words))?;
+            let own = self
+                .allocate(local, env, words)
+                .map_err(|OutOfMemory| CommitError::OutOfMemory(words))?;
             let prepared = Prepared(own);
             self.fill(&prepared, &write);
             let installed = self.install_guard(local, env, txn, &write, guard, own, now, used);
@@ -257,7 +263,13 @@ impl Region<'_> {
     }
 
     /// Lists a leaf of a transaction and puts it into its slot; `false` if the slot has changed.
-    fn install_leaf(&self, txn: Block<'_>, current: &CurrentLeaf<'_>, word: BlockRef, used: &mut usize) -> bool {
+    fn install_leaf(
+        &self,
+        txn: Block<'_>,
+        current: &CurrentLeaf<'_>,
+        word: BlockRef,
+        used: &mut usize,
+    ) -> bool {
         // Named before it is seen, so that whoever ends this transaction finds it.
         txn[PAIRS + 2 * *used].store(word.0, Ordering::Relaxed);
         txn[PAIRS + 2 * *used + 1].store(current.old.0, Ordering::Relaxed);
@@ -282,7 +294,12 @@ impl Region<'_> {
     }
 
     /// Gives back the prepared leaves that a transaction did not use.
-    fn discard_skipped(&self, local: &mut LocalBlocks, writes: &[(Write<'_>, Prepared)], txn: BlockRef) {
+    fn discard_skipped(
+        &self,
+        local: &mut LocalBlocks,
+        writes: &[(Write<'_>, Prepared)],
+        txn: BlockRef,
+    ) {
         let Some(pairs) = self.pairs(txn) else { return };
         for (_, prepared) in writes {
             let own = prepared.0;

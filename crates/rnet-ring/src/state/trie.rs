@@ -5,7 +5,7 @@ use super::blocks::{LocalBlocks, OutOfMemory};
 use super::key::{Key, Prefix};
 use super::layout::{FANOUT, MAX_LEVEL, SLAB_UNITS};
 use super::region::{Environment, Region};
-use super::word::{EMPTY, BlockHeader, IS_NODE, LEAF, NODE, BlockRef};
+use super::word::{BlockHeader, BlockRef, EMPTY, IS_NODE, LEAF, NODE};
 use super::{CorruptRegion, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::{AtomicU64, Ordering};
@@ -158,8 +158,8 @@ impl<'a> Region<'a> {
             return false;
         }
         let Some(slots) = block.get(SLOTS..NODE_WORDS) else { return false };
-        slots
-            .iter()
-            .any(|slot| self.leads_to(BlockRef(slot.load(Ordering::Acquire)), word, level + 1, budget))
+        slots.iter().any(|slot| {
+            self.leads_to(BlockRef(slot.load(Ordering::Acquire)), word, level + 1, budget)
+        })
     }
 }

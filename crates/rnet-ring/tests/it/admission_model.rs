@@ -9,10 +9,10 @@
 
 use std::collections::HashSet;
 
-use rnet_ring::admission::{RequestId, Grant, AdmissionState, AdmissionTable};
-use rnet_ring::reader_requests::ReaderRequests;
-use rnet_ring::follower::{ReadStart, Follower, Gap, AfterExit, AfterDetach};
+use rnet_ring::admission::{AdmissionState, AdmissionTable, Grant, RequestId};
+use rnet_ring::follower::{AfterDetach, AfterExit, Follower, Gap, ReadStart};
 use rnet_ring::layout::Admission;
+use rnet_ring::reader_requests::ReaderRequests;
 use rnet_ring::sync::Ordering;
 
 const US: u64 = 7;
@@ -355,7 +355,10 @@ impl Model {
             self.tail - promised,
             "{path}: received or counted: {self:#?}"
         );
-        assert_eq!(self.detached_seen, self.detached_owed, "{path}: told as often as let go: {self:#?}");
+        assert_eq!(
+            self.detached_seen, self.detached_owed,
+            "{path}: told as often as let go: {self:#?}"
+        );
     }
 
     /// Both sides go on until nothing is left to do.

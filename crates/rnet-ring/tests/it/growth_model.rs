@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use rnet_ring::layout::LogControl;
 use rnet_ring::sync::{AtomicU64, Ordering};
 use rnet_ring::{
-    Gate, MIN_RETENTION_NS, BLOCK_IDLE_NS, Retention, RecordKind, Log, LogReader, LogWriter, PushError, Pull, NoReliableReaders,
+    BLOCK_IDLE_NS, Gate, Log, LogReader, LogWriter, MIN_RETENTION_NS, NoReliableReaders, Pull,
+    PushError, RecordKind, Retention,
 };
 
 const BLOCK_WORDS: usize = 16;
@@ -203,7 +204,13 @@ proptest! {
 }
 
 /// Sends `count` messages of 40 bytes, `every_ns`.
-fn send(writer: &mut LogWriter, gate: &mut TestGate<'_>, now: &mut u64, every_ns: u64, count: usize) {
+fn send(
+    writer: &mut LogWriter,
+    gate: &mut TestGate<'_>,
+    now: &mut u64,
+    every_ns: u64,
+    count: usize,
+) {
     for _ in 0..count {
         *now += every_ns;
         writer.push(gate.memory.log(), RecordKind::Inline, *now, &[0; 24], 24, gate).unwrap();

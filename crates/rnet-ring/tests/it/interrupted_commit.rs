@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::layout::LogControl;
-use rnet_ring::{RecordKind, Log, LogReader, LogWriter, Pull, NoReliableReaders};
+use rnet_ring::{Log, LogReader, LogWriter, NoReliableReaders, Pull, RecordKind};
 
 /// The newest message is the newest that was committed, though the writer had already named the next.
 #[test]
@@ -15,8 +15,14 @@ fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
     for round in 0..20_u64 {
         let mut reader = LogReader::new(writer.tail());
         for time in 0..3 {
-            let pushed =
-                writer.push(log, RecordKind::Inline, round * 3 + time, &[7; 12], 12, &mut NoReliableReaders);
+            let pushed = writer.push(
+                log,
+                RecordKind::Inline,
+                round * 3 + time,
+                &[7; 12],
+                12,
+                &mut NoReliableReaders,
+            );
             pushed.expect("nobody holds it back");
         }
         // What a push stores first, and then no more.
@@ -59,7 +65,8 @@ fn a_reader_that_stays_misses_no_more_than_what_is_gone() {
     let log = Log::new(&control, &words).expect("a power of two");
     let mut writer = LogWriter::new(log);
     for time in 0..100 {
-        let pushed = writer.push(log, RecordKind::Inline, time, &[7; 16], 16, &mut NoReliableReaders);
+        let pushed =
+            writer.push(log, RecordKind::Inline, time, &[7; 16], 16, &mut NoReliableReaders);
         pushed.expect("nobody holds it back");
     }
     let first = |mut reader: LogReader| {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rnet_ring::layout::LogControl;
 use rnet_ring::sync::AtomicU64;
-use rnet_ring::{Gate, RecordKind, Log, LogReader, LogWriter, Pull, NoReliableReaders};
+use rnet_ring::{Gate, Log, LogReader, LogWriter, NoReliableReaders, Pull, RecordKind};
 
 struct Memory {
     control: Box<LogControl>,

@@ -4,7 +4,7 @@
 
 use loom::sync::{Arc, Mutex, Notify};
 use loom::thread;
-use rnet_ring::admission::{RequestId, Grant, AdmissionState};
+use rnet_ring::admission::{AdmissionState, Grant, RequestId};
 use rnet_ring::binding::BindRequest;
 use rnet_ring::epoch::Epoch;
 use rnet_ring::layout::{Admission, BindLine, ChunkHeader, FlowLine, LogControl};
@@ -12,8 +12,8 @@ use rnet_ring::record::ChunkRef;
 use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
 use rnet_ring::wake::Tickets;
 use rnet_ring::{
-    Gate, BLOCK_IDLE_NS, RecordKind, Log, LogReader, LogWriter, Pull, NoReliableReaders, admission, binding, pins,
-    room, wake,
+    BLOCK_IDLE_NS, Gate, Log, LogReader, LogWriter, NoReliableReaders, Pull, RecordKind, admission,
+    binding, pins, room, wake,
 };
 
 struct Memory {
@@ -141,7 +141,8 @@ fn a_read_message_is_whole_while_the_log_grows_and_shrinks() {
     // One message of 8 bytes is 24 of the 64 of a block; the last come seconds later.
     fn push(writer: &mut LogWriter, log: Log<'_>, value: u64) {
         let time_ns = if value < 8 { value } else { value * 10 * BLOCK_IDLE_NS };
-        let sent = writer.push(log, RecordKind::Inline, time_ns, &value.to_le_bytes(), 8, &mut TestGate);
+        let sent =
+            writer.push(log, RecordKind::Inline, time_ns, &value.to_le_bytes(), 8, &mut TestGate);
         assert!(sent.is_ok());
     }
     fn take(reader: &mut LogReader, log: Log<'_>) -> u64 {
@@ -523,7 +524,10 @@ fn an_answer_is_read_whole() {
                     assert_eq!(found, wanted);
                 }
                 publisher.join().unwrap();
-                assert_eq!(admission::read(&entry, after.request), Some((after, AdmissionState::Detached)));
+                assert_eq!(
+                    admission::read(&entry, after.request),
+                    Some((after, AdmissionState::Detached))
+                );
                 assert_eq!(admission::read(&entry, before.request), None);
             });
         }
@@ -543,7 +547,11 @@ fn a_lap_shows_that_one_was_let_go() {
         let ask = RequestId { subscription: 1, generation: 1 };
         let memory = Memory::new();
         let entry = Arc::new(Admission::default());
-        admission::answer(&entry, Grant { request: ask, start: 0, start_seq: 0 }, AdmissionState::Active);
+        admission::answer(
+            &entry,
+            Grant { request: ask, start: 0, start_seq: 0 },
+            AdmissionState::Active,
+        );
         let (theirs, answer) = (memory.clone(), entry.clone());
         let reader = thread::spawn(move || {
             let mut reader = LogReader::new(0);

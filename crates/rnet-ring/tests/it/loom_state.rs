@@ -9,13 +9,19 @@ use loom::sync::Arc;
 use loom::thread;
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, TAIL_AT};
 use rnet_ring::state::{
-    LeafContent, CommitOutcome, Guard, Environment, Key, LeafMeta, LocalBlocks, Prefix, Prepared, LeafBuffer, CommitError, Region,
-    Write, journal,
+    CommitError, CommitOutcome, Environment, Guard, Key, LeafBuffer, LeafContent, LeafMeta,
+    LocalBlocks, Prefix, Prepared, Region, Write, journal,
 };
 use rnet_ring::sync::{AtomicU64, Ordering};
 
-const GEOMETRY: Geometry =
-    Geometry { root_bits: 1, journal_bits: 4, process_slots: 3, followers: 0, persist_requests: 1, slabs: 14 };
+const GEOMETRY: Geometry = Geometry {
+    root_bits: 1,
+    journal_bits: 4,
+    process_slots: 3,
+    followers: 0,
+    persist_requests: 1,
+    slabs: 14,
+};
 struct AlwaysBacked;
 impl Environment for AlwaysBacked {
     fn back_with_memory(&self, _: usize, _: usize) -> bool {
@@ -76,7 +82,12 @@ fn set(
     done.map(|done| done.expect("nothing goes to disk"))
 }
 
-fn set_both(region: Region<'_>, local: &mut LocalBlocks, value: &[u8], guards: &[(&str, u64)]) -> Answer {
+fn set_both(
+    region: Region<'_>,
+    local: &mut LocalBlocks,
+    value: &[u8],
+    guards: &[(&str, u64)],
+) -> Answer {
     let keys = ["/a", "/b"].map(|at| key(&region, at));
     let mut writes: Vec<(Write<'_>, Prepared)> = Vec::new();
     for key in &keys {
@@ -224,7 +235,9 @@ fn a_guard_holds_at_the_commit() {
         let both = set_both(memory.region(), &mut one, &[9], &[("/c", 2)]);
         let other = other.join().unwrap();
         match both {
-            Ok(CommitOutcome::Committed(both)) => assert!(both < other, "{both} was to be before {other}"),
+            Ok(CommitOutcome::Committed(both)) => {
+                assert!(both < other, "{both} was to be before {other}")
+            }
             Err(CommitError::Retry | CommitError::Conflict { .. }) => {
                 assert_eq!(get(memory.region(), 2, "/a"), Some((1, 1)));
             }

@@ -3,11 +3,11 @@
 #[cfg(not(loom))]
 mod admission_model;
 #[cfg(not(loom))]
-mod interrupted_commit;
-#[cfg(not(loom))]
 mod growth_model;
 #[cfg(not(loom))]
 mod hostile_log;
+#[cfg(not(loom))]
+mod interrupted_commit;
 #[cfg(not(loom))]
 mod log_model;
 #[cfg(loom)]

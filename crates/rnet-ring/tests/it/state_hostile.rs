@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, PROCESS_WILLS, TAIL_AT};
 use rnet_ring::state::leaf::DELETED;
 use rnet_ring::state::{
-    LeafContent, Guard, Environment, Key, LeafMeta, LocalBlocks, Position, Prefix, LeafBuffer, Region, Write,
+    Environment, Guard, Key, LeafBuffer, LeafContent, LeafMeta, LocalBlocks, Position, Prefix,
+    Region, Write,
 };
 
 struct AlwaysBacked;
@@ -107,8 +108,7 @@ fn act(region: &Region<'_>, local: &mut LocalBlocks, rng: &mut Rng) {
 
 /// A word that is wrong in a way that matters: a small number, a neighbour's word, or any.
 fn wrong(words: &[AtomicU64], rng: &mut Rng) -> u64 {
-    let any =
-        |rng: &mut Rng| words[rng.below(words.len() as u64) as usize].load(Ordering::Relaxed);
+    let any = |rng: &mut Rng| words[rng.below(words.len() as u64) as usize].load(Ordering::Relaxed);
     match rng.below(6) {
         0 => rng.below(2),
         1 => rng.below(1 << 20),

@@ -180,7 +180,8 @@ impl TypeComparison {
         for wf in writer.fields() {
             let Some(rf) = reader.get_field(wf.number()) else { continue };
             let (w, r) = (real_oneof(&wf), real_oneof(&rf));
-            let at = join(path, if self.names == PathNames::Writer { wf.name() } else { rf.name() });
+            let at =
+                join(path, if self.names == PathNames::Writer { wf.name() } else { rf.name() });
             if let Some(r) = &r {
                 let first = merged.entry(r.name().to_owned());
                 let (first_oneof, first) = first.or_insert_with(|| (w.clone(), wf.clone()));

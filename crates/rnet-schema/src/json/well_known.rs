@@ -10,7 +10,11 @@ use serde_json::value::Serializer;
 use serde_json::{Map, Value as Json};
 
 /// The form of a message of a well-known type; `None` if its value has none.
-pub(super) fn well_known_json(message: &DynamicMessage, options: &JsonOptions, any: AnyDepth) -> Option<Json> {
+pub(super) fn well_known_json(
+    message: &DynamicMessage,
+    options: &JsonOptions,
+    any: AnyDepth,
+) -> Option<Json> {
     let descriptor = message.descriptor();
     match descriptor.name() {
         "Any" => any_json(message, options, any),

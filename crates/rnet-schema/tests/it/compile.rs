@@ -2,8 +2,8 @@
 
 use prost::Message;
 use rnet_schema::{
-    CompiledProtos, SourceLocation, Schema, SchemaError, Sources, builtin_files, compile_file, compile_text,
-    limits,
+    CompiledProtos, Schema, SchemaError, SourceLocation, Sources, builtin_files, compile_file,
+    compile_text, limits,
 };
 use std::fs;
 use std::path::PathBuf;
@@ -261,7 +261,8 @@ fn editions_are_refused_by_name() {
     assert!(why.starts_with("editions are not supported; write syntax = \"proto3\""), "{why}");
     // As protoc writes it: syntax is 12, edition 14.
     let compiled = b"\x0a\x1b\x0a\x07m.proto\x22\x03\x0a\x01M\x62\x08editions\x70\xe8\x07";
-    let error = CompiledProtos::from_descriptor_set(compiled).err().expect("an edition").to_string();
+    let error =
+        CompiledProtos::from_descriptor_set(compiled).err().expect("an edition").to_string();
     assert!(error.contains("m.proto") && error.contains("editions are not supported"), "{error}");
     assert_eq!(Schema::from_descriptor_set(compiled, "M").expect_err("too").to_string(), error);
     // It is a name as any other elsewhere.

@@ -15,7 +15,7 @@ use rnet_core::Backlog;
 use rnet_ring::admission;
 use rnet_ring::follower::Gap;
 use rnet_ring::record::Record;
-use rnet_ring::{RecordKind, MAX_COMMIT_RECORDS};
+use rnet_ring::{MAX_COMMIT_RECORDS, RecordKind};
 
 use super::duplicates::DuplicateCheck;
 use super::{ChannelError, NextRecord, Reader};
@@ -85,7 +85,8 @@ impl Reader {
         let newer = end.saturating_sub(seq);
         // Of a reader that keeps all, never.
         newer > self.filter.keep_last
-            && (newer - self.filter.keep_last > MAX_COMMIT_RECORDS || self.is_superseded_by_committed(seq))
+            && (newer - self.filter.keep_last > MAX_COMMIT_RECORDS
+                || self.is_superseded_by_committed(seq))
     }
 
     /// The number at the end of the log is stored before the message is committed. A writer that

@@ -89,6 +89,9 @@ impl ReceivedMessage<'_> {
 
 impl fmt::Debug for ReceivedMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReceivedMessage").field("stamp", &self.stamp()).field("bytes", &self.bytes()).finish()
+        f.debug_struct("ReceivedMessage")
+            .field("stamp", &self.stamp())
+            .field("bytes", &self.bytes())
+            .finish()
     }
 }

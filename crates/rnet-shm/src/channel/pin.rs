@@ -20,7 +20,12 @@ const RETRY_NS: u64 = 1_000_000_000;
 impl Reader {
     /// What it takes to read a message in place cannot be had: it is tried again in a while.
     #[cold]
-    fn schedule_retry(&mut self, record: &Record, reference: ChunkRef, errno: Errno) -> ChannelError {
+    fn schedule_retry(
+        &mut self,
+        record: &Record,
+        reference: ChunkRef,
+        errno: Errno,
+    ) -> ChannelError {
         let at_ns = clock::now_ns().saturating_add(RETRY_NS);
         self.next = NextRecord::RetryAt { record: *record, at_ns };
         let (path, topic) = (chunk_path(&self.location.path, reference.chunk), &self.meta.topic);
@@ -42,7 +47,8 @@ impl Reader {
         // be enough: a reader that asked the kernel for each message that it is behind would never
         // catch up. The files may be swept before we are told that the publisher is gone, in any
         // order; that it is dead comes before all that.
-        let swept = || !self.location.path.exists() || !self.own.is_node_alive(&self.location.folder);
+        let swept =
+            || !self.location.path.exists() || !self.own.is_node_alive(&self.location.folder);
         let gone = self.has_left() || self.reliable || (missing && swept());
         let evicted = self.follower.gap(self.admissions()) == Gap::Detached;
         let page = self.slot.page();

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use rnet_core::bucket_of;
 use rnet_ring::layout::LATENCY_BUCKETS;
 use rnet_ring::record::Record;
-use rnet_ring::{RecordKind, Pull, fail_point};
+use rnet_ring::{Pull, RecordKind, fail_point};
 
 use super::duplicates::DuplicateCheck;
 use super::{ChannelError, Reader};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rnet_core::limits::{MAX_PUBLISHERS_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
+use rnet_core::limits::{MAX_OBSERVERS_PER_DOMAIN, MAX_PUBLISHERS_PER_OBSERVER};
 use rnet_core::{Error, Result};
 use rnet_ring::fail_point;
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
@@ -19,12 +19,12 @@ use super::{BELLS_SUFFIX, ENDPOINTS, MAGIC, Observers, PAGE, STATUS_SUFFIX, WAKE
 use crate::barrier::ConditionalBarrier;
 use crate::bell::{Bells, SleepMode, Waiter, WakeReason};
 use crate::domain::DomainDir;
-use crate::temp_file::TempFile;
 use crate::files::{self, io_error};
 use crate::fork::{ForkGuard, UnsharedFd};
 use crate::mapping::{Access, Mapping};
 use crate::node::{incarnation_of, ring_control};
 use crate::random::random_u64;
+use crate::temp_file::TempFile;
 use crate::{LAYOUT_VERSION, ofd};
 
 /// From one sleep to the next at least this much time passes. A publisher rings an observer no more
@@ -119,7 +119,9 @@ impl ObserverFile {
     /// Whether its files are still where publishers look for them.
     pub fn exists(&self) -> bool {
         // The doorbells of one that was stopped before it had a file may have been taken for those of a dead one.
-        rustix::fs::lstat(&self.path).and(rustix::fs::lstat(self.sibling_path(BELLS_SUFFIX))).is_ok()
+        rustix::fs::lstat(&self.path)
+            .and(rustix::fs::lstat(self.sibling_path(BELLS_SUFFIX)))
+            .is_ok()
     }
 
     /// A file of its own beside this one.
@@ -194,7 +196,9 @@ impl ObserverFile {
         ready: impl Fn() -> bool,
     ) -> WakeReason {
         let begun = Instant::now();
-        if let Some(awake) = self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < MIN_SLEEP_INTERVAL) {
+        if let Some(awake) =
+            self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < MIN_SLEEP_INTERVAL)
+        {
             std::thread::sleep((MIN_SLEEP_INTERVAL - awake).min(limit));
             if ready() {
                 return WakeReason::Ready;
@@ -213,10 +217,13 @@ impl ObserverFile {
             }
         };
         let bells = &self.bells;
-        let woken =
-            self.waiter.sleep(SleepMode::UntilRung, places, &ConditionalBarrier(asks_barrier), left, || {
-                ready() || bells.read(ENDPOINTS) != seen
-            });
+        let woken = self.waiter.sleep(
+            SleepMode::UntilRung,
+            places,
+            &ConditionalBarrier(asks_barrier),
+            left,
+            || ready() || bells.read(ENDPOINTS) != seen,
+        );
         self.awake_since = Some(Instant::now());
         woken
     }
@@ -225,7 +232,8 @@ impl ObserverFile {
     /// publishers than it can show.
     pub fn sleep_between_scans(&mut self, limit: Duration) {
         let begun = Instant::now();
-        let awake = self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < MIN_SLEEP_INTERVAL);
+        let awake =
+            self.awake_since.map(|at| at.elapsed()).filter(|awake| *awake < MIN_SLEEP_INTERVAL);
         if let Some(awake) = awake.filter(|_| self.was_rung) {
             std::thread::sleep((MIN_SLEEP_INTERVAL - awake).min(limit));
         }
@@ -233,7 +241,13 @@ impl ObserverFile {
         let (seen, bells) = (self.seen_endpoints, &self.bells);
         let is_rung = || bells.read(ENDPOINTS) != seen;
         if !left.is_zero() {
-            self.waiter.sleep(SleepMode::UntilRung, |_| {}, &ConditionalBarrier(|| false), left, is_rung);
+            self.waiter.sleep(
+                SleepMode::UntilRung,
+                |_| {},
+                &ConditionalBarrier(|| false),
+                left,
+                is_rung,
+            );
         }
         self.was_rung = is_rung();
         self.awake_since = Some(Instant::now());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use rnet_core::limits::{MAX_PUBLISHERS_PER_OBSERVER, MAX_OBSERVERS_PER_DOMAIN};
+use rnet_core::limits::{MAX_OBSERVERS_PER_DOMAIN, MAX_PUBLISHERS_PER_OBSERVER};
 use rnet_ring::layout::{OBSERVER_SLOTS_PER_PAGE, ObserverSlot, PAGE_LEN_BYTES};
 use rnet_ring::wake;
 
@@ -23,7 +23,7 @@ use crate::domain::DomainDir;
 use crate::files::{self, word_at};
 use crate::mapping::{Access, Mapping};
 use crate::node::incarnation_of;
-use crate::{LAYOUT_VERSION, temp_file, ofd};
+use crate::{LAYOUT_VERSION, ofd, temp_file};
 
 /// Between two rings of one publisher for one observer. An observer rests for twice as long between
 /// two sleeps, so none that keeps to that is passed over.
@@ -148,7 +148,8 @@ impl Observers {
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let of = |name: &str| {
-                let id = name.strip_suffix(BELLS_SUFFIX).or_else(|| name.strip_suffix(STATUS_SUFFIX));
+                let id =
+                    name.strip_suffix(BELLS_SUFFIX).or_else(|| name.strip_suffix(STATUS_SUFFIX));
                 id.and_then(parse_id)
             };
             let Some(id) = name.to_str().and_then(of) else { continue };

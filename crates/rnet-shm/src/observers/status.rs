@@ -10,8 +10,8 @@ use rnet_core::Result;
 
 use super::peers::is_held;
 use super::{ObserverFile, STATUS_SUFFIX, listed};
-use crate::temp_file::TempFile;
 use crate::files::{self, io_error};
+use crate::temp_file::TempFile;
 
 /// A longer text is not written, and not read.
 pub const MAX_STATUS_LEN_BYTES: usize = 64 << 10;

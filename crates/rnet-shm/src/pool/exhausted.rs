@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::{Chunk, LogView, Pool, ChunkState, size_for};
+use super::{Chunk, ChunkState, LogView, Pool, size_for};
 
 /// Why no chunk could be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,9 @@ impl Pool {
     ) -> bool {
         let size = size_for(len);
         let enough = |freed: u64| match growth_limit {
-            GrowthLimit::Limit | GrowthLimit::TooMany => self.bytes - freed + size <= self.limit_bytes,
+            GrowthLimit::Limit | GrowthLimit::TooMany => {
+                self.bytes - freed + size <= self.limit_bytes
+            }
             GrowthLimit::System(Errno::NOSPC | Errno::DQUOT | Errno::NOMEM) => freed >= size,
             // What is short is not memory: only a chunk that can be used as it is helps.
             GrowthLimit::System(_) => false,
@@ -79,7 +81,12 @@ impl Pool {
     /// Who stands in the way of a message that forgetting what may be forgotten does not help: a
     /// reader, if it helps once that has read; late joiners, if nothing else is left to forget.
     #[cold]
-    pub(super) fn find_blocker(&self, len: usize, growth_limit: GrowthLimit, view: &mut LogView<'_>) -> NoChunk {
+    pub(super) fn find_blocker(
+        &self,
+        len: usize,
+        growth_limit: GrowthLimit,
+        view: &mut LogView<'_>,
+    ) -> NoChunk {
         let kept_from = self.kept_from(view);
         let mut helps = |seq| {
             let until = RecycleLimit { position: u64::MAX, seq };
@@ -96,13 +103,19 @@ impl Pool {
 
     /// What late joiners are to get stands in the way.
     #[cold]
-    pub(super) fn blocked_by_history(&self, len: usize, growth_limit: GrowthLimit, view: &mut LogView<'_>) -> NoChunk {
+    pub(super) fn blocked_by_history(
+        &self,
+        len: usize,
+        growth_limit: GrowthLimit,
+        view: &mut LogView<'_>,
+    ) -> NoChunk {
         let size = size_for(len);
         let bytes = |chunks: &mut dyn Iterator<Item = &Chunk>| {
             chunks.map(|chunk| chunk.map.len() as u64).sum::<u64>()
         };
         let kept_from = self.kept_from(view);
-        let is_kept = |c: &&Chunk| matches!(c.state, ChunkState::Live { seq, .. } if seq >= kept_from);
+        let is_kept =
+            |c: &&Chunk| matches!(c.state, ChunkState::Live { seq, .. } if seq >= kept_from);
         let kept = bytes(&mut self.chunks.iter().filter(is_kept));
         // Of the same size as this one; or, if those before were larger, what they take.
         let promised = size.saturating_mul(self.history.saturating_add(1)).max(kept + size);

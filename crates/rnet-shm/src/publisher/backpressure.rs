@@ -47,7 +47,9 @@ impl Writer {
             }
             std::hint::spin_loop();
         }
-        for (wanted, at_most) in [(plenty, CAPACITY_WAIT), (needed.saturating_add(1), CAPACITY_POLL)] {
+        for (wanted, at_most) in
+            [(plenty, CAPACITY_WAIT), (needed.saturating_add(1), CAPACITY_POLL)]
+        {
             if slowest.needed() != needed || left().is_zero() {
                 return Ok(());
             }
@@ -65,7 +67,8 @@ impl Writer {
     ) -> Result<(), Error> {
         let flow = &self.map.control().flow;
         rnet_ring::backpressure::set_wake_position(flow, wanted);
-        let (reader_table, seen, interrupted) = (&self.reader_table, self.seen_epoch, &self.interrupted);
+        let (reader_table, seen, interrupted) =
+            (&self.reader_table, self.seen_epoch, &self.interrupted);
         let woken = self.waiter.sleep(
             SleepMode::UntilRung,
             |show| show(&flow.asleep),
@@ -138,7 +141,8 @@ impl Writer {
                 Err(Error::Full { topic: self.topic.clone(), reader_node: slowest.node.clone() })
             }
             WaitDecision::Detach => {
-                let stood_ns = self.pending_wait.stall_tracker.map_or(0, |tracker| tracker.since_ns);
+                let stood_ns =
+                    self.pending_wait.stall_tracker.map_or(0, |tracker| tracker.since_ns);
                 for reader in &self.readers {
                     reader.progress.mark_outlasted(stood_ns);
                 }
@@ -165,10 +169,14 @@ impl Writer {
     fn observe_readers(&mut self, now_ns: u64, begins: bool, of_another_attempt: bool) {
         let (seq, tail) = (self.log.seq(), self.log.tail());
         // One that never waits would have waited all the time between its attempts.
-        let (waits, goes_on) = (!self.pending_wait.never_waits, !self.pending_wait.never_waits || !begins);
-        let tracker = self.pending_wait.stall_tracker.filter(|tracker| tracker.seq == seq && goes_on);
+        let (waits, goes_on) =
+            (!self.pending_wait.never_waits, !self.pending_wait.never_waits || !begins);
+        let tracker =
+            self.pending_wait.stall_tracker.filter(|tracker| tracker.seq == seq && goes_on);
         let gap_ns = match tracker {
-            Some(tracker) if of_another_attempt && waits => now_ns.saturating_sub(tracker.observed_ns),
+            Some(tracker) if of_another_attempt && waits => {
+                now_ns.saturating_sub(tracker.observed_ns)
+            }
             _ => 0,
         };
         let since_ns = tracker.map_or(now_ns, |tracker| tracker.since_ns.saturating_add(gap_ns));
@@ -287,7 +295,9 @@ impl StallTimer {
                 Duration::ZERO => WaitDecision::Detach,
                 _ if self.never_waits => self.refuse(),
                 // Not for longer: the others are to be seen moving as well.
-                left => WaitDecision::Wait(left.min(OBSERVATION_INTERVAL.max(stall / OBSERVATIONS_PER_STALL))),
+                left => WaitDecision::Wait(
+                    left.min(OBSERVATION_INTERVAL.max(stall / OBSERVATIONS_PER_STALL)),
+                ),
             },
             OnFull::Refuse | OnFull::Wait(_) => self.refuse(),
         }

@@ -68,7 +68,8 @@ impl Writer {
             return Ok(());
         }
         let half = messages / 2;
-        let Some(wanted) = self.pool.nth_newest_position(half + 1).map(|position| position + 1) else {
+        let Some(wanted) = self.pool.nth_newest_position(half + 1).map(|position| position + 1)
+        else {
             return Ok(());
         };
         // What the publisher chose is for a log or a pool that is full, and counts from then on.

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use rnet_core::{Error, KnownGap, Meta};
 use rnet_ring::record::{MAX_EXTENSION_LEN_BYTES, RecordTag};
-use rnet_ring::{RecordKind, PushError};
+use rnet_ring::{PushError, RecordKind};
 
-use super::{WriterLoan, LogGate, Writer};
+use super::{LogGate, Writer, WriterLoan};
 use crate::extension::{Extension, only_correlation, words_of_correlation};
 
 const _: () = assert!(

@@ -44,6 +44,10 @@ impl Writer {
 
     /// Ends a wait that is to end, once.
     pub(super) fn check_interrupted(&self) -> Result<(), Error> {
-        if self.interrupted.swap(false, Ordering::AcqRel) { Err(Error::Interrupted) } else { Ok(()) }
+        if self.interrupted.swap(false, Ordering::AcqRel) {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -77,7 +77,9 @@ impl Writer {
             match got {
                 Ok(chunk) => return Ok(WriterLoan { len, buffer: LoanBuffer::Chunk(chunk) }),
                 Err(NoChunk::HeldByReader) => self.wait_for_capacity(&mut stall, 1, slowest)?,
-                Err(NoChunk::Exhausted(exhausted)) => return Err(self.exhausted_error(len, exhausted)),
+                Err(NoChunk::Exhausted(exhausted)) => {
+                    return Err(self.exhausted_error(len, exhausted));
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use rnet_core::{Error, MAX_CHUNKS_PER_CHANNEL};
 
 use super::Writer;
-use crate::pool::{PoolExhausted, GrowthLimit, size_for};
+use crate::pool::{GrowthLimit, PoolExhausted, size_for};
 use crate::subscription::create_error;
 
 impl Writer {
@@ -49,7 +49,8 @@ impl Writer {
                 },
             },
             (GrowthLimit::System(errno), history) => {
-                let mut error = create_error(&self.topic, &self.pool.next_path(), needed_bytes, errno);
+                let mut error =
+                    create_error(&self.topic, &self.pool.next_path(), needed_bytes, errno);
                 let (Error::OutOfMemory { why: text, .. } | Error::LimitReached { hint: text, .. }) =
                     &mut error
                 else {

@@ -265,7 +265,8 @@ fn the_past_is_held_while_a_reader_is_admitted() {
         send().unwrap();
         let bells = domain.node.bells().clone();
         let reader = reader_table.enlist("/both", "/t", bound, bells, (ask, lowest)).unwrap();
-        let (start, start_seq) = reader_table.starting_point(lowest, HistoryRequest::Newest(HISTORY));
+        let (start, start_seq) =
+            reader_table.starting_point(lowest, HistoryRequest::Newest(HISTORY));
         assert_eq!(start_seq, 11 - HISTORY);
         let full = (0..100_000).find_map(|_| send().err());
         assert!(matches!(full, Some(Error::Full { .. })), "{len}: {full:?}");

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use rnet_core::{Error, Meta, Origin};
 use rnet_ring::MAX_COMMIT_RECORDS;
 
-use super::{WriterLoan, Writer};
+use super::{Writer, WriterLoan};
 use crate::barrier::RATE_WINDOW_MESSAGES;
 use crate::extension::{Extension, words_of};
 use crate::word_file::Checkpoint;
@@ -97,7 +97,8 @@ impl Writer {
         let Some(last) = self.log.write_extended(self.map.log(), sent_ns, words, payload) else {
             return false;
         };
-        (uncommitted.last, uncommitted.end, uncommitted.next_seq) = (last, self.log.tail(), next_seq);
+        (uncommitted.last, uncommitted.end, uncommitted.next_seq) =
+            (last, self.log.tail(), next_seq);
         if uncommitted.end - uncommitted.committed_end >= COMMIT_BATCH_LEN_BYTES
             || self.log.seq() - uncommitted.committed_seq == MAX_COMMIT_RECORDS
         {
@@ -121,7 +122,12 @@ impl Writer {
         sent
     }
 
-    fn forward_committed(&mut self, payload: &[u8], meta: &Meta, sent_ns: u64) -> Result<(), Error> {
+    fn forward_committed(
+        &mut self,
+        payload: &[u8],
+        meta: &Meta,
+        sent_ns: u64,
+    ) -> Result<(), Error> {
         // Whoever has to make room has to be seen.
         self.commit_pending();
         self.forwarding.next_origin_seq = next_origin_seq(meta);
@@ -158,8 +164,11 @@ impl Writer {
     /// Shows readers what was forwarded, and wakes those that sleep.
     pub fn commit_pending(&mut self) {
         // What was sent since has shown it.
-        let Some(uncommitted) =
-            self.forwarding.uncommitted.take().filter(|uncommitted| uncommitted.end == self.log.tail())
+        let Some(uncommitted) = self
+            .forwarding
+            .uncommitted
+            .take()
+            .filter(|uncommitted| uncommitted.end == self.log.tail())
         else {
             return;
         };
@@ -168,7 +177,8 @@ impl Writer {
         flow.forwarded_ns.store(uncommitted.now_ns, Ordering::Relaxed);
         self.log.commit(self.map.log(), uncommitted.last);
         self.checkpoint(uncommitted.next_seq);
-        if self.log.seq() / RATE_WINDOW_MESSAGES != uncommitted.committed_seq / RATE_WINDOW_MESSAGES {
+        if self.log.seq() / RATE_WINDOW_MESSAGES != uncommitted.committed_seq / RATE_WINDOW_MESSAGES
+        {
             self.update_send_rate();
         }
         self.wake();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rnet_core::Error;
-use rnet_ring::admission::{RequestId, Grant};
+use rnet_ring::admission::{Grant, RequestId};
 use rnet_ring::binding::HistoryRequest;
 use rnet_ring::fail_point;
 use rnet_ring::layout::{PAGE_LEN_BYTES, READERS_PER_LOG, ReaderSlot};
@@ -130,13 +130,19 @@ impl ReaderTable {
     }
 
     /// The last step: the reader reads from `start` on, which is message `start_seq`, and is told so.
-    pub(crate) fn answer(&self, ask: RequestId, reader: &ReaderRef, (start, start_seq): (u64, u64)) {
+    pub(crate) fn answer(
+        &self,
+        ask: RequestId,
+        reader: &ReaderRef,
+        (start, start_seq): (u64, u64),
+    ) {
         reader.start.store(start, Ordering::Release);
         // The writer may sleep until the reader needs no more than this.
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
         fail_point!("admit.start");
         // The writer may have let it go meanwhile, or somebody dismissed it.
-        let standing = self.requests().answer(self.admissions(), Grant { request: ask, start, start_seq });
+        let standing =
+            self.requests().answer(self.admissions(), Grant { request: ask, start, start_seq });
         reader.admitted.store(standing.is_some(), Ordering::Release);
         self.forget_refusal(ask.subscription);
         reader.ring();

@@ -16,13 +16,13 @@ use rustix::io::Errno;
 
 use super::STATE_VERSION;
 use crate::domain::DomainDir;
-use crate::temp_file::TempFile;
-use crate::files::{self, io_error, create_error};
+use crate::files::{self, create_error, io_error};
 use crate::fork::UnsharedFd;
-use crate::unlinked_files;
 use crate::mapping::{Access, Mapping};
 use crate::ofd;
 use crate::random::random_u64;
+use crate::temp_file::TempFile;
+use crate::unlinked_files;
 
 /// The first word: what the file is, and in the last byte its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSTA\0") | STATE_VERSION << 56;
@@ -110,7 +110,9 @@ impl StateFile {
             files::write_all_at(&file, &word.to_le_bytes(), at as u64 * 8).map_err(failed)?;
         }
         fail_point!("state.made");
-        let placed = temp_file.persist_new(&path).map_err(|errno| io_error("cannot create", &path, errno))?;
+        let placed = temp_file
+            .persist_new(&path)
+            .map_err(|errno| io_error("cannot create", &path, errno))?;
         // A link to a region whose last holder has ended is in nobody's way.
         if !placed && matches!(files::open_read(&path), Err(Errno::NOENT)) {
             let _ = rustix::fs::unlink(&path);
@@ -211,7 +213,9 @@ impl StateFile {
 
 /// Puts a link to the file where there is nothing, or a link that leads nowhere.
 fn restore_link(path: &std::path::Path, fd: &OwnedFd) -> rustix::io::Result<()> {
-    if unlinked_files::create_link(path, fd)? || !matches!(files::open_read(path), Err(Errno::NOENT)) {
+    if unlinked_files::create_link(path, fd)?
+        || !matches!(files::open_read(path), Err(Errno::NOENT))
+    {
         return Ok(());
     }
     unlinked_files::replace_with_link(path, fd)

@@ -2,7 +2,7 @@
 //! written to. It stands in the region as a key of our own, which the first to write it decides.
 
 use rnet_core::Error;
-use rnet_ring::state::{self as ring, LeafContent, LeafMeta, CommitError};
+use rnet_ring::state::{self as ring, CommitError, LeafContent, LeafMeta};
 
 use super::{PersisterHandle, Record};
 

@@ -12,8 +12,8 @@ use rnet_core::Error;
 use rnet_ring::fail_point;
 use rnet_ring::state::layout::{LOADED_AT, PERSISTER_AT};
 use rnet_ring::state::leaf::{DELETED, DURABLE, GUARD, LOADED};
-use rnet_ring::state::word::{ABORTED, COMMITTED, PERSISTING, WRITING, BlockRef};
-use rnet_ring::state::{self as ring, LeafContent, LeafMeta, CommitError};
+use rnet_ring::state::word::{ABORTED, BlockRef, COMMITTED, PERSISTING, WRITING};
+use rnet_ring::state::{self as ring, CommitError, LeafContent, LeafMeta};
 use rustix::thread::futex;
 
 use super::{Clock, Inner, Record, Region, blocking_hooks};
@@ -114,7 +114,8 @@ impl Region {
     /// Says what is to be done so that there is a persister; without it, who waits for one waits in vain. What
     /// is given may hold a [`PersisterHandle`]: it is let go of with the region, behind the last wills.
     pub fn set_persister_control(&self, control: Arc<dyn PersisterControl>) {
-        *self.inner.persister_control.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
+        *self.inner.persister_control.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(control);
     }
 
     /// The persister's side.
@@ -316,7 +317,8 @@ impl PersisterHandle {
     pub fn wait_for_batch(&self, answered: usize) {
         let ring = self.inner.ring();
         let asks = ring.geometry().persist_requests;
-        let waiting = || (0..asks).filter(|a| ring.persist_request(*a).load(Ordering::Relaxed) != 0).count();
+        let waiting =
+            || (0..asks).filter(|a| ring.persist_request(*a).load(Ordering::Relaxed) != 0).count();
         let already = waiting();
         if answered > 1 || already > 0 {
             spin_until(&|| waiting() >= answered + already, BATCH_DELAY);
@@ -513,7 +515,8 @@ impl Inner {
     fn spin_limit(&self) -> Duration {
         let ring = self.ring();
         let asks = ring.geometry().persist_requests;
-        let waiting = (0..asks).filter(|a| ring.persist_request(*a).load(Ordering::Relaxed) != 0).take(2);
+        let waiting =
+            (0..asks).filter(|a| ring.persist_request(*a).load(Ordering::Relaxed) != 0).take(2);
         if waiting.count() < 2 { SPIN_LIMIT } else { Duration::ZERO }
     }
 

@@ -142,7 +142,9 @@ impl Region {
         fail_point!("state.sweeper");
         // SYNC-SWEEP: asked again; it may have been swept, or taken by another, since.
         let mut clean = ring.process_slot(at, PROCESS_OWNER).load(Ordering::SeqCst) != owner;
-        if !clean && ring.sweep(&mut inner.local(), inner, process_slot) == Ok(SweepOutcome::Complete) {
+        if !clean
+            && ring.sweep(&mut inner.local(), inner, process_slot) == Ok(SweepOutcome::Complete)
+        {
             // A transaction of the dead that was being written to disk may hold only now.
             clean = self.execute_wills(process_slot, owner).is_ok();
             if clean {

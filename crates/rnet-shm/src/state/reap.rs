@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::PoisonError;
 
 use rnet_core::Error;
-use rnet_ring::state::{self as ring, LeafMeta, CommitError};
+use rnet_ring::state::{self as ring, CommitError, LeafMeta};
 
 use super::{Inner, MAX_ATTEMPTS, Region, Write, back_off, content};
 

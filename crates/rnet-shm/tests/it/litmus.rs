@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use rnet_ring::sync::Barrier;
 use rnet_ring::wake;
-use rnet_shm::barrier::{self, ConditionalBarrier, RATE_WINDOW_MESSAGES, PublisherBarrier, SleeperBarrier};
+use rnet_shm::barrier::{
+    self, ConditionalBarrier, PublisherBarrier, RATE_WINDOW_MESSAGES, SleeperBarrier,
+};
 
 /// Rounds of a usual test: enough to see that it runs.
 const ROUNDS: u64 = 2000;
@@ -58,7 +60,8 @@ fn publish(shared: &Shared, pair: Pair, rounds: u64) {
     for round in 1..=rounds {
         if pair == Pair::Changing && round % TURN == 0 {
             // Fast and slow in turn.
-            now_ns += if (round / TURN).is_multiple_of(2) { 1 } else { RATE_WINDOW_MESSAGES * 1_000_000 };
+            now_ns +=
+                if (round / TURN).is_multiple_of(2) { 1 } else { RATE_WINDOW_MESSAGES * 1_000_000 };
             side.update_send_rate(now_ns, &shared.asymmetric.0);
         } else if round == 1 {
             side.update_send_rate(now_ns, &shared.asymmetric.0);

@@ -10,7 +10,7 @@ use rnet_core::{DomainId, NodeName, PublisherQos, TypeDesc};
 use rnet_shm::bell::WakeReason;
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
-use rnet_shm::observe::{MissedMessages, MissedCause, Observer, Observation};
+use rnet_shm::observe::{MissedCause, MissedMessages, Observation, Observer};
 use rnet_shm::observers::{MAX_STATUS_LEN_BYTES, ObserverFile, Observers, read_statuses};
 use rnet_shm::publisher::{PublisherMeta, Writer};
 
@@ -161,9 +161,13 @@ fn one_that_expects_the_first_message_counts_those_that_it_came_too_late_for() {
     let mut observer = Observer::open(stage.path.clone(), stage.id, true).unwrap();
     observer.expect_from(0);
     let mut bytes = Vec::new();
-    let Observation::Missed(missed) = observer.poll(&mut bytes) else { panic!("it was there too early") };
+    let Observation::Missed(missed) = observer.poll(&mut bytes) else {
+        panic!("it was there too early")
+    };
     assert_eq!((missed.first_seq, missed.cause), (0, MissedCause::Overrun));
-    let Observation::Message(stamp) = observer.poll(&mut bytes) else { panic!("a message is there") };
+    let Observation::Message(stamp) = observer.poll(&mut bytes) else {
+        panic!("a message is there")
+    };
     assert_eq!(stamp.seq, missed.count);
 }
 

@@ -257,7 +257,9 @@ fn a_stopped_holder_is_replaced_and_notices() {
         let (next, next_term, at_ns) = net.next();
         assert!(next != who && next_term > term);
         // Its last beat was up to one beat, and its waiter's last look one look, before it was stopped.
-        let least = STALL_LIMIT - rnet_shm::heartbeat::HEARTBEAT_INTERVAL - 2 * rnet_shm::heartbeat::CHECK_INTERVAL;
+        let least = STALL_LIMIT
+            - rnet_shm::heartbeat::HEARTBEAT_INTERVAL
+            - 2 * rnet_shm::heartbeat::CHECK_INTERVAL;
         let passed = at_ns.saturating_sub(stopped_ns);
         assert!(passed >= least.as_nanos() as u64, "after {passed} ns");
         took.push(passed);

@@ -8,7 +8,10 @@ use rnet_core::{Error, NodeName};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
 use rnet_shm::random::random_u64;
-use rnet_shm::state::{PersistRequest, PersisterHandle, PersisterControl, NextChange, Record, Region, DiskValue, RestoreOutcome, StoredValue, Write};
+use rnet_shm::state::{
+    DiskValue, NextChange, PersistRequest, PersisterControl, PersisterHandle, Record, Region,
+    RestoreOutcome, StoredValue, Write,
+};
 
 /// A domain of a test's own.
 struct TestDomain(PathBuf);

@@ -19,7 +19,8 @@ impl Drop for TestDomain {
 }
 
 fn set(region: &Region, key: &str, ends: u64) {
-    let stored = StoredValue { kind: 1, type_id: 0, bytes: b"here", will: None, expires_boot_ns: ends };
+    let stored =
+        StoredValue { kind: 1, type_id: 0, bytes: b"here", will: None, expires_boot_ns: ends };
     let write = Write { key, value: Some(stored), expect: None, durable: None };
     region.commit(&[write], &[], &mut |_, _| Ok(())).unwrap();
 }

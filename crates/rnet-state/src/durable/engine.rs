@@ -13,7 +13,7 @@ use redb::{TableDefinition, TableError};
 use rnet_shm::state::Clock;
 
 use super::record::{self, BadRecord, Change, Saved};
-use super::time::{TimeNote, StoreTime};
+use super::time::{StoreTime, TimeNote};
 
 /// What redb keeps in memory of its file. The values themselves are in the region.
 const CACHE_LEN_BYTES: usize = 8 << 20;

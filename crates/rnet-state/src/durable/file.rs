@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use redb::StorageBackend;
-use rnet_shm::heartbeat::Lease;
 use rnet_shm::file_lock::FileLock;
+use rnet_shm::heartbeat::Lease;
 use rnet_shm::ring::fail_point;
 use rustix::io::Errno;
 

@@ -17,20 +17,20 @@
 //! | [`expiry_index`] | when which key ends on disk |
 //! | [`time`] | the clock by which keys end, over boots |
 
-mod expiry_index;
 mod engine;
+mod expiry_index;
 mod file;
 mod folder;
 mod persister;
+mod persister_candidate;
 mod record;
 mod restore;
 mod service;
 mod store;
-mod persister_candidate;
 mod time;
 
 #[cfg(test)]
 mod tests;
 
-pub use folder::{StateFolder, StateDirChoice};
+pub use folder::{StateDirChoice, StateFolder};
 pub(crate) use service::Durable;

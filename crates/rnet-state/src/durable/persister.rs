@@ -87,7 +87,13 @@ pub(super) fn start(
 
 /// Keeps until there is a reason not to. On return the store is closed, and whoever asks next takes
 /// it.
-fn run_persister(flags: &PersisterFlags, disk: &PersisterHandle, mut store: Store, mut unrestored: Unrestored, heartbeat: &Heartbeat) {
+fn run_persister(
+    flags: &PersisterFlags,
+    disk: &PersisterHandle,
+    mut store: Store,
+    mut unrestored: Unrestored,
+    heartbeat: &Heartbeat,
+) {
     heartbeat.work(true);
     // What waits is looked at before what holds: so each change is seen in one of both, also one
     // that a persister before us decides while we look.
@@ -167,7 +173,9 @@ fn retry_restore(disk: &PersisterHandle, store: &Store, unrestored: &mut Vec<Str
     let mut still = Vec::new();
     let loaded = store.load(&mut |saved| {
         let wanted = unrestored.iter().any(|key| key == saved.key);
-        if wanted && !matches!(restore(disk, &saved), Ok(RestoreOutcome::Done | RestoreOutcome::Occupied)) {
+        if wanted
+            && !matches!(restore(disk, &saved), Ok(RestoreOutcome::Done | RestoreOutcome::Occupied))
+        {
             still.push(saved.key.to_owned());
         }
     });
@@ -229,7 +237,8 @@ fn reconcile(
         }
     });
     // What could not be restored yet is not gone for that.
-    on_disk.retain(|key, _| !unrestored.waiting.contains(key) && !unrestored.occupied.contains(key));
+    on_disk
+        .retain(|key, _| !unrestored.waiting.contains(key) && !unrestored.occupied.contains(key));
     // A region that cannot be read is no reason to forget what is on disk.
     if walked.is_err() {
         on_disk.clear();
@@ -265,7 +274,8 @@ impl Heartbeat {
     fn start(lease: Arc<Lease>) -> Result<Heartbeat, Error> {
         let shared = Arc::new(HeartbeatState::default());
         let working = shared.clone();
-        let thread = rnet_shm::thread::spawn("rnet-heartbeat", move || heartbeat_loop(&working, &lease))?;
+        let thread =
+            rnet_shm::thread::spawn("rnet-heartbeat", move || heartbeat_loop(&working, &lease))?;
         Ok(Heartbeat { shared, thread })
     }
 

@@ -13,15 +13,15 @@ use std::sync::Arc;
 use redb::StorageBackend;
 use rnet_core::Error;
 use rnet_shm::clock;
-use rnet_shm::heartbeat::{Lease, LeaseCell, StallDetector};
 use rnet_shm::file_lock::{self, FileLock, LockAttempt};
+use rnet_shm::heartbeat::{Lease, LeaseCell, StallDetector};
 use rnet_shm::ring::fail_point;
 use rnet_shm::state::Clock;
 use rustix::io::Errno;
 
 use super::engine::{Engine, Fault};
 use super::file::{Fence, StoreFile};
-use super::folder::{StateFolder, FolderListing, storage};
+use super::folder::{FolderListing, StateFolder, storage};
 use super::store::{Store, each_chunk, explain};
 
 /// How often a try begins anew because others were faster.
@@ -149,7 +149,12 @@ impl PersisterCandidate {
     }
 
     /// Takes the store that is there, if its persister is gone or stopped.
-    fn take_over(&mut self, seen: u64, number: u64, listing: &FolderListing) -> Result<TakeStep, Error> {
+    fn take_over(
+        &mut self,
+        seen: u64,
+        number: u64,
+        listing: &FolderListing,
+    ) -> Result<TakeStep, Error> {
         let path = self.folder.store(number);
         match file_lock::try_lock(&path, self.host.region) {
             Ok(LockAttempt::Acquired(held)) => {
@@ -222,7 +227,12 @@ impl PersisterCandidate {
     }
 
     /// Opens the store that has just got its number, if that is still the one that counts.
-    fn keep(&mut self, lease: &Arc<Lease>, held: &Arc<FileLock>, number: u64) -> Result<TakeStep, Error> {
+    fn keep(
+        &mut self,
+        lease: &Arc<Lease>,
+        held: &Arc<FileLock>,
+        number: u64,
+    ) -> Result<TakeStep, Error> {
         let path = self.folder.store(number);
         match self.open(lease, held, number)? {
             None => Ok(TakeStep::Retry),

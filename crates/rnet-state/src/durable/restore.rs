@@ -1,7 +1,7 @@
 //! Putting what was on disk back into the region.
 
 use rnet_core::Result;
-use rnet_shm::state::{PersisterHandle, DiskValue, RestoreOutcome, Will};
+use rnet_shm::state::{DiskValue, PersisterHandle, RestoreOutcome, Will};
 
 use super::record::Saved;
 
@@ -24,7 +24,9 @@ pub(super) fn restore(disk: &PersisterHandle, saved: &Saved<'_>) -> Result<Resto
         bytes: saved.value,
     };
     if let Some(will) = saved.will {
-        let Some((kind, type_id, bytes)) = Will::decode(will) else { return Ok(RestoreOutcome::Done) };
+        let Some((kind, type_id, bytes)) = Will::decode(will) else {
+            return Ok(RestoreOutcome::Done);
+        };
         let version = saved.version.saturating_add(1);
         restored = DiskValue { kind, type_id, bytes, version, expires_boot_ns: 0, ..restored };
     }

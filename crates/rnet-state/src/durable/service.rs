@@ -10,13 +10,13 @@ use rnet_node::sync::lock;
 use rnet_shm::domain::DomainDir;
 use rnet_shm::fork::ForkGuard;
 use rnet_shm::heartbeat::{CHECK_INTERVAL, LeaseCell};
-use rnet_shm::state::{PersisterHandle, PersisterControl, Region, RestoreOutcome};
+use rnet_shm::state::{PersisterControl, PersisterHandle, Region, RestoreOutcome};
 
 use super::folder::StateFolder;
-use super::persister::{self, Unrestored, PersisterFlags};
+use super::persister::{self, PersisterFlags, Unrestored};
+use super::persister_candidate::{PersisterCandidate, StoreOwner, TakeOutcome};
 use super::restore::restore;
 use super::store::{Failure, Store, read_only};
-use super::persister_candidate::{StoreOwner, TakeOutcome, PersisterCandidate};
 
 /// [`PersisterHandle::loaded`]: nobody has looked yet.
 const UNKNOWN: u64 = 0;
@@ -175,7 +175,9 @@ impl DurableShared {
     /// where this node was told to.
     fn folder(&self) -> Result<StateFolder, Error> {
         match self.disk.bound_folder()? {
-            Some(bound) => StateFolder::resolve_bound(&self.configured_folder, &self.domain, &bound),
+            Some(bound) => {
+                StateFolder::resolve_bound(&self.configured_folder, &self.domain, &bound)
+            }
             None => self.configured_folder.clone(),
         }
     }
@@ -183,7 +185,9 @@ impl DurableShared {
     /// Refuses a node that was told another place than the domain's.
     fn check_folder(&self) -> Result<(), Error> {
         match self.disk.bound_folder()? {
-            Some(bound) => StateFolder::resolve_bound(&self.configured_folder, &self.domain, &bound).map(drop),
+            Some(bound) => {
+                StateFolder::resolve_bound(&self.configured_folder, &self.domain, &bound).map(drop)
+            }
             None => Ok(()),
         }
     }
@@ -267,7 +271,9 @@ impl DurableShared {
             }
             match self.load_once() {
                 Ok(true) => return,
-                Ok(false) if begun.elapsed() < LOAD_TIMEOUT => std::thread::sleep(CHECK_INTERVAL / 4),
+                Ok(false) if begun.elapsed() < LOAD_TIMEOUT => {
+                    std::thread::sleep(CHECK_INTERVAL / 4)
+                }
                 Ok(false) => {
                     self.report("another process is still loading the state from disk".into());
                     return self.mark_unusable();

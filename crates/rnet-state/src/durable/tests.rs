@@ -17,9 +17,9 @@ use rnet_shm::state::Clock;
 
 use super::engine::Engine;
 use super::folder::StateFolder;
+use super::persister_candidate::{PersisterCandidate, StoreOwner, TakeOutcome};
 use super::record::{Change, Saved};
 use super::store::Store;
-use super::persister_candidate::{StoreOwner, TakeOutcome, PersisterCandidate};
 
 /// What a store is to hold: value and revision of each key.
 type Model = BTreeMap<String, (Vec<u8>, u64)>;

@@ -43,7 +43,11 @@ impl StoreTime {
     /// Now.
     pub fn note(&self) -> TimeNote {
         let boot_ns = self.clock.boot_ns();
-        TimeNote { store_ns: boot_ns.wrapping_add(self.offset_ns), boot_ns, boot: self.clock.boot() }
+        TimeNote {
+            store_ns: boot_ns.wrapping_add(self.offset_ns),
+            boot_ns,
+            boot: self.clock.boot(),
+        }
     }
 
     /// The end of a key, 0 for never, by the store's clock.

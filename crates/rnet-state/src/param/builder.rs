@@ -185,7 +185,8 @@ impl<T: ParamType> ParamBuilder<T> {
 /// Nobody wants to hear of it, so everybody does.
 fn report_refused(keys: &ParamKeys, refused: &RefusedValue, description: &ParamDescription) {
     use std::io::Write;
-    let default = description.default.as_ref().map(super::description::format_value).unwrap_or_default();
+    let default =
+        description.default.as_ref().map(super::description::format_value).unwrap_or_default();
     let RefusedValue { value, why, set_by } = refused;
     // A closed stderr is a wish not to be told.
     let _ = writeln!(

@@ -4,9 +4,9 @@ use rnet_core::{Error, MAX_UPDATE_TRIES, Result};
 use rnet_shm::node::OwnNode;
 use rnet_shm::state::{Guard, Record, Region, Write};
 
-use super::records;
 use super::description::{ParamDescription, show};
 use super::param_keys::ParamKeys;
+use super::records;
 use super::refused_value::RefusedValue;
 use super::rules::{is_present, may_be_set};
 use crate::Value;
@@ -41,8 +41,11 @@ pub(crate) fn declare(
             // A default is never on disk, and a value that fits stays where it is kept.
             let durable = plan.refused.is_none() && before.durable;
             let held = plan.value.clone().map(|(value, _)| (value, durable));
-            let plan =
-                Plan { description: plan.description.clone(), value: held, refused: plan.refused.clone() };
+            let plan = Plan {
+                description: plan.description.clone(),
+                value: held,
+                refused: plan.refused.clone(),
+            };
             done = commit_plan(&Region::commit_in_memory, region, keys, &plan, Some(before), about);
         }
         match done {

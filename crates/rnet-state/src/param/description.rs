@@ -106,7 +106,8 @@ impl ParamDescription {
         }
         self.check_bounds()?;
         if let Some(default) = &self.default {
-            self.check(default).map_err(|why| format!("its default {} {why}", format_value(default)))?;
+            self.check(default)
+                .map_err(|why| format!("its default {} {why}", format_value(default)))?;
         }
         let len = self.to_json().len();
         if len > MAX_META_LEN_BYTES {
@@ -124,16 +125,22 @@ impl ParamDescription {
                 return Err(format!("a {word} is for numbers; this parameter is {}", self.kind));
             }
             if !self.item_kind().takes(bound) {
-                return Err(format!("its {word} {} is not of type {}", format_value(bound), self.item_kind()));
+                return Err(format!(
+                    "its {word} {} is not of type {}",
+                    format_value(bound),
+                    self.item_kind()
+                ));
             }
             if is_nan(bound) {
                 return Err(format!("its {word} is not a number"));
             }
         }
         match (&self.min, &self.max) {
-            (Some(min), Some(max)) if is_less(max, min) => {
-                Err(format!("its minimum {} is above its maximum {}", format_value(min), format_value(max)))
-            }
+            (Some(min), Some(max)) if is_less(max, min) => Err(format!(
+                "its minimum {} is above its maximum {}",
+                format_value(min),
+                format_value(max)
+            )),
             _ => Ok(()),
         }
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use rnet_core::{NodeName, Result};
 use rnet_shm::state::Record;
 
-use super::records;
 use super::declare::{is_default, reset};
 use super::description::ParamDescription;
 use super::param_keys::{ALL_DESCRIPTIONS, ALL_VALUES, ParamKeys, param_key_of};
+use super::records;
 use crate::{Entry, State, Value};
 
 /// A parameter of the domain.

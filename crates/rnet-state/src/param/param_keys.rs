@@ -107,7 +107,11 @@ mod tests {
         for other in ["/params", "/paramsx/a", "/a/params/b", ""] {
             assert_eq!(description_key_of(other), None, "{other}");
         }
-        assert!(is_description_key("!param/a") && !is_description_key("!params") && !is_param_key("!param/a"));
+        assert!(
+            is_description_key("!param/a")
+                && !is_description_key("!params")
+                && !is_param_key("!param/a")
+        );
     }
 
     #[test]

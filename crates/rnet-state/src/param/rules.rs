@@ -11,9 +11,9 @@ use rnet_shm::node::OwnNode;
 use rnet_shm::presence;
 use rnet_shm::state::{Guard, Head, Record, Region, StoredValue, Write};
 
-use super::records;
 use super::description::{ParamDescription, show};
 use super::param_keys::{self, display_name};
+use super::records;
 
 /// How often a write is judged again because the parameter was declared anew meanwhile.
 const MAX_CHECKS: usize = 100;
@@ -57,7 +57,9 @@ pub(crate) fn commit(
             })
             .collect();
         match region.commit(&writes, &guards, check) {
-            Err(Error::Conflict { key, expected, found }) if param_keys::is_description_key(&key) => {
+            Err(Error::Conflict { key, expected, found })
+                if param_keys::is_description_key(&key) =>
+            {
                 conflict = Some(Error::Conflict { key, expected, found });
             }
             other => return other,
@@ -86,7 +88,11 @@ fn check_write(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Opti
 }
 
 /// Whether the description allows a write; if not, why.
-fn check_rules(own: &OwnNode, description: &ParamDescription, write: &Write<'_>) -> Result<(), String> {
+fn check_rules(
+    own: &OwnNode,
+    description: &ParamDescription,
+    write: &Write<'_>,
+) -> Result<(), String> {
     may_be_set(own, description)?;
     let kept = if description.durable { "stored on disk" } else { "not stored on disk" };
     if write.durable.is_some_and(|durable| durable != description.durable) {

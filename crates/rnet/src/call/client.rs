@@ -8,10 +8,10 @@ use rnet_core::{Error, Result, TopicName};
 use rnet_node::types::choose_type;
 use rnet_shm::random::next_id;
 
-use super::pending_calls::ClientStats;
 use super::client_core::{ClientCore, ServerFilter};
 use super::open_call::OpenCall;
 use super::pending::Pending;
+use super::pending_calls::ClientStats;
 use super::{Bytes, Received, WANTS_ALL_REPLIES, WANTS_FEEDBACK, service_name};
 use crate::{EndpointWatch, Message, MessageType, Node};
 
@@ -145,7 +145,8 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         shared.core.check_fork()?;
         let after = timeout.unwrap_or(DEFAULT_TIMEOUT);
         let mut encoded = Vec::new();
-        let bytes = Bytes::of(request, &shared.request, &mut encoded).map_err(|why| shared.bad_request(why))?;
+        let bytes = Bytes::of(request, &shared.request, &mut encoded)
+            .map_err(|why| shared.bad_request(why))?;
         let reply = shared.core.call(&shared.watch, bytes, after)?;
         shared.decode(reply.ok_or_else(no_reply_error)?)
     }
@@ -179,7 +180,8 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         let goal = wants & WANTS_FEEDBACK != 0;
         let shared = &self.shared;
         let mut encoded = Vec::new();
-        Bytes::encode(request, &shared.request, &mut encoded).map_err(|why| shared.bad_request(why))?;
+        Bytes::encode(request, &shared.request, &mut encoded)
+            .map_err(|why| shared.bad_request(why))?;
         let open = OpenCall::new(encoded, options.key.as_deref(), goal);
         let number = core.start(open, wants, Some(after));
         Ok(Pending::new(self.shared.clone(), number, after))

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use rnet_core::{CancelReason, Error, Result, Wait};
 use rnet_node::sync;
 
-use super::pending_calls::{PendingCalls, ClientStats};
-use super::reply_reader::{ReplyReader, has_more};
 use super::calls_guard::{CallsGuard, lock};
-use super::open_call::{OpenCall, CallOutput};
+use super::open_call::{CallOutput, OpenCall};
+use super::pending_calls::{ClientStats, PendingCalls};
+use super::reply_reader::{ReplyReader, has_more};
 use super::servers::Server;
 use super::{Bytes, CallTopics};
 use crate::msgs::CallStatus;
@@ -48,7 +48,9 @@ impl ServerFilter {
         match (self, host) {
             (ServerFilter::All, _) | (ServerFilter::HostAndLocal(_), None) => true,
             (ServerFilter::Host(_), None) => false,
-            (ServerFilter::HostAndLocal(only) | ServerFilter::Host(only), Some(host)) => only == host,
+            (ServerFilter::HostAndLocal(only) | ServerFilter::Host(only), Some(host)) => {
+                only == host
+            }
         }
     }
 }
@@ -92,7 +94,16 @@ impl ClientCore {
         Ok(Arc::new(ClientCore {
             node: node.clone(),
             request,
-            reader: Mutex::new(ReplyReader { replies, status, feedback, lost, set, received, unrecorded_arrival, single_replies }),
+            reader: Mutex::new(ReplyReader {
+                replies,
+                status,
+                feedback,
+                lost,
+                set,
+                received,
+                unrecorded_arrival,
+                single_replies,
+            }),
             wait_handle,
             calls: Mutex::new(calls),
             filter,
@@ -120,7 +131,9 @@ impl ClientCore {
             return;
         }
         let service = lock(&self.calls).service.clone();
-        let Some(topics) = CallTopics::parse_request_topic_of(&service, &endpoint.topic) else { return };
+        let Some(topics) = CallTopics::parse_request_topic_of(&service, &endpoint.topic) else {
+            return;
+        };
         match event {
             EndpointEvent::Opened(_) => {
                 let opened = Server::open(&self.node, endpoint, &topics, &self.request);
@@ -205,7 +218,8 @@ impl ClientCore {
     ) -> Result<Option<Bytes>> {
         let mut calls = lock(&self.calls);
         let number = calls.start_single(request, after);
-        let (mut calls, result) = self.next_in(calls, watch, (number, CallOutput::Reply), after, None);
+        let (mut calls, result) =
+            self.next_in(calls, watch, (number, CallOutput::Reply), after, None);
         calls.finish(number);
         result
     }
@@ -342,8 +356,10 @@ impl ClientCore {
                 watch.run();
                 calls = lock(&self.calls);
                 calls.send_if_unsent(number);
-                let sent =
-                    calls.by_number.get(&number).is_none_or(|o| o.server.is_some() || o.error.is_some());
+                let sent = calls
+                    .by_number
+                    .get(&number)
+                    .is_none_or(|o| o.server.is_some() || o.error.is_some());
                 if !sent && calls.has_reader {
                     took_part = true;
                     calls = wait(calls, soon());
@@ -385,7 +401,8 @@ impl ClientCore {
 
     /// Has the thread for async calls read, if there is any of these.
     fn wake_async_reader(&self, calls: &PendingCalls) {
-        if calls.async_reader_waits && calls.by_number.values().any(|open| open.has_waiting_task()) {
+        if calls.async_reader_waits && calls.by_number.values().any(|open| open.has_waiting_task())
+        {
             self.async_reader_condvar.notify_one();
         }
     }
@@ -393,7 +410,9 @@ impl ClientCore {
     /// Takes one reply in, if it is all that there is. `None`: there is more, or something else.
     #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
     fn take_single_reply(&self, reader: &mut ReplyReader, is_spun: bool) -> Option<CallsGuard<'_>> {
-        let ReplyReader { replies, status, feedback, lost, unrecorded_arrival, single_replies, .. } = &mut *reader;
+        let ReplyReader {
+            replies, status, feedback, lost, unrecorded_arrival, single_replies, ..
+        } = &mut *reader;
         if *single_replies >= MAX_SINGLE_REPLIES {
             return None;
         }
@@ -435,7 +454,8 @@ impl ClientCore {
         }
         reader.record_arrival();
         let interrupted = waited.is_err();
-        let ReplyReader { replies, status, feedback, lost, set, received, single_replies, .. } = &mut *reader;
+        let ReplyReader { replies, status, feedback, lost, set, received, single_replies, .. } =
+            &mut *reader;
         *single_replies = 0;
         // What these have left is read below.
         let gone = std::mem::take(&mut lock(&self.calls).gone_servers);

@@ -11,10 +11,10 @@ use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
 use rnet_node::types::choose_type;
 
-use super::pending_calls::ClientStats;
 use super::client::{CallOptions, Client};
 use super::open_call::CallOutput;
 use super::pending::Pending;
+use super::pending_calls::ClientStats;
 use super::{Bytes, Received, WANTS};
 use crate::{Message, MessageType, Node};
 
@@ -113,7 +113,12 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     fn wait_for_feedback(&self, pause: Option<Instant>) -> Result<Option<Received<F>>> {
         let Pending { shared, number, after, .. } = &self.pending;
         shared.core.check_fork()?;
-        self.decode_feedback(shared.core.next(&shared.watch, (*number, CallOutput::Feedback), *after, pause))
+        self.decode_feedback(shared.core.next(
+            &shared.watch,
+            (*number, CallOutput::Feedback),
+            *after,
+            pause,
+        ))
     }
 
     fn decode_feedback(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<F>>> {

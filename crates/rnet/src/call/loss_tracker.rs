@@ -18,7 +18,10 @@ impl LossTracker {
     }
 
     /// What was lost since the last look: the nodes of the publishers, and how many messages of each.
-    pub fn take_new_losses<T: Message + ?Sized>(&mut self, subscriber: &Subscriber<T>) -> Vec<(String, u64)> {
+    pub fn take_new_losses<T: Message + ?Sized>(
+        &mut self,
+        subscriber: &Subscriber<T>,
+    ) -> Vec<(String, u64)> {
         let sum = subscriber.lost_now();
         // The sum is that of those who are there: it changes with them, too.
         if sum == self.sum {

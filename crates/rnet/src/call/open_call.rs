@@ -133,7 +133,10 @@ impl OpenCall {
     }
 
     pub fn has_ended(&self) -> bool {
-        self.has_outcome() && self.feedback_total.is_some_and(|said| self.feedback_lost || self.feedback_received >= said)
+        self.has_outcome()
+            && self
+                .feedback_total
+                .is_some_and(|said| self.feedback_lost || self.feedback_received >= said)
     }
 
     pub fn notify(&mut self, to_wake: &mut Vec<Waker>) {

@@ -9,11 +9,11 @@ use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
 use rnet_node::sync::lock;
 use rnet_shm::ring::fail_point;
 
-use super::server_core::HandlerOutcome;
 use super::number_map::NumberMap;
+use super::server_core::HandlerOutcome;
 use super::service::HandlerError;
 use super::service_stats::CallEnd;
-use super::{CallId, CallerKey, CallTopics, WANTS_ALL_REPLIES, WANTS_FEEDBACK, reason_to_wire};
+use super::{CallId, CallTopics, CallerKey, WANTS_ALL_REPLIES, WANTS_FEEDBACK, reason_to_wire};
 use crate::msgs::CallStatus;
 use crate::msgs::call_status::State;
 use crate::{MessageType, Node, Publisher, PublisherOptions};
@@ -47,7 +47,8 @@ impl CallState {
     /// Whether its answer is not delivered any more. A server that closes delivers the answer of a handler that does
     /// not know of it: the work is done.
     fn discards_answer(&self) -> bool {
-        self.cancelled.is_some_and(|reason| reason != CancelReason::ServerClosing || self.cancel_seen)
+        self.cancelled
+            .is_some_and(|reason| reason != CancelReason::ServerClosing || self.cancel_seen)
     }
 }
 
@@ -93,7 +94,8 @@ impl Peer {
         };
         let open = |ty| node.publisher_with::<[u8]>(&topics.feedback(), options(ty));
         let feedback = feedback.map(open).transpose()?;
-        let publishers = Mutex::new(AnswerPublishers { reply, status, feedback, is_stalled: false });
+        let publishers =
+            Mutex::new(AnswerPublishers { reply, status, feedback, is_stalled: false });
         let (service, node) = (service.to_owned(), caller);
         let (open, gone) = Default::default();
         Ok(Peer { service, node, client, publisher, open, gone, publishers })
@@ -298,17 +300,19 @@ impl Peer {
         };
         match outcome {
             // A goal that was reached before its handler knew that it was not wanted any more is reached.
-            HandlerOutcome::GoalResult(result) if !unwanted => match self.send_reply(number, &result) {
-                Ok(()) if number & WANTS_ALL_REPLIES == 0 => {
-                    lock(&self.open).remove(&number);
-                    CallEnd::Sent
+            HandlerOutcome::GoalResult(result) if !unwanted => {
+                match self.send_reply(number, &result) {
+                    Ok(()) if number & WANTS_ALL_REPLIES == 0 => {
+                        lock(&self.open).remove(&number);
+                        CallEnd::Sent
+                    }
+                    Ok(()) => self.end(number, CallEnd::Sent, &none),
+                    Err(error) => {
+                        self.end(number, CallEnd::Failed, &error.into());
+                        CallEnd::Unsent
+                    }
                 }
-                Ok(()) => self.end(number, CallEnd::Sent, &none),
-                Err(error) => {
-                    self.end(number, CallEnd::Failed, &error.into());
-                    CallEnd::Unsent
-                }
-            },
+            }
             _ if cancelled => self.end(number, CallEnd::Cancelled, &none),
             // Its only reply has ended the call.
             HandlerOutcome::Returned if number & WANTS_ALL_REPLIES == 0 && replies > 0 => {
@@ -364,7 +368,8 @@ impl Peer {
     fn end(&self, number: u32, end: CallEnd, error: &HandlerError) -> CallEnd {
         let open = lock(&self.open).remove(&number).unwrap_or_default();
         let (code, text) = (truncate(&error.kind, 256), truncate(&error.text, 16 << 10));
-        let (replies, feedback, feedback_dropped) = (open.replies, open.feedback_sent, open.feedback_dropped);
+        let (replies, feedback, feedback_dropped) =
+            (open.replies, open.feedback_sent, open.feedback_dropped);
         let mut status =
             CallStatus { replies, code, text, feedback, feedback_dropped, ..Default::default() };
         status.set_state(match end {
@@ -397,7 +402,11 @@ impl Peer {
     }
 
     /// Sends; waits for room if the caller is to be waited for.
-    fn send(&self, waits: bool, send: impl FnOnce(&mut AnswerPublishers) -> Result<()>) -> Result<()> {
+    fn send(
+        &self,
+        waits: bool,
+        send: impl FnOnce(&mut AnswerPublishers) -> Result<()>,
+    ) -> Result<()> {
         let mut publishers = lock(&self.publishers);
         let waits = waits && !publishers.is_stalled;
         publishers.reply.set_waiting(waits);

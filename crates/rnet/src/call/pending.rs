@@ -66,8 +66,12 @@ impl<R: Message + ?Sized> Pending<R> {
         if self.ended.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let next =
-            self.shared.core.next(&self.shared.watch, (self.number, CallOutput::Reply), self.after, pause);
+        let next = self.shared.core.next(
+            &self.shared.watch,
+            (self.number, CallOutput::Reply),
+            self.after,
+            pause,
+        );
         self.decode_next(next)
     }
 
@@ -101,7 +105,8 @@ impl<R: Message + ?Sized> Pending<R> {
     }
 
     fn decode_next(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<R>>> {
-        let decoded = next.and_then(|bytes| bytes.map(|bytes| self.shared.decode(bytes)).transpose());
+        let decoded =
+            next.and_then(|bytes| bytes.map(|bytes| self.shared.decode(bytes)).transpose());
         if !matches!(decoded, Ok(Some(_)) | Err(Error::Interrupted)) {
             self.ended.store(true, Ordering::Relaxed);
         }

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use rnet_core::{CancelReason, Error, Failure, Result};
 
 use super::number_map::NumberMap;
-use super::open_call::{OpenCall, CallOutput};
+use super::open_call::{CallOutput, OpenCall};
 use super::servers::{Server, hash_of};
-use super::{Bytes, CallId, NUMBER_FLAGS, MAX_IN_FLIGHT, ROOT, WANTS_ALL_REPLIES, reason_from_wire};
+use super::{
+    Bytes, CallId, MAX_IN_FLIGHT, NUMBER_FLAGS, ROOT, WANTS_ALL_REPLIES, reason_from_wire,
+};
 use crate::msgs::call_control::Action;
 use crate::msgs::{CallStatus, call_status::State};
 
@@ -129,7 +131,8 @@ impl PendingCalls {
 
     /// Whether a call has no server yet.
     pub fn any_unsent(&mut self) -> bool {
-        self.may_have_unsent = self.may_have_unsent && self.by_number.values().any(|open| is_unsent(open));
+        self.may_have_unsent =
+            self.may_have_unsent && self.by_number.values().any(|open| is_unsent(open));
         self.may_have_unsent
     }
 
@@ -269,7 +272,8 @@ impl PendingCalls {
         };
         let (topic, node) = (self.service.clone(), node.to_owned());
         if open.goal {
-            self.stats.feedback_lost = self.stats.feedback_lost.saturating_add(status.feedback_dropped);
+            self.stats.feedback_lost =
+                self.stats.feedback_lost.saturating_add(status.feedback_dropped);
         }
         match status.state() {
             State::Done => open.end_after(status, None, &mut self.to_wake),
@@ -299,7 +303,8 @@ impl PendingCalls {
                     }
                     open.excluded_servers.push(server.id);
                 }
-                let others = self.servers.iter().any(|server| accepts(server, &open.excluded_servers));
+                let others =
+                    self.servers.iter().any(|server| accepts(server, &open.excluded_servers));
                 let backlog = status.backlog;
                 if others {
                     self.stats.rerouted += 1;
@@ -334,7 +339,8 @@ impl PendingCalls {
             let Some(server) = open.server.as_ref().filter(|server| server.node == node) else {
                 continue;
             };
-            let _ = server.cancel(CallId { client, number: *number }.to_correlation(), Action::Cancel);
+            let _ =
+                server.cancel(CallId { client, number: *number }.to_correlation(), Action::Cancel);
             open.fail(error.clone(), &mut self.to_wake);
         }
     }

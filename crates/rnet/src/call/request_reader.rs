@@ -79,7 +79,15 @@ impl RequestReader {
             }
         });
         let (received, unrecorded_arrival, pending_events) = Default::default();
-        Ok(RequestReader { requests, control, set, received, unrecorded_arrival, pending_events, closed_publishers: closed })
+        Ok(RequestReader {
+            requests,
+            control,
+            set,
+            received,
+            unrecorded_arrival,
+            pending_events,
+            closed_publishers: closed,
+        })
     }
 
     pub fn handle(&self) -> WaitSetHandle {
@@ -115,7 +123,8 @@ impl RequestReader {
         match self.requests.try_recv() {
             Ok(sample) => {
                 let sample = sample?;
-                let taken_ns = matches!(found, WaitOutcome::MaybeRequest).then(|| sample.taken_ns());
+                let taken_ns =
+                    matches!(found, WaitOutcome::MaybeRequest).then(|| sample.taken_ns());
                 self.unrecorded_arrival = Some((sample.sent_ns(), taken_ns));
                 let id = sample.correlation().map(CallId::from_correlation);
                 let taken = id.and_then(|id| take(&sample, id));

@@ -12,13 +12,13 @@ use rnet_shm::clock;
 use rnet_shm::random::next_id;
 use rnet_shm::ring::fail_point;
 
-use super::unmatched_clients::{UnmatchedClients, EarlyRequest};
-use super::request_reader::{WaitOutcome, RequestReader, CallerEvent};
 use super::number_map::NumberMap;
 use super::peer::Peer;
+use super::request_reader::{CallerEvent, RequestReader, WaitOutcome};
 use super::service_stats::{CallEnd, ServiceStats};
 use super::settings::ServerSettings;
-use super::{Bytes, CallerKey, CallTopics, service_name};
+use super::unmatched_clients::{EarlyRequest, UnmatchedClients};
+use super::{Bytes, CallTopics, CallerKey, service_name};
 use crate::call::service::{CallContext, HandlerError};
 use crate::{MessageType, Node, Publisher, PublisherOptions, WaitSetHandle};
 
@@ -322,7 +322,11 @@ impl ServerCore {
 
     /// Takes a request in whose handler can begin at once. What is more is left for the next look.
     #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
-    fn take_next_request(&self, reader: &mut RequestReader, found: WaitOutcome) -> Option<(MutexGuard<'_, ServerState>, Call)> {
+    fn take_next_request(
+        &self,
+        reader: &mut RequestReader,
+        found: WaitOutcome,
+    ) -> Option<(MutexGuard<'_, ServerState>, Call)> {
         reader.take_request(found, |sample, id| {
             let mut state = lock(&self.state);
             let may_begin = !state.closed
@@ -369,18 +373,23 @@ impl ServerCore {
                     let waited = lock(&self.state).cancel_all(CancelReason::Operator);
                     waited.iter().for_each(|call| self.end_cancelled(call));
                 }
-                CallerEvent::Malformed | CallerEvent::StopAll => lock(&self.state).stats.malformed += 1,
+                CallerEvent::Malformed | CallerEvent::StopAll => {
+                    lock(&self.state).stats.malformed += 1
+                }
                 CallerEvent::Lost => self.drop_gone_callers(reader, unmatched),
                 // A server that closes ends the connections itself, and its handlers still answer over them.
                 CallerEvent::Closed(_) if lock(&self.state).closed => {}
-                CallerEvent::Closed(publishers) => self.drop_callers(unmatched, |of| publishers.contains(&of)),
+                CallerEvent::Closed(publishers) => {
+                    self.drop_callers(unmatched, |of| publishers.contains(&of))
+                }
             }
         }
         if unmatched.has_client_to_match() {
             self.open_peers(reader, unmatched);
         }
         // Not for each of a flood of requests.
-        let soon = || self.matched.swap(false, Ordering::AcqRel) || last_poll.elapsed() >= MATCH_POLL;
+        let soon =
+            || self.matched.swap(false, Ordering::AcqRel) || last_poll.elapsed() >= MATCH_POLL;
         if !unmatched.is_empty() && soon() {
             *last_poll = Instant::now();
             self.admit_matched_callers(unmatched);
@@ -425,8 +434,9 @@ impl ServerCore {
 
     /// Admits new callers whose ends are there, and gives those up whose ends did not come.
     fn admit_matched_callers(&self, unmatched: &mut UnmatchedClients<Peer>) {
-        let hears =
-            |peer: &Peer, requests: &[EarlyRequest]| peer.can_receive(requests.iter().map(|early| early.number));
+        let hears = |peer: &Peer, requests: &[EarlyRequest]| {
+            peer.can_receive(requests.iter().map(|early| early.number))
+        };
         for (peer, requests) in unmatched.take_matched(hears) {
             let peer = Arc::new(peer);
             lock(&self.state).peers.entry(peer.client()).or_default().push(peer.clone());

@@ -69,7 +69,8 @@ impl Server {
             return Ok(false);
         }
         let publishers = lock(&self.publishers);
-        let ready = publishers.request.subscriber_count() > 0 && publishers.control.subscriber_count() > 0;
+        let ready =
+            publishers.request.subscriber_count() > 0 && publishers.control.subscriber_count() > 0;
         // One that could not be served at first, for want of descriptors say, may be by now.
         if !ready && let Some(error) = publishers.request.incompatible().into_iter().next() {
             return Err(error);

@@ -12,8 +12,8 @@ use rnet_node::callback_errors::{CallbackErrors, text_of_panic};
 use rnet_node::types::choose_type;
 
 use super::bytes::{Bytes, Received};
-use super::server_core::{Call, ServerCore, HandlerOutcome, HandlerFn};
 use super::peer::Peer;
+use super::server_core::{Call, HandlerFn, HandlerOutcome, ServerCore};
 use super::service_stats::ServiceStats;
 use super::settings::ServerSettings;
 use crate::{Message, MessageType, Node};
@@ -126,7 +126,8 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         + 'static,
     ) -> Result<Service> {
         let name = &self.settings.name;
-        let (request, reply) = (choose_type::<Q>(name, self.types.0)?, choose_type::<R>(name, self.types.1)?);
+        let (request, reply) =
+            (choose_type::<Q>(name, self.types.0)?, choose_type::<R>(name, self.types.1)?);
         let types = (request.clone(), reply.clone());
         let errors = self.node.core().state.errors.clone();
         let run = move |call: &mut Call| {

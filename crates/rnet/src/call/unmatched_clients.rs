@@ -111,20 +111,30 @@ impl<P> UnmatchedClients<P> {
         bytes: Bytes,
         most: usize,
     ) -> bool {
-        let at = self.0.iter().position(|node_clients| node_clients.node == node).unwrap_or_else(|| {
-            self.0.push(NodeClients::new(node));
-            self.0.len() - 1
-        });
+        let at =
+            self.0.iter().position(|node_clients| node_clients.node == node).unwrap_or_else(|| {
+                self.0.push(NodeClients::new(node));
+                self.0.len() - 1
+            });
         let node_clients = &mut self.0[at];
-        let (clients, has_room) =
-            (node_clients.matching.len() + node_clients.waiting.len(), node_clients.queued < most.max(MAX_QUEUED_PER_NODE));
+        let (clients, has_room) = (
+            node_clients.matching.len() + node_clients.waiting.len(),
+            node_clients.queued < most.max(MAX_QUEUED_PER_NODE),
+        );
         let early = EarlyRequest { number, request: has_room.then_some(bytes), cancelled: None };
         let known = node_clients.all().find(|entry| entry.client == client);
         match known {
-            Some(entry) if entry.requests.len() < MAX_QUEUED_PER_CLIENT => entry.requests.push(early),
+            Some(entry) if entry.requests.len() < MAX_QUEUED_PER_CLIENT => {
+                entry.requests.push(early)
+            }
             None if clients < MAX_QUEUED_PER_NODE => {
                 let (since, requests) = (Instant::now(), vec![early]);
-                node_clients.waiting.push_back(UnmatchedClient { client, publisher, since, requests });
+                node_clients.waiting.push_back(UnmatchedClient {
+                    client,
+                    publisher,
+                    since,
+                    requests,
+                });
             }
             _ => return false,
         }
@@ -141,7 +151,10 @@ impl<P> UnmatchedClients<P> {
         reason: CancelReason,
         caller_waits: bool,
     ) -> bool {
-        let Some(node_clients) = self.0.iter_mut().find(|node_clients| node_clients.node == *node) else { return false };
+        let Some(node_clients) = self.0.iter_mut().find(|node_clients| node_clients.node == *node)
+        else {
+            return false;
+        };
         let Some(entry) = node_clients.all().find(|entry| entry.client == *client) else {
             return false;
         };
@@ -160,14 +173,17 @@ impl<P> UnmatchedClients<P> {
     }
 
     pub fn cancel_all(&mut self, reason: CancelReason) {
-        for early in self.0.iter_mut().flat_map(NodeClients::all).flat_map(|one| &mut one.requests) {
+        for early in self.0.iter_mut().flat_map(NodeClients::all).flat_map(|one| &mut one.requests)
+        {
             early.cancelled.get_or_insert(reason);
         }
     }
 
     /// Whether there are some that may be looked for and are not yet.
     pub fn has_client_to_match(&self) -> bool {
-        self.0.iter().any(|node_clients| node_clients.matching.len() < MAX_MATCHING_PER_NODE && !node_clients.waiting.is_empty())
+        self.0.iter().any(|node_clients| {
+            node_clients.matching.len() < MAX_MATCHING_PER_NODE && !node_clients.waiting.is_empty()
+        })
     }
 
     /// Looks for as many as may be looked for at a time. What `open` has no way back for is dropped; how many requests
@@ -192,7 +208,10 @@ impl<P> UnmatchedClients<P> {
     }
 
     /// Takes those out whose ends are found: who `hears` what is said of these requests.
-    pub fn take_matched(&mut self, hears: impl Fn(&P, &[EarlyRequest]) -> bool) -> Vec<(P, Vec<EarlyRequest>)> {
+    pub fn take_matched(
+        &mut self,
+        hears: impl Fn(&P, &[EarlyRequest]) -> bool,
+    ) -> Vec<(P, Vec<EarlyRequest>)> {
         let mut found = Vec::new();
         for node_clients in &mut self.0 {
             for (entry, peer) in

@@ -107,7 +107,16 @@ impl Authority {
         let until_ns = now_ns.saturating_add(ns(lease));
         let node = node.to_owned();
         let (last_applied, publisher_seen) = (None, false);
-        let taken = Holder { node, priority, number, lease, until_ns, last_applied, publisher_seen, outlasts };
+        let taken = Holder {
+            node,
+            priority,
+            number,
+            lease,
+            until_ns,
+            last_applied,
+            publisher_seen,
+            outlasts,
+        };
         TakeOutcome::Granted { preempted: self.holder.replace(taken) }
     }
 
@@ -169,7 +178,11 @@ impl Authority {
         let number = number.ok_or(IgnoreReason::Unauthorised)?;
         let Some(holder) = self.holder.as_ref().filter(|holder| holder.number == number) else {
             let was_granted = self.was_granted(number, first);
-            return Err(if was_granted { IgnoreReason::Superseded } else { IgnoreReason::Unauthorised });
+            return Err(if was_granted {
+                IgnoreReason::Superseded
+            } else {
+                IgnoreReason::Unauthorised
+            });
         };
         if holder.node != received.node
             || holder.last_applied.is_some_and(|(publisher, _)| publisher != received.publisher)
@@ -210,7 +223,10 @@ mod tests {
     #[test]
     fn only_a_higher_priority_takes_what_somebody_has() {
         let mut authority = Authority::new(FIRST);
-        assert_eq!(authority.take("/a", (5, false), LEASE, 0), TakeOutcome::Granted { preempted: None });
+        assert_eq!(
+            authority.take("/a", (5, false), LEASE, 0),
+            TakeOutcome::Granted { preempted: None }
+        );
         assert_eq!(authority.take("/b", (5, false), LEASE, 1), TakeOutcome::Refused);
         assert_eq!(
             authority.take("/a", (5, false), LEASE, 1),
@@ -223,7 +239,10 @@ mod tests {
         assert_eq!(authority.release("/a", FIRST), None);
         assert!(!authority.renew("/a", FIRST, 3) && authority.renew("/b", FIRST + 1, 3));
         assert!(authority.release("/b", FIRST + 1).is_some());
-        assert_eq!(authority.take("/a", (-1, false), LEASE, 4), TakeOutcome::Granted { preempted: None });
+        assert_eq!(
+            authority.take("/a", (-1, false), LEASE, 4),
+            TakeOutcome::Granted { preempted: None }
+        );
     }
 
     #[test]
@@ -233,7 +252,10 @@ mod tests {
         assert_eq!(authority.end_lost("/a"), None);
         assert_eq!(authority.take("/b", (5, false), LEASE, 99), TakeOutcome::Refused);
         assert!(authority.expire(100).is_some());
-        assert!(matches!(authority.take("/b", (5, false), LEASE, 100), TakeOutcome::Granted { .. }));
+        assert!(matches!(
+            authority.take("/b", (5, false), LEASE, 100),
+            TakeOutcome::Granted { .. }
+        ));
         assert!(authority.end_lost("/b").is_some());
     }
 
@@ -241,9 +263,21 @@ mod tests {
     fn who_outlasts_its_death_takes_its_own_again_and_nobody_else_does() {
         let mut authority = Authority::new(FIRST);
         authority.take("/a", (5, true), LEASE, 0);
-        assert_eq!(authority.take("/b", (5, true), LEASE, 10), TakeOutcome::Refused, "another node");
-        assert_eq!(authority.take("/a", (4, true), LEASE, 10), TakeOutcome::Refused, "a lower priority");
-        assert_eq!(authority.take("/a", (5, false), LEASE, 10), TakeOutcome::Refused, "to drive with it");
+        assert_eq!(
+            authority.take("/b", (5, true), LEASE, 10),
+            TakeOutcome::Refused,
+            "another node"
+        );
+        assert_eq!(
+            authority.take("/a", (4, true), LEASE, 10),
+            TakeOutcome::Refused,
+            "a lower priority"
+        );
+        assert_eq!(
+            authority.take("/a", (5, false), LEASE, 10),
+            TakeOutcome::Refused,
+            "to drive with it"
+        );
         let taken = authority.take("/a", (5, true), LEASE, 10);
         assert!(matches!(taken, TakeOutcome::Granted { preempted: Some(h) } if h.number == FIRST));
         // What is still under way of the authority before has no effect.
@@ -276,11 +310,18 @@ mod tests {
     #[test]
     fn what_is_not_the_holders_next_command_is_not_applied() {
         let mut authority = Authority::new(FIRST);
-        let check_command = |authority: &mut Authority, came| authority.check_command(&received, FIRST, DEADLINE);
-        assert_eq!(check_command(&mut authority, received(FIRST, "/a", 0, 0)), Err(IgnoreReason::Unauthorised));
+        let check_command =
+            |authority: &mut Authority, came| authority.check_command(&received, FIRST, DEADLINE);
+        assert_eq!(
+            check_command(&mut authority, received(FIRST, "/a", 0, 0)),
+            Err(IgnoreReason::Unauthorised)
+        );
         authority.take("/a", (0, false), LEASE, 0);
         for (received, why) in [
-            (ReceivedCommand { number: None, ..received(0, "/a", 0, 1) }, IgnoreReason::Unauthorised),
+            (
+                ReceivedCommand { number: None, ..received(0, "/a", 0, 1) },
+                IgnoreReason::Unauthorised,
+            ),
             (received(FIRST, "/b", 0, 1), IgnoreReason::Unauthorised),
             (received(FIRST - 1, "/a", 0, 1), IgnoreReason::Unauthorised),
             (received(u64::MAX, "/a", 0, 1), IgnoreReason::Unauthorised),
@@ -292,7 +333,10 @@ mod tests {
         for (received, why) in [
             (received(FIRST, "/a", 5, 61), IgnoreReason::Repeated),
             (received(FIRST, "/a", 4, 61), IgnoreReason::Repeated),
-            (ReceivedCommand { publisher: 2, ..received(FIRST, "/a", 6, 61) }, IgnoreReason::Unauthorised),
+            (
+                ReceivedCommand { publisher: 2, ..received(FIRST, "/a", 6, 61) },
+                IgnoreReason::Unauthorised,
+            ),
         ] {
             assert_eq!(check_command(&mut authority, received), Err(why), "{received:?}");
         }

@@ -14,8 +14,8 @@ use rnet_shm::ring::fail_point;
 
 use super::driver::DriveBuilder;
 use super::fallback::FallbackReason;
-use super::receiver::{Apply, CommandStats, ReceiverParts, Receiver, Fallback, StillValid};
-use super::shared::{DriverRequest, ReceiverShared, AnswerClaim};
+use super::receiver::{Apply, CommandStats, Fallback, Receiver, ReceiverParts, StillValid};
+use super::shared::{AnswerClaim, DriverRequest, ReceiverShared};
 use super::status_reporter::StatusReporter;
 use super::{authority_of, check_time, command_status_topic};
 use crate::call::{Bytes, service_name};
@@ -235,7 +235,9 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         let ty = choose_type::<T>(topic.as_str(), message_type)?;
         let bad = |why: String| bad_fallback(topic.as_str(), why);
         let fallback = match fallback {
-            Some(FallbackChoice::Value(encode)) => Fallback::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?)),
+            Some(FallbackChoice::Value(encode)) => {
+                Fallback::Value(Bytes::copy_of(&encode(&ty).map_err(bad)?))
+            }
             Some(FallbackChoice::Hold) => Fallback::Hold(None),
             Some(FallbackChoice::Handler(handler)) => Fallback::Handler(handler),
             None => {
@@ -304,9 +306,10 @@ impl ReceiverOptions {
         }
         let authority = authority_of(&command.topic)?;
         let service = ServiceBuilder::<CommandRequest, CommandReply>::at(&node, &authority);
-        command.service = Some(
-            service.serve_stream(move |request, responder| answer_request(&asked, request, responder))?,
-        );
+        command.service =
+            Some(service.serve_stream(move |request, responder| {
+                answer_request(&asked, request, responder)
+            })?);
         Ok(command)
     }
 }
@@ -342,7 +345,13 @@ fn answer_request(
     let node = responder.caller().to_owned();
     let busy = || HandlerError::new("busy", "the receiver applies a command and does not answer");
     let (claim, call) = (Arc::new(AnswerClaim::default()), Some(responder.context()));
-    if !shared.push_request(DriverRequest { claim: claim.clone(), call, node, request: *request, answer }) {
+    if !shared.push_request(DriverRequest {
+        claim: claim.clone(),
+        call,
+        node,
+        request: *request,
+        answer,
+    }) {
         return Err(busy());
     }
     let reply = match answered.recv_timeout(ANSWER_TIMEOUT) {

@@ -383,7 +383,12 @@ impl<T: Message + ?Sized> Driver<T> {
         released
     }
 
-    fn wait<F: Fn() -> bool>(&self, begun: Instant, after: Duration, keep_waiting: F) -> ReceiverWait<F> {
+    fn wait<F: Fn() -> bool>(
+        &self,
+        begun: Instant,
+        after: Duration,
+        keep_waiting: F,
+    ) -> ReceiverWait<F> {
         let (node, topic) = (self.node.clone(), self.topic.clone());
         ReceiverWait { node, topic, until: begun.checked_add(after), after, keep_waiting }
     }
@@ -399,7 +404,8 @@ impl<T: Message + ?Sized> Driver<T> {
                 Ok(Some(reply)) => return self.on_reply(reply.into_message()),
                 Ok(None) => return Err(wait.timed_out(RECEIVER_ANSWER)),
                 // It has closed before it answered. The next receiver is asked.
-                Err(Error::ServerLost { .. }) if !wait.left().is_zero() && (wait.keep_waiting)() => {}
+                Err(Error::ServerLost { .. })
+                    if !wait.left().is_zero() && (wait.keep_waiting)() => {}
                 Err(error) => {
                     // Granted in this moment, it is given back with the driver.
                     self.retaking = Some(call);
@@ -410,7 +416,10 @@ impl<T: Message + ?Sized> Driver<T> {
     }
 
     /// Waits for a receiver, and asks it for authority.
-    fn ask_receiver(&mut self, wait: &ReceiverWait<impl Fn() -> bool>) -> Result<Pending<CommandReply>> {
+    fn ask_receiver(
+        &mut self,
+        wait: &ReceiverWait<impl Fn() -> bool>,
+    ) -> Result<Pending<CommandReply>> {
         // Ahead of the lease, which begins when it is granted.
         wait.poll_until("a receiver", |slice| self.status.wait_for_publishers(1, Some(slice)))?;
         wait.poll_until("a receiver", |slice| self.publisher.wait_for_subscribers(1, Some(slice)))?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rnet_shm::ring::fail_point;
 
-use super::authority::{Authority, ReceivedCommand, Holder, IgnoreReason, TakeOutcome};
+use super::authority::{Authority, Holder, IgnoreReason, ReceivedCommand, TakeOutcome};
 use super::fallback::{FallbackReason, FallbackText};
 use super::shared::{DriverRequest, ReceiverShared, empty_status};
 use super::status_reporter::StatusReporter;
@@ -123,7 +123,8 @@ const NOT_REALTIME: &str = "its thread has no real-time priority, so it may fall
 
 impl Receiver {
     pub fn new(parts: ReceiverParts) -> Receiver {
-        let ReceiverParts { peers, deadline, commands, set, shared, reporter, fallback, apply } = parts;
+        let ReceiverParts { peers, deadline, commands, set, shared, reporter, fallback, apply } =
+            parts;
         // Above those of its predecessor.
         let first = now_ns().saturating_add_signed(crate::wall_offset().offset_ns).max(1);
         Receiver {
@@ -164,7 +165,8 @@ impl Receiver {
             if self.take_command() {
                 continue;
             }
-            let next_check_ns = if self.needs_driver_check() { self.next_check_ns } else { u64::MAX };
+            let next_check_ns =
+                if self.needs_driver_check() { self.next_check_ns } else { u64::MAX };
             let lease_ns = self.authority.holder().map_or(u64::MAX, |holder| holder.until_ns);
             let due_ns = if self.has_fallen_back { u64::MAX } else { self.due_ns };
             let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(now_ns()));
@@ -299,7 +301,11 @@ impl Receiver {
                     Some(holder) => {
                         let node = &ask.node;
                         let text = format_args!("{node} took it with priority {priority}");
-                        self.end_authority(holder, (Kind::Preempted, text), FallbackReason::Preempted);
+                        self.end_authority(
+                            holder,
+                            (Kind::Preempted, text),
+                            FallbackReason::Preempted,
+                        );
                         fail_point!("command.preempted");
                     }
                     None => self.publish_status(State::Fallback, Reason::Granted),
@@ -333,7 +339,8 @@ impl Receiver {
         self.bytes.refill(&sample);
         // This thread may have stood still since it looked at the clock.
         self.check_deadline(now_ns);
-        let received = ReceivedCommand { number, node: &self.node, publisher, seq, sent_ns, now_ns };
+        let received =
+            ReceivedCommand { number, node: &self.node, publisher, seq, sent_ns, now_ns };
         if let Err(why) = self.authority.check_command(&received, self.first, self.deadline) {
             self.count_ignored(why, number.unwrap_or(0));
             return true;
@@ -391,7 +398,9 @@ impl Receiver {
                 let is_there = local.is_none_or(|publisher| commands.is_served_by(publisher));
                 let holder = authority.still_valid(number, sent_ns, now_ns, *deadline);
                 refused = match holder {
-                    Ok(holder) if !is_there || shared.is_ended_by_request(holder) => Some(IgnoreReason::Superseded),
+                    Ok(holder) if !is_there || shared.is_ended_by_request(holder) => {
+                        Some(IgnoreReason::Superseded)
+                    }
                     Ok(_) => None,
                     Err(why) => Some(why),
                 };

@@ -60,7 +60,12 @@ pub struct ReceiverShared {
 impl ReceiverShared {
     pub fn new(wake: WaitSetHandle) -> ReceiverShared {
         let (requests, closed) = Default::default();
-        ReceiverShared { requests, closed, wake, published: Mutex::new((CommandStats::default(), empty_status())) }
+        ReceiverShared {
+            requests,
+            closed,
+            wake,
+            published: Mutex::new((CommandStats::default(), empty_status())),
+        }
     }
 
     /// Hands a request to the thread; `false` if too many wait already.
@@ -82,7 +87,8 @@ impl ReceiverShared {
 
     /// Whether a request waits that ends the authority of this holder.
     pub fn is_ended_by_request(&self, holder: &Holder) -> bool {
-        let is_own = |ask: &DriverRequest| ask.node == holder.node && ask.request.number == holder.number;
+        let is_own =
+            |ask: &DriverRequest| ask.node == holder.node && ask.request.number == holder.number;
         lock(&self.requests).iter().any(|ask| match ask.request.action() {
             Action::Take => ask.request.priority > holder.priority,
             Action::Release => is_own(ask),

@@ -53,7 +53,14 @@ impl StatusReporter {
         self.log_event(kind, node, priority, number, text);
     }
 
-    pub fn log_event(&mut self, kind: Kind, node: &str, priority: i32, number: u64, text: impl Display) {
+    pub fn log_event(
+        &mut self,
+        kind: Kind,
+        node: &str,
+        priority: i32,
+        number: u64,
+        text: impl Display,
+    ) {
         let event = &mut self.event;
         event.timestamp = Some(timestamp_now());
         event.set_kind(kind);

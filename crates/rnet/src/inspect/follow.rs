@@ -18,10 +18,10 @@ use rnet_core::limits::MAX_INLINE_LEN_BYTES;
 use rnet_core::{Durability, Error, PublisherQos, Result, TopicName, TypeDesc};
 use rnet_schema::Schema;
 use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
-use rnet_shm::observe::{MissedCounts, Observer, Observation};
+use rnet_shm::observe::{MissedCounts, Observation, Observer};
 use rnet_shm::observers::ObserverFile;
-use rnet_shm::shortage::is_transient;
 use rnet_shm::received::Stamp;
+use rnet_shm::shortage::is_transient;
 
 use super::types::is_transient;
 use super::{Domain, PublisherInfo, publisher_info};
@@ -29,7 +29,7 @@ use super::{Domain, PublisherInfo, publisher_info};
 pub use event::FollowEvent;
 pub use observed::{Observed, ObservedMessage};
 use poll_interval::PollInterval;
-pub use unread::{UnreadPublisher, UnreadCause};
+pub use unread::{UnreadCause, UnreadPublisher};
 
 /// How often the domain is looked at for new publishers where nobody tells of them.
 const SCAN_INTERVAL: Duration = Duration::from_millis(100);
@@ -537,7 +537,8 @@ impl Follower {
                     last_large,
                 }))
             });
-            let unread_publisher = |why| UnreadPublisher::new(said.0, entry.topic_hash, said.1, why);
+            let unread_publisher =
+                |why| UnreadPublisher::new(said.0, entry.topic_hash, said.1, why);
             match opened {
                 Ok(Some(mut channel)) => {
                     // One that cannot be named there is looked at once a second.
@@ -567,7 +568,9 @@ impl Follower {
                         self.refused.push(entry.id);
                         self.unread.remove(&entry.id);
                         events.push(FollowEvent::Unread(unread_publisher));
-                    } else if self.unread.insert(entry.id, unread_publisher.clone()) == Some(unread_publisher) {
+                    } else if self.unread.insert(entry.id, unread_publisher.clone())
+                        == Some(unread_publisher)
+                    {
                         // The user was told.
                         continue;
                     }

@@ -10,5 +10,6 @@ pub use rnet_shm::priority::{NormalPriority, PriorityChange};
 /// where `RNET_TUNE_THREADS` is 0.
 pub fn lower_priority(way: PriorityChange) -> bool {
     // What is no value is told of when a node opens.
-    rnet_node::settings::may_tune_threads().unwrap_or(false) && rnet_shm::priority::lower_priority(way)
+    rnet_node::settings::may_tune_threads().unwrap_or(false)
+        && rnet_shm::priority::lower_priority(way)
 }

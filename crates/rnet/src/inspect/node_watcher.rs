@@ -53,7 +53,14 @@ impl Domain {
         if let Some(folders) = &folders {
             watch.listen(folders, FOLDERS, false).map_err(failed)?;
         }
-        Ok(NodeWatcher { domain: self, watch, folders, watched: None, last_check: None, retry_after: None })
+        Ok(NodeWatcher {
+            domain: self,
+            watch,
+            folders,
+            watched: None,
+            last_check: None,
+            retry_after: None,
+        })
     }
 }
 
@@ -96,7 +103,8 @@ impl NodeWatcher {
             self.watch.follow(registry);
         }
         let incomplete = self.domain.registry.as_ref().is_some_and(Registry::is_incomplete);
-        self.retry_after = incomplete.then(|| self.retry_after.map_or(MIN_RETRY, |step| POLL_INTERVAL.min(step * 2)));
+        self.retry_after = incomplete
+            .then(|| self.retry_after.map_or(MIN_RETRY, |step| POLL_INTERVAL.min(step * 2)));
         Ok(events)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rnet_core::TopicName;
-use rnet_node::remote_nodes::{ProxyEnd, NODES_TOPIC, RemoteNodes};
+use rnet_node::remote_nodes::{NODES_TOPIC, ProxyEnd, RemoteNodes};
 use rnet_shm::clock;
 use rnet_shm::node::{EndpointKind, incarnation_of};
 use rnet_shm::publisher::PeerPublisher;

@@ -77,7 +77,11 @@ impl Snapshot {
 
     /// How many subscriptions a topic has, those included for which proxies stand.
     pub fn subscription_count(&self, topic: &str) -> usize {
-        let ends = self.subscriptions.iter().filter(|s| s.topic == topic).map(|s| s.endpoint_count as usize);
+        let ends = self
+            .subscriptions
+            .iter()
+            .filter(|s| s.topic == topic)
+            .map(|s| s.endpoint_count as usize);
         ends.sum()
     }
 

@@ -183,7 +183,8 @@ impl PublisherInfo {
         check_types(of_a, of_b)
             .map_err(|m| words(&m.field_path, &m.publisher, &m.subscriber))
             .and_then(|()| {
-                check_types(of_b, of_a).map_err(|m| words(&m.field_path, &m.subscriber, &m.publisher))
+                check_types(of_b, of_a)
+                    .map_err(|m| words(&m.field_path, &m.subscriber, &m.publisher))
             })
             .err()
     }
@@ -246,7 +247,8 @@ fn of_others(mismatch: Option<TypeMismatch>) -> Vec<TypeChange> {
 
 /// Where a subscription is known not to understand a publisher.
 pub(super) fn mismatch(p: &PublisherInfo, s: &SubscriptionInfo) -> Option<TypeMismatch> {
-    let (writes, reads) = (peer_type(&p.schema, &p.type_error), peer_type(&s.schema, &s.type_error));
+    let (writes, reads) =
+        (peer_type(&p.schema, &p.type_error), peer_type(&s.schema, &s.type_error));
     let differs = || check_types((&p.type_desc, &writes), (&s.type_desc, &reads)).err();
     are_types_known(p, s).then(differs).flatten()
 }

@@ -82,11 +82,18 @@ impl Limiter {
             self.forget_silent(now);
         }
         // Where all are busy, those that are not known share one.
-        let is_one_more = !self.locations.contains_key(location) && self.locations.len() >= MAX_LOCATIONS - 1;
-        let location =
-            if is_one_more { SourceLocation { file: OTHERS.to_owned(), line: 0 } } else { location.clone() };
-        let new =
-            || LocationCount { bucket: TokenBucket::new(MAX_LINES_PER_S_PER_LOCATION, now), suppressed_count: 0, level };
+        let is_one_more =
+            !self.locations.contains_key(location) && self.locations.len() >= MAX_LOCATIONS - 1;
+        let location = if is_one_more {
+            SourceLocation { file: OTHERS.to_owned(), line: 0 }
+        } else {
+            location.clone()
+        };
+        let new = || LocationCount {
+            bucket: TokenBucket::new(MAX_LINES_PER_S_PER_LOCATION, now),
+            suppressed_count: 0,
+            level,
+        };
         let count = self.locations.entry(location).or_insert_with(new);
         count.bucket.fill(MAX_LINES_PER_S_PER_LOCATION, now);
         if count.bucket.tokens >= 1.0 && self.node.tokens >= 1.0 {
@@ -125,7 +132,8 @@ impl Limiter {
     fn forget_silent(&mut self, now: Instant) {
         self.locations.retain(|_, count| {
             count.bucket.fill(MAX_LINES_PER_S_PER_LOCATION, now);
-            count.suppressed_count > 0 || count.bucket.tokens < f64::from(MAX_LINES_PER_S_PER_LOCATION)
+            count.suppressed_count > 0
+                || count.bucket.tokens < f64::from(MAX_LINES_PER_S_PER_LOCATION)
         });
     }
 }
@@ -150,7 +158,8 @@ mod tests {
         assert_eq!(admitted(&mut limiter, &location(2), 10, begun), 10);
         let later = begun + Duration::from_millis(500);
         assert_eq!(admitted(&mut limiter, &location(1), 80, later), 50);
-        let held = |count| vec![SuppressedLines { location: location(1), level: LogLevel::Info, count }];
+        let held =
+            |count| vec![SuppressedLines { location: location(1), level: LogLevel::Info, count }];
         assert_eq!(limiter.take_due(later), vec![]);
         assert_eq!(limiter.take_due(begun + REPORT_INTERVAL), held(80));
         assert_eq!(limiter.take_due(begun + 2 * REPORT_INTERVAL), vec![]);

@@ -9,19 +9,19 @@
 //! - `foxglove`: the protobuf messages of the same meaning;
 //! - `header_description`: what their fields mean, for tools.
 
-mod header_description;
 mod codec;
 mod foxglove;
 mod header;
+mod header_description;
 mod image;
 mod number;
 mod point_cloud;
 mod tensor;
 
-pub use header_description::{HeaderDescription, FieldDoc, FieldForm};
 pub use codec::DataLoan;
 pub use foxglove::to_protobuf;
-pub use header::{DataLayout, DataHeader, read};
+pub use header::{DataHeader, DataLayout, read};
+pub use header_description::{FieldDoc, FieldForm, HeaderDescription};
 pub use image::{Image, ImageView, Pixels};
 pub use number::{Number, NumberType};
 pub use point_cloud::{PointCloud, PointCloudView, PointField};

@@ -136,7 +136,8 @@ impl Feeds {
         match ask.action() {
             Action::Get => {
                 let (revision, entry) = (state.revision(), state.entry(&ask.key)?);
-                let entries = entry.iter().map(|entry| wire::encode_entry(entry, |_| false)).collect();
+                let entries =
+                    entry.iter().map(|entry| wire::encode_entry(entry, |_| false)).collect();
                 Ok(StateReply { revision, entries, ..StateReply::default() })
             }
             Action::List => list_keys(&state, &ask.key),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use rnet_core::{Error, Result, key_name};
 use rnet_node::Message;
 use rnet_node::sync::lock;
-use rnet_state::transfer::{self, Prefix};
 use rnet_state::param::ParamInfo;
+use rnet_state::transfer::{self, Prefix};
 use rnet_state::{Entry, StateMessage, Value};
 
-use super::state_endpoint::StateEndpoint;
 use super::replica::{Replica, ReplicaShared};
+use super::state_endpoint::StateEndpoint;
 use super::wire::{self, TypeCache};
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateEntry, StateReply};
@@ -170,7 +170,8 @@ impl RemoteShared {
     /// The newest of what replicas know of a key.
     fn in_replica(&self, key: &str) -> Option<WithAge<Option<Entry>>> {
         let replicas = lock(&self.replicas);
-        let known = replicas.iter().filter_map(Weak::upgrade).filter_map(|one| one.get_with_age(key));
+        let known =
+            replicas.iter().filter_map(Weak::upgrade).filter_map(|one| one.get_with_age(key));
         known.min_by_key(|known| known.age)
     }
 }

@@ -18,7 +18,7 @@ use rnet_state::transfer::{self, Prefix};
 use rnet_state::{Change, Entry, Value};
 
 use super::home::{HEARTBEAT_INTERVAL, MAX_KEYS, check_limits};
-use super::remote::{WithAge, RemoteShared};
+use super::remote::{RemoteShared, WithAge};
 use super::wire::TypeCache;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry};
@@ -121,7 +121,13 @@ impl ReplicaState {
         if let Some((_, before)) = self.keys.remove(key) {
             self.len_bytes -= before;
         }
-        self.queue_change(transfer::change((key.to_owned(), revision), None, expired, skipped, false));
+        self.queue_change(transfer::change(
+            (key.to_owned(), revision),
+            None,
+            expired,
+            skipped,
+            false,
+        ));
     }
 }
 
@@ -155,7 +161,8 @@ impl Replica {
 
     pub(super) fn wait_until_known(&self, limit: Duration) -> Result<()> {
         let state = lock(&self.shared.state);
-        let unknown = |state: &mut ReplicaState| state.known_boot_ns.is_none() && state.error.is_none();
+        let unknown =
+            |state: &mut ReplicaState| state.known_boot_ns.is_none() && state.error.is_none();
         let (state, _) = self
             .shared
             .changed
@@ -324,7 +331,10 @@ impl ReplicaShared {
 
     /// Takes the keys, and follows their changes for as long as these are in order. The subscription of a feed is
     /// kept for the next time.
-    fn follow_feed(&self, feed: &mut Option<(String, Subscriber<StateChange>)>) -> Result<NextStep> {
+    fn follow_feed(
+        &self,
+        feed: &mut Option<(String, Subscriber<StateChange>)>,
+    ) -> Result<NextStep> {
         let mut ask = StateAsk { key: self.prefix.clone(), ..StateAsk::default() };
         ask.set_action(Action::Follow);
         let asked_boot_ns = boot_ns();
@@ -388,7 +398,9 @@ impl ReplicaShared {
             check_limits(&self.prefix, now.len() + 1, sum_bytes)?;
             let entry = types.decode_entry(entry).map_err(|why| self.remote.bad_value(why))?;
             if !self.matcher.matches(&entry.key) {
-                return Err(self.remote.bad_value(format!("{} is not under {}", entry.key, self.prefix)));
+                return Err(self
+                    .remote
+                    .bad_value(format!("{} is not under {}", entry.key, self.prefix)));
             }
             now.insert(entry.key.clone(), (entry, len_bytes));
         }
@@ -417,7 +429,12 @@ impl ReplicaShared {
     }
 
     /// Applies a change, if it is one; whether it could be.
-    fn apply_change(&self, told: Option<StateEntry>, skipped: Option<u64>, types: &mut Types) -> bool {
+    fn apply_change(
+        &self,
+        told: Option<StateEntry>,
+        skipped: Option<u64>,
+        types: &mut Types,
+    ) -> bool {
         let told = match told {
             None => None,
             Some(told) if told.deleted => Some((told.key, (told.revision, told.expired), None)),

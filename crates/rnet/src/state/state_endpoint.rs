@@ -92,13 +92,16 @@ impl StateEndpoint {
                 continue;
             }
             let missing = self.set_missing(!sent);
-            let look = if missing >= FIND_TIMEOUT { MISSING_CHECK_INTERVAL } else { CHECK_INTERVAL };
+            let look =
+                if missing >= FIND_TIMEOUT { MISSING_CHECK_INTERVAL } else { CHECK_INTERVAL };
             let error = match pending.next_within(look) {
                 Ok(Some(reply)) => {
                     self.set_missing(false);
                     let reply = reply.into_message();
                     return match &reply.refusal {
-                        Some(refusal) => Err(wire::decode_error(client.name(), &self.host, refusal)),
+                        Some(refusal) => {
+                            Err(wire::decode_error(client.name(), &self.host, refusal))
+                        }
                         None => Ok(reply),
                     };
                 }

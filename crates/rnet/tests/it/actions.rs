@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use futures_core::Stream;
 use rnet::{
-    ActionClient, ActionContext, CallOptions, CancelReason, Error, Goal, HandlerError, Node,
-    GoalPolicy, Service,
+    ActionClient, ActionContext, CallOptions, CancelReason, Error, Goal, GoalPolicy, HandlerError,
+    Node, Service,
 };
 
 #[repr(C)]
@@ -149,7 +149,10 @@ fn a_goal_has_its_feedback_in_order_and_then_its_result() {
     assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
     assert_eq!(*b.call::<N, N>("/navigate", &n(3), LONG).unwrap(), n(3));
     let stats = client.stats();
-    assert_eq!((stats.calls, stats.late, stats.feedback_skipped, stats.feedback_lost), (5, 0, 0, 0));
+    assert_eq!(
+        (stats.calls, stats.late, stats.feedback_skipped, stats.feedback_lost),
+        (5, 0, 0, 0)
+    );
     eventually("the last has ended", || service.stats().running == 0);
     assert_eq!(service.stats().calls, 6);
 }

@@ -139,7 +139,11 @@ fn answers_that_are_lost_end_the_calls_and_feedback_that_is_lost_does_not() {
     status.send_with(b"\x08\x01\x10\x01\x38\x03", meta()).unwrap();
     let mut heard = Vec::new();
     assert_eq!(*goals[1].result_with(LONG, |x| heard.push(x.x)).unwrap(), n(4));
-    assert!(heard.len() <= 1 && client.stats().feedback_lost == 2, "{heard:?} {:?}", client.stats());
+    assert!(
+        heard.len() <= 1 && client.stats().feedback_lost == 2,
+        "{heard:?} {:?}",
+        client.stats()
+    );
     // A lost reply ends the other one.
     reply.publish_gap(rnet::LossCause::Link, 1).unwrap();
     let error = goals[0].result(LONG).unwrap_err();

@@ -164,7 +164,8 @@ fn judge(all: &[(u64, LoggedEvent)]) -> (usize, BTreeSet<String>) {
                 let pause_ns = last.map_or(0, |last_ns| now_ns - last_ns);
                 if u128::from(pause_ns) > 2 * DEADLINE.as_nanos() {
                     let next = all.get(at + 1).filter(|(by, _)| by == receiver);
-                    let is_safe = next.is_none_or(|(_, did)| matches!(did, LoggedEvent::FellBack(_)));
+                    let is_safe =
+                        next.is_none_or(|(_, did)| matches!(did, LoggedEvent::FellBack(_)));
                     assert!(is_safe, "{pause_ns} ns without a fallback: {}", place());
                 }
                 (last, last_number) = (Some(*now_ns), *number);

@@ -14,9 +14,9 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::schema::compile_text;
 use rnet::state::Watch;
 use rnet::{
-    WaitSetEntry, Command, Driver, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample,
-    Publisher, PublisherOptions, Rate, SampleStream, Subscriber, SubscriberOptions, Subscription,
-    Timer, WaitSet,
+    Command, Driver, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher,
+    PublisherOptions, Rate, SampleStream, Subscriber, SubscriberOptions, Subscription, Timer,
+    WaitSet, WaitSetEntry,
 };
 
 /// Has this process end with the one that forked it, which is to wait for it meanwhile.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::inspect::{Domain, Follower, FollowEvent};
+use rnet::inspect::{Domain, FollowEvent, Follower};
 use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 
 /// Messages of the channel that must not suffer.

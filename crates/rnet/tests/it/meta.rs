@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::inspect::{Observer, Observation};
+use rnet::inspect::{Observation, Observer};
 use rnet::msgs::Image;
 use rnet::schema::compile_text;
 use rnet::{

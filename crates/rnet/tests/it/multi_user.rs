@@ -50,7 +50,8 @@ fn child_entry() {
         // What this user leaves in the group's domain when it has swept.
         "leftover_folders" => {
             let location = swept(&net);
-            for path in location.leftover_folders().into_iter().chain(location.inaccessible_names()) {
+            for path in location.leftover_folders().into_iter().chain(location.inaccessible_names())
+            {
                 let owner = path.symlink_metadata().unwrap().uid();
                 tell(&format!("{} of user {owner}", path.display()));
             }

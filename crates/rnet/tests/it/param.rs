@@ -177,8 +177,10 @@ fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
     let arm = net.node("arm");
     let (tell, told) = mpsc::channel();
     let builder = arm.param("/gain").default(1.0).max(5.0);
-    let param =
-        builder.on_refused(move |r: &RefusedValue| tell.send(r.clone()).unwrap()).declare().unwrap();
+    let param = builder
+        .on_refused(move |r: &RefusedValue| tell.send(r.clone()).unwrap())
+        .declare()
+        .unwrap();
     let refused = told.try_recv().expect("it was told before the parameter was there");
     let RefusedValue { value, why, set_by, .. } = &refused;
     assert_eq!(

@@ -174,7 +174,8 @@ fn those_who_watch_endpoints_see_what_a_proxy_stands_for() {
     proxy.set_endpoint_count(4).unwrap();
     let seen: Arc<Mutex<Vec<u32>>> = Arc::default();
     let late = seen.clone();
-    let _late = link.on_endpoint(move |event| late.lock().unwrap().push(event.endpoint().endpoint_count));
+    let _late =
+        link.on_endpoint(move |event| late.lock().unwrap().push(event.endpoint().endpoint_count));
     eventually("the late watch is told", || *seen.lock().unwrap() == [4]);
 }
 
@@ -271,7 +272,9 @@ fn of_two_entries_of_one_endpoint_the_first_counts() {
         let event: EndpointEvent = events.recv_timeout(LONG.unwrap()).unwrap();
         match event {
             EndpointEvent::Closed(_) => break,
-            EndpointEvent::Opened(endpoint) => told.push((endpoint.topic.clone(), endpoint.endpoint_count)),
+            EndpointEvent::Opened(endpoint) => {
+                told.push((endpoint.topic.clone(), endpoint.endpoint_count))
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use common::{LONG, Net, eventually};
-use rnet::inspect::{Follower, FollowEvent};
+use rnet::inspect::{FollowEvent, Follower};
 use rnet::protobuf::prost::Message as _;
 use rnet::protobuf::prost_types::field_descriptor_proto::{Label, Type};
 use rnet::protobuf::prost_types::{

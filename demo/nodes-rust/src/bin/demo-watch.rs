@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::Domain;
 use rnet::{Node, SubscriberOptions};
-use rnet_demo::traffic_counts::TrafficCounts;
 use rnet_demo::messages::{StopEvent, stop_reason};
 use rnet_demo::process::{self, Command, Process};
 use rnet_demo::rates::Rates;
+use rnet_demo::traffic_counts::TrafficCounts;
 use serde_json::json;
 
 /// How often to look. A publisher must live this long for its log to be known when it dies; a driver whose authority is

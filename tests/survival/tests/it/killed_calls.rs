@@ -177,7 +177,8 @@ fn a_server_may_be_killed_at_any_step() {
     assert!(points.len() >= 10, "{points:?}");
     for point in points {
         // What is passed once while it opens is not passed again.
-        let opening = ["command.status_opened", "command.receiver_started"].contains(&point.as_str());
+        let opening =
+            ["command.status_opened", "command.receiver_started"].contains(&point.as_str());
         for pass in if opening { 1..2 } else { 1..3 } {
             a_server_dies(&point, pass);
         }

@@ -13,8 +13,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Passed by the launcher as a node starts, and by the keeper.
 const STARTS: [&str; 3] = ["launch.spawned", "launch.requested", "launch.answered"];
-const KEEPS: [&str; 5] =
-    ["launch.locked", "launch.record_drafted", "launch.recorded", "launch.started", "launch.process_recorded"];
+const KEEPS: [&str; 5] = [
+    "launch.locked",
+    "launch.record_drafted",
+    "launch.recorded",
+    "launch.started",
+    "launch.process_recorded",
+];
 /// Passed by the launcher that adopts a node.
 const ADOPTS: [&str; 2] = ["launch.adopting", "launch.adopted"];
 /// Passed by the launcher that stops a node, and by the keeper.

@@ -9,7 +9,7 @@ use rnet::{
 };
 use rnet_bench::worker::Order;
 
-use crate::bench::worker_link::{Event, SEND_PHASE, Link, MATCH_TIMEOUT, WAIT_LIMIT, WorkerNode};
+use crate::bench::worker_link::{Event, Link, MATCH_TIMEOUT, SEND_PHASE, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 /// What the victim publishes, and the watchers receive.
@@ -28,7 +28,8 @@ pub type DetectionTimes = [u64; DETECTION_METHODS.len()];
 pub fn die(node: &WorkerNode, watchers: usize, link: &Link) -> Outcome {
     let node = node.open()?;
     let publisher = node.publisher::<[u8]>(VICTIM_TOPIC)?;
-    let mut holder = node.subscriber_with::<[u8]>(FULL_TOPIC, SubscriberOptions::new().reliable())?;
+    let mut holder =
+        node.subscriber_with::<[u8]>(FULL_TOPIC, SubscriberOptions::new().reliable())?;
     publisher.wait_for_subscribers(watchers, Some(MATCH_TIMEOUT))?;
     holder.wait_for_publishers(watchers, Some(MATCH_TIMEOUT))?;
     link.send_event(&Event::Ready)?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::figure::Latencies;
 use crate::bench::message::{self, Body, Outgoing};
-use crate::bench::worker_link::{ORDER_POLL_INTERVAL, Link, MATCH_TIMEOUT, WAIT_LIMIT, WorkerNode};
+use crate::bench::worker_link::{Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 
 const PING_TOPIC: &str = "/bench/there";

@@ -9,7 +9,7 @@ use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::bench_dir::used_bytes;
-use crate::bench::usage::{UsageMeter, ResourceUsage, rss_bytes};
+use crate::bench::usage::{ResourceUsage, UsageMeter, rss_bytes};
 use crate::bench::worker_link::{COLLECT_PHASE, Link, MATCH_TIMEOUT, WorkerNode};
 use crate::failure::{Failure, Outcome};
 

@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::bench::figure::Latencies;
 use crate::bench::message::{self, Body, Outgoing, SequenceCounter};
 use crate::bench::schedule::{Schedule, sleep_precisely, sleep_until};
-use crate::bench::usage::{UsageMeter, ResourceUsage};
-use crate::bench::worker_link::{COLLECT_PHASE, Event, ORDER_POLL_INTERVAL, Link, MATCH_TIMEOUT, WAIT_LIMIT, WorkerNode};
+use crate::bench::usage::{ResourceUsage, UsageMeter};
+use crate::bench::worker_link::{
+    COLLECT_PHASE, Event, Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode,
+};
 use crate::failure::{Failure, Outcome};
 
 /// Reading the clock costs as much as a short message, so a flood reads it once per this many.

@@ -77,8 +77,10 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
     if has("PREEMPT") {
         return check.ok("the kernel is fully preemptible (PREEMPT)");
     }
-    check
-        .problem("the kernel was built without preemption, or with voluntary preemption only", FULL_PREEMPTION_ADVICE)
+    check.problem(
+        "the kernel was built without preemption, or with voluntary preemption only",
+        FULL_PREEMPTION_ADVICE,
+    )
 }
 
 fn by_model(check: Check, model: &str) -> Finding {

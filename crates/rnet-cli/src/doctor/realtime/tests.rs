@@ -212,12 +212,20 @@ fn the_right_to_a_real_time_priority() {
     let fake = fake.with("/.dockerenv", "");
     fake.assert_finding("rt_priority", Level::Problem, &["--ulimit rtprio", "SYS_NICE"]);
     // Bit 23.
-    with(&none, "CapEff:\t0000000000800000\n").assert_finding("rt_priority", Level::Ok, &["CAP_SYS_NICE"]);
+    with(&none, "CapEff:\t0000000000800000\n").assert_finding(
+        "rt_priority",
+        Level::Ok,
+        &["CAP_SYS_NICE"],
+    );
     with(&none, "CapEff:\t0000000000400000\n").assert_finding("rt_priority", Level::Problem, &[]);
     let fake = good()
         .with("/proc/self/cgroup", "3:cpu,cpuacct:/robot\n")
         .with("/sys/fs/cgroup/cpu/robot/cpu.rt_runtime_us", "0\n");
-    fake.assert_finding("rt_priority", Level::Problem, &["control group", "/cpu/robot/cpu.rt_runtime_us"]);
+    fake.assert_finding(
+        "rt_priority",
+        Level::Problem,
+        &["control group", "/cpu/robot/cpu.rt_runtime_us"],
+    );
 }
 
 #[test]
@@ -225,7 +233,11 @@ fn preemption_models() {
     let without = || good().without("/sys/kernel/realtime");
     without().assert_finding("preemption", Level::Ok, &["PREEMPT_RT", "kernel/version"]);
     let dynamic = || without().with("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian");
-    dynamic().assert_finding("preemption", Level::Advice, &["cannot be read without root", "preempt=full"]);
+    dynamic().assert_finding(
+        "preemption",
+        Level::Advice,
+        &["cannot be read without root", "preempt=full"],
+    );
     for (model, level) in [
         ("full", Level::Ok),
         ("lazy", Level::Ok),
@@ -234,7 +246,11 @@ fn preemption_models() {
         ("sometimes", Level::Unknown),
     ] {
         let line = format!("quiet preempt=none preempt={model}");
-        dynamic().with("/proc/cmdline", &line).assert_finding("preemption", level, &[model, "cmdline"]);
+        dynamic().with("/proc/cmdline", &line).assert_finding(
+            "preemption",
+            level,
+            &[model, "cmdline"],
+        );
         let debug = format!("never ({model}) ever");
         let fake = dynamic().with("/sys/kernel/debug/sched/preempt", debug);
         fake.assert_finding("preemption", level, &[model, "debug/sched"]);
@@ -262,14 +278,16 @@ fn throttling_slices_and_clocks() {
         &["50000 µs in each 1000000 µs"],
     );
     runtime("950000", "6.12.0").assert_finding("rt_throttling", Level::Ok, &["starve"]);
-    runtime("950000", "6.12.0").with("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000").assert_finding(
-        "rt_throttling",
-        Level::Advice,
-        &[],
-    );
+    runtime("950000", "6.12.0")
+        .with("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000")
+        .assert_finding("rt_throttling", Level::Advice, &[]);
     runtime("1000000", "6.1.0").assert_finding("rt_throttling", Level::Ok, &["whole period"]);
     runtime("0", "6.12.0").assert_finding("rt_throttling", Level::Problem, &["=950000"]);
-    runtime("1", "5.15.0-91-generic").assert_finding("slices", Level::Advice, &["kernel 5.15", "6.12"]);
+    runtime("1", "5.15.0-91-generic").assert_finding(
+        "slices",
+        Level::Advice,
+        &["kernel 5.15", "6.12"],
+    );
     runtime("1", "7.0-rc1").assert_finding("slices", Level::Ok, &["kernel 7.0"]);
     let slack = |ns: &str| good().with("/proc/self/timerslack_ns", ns);
     slack("0").assert_finding("timer_slack", Level::Ok, &[]);
@@ -284,7 +302,11 @@ fn throttling_slices_and_clocks() {
     clock("arch_sys_counter").assert_finding("clock_source", Level::Ok, &[]);
     clock("sundial").assert_finding("clock_source", Level::Unknown, &["sundial"]);
     let grouped = good().with("/proc/sys/kernel/sched_autogroup_enabled", "1");
-    grouped.assert_finding("autogroup", Level::Advice, &["sysctl kernel.sched_autogroup_enabled=0"]);
+    grouped.assert_finding(
+        "autogroup",
+        Level::Advice,
+        &["sysctl kernel.sched_autogroup_enabled=0"],
+    );
 }
 
 #[test]
@@ -294,9 +316,17 @@ fn how_many_cores_and_for_how_long() {
     mine("3").assert_finding("cores", Level::Problem, &["3 of 8 cores", "Wait::Block"]);
     mine("1-3").assert_finding("cores", Level::Advice, &["1-3 of 8 cores", "at most 2 thread"]);
     mine("garbage").assert_finding("cores", Level::Ok, &["all 8 cores"]);
-    mine("0").with(&format!("{CPU}/online"), "0").assert_finding("cores", Level::Problem, &["one core"]);
+    mine("0").with(&format!("{CPU}/online"), "0").assert_finding(
+        "cores",
+        Level::Problem,
+        &["one core"],
+    );
     let quota = |text: &str| good().with("/sys/fs/cgroup/user.slice/cpu.max", text);
-    quota("150000 100000").assert_finding("cpu_quota", Level::Problem, &["1.50 cores", "user.slice/cpu.max"]);
+    quota("150000 100000").assert_finding(
+        "cpu_quota",
+        Level::Problem,
+        &["1.50 cores", "user.slice/cpu.max"],
+    );
     quota("800000 100000").assert_finding("cpu_quota", Level::Ok, &[]);
     quota("0 0").assert_finding("cpu_quota", Level::Ok, &[]);
     let old = good()
@@ -308,7 +338,11 @@ fn how_many_cores_and_for_how_long() {
         Level::Problem,
         &["0.50 cores", "/cpu/cpu.cfs_quota_us", "--cpuset-cpus"],
     );
-    old.with("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n").assert_finding("cpu_quota", Level::Ok, &[]);
+    old.with("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n").assert_finding(
+        "cpu_quota",
+        Level::Ok,
+        &[],
+    );
 }
 
 #[test]
@@ -329,7 +363,11 @@ fn isolation_and_interrupts() {
         Level::Advice,
         &["too few"],
     );
-    isolated("4-7").assert_finding("isolated_cores", Level::Advice, &["nohz_full: 6-7", "nohz_full=4-7"]);
+    isolated("4-7").assert_finding(
+        "isolated_cores",
+        Level::Advice,
+        &["nohz_full: 6-7", "nohz_full=4-7"],
+    );
     isolated("6").assert_finding("isolated_cores", Level::Ok, &["cores 6 are isolated"]);
     good().with(&format!("{CPU}/nohz_full"), "  (null)\n").assert_finding(
         "isolated_cores",
@@ -346,7 +384,11 @@ fn isolation_and_interrupts() {
     let balanced = balanced.with(&format!("{CPU}/isolated"), "");
     balanced.assert_finding("irqbalance", Level::Advice, &["IRQBALANCE_BANNED_CPULIST"]);
     good().assert_finding("irqbalance", Level::Ok, &["does not run"]);
-    good().with("/.dockerenv", "").assert_finding("irqbalance", Level::Ok, &["it may run on the host"]);
+    good().with("/.dockerenv", "").assert_finding(
+        "irqbalance",
+        Level::Ok,
+        &["it may run on the host"],
+    );
     let hidden = good().without("/proc/1/comm").with("/proc/77/comm", "rnet\n");
     hidden.assert_finding("irqbalance", Level::Unknown, &["not visible"]);
     hidden.with("/proc/78/comm", "irqbalance\n").assert_finding("irqbalance", Level::Ok, &["runs"]);
@@ -373,12 +415,24 @@ fn clocks_and_sleep_of_the_cores() {
 fn virtual_machines() {
     let guest = good().with("/proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor tsc\n");
     guest.assert_finding("virtual_machine", Level::Advice, &["virtual machine", "vcpupin"]);
-    good().with("/sys/hypervisor/type", "xen\n").assert_finding("virtual_machine", Level::Advice, &["(xen)"]);
+    good().with("/sys/hypervisor/type", "xen\n").assert_finding(
+        "virtual_machine",
+        Level::Advice,
+        &["(xen)"],
+    );
     let times = |text: &str| good().with("/proc/stat", text);
-    times("cpu  10 0 10 78 0 0 0 2 0 0").assert_finding("steal", Level::Advice, &["2.00 %", "vcpupin"]);
+    times("cpu  10 0 10 78 0 0 0 2 0 0").assert_finding(
+        "steal",
+        Level::Advice,
+        &["2.00 %", "vcpupin"],
+    );
     times("cpu  10 0 10 9999 0 0 0 1 0 0").assert_finding("steal", Level::Ok, &["0.01 %"]);
     let most = u64::MAX;
-    times(&format!("cpu {most} {most} 0 0 0 0 0 {most}")).assert_finding("steal", Level::Advice, &[]);
+    times(&format!("cpu {most} {most} 0 0 0 0 0 {most}")).assert_finding(
+        "steal",
+        Level::Advice,
+        &[],
+    );
     times("cpu  0 0 0 0 0 0 0 0").assert_finding("steal", Level::Ok, &["no time was stolen"]);
     times("cpu  1 2 3").assert_finding("steal", Level::Unknown, &[]);
 }
@@ -388,10 +442,18 @@ fn memory_that_may_go_away() {
     let swaps = "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 204800 -2\n/swap file 100 x -3\n";
     let small = || good().with("/proc/self/limits", limits("90", "8388608", "unlimited"));
     small().assert_finding("memory_lock", Level::Advice, &["8192 KiB", "memlock unlimited"]);
-    small().with("/.dockerenv", "").assert_finding("memory_lock", Level::Advice, &["--ulimit memlock=-1"]);
+    small().with("/.dockerenv", "").assert_finding(
+        "memory_lock",
+        Level::Advice,
+        &["--ulimit memlock=-1"],
+    );
     let swapping = small().with("/proc/swaps", swaps);
     swapping.assert_finding("memory_lock", Level::Problem, &["and this machine swaps"]);
-    swapping.assert_finding("swap", Level::Advice, &["200 MiB of it used, swappiness 60", "swapoff"]);
+    swapping.assert_finding(
+        "swap",
+        Level::Advice,
+        &["200 MiB of it used, swappiness 60", "swapoff"],
+    );
     // Bit 14.
     small().with("/proc/self/status", "CapEff:\t0000000000004000\n").assert_finding(
         "memory_lock",
@@ -417,7 +479,11 @@ fn how_much_memory_may_be_locked() {
     }
     limit(2.0).assert_finding("memory_lock", Level::Advice, &["may fail"]);
     limit(4.0).assert_finding("memory_lock", Level::Ok, &["4096 MiB"]);
-    limit(4.0).with("/proc/meminfo", "MemTotal: much").assert_finding("memory_lock", Level::Ok, &[]);
+    limit(4.0).with("/proc/meminfo", "MemTotal: much").assert_finding(
+        "memory_lock",
+        Level::Ok,
+        &[],
+    );
 }
 
 #[test]
@@ -433,7 +499,11 @@ fn huge_pages() {
          3 2 0:3 / {at} rw shared:1 - tmpfs tmpfs rw,size=1g,huge=within_size\ngarbage\n"
     );
     let fake = fake.with("/proc/self/mountinfo", mounts);
-    fake.assert_finding("huge_shared_pages", Level::Advice, &["huge=within_size", "remount,huge=never"]);
+    fake.assert_finding(
+        "huge_shared_pages",
+        Level::Advice,
+        &["huge=within_size", "remount,huge=never"],
+    );
 }
 
 #[test]

@@ -264,7 +264,10 @@ pub struct BackgroundPublisher {
 }
 
 impl BackgroundPublisher {
-    pub fn start<T: Message + ?Sized>(mut publisher: Publisher<T>, message: Box<T>) -> BackgroundPublisher {
+    pub fn start<T: Message + ?Sized>(
+        mut publisher: Publisher<T>,
+        message: Box<T>,
+    ) -> BackgroundPublisher {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = std::thread::spawn(move || {

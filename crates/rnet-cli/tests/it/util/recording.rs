@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rnet_record::mcap::records::MessageHeader;
 use rnet_record::mcap::{WriteOptions, Writer};
-use rnet_record::{TypeKind, Source, names};
+use rnet_record::{Source, TypeKind, names};
 
 use super::TestEnv;
 

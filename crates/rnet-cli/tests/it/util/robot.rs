@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{TestEnv, CommandOutput, RunningCommand};
+use super::{CommandOutput, RunningCommand, TestEnv};
 
 /// What takes longer hangs.
 const HANG_LIMIT: Duration = Duration::from_secs(300);

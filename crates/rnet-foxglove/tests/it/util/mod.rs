@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rnet::Node;
 use rnet::inspect::Location;
-use rnet_foxglove::{ServerHandle, Options, serve};
+use rnet_foxglove::{Options, ServerHandle, serve};
 use serde_json::Value;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::{Message, WebSocket};

@@ -28,7 +28,12 @@ impl AddressMonitor {
     /// Those of now, on these interfaces, or on all if none are named.
     pub fn new(interfaces: &[String]) -> AddressMonitor {
         let (first, down_interfaces) = (local_ipv4_addresses(), BTreeSet::new());
-        let mut monitor = AddressMonitor { last: first.clone(), first, down_interfaces, checked_at: Instant::now() };
+        let mut monitor = AddressMonitor {
+            last: first.clone(),
+            first,
+            down_interfaces,
+            checked_at: Instant::now(),
+        };
         monitor.note_down_interfaces(interfaces);
         monitor
     }

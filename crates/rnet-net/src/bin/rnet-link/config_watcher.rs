@@ -47,7 +47,17 @@ impl ConfigWatcher {
         let checked_at = Instant::now();
         let (last, evaluated, reported_at) = (None, None, None);
         let is_named = named_by.is_some();
-        ConfigWatcher { overrides, path, existed, is_named, config, checked_at, last, evaluated, reported_at }
+        ConfigWatcher {
+            overrides,
+            path,
+            existed,
+            is_named,
+            config,
+            checked_at,
+            last,
+            evaluated,
+            reported_at,
+        }
     }
 
     /// Its name, for people.

@@ -8,7 +8,7 @@ use rnet_net::zenoh::discover_hosts;
 use serde_json::json;
 
 use crate::args::Options;
-use crate::{Outcome, print_line, error_text};
+use crate::{Outcome, error_text, print_line};
 
 /// A link that misses others asks twice a second.
 const LISTEN_TIME: Duration = Duration::from_secs(2);

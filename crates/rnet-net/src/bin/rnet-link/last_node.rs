@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::{Domain, Location, Snapshot};
 
-use crate::{stop, error_text};
+use crate::{error_text, stop};
 
 /// For how long a link that has not seen a node yet waits for one: the node that started it may still be on its way.
 const FIRST_NODE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,7 +19,8 @@ static STOPPED_WITHOUT_NODES: AtomicBool = AtomicBool::new(false);
 /// there and has started none. To be asked once the role is given back.
 pub fn node_returned(location: &Location) -> bool {
     let lives = |domain: &mut Domain| domain.snapshot().is_ok_and(|snapshot| has_nodes(&snapshot));
-    STOPPED_WITHOUT_NODES.load(Ordering::SeqCst) && location.domain().is_ok_and(|mut domain| lives(&mut domain))
+    STOPPED_WITHOUT_NODES.load(Ordering::SeqCst)
+        && location.domain().is_ok_and(|mut domain| lives(&mut domain))
 }
 
 fn has_nodes(snapshot: &Snapshot) -> bool {

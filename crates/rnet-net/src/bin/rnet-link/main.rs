@@ -7,18 +7,18 @@
 
 mod address_monitor;
 mod args;
-mod detach;
-mod domain;
 mod config_watcher;
+mod detach;
 mod discover;
+mod domain;
 mod last_node;
+mod network_wait;
 mod predecessor;
 mod run;
 mod runtime;
 mod settings;
 mod start;
 mod stop;
-mod network_wait;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;

@@ -12,10 +12,10 @@ use rnet_net::link::STATUS_TOPIC;
 use rnet_net::zenoh::{ZenohError, ZenohOptions};
 
 use crate::args::Options;
-use crate::domain::Domain;
 use crate::config_watcher::{ConfigChange, ConfigWatcher};
+use crate::domain::Domain;
 use crate::run::LinkExit;
-use crate::{detach, stop, error_text};
+use crate::{detach, error_text, stop};
 
 /// Between two tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);

@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rnet::role::HeldRole;
-use rnet_net::config::{Config, WithSource, Mode};
-use rnet_net::link::{LinkFailure, Link, LinkError, LinkOptions};
+use rnet_net::config::{Config, Mode, WithSource};
+use rnet_net::link::{Link, LinkError, LinkFailure, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
 use crate::address_monitor::AddressMonitor;
 use crate::args::Options;
-use crate::domain::Domain;
 use crate::config_watcher::{ConfigChange, ConfigWatcher};
+use crate::domain::Domain;
 use crate::network_wait::NetworkWait;
-use crate::{Outcome, detach, last_node, predecessor, stop, error_text};
+use crate::{Outcome, detach, error_text, last_node, predecessor, stop};
 
 /// In the background: for how long the one who stands by is waited for. One that is stopped is replaced in this time.
 const STANDBY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -194,7 +194,9 @@ fn run_link(
             return Ok(LinkExit::Restart(what));
         }
         match file.poll_change() {
-            Some(ConfigChange::Settings) => return Ok(LinkExit::Restart(format!("{} has changed", file.name()))),
+            Some(ConfigChange::Settings) => {
+                return Ok(LinkExit::Restart(format!("{} has changed", file.name())));
+            }
             Some(ConfigChange::Invalid(why)) => {
                 eprintln!(
                     "rnet-link: {}: {why}; the previous settings stay in effect",

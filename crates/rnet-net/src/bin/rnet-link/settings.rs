@@ -4,7 +4,7 @@ use rnet_net::config::{Config, Endpoint, WithSource};
 use serde_json::json;
 
 use crate::args::Options;
-use crate::{Outcome, print_line, error_text};
+use crate::{Outcome, error_text, print_line};
 
 pub fn show(options: &Options) -> Outcome {
     let config = Config::load(&options.overrides()).map_err(error_text)?;

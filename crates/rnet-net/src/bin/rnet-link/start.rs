@@ -4,7 +4,7 @@ use rnet_net::config::{Config, Mode};
 
 use crate::args::Options;
 use crate::domain::Domain;
-use crate::{Outcome, detach, print_line, error_text};
+use crate::{Outcome, detach, error_text, print_line};
 
 pub fn start(options: &Options) -> Outcome {
     detach::close_inherited_fds();

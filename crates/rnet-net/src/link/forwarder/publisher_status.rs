@@ -32,7 +32,9 @@ impl LivelinessTracker {
 impl Forwarder {
     /// Tells that the publisher has asserted that it is alive, if it has.
     pub(super) fn send_alive(&mut self, stream: &mut Stream, now_ns: u64) {
-        let Some(tracker) = self.liveliness.as_mut().filter(|tracker| tracker.check_at_ns <= now_ns) else {
+        let Some(tracker) =
+            self.liveliness.as_mut().filter(|tracker| tracker.check_at_ns <= now_ns)
+        else {
             return;
         };
         tracker.check_at_ns = now_ns + (tracker.lease_ns / CHECKS_PER_LEASE).max(MIN_CHECK_NS);

@@ -72,8 +72,11 @@ impl HostLiveness {
 
     /// Whether it is silent for longer than it may be.
     fn is_silent(&self, lost_after: Duration) -> bool {
-        let limit =
-            if self.system_answers.contains(&true) { lost_after.max(REPLACEMENT_TIME) } else { lost_after };
+        let limit = if self.system_answers.contains(&true) {
+            lost_after.max(REPLACEMENT_TIME)
+        } else {
+            lost_after
+        };
         self.silent >= limit
     }
 
@@ -156,7 +159,11 @@ impl Host {
 
     /// Looks whether something has come back, `passed` after the last look. The connections are asked for if nothing
     /// has for long.
-    pub fn check_echoes<'a>(&mut self, passed: Duration, connections: impl Fn() -> &'a [Connection]) {
+    pub fn check_echoes<'a>(
+        &mut self,
+        passed: Duration,
+        connections: impl Fn() -> &'a [Connection],
+    ) {
         self.liveness.count_unannounced(self.announced, passed);
         if !self.sends_pulses() {
             // Of an earlier release, which sends nothing while it has nothing to say.
@@ -165,7 +172,8 @@ impl Host {
         let echoed = self.lanes.each_ref().map(|lane| lock(&lane.stream).last_echo_ns());
         self.liveness.update(echoed, passed);
         let is_late = self.liveness.silent + MAX_COUNTED_INTERVAL >= self.lost_after;
-        self.liveness.system_answers = [self.liveness.system_answers[1], is_late && self.is_answered(connections())];
+        self.liveness.system_answers =
+            [self.liveness.system_answers[1], is_late && self.is_answered(connections())];
     }
 
     /// Whether it has told of its endpoints in this session.
@@ -252,7 +260,8 @@ mod tests {
 
     #[test]
     fn a_link_that_stands_still_may_be_replaced() {
-        let mut liveness = HostLiveness { system_answers: [false, true], ..HostLiveness::default() };
+        let mut liveness =
+            HostLiveness { system_answers: [false, true], ..HostLiveness::default() };
         for _ in 0..8 {
             liveness.update([0; 2], TICK);
         }

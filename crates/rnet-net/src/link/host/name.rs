@@ -4,8 +4,8 @@
 use rnet::Error;
 use rnet::limits::MAX_HOST_LEN_BYTES;
 
-use super::super::directory::Hello;
 use super::super::control_state::ControlState;
+use super::super::directory::Hello;
 use super::super::lock::lock;
 use super::Host;
 use super::address::HostAddresses;
@@ -64,7 +64,8 @@ impl Host {
         if self.hello.is_none() {
             self.declared_name = name.unwrap_or_else(|| self.presence.host.to_string());
             let ours = &self.shared.name;
-            self.name = unique_name(&self.declared_name, |name| !taken.contains(name) && name != ours);
+            self.name =
+                unique_name(&self.declared_name, |name| !taken.contains(name) && name != ours);
             if self.name != self.declared_name {
                 let what = format!("host {}", self.declared_name);
                 let why = format!(

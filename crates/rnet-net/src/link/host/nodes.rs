@@ -8,8 +8,8 @@ use rnet::{
     TopicName, limits,
 };
 
-use super::super::directory::Nodes;
 use super::super::control_state::ControlState;
+use super::super::directory::Nodes;
 use super::Host;
 
 /// Nodes of one host that are believed.

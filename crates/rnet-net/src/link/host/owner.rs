@@ -8,9 +8,9 @@ use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result, Subscriber
 use crate::config::Compression;
 use crate::wire::Subscribe;
 
+use super::super::control_state::ControlState;
 use super::super::event::channel_end;
 use super::super::forwarder::Forwarder;
-use super::super::control_state::ControlState;
 use super::super::lane::{LaneCommand, OutboxEntry};
 use super::super::offline::{OfflineLookup, OfflineReader, OfflineReaders};
 use super::super::proxy::CREDIT_LEN_BYTES;
@@ -124,8 +124,9 @@ impl Host {
         let mut options = SubscriberOptions::new().forwarder(wanted.publisher, wanted.from);
         let shaping = control.shared.config.shaping(topic);
         // What takes the newest alone, perhaps once in ten seconds, must not hold the publisher back.
-        let is_reliable =
-            wanted.reliable && qos.reliability == Reliability::Reliable && !shaping.skips_to_newest();
+        let is_reliable = wanted.reliable
+            && qos.reliability == Reliability::Reliable
+            && !shaping.skips_to_newest();
         options = match is_reliable {
             true => options.reliable(),
             false => options.keep_all(),
@@ -190,7 +191,8 @@ impl Host {
     pub fn handle_unsubscribe(&mut self, lane: Lane, channel: u32) {
         let granted = self.granted.remove(&(lane, channel));
         if granted.is_some() || self.pending_wants.remove(&(lane, channel)).is_some() {
-            self.early_deliveries.retain(|(_, of, early)| (*of, *early) != (lane_index(lane), channel));
+            self.early_deliveries
+                .retain(|(_, of, early)| (*of, *early) != (lane_index(lane), channel));
         }
         // Also one that has ended, and waits for this.
         self.lane(lane).send_command(LaneCommand::Remove(channel));
@@ -229,7 +231,8 @@ impl Host {
         if granted.is_none() && !self.pending_wants.contains_key(&(lane, channel)) {
             return;
         }
-        let Some((granted, (_, passive))) = granted.zip(self.subscriptions.get(&subscription)) else {
+        let Some((granted, (_, passive))) = granted.zip(self.subscriptions.get(&subscription))
+        else {
             let key = (subscription, lane_index(lane), channel);
             if !active {
                 self.early_deliveries.remove(&key);
@@ -266,7 +269,8 @@ impl Host {
 
     /// A channel is given that was pending. Word that subscriptions are served by it may have come before.
     fn serve_pending(&mut self, control: &mut ControlState, (lane, channel): (Lane, u32)) {
-        let of_it = |(_, of, early): &&(u64, usize, u32)| (*of, *early) == (lane_index(lane), channel);
+        let of_it =
+            |(_, of, early): &&(u64, usize, u32)| (*of, *early) == (lane_index(lane), channel);
         for key in self.early_deliveries.iter().filter(of_it).copied().collect::<Vec<_>>() {
             self.early_deliveries.remove(&key);
             self.serve(control, (lane, channel), key.0, true);
@@ -286,7 +290,8 @@ impl Host {
     pub fn channel_ended(&mut self, lane: Lane, channel: u32) {
         if let Some(granted) = self.granted.remove(&(lane, channel)) {
             self.release(&granted);
-            self.early_deliveries.retain(|(_, of, early)| (*of, *early) != (lane_index(lane), channel));
+            self.early_deliveries
+                .retain(|(_, of, early)| (*of, *early) != (lane_index(lane), channel));
             self.announce_end(granted.wanted.publisher);
         }
     }

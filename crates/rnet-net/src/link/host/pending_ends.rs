@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::directory::{Announcement, to_json};
 use super::super::control_state::ControlState;
+use super::super::directory::{Announcement, to_json};
 use super::super::lane::OutboxEntry;
 use super::Host;
 use crate::wire::Document;
@@ -32,7 +32,8 @@ impl Host {
     /// The same for one that was announced as one that is there.
     pub fn announce_ended_publisher(&mut self, control: &ControlState, publisher: u64) {
         if let Some(ended) = control.ended.get(&publisher) {
-            let announce = Announcement { opened: vec![ended.describe()], ..Announcement::default() };
+            let announce =
+                Announcement { opened: vec![ended.describe()], ..Announcement::default() };
             self.enqueue(OutboxEntry::Document(Document::Endpoints, to_json(&announce)));
         }
         self.add_pending_end(publisher);

@@ -22,8 +22,10 @@ impl ReportedHosts {
         let mut before = std::mem::take(&mut self.0);
         let mut since =
             |id: &HostId| before.remove(id).map_or_else(Instant::now, |(_, since)| since);
-        let named = told.into_iter().filter_map(|(id, name)| Some((HostId(id), sanitize_name(&name)?)));
-        self.0 = named.take(MAX_REPORTED_HOSTS).map(|(id, name)| (id, (name, since(&id)))).collect();
+        let named =
+            told.into_iter().filter_map(|(id, name)| Some((HostId(id), sanitize_name(&name)?)));
+        self.0 =
+            named.take(MAX_REPORTED_HOSTS).map(|(id, name)| (id, (name, since(&id)))).collect();
     }
 }
 
@@ -43,7 +45,11 @@ impl Host {
 
     /// What to say of the hosts that it hears for a while and of which this is not so here.
     pub fn unreachable_remark(&self) -> Option<String> {
-        let late = self.reported_hosts.0.values().filter(|(_, since)| since.elapsed() >= DISCOVERY_TIMEOUT);
+        let late = self
+            .reported_hosts
+            .0
+            .values()
+            .filter(|(_, since)| since.elapsed() >= DISCOVERY_TIMEOUT);
         let names: Vec<&str> = late.map(|(name, _)| name.as_str()).collect();
         (!names.is_empty()).then(|| {
             format!(

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use rnet::Error;
 
-use super::super::directory::EndpointDescription;
 use super::super::control_state::ControlState;
+use super::super::directory::EndpointDescription;
 use super::{Host, MAX_ENDPOINTS};
 
 /// Of one round of tries: where so many have no room, there is none.
@@ -54,7 +54,11 @@ fn is_transient(error: &Error) -> bool {
 
 impl Host {
     /// An endpoint there was opened. What goes wrong is told once.
-    pub(super) fn open_or_queue(&mut self, control: &mut ControlState, described: EndpointDescription) {
+    pub(super) fn open_or_queue(
+        &mut self,
+        control: &mut ControlState,
+        described: EndpointDescription,
+    ) {
         let (id, topic) = (described.id, described.topic.clone());
         if let Err(error) = self.open_endpoint(control, described.clone()) {
             if is_transient(&error) {
@@ -112,7 +116,8 @@ mod tests {
                 died: false,
             });
         }
-        let next_round = |queue: &RetryQueue| queue.next_round().iter().map(|of| of.id).collect::<Vec<_>>();
+        let next_round =
+            |queue: &RetryQueue| queue.next_round().iter().map(|of| of.id).collect::<Vec<_>>();
         assert_eq!(next_round(&queue), [2, 4, 6, 8]);
         queue.end_round_at(4);
         assert_eq!(next_round(&queue), [6, 8, 2, 4]);

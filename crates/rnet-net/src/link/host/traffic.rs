@@ -9,8 +9,8 @@ use rnet::{EndpointQos, Lane, LossCounts};
 use crate::config::{Direction, Shaping};
 use crate::stream::{ClockDrift, ClockOffset};
 
-use super::super::forwarder::{ForwardStats, BlockReason};
 use super::super::control_state::ControlState;
+use super::super::forwarder::{BlockReason, ForwardStats};
 use super::super::lock::lock;
 use super::super::proxy::ReceiveStats;
 use super::Host;
@@ -202,20 +202,24 @@ impl Host {
             matches!(endpoint.qos, EndpointQos::Publisher(_)) && !granted.contains(&endpoint.id)
         });
         let ours = of_ours.filter_map(|endpoint| {
-            let reason =
-                match control.shared.config.allows(&endpoint.topic, Direction::Out, &self.declared_name) {
-                    Ok(()) => HoldReason::NoSubscriber,
-                    // What never leaves its host is not held back.
-                    Err(rule) if rule.place.is_none() => return None,
-                    Err(rule) => HoldReason::Rule(rule.to_string()),
-                };
+            let reason = match control.shared.config.allows(
+                &endpoint.topic,
+                Direction::Out,
+                &self.declared_name,
+            ) {
+                Ok(()) => HoldReason::NoSubscriber,
+                // What never leaves its host is not held back.
+                Err(rule) if rule.place.is_none() => return None,
+                Err(rule) => HoldReason::Rule(rule.to_string()),
+            };
             Some(((endpoint.topic.clone(), false), reason))
         });
         let theirs = self.publishers.values().filter(|remote| remote.channel.is_none());
         let theirs =
             theirs.map(|remote| ((remote.remote.topic.clone(), true), HoldReason::NoSubscriber));
         let denied = self.denied.values().filter_map(|topic| {
-            let rule = control.shared.config.allows(topic, Direction::In, &self.declared_name).err()?;
+            let rule =
+                control.shared.config.allows(topic, Direction::In, &self.declared_name).err()?;
             Some(((topic.clone(), true), HoldReason::Rule(rule.to_string())))
         });
         found.extend(denied.chain(ours).chain(theirs).take(MAX_NOT_CROSSING));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rnet::Error;
 use rnet::schema::Schema;
 
-use super::super::directory::EndpointDescription;
 use super::super::control_state::ControlState;
+use super::super::directory::EndpointDescription;
 use super::Host;
 
 /// What a host may tell of its types, in bytes of descriptor sets.

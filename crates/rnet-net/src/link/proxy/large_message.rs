@@ -5,7 +5,7 @@
 use rnet::{Error, LossCause, Meta, OwnedLoan, Publisher, Result};
 
 use super::{MESSAGE_COST, Proxy};
-use crate::wire::{PartBuffer, Fragment, ReassemblyProgress, PartStatus, WireError, decompress};
+use crate::wire::{Fragment, PartBuffer, PartStatus, ReassemblyProgress, WireError, decompress};
 
 /// What has come of a large message.
 #[derive(Debug)]
@@ -19,7 +19,11 @@ pub struct IncomingLargeMessage {
 impl IncomingLargeMessage {
     /// For messages of at most `limit` bytes.
     pub fn new(limit: usize) -> IncomingLargeMessage {
-        IncomingLargeMessage { progress: ReassemblyProgress::new(limit), parts: PartBuffer::default(), loan: None }
+        IncomingLargeMessage {
+            progress: ReassemblyProgress::new(limit),
+            parts: PartBuffer::default(),
+            loan: None,
+        }
     }
 
     pub fn is_under_way(&self) -> bool {
@@ -38,7 +42,8 @@ impl Proxy {
         fragment: &Fragment<'_>,
         sent_ns: u64,
     ) -> std::result::Result<Result<()>, WireError> {
-        let (seq, total, offset, bytes) = (fragment.seq, fragment.total, fragment.offset, fragment.bytes);
+        let (seq, total, offset, bytes) =
+            (fragment.seq, fragment.total, fragment.offset, fragment.bytes);
         let PartStatus { begins, ends, abandoned } =
             self.large.progress.add(seq, total, offset, bytes.len())?;
         self.add_received(bytes.len() as u64);

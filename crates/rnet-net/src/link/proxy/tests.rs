@@ -132,7 +132,9 @@ fn what_is_given_up_takes_no_memory() {
     for _ in 0..1000 {
         begin(&mut proxy, seq, 1 << 30);
         proxy.drop_large(seq + 1);
-        assert!(!proxy.is_expected(seq) && !proxy.is_expected(seq + 1) && proxy.is_expected(seq + 2));
+        assert!(
+            !proxy.is_expected(seq) && !proxy.is_expected(seq + 1) && proxy.is_expected(seq + 2)
+        );
         assert_eq!(proxy.partial_len_bytes(false), 0);
         seq += 2;
         for cause in LossCause::ALL {

@@ -140,7 +140,9 @@ pub fn link(words: &str) {
     for order in common::orders() {
         match order.as_str() {
             "rest" => {
-                common::tell(&serde_json::to_string(&link.quiescent_count()).expect("a number or null"));
+                common::tell(
+                    &serde_json::to_string(&link.quiescent_count()).expect("a number or null"),
+                );
             }
             "clocks" => {
                 let uncertainty = clock_uncertainty(&domain.node("clocks"), HOSTS - 1);

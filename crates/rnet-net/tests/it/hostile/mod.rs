@@ -19,7 +19,7 @@ use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::State;
 use rnet::{Error, Lane, Meta, Subscriber, SubscriberOptions};
 use rnet_net::link::LinkFailure;
-use rnet_net::wire::{Data, Document, Item, DocumentPart, Fragment, Subscribe};
+use rnet_net::wire::{Data, Document, DocumentPart, Fragment, Item, Subscribe};
 use rnet_net::{HostId, Presence};
 
 /// The role of the children.

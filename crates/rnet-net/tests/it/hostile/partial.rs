@@ -29,7 +29,9 @@ fn heard(hosts: &Hosts, peer: &Peer) -> (rnet::Node, [Subscriber<[u8]>; 3], [u32
     let all: Vec<String> = (1..).zip(TOPICS).map(|(id, topic)| publisher(id, topic)).collect();
     introduce(peer, 1, &all.join(","));
     wait(peer, "all are wanted", || subscribe_requests(peer).len() == 3);
-    let of = |id: u64| subscribe_requests(peer).into_iter().find(|want| want.publisher == id).unwrap().channel;
+    let of = |id: u64| {
+        subscribe_requests(peer).into_iter().find(|want| want.publisher == id).unwrap().channel
+    };
     let channels = [of(1), of(2), of(3)];
     for channel in channels {
         say(peer, &Item::Gap { channel, seq: 0, count: 0, cause: LossCause::Link });

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rnet::{Lane, now_ns};
 use rnet_net::memory::{MemoryLink, MemoryNet};
 use rnet_net::stream::{Accept, Limits, Stream};
-use rnet_net::wire::{ACK_ONLY, Document, HEADER_LEN, Header, Item, Items, DocumentPart};
+use rnet_net::wire::{ACK_ONLY, Document, DocumentPart, HEADER_LEN, Header, Item, Items};
 use rnet_net::{HostId, Presence, Sink, Transport};
 
 /// By their number.

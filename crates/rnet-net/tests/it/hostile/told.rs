@@ -121,8 +121,9 @@ fn a_wish_for_a_publisher_that_has_closed_is_no_problem() {
         confirms_end: false,
     };
     assert!(peer.say(Lane::Bulk, &Item::Subscribe(want)));
-    let ended =
-        |item: &Item<'_>| matches!(item, Item::Delivery { channel: 9, subscription: 0, active: false });
+    let ended = |item: &Item<'_>| {
+        matches!(item, Item::Delivery { channel: 9, subscription: 0, active: false })
+    };
     wait(&peer, "its channel has ended", || peer.count(ended) == 1);
     // What is told then is all that there is to tell.
     assert!(peer.document(Document::Nodes, b"no JSON"));

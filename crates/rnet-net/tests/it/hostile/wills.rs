@@ -17,7 +17,8 @@ fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
     let _other = node.subscriber::<[u8]>("/without").unwrap();
     introduce(&peer, 1, &format!("{},{}", with_will(7, "/t"), publisher(8, "/without")));
     wait(&peer, "both are wanted", || subscribe_requests(&peer).len() == 2);
-    let of = |id: u64| subscribe_requests(&peer).into_iter().find(|want| want.publisher == id).unwrap();
+    let of =
+        |id: u64| subscribe_requests(&peer).into_iter().find(|want| want.publisher == id).unwrap();
     let (channel, without) = (of(7).channel, of(8).channel);
     assert_eq!((of(7).wills, of(8).wills), (true, false));
     let say = |channel, message| {

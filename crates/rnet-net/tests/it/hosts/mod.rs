@@ -14,7 +14,7 @@ use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::state::{Home, serve};
 use rnet::{Node, SubscriberOptions};
 use rnet_net::config::{Config, OfflineLimits};
-use rnet_net::link::{LinkFailure, Link, LinkOptions};
+use rnet_net::link::{Link, LinkFailure, LinkOptions};
 use rnet_net::memory::MemoryNet;
 #[cfg(feature = "zenoh")]
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};

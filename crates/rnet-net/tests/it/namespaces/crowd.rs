@@ -30,8 +30,13 @@ impl ReceivedSequence {
         let word = |at: usize| u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
         let (boot, number) = (word(0), word(8));
         if boot != self.boot {
-            *self =
-                ReceivedSequence { boot, first: number, next: number, lost_before: lost, ..ReceivedSequence::default() };
+            *self = ReceivedSequence {
+                boot,
+                first: number,
+                next: number,
+                lost_before: lost,
+                ..ReceivedSequence::default()
+            };
         }
         if number < self.next {
             say(&format!("twice {number}"));

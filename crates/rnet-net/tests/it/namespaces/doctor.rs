@@ -273,7 +273,9 @@ fn an_interface_that_comes_and_goes_leaves_a_link() {
 fn rules_hold_a_topic_back() {
     let test = "rules_hold_a_topic_back";
     let rule = "[[network.rule]]\ntopic = \"/numbers\"\nallow = false\n";
-    let Some(all) = RobotPair::new(test, [&format!("{LISTENS}{rule}"), CONNECTS], None) else { return };
+    let Some(all) = RobotPair::new(test, [&format!("{LISTENS}{rule}"), CONNECTS], None) else {
+        return;
+    };
     all.link();
     let rule_of_it = "the rule \"/numbers\" (robot.toml:4)";
     all.one.finds(&[&[
@@ -295,7 +297,9 @@ fn rules_hold_a_topic_back() {
 fn rules_of_the_other_host_keep_its_subscription_back() {
     let test = "rules_of_the_other_host_keep_its_subscription_back";
     let rule = "[[network.rule]]\ntopic = \"/numbers\"\ndirection = \"in\"\nallow = false\n";
-    let Some(all) = RobotPair::new(test, [LISTENS, &format!("{CONNECTS}{rule}")], None) else { return };
+    let Some(all) = RobotPair::new(test, [LISTENS, &format!("{CONNECTS}{rule}")], None) else {
+        return;
+    };
     all.link();
     all.two.finds(&[&[
         "note",

@@ -14,7 +14,7 @@ use super::killed::{both, start_with};
 use super::net::{Cut, Host, Net, Way};
 use super::peer::{ACTOR_LIMIT, PORT, Peer, say};
 use super::runs::{EventLog, Outcome, Rejoined, run_all};
-use super::traffic::{ReceiveCounts, Listener, Talker, common_ns};
+use super::traffic::{Listener, ReceiveCounts, Talker, common_ns};
 use crate::random::Random;
 
 /// For anything that is going to happen.
@@ -140,7 +140,11 @@ pub fn actor(host: &str, seed: &str) {
 }
 
 /// Waits until this is so of all; gives what is wrong, or nothing.
-fn wait(node: &Node, listeners: &[Listener], done: impl Fn(&ReceiveCounts, &str) -> bool) -> String {
+fn wait(
+    node: &Node,
+    listeners: &[Listener],
+    done: impl Fn(&ReceiveCounts, &str) -> bool,
+) -> String {
     let began = Instant::now();
     loop {
         let open: Vec<String> = listeners

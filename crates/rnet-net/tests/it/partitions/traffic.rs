@@ -103,7 +103,8 @@ impl Listener {
         let options = SubscriberOptions::new();
         let options = if reliable { options.reliable() } else { options.keep_all() };
         let subscriber = node.subscriber_with::<[u8]>(&topic, options).unwrap();
-        let (heard, ended) = (Arc::<Mutex<ReceiveCounts>>::default(), Arc::new(AtomicBool::new(false)));
+        let (heard, ended) =
+            (Arc::<Mutex<ReceiveCounts>>::default(), Arc::new(AtomicBool::new(false)));
         let (told, end) = (Arc::clone(&heard), Arc::clone(&ended));
         let thread = thread::spawn(move || listen(subscriber, &told, &end));
         Listener { topic, host, heard, ended, thread: Some(thread) }

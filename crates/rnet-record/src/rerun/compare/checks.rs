@@ -29,7 +29,8 @@ impl Comparison<'_> {
     /// Whether the messages have the fields that were named: of the recording, or of now, as a field may be new.
     pub fn check_fields(&self, results: &[TopicResult]) -> Result<(), RerunError> {
         let recorded = self.channels.iter().map(|c| (c.topic.as_str(), c.message_type().ok()));
-        let heard = self.published_types.values().map(|(topic, ty)| (topic.as_str(), Some(ty.clone())));
+        let heard =
+            self.published_types.values().map(|(topic, ty)| (topic.as_str(), Some(ty.clone())));
         let types: Vec<(&str, Option<MessageType>)> = recorded.chain(heard).collect();
         // Of a type that cannot be read nobody knows.
         let has =
@@ -84,7 +85,9 @@ impl Comparison<'_> {
 /// Whether messages of a type have a field of this path, `pose.x` or `legs[2].force`. What a map has is not known.
 fn has_field(ty: &MessageType, path: &str) -> bool {
     match ty {
-        MessageType::Plain(plain) => parse_path(path).is_ok_and(|steps| find_plain_field(plain, &steps).is_ok()),
+        MessageType::Plain(plain) => {
+            parse_path(path).is_ok_and(|steps| find_plain_field(plain, &steps).is_ok())
+        }
         MessageType::Protobuf(schema) => {
             let at = |end: usize| FieldPath::parse(schema, &path[..end]);
             let mut dots = path.match_indices('.');

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::state::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, PROCESS_OWNER, TAIL_AT};
 use rnet_ring::state::{
-    LeafContent, CommitOutcome, Guard, Environment, Key, LeafMeta, LocalBlocks, Prefix, Prepared, LeafBuffer, CommitError, Region,
-    SweepOutcome, Write, journal, leaf,
+    CommitError, CommitOutcome, Environment, Guard, Key, LeafBuffer, LeafContent, LeafMeta,
+    LocalBlocks, Prefix, Prepared, Region, SweepOutcome, Write, journal, leaf,
 };
 
 /// Process slot of whoever dies or stands still.
@@ -148,7 +148,9 @@ pub fn perform(region: &Region<'_>, local: &mut LocalBlocks, act: &Operation) ->
             let all: Vec<Outcome> = (0..*count).map(|_| perform(region, local, &set)).collect();
             all.into_iter().next_back().expect("at least one")
         }
-        Operation::If(at, value, expect) => commit(region, local, &[(*at, *value)], &[], Some(*expect)),
+        Operation::If(at, value, expect) => {
+            commit(region, local, &[(*at, *value)], &[], Some(*expect))
+        }
         Operation::Commit(writes, guards) => commit(region, local, writes, guards, None),
     }
 }
@@ -184,7 +186,14 @@ fn commit(
         let done = if let ([(write, own)], true) = (prepared.as_slice(), guards.is_empty()) {
             one(region, local, write, *own)
         } else {
-            region.commit_all::<Infallible>(local, &AlwaysBacked, &prepared, &guards, 0, &mut |_, _| Ok(()))
+            region.commit_all::<Infallible>(
+                local,
+                &AlwaysBacked,
+                &prepared,
+                &guards,
+                0,
+                &mut |_, _| Ok(()),
+            )
         };
         match done {
             Ok(CommitOutcome::Committed(revision)) => return Outcome::At(revision),
@@ -230,7 +239,8 @@ pub fn fill_and_empty(region: &Region<'_>, local: &mut LocalBlocks) {
         let at = format!("/full/{number}");
         let key = key(region, &at);
         let write = Write { key: &key, content: content(&None), expect: None, durable: None };
-        let own = region.prepare(local, &AlwaysBacked, &write).expect("there is always room for this");
+        let own =
+            region.prepare(local, &AlwaysBacked, &write).expect("there is always room for this");
         region.fill(&own, &write);
         one(region, local, &write, own).expect("nobody else is there");
     }

@@ -15,7 +15,7 @@ use rnet_ring::failpoint;
 use rnet_ring::state::layout::Geometry;
 use rnet_ring::state::{LocalBlocks, Region};
 
-use harness::{Operation, OTHER, StateView, SWEEPER, Outcome, VICTIM, Words};
+use harness::{OTHER, Operation, Outcome, SWEEPER, StateView, VICTIM, Words};
 use harness::{fill_and_empty, nothing_is_left_over, perform, picture, sweep};
 
 /// Passes of one fail point in one operation that are tried.
@@ -87,7 +87,8 @@ fn set(key: &'static str, byte: u8) -> (&'static str, Option<(u8, usize)>) {
 /// Operations of a victim; their values begin at `byte`. The keys /a/1, /a/2, /b are there, at the
 /// revisions 141, 142, 143.
 fn acts(byte: u8) -> Vec<Operation> {
-    let all = |writes: &[(&'static str, Option<(u8, usize)>)]| Operation::Commit(writes.to_vec(), vec![]);
+    let all =
+        |writes: &[(&'static str, Option<(u8, usize)>)]| Operation::Commit(writes.to_vec(), vec![]);
     vec![
         all(&[set("/a/1", byte)]),
         all(&[set("/a/new", byte)]),
@@ -138,7 +139,12 @@ fn in_reverse(first: &Operation, second: &Operation) -> OutcomePair {
 }
 
 /// `first`, and in the middle of it, at a fail point, all of `second`.
-fn in_between(first: &Operation, second: &Operation, point: &'static str, at: usize) -> OutcomePair {
+fn in_between(
+    first: &Operation,
+    second: &Operation,
+    point: &'static str,
+    at: usize,
+) -> OutcomePair {
     let words = std::rc::Rc::new(Words::new());
     let (region, mut victim) = words.begin();
     let shared = words.clone();
@@ -232,7 +238,13 @@ fn same_or_later(first: &StateView, second: &StateView, may: &[StateView; 2], wh
     assert!(first == second || later || burst, "{what}: {first:?}, and then {second:?}");
 }
 
-fn die(region: &Region<'_>, victim: &mut LocalBlocks, act: &Operation, point: &'static str, at: usize) {
+fn die(
+    region: &Region<'_>,
+    victim: &mut LocalBlocks,
+    act: &Operation,
+    point: &'static str,
+    at: usize,
+) {
     let done = hooked(kill_at(point, at), || perform(region, victim, act));
     assert!(done.is_none(), "{point}@{at} was not passed");
 }

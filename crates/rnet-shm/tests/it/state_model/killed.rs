@@ -22,8 +22,13 @@ fn mix(word: u64) -> u64 {
 }
 
 fn write<'a>(key: &'a str, bytes: Option<&'a [u8]>) -> Write<'a> {
-    let value =
-        bytes.map(|bytes| StoredValue { kind: 1, type_id: 0, bytes, will: None, expires_boot_ns: 0 });
+    let value = bytes.map(|bytes| StoredValue {
+        kind: 1,
+        type_id: 0,
+        bytes,
+        will: None,
+        expires_boot_ns: 0,
+    });
     Write { key, value, expect: None, durable: None }
 }
 

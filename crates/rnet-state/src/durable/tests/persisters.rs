@@ -208,8 +208,8 @@ fn whatever_a_persister_tells_the_next_one_finds() {
                 let pulse = Arc::new(Stumbling { race: race.clone(), rng });
                 let host = Host { region: 8, pulse, clock: Clock::system() };
                 while race.told.lock().unwrap().len() < ENOUGH {
-                    let mut candidate =
-                        PersisterCandidate::new(folder.clone(), host.clone()).with_clock(quick_clock);
+                    let mut candidate = PersisterCandidate::new(folder.clone(), host.clone())
+                        .with_clock(quick_clock);
                     for _ in 0..40 {
                         // Before the store is taken.
                         let known = race.told.lock().unwrap().last().copied().unwrap_or(0);

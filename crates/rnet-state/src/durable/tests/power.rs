@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::super::engine::{Engine, Fault};
 use super::disk::{Disk, Fate, Op, cut};
-use super::{TestRng, Model, RandomCommit, contents_of_engine};
+use super::{Model, RandomCommit, TestRng, contents_of_engine};
 
 const COMMITS: u64 = 24;
 const SEEDS: [u64; 3] = [7, 0x5eed, 0x00c0_ffee];

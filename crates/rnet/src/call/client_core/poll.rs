@@ -8,10 +8,10 @@ use rnet_core::Result;
 use rnet_node::sync;
 
 use super::super::Bytes;
-use super::super::pending_calls::PendingCalls;
 use super::super::calls_guard::{CallsGuard, lock};
-use super::super::open_call::{OpenCall, CallOutput};
-use super::{SERVER_POLL_INTERVAL, ClientCore};
+use super::super::open_call::{CallOutput, OpenCall};
+use super::super::pending_calls::PendingCalls;
+use super::{ClientCore, SERVER_POLL_INTERVAL};
 
 impl ClientCore {
     /// As [`ClientCore::next`] without a wait: the task is woken.
@@ -42,7 +42,8 @@ impl ClientCore {
         (number, output): (u32, CallOutput),
     ) -> bool {
         let calls = lock(&self.calls);
-        let over = |open: &OpenCall| open.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let over =
+            |open: &OpenCall| open.deadline.is_some_and(|deadline| deadline <= Instant::now());
         calls.has_next(number, output)
             || calls.by_number.get(&number).is_none_or(|open| over(open))
             // Without a thread nobody would wake it: who looks is told.
@@ -62,7 +63,8 @@ impl ClientCore {
         let mut async_reader = sync::lock(&self.async_reader);
         if async_reader.is_none() {
             let this = self.clone();
-            *async_reader = Some(rnet_shm::thread::spawn("rnet-call", move || this.read_for_tasks())?);
+            *async_reader =
+                Some(rnet_shm::thread::spawn("rnet-call", move || this.read_for_tasks())?);
         }
         drop(async_reader);
         if waits {

@@ -156,7 +156,9 @@ impl JobSlot {
                 SlotState::Closed { taken } => {
                     *state = SlotState::Closed { taken: false };
                     return match taken {
-                        true => HandlerOutcome::Failed(HandlerError::new("closed", "the worker closed")),
+                        true => {
+                            HandlerOutcome::Failed(HandlerError::new("closed", "the worker closed"))
+                        }
                         false => HandlerOutcome::NotStarted,
                     };
                 }

@@ -150,8 +150,12 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             }
         };
         let shared = Arc::new(PusherShared::default());
-        let work =
-            PushLoop { shared: shared.clone(), client: client.clone(), ack: self.ack, on_undelivered };
+        let work = PushLoop {
+            shared: shared.clone(),
+            client: client.clone(),
+            ack: self.ack,
+            on_undelivered,
+        };
         let errors = self.node.core().state.errors.clone();
         let thread = rnet_shm::thread::spawn("rnet-push", move || {
             errors.attach_thread();
@@ -393,7 +397,8 @@ impl PushLoop {
             }
             // What was started is polled first: else nobody wakes this thread for it.
             if !started && !state.has_work {
-                let until = (!state.waiting.is_empty()).then(|| Instant::now() + WORKER_POLL_INTERVAL);
+                let until =
+                    (!state.waiting.is_empty()).then(|| Instant::now() + WORKER_POLL_INTERVAL);
                 state = wait(&self.shared.condvar, state, until);
             }
             state.has_work = false;

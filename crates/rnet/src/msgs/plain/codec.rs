@@ -72,7 +72,9 @@ impl<T: DataHeader + Message<DecodeBuffer = T>> Publisher<T> {
         let layout = header.layout();
         if layout.data_len != data.len() as u64 {
             let (said, len) = (layout.data_len, data.len());
-            return Err(bad_header::<T>(format!("{len} bytes of data, but the header declares {said}")));
+            return Err(bad_header::<T>(format!(
+                "{len} bytes of data, but the header declares {said}"
+            )));
         }
         let mut loan = self.loan_with(header)?;
         loan.copy_from_slice(data);

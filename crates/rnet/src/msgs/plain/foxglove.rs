@@ -9,7 +9,7 @@ use rnet_core::{Error, PlainHeader, Result};
 use rnet_schema::Schema;
 
 use super::header::{self, bad_header, data_len_of, read};
-use super::{Image, ImageView, NumberType, PointCloud, PointCloudView, PointField, DataHeader};
+use super::{DataHeader, Image, ImageView, NumberType, PointCloud, PointCloudView, PointField};
 use crate::msgs::foxglove;
 use crate::msgs::{Timestamp, timestamp_from_ns, timestamp_to_ns};
 use crate::{Message, MessageType};

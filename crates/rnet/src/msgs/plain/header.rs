@@ -126,7 +126,9 @@ fn bytes_of_mut<T: PlainHeader>(header: &mut T) -> &mut [u8] {
 pub(super) fn data_len_of<T: PlainHeader>(len: u128) -> Result<u64> {
     let most = (MAX_MESSAGE_LEN_BYTES - size_of::<T>()) as u64;
     u64::try_from(len).ok().filter(|len| *len <= most).ok_or_else(|| {
-        bad_header::<T>(format!("{len} bytes of data; a message has at most {most} after its header"))
+        bad_header::<T>(format!(
+            "{len} bytes of data; a message has at most {most} after its header"
+        ))
     })
 }
 

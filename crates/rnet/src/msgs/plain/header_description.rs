@@ -81,7 +81,10 @@ impl HeaderDescription {
     }
 }
 
-fn describe<T: DataHeader>(comment: &'static str, fields: &'static [FieldDoc]) -> HeaderDescription {
+fn describe<T: DataHeader>(
+    comment: &'static str,
+    fields: &'static [FieldDoc],
+) -> HeaderDescription {
     let check = |message: &[u8]| read::<T>(message).map(drop);
     HeaderDescription { plain: <T as PlainHeader>::header_type(), comment, fields, check }
 }

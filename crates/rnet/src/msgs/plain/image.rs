@@ -6,8 +6,8 @@ use rnet_core::limits::MAX_MESSAGE_LEN_BYTES;
 use rnet_core::{Error, Result};
 
 use super::header::{
-    self, DataLayout, DataHeader, bad_header, check_rows, check_text, common_header, data_len_of, row_of, set_text,
-    text,
+    self, DataHeader, DataLayout, bad_header, check_rows, check_text, common_header, data_len_of,
+    row_of, set_text, text,
 };
 use super::number::{Number, NumberType, numbers};
 
@@ -80,8 +80,9 @@ impl Image {
             ))
         })?;
         let row = u64::from(width) * pixel.bytes();
-        let row_stride = u32::try_from(row)
-            .map_err(|_| bad_header::<Self>(format!("a row of {row} bytes; at most {} fit", u32::MAX)))?;
+        let row_stride = u32::try_from(row).map_err(|_| {
+            bad_header::<Self>(format!("a row of {row} bytes; at most {} fit", u32::MAX))
+        })?;
         Self::with_rows(width, height, encoding, row_stride)
     }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use rnet_core::{Error, Result};
 
 use super::header::{
-    self, DataLayout, DataHeader, bad_header, check_rows, check_text, common_header, data_len_of, row_of, set_text,
-    text,
+    self, DataHeader, DataLayout, bad_header, check_rows, check_text, common_header, data_len_of,
+    row_of, set_text, text,
 };
 use super::number::{Number, NumberType};
 

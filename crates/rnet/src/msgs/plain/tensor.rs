@@ -4,7 +4,7 @@ use std::fmt;
 
 use rnet_core::{Error, Result};
 
-use super::header::{self, DataLayout, DataHeader, bad_header, common_header, data_len_of};
+use super::header::{self, DataHeader, DataLayout, bad_header, common_header, data_len_of};
 use super::number::{Number, numbers};
 
 /// Most dimensions.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rnet::{History, OnFull, PublisherQos, Reliability, SubscriberQos};
 
-use super::actor::{ReceivedMessage, Outcome, Step};
+use super::actor::{Outcome, ReceivedMessage, Step};
 use super::content::{content, digest};
 use super::transport::{Handle, Transport};
 

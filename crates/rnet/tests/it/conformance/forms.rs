@@ -92,8 +92,7 @@ pub fn receive(
             let mut set = WaitSet::new(node);
             for _ in 0..count {
                 assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
-                samples
-                    .push(subscriber.try_recv().unwrap().expect("it is there").into_owned());
+                samples.push(subscriber.try_recv().unwrap().expect("it is there").into_owned());
             }
             assert!(!set.wait(&mut [&mut subscriber], Some(Duration::ZERO)).unwrap());
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rnet::{
     ActionClient, ActionContext, CallContext, CallOptions, Client, Command, Driver, Error, Goal,
-    HandlerError, Job, Node, Pending, GoalPolicy, Puller, Pusher, Responder, Result, Service,
+    GoalPolicy, HandlerError, Job, Node, Pending, Puller, Pusher, Responder, Result, Service,
     Undelivered,
 };
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use rnet::{LossCounts, Node, PublisherQos, SubscriberQos};
 
-use super::actor::{Actor, ReceivedMessage, Outcome, Step, MessageCounts};
+use super::actor::{Actor, MessageCounts, Outcome, ReceivedMessage, Step};
 use super::talk::Talk;
 use crate::common::{self, Child, Net};
 

@@ -1,9 +1,9 @@
 //! Durable state through the public API: it outlives the domain, its writers and its persister.
 
 use crate::common;
+mod directories;
 mod disks;
 mod persisters;
-mod directories;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use rnet::inspect::{Domain, Follower, FollowEvent};
+use rnet::inspect::{Domain, FollowEvent, Follower};
 use rnet::{
     EndpointEvent, Error, Node, OnFull, Proxy, PublisherOptions, Subscriber, SubscriberOptions,
 };

@@ -2,18 +2,18 @@
 
 use crate::common;
 
-mod watch_consistency;
 mod bad_input;
 mod basics;
 mod cells;
-mod modify;
+mod expiry;
 mod forked;
 mod hostile;
 mod messages;
 mod model;
-mod expiry;
+mod modify;
 mod transactions;
 mod unobserved_deaths;
+mod watch_consistency;
 mod watching;
 mod wills;
 

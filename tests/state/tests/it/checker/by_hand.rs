@@ -123,8 +123,10 @@ fn a_value_out_of_nowhere() {
 
 #[test]
 fn a_snapshot_is_of_one_moment() {
-    let picture =
-        |revision, entries: &[Option<Seen>]| Reply::Snapshot { revision, entries: entries.to_vec() };
+    let picture = |revision, entries: &[Option<Seen>]| Reply::Snapshot {
+        revision,
+        entries: entries.to_vec(),
+    };
     let history = |reply: Reply| {
         [
             op(1, 0, set(0, 10), done(1), 1),
