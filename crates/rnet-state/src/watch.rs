@@ -186,7 +186,7 @@ impl WatchCore {
                 (NextChange::Change, None) => {}
                 (NextChange::Nothing, None) if self.expire_keys() => {}
                 (NextChange::Nothing, None) => return Ok(None),
-                (NextChange::Behind, None) => self.catch_up()?,
+                (NextChange::Overrun, None) => self.catch_up()?,
             }
         }
     }

@@ -71,23 +71,23 @@ impl Follower {
     /// The next change of a key that `prefix` means; see [`Region::snapshot`].
     pub fn next(&mut self, prefix: &str, into: &mut Record) -> NextChange {
         self.set_prefix(prefix);
-        let Ok(ring) = self.inner.checked_ring() else { return NextChange::Backlog };
+        let Ok(ring) = self.inner.checked_ring() else { return NextChange::Overrun };
         match ring.next_change(&mut self.at, &self.prefix.1, &mut into.raw) {
             ring::Next::Change => {
                 into.load_meta();
                 NextChange::Change
             }
             ring::Next::Nothing => NextChange::Nothing,
-            ring::Next::Overrun => NextChange::Backlog,
+            ring::Next::Overrun => NextChange::Overrun,
         }
     }
 
-    /// Goes on with the changes after a revision, as one that was [`NextChange::Backlog`] has to.
+    /// Goes on with the changes after a revision, as one that was [`NextChange::Overrun`] has to.
     pub fn resume_after(&mut self, after_revision: u64) {
         self.at = Position { revision: after_revision.wrapping_add(1), within: 0 };
     }
 
-    /// The revision up to which no deletion was missed, also when it is [`NextChange::Backlog`].
+    /// The revision up to which no deletion was missed, also when it is [`NextChange::Overrun`].
     pub fn known(&self) -> u64 {
         self.at.revision.saturating_sub(1)
     }

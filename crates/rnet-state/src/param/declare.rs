@@ -4,7 +4,7 @@ use rnet_core::{Error, MAX_UPDATE_TRIES, Result};
 use rnet_shm::node::OwnNode;
 use rnet_shm::state::{Guard, Record, Region, Write};
 
-use super::description::{ParamDescription, show};
+use super::description::{ParamDescription, format_value};
 use super::param_keys::ParamKeys;
 use super::records;
 use super::refused_value::RefusedValue;

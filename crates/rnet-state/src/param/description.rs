@@ -272,7 +272,7 @@ pub(crate) fn format_value(value: &Value) -> String {
         Value::Float(f) => format!("{f:?}"),
         Value::Str(s) => format!("{s:?}"),
         Value::List(items) => {
-            let items: Vec<String> = items.iter().map(show).collect();
+            let items: Vec<String> = items.iter().map(format_value).collect();
             format!("[{}]", items.join(", "))
         }
         other => other.type_text(),

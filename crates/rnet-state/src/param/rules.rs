@@ -11,7 +11,7 @@ use rnet_shm::node::OwnNode;
 use rnet_shm::presence;
 use rnet_shm::state::{Guard, Head, Record, Region, StoredValue, Write};
 
-use super::description::{ParamDescription, show};
+use super::description::{ParamDescription, format_value};
 use super::param_keys::{self, display_name};
 use super::records;
 

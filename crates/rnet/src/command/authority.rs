@@ -311,7 +311,7 @@ mod tests {
     fn what_is_not_the_holders_next_command_is_not_applied() {
         let mut authority = Authority::new(FIRST);
         let check_command =
-            |authority: &mut Authority, came| authority.check_command(&received, FIRST, DEADLINE);
+            |authority: &mut Authority, received| authority.check_command(&received, FIRST, DEADLINE);
         assert_eq!(
             check_command(&mut authority, received(FIRST, "/a", 0, 0)),
             Err(IgnoreReason::Unauthorised)

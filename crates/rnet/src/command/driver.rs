@@ -484,7 +484,7 @@ impl<T: Message + ?Sized> Driver<T> {
 
     /// Gives up its requests. One that is granted in this moment is given back with the driver.
     fn end_requests(&mut self) {
-        for asked in [self.retake_call.take(), self.retaking.take()].into_iter().flatten() {
+        for call in [self.retake_call.take(), self.retaking.take()].into_iter().flatten() {
             if let Ok(Some(reply)) = call.next_within(RELEASE_TIMEOUT) {
                 let _ = self.on_reply(reply.into_message());
             }

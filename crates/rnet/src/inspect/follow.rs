@@ -23,7 +23,7 @@ use rnet_shm::observers::ObserverFile;
 use rnet_shm::received::Stamp;
 use rnet_shm::shortage::is_transient;
 
-use super::types::is_transient;
+use super::types::may_be_readable_later;
 use super::{Domain, PublisherInfo, publisher_info};
 
 pub use event::FollowEvent;
@@ -514,7 +514,7 @@ impl Follower {
                 let schema = match self.domain.schemas.read_protobuf(&folder, &info.type_desc) {
                     Ok(schema) => schema,
                     // Looked at again with the rest; if its node is leaving, it will be gone.
-                    Err(error) if is_transient(&error, dir, &folder) => return Err(error),
+                    Err(error) if may_be_readable_later(&error, dir, &folder) => return Err(error),
                     // Its bytes can be followed all the same.
                     Err(error) => {
                         let event = FollowEvent::Untyped(info.node.clone(), error.to_string());

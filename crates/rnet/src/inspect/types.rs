@@ -71,7 +71,7 @@ impl TypeReads {
         }
         match read {
             Ok(schema) => ReadType::Type(Some(schema)),
-            Err(error) if is_transient(&error, dir, folder) => ReadType::Unread(error),
+            Err(error) if may_be_readable_later(&error, dir, folder) => ReadType::Unread(error),
             Err(error) => ReadType::Unreadable(error),
         }
     }
@@ -121,7 +121,7 @@ impl ReadType {
 
 /// Whether a type that could not be read may be read by others, or at the next look: its node is
 /// leaving, or this process ran out of something.
-pub(super) fn is_transient(error: &Error, dir: &DomainDir, folder: &Path) -> bool {
+pub(super) fn may_be_readable_later(error: &Error, dir: &DomainDir, folder: &Path) -> bool {
     match error {
         Error::Io { source_kind: std::io::ErrorKind::NotFound, .. } => !is_lost(dir, folder),
         error => is_transient(error),

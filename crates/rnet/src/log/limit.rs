@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(limiter.take_due(begun + REPORT_INTERVAL), held(80));
         assert_eq!(limiter.take_due(begun + 2 * REPORT_INTERVAL), vec![]);
         assert_eq!(admitted(&mut limiter, &location(1), 101, begun + 9 * REPORT_INTERVAL), 100);
-        assert_eq!(limiter.all(), held(1));
+        assert_eq!(limiter.take_all(), held(1));
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         let mut limiter = Limiter::new(begun);
         let all: u32 = (0..20).map(|at| admitted(&mut limiter, &location(at), 100, begun)).sum();
         assert_eq!(all, MAX_LINES_PER_S_PER_NODE);
-        assert_eq!(limiter.all().iter().map(|held| held.count).sum::<u64>(), 1_000);
+        assert_eq!(limiter.take_all().iter().map(|held| held.count).sum::<u64>(), 1_000);
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
             limiter.admit(&location(at), LogLevel::Info, begun);
         }
         assert_eq!(limiter.locations.len(), MAX_LOCATIONS);
-        let held = limiter.all();
+        let held = limiter.take_all();
         assert_eq!(
             held.iter().map(|held| held.count).sum::<u64>(),
             5_000 - 1_000,

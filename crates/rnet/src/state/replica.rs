@@ -433,7 +433,7 @@ impl ReplicaShared {
         &self,
         told: Option<StateEntry>,
         skipped: Option<u64>,
-        types: &mut Types,
+        types: &mut TypeCache,
     ) -> bool {
         let told = match told {
             None => None,

@@ -370,7 +370,7 @@ impl<'a> Model<'a> {
                 NextChange::Change => {
                     copy.insert(record.key().to_owned(), kept_of(&record));
                 }
-                NextChange::Backlog => {
+                NextChange::Overrun => {
                     let (revision, records) = self.regions[1].snapshot(FOLLOWED).unwrap();
                     let kept = records.iter().map(|r| (r.key().to_owned(), kept_of(r)));
                     copy = kept.collect();

@@ -206,7 +206,7 @@ fn whatever_a_persister_tells_the_next_one_finds() {
             scope.spawn(move || {
                 let rng = Mutex::new(TestRng(seed));
                 let pulse = Arc::new(Stumbling { race: race.clone(), rng });
-                let host = Host { region: 8, pulse, clock: Clock::system() };
+                let host = StoreOwner { region: 8, pulse, clock: Clock::system() };
                 while race.told.lock().unwrap().len() < ENOUGH {
                     let mut candidate = PersisterCandidate::new(folder.clone(), host.clone())
                         .with_clock(quick_clock);

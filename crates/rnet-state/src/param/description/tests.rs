@@ -50,7 +50,7 @@ fn a_value_that_does_not_fit_is_told_why() {
 fn of_a_list_each_item_must_fit() {
     let mut d = ParamDescription::new("/arm", "/limits", ParamKind::Floats);
     d.max = Some(Value::Float(3.0));
-    assert_eq!(d.check_itself(), Ok(()));
+    assert_eq!(d.validate(), Ok(()));
     assert_eq!(d.check(&Value::list([1.0, 3.0])), Ok(()));
     assert_eq!(d.check(&Value::List(Vec::new())), Ok(()));
     let said = d.check(&Value::list([1.0, 3.5])).unwrap_err();
@@ -61,7 +61,7 @@ fn of_a_list_each_item_must_fit() {
     assert!(said.contains("4097 items"), "{said}");
     assert_eq!(d.adapt(Value::list([1, 2])), Value::list([1.0, 2.0]));
     d.max = Some(Value::list([3.0]));
-    assert!(d.check_itself().unwrap_err().contains("is not of type float"));
+    assert!(d.validate().unwrap_err().contains("is not of type float"));
     let mut legs = ParamDescription::new("/arm", "/legs", ParamKind::Strs);
     legs.choices = vec!["left".into(), "right".into()];
     assert!(
@@ -76,7 +76,7 @@ fn a_description_must_make_sense_in_itself() {
     let said = |change: &dyn Fn(&mut ParamDescription)| {
         let mut d = float(0.0, 10.0);
         change(&mut d);
-        d.check_itself().unwrap_err()
+        d.validate().unwrap_err()
     };
     assert!(
         said(&|d| d.min = Some(Value::Float(11.0))).contains("minimum 11.0 is above its maximum")
@@ -89,12 +89,12 @@ fn a_description_must_make_sense_in_itself() {
     assert!(said(&|d| d.text = "x".repeat(5000)).contains("5000 bytes"));
     let mut many = mode();
     many.choices = (0..=MAX_CHOICES).map(|i| i.to_string()).collect();
-    assert!(many.check_itself().unwrap_err().contains("257 choices"));
+    assert!(many.validate().unwrap_err().contains("257 choices"));
     many.choices = (0..MAX_CHOICES).map(|i| format!("{i:0>4000}")).collect();
-    assert!(many.check_itself().unwrap_err().contains("bytes; at most"));
+    assert!(many.validate().unwrap_err().contains("bytes; at most"));
     let mut text = mode();
     text.min = Some(Value::Str("a".into()));
-    assert!(text.check_itself().unwrap_err().contains("a minimum is for numbers"));
+    assert!(text.validate().unwrap_err().contains("a minimum is for numbers"));
 }
 
 #[test]
@@ -142,7 +142,7 @@ proptest! {
         let mut d = float(min, max);
         d.default = flags.2.then_some(Value::Float(a));
         (d.unit, d.text, d.read_only, d.durable) = (unit, text, flags.0, flags.1);
-        d.refused = flags.0.then(|| Refused {
+        d.refused = flags.0.then(|| RefusedValue {
             value: "7".into(), why: "is above".into(), set_by: "/cli".into(),
         });
         prop_assert_eq!(ParamDescription::from_json(&d.to_json()).unwrap(), d.clone());
