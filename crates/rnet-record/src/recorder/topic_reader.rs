@@ -38,7 +38,7 @@ const MESSAGES_PER_CLOCK: u32 = 256;
 const MAX_BATCH_ENTRIES: usize = 256;
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
-pub struct Follower {
+pub struct TopicReader {
     follow: Follower,
     location: Location,
     own_host: String,
@@ -63,7 +63,7 @@ pub struct Follower {
     status_report: StatusReport,
 }
 
-impl Follower {
+impl TopicReader {
     pub fn new(
         options: RecordOptions,
         queue: Arc<Queue<Item>>,
@@ -418,7 +418,7 @@ impl Follower {
     }
 }
 
-impl Drop for Follower {
+impl Drop for TopicReader {
     /// The writer ends when it has written what was put, whatever ended this thread.
     fn drop(&mut self) {
         self.flush_batch();
