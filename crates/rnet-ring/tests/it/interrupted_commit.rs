@@ -1,13 +1,13 @@
-//! Writers that ended between two stores of one message.
+//! Writers that died between two stores of one message.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::layout::LogControl;
 use rnet_ring::{Log, LogReader, LogWriter, NoReliableReaders, Pull, RecordKind};
 
-/// The newest message is the newest that was committed, though the writer had already named the next.
+/// The newest message is the newest committed one, although the writer has already announced the next.
 #[test]
-fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
+fn newest_is_found_after_a_writer_died_before_its_commit() {
     let control = LogControl::default();
     let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let log = Log::new(&control, &words).expect("a power of two");
@@ -25,7 +25,7 @@ fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
             );
             pushed.expect("nobody holds it back");
         }
-        // What a push stores first, and then no more.
+        // The first store of a push, without the following ones.
         control.tail.last.store(writer.tail(), Ordering::Relaxed);
         reader.seek_newest(log);
         let mut buf = [0; 64];
@@ -36,9 +36,9 @@ fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
     }
 }
 
-/// A walk to the newest message does not follow a tail that lies: found by the fuzzer.
+/// A walk to the newest message does not follow a false tail; found by the fuzzer.
 #[test]
-fn a_tail_without_end_is_not_walked_to() {
+fn walk_does_not_follow_a_false_tail() {
     let control = LogControl::default();
     let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let log = Log::new(&control, &words).expect("a power of two");
@@ -57,9 +57,9 @@ fn a_tail_without_end_is_not_walked_to() {
     }
 }
 
-/// A reader that stays goes on with the oldest record after a lap, any other half a log ahead.
+/// After a lap, a reader with `resync_to_oldest` continues at the oldest record, any other half a log ahead.
 #[test]
-fn a_reader_that_stays_misses_no_more_than_what_is_gone() {
+fn resync_to_oldest_loses_only_overwritten_records() {
     let control = LogControl::default();
     let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let log = Log::new(&control, &words).expect("a power of two");

@@ -1,4 +1,4 @@
-//! docs/design/state-layout.md and the code name the same numbers.
+//! docs/design/state-layout.md and the code contain the same numbers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ fn page() -> String {
     std::fs::read_to_string(path).expect("the page is there")
 }
 
-/// Rows of the page that begin with a name in code font and a number.
+/// Rows of the page that start with a name in code font and a number.
 fn numbers(page: &str) -> BTreeMap<String, usize> {
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
@@ -66,7 +66,7 @@ fn the_page_has_the_numbers_of_the_code() {
     assert_eq!(numbers(&page()), code);
 }
 
-/// Each named pair of operations stands at both of its ends, and on the page.
+/// Each named pair of operations appears at both operations, and on the page.
 #[test]
 fn each_sync_name_has_two_ends() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/state");
