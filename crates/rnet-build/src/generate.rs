@@ -1,4 +1,4 @@
-//! The code: prost's types, and for each message what `rnet` needs beside it.
+//! The generated code: prost's types, and the additional code for `rnet` per message.
 
 use crate::comments;
 use crate::error::BuildError;
@@ -13,29 +13,29 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Folder in `OUT_DIR` with the descriptor sets, one for each message.
+/// Folder in `OUT_DIR` with the descriptor sets, one per message.
 const SET_FOLDER: &str = "rnet_protos";
 
-/// A message type that gets code.
+/// A message type to generate code for.
 pub(crate) struct MessageCode {
     package: String,
     name: String,
     /// Path in the module of its package.
     path: String,
-    /// Descriptor set with comments.
+    /// Its descriptor set with comments.
     set: Vec<u8>,
-    /// Rust name and number of fields that are lists of strings.
+    /// Rust name and number of its string list fields.
     string_lists: Vec<(String, i32)>,
 }
 
-/// All messages of these files, nested ones too.
+/// All messages of these files, including nested ones.
 pub(crate) fn messages(
     set: &FileDescriptorSet,
     files: &[String],
 ) -> Result<Vec<MessageCode>, BuildError> {
     let mut found = Vec::new();
     for file in set.file.iter().filter(|file| files.iter().any(|name| name == file.name())) {
-        // The limits are those of one type, and not of all that a build has.
+        // The limits apply to one type, not to all types of a build.
         let bytes = with_imports(set, file).encode_to_vec();
         let mut scopes = Vec::new();
         for message in &file.message_type {
@@ -52,7 +52,7 @@ fn visit(
     scopes: &mut Vec<String>,
     found: &mut Vec<MessageCode>,
 ) -> Result<(), BuildError> {
-    // The entry of a map is no type of its own in Rust.
+    // A map entry is not a separate type in Rust.
     if message.options.as_ref().is_some_and(|options| options.map_entry()) {
         return Ok(());
     }
@@ -80,7 +80,7 @@ fn visit(
     Ok(())
 }
 
-/// The code of all packages but the built-in ones, in modules as the packages lie in each other.
+/// The code of all packages except the built-in ones, in modules that are nested like the packages.
 pub(crate) fn user_code(
     set: &FileDescriptorSet,
     messages: &[MessageCode],
@@ -124,7 +124,7 @@ pub(crate) fn package_code(
     Ok(code)
 }
 
-/// prost's types by package; the types of some built-in packages are those of `rnet`.
+/// prost's types by package; `rnet` contains the types of some built-in packages.
 fn prost_code(
     set: &FileDescriptorSet,
     from_rnet: &[&str],
@@ -135,7 +135,8 @@ fn prost_code(
     for package in from_rnet {
         config.extern_path(format!(".{package}"), names::builtin_module(package));
     }
-    // All files, also those without code: whether a type is recursive, or may be `Copy`, is seen from what it holds.
+    // All files, including those without generated code: whether a type is recursive or `Copy` depends on its
+    // fields.
     let requests = set.file.iter().cloned().map(|mut file| {
         comments::sanitize(&mut file);
         comments::add_locations(&mut file);
@@ -147,7 +148,7 @@ fn prost_code(
     Ok(packages.into_iter().collect())
 }
 
-/// What makes a prost type a message of `rnet`.
+/// The implementation that makes a prost type a message of `rnet`.
 fn impl_code(message: &MessageCode) -> String {
     let MessageCode { name, path, .. } = message;
     let mut code = format!(
@@ -161,7 +162,7 @@ fn impl_code(message: &MessageCode) -> String {
     code
 }
 
-/// Packages in each other.
+/// Nested packages.
 #[derive(Default)]
 struct PackageTree {
     code: String,
@@ -190,7 +191,7 @@ pub(crate) fn write_sets(out_dir: &Path, messages: &[MessageCode]) -> Result<(),
     Ok(())
 }
 
-/// Writes a file, if it is not the same already: what did not change need not be compiled again.
+/// Writes a file unless it is unchanged, so that cargo does not recompile it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     if std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());

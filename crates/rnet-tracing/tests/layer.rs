@@ -1,4 +1,4 @@
-//! Events of `tracing` on `/log`.
+//! Tests that events of `tracing` appear on `/log`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt;
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
 #[test]
-fn events_are_lines_until_the_node_has_ended() {
+fn events_are_published_until_the_node_closes() {
     let domain = format!("tracing{}", std::process::id());
     let open = |name| {
         Node::builder(name).dir(std::env::temp_dir()).domain(&domain).open().expect("it opens")
