@@ -30,9 +30,9 @@ pub(crate) fn read(files: &[PathBuf], includes: &[PathBuf]) -> Result<Sources, B
         }
         for file in decode(&compiled).map_err(failed)?.file {
             // The search order of the compiler.
-            let looked =
+            let candidates =
                 std::iter::once(&own).chain(&folders).map(|folder| folder.join(file.name()));
-            let found = looked.into_iter().find(|path| path.is_file());
+            let found = candidates.into_iter().find(|path| path.is_file());
             read.extend(found.filter(|found| !read.contains(found)));
             add(&mut set, file, path)?;
         }

@@ -1,4 +1,4 @@
-//! Changes for async code, under any executor. A dispatch thread of the node wakes the task.
+//! Changes for async code, with any executor. A dispatch thread of the node wakes the task.
 
 use std::future::{Future, poll_fn};
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use rnet_node::wake_stream::WakeStream;
 use super::entry::Change;
 use super::watch::Watch;
 
-/// A watch for async code: a [`Stream`] of changes, or one at a time with [`ChangeStream::recv`].
+/// A watch for async code: a [`Stream`] of changes, or single changes with [`ChangeStream::recv`].
 pub struct ChangeStream(WakeStream<Watch>);
 
 impl Watch {
@@ -36,7 +36,7 @@ impl ChangeStream {
         self.0.into_source()
     }
 
-    /// The next change if it is there. A task that is to be woken stays so.
+    /// The next change, if available. A task that is registered to be woken stays registered.
     ///
     /// # Errors
     /// As [`Watch::try_recv`].

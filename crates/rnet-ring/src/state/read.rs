@@ -109,11 +109,11 @@ impl Region<'_> {
     ) -> Result<u64, RetriesExhausted> {
         for _ in 0..SNAPSHOT_TRIES {
             let Some(lease) = self.take_lease(process_slot)? else { continue };
-            let looked = look(&lease);
+            let result = look(&lease);
             let held = self.is_lease_valid(&lease);
             let revision = lease.revision;
             self.end_snapshot(lease);
-            if looked.is_ok() && held {
+            if result.is_ok() && held {
                 return Ok(revision);
             }
         }
