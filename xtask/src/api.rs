@@ -1,7 +1,8 @@
 //! `cargo xtask api`: the public API of the crate `rnet`, held to `docs/api/rnet.txt`.
 //!
-//! rustdoc describes each of our crates as JSON. The listing has one line for each item that a program can name through
-//! `rnet`, re-exports of our other crates included, with its signature; what is `#[doc(hidden)]` is left out.
+//! rustdoc describes each of our crates as JSON. The listing has one line for each item that a program can
+//! name through `rnet`, re-exports of our other crates included, with its signature; what is `#[doc(hidden)]`
+//! is left out.
 
 mod render;
 
@@ -218,8 +219,8 @@ impl<'c> Listing<'c> {
         Ok(())
     }
 
-    /// What a type has: its own functions, and the names of the traits it implements. What their functions are, the
-    /// trait says. Of the traits that a compiler implements these two are promises.
+    /// What a type has: its own functions, and the names of the traits it implements. What their functions
+    /// are, the trait says. Of the traits that a compiler implements these two are promises.
     fn implementations(&mut self, owner: &Crate, it: &Value, path: &str) -> Result<(), String> {
         let mut groups = Vec::new();
         for block in list(&it["impls"]).iter().filter_map(|id| owner.shown(id)) {
@@ -380,7 +381,8 @@ fn other_format(described: &Crate) -> Option<&Value> {
 fn describe(root: &Path) -> Result<BTreeMap<String, Crate>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let packages = CRATES.iter().flat_map(|name| ["--package", name]);
-    // Only rustdoc gets the variable that opens its JSON to a stable Rust: build scripts would run again for it.
+    // Only rustdoc gets the variable that opens its JSON to a stable Rust: build scripts would run again for
+    // it.
     let flags = "-Z unstable-options --output-format json --document-hidden-items";
     output(
         Command::new(cargo)

@@ -1,8 +1,9 @@
-//! One name of a constant has one meaning: constants of one name and of several values are listed, and fewer come to be.
+//! One name of a constant has one meaning: constants of one name and of several values are listed, and fewer
+//! come to be.
 //!
-//! A constant is one at the top of a product file; its meaning is its type and its value. `xtask/constants.txt` lists the
-//! names that had several meanings when this check began. Another such name fails, and so does a listed name
-//! that has one meaning by now.
+//! A constant is one at the top of a product file; its meaning is its type and its value.
+//! `xtask/constants.txt` lists the names that had several meanings when this check began. Another such name
+//! fails, and so does a listed name that has one meaning by now.
 
 use crate::{Finding, SourceFile, syntax};
 use quote::ToTokens;

@@ -57,7 +57,8 @@ const OUTSIDE_MAP: &[Row] = &[
     ("xtask", &[]),
     // Every crate may depend on it: it has no code (decision 0050).
     (WORKSPACE_HACK, &[]),
-    // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0005).
+    // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision
+    // 0005).
     ("rnet-bench", &[]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),

@@ -21,8 +21,8 @@ use baseline::{Baseline, Conditions, PerMessage, Verdict};
 use callgrind::Profile;
 
 const BASELINE: &str = "crates/rnet/benches/instructions.toml";
-/// The functions on whose stack instructions are counted: one of the program, and what the two ends of a call do when
-/// they do not wait, each in its thread.
+/// The functions on whose stack instructions are counted: one of the program, and what the two ends of a call
+/// do when they do not wait, each in its thread.
 const COUNTED: &[&str] = &[
     "counted_by_callgrind",
     "rnet::call::book::Book::ask*",

@@ -1,8 +1,9 @@
-//! `cargo xtask lines`: how many lines of product code, test code and comments each crate has, and how many words the
-//! documentation has.
+//! `cargo xtask lines`: how many lines of product code, test code and comments each crate has, and how many
+//! words the documentation has.
 //!
-//! A blank line counts nowhere. Test code is what is below `tests`, `benches`, `examples` or `fuzz`, a file `tests.rs`,
-//! and a block behind `#[cfg(test)]`. Python counts as code and comments; its docstrings are comments.
+//! A blank line counts nowhere. Test code is what is below `tests`, `benches`, `examples` or `fuzz`, a file
+//! `tests.rs`, and a block behind `#[cfg(test)]`. Python counts as code and comments; its docstrings are
+//! comments.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,11 @@
 //! Checks of this repository that a compiler cannot make.
 //!
-//! `cargo xtask deps` holds the crates to the map of the design: who may depend on whom.
-//! `cargo xtask cycles` holds the files of a crate to cycles of imports of at most three.
-//! `cargo xtask tidy` holds the files to the habits of the project: sizes, links, sleeps, safety.
-//! `cargo xtask message-path` prints a hash of the message path's sources, which the report of the comparison contains.
-//! `cargo xtask api` holds the public API of `rnet` to its listing.
-//! `cargo xtask lines` prints how large the project is.
-//! `cargo xtask instructions` holds sending and receiving to a number of instructions.
+//! `cargo xtask deps` holds the crates to the map of the design: who may depend on whom. `cargo xtask cycles`
+//! holds the files of a crate to cycles of imports of at most three. `cargo xtask tidy` holds the files to
+//! the habits of the project: sizes, links, sleeps, safety. `cargo xtask message-path` prints a hash of the
+//! message path's sources, which the report of the comparison contains. `cargo xtask api` holds the public
+//! API of `rnet` to its listing. `cargo xtask lines` prints how large the project is. `cargo xtask
+//! instructions` holds sending and receiving to a number of instructions.
 //!
 //! Every check is a pure function from text to findings, with a test that shows it failing on a bad
 //! sample; reading the tree and running other programs happens here, in `api` and in

@@ -1,7 +1,8 @@
-//! The message path as one hash: `cargo xtask message-path`. A report of the comparison contains the hash of the sources
-//! that it measured, and `cargo xtask tidy` fails if the newest report has another one.
+//! The message path as one hash: `cargo xtask message-path`. A report of the comparison contains the hash of
+//! the sources that it measured, and `cargo xtask tidy` fails if the newest report has another one.
 //!
-//! The hash covers tokens. Comments, documentation, white space, trailing commas, lints and test code do not change it.
+//! The hash covers tokens. Comments, documentation, white space, trailing commas, lints and test code do not
+//! change it.
 
 use crate::syntax::{attributes, impl_attributes, is_test};
 use crate::{Finding, SourceFile};
@@ -108,8 +109,8 @@ fn add(tokens: TokenStream, hash: &mut Xxh3) {
     }
 }
 
-/// The newest full report must have measured the message path `now`, unless the last line of neutral.toml records that
-/// the changes since then are neutral.
+/// The newest full report must have measured the message path `now`, unless the last line of neutral.toml
+/// records that the changes since then are neutral.
 pub fn check(now: &str, files: &[SourceFile]) -> Option<Finding> {
     let Some((date, report)) = files.iter().filter_map(full_report).max() else {
         return Some(Finding::new(RESULTS, "no YYYY-MM-DD/REPORT.md with the workload `latency`"));

@@ -1,7 +1,8 @@
-//! Words and names that [LANGUAGE.md] replaces: each may occur as often as `xtask/words.tsv` says, and never more.
+//! Words and names that [LANGUAGE.md] replaces: each may occur as often as `xtask/words.tsv` says, and never
+//! more.
 //!
-//! A line of the table is `limit<TAB>word<TAB>instead`, and more words that contain it and are good after another tab
-//! each. A limit that is higher than the count is a finding, too: so the table only shrinks.
+//! A line of the table is `limit<TAB>word<TAB>instead`, and more words that contain it and are good after
+//! another tab each. A limit that is higher than the count is a finding, too: so the table only shrinks.
 
 use crate::{Finding, SourceFile};
 

@@ -84,8 +84,8 @@ pub fn check(address: SocketAddr, token: Option<&str>, tls: Option<&Tls>) -> Res
     ))
 }
 
-/// Compares in a time that does not depend on the position of a difference, so that an attacker cannot find the token
-/// character by character.
+/// Compares in a time that does not depend on the position of a difference, so that an attacker cannot find
+/// the token character by character.
 pub fn tokens_match(given: &str, token: &str) -> bool {
     let (given, token) = (given.as_bytes(), token.as_bytes());
     let mut differs = given.len() ^ token.len();

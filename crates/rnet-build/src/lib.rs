@@ -31,8 +31,9 @@ const INCLUDE_FILE: &str = "rnet_protos.rs";
 /// Generates the Rust types of these `.proto` files for `rnet::include_protos!()`. Call it in `fn main` of a
 /// build script.
 ///
-/// Paths are relative to the directory of `Cargo.toml`. The include directories are those of the files, in the given
-/// order; for others, use [`Config`]. Cargo runs the script again when one of the files or their imports changes.
+/// Paths are relative to the directory of `Cargo.toml`. The include directories are those of the files, in
+/// the given order; for others, use [`Config`]. Cargo runs the script again when one of the files or their
+/// imports changes.
 ///
 /// On an error, it prints the file, line and column, and the build exits with status 1.
 pub fn protos(files: impl IntoIterator<Item = impl AsRef<Path>>) {
@@ -56,8 +57,8 @@ impl Config {
         Self::default()
     }
 
-    /// Appends an include directory for imports. The name of a compiled file is its path relative to the first
-    /// directory that contains it.
+    /// Appends an include directory for imports. The name of a compiled file is its path relative to the
+    /// first directory that contains it.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.includes.push(folder.into());
         self

@@ -39,7 +39,8 @@ pub fn path(
 
 /// Reads the file of [`path`]; `None` if the path was not given explicitly and the file does not exist.
 ///
-/// # Errors The reason why it cannot be read, and the source of the path.
+/// # Errors
+/// The reason why it cannot be read, and the source of the path.
 pub fn find(flag: Option<&Path>, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<File>> {
     let (path, named_by) = path(flag, env);
     match text(&path) {
@@ -53,7 +54,8 @@ pub fn find(flag: Option<&Path>, env: &dyn Fn(&str) -> Option<OsString>) -> Resu
 
 /// Reads the text of a file.
 ///
-/// # Errors It is not a file, cannot be read, has more than a MiB, or is not UTF-8.
+/// # Errors
+/// It is not a file, cannot be read, has more than a MiB, or is not UTF-8.
 pub fn text(path: &Path) -> std::result::Result<String, FileError> {
     // Checked before opening, because opening a pipe waits for its writer.
     if !std::fs::metadata(path)?.is_file() {

@@ -28,7 +28,8 @@ pub struct Reader<'t> {
 impl<'t> Reader<'t> {
     /// Parses the text as TOML.
     ///
-    /// # Errors The position of a syntax error.
+    /// # Errors
+    /// The position of a syntax error.
     pub fn new(text: &'t str, path: &'t Arc<Path>) -> Result<Reader<'t>> {
         let file = DeTable::parse(text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
@@ -81,7 +82,8 @@ impl<'t> Table<'t> {
 
     /// Checks that it has only known keys.
     ///
-    /// # Errors The first unknown key, and the known ones.
+    /// # Errors
+    /// The first unknown key, and the known ones.
     pub fn check_keys(&self, known: &[&'static str]) -> Result<()> {
         // Entries are sorted by name; the first one in the file is reported.
         let unknown = self.entries.keys().filter(|key| !known.contains(&key.get_ref().as_ref()));
@@ -114,7 +116,8 @@ impl<'t> Table<'t> {
 
     /// The value of a required key.
     ///
-    /// # Errors The missing key, and the expected value.
+    /// # Errors
+    /// The missing key, and the expected value.
     pub fn require(&self, key: &str, expected: &str) -> Result<Entry<'t>> {
         self.get(key).ok_or_else(|| ConfigError::Missing {
             place: self.place(),
@@ -173,14 +176,16 @@ impl<'t> Entry<'t> {
 
     /// A text.
     ///
-    /// # Errors The value is not a text.
+    /// # Errors
+    /// The value is not a text.
     pub fn text(&self, expected: &str) -> Result<&'t str> {
         self.value.get_ref().as_str().ok_or_else(|| self.wrong(expected))
     }
 
     /// One of several words.
     ///
-    /// # Errors The value is not one of them; contains the most similar one.
+    /// # Errors
+    /// The value is not one of them; contains the most similar one.
     pub fn keyword<T: FromStr>(&self, words: &[&'static str]) -> Result<T> {
         let text = self.text(&one_of(words))?;
         text.parse().map_err(|_| self.wrong_with(one_of(words), closest(text, words)))
@@ -196,7 +201,8 @@ impl<'t> Entry<'t> {
 
     /// A host name.
     ///
-    /// # Errors The value is not a valid host name.
+    /// # Errors
+    /// The value is not a valid host name.
     pub fn host(&self) -> Result<String> {
         let text = self.text("a host name")?;
         match invalid_host_reason(text) {
@@ -215,7 +221,8 @@ impl<'t> Entry<'t> {
 
     /// A number in a range.
     ///
-    /// # Errors The value is not a number in the range; `what` describes it.
+    /// # Errors
+    /// The value is not a number in the range; `what` describes it.
     pub fn number(&self, what: &str, range: RangeInclusive<f64>) -> Result<f64> {
         let number = match self.value.get_ref() {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
@@ -231,7 +238,8 @@ impl<'t> Entry<'t> {
 
     /// A positive integer.
     ///
-    /// # Errors The value is not a positive integer.
+    /// # Errors
+    /// The value is not a positive integer.
     pub fn count(&self) -> Result<NonZeroU32> {
         let number = self.unsigned().and_then(|number| u32::try_from(number).ok());
         number
@@ -241,7 +249,8 @@ impl<'t> Entry<'t> {
 
     /// A table.
     ///
-    /// # Errors The value is not a table.
+    /// # Errors
+    /// The value is not a table.
     pub fn table(&self, expected: &str) -> Result<Table<'t>> {
         let entries = self.value.get_ref().as_table().ok_or_else(|| self.wrong(expected))?;
         Ok(Table { reader: self.reader, name: self.key.clone(), at: self.value.span(), entries })
@@ -249,7 +258,8 @@ impl<'t> Entry<'t> {
 
     /// Parses each value of an array with `read`.
     ///
-    /// # Errors The value is not an array, or those of `read`.
+    /// # Errors
+    /// The value is not an array, or those of `read`.
     pub fn each<T>(&self, read: impl FnMut(&Entry<'t>) -> Result<T>) -> Result<Vec<T>> {
         let values = self.value.get_ref().as_array();
         let values = values.ok_or_else(|| self.wrong("an array, such as [\"…\", \"…\"]"))?;

@@ -59,7 +59,8 @@ pub const MAX_INLINE_LEN_BYTES: usize = 4096;
 /// Longest description of an endpoint (type and quality of service, as JSON) in shared memory, in bytes.
 pub const MAX_META_LEN_BYTES: usize = 65536;
 
-/// Longest description of a protobuf type (its descriptor set, with comments) in shared memory, in bytes (1 MiB).
+/// Longest description of a protobuf type (its descriptor set, with comments) in shared memory, in bytes (1
+/// MiB).
 pub const MAX_SCHEMA_LEN_BYTES: usize = 1 << 20;
 
 /// Protobuf types that the endpoints of one node may use during its lifetime.

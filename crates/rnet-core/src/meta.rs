@@ -2,7 +2,8 @@
 
 use crate::LossCause;
 
-/// Metadata of a message, stored in the extension words of its record. A message without metadata has no overhead.
+/// Metadata of a message, stored in the extension words of its record. A message without metadata has no
+/// overhead.
 ///
 /// ```
 /// use rnet_core::{LossCause, Meta, Origin};

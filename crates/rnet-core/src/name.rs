@@ -238,7 +238,8 @@ impl TopicName {
     /// Checks `name` and makes it absolute.
     ///
     /// # Errors
-    /// [`Error::BadName`] with the reason and the position; at most [`MAX_TOPIC_LEN_BYTES`] bytes are allowed.
+    /// [`Error::BadName`] with the reason and the position; at most [`MAX_TOPIC_LEN_BYTES`] bytes are
+    /// allowed.
     pub fn new(name: &str) -> Result<Self> {
         normalise("topic", name, MAX_TOPIC_LEN_BYTES).map(Self)
     }
@@ -268,7 +269,8 @@ impl NodeName {
     /// Checks `name` and makes it absolute.
     ///
     /// # Errors
-    /// [`Error::BadName`] with the reason and the position; at most [`MAX_NODE_NAME_LEN_BYTES`] bytes are allowed.
+    /// [`Error::BadName`] with the reason and the position; at most [`MAX_NODE_NAME_LEN_BYTES`] bytes are
+    /// allowed.
     pub fn new(name: &str) -> Result<Self> {
         normalise("node", name, MAX_NODE_NAME_LEN_BYTES).map(Self)
     }

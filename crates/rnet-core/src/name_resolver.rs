@@ -48,7 +48,8 @@ pub struct NameResolver {
 }
 
 impl NameResolver {
-    /// Rules are pairs of an old and a new name, as returned by [`NameResolver::parse_rules`]. The first matching rule applies.
+    /// Rules are pairs of an old and a new name, as returned by [`NameResolver::parse_rules`]. The first
+    /// matching rule applies.
     ///
     /// # Errors
     /// `BadValue` for an invalid namespace or rule.

@@ -35,8 +35,8 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {
 
 /// A struct at the start of a message, followed by data that the struct describes.
 ///
-/// Derive it with `#[derive(rnet::Plain)]` and `#[plain(tail)]`. It is not a [`Plain`] type, because it is not a
-/// complete message without its data.
+/// Derive it with `#[derive(rnet::Plain)]` and `#[plain(tail)]`. It is not a [`Plain`] type, because it is
+/// not a complete message without its data.
 ///
 /// # Safety
 /// The conditions of [`Plain`] hold for the header: every bit pattern is valid, no padding, small alignment,

@@ -146,8 +146,8 @@ pub struct PublisherQos {
     pub on_full: OnFull,
     /// The messages that late subscribers receive.
     pub durability: Durability,
-    /// Maximum log length, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`]. The log
-    /// starts at [`MIN_LOG_LEN_BYTES`] and grows with the traffic and its readers.
+    /// Maximum log length, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`].
+    /// The log starts at [`MIN_LOG_LEN_BYTES`] and grows with the traffic and its readers.
     pub log_len_bytes: u64,
     /// Whether the publisher allocates all memory of the log on creation, so that a send never allocates.
     pub reserve_log: bool,
@@ -240,7 +240,8 @@ impl PublisherQos {
     /// Checks the settings against each other and against the limits.
     ///
     /// # Errors
-    /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is allowed.
+    /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is
+    /// allowed.
     pub fn validate(&self) -> Result<()> {
         let log = self.log_len_bytes;
         if !(MIN_LOG_LEN_BYTES..=MAX_LOG_LEN_BYTES).contains(&log) || !log.is_power_of_two() {
@@ -289,8 +290,8 @@ pub struct SubscriberQos {
     pub history: History,
     /// How to wait for the next message.
     pub wait: Wait,
-    /// The longest time between two messages of a publisher, [`MIN_PERIOD`] or more; `None` for no requirement. The
-    /// publisher must promise at least this.
+    /// The longest time between two messages of a publisher, [`MIN_PERIOD`] or more; `None` for no
+    /// requirement. The publisher must promise at least this.
     pub deadline: Option<Duration>,
     /// The minimum liveliness of the publisher; [`Liveliness::Automatic`] requires nothing.
     pub liveliness: Liveliness,
@@ -300,7 +301,8 @@ impl SubscriberQos {
     /// Checks the settings.
     ///
     /// # Errors
-    /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is allowed.
+    /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is
+    /// allowed.
     pub fn validate(&self) -> Result<()> {
         if self.history == History::KeepLast(0) {
             return Err(bad_qos("with keep_last 0 nothing is ever received: set 1 or more".into()));

@@ -57,11 +57,13 @@ pub enum TypeDesc {
 pub struct ProtobufType {
     /// Full name: `foxglove.LaserScan`.
     pub name: String,
-    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal fingerprints do not prove equal types.
+    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal fingerprints do not prove equal
+    /// types.
     pub schema: String,
 }
 
-/// The name that [`PlainType::format`] and [`PlainType::encode`] use for the length of the data after the header.
+/// The name that [`PlainType::format`] and [`PlainType::encode`] use for the length of the data after the
+/// header.
 pub const DATA_LEN: &str = "_data_len";
 
 /// A struct of a fixed layout, little endian. Values from the derive or from [`TypeDesc::from_json`] have
@@ -234,8 +236,8 @@ impl TypeDesc {
     /// Parses and checks the JSON form. The input may be hostile.
     ///
     /// # Errors
-    /// [`Error::BadValue`] with the reason and the field: invalid JSON, longer than [`MAX_META_LEN_BYTES`], or rejected
-    /// by [`PlainType::validate`]. Never panics.
+    /// [`Error::BadValue`] with the reason and the field: invalid JSON, longer than [`MAX_META_LEN_BYTES`],
+    /// or rejected by [`PlainType::validate`]. Never panics.
     ///
     /// ```
     /// use rnet_core::TypeDesc;
@@ -299,7 +301,12 @@ impl From<PlainType> for TypeDesc {
 impl PlainType {
     /// Checks a description that was not created by the derive.
     ///
-    /// # Errors [`Error::BadValue`] with the field and the fault: nesting deeper than [`MAX_TYPE_DEPTH`]; more than [`MAX_TYPE_FIELDS`] fields; a size above [`MAX_MESSAGE_LEN_BYTES`] or not a multiple of the alignment; an alignment other than 1, 2, 4 or 8; a field of size zero, outside its struct or overlapping another field; an invalid or duplicate name; data after a nested struct; or a field with the reserved name for the data's length ([`DATA_LEN`]).
+    /// # Errors
+    /// [`Error::BadValue`] with the field and the fault: nesting deeper than [`MAX_TYPE_DEPTH`]; more than
+    /// [`MAX_TYPE_FIELDS`] fields; a size above [`MAX_MESSAGE_LEN_BYTES`] or not a multiple of the alignment;
+    /// an alignment other than 1, 2, 4 or 8; a field of size zero, outside its struct or overlapping another
+    /// field; an invalid or duplicate name; data after a nested struct; or a field with the reserved name for
+    /// the data's length ([`DATA_LEN`]).
     pub fn validate(&self) -> Result<()> {
         let mut fields_left = MAX_TYPE_FIELDS;
         check_struct(self, "", 1, &mut fields_left).map_err(|(path, why)| Error::BadValue {

@@ -60,7 +60,8 @@ impl<'a> AdmissionTable<'a> {
 
     /// The entry at `place`, used or not.
     ///
-    /// # Panics If `place` is not below the capacity.
+    /// # Panics
+    /// If `place` is not below the capacity.
     #[inline]
     pub fn at(&self, place: usize) -> &'a Admission {
         match self.first.get(place) {

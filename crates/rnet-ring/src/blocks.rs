@@ -141,7 +141,8 @@ impl Blocks {
     /// Opens the next block. The log's head must be at most [`Blocks::capacity`] behind [`Blocks::end`]: it
     /// has then left the block that the table slot referred to before.
     ///
-    /// # Errors If late joiners need what would be overwritten, and memory is not available.
+    /// # Errors
+    /// If late joiners need what would be overwritten, and memory is not available.
     pub(crate) fn open(
         &mut self,
         table: &[AtomicU64],

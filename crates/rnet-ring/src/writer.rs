@@ -174,7 +174,8 @@ impl LogWriter {
     /// `counted_len` is added to the byte counter: the payload's own length, which for a chunk differs from
     /// the length of the record. Returns the record's byte position.
     ///
-    /// # Panics If `payload` is longer than [`LogWriter::max_payload`].
+    /// # Panics
+    /// If `payload` is longer than [`LogWriter::max_payload`].
     #[inline]
     pub fn push(
         &mut self,
@@ -273,7 +274,8 @@ impl LogWriter {
     /// elsewhere, if it fits into the block of the tail; returns its byte position. Readers see it, and
     /// earlier written records, after [`LogWriter::commit`] or the next push.
     ///
-    /// # Panics If words and payload are longer than [`LogWriter::max_payload`].
+    /// # Panics
+    /// If words and payload are longer than [`LogWriter::max_payload`].
     // Inlined so that callers with a constant number of words store them without a loop.
     #[inline(always)]
     pub fn write_extended(

@@ -92,8 +92,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares the type of a writer with that of a reader. Not symmetric: a closed enum, a oneof or a required field at
-/// the reader can be compatible in one direction and lose data in the other.
+/// Compares the type of a writer with that of a reader. Not symmetric: a closed enum, a oneof or a required
+/// field at the reader can be compatible in one direction and lose data in the other.
 ///
 /// ```
 /// use rnet_schema::{check, compile_text};

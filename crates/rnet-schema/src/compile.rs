@@ -92,7 +92,8 @@ impl CompiledProtos {
     /// hostile.
     ///
     /// # Errors
-    /// An exceeded limit of [`crate::limits`], bytes that are not a descriptor set, or a file with an edition.
+    /// An exceeded limit of [`crate::limits`], bytes that are not a descriptor set, or a file with an
+    /// edition.
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Self, SchemaError> {
         let set = schema::read_set(bytes)?;
         set.file.iter().try_for_each(canonical::check_syntax)?;

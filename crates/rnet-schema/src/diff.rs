@@ -13,8 +13,8 @@ use std::fmt;
 /// One change from an old to a new type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DiffLine {
-    /// The change: `field.added`, `field.removed`, `enum.value_added`, `enum.value_removed`, `field.reserved_reused`,
-    /// `field.not_reserved`, or the id of a [`Rule`].
+    /// The change: `field.added`, `field.removed`, `enum.value_added`, `enum.value_removed`,
+    /// `field.reserved_reused`, `field.not_reserved`, or the id of a [`Rule`].
     pub what: String,
     /// The higher severity of both directions.
     pub severity: Severity,
@@ -31,7 +31,8 @@ pub struct DiffLine {
 }
 
 impl fmt::Display for DiffLine {
-    /// ``BREAKING field.type `pose.x`: double x = 1 -> float x = 1 (new cannot read old, old cannot read new)``.
+    /// ``BREAKING field.type `pose.x`: double x = 1 -> float x = 1 (new cannot read old, old cannot read
+    /// new)``.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
             Severity::Note => "ok      ",

@@ -57,8 +57,8 @@ impl Dynamic {
         Ok(Self { schema: schema.clone(), message })
     }
 
-    /// Builds a message from JSON: field names as in the `.proto` file or in lowerCamelCase, otherwise the proto3 JSON
-    /// mapping.
+    /// Builds a message from JSON: field names as in the `.proto` file or in lowerCamelCase, otherwise the
+    /// proto3 JSON mapping.
     ///
     /// # Errors
     /// [`ValueError`] with the field (`legs[2].force`) and the expected value.

@@ -9,8 +9,8 @@ pub(crate) fn join(scope: &str, name: &str) -> String {
 const OUR_PACKAGE: &str = "rnet.msgs.";
 
 /// The full names that match a name: the name itself, otherwise the names with this ending (`LaserScan`,
-/// `foxglove/LaserScan`, `rnet.msgs.LaserScan`) or with its ending after the ROS package (`sensor_msgs/msg/LaserScan`).
-/// None, one, or several if the name is ambiguous.
+/// `foxglove/LaserScan`, `rnet.msgs.LaserScan`) or with its ending after the ROS package
+/// (`sensor_msgs/msg/LaserScan`). None, one, or several if the name is ambiguous.
 pub fn find_types<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let dotted = name.trim_start_matches('.').replace('/', ".");
     if let Some(exact) = known.clone().find(|full| *full == dotted) {

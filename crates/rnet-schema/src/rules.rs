@@ -20,7 +20,8 @@ pub enum Severity {
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $variant:ident $id:literal $severity:ident,)*) => {
-        /// A kind of difference between two types. The text form, such as `field.type`, is part of the interface of the command line.
+        /// A kind of difference between two types. The text form, such as `field.type`, is part of the
+        /// interface of the command line.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Rule {

@@ -74,8 +74,9 @@ impl Schema {
     /// Parses a `FileDescriptorSet`, which may be hostile, and extracts the message type of this full name.
     ///
     /// # Errors
-    /// [`SchemaError`]: an exceeded limit of [`crate::limits`], bytes that are not a descriptor set, an inconsistent or
-    /// incomplete set, or no such message. Never panics; memory stays a small multiple of the limits.
+    /// [`SchemaError`]: an exceeded limit of [`crate::limits`], bytes that are not a descriptor set, an
+    /// inconsistent or incomplete set, or no such message. Never panics; memory stays a small multiple of the
+    /// limits.
     pub fn from_descriptor_set(bytes: &[u8], name: &str) -> Result<Self, SchemaError> {
         Self::from_set(&read_set(bytes)?, name)
     }

@@ -20,7 +20,8 @@ impl Columns {
     /// All columns of a type, in the order of the field numbers.
     ///
     /// # Errors
-    /// [`ValueError`] for more than [`MAX_COLUMNS`], or more than [`MAX_COLUMN_FIELDS`] fields on the paths to them.
+    /// [`ValueError`] for more than [`MAX_COLUMNS`], or more than [`MAX_COLUMN_FIELDS`] fields on the paths
+    /// to them.
     pub fn all(schema: &Schema) -> Result<Self, ValueError> {
         let mut paths = Vec::new();
         collect(schema.descriptor(), None, &mut Vec::new(), &mut paths, &mut 0)?;

@@ -114,7 +114,9 @@ impl State {
 
     /// Adds to an integer, which starts at 0; returns the sum.
     ///
-    /// # Errors `StateType` if the key holds another type; `BadValue` if the sum does not fit into 64 bits (the key is unchanged); `LimitReached` if other writers interfered [`MAX_UPDATE_TRIES`] times.
+    /// # Errors
+    /// `StateType` if the key holds another type; `BadValue` if the sum does not fit into 64 bits (the key is
+    /// unchanged); `LimitReached` if other writers interfered [`MAX_UPDATE_TRIES`] times.
     pub fn add(&self, key: &str, amount: i64) -> Result<i64> {
         self.shared.modify(key, kind::INT, |present| {
             let present = match present {
@@ -130,7 +132,9 @@ impl State {
 
     /// Adds to a float, which starts at 0; returns the sum.
     ///
-    /// # Errors `StateType` if the key holds another type; `LimitReached` if other writers interfered [`MAX_UPDATE_TRIES`] times.
+    /// # Errors
+    /// `StateType` if the key holds another type; `LimitReached` if other writers interfered
+    /// [`MAX_UPDATE_TRIES`] times.
     pub fn add_float(&self, key: &str, amount: f64) -> Result<f64> {
         self.shared.modify(key, kind::FLOAT, |present| {
             let present = match present {
@@ -145,7 +149,9 @@ impl State {
     /// Appends to a list, which starts empty, and removes items from its front until it has at most
     /// `max_len`; returns their number.
     ///
-    /// # Errors `BadValue` if `max_len` is 0 or more than [`MAX_VALUE_ITEMS`], or for a value that a list cannot hold; `StateType` if the key holds another type; as [`State::add`].
+    /// # Errors
+    /// `BadValue` if `max_len` is 0 or more than [`MAX_VALUE_ITEMS`], or for a value that a list cannot hold;
+    /// `StateType` if the key holds another type; as [`State::add`].
     pub fn push(&self, key: &str, value: impl Into<Value>, max_len: usize) -> Result<usize> {
         if max_len == 0 || max_len > MAX_VALUE_ITEMS {
             return Err(Error::bad_value(
@@ -162,14 +168,17 @@ impl State {
 
     /// The items of a list, oldest first; empty if the key is absent.
     ///
-    /// # Errors `StateType` if the key holds another type.
+    /// # Errors
+    /// `StateType` if the key holds another type.
     pub fn items(&self, key: &str) -> Result<Vec<Value>> {
         self.items_of_kind(key, kind::LIST)
     }
 
     /// Adds a value to a set, which starts empty; `false` if the set already contains it.
     ///
-    /// # Errors `BadValue` for a value that a set cannot hold; `StateType` if the key holds another type; as [`State::add`].
+    /// # Errors
+    /// `BadValue` for a value that a set cannot hold; `StateType` if the key holds another type; as
+    /// [`State::add`].
     pub fn set_add(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
         let value = value.into();
         self.modify_set(key, |members| match find_member(members, &value) {
@@ -183,7 +192,8 @@ impl State {
 
     /// Removes a value from a set; `false` if the set does not contain it. An empty set is kept.
     ///
-    /// # Errors `StateType` if the key holds another type; as [`State::add`].
+    /// # Errors
+    /// `StateType` if the key holds another type; as [`State::add`].
     pub fn set_remove(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
         let value = value.into();
         self.modify_set(key, |members| match find_member(members, &value) {
@@ -197,7 +207,8 @@ impl State {
 
     /// The members of a set, sorted; empty if the key is absent.
     ///
-    /// # Errors `StateType` if the key holds another type.
+    /// # Errors
+    /// `StateType` if the key holds another type.
     pub fn members(&self, key: &str) -> Result<Vec<Value>> {
         self.items_of_kind(key, kind::SET)
     }

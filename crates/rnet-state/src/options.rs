@@ -25,9 +25,9 @@ pub(super) enum Expiry {
 /// The methods for the options of a write, for types with a field `options`.
 macro_rules! option_methods {
     () => {
-        /// Deletes the key if it is not written again for this time, by a clock that cannot be set. The clock runs
-        /// while the machine is suspended, but not while it is off: a durable key then continues with the remaining
-        /// time of the last disk write.
+        /// Deletes the key if it is not written again for this time, by a clock that cannot be set. The clock
+        /// runs while the machine is suspended, but not while it is off: a durable key then continues with
+        /// the remaining time of the last disk write.
         pub fn ttl(mut self, ttl: std::time::Duration) -> Self {
             self.options.expiry = Some($crate::options::Expiry::After(ttl));
             self

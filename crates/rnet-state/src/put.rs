@@ -85,7 +85,8 @@ impl<'a> Put<'a> {
 
     /// Deletes the key; `false` if it is absent.
     ///
-    /// # Errors `Conflict` if a condition is not met; for a durable key, `Storage`.
+    /// # Errors
+    /// `Conflict` if a condition is not met; for a durable key, `Storage`.
     pub fn delete(self) -> Result<bool> {
         let shared = &self.state.shared;
         let key = key_name(self.key)?;

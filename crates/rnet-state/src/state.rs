@@ -18,9 +18,9 @@ use crate::value::Value;
 
 /// The state of a node's domain.
 ///
-/// Cheap to clone; created by `rnet::Node::state`, and usable from any thread. Each method lists its own errors; in
-/// addition, each returns `BadName` for an invalid key, `BadValue` for an unreadable value, and `Closed` in a forked
-/// child.
+/// Cheap to clone; created by `rnet::Node::state`, and usable from any thread. Each method lists its own
+/// errors; in addition, each returns `BadName` for an invalid key, `BadValue` for an unreadable value, and
+/// `Closed` in a forked child.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -80,7 +80,8 @@ impl State {
 
     /// The message of a key.
     ///
-    /// # Errors `StateType` if the key does not hold a message, or its type is not compatible with `M`.
+    /// # Errors
+    /// `StateType` if the key does not hold a message, or its type is not compatible with `M`.
     pub fn get_message<M: Message + Clone>(&self, key: &str) -> Result<Option<M>> {
         let Some(value) = self.get(key)? else { return Ok(None) };
         match &value {
@@ -125,7 +126,9 @@ impl State {
     ///
     /// This removes a time to live and a last will of the key; its durability is kept.
     ///
-    /// # Errors `StateType` if the key holds another type; `BadValue`, `LimitReached` for a value that cannot be stored; `OutOfMemory`; for a durable key `Storage`.
+    /// # Errors
+    /// `StateType` if the key holds another type; `BadValue`, `LimitReached` for a value that cannot be
+    /// stored; `OutOfMemory`; for a durable key `Storage`.
     pub fn set(&self, key: &str, value: impl Into<Value>) -> Result<u64> {
         self.put(key).set(value)
     }
@@ -153,7 +156,8 @@ impl State {
 
     /// Deletes a key; `false` if it is absent.
     ///
-    /// # Errors For a durable key, `Storage`.
+    /// # Errors
+    /// For a durable key, `Storage`.
     pub fn delete(&self, key: &str) -> Result<bool> {
         self.put(key).delete()
     }

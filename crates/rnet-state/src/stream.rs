@@ -44,12 +44,12 @@ impl ChangeStream {
         self.0.try_next(Watch::try_recv)
     }
 
-    /// A file descriptor that is readable when a change may be available, for event loops such as epoll, Qt or libuv.
-    /// It is an `eventfd`, created by the first call and closed with the stream.
+    /// A file descriptor that is readable when a change may be available, for event loops such as epoll, Qt
+    /// or libuv. It is an `eventfd`, created by the first call and closed with the stream.
     ///
-    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] returns `None`, so receive until then. It
-    /// may be readable without a change. Do not read from it or write to it. Use either the descriptor or async code,
-    /// not both.
+    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] returns `None`, so receive until
+    /// then. It may be readable without a change. Do not read from it or write to it. Use either the
+    /// descriptor or async code, not both.
     ///
     /// # Errors
     /// `LimitReached` if the process has no free file descriptor; `Closed` in a forked child.

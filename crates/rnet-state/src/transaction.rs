@@ -71,7 +71,8 @@ impl State {
     /// Runs `body` in a transaction and commits it; repeats both if another writer interfered, at most
     /// [`rnet_core::MAX_UPDATE_TRIES`] times. `body` may therefore run several times.
     ///
-    /// # Errors That of `body`; `LimitReached` if other writers interfered each time; as [`State::set`].
+    /// # Errors
+    /// That of `body`; `LimitReached` if other writers interfered each time; as [`State::set`].
     pub fn transact<T>(&self, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         retry("transaction attempts", || {
             let mut transaction = self.transaction();
@@ -85,7 +86,9 @@ impl State {
 impl Transaction {
     /// The value of a key: the one set by this transaction, otherwise the current one.
     ///
-    /// # Errors `Conflict` if it was read here before, and another writer has changed it since; `LimitReached` beyond [`MAX_TRANSACTION_KEYS`].
+    /// # Errors
+    /// `Conflict` if it was read here before, and another writer has changed it since; `LimitReached` beyond
+    /// [`MAX_TRANSACTION_KEYS`].
     pub fn get(&mut self, key: &str) -> Result<Option<Value>> {
         let key = key_name(key)?;
         if let Some(pending) = self.pending(&key) {
@@ -183,7 +186,9 @@ impl Transaction {
     /// Writes all changes if the keys that were read here are unchanged; returns the revision of all written
     /// keys.
     ///
-    /// # Errors `Conflict` with the first key that another writer has changed; [`State::transact`] then repeats the transaction. As [`State::set`].
+    /// # Errors
+    /// `Conflict` with the first key that another writer has changed; [`State::transact`] then repeats the
+    /// transaction. As [`State::set`].
     pub fn commit(self) -> Result<u64> {
         let shared = &self.state.shared;
         shared.check_fork()?;

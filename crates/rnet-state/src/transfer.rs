@@ -18,7 +18,8 @@ pub const UNREADABLE: u16 = 0;
 
 /// Kind and bytes of a value.
 ///
-/// # Errors Why it cannot be stored, as text.
+/// # Errors
+/// Why it cannot be stored, as text.
 pub fn pack(value: &Value) -> Result<(u16, Vec<u8>), String> {
     match value {
         Value::Unreadable(why) => Ok((UNREADABLE, why.clone().into_bytes())),
@@ -28,7 +29,8 @@ pub fn pack(value: &Value) -> Result<(u16, Vec<u8>), String> {
 
 /// Decodes a value from bytes, which may be hostile; a message needs its type.
 ///
-/// # Errors The fault, as text.
+/// # Errors
+/// The fault, as text.
 pub fn unpack(of: u16, message_type: Option<&MessageType>, bytes: &[u8]) -> Result<Value, String> {
     match (of, message_type) {
         (UNREADABLE, _) => Ok(Value::Unreadable(String::from_utf8_lossy(bytes).into_owned())),

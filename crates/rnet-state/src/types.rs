@@ -210,7 +210,8 @@ pub fn describe_type(message_type: &MessageType) -> Result<Vec<u8>> {
 
 /// Decodes a type description, which may be hostile.
 ///
-/// # Errors The fault, as text.
+/// # Errors
+/// The fault, as text.
 pub fn decode_type(description: &[u8]) -> Result<MessageType, String> {
     let cut = || "it is truncated".to_owned();
     let (form, rest) = description.split_first().ok_or_else(cut)?;

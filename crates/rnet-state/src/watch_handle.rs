@@ -15,11 +15,11 @@ use super::watch::{Watch, WatchCore};
 const MAX_BATCH: usize = 32;
 
 impl Watch {
-    /// Calls `callback` for each change, on the dispatch thread of the bulk lane (with [`Watch::urgent`]: of the urgent
-    /// lane), until the returned [`WatchHandle`] is dropped.
+    /// Calls `callback` for each change, on the dispatch thread of the bulk lane (with [`Watch::urgent`]: of
+    /// the urgent lane), until the returned [`WatchHandle`] is dropped.
     ///
-    /// The callbacks and timers of a lane share that thread: a slow callback delays the others, and skips values that
-    /// are overwritten in the meantime. A callback that panics is not called again.
+    /// The callbacks and timers of a lane share that thread: a slow callback delays the others, and skips
+    /// values that are overwritten in the meantime. A callback that panics is not called again.
     pub fn on(self, mut callback: impl FnMut(Change) + Send + 'static) -> WatchHandle {
         self.on_result(move |result| {
             if let Ok(change) = result {

@@ -100,8 +100,8 @@ impl Render<'_> {
         })
     }
 
-    /// A type or trait with its arguments. Ours by its last name, as modules are private; others by where they are
-    /// defined.
+    /// A type or trait with its arguments. Ours by its last name, as modules are private; others by where
+    /// they are defined.
     pub fn path(&self, path: &Value) -> Text {
         let written = text(&path["path"]);
         let name = match self.0.summary(&path["id"]) {

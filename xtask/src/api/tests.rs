@@ -24,7 +24,8 @@ fn module(items: Value) -> Value {
     json!({ "module": { "items": items } })
 }
 
-/// `rnet` with a function of its own and `pub use rnet_core::Error`, and `rnet-core`, which has `Error::code`.
+/// `rnet` with a function of its own and `pub use rnet_core::Error`, and `rnet-core`, which has
+/// `Error::code`.
 fn crates(code: Value, format: u64) -> BTreeMap<String, Crate> {
     let used = json!({ "use": { "source": "rnet_core::Error", "name": "Error", "id": 2, "is_glob": false } });
     let foreign =

@@ -5,8 +5,8 @@
 //!
 //! - What counts is where an item is defined. A path through a re-export is followed to its end,
 //!   and `use` of a module counts for the items that are named through it; so does a glob.
-//! - A part belongs to its module: what it names of the modules that contain it is not an import, nor is `mod child;`.
-//!   What a module names of its parts is one, and what the parts name of each other.
+//! - A part belongs to its module: what it names of the modules that contain it is not an import, nor is `mod
+//!   child;`. What a module names of its parts is one, and what the parts name of each other.
 //! - A re-export (`pub use`) is none, as long as its file does not use the name itself.
 //! - Inline modules belong to their file. Test code (`#[cfg(test)]`, `#[test]`) does not count.
 //! - Methods that are called on a value are not seen: types come with an import somewhere else.

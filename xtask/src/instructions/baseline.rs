@@ -5,8 +5,8 @@
 
 use std::fmt::{self, Display, Write};
 
-/// Growth of a case up to this, inclusive, passes. A call has two threads, and what each finds when it looks differs
-/// between runs by some 4 %.
+/// Growth of a case up to this, inclusive, passes. A call has two threads, and what each finds when it looks
+/// differs between runs by some 4 %.
 pub fn tolerance_percent(case: &str) -> u64 {
     if case.starts_with("call_") { 10 } else { 3 }
 }

@@ -122,13 +122,14 @@ impl Rule {
     }
 }
 
-/// Checks that a subscriber's type can read a publisher's type, and returns the remaining differences. A raw subscriber
-/// accepts every type. A plain subscriber accepts the plain type of the same name if each of its fields has the same
-/// offset in the publisher's type, or is read as zero because the publisher does not have it yet.
+/// Checks that a subscriber's type can read a publisher's type, and returns the remaining differences. A raw
+/// subscriber accepts every type. A plain subscriber accepts the plain type of the same name if each of its
+/// fields has the same offset in the publisher's type, or is read as zero because the publisher does not have
+/// it yet.
 ///
 /// # Errors
-/// The first incompatible difference. Its offsets count from the start of the message (in arrays, of the first
-/// element). [`compare`] returns all differences.
+/// The first incompatible difference. Its offsets count from the start of the message (in arrays, of the
+/// first element). [`compare`] returns all differences.
 ///
 /// ```
 /// use rnet_core::{Field, FieldType, PlainType, Prim, TypeDesc, types_compatible};
@@ -155,8 +156,9 @@ pub fn compatible(
     }
 }
 
-/// All differences between a publisher's and a subscriber's type, incompatible ones first; empty for a raw subscriber.
-/// The alignment, the order of the fields in the description and the names of padding do not count as differences.
+/// All differences between a publisher's and a subscriber's type, incompatible ones first; empty for a raw
+/// subscriber. The alignment, the order of the fields in the description and the names of padding do not
+/// count as differences.
 pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeChange> {
     let mut walk = Comparison::default();
     let whole = |walk: &mut Comparison, rule| {

@@ -14,9 +14,9 @@ use std::borrow::Cow;
 const DATA: &str = "_data";
 
 impl PlainType {
-    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, padded with zeros
-    /// if the message is shorter. If the publisher's header is shorter and is followed by data, pass only the header,
-    /// because its data is not a field of this type.
+    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, padded
+    /// with zeros if the message is shorter. If the publisher's header is shorter and is followed by data,
+    /// pass only the header, because its data is not a field of this type.
     ///
     /// ```
     /// # use rnet_core::PlainType;
@@ -71,14 +71,14 @@ impl PlainType {
         Value::Object(object)
     }
 
-    /// Encodes a JSON object as the bytes of a message. Omitted fields are zero. An array of `u8` may be given as text,
-    /// which is padded with zeros. If data follows the header, `_data` is the array of its bytes, or `_data_len` the
-    /// number of zero bytes; the fields that locate the data are not filled in. Padding (`_…`) stays zero and cannot be
-    /// given.
+    /// Encodes a JSON object as the bytes of a message. Omitted fields are zero. An array of `u8` may be
+    /// given as text, which is padded with zeros. If data follows the header, `_data` is the array of its
+    /// bytes, or `_data_len` the number of zero bytes; the fields that locate the data are not filled in.
+    /// Padding (`_…`) stays zero and cannot be given.
     ///
     /// # Errors
-    /// [`Error::BadValue`] with the field (`legs[2].force`) and the reason: no such field, not a number, out of range,
-    /// an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in total.
+    /// [`Error::BadValue`] with the field (`legs[2].force`) and the reason: no such field, not a number, out
+    /// of range, an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in total.
     pub fn encode(&self, value: &Value) -> Result<Vec<u8>> {
         let part = |name| value.get(name).filter(|_| self.tail);
         let data = part(DATA).map(data_bytes).transpose()?;

@@ -137,7 +137,8 @@ impl StateFolder {
     /// Resolves the folder that a domain is bound to ([`StateFolder::binding`]) for this node. A node without
     /// its own setting uses the domain's folder.
     ///
-    /// # Errors `Storage`: this node is configured for another folder.
+    /// # Errors
+    /// `Storage`: this node is configured for another folder.
     pub fn resolve_bound(
         own: &Result<StateFolder, Error>,
         domain: &DomainDir,

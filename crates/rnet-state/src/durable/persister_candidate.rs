@@ -111,7 +111,8 @@ impl PersisterCandidate {
     /// every [`CHECK_INTERVAL`](rnet_shm::heartbeat::CHECK_INTERVAL): a persister counts as stopped if
     /// several consecutive checks found no progress.
     ///
-    /// # Errors `Storage`: the folder or the file cannot be used; contains the reason.
+    /// # Errors
+    /// `Storage`: the folder or the file cannot be used; contains the reason.
     pub fn take(&mut self) -> Result<TakeOutcome, Error> {
         self.folder.create()?;
         for _ in 0..MAX_TRIES {

@@ -84,7 +84,8 @@ impl Durable {
     /// Joins the region, and loads the state on disk unless another process has. An unusable disk is not an
     /// error: a robot starts without it and gets a report ([`Durable::take_reports`]).
     ///
-    /// # Errors `Storage`: this node is configured for another folder than the domain.
+    /// # Errors
+    /// `Storage`: this node is configured for another folder than the domain.
     pub fn open(
         region: &Region,
         domain: &DomainDir,

@@ -81,14 +81,17 @@ impl Store {
 
     /// Visits all keys; returns the newest revision ever written.
     ///
-    /// # Errors Those of the disk.
+    /// # Errors
+    /// Those of the disk.
     pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Failure> {
         Ok(self.engine.load(each)?)
     }
 
     /// Writes all changes or none, and returns when they are on disk. `revision` is the newest known one.
     ///
-    /// # Errors Those of the disk. The store is then unusable: drop it and [take](super::PersisterCandidate::take) it again. The commit was written completely or not at all; which one is known only after that.
+    /// # Errors
+    /// Those of the disk. The store is then unusable: drop it and [take](super::PersisterCandidate::take) it
+    /// again. The commit was written completely or not at all; which one is known only after that.
     pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<Commit, Failure> {
         if self.failed {
             return Err(Failure { errno: libc::EIO });
@@ -115,7 +118,8 @@ impl Store {
 
 /// Reads the store of a read-only folder: without a lock, in memory. `None` if it does not exist.
 ///
-/// # Errors `Storage`: it cannot be read, or not consistently.
+/// # Errors
+/// `Storage`: it cannot be read, or not consistently.
 pub(crate) fn read_only(
     folder: &StateFolder,
     clock: &Clock,

@@ -111,8 +111,8 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// Calls `callback` if the stored value is invalid, so that the parameter gets its default. Without a callback, a
-    /// line on stderr reports it; `rnet param list` shows it in either case.
+    /// Calls `callback` if the stored value is invalid, so that the parameter gets its default. Without a
+    /// callback, a line on stderr reports it; `rnet param list` shows it in either case.
     pub fn on_refused(mut self, callback: impl FnOnce(&RefusedValue) + Send + 'static) -> Self {
         self.on_refused = Some(Box::new(callback));
         self
@@ -125,13 +125,13 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// Declares the parameter. A stored value is kept if it is valid; otherwise the parameter gets its default, and
-    /// this is reported ([`ParamBuilder::on_refused`]).
+    /// Declares the parameter. A stored value is kept if it is valid; otherwise the parameter gets its
+    /// default, and this is reported ([`ParamBuilder::on_refused`]).
     ///
     /// # Errors
-    /// `BadName`; `BadValue` if the description is inconsistent, if this node has declared the parameter with other
-    /// rules, if there is neither a valid value nor a default, or if another running node's parameter has the key
-    /// (`/b/c` of `/a` and `/c` of `/a/b`); the errors of `Node::state` and of writing state.
+    /// `BadName`; `BadValue` if the description is inconsistent, if this node has declared the parameter with
+    /// other rules, if there is neither a valid value nor a default, or if another running node's parameter
+    /// has the key (`/b/c` of `/a` and `/c` of `/a/b`); the errors of `Node::state` and of writing state.
     pub fn declare(self) -> Result<Param<T>> {
         let state = self.state?;
         let keys = ParamKeys::new(state.core.state.own.name(), &self.description.name)?;

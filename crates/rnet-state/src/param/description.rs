@@ -151,7 +151,8 @@ impl ParamDescription {
 
     /// Checks that a value is valid for the parameter.
     ///
-    /// # Errors The reason, which follows the value in a sentence: `"is above its maximum 10.0"`.
+    /// # Errors
+    /// The reason, which follows the value in a sentence: `"is above its maximum 10.0"`.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         if !self.kind.takes(value) {
             if let Some(i) = self.find_inexact_int(value) {
@@ -221,7 +222,8 @@ impl ParamDescription {
 
     /// Parses a description from any process.
     ///
-    /// # Errors The fault.
+    /// # Errors
+    /// The fault.
     pub(crate) fn from_json(text: &str) -> Result<ParamDescription, String> {
         let mut read: ParamDescription = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let single = read.item_kind();

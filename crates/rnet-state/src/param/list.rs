@@ -70,7 +70,8 @@ impl State {
 
 /// The key of a parameter: `/params/arm/gain` for `/gain` of `/arm`.
 ///
-/// # Errors `BadName`: names of parameters follow the rules of topics, and a key has at most 255 bytes.
+/// # Errors
+/// `BadName`: names of parameters follow the rules of topics, and a key has at most 255 bytes.
 pub fn key(node: &NodeName, name: &str) -> Result<String> {
     ParamKeys::new(node, name).map(|keys| keys.key)
 }
