@@ -1,12 +1,12 @@
-//! Words and names that [LANGUAGE.md] replaces: each may occur as often as `xtask/words.tsv` says, and never
-//! more.
+//! Limits words and names that [LANGUAGE.md] replaces: each may occur at most as often as `xtask/words.tsv`
+//! allows.
 //!
-//! A line of the table is `limit<TAB>word<TAB>instead`, and more words that contain it and are good after
-//! another tab each. A limit that is higher than the count is a finding, too: so the table only shrinks.
+//! A line of the table is `limit<TAB>word<TAB>replacement`, optionally followed by allowed longer words, each
+//! after another tab. A limit above the actual count is a finding, too: therefore limits only decrease.
 
 use crate::{Finding, SourceFile};
 
-/// Where the table is.
+/// Path of the table.
 const TABLE: &str = "xtask/words.tsv";
 const EXTENSIONS: &[&str] = &["rs", "py", "pyi", "ts", "html", "md", "sh", "toml"];
 
@@ -56,7 +56,7 @@ fn parse(line: &str) -> Option<Word<'_>> {
     Some(Word { limit: limit.parse().ok()?, text, instead, good: columns.collect() })
 }
 
-/// Sources and pages, without results of the comparison and this table's own module.
+/// Whether a file is checked: sources and pages, without results of the comparison and this module.
 fn is_checked(path: &str) -> bool {
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
     EXTENSIONS.contains(&extension)
@@ -64,7 +64,7 @@ fn is_checked(path: &str) -> bool {
         && path != "xtask/src/words.rs"
 }
 
-/// How often `word` is in `text`, not as a part of a longer word. `_` ends a word, and a case counts.
+/// Number of occurrences of `word` in `text` as a whole word. `_` ends a word; case matters.
 fn count(text: &str, word: &str) -> usize {
     let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let is_whole = |at: usize| {
