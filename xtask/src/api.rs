@@ -335,7 +335,7 @@ fn attributes(item: &Value) -> String {
 
 /// The lines of the listing, from the JSON of all workspace crates by their Rust names.
 fn listing(crates: &BTreeMap<String, Crate>) -> Result<Vec<String>, String> {
-    let rnet = crates.get("rnet").ok_or("rustdoc described no crate `rnet`")?;
+    let rnet = crates.get("rnet").ok_or("rustdoc did not describe the crate `rnet`")?;
     let root = rnet.item(&rnet.json["root"]).ok_or("the JSON of `rnet` has no root")?;
     let mut listing = Listing { crates, lines: vec![], open: vec![] };
     listing.module(rnet, root, "rnet")?;
@@ -352,7 +352,7 @@ pub fn run(root: &Path, rest: &[String]) -> Option<Outcome> {
     Some(describe(root).and_then(|crates| {
         if let Some(format) = crates.values().find_map(other_format) {
             let why =
-                format!("rustdoc writes JSON of format {format}, {LISTING} is of format {FORMAT}");
+                format!("rustdoc writes JSON format {format}, but {LISTING} has format {FORMAT}");
             if write {
                 return Err(why);
             }

@@ -26,11 +26,11 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
         // Every second part is between backticks.
         let claims: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
         if claims.is_empty() {
-            findings.push(Finding::new(place.clone(), "the row names no test"));
+            findings.push(Finding::new(place.clone(), "the row contains no test"));
         }
         let unheld = claims.into_iter().filter(|claim| !names_existing_tests(claim, &texts));
         findings.extend(unheld.map(|claim| {
-            Finding::new(place.clone(), format!("there is no test `{claim}` (path::name)"))
+            Finding::new(place.clone(), format!("test `{claim}` does not exist (path::name)"))
         }));
     }
     findings
@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn rows_without_a_test_fail() {
-        assert_eq!(findings("| a | `b` | c |"), ["the row names no test"]);
+        assert_eq!(findings("| a | `b` | c |"), ["the row contains no test"]);
         assert_eq!(findings(""), ["it has no rows"]);
     }
 
     #[test]
     fn tests_that_are_not_there_fail() {
         for claim in ["a/b.rs::it", "a/b.rs::it_fails", "a/c.rs::it_holds", "it_holds"] {
-            let text = format!("there is no test `{claim}` (path::name)");
+            let text = format!("test `{claim}` does not exist (path::name)");
             assert_eq!(findings(&format!("| a | b | `{claim}` |")), [text]);
         }
     }

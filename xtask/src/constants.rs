@@ -28,8 +28,11 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let more = constants.iter().filter(|(name, _)| !listed.contains(name.as_str()));
     let more = more.map(|(name, meanings)| {
         let places: Vec<&str> = meanings.values().copied().collect();
-        let text =
-            format!("has {} meanings: {}; name them apart", meanings.len(), places.join(", "));
+        let text = format!(
+            "has {} meanings: {}; give them different names",
+            meanings.len(),
+            places.join(", ")
+        );
         Finding::new(format!("constant {name}"), text)
     });
     let fewer = listed.iter().filter(|name| !constants.contains_key(**name));
@@ -78,7 +81,7 @@ mod tests {
 
     #[test]
     fn one_name_with_two_values_fails_unless_it_is_listed() {
-        let expected = "constant GRACE: has 2 meanings: crates/a/src/lib.rs, crates/b/src/lib.rs; name them apart";
+        let expected = "constant GRACE: has 2 meanings: crates/a/src/lib.rs, crates/b/src/lib.rs; give them different names";
         assert_eq!(findings("# names\n", TWO), [expected]);
         assert_eq!(findings("GRACE\n", TWO), [""; 0]);
     }

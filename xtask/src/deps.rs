@@ -88,7 +88,7 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
         Kind::Build,
         "rnet",
         "rnet-build",
-        "the types of the built-in messages are made as a user's are",
+        "generates the types of the built-in messages like a user's build script",
     ),
 ];
 
@@ -103,43 +103,39 @@ const FOREIGN: &[ForeignRule] = &[
     ForeignRule {
         prefix: "atomic-wait",
         allowed_in: &[],
-        why: "its futexes are private to a process and wake nobody in another",
+        why: "its futexes are process-private and cannot wake other processes",
     },
     ForeignRule {
         prefix: "zenoh",
         allowed_in: &["rnet-net", "bench"],
-        why: "rnet-net is the only crate that names Zenoh",
+        why: "only rnet-net uses Zenoh",
     },
     ForeignRule {
         prefix: "hyper",
         allowed_in: &["rnet-dashboard"],
-        why: "pages are served in one place, and tokio stays out of everybody's API (decision 0046)",
+        why: "only the web servers use it, and tokio stays out of public APIs (decision 0046)",
     },
     ForeignRule {
         prefix: "pyo3",
         allowed_in: &["python"],
-        why: "foreign types stay out of rnet; bindings convert",
+        why: "foreign types stay out of rnet; the bindings convert them",
     },
     ForeignRule {
         prefix: "prost-build",
         allowed_in: &["rnet-build"],
-        why: "code is made in one place, without protoc (decision 0014)",
+        why: "only rnet-build generates code, without protoc (decision 0014)",
     },
     ForeignRule {
         prefix: "redb",
         allowed_in: &["rnet-state"],
-        why: "durable state is written in one place, and none of redb's types leave it",
+        why: "only one crate writes durable state and hides redb's types",
     },
     ForeignRule {
         prefix: "mcap",
         allowed_in: &["rnet-record"],
-        why: "recordings are written and read in one place (docs/design/recording.md)",
+        why: "only one crate reads and writes recordings (docs/design/recording.md)",
     },
-    ForeignRule {
-        prefix: "memmap",
-        allowed_in: &["rnet-shm"],
-        why: "rnet-shm is the only crate that maps memory",
-    },
+    ForeignRule { prefix: "memmap", allowed_in: &["rnet-shm"], why: "only rnet-shm maps memory" },
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -242,8 +238,9 @@ pub fn check(graph: &Graph, decisions: &[&str]) -> Vec<Finding> {
             findings.push(Finding::new(manifest, text));
         }
         if !in_map && !decisions.iter().any(|page| names_word(page, name)) {
-            let text =
-                format!("crate {name} is beyond the map and no docs/decisions page names it");
+            let text = format!(
+                "crate {name} is beyond the map, but no docs/decisions page contains its name"
+            );
             findings.push(Finding::new(manifest, text));
         }
     }
@@ -253,7 +250,7 @@ pub fn check(graph: &Graph, decisions: &[&str]) -> Vec<Finding> {
     }
     for rule in FOREIGN.iter().filter(|rule| rule.allowed_in.is_empty()) {
         if graph.foreign.iter().any(|name| name == rule.prefix) {
-            let text = format!("forbidden, also by way of others: {}", rule.why);
+            let text = format!("forbidden, also as a transitive dependency: {}", rule.why);
             findings.push(Finding::new(rule.prefix, text));
         }
     }

@@ -63,7 +63,7 @@ fn perform(root: &Path, task: &Task) -> Outcome {
     // Checked before the build, which would otherwise be useless.
     valgrind().arg("--version").output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            "valgrind counts the instructions and is not installed: apt-get install valgrind".into()
+            "valgrind is required but not installed: apt-get install valgrind".into()
         }
         _ => format!("valgrind --version: {error}"),
     })?;
@@ -75,7 +75,7 @@ fn perform(root: &Path, task: &Task) -> Outcome {
     let cases = program.cases()?;
     if let Task::Annotate(case) = task {
         if !cases.iter().any(|known| known == case) {
-            return Err(format!("there is no case {case}; there are {}", cases.join(", ")));
+            return Err(format!("unknown case {case}; known cases: {}", cases.join(", ")));
         }
         return annotate(root, &program, case);
     }
@@ -92,7 +92,7 @@ fn perform(root: &Path, task: &Task) -> Outcome {
     let mut summary = format!("{} cases, {}", is.counts.len(), is.conditions);
     if let Task::Accept = task {
         std::fs::write(root.join(BASELINE), is.render()).map_err(|e| format!("{BASELINE}: {e}"))?;
-        println!("wrote {BASELINE}: say in the commit why a count grew");
+        println!("wrote {BASELINE}: explain increased counts in the commit message");
         return Ok((summary, vec![]));
     }
     if !was.conditions.compares_with(&is.conditions) {
@@ -111,7 +111,7 @@ fn read_baseline(root: &Path) -> Result<Baseline, String> {
 fn report(was: &Baseline, is: &Baseline, verdicts: Vec<(String, Verdict)>) -> Vec<Finding> {
     let accept = "`cargo xtask instructions --accept`";
     if was.conditions.libc != is.conditions.libc {
-        println!("the kept counts have the memcpy of {}", was.conditions.libc);
+        println!("the baseline was measured with the memcpy of {}", was.conditions.libc);
     }
     let mut findings = Vec::new();
     let mut cheaper = Vec::new();
@@ -128,15 +128,15 @@ fn report(was: &Baseline, is: &Baseline, verdicts: Vec<(String, Verdict)>) -> Ve
                 cheaper.push(format!("{case} {change}"));
                 continue;
             }
-            Verdict::New => format!("no count is kept of this case: {accept}"),
-            Verdict::Gone => format!("{BASELINE} keeps a case that is no longer there: {accept}"),
+            Verdict::New => format!("the baseline does not contain this case: {accept}"),
+            Verdict::Gone => format!("{BASELINE} contains a removed case: {accept}"),
             Verdict::Grew(_) | Verdict::Shrank(_) | Verdict::Same => continue,
         };
         findings.push(Finding::new(case, text));
     }
     if !judged {
         let (was, is) = (&was.conditions, &is.conditions);
-        println!("NOT RUN: instructions: the counts are of {was}, and this is {is}: {accept}");
+        println!("NOT RUN: instructions: the baseline is for {was}, but this is {is}: {accept}");
     } else if !cheaper.is_empty() {
         println!("{NOTE}cheaper: {}; keep the gain with {accept}", cheaper.join(", "));
     }
@@ -148,7 +148,7 @@ fn annotate(root: &Path, program: &Program, case: &str) -> Outcome {
     let (profile, messages) = program.steady_state(case)?;
     let per_message = |count: u64| PerMessage::of(count, messages).to_string();
     let mut page = format!("{case}: {} instructions per message\n\n", per_message(profile.total));
-    page.push_str("by function, what it calls not included:\n");
+    page.push_str("by function, without callees:\n");
     for (function, count) in callgrind::ranked(&profile.by_function) {
         // Smaller counts come from events that occur once per lap or round.
         if PerMessage::of(count, messages) != PerMessage::default() {
@@ -206,7 +206,7 @@ impl Program {
             let ours = message["target"]["name"] == "instructions";
             ours.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
         });
-        let executable = executable.ok_or("cargo build names no executable `instructions`")?;
+        let executable = executable.ok_or("cargo build reports no executable `instructions`")?;
         Ok(Program { executable, profiles })
     }
 
@@ -224,7 +224,7 @@ impl Program {
         let (long, more) = self.count(case, 2 * ROUNDS)?;
         match (long.minus(&short), more.checked_sub(fewer)) {
             (Some(profile), Some(messages)) if messages > 0 => Ok((profile, messages)),
-            _ => Err(format!("{case}: twice the rounds were not more work")),
+            _ => Err(format!("{case}: twice the rounds did not take more instructions")),
         }
     }
 
@@ -241,8 +241,10 @@ impl Program {
                 .args([case, &rounds.to_string()]),
         )?;
         let printed = String::from_utf8_lossy(&printed);
-        let messages =
-            printed.trim().parse().map_err(|_| format!("{case} printed {printed:?}, no number"))?;
+        let messages = printed
+            .trim()
+            .parse()
+            .map_err(|_| format!("{case} printed {printed:?}, which is not a number"))?;
         let text =
             std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
         let profile = callgrind::parse(&text).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -260,7 +262,7 @@ fn conditions(root: &Path) -> Result<Conditions, String> {
     let rustc = String::from_utf8_lossy(&rustc);
     let field = |name: &str| {
         let value = rustc.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        value.map(str::to_owned).ok_or(format!("rustc -vV has no {name}"))
+        value.map(str::to_owned).ok_or(format!("rustc -vV does not print {name}"))
     };
     let clock = std::fs::read_to_string(CLOCK_SOURCE);
     let libc = output(Command::new("getconf").arg("GNU_LIBC_VERSION"));

@@ -20,7 +20,7 @@ pub fn check_links(path: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec
             }
             let resolved = resolve(path, file);
             if !resolved.as_deref().is_some_and(exists) {
-                let text = format!("link `{target}` leads nowhere");
+                let text = format!("link `{target}` does not resolve");
                 findings.push(Finding::new(format!("{path}:{number}"), text));
             }
         }
@@ -95,7 +95,7 @@ pub fn check_decision(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let numbered = name.split_once('-').is_some_and(|(number, _)| number.parse::<u32>().is_ok());
     if !numbered {
-        findings.push(Finding::new(path, "a decision page is called <number>-<title>.md"));
+        findings.push(Finding::new(path, "a decision page must have the name <number>-<title>.md"));
     }
     if !text.lines().take(DATE_WITHIN_LINES).any(has_date) {
         let text = format!("no date (YYYY-MM-DD) in the first {DATE_WITHIN_LINES} lines");

@@ -121,7 +121,7 @@ pub fn check(now: &str, files: &[SourceFile]) -> Option<Finding> {
     // A line with an older date refers to an older report; 13 is the length without a measurement.
     let is_neutral = last.is_some_and(|value| value.get(..10) >= Some(date) && value.len() > 13);
     let text = format!(
-        "measured the message path {measured}, and the sources have {now}: run `make bench \
+        "measured the message path {measured}, but the sources have {now}: run `make bench \
          BENCH_OUT={RESULTS}$(date +%F)` (about an hour) and commit the folder; or, if a measurement shows that the \
          changes since this report are neutral, append to {NEUTRAL}: {now} = \"YYYY-MM-DD: the measurement\""
     );
@@ -199,7 +199,7 @@ mod tests {
         let bare = format!("{NOW} = \"2026-03-04: \"\n");
         for neutral in ["", &format!("{now}{other}"), &older, &bare] {
             let text = found("x", neutral).expect("another hash");
-            let start = "bench/results/2026-03-04/REPORT.md: measured the message path x, and the sources have 0123";
+            let start = "bench/results/2026-03-04/REPORT.md: measured the message path x, but the sources have 0123";
             assert!(text.starts_with(start), "{text}");
             assert!(
                 text.contains("run `make bench BENCH_OUT=bench/results/$(date +%F)`"),

@@ -101,7 +101,7 @@ fn check_endings(path: &str, text: &str) -> Vec<Finding> {
         (line.trim_end() != line).then(|| "white space at the end of the line".into())
     });
     if text.contains('\r') {
-        findings.push(Finding::new(path, "has carriage returns"));
+        findings.push(Finding::new(path, "contains carriage returns"));
     }
     if !text.is_empty() && !text.ends_with('\n') {
         findings.push(Finding::new(path, "does not end with a newline"));
@@ -118,7 +118,7 @@ fn check_unfinished(path: &str, text: &str) -> Vec<Finding> {
             words.find_map(|word| UNFINISHED_WORDS.iter().find(|name| **name == word))
         };
         let what = called.or_else(named)?;
-        Some(format!("`{what}`: finish it, or open an issue and say in words what is missing"))
+        Some(format!("`{what}`: finish it, or open an issue that describes what is missing"))
     })
 }
 
@@ -145,7 +145,7 @@ fn check_mapping(path: &str, text: &str) -> Vec<Finding> {
 /// Clippy reports unsafe blocks without a SAFETY comment; this check prevents disabling that lint.
 fn check_safety(path: &str, text: &str) -> Vec<Finding> {
     each_line(path, text, |line| {
-        line.contains(SAFETY_ALLOWED).then(|| "the SAFETY lint may not be switched off".into())
+        line.contains(SAFETY_ALLOWED).then(|| "the SAFETY lint must not be disabled".into())
     })
 }
 

@@ -41,7 +41,7 @@ fn check_word(line: &str, texts: &[&str]) -> Option<String> {
     let allowed: usize =
         good.iter().map(|good| texts.iter().map(|t| count(t, good)).sum::<usize>()).sum();
     let found = all - allowed.min(all);
-    let more = || format!("`{text}` occurs {found} times, {limit} are left: use {instead}");
+    let more = || format!("`{text}` occurs {found} times, but its limit is {limit}: use {instead}");
     let fewer = || format!("`{text}` occurs {found} times: lower its limit from {limit}");
     match found.cmp(&limit) {
         std::cmp::Ordering::Greater => Some(more()),
@@ -91,7 +91,10 @@ mod tests {
             [""; 0]
         );
         let found = findings("1\tanew\tagain\n", text);
-        assert_eq!(found, ["xtask/words.tsv:1: `anew` occurs 2 times, 1 are left: use again"]);
+        assert_eq!(
+            found,
+            ["xtask/words.tsv:1: `anew` occurs 2 times, but its limit is 1: use again"]
+        );
         let found = findings("3\tanew\tagain\n", text);
         assert_eq!(found, ["xtask/words.tsv:1: `anew` occurs 2 times: lower its limit from 3"]);
     }

@@ -35,7 +35,7 @@ fn events_are_published_until_the_node_closes() {
         let error = next();
         assert_eq!((error.level(), error.message.as_str()), (Level::Error, "why=Some(\"dust\")"));
         drop(arm);
-        tracing::error!("nobody publishes it");
+        tracing::error!("not published");
         assert!(lines.try_recv().expect("it reads").is_none());
     });
     let path = reader.domain_path().to_owned();

@@ -13,7 +13,7 @@ pub fn tolerance_percent(case: &str) -> u64 {
 
 const HEAD: &str = "\
 # Instructions per message in the steady state, counted by callgrind and compared by
-# `cargo xtask instructions`; `cargo xtask instructions --accept` writes this file anew.
+# `cargo xtask instructions`; `cargo xtask instructions --accept` rewrites this file.
 # What the cases are: instructions.rs. How they are counted: docs/benchmark-method.md.
 ";
 const SECTION: &str = "[instructions_per_message]";
@@ -158,11 +158,11 @@ pub fn parse(text: &str) -> Result<Baseline, String> {
     }
     for (name, value) in baseline.conditions.fields() {
         if value.is_empty() {
-            return Err(format!("does not say with which {name} it was taken"));
+            return Err(format!("does not contain the {name} of the measurement"));
         }
     }
     if baseline.counts.is_empty() {
-        return Err(format!("has no counts under {SECTION}"));
+        return Err(format!("does not contain counts under {SECTION}"));
     }
     Ok(baseline)
 }
@@ -336,7 +336,7 @@ mod tests {
         assert!(parse("").is_err());
         assert!(parse(&good.replace("send = 389.20\n", "")).is_err());
         let error = parse(&good.replace("rustc = \"1.95.0\"\n", "")).expect_err("no rustc");
-        assert_eq!(error, "does not say with which rustc it was taken");
+        assert_eq!(error, "does not contain the rustc of the measurement");
     }
 
     #[test]

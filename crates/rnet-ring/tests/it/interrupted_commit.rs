@@ -23,7 +23,7 @@ fn newest_is_found_after_a_writer_died_before_its_commit() {
                 12,
                 &mut NoReliableReaders,
             );
-            pushed.expect("nobody holds it back");
+            pushed.expect("no reader blocks the writer");
         }
         // The first store of a push, without the following ones.
         control.tail.last.store(writer.tail(), Ordering::Relaxed);
@@ -45,7 +45,7 @@ fn walk_does_not_follow_a_false_tail() {
     let mut writer = LogWriter::new(log);
     for _ in 0..16 {
         let pushed = writer.push(log, RecordKind::Inline, 0, &[7; 16], 16, &mut NoReliableReaders);
-        pushed.expect("nobody holds it back");
+        pushed.expect("no reader blocks the writer");
     }
     for tail in [u64::MAX, !7, writer.tail() + 4] {
         control.tail.last.store(tail, Ordering::Relaxed);
@@ -67,7 +67,7 @@ fn resync_to_oldest_loses_only_overwritten_records() {
     for time in 0..100 {
         let pushed =
             writer.push(log, RecordKind::Inline, time, &[7; 16], 16, &mut NoReliableReaders);
-        pushed.expect("nobody holds it back");
+        pushed.expect("no reader blocks the writer");
     }
     let first = |mut reader: LogReader| {
         let mut buf = [0; 64];

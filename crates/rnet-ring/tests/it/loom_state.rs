@@ -117,7 +117,7 @@ fn get(region: Region<'_>, process_slot: u16, at: &str) -> Option<(u8, u64)> {
 /// A process slot that has written once, so that its caches are filled.
 fn process_slot(region: Region<'_>, process_slot: u16, at: &str, value: &[u8]) -> LocalBlocks {
     let mut local = LocalBlocks::new(process_slot);
-    set(region, &mut local, at, value, None).expect("nobody else is there");
+    set(region, &mut local, at, value, None).expect("no concurrent writer");
     local
 }
 

@@ -118,8 +118,8 @@ fn plan(
         },
     };
     next.default_stands = true;
-    let stands = is_default && value.and_then(records::value_of).as_ref() == write;
-    if stands && is_stored(&next, old.as_ref()) {
+    let unchanged = is_default && value.and_then(records::value_of).as_ref() == write;
+    if unchanged && is_stored(&next, old.as_ref()) {
         return Ok(Plan { description: None, value: None, refused });
     }
     let write = write.map(|default| (default.clone(), false));

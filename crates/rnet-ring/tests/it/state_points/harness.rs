@@ -231,7 +231,7 @@ pub fn fill_and_empty(region: &Region<'_>, local: &mut LocalBlocks) {
         let write = Write { key: &key, content: content(&value), expect: None, durable: None };
         let Ok(own) = region.prepare(local, &AlwaysBacked, &write) else { break };
         region.fill(&own, &write);
-        one(region, local, &write, own).expect("nobody else is there");
+        one(region, local, &write, own).expect("no concurrent writer");
         made += 1;
     }
     assert!(made > 100, "only {made} values fit");
@@ -242,7 +242,7 @@ pub fn fill_and_empty(region: &Region<'_>, local: &mut LocalBlocks) {
         let own =
             region.prepare(local, &AlwaysBacked, &write).expect("there is always room for this");
         region.fill(&own, &write);
-        one(region, local, &write, own).expect("nobody else is there");
+        one(region, local, &write, own).expect("no concurrent writer");
     }
     assert!(region.leave(local));
 }

@@ -75,7 +75,7 @@ fn passes(what: impl FnOnce()) -> Vec<(&'static str, usize)> {
         let before = list.iter().filter(|(n, _)| *n == name).count();
         list.push((name, before + 1));
     });
-    hooked(note, what).expect("nobody is killed");
+    hooked(note, what).expect("the hook does not kill");
     let all = all.borrow().clone();
     all.into_iter().filter(|(_, at)| *at <= PASSES).collect()
 }
@@ -158,7 +158,8 @@ fn in_between(
             *tell.borrow_mut() = Some((done, other));
         }
     });
-    let first = hooked(hook, || perform(&region, &mut victim, first)).expect("nobody is killed");
+    let first =
+        hooked(hook, || perform(&region, &mut victim, first)).expect("the hook does not kill");
     let (second, other) = outcomes.borrow_mut().take().expect("the point is passed");
     let (_, after) = picture(&region, SWEEPER);
     nothing_is_left_over(&region, &mut [victim, other], "after both");
