@@ -162,8 +162,8 @@ pub(super) fn check_compatible(
     if writer == reader {
         return Ok(());
     }
-    let peer_type = |message_type: &MessageType| PeerType::Type(message_type.schema().cloned());
-    check_types((&writer.desc(), &peer_type(writer)), (&reader.desc(), &peer_type(reader))).map_err(|m| {
+    let peer = |message_type: &MessageType| PeerType::Type(message_type.schema().cloned());
+    check_types((&writer.desc(), &peer(writer)), (&reader.desc(), &peer(reader))).map_err(|m| {
         let field = match m.field_path.as_str() {
             "" => String::new(),
             path => format!("field `{path}`: "),

@@ -131,7 +131,7 @@ proptest! {
             sent.push(bytes.clone());
             let mut gate = Cursor(reader.position());
             while writer.push(log, RecordKind::Inline, i as u64 * 3, &bytes, 0, &mut gate).is_err() {
-                prop_assert!(drain(&mut reader, &mut buf, log, &sent, batch) > 0, "the log is full, but nothing is readable");
+                prop_assert!(drain(&mut reader, &mut buf, log, &sent, batch) > 0, "full but nothing to read");
                 gate = Cursor(reader.position());
             }
         }
