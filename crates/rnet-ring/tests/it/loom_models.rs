@@ -13,7 +13,7 @@ use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
 use rnet_ring::wake::Tickets;
 use rnet_ring::{
     BLOCK_IDLE_NS, Gate, Log, LogReader, LogWriter, NoReliableReaders, Pull, RecordKind, admission,
-    binding, pins, room, wake,
+    backpressure, binding, pins, wake,
 };
 
 struct Memory {
@@ -173,7 +173,6 @@ fn a_read_message_is_whole_while_the_log_grows_and_shrinks() {
             });
             (first..first + 3).for_each(|value| push(&mut writer, log_of(&memory), value));
             let (mut reader, mut got) = reader.join().unwrap();
-            // A lap ends one `take`; the writer has finished.
             (0..3).for_each(|_| got += take(&mut reader, log_of(&memory)));
             assert_eq!(got + reader.take_lost(), first + 3, "received or counted");
         });
@@ -212,8 +211,8 @@ fn a_reliable_reader_is_not_overrun() {
     });
 }
 
-/// A reader that starts at `place` is listed with the position found there, which blocks the writer, and then
-/// reads the position again.
+/// A reader that starts at `place` is listed with the position found there, and then reads the position
+/// again.
 fn joins_at(place: fn(Log<'_>) -> u64) {
     model(3, move || {
         let memory = Memory::new();
@@ -250,7 +249,6 @@ fn joins_at(place: fn(Log<'_>) -> u64) {
 #[test]
 fn a_joining_reader_misses_nothing_after_its_start() {
     joins_at(|log| log.control.tail.tail.load(Ordering::Acquire));
-    // The same for the newest message.
     joins_at(|log| log.control.tail.last.load(Ordering::Acquire));
 }
 
@@ -341,8 +339,8 @@ fn no_wakeup_is_lost() {
     });
 }
 
-/// Two waiters take turns at one subscriber, as `recv` and a wait set do. The waker remembers the ticket it
-/// has rung for, so the second must not publish the first one's ticket again.
+/// Two waiters take turns at one subscriber. The second must not publish the ticket that was already rung
+/// for.
 #[test]
 fn second_waiter_is_woken_too() {
     struct Sleeper {
@@ -455,8 +453,7 @@ fn a_pinned_chunk_is_not_reused() {
     });
 }
 
-/// A reader is admitted and pins a past message while the writer, whose list does not contain it yet, is
-/// about to reuse the chunk.
+/// A new reader pins a past message while the writer, whose list lacks it yet, is about to reuse the chunk.
 #[test]
 fn pin_of_a_new_reader_is_seen() {
     #[derive(Default)]
@@ -500,8 +497,8 @@ fn pin_of_a_new_reader_is_seen() {
     });
 }
 
-/// An entry changes from one reader to another, and to the next request of that one. Each finds the complete
-/// answer to its own request, or none.
+/// An entry changes between readers and requests. Each reader finds the complete answer to its request, or
+/// none.
 #[test]
 fn an_answer_is_read_whole() {
     let grant = |subscription, generation| Grant {
@@ -602,7 +599,6 @@ fn a_binding_is_read_whole() {
             }
         }
         reader.join().unwrap();
-        // A check after the last store finds the binding.
         assert_eq!(binding::read(&line, 1), Some((request(1, 3), 3)));
     });
 }
