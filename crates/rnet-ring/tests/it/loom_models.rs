@@ -118,7 +118,7 @@ fn overrun_is_detected_and_counted() {
     });
 }
 
-/// The gate of a growing log: unlimited memory, and a controlled clock.
+/// The gate of a growing log: unlimited memory.
 struct TestGate;
 impl Gate for TestGate {
     fn lowest_needed(&mut self) -> u64 {
@@ -211,8 +211,7 @@ fn a_reliable_reader_is_not_overrun() {
     });
 }
 
-/// A reader that starts at `place` is listed with the position found there, and then reads the position
-/// again.
+/// A reader at `place` is listed with the position found there, and then reads the position again.
 fn joins_at(place: fn(Log<'_>) -> u64) {
     model(3, move || {
         let memory = Memory::new();
@@ -339,8 +338,7 @@ fn no_wakeup_is_lost() {
     });
 }
 
-/// Two waiters take turns at one subscriber. The second must not publish the ticket that was already rung
-/// for.
+/// Two waiters take turns at one subscriber. The second must not reuse the first one's ticket.
 #[test]
 fn second_waiter_is_woken_too() {
     struct Sleeper {
@@ -497,8 +495,7 @@ fn pin_of_a_new_reader_is_seen() {
     });
 }
 
-/// An entry changes between readers and requests. Each reader finds the complete answer to its request, or
-/// none.
+/// An entry changes between readers and requests. Each finds the complete answer to its request, or none.
 #[test]
 fn an_answer_is_read_whole() {
     let grant = |subscription, generation| Grant {
@@ -531,8 +528,7 @@ fn an_answer_is_read_whole() {
     }
 }
 
-/// The writer detaches a reader before it overwrites what that one needs: a lap is never taken for an
-/// overrun.
+/// The writer detaches a reader before it overwrites what that one needs: a lap is not an overrun.
 #[test]
 fn lapped_reader_sees_its_detachment() {
     struct Cursor(u64);
