@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_are_not_there_fail() {
+    fn missing_tests_fail() {
         for claim in ["a/b.rs::it", "a/b.rs::it_fails", "a/c.rs::it_holds", "it_holds"] {
             let text = format!("test `{claim}` does not exist (path::name)");
             assert_eq!(findings(&format!("| a | b | `{claim}` |")), [text]);

@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_somewhere_pass() {
+    fn valid_links_pass() {
         assert_eq!(broken_links("see [b](../b.md#part), [`b`](../b.md) and [top](#top)"), 0);
         assert_eq!(broken_links("[root](/README.md \"title\") [web](https://a.b/c)"), 0);
         assert_eq!(broken_links("[b]: ../b.md"), 0);
     }
 
     #[test]
-    fn links_that_lead_nowhere_fail() {
+    fn broken_links_fail() {
         assert_eq!(broken_links("[a](gone.md) and [b](../gone.md)"), 2);
         assert_eq!(broken_links("[`code`](gone.md)"), 1);
         assert_eq!(broken_links("[b]: gone.md"), 1);

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn more_or_fewer_than_the_table_says_fail() {
+    fn counts_above_or_below_the_limit_fail() {
         let text = "anew, renewed, be_anew, is no sensor, is no longer\n";
         assert_eq!(
             findings("# words\n2\tanew\tagain\n1\tis no\tis not a\tis no longer\n", text),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_cannot_be_read_fails() {
+    fn invalid_table_fails() {
         assert_eq!(findings("anew\n", "").len(), 1);
         assert_eq!(check(&[]).len(), 1);
     }

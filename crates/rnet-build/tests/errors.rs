@@ -159,7 +159,7 @@ fn the_same_files_give_the_same_code() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_named() {
+fn unwritable_folder_is_reported() {
     let folder = Folder::new(&[("part.proto", PART), ("file", "")]);
     let config = Config::new().out_dir(folder.path("file/out"));
     let error = config.compile([folder.path("part.proto")]).expect_err("a file is in the way");

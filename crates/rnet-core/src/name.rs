@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_is_the_published_function() {
+    fn hash_matches_published_test_vectors() {
         assert_eq!(fnv1a_64(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a_64(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a_64(b"foobar"), 0x8594_4171_f739_67e8);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn domains() {
+    fn domain_ids_are_checked() {
         for good in ["0", "lab_2", "A", &"x".repeat(32)] {
             assert_eq!(DomainId::new(good).unwrap().as_str(), good);
         }
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_checked_too() {
+    fn names_in_json_are_checked() {
         let topic: TopicName = serde_json::from_str("\"scan\"").unwrap();
         assert_eq!(serde_json::to_string(&topic).unwrap(), "\"/scan\"");
         assert!(serde_json::from_str::<NodeName>("\"a//b\"").is_err());
@@ -455,7 +455,7 @@ mod tests {
         }
 
         #[test]
-        fn any_key_is_accepted_by_the_rules_or_refused(name in "\\PC{0,12}|[a_/0.]{0,8}") {
+        fn any_key_is_accepted_or_rejected_by_the_rules(name in "\\PC{0,12}|[a_/0.]{0,8}") {
             let body = name.strip_prefix('/').unwrap_or(&name);
             let of_key = |c: char| c.is_ascii_alphanumeric() || "_-.:@".contains(c);
             let good = body.split('/').all(|t| !t.is_empty() && t.chars().all(of_key));
@@ -463,7 +463,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_accepted_by_the_rules_or_refused(name in "\\PC{0,20}|[a_/0]{0,12}") {
+        fn any_text_is_accepted_or_rejected_by_the_rules(name in "\\PC{0,20}|[a_/0]{0,12}") {
             let body = name.strip_prefix('/').unwrap_or(&name);
             let good = body.split('/').all(|t| {
                 t.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

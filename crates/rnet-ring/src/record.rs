@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twenty_two_bytes_take_forty() {
+    fn record_of_22_bytes_spans_40() {
         assert_eq!(span_of(22), 40);
         assert_eq!(span_of(0), 16);
     }

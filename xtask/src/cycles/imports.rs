@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_may_use_its_module() {
+    fn a_child_may_use_its_module() {
         let edges = edges_of(&[
             ("lib.rs", "mod a;\nfn f() { a::b::g() }"),
             ("a.rs", "pub mod b; pub mod c;\nuse b::B; pub struct A;"),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_in_a_circle_end() {
+    fn cyclic_globs_terminate() {
         let edges = edges_of(&[
             ("lib.rs", "mod a; mod b;"),
             ("a.rs", "pub use crate::b::*; fn f() { g(); nothing(); }"),

@@ -329,7 +329,7 @@ fn shorter_messages_are_zero_extended_and_longer_ones_cut() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_refused_by_path() {
+fn values_of_wrong_type_are_rejected_with_path() {
     let why = |value: Value| robot().encode(&value).unwrap_err().to_string();
     assert!(
         why(json!([1])).contains(
@@ -441,7 +441,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_survive_the_way_through_json(t in any_type(), seed in any::<u64>()) {
+    fn bytes_round_trip_through_json(t in any_type(), seed in any::<u64>()) {
         // Booleans and NaN may lose their exact bytes, so compare after one round trip.
         let bytes: Vec<u8> = (0..t.size as u64).map(|i| (seed.wrapping_mul(i * 2 + 1) >> 32) as u8).collect();
         let once = t.encode(&t.format(&bytes)).unwrap();

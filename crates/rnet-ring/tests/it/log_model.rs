@@ -142,7 +142,7 @@ proptest! {
 
     /// A reader returns for any content of the log, without a panic or an endless loop.
     #[test]
-    fn hostile_memory_is_survived(
+    fn hostile_memory_causes_no_panic_or_endless_loop(
         words in prop::collection::vec(any::<u64>(), 64),
         tail in any::<u64>(), head in any::<u64>(), last in any::<u64>(), seq in any::<u64>(),
         start in 0u64..1024,

@@ -20,7 +20,7 @@ fn numbers(page: &str) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn the_page_has_the_numbers_of_the_code() {
+fn page_and_code_contain_the_same_numbers() {
     let domain = Geometry::DOMAIN;
     let code = BTreeMap::from([
         ("root_bits", domain.root_bits as usize),

@@ -56,7 +56,7 @@ fn json_error(value: Value) -> String {
 }
 
 #[test]
-fn json_goes_to_bytes_and_back() {
+fn json_round_trips() {
     let message = read(&sample());
     let again = Dynamic::decode(&robot(), &message.encode()).expect("its own bytes");
     let mut json = again.to_json(&JsonOptions::default());
@@ -89,7 +89,7 @@ fn json_options_select_names_and_defaults() {
 }
 
 #[test]
-fn a_time_out_of_range_is_shown_by_its_fields() {
+fn time_out_of_range_is_shown_by_its_fields() {
     let stamp = schema(
         "import \"google/protobuf/timestamp.proto\"; message M { google.protobuf.Timestamp t = 1; }",
     );

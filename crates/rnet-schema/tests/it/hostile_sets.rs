@@ -346,7 +346,7 @@ fn map_entries_are_accepted_in_map_fields_only() {
 }
 
 #[test]
-fn defaults_that_their_type_cannot_hold_are_refused() {
+fn invalid_defaults_are_rejected() {
     let with = |kind, default: &str| {
         let mut proto2 = file(
             "m.proto",
@@ -439,7 +439,7 @@ fn fake_well_known_type_is_rejected() {
 }
 
 #[test]
-fn only_what_the_type_needs_is_kept() {
+fn only_required_types_are_kept() {
     let text = "import \"google/protobuf/any.proto\"; import \"google/protobuf/timestamp.proto\"; \
         message Unused { google.protobuf.Any any = 1; } \
         message Around { message In { int32 a = 1; } In gone = 1; } \
@@ -547,7 +547,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Schema::from_descriptor_set(&bytes, "M");
     }
 }

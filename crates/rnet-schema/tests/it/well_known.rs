@@ -60,7 +60,7 @@ fn within(name: &str, bytes: &[u8]) -> (Vec<u8>, String) {
 }
 
 #[test]
-fn well_known_types_are_written_as_pythons_runtime_writes_them() {
+fn well_known_types_equal_the_output_of_python() {
     let (schema, rows): (Schema, Vec<Value>) = (schema(), serde_json::from_str(TABLE).unwrap());
     assert!(rows.len() > 150);
     for row in rows {

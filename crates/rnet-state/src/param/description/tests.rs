@@ -133,7 +133,7 @@ fn untrusted_description_is_checked() {
 
 proptest! {
     #[test]
-    fn descriptions_come_back_as_they_went(
+    fn descriptions_round_trip(
         a in any::<f64>().prop_filter("a number", |f| !f.is_nan()),
         b in any::<f64>().prop_filter("a number", |f| !f.is_nan()),
         unit in "\\PC{0,8}", text in "\\PC{0,20}", flags in any::<(bool, bool, bool)>(),
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_is_no_panic(text in "\\PC{0,60}|[{}\\[\\]\":,a-z0-9]{0,60}") {
+    fn arbitrary_text_does_not_panic(text in "\\PC{0,60}|[{}\\[\\]\":,a-z0-9]{0,60}") {
         let _ = ParamDescription::from_json(&text);
     }
 }
