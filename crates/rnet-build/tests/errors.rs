@@ -13,11 +13,12 @@ impl Folder {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder =
             std::env::temp_dir().join(format!("rnet-build-{}-{count}", std::process::id()));
-        std::fs::create_dir_all(folder.join("out")).expect("the folder can be made");
+        std::fs::create_dir_all(folder.join("out")).expect("creates the folder");
         for (name, text) in files {
             let path = folder.join(name);
-            std::fs::create_dir_all(path.parent().expect("in the folder")).expect("can be made");
-            std::fs::write(path, text).expect("the file can be written");
+            std::fs::create_dir_all(path.parent().expect("in the folder"))
+                .expect("creates the parent");
+            std::fs::write(path, text).expect("writes the file");
         }
         Self(folder)
     }
@@ -123,7 +124,7 @@ fn include_folder_resolves_a_file_with_two_names() {
         .expect("p/ is the folder");
     let config = Config::new().include(folder.path("p/parts"));
     let error = folder.compile(config, &["p/robot.proto", "p/parts/part.proto"]);
-    let error = error.expect_err("a.Part is there twice").to_string();
+    let error = error.expect_err("a.Part is defined twice").to_string();
     assert!(error.contains("a.Part") && error.contains("add the include directory"), "{error}");
     let config = Config::new().include(folder.path("p"));
     folder.compile(config, &["p/robot.proto", "p/parts/part.proto"]).expect("one name");
@@ -141,7 +142,7 @@ fn two_files_with_the_same_name_are_rejected() {
 fn the_build_depends_on_every_file_that_was_read() {
     let folder = Folder::new(&[("p/robot.proto", ROBOT), ("q/parts/part.proto", PART)]);
     let config = Config::new().include(folder.path("q"));
-    let read = folder.compile(config, &["p/robot.proto"]).expect("they fit together");
+    let read = folder.compile(config, &["p/robot.proto"]).expect("consistent files");
     assert_eq!(read, [folder.path("p/robot.proto"), folder.path("q/parts/part.proto")]);
     assert!(folder.path("out/rnet_protos/a.Part.bin").exists());
 }
@@ -162,7 +163,8 @@ fn the_same_files_give_the_same_code() {
 fn unwritable_folder_is_reported() {
     let folder = Folder::new(&[("part.proto", PART), ("file", "")]);
     let config = Config::new().out_dir(folder.path("file/out"));
-    let error = config.compile([folder.path("part.proto")]).expect_err("a file is in the way");
+    let error =
+        config.compile([folder.path("part.proto")]).expect_err("a file has the folder's name");
     assert!(error.to_string().contains("file/out"), "{error}");
 }
 

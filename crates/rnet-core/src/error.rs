@@ -22,7 +22,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// ```
 /// let error = rnet_core::TopicName::new("/scan data").unwrap_err();
 /// assert_eq!(error.code(), "bad_name");
-/// println!("{error}"); // says which character, and what to do
+/// println!("{error}"); // contains the position of the character, and the remedy
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]

@@ -35,7 +35,7 @@ pub enum Reliability {
     Reliable,
 }
 
-/// What a reliable writer does if a reader has not read the space that it needs.
+/// What a reliable writer does if the space it needs still holds messages that a reader has not read.
 ///
 /// A writer that waits or detaches also slows down for large messages of the bulk lane. It waits up to 20 ms
 /// before such a message if a reader is behind by more than `large_depth` of them and 16 MiB and falls back

@@ -17,7 +17,7 @@ fn events_are_published_until_the_node_closes() {
     };
     let (arm, reader) = (open("arm"), open("reader"));
     let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut lines = reader.subscriber_with::<Log>(LOG_TOPIC, options).expect("it subscribes");
+    let mut lines = reader.subscriber_with::<Log>(LOG_TOPIC, options).expect("a subscriber");
     arm.log().set_level(rnet::LogLevel::Fatal);
     let layer = rnet_tracing::layer(&arm);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
@@ -36,7 +36,7 @@ fn events_are_published_until_the_node_closes() {
         assert_eq!((error.level(), error.message.as_str()), (Level::Error, "why=Some(\"dust\")"));
         drop(arm);
         tracing::error!("not published");
-        assert!(lines.try_recv().expect("it reads").is_none());
+        assert!(lines.try_recv().expect("no error").is_none());
     });
     let path = reader.domain_path().to_owned();
     drop((lines, reader));

@@ -90,7 +90,7 @@ impl Gate for TestGate<'_> {
 fn drain(r: &mut LogReader, buf: &mut [u64], log: Log<'_>, sent: &[Sent], most: usize) -> u64 {
     let mut taken = 0;
     while taken < most as u64 {
-        match r.next(buf).expect("the log is sound") {
+        match r.next(buf).expect("a valid log") {
             Some(record) => {
                 let Sent { time_ns, len, .. } = sent[record.seq as usize];
                 assert_eq!((record.time_ns, record.len), (time_ns, len));

@@ -30,7 +30,7 @@ fn newest_is_found_after_a_writer_died_before_its_commit() {
         reader.seek_newest(log);
         let mut buf = [0; 64];
         assert_eq!(reader.pull(log, &mut buf), Pull::Batch);
-        let record = reader.next(&buf).expect("sound").expect("there is one");
+        let record = reader.next(&buf).expect("a valid log").expect("a record");
         assert_eq!((record.time_ns, record.seq), (round * 3 + 2, round * 3 + 2));
         assert_eq!(reader.next(&buf), Ok(None));
     }
@@ -73,7 +73,7 @@ fn resync_to_oldest_loses_only_overwritten_records() {
         let mut buf = [0; 64];
         assert_eq!(reader.pull(log, &mut buf), Pull::Lapped);
         assert_eq!(reader.pull(log, &mut buf), Pull::Batch);
-        reader.next(&buf).expect("sound").expect("there is one").seq
+        reader.next(&buf).expect("a valid log").expect("a record").seq
     };
     let mut stays = LogReader::new(0);
     stays.resync_to_oldest();

@@ -29,7 +29,7 @@ fn drain(
 ) -> usize {
     let mut taken = 0;
     while taken < most {
-        match reader.next(buf).expect("the log is sound") {
+        match reader.next(buf).expect("a valid log") {
             Some(record) => {
                 let bytes: Vec<u8> = buf.iter().flat_map(|w| w.to_le_bytes()).collect();
                 assert_eq!(

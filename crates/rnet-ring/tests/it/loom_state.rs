@@ -73,7 +73,7 @@ fn set(
 ) -> Answer {
     let key = key(&region, at);
     let write = write(&key, value, expect);
-    let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
+    let own = region.prepare(local, &AlwaysBacked, &write).expect("enough memory");
     region.fill(&own, &write);
     let done = region.commit_one(local, &AlwaysBacked, &write, &own, 0, &mut |_, _| Ok(()));
     if !matches!(done, Ok(Some(CommitOutcome::Committed(_)))) {
@@ -92,7 +92,7 @@ fn set_both(
     let mut writes: Vec<(Write<'_>, Prepared)> = Vec::new();
     for key in &keys {
         let write = write(key, value, None);
-        let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
+        let own = region.prepare(local, &AlwaysBacked, &write).expect("enough memory");
         region.fill(&own, &write);
         writes.push((write, own));
     }
@@ -107,7 +107,7 @@ fn set_both(
 fn get(region: Region<'_>, process_slot: u16, at: &str) -> Option<(u8, u64)> {
     let mut record = LeafBuffer::default();
     let found = region.get(process_slot, &key(&region, at), &|| 0, &mut record);
-    found.expect("a read comes to an end").then(|| {
+    found.expect("a read terminates").then(|| {
         let value = record.value();
         assert!(value.iter().all(|byte| *byte == value[0]), "a value of two writes");
         (value[0], record.meta.revision)

@@ -6,7 +6,7 @@ use rnet_ring::state::layout::*;
 
 fn page() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/state-layout.md");
-    std::fs::read_to_string(path).expect("the page is there")
+    std::fs::read_to_string(path).expect("the page exists")
 }
 
 /// Rows of the page that start with a name in code font and a number.
@@ -71,7 +71,7 @@ fn page_and_code_contain_the_same_numbers() {
 fn each_sync_name_has_two_ends() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/state");
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).expect("the sources are there") {
+    for entry in std::fs::read_dir(folder).expect("the sources exist") {
         let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a source");
         for (at, _) in text.match_indices("SYNC-") {
             let name: String =

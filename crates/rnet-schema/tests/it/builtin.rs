@@ -166,8 +166,8 @@ fn complaint(item: &Item<'_>) -> Option<String> {
 #[test]
 fn the_table_has_every_file_of_the_folder() {
     fn walk(folder: &Path, root: &Path, into: &mut Vec<String>) {
-        for entry in std::fs::read_dir(folder).expect("the folder is there") {
-            let path = entry.expect("it can be read").path();
+        for entry in std::fs::read_dir(folder).expect("the folder exists") {
+            let path = entry.expect("a readable entry").path();
             if path.is_dir() {
                 walk(&path, root, into);
             } else {
@@ -212,7 +212,7 @@ fn everything_has_a_comment_and_every_quantity_a_unit() {
         complaints.extend(complaint(&item).map(|text| format!("{} {text}", item.name)));
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    assert!(units > 100, "only {units} units were found: are there comments at all?");
+    assert!(units > 100, "only {units} units were found");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn listed(page: &str, package: &str) -> Vec<String> {
 #[test]
 fn the_guide_lists_each_message_once() {
     let page = std::fs::read_to_string(repository().join("docs/guide/messages.md"))
-        .expect("the guide is there");
+        .expect("the guide exists");
     for package in ["foxglove", "rnet.msgs"] {
         let listed = listed(&page, package);
         let there: BTreeSet<String> = parsed()

@@ -68,9 +68,9 @@ fn imports_are_found_in_own_folder_include_folders_and_built_in() {
     );
     // The file in the importing file's folder takes precedence.
     folder.write("include/part.proto", "this is not a proto file");
-    let compiled = compile_file(&main, &[folder.0.join("include")]).expect("all imports are there");
+    let compiled = compile_file(&main, &[folder.0.join("include")]).expect("all imports exist");
     assert_eq!(compiled.messages(), ["demo.Robot"]);
-    let robot = compiled.schema("Robot").expect("a short name that is there once");
+    let robot = compiled.schema("Robot").expect("a unique short name");
     assert_eq!(robot.name(), "demo.Robot");
     assert_eq!(robot.docs().unit("rnet.msgs.JointState.velocity"), Some("rad/s or m/s"));
     assert_eq!(Schema::from_descriptor_set(robot.descriptor_set(), "demo.Robot"), Ok(robot));
@@ -225,9 +225,10 @@ fn comments_are_separate_and_exported_on_request() {
     assert_eq!(m.docs().get("M"), Some("A level."));
     assert_eq!(m.docs().get("E.OK"), Some("All is well."));
     assert_eq!(m.docs().unit("M.volt"), Some("V"));
-    let bare = Schema::from_descriptor_set(m.descriptor_set(), "M").expect("it travels");
+    let bare = Schema::from_descriptor_set(m.descriptor_set(), "M").expect("a valid set");
     assert!(bare.docs().is_empty());
-    let full = Schema::from_descriptor_set(&m.descriptor_set_with_docs(), "M").expect("it travels");
+    let full =
+        Schema::from_descriptor_set(&m.descriptor_set_with_docs(), "M").expect("a valid set");
     assert_eq!(full.docs(), m.docs());
     assert_eq!((&bare, bare.hash()), (&full, full.hash()));
 }
@@ -294,7 +295,7 @@ fn hash_includes_reservations_and_equality_does_not() {
         assert_eq!(plain, other);
         assert_ne!(plain.hash(), other.hash());
         // Regardless of how it was sent.
-        let there = Schema::from_descriptor_set(other.descriptor_set(), "M").expect("it travels");
+        let there = Schema::from_descriptor_set(other.descriptor_set(), "M").expect("a valid set");
         assert_eq!(there.hash(), other.hash());
     }
     let ordered = [of("enum E { X = 0; reserved 3, 2; }"), of("enum E { X = 0; reserved 2, 3; }")];

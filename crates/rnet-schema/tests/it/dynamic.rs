@@ -354,7 +354,7 @@ fn unknown_fields_of_newer_messages_are_preserved() {
     let new = schema("message M { double x = 1; string note = 2; }");
     let bytes =
         Dynamic::from_json(&new, &json!({"x": 1.5, "note": "hello"})).expect("valid").encode();
-    let passed = Dynamic::decode(&old, &bytes).expect("it is compatible");
+    let passed = Dynamic::decode(&old, &bytes).expect("compatible types");
     assert!(passed.to_text().contains("# and 1 value of unknown fields"), "{}", passed.to_text());
     let back = Dynamic::decode(&new, &passed.encode()).expect("unchanged");
     assert_eq!(back.to_json(&JsonOptions::default()), json!({"x": 1.5, "note": "hello"}));

@@ -10,7 +10,7 @@ const HEADER_MULTIPLE_BYTES: u64 = 64;
 /// The rows of each table, as cells, by the heading above the table.
 fn tables() -> BTreeMap<String, Vec<Vec<String>>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/design/plain-messages.md");
-    let page = std::fs::read_to_string(page).expect("the page is there");
+    let page = std::fs::read_to_string(page).expect("the page exists");
     let mut tables: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
     let mut heading = String::new();
     for line in page.lines() {
@@ -99,7 +99,7 @@ fn each_field_of_the_foxglove_message_has_a_source() {
         let mut named: Vec<&str> = rows[1..].iter().map(|row| &*row[0]).collect();
         let path = format!("msgs/foxglove/{message}.proto");
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&path))
-            .expect("it is built in");
+            .expect("a built-in file");
         let mut fields: Vec<&str> = text.lines().filter_map(field).collect();
         assert!(fields.len() > 4, "{path}: the fields were not found");
         named.sort_unstable();

@@ -217,7 +217,7 @@ impl ParamDescription {
 
     /// The description as stored in the domain.
     pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("it is made of texts, numbers and lists of them")
+        serde_json::to_string(self).expect("strings, numbers and lists always have a JSON form")
     }
 
     /// Parses a description from any process.

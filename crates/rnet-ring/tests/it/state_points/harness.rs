@@ -78,7 +78,7 @@ impl Words {
     /// The region.
     pub fn region(&self) -> Region<'_> {
         let geometry = Geometry { slabs: 24, ..Geometry::SMALL };
-        Region::new(&self.0, geometry, SEED).expect("it is long enough")
+        Region::new(&self.0, geometry, SEED).expect("enough words")
     }
 
     /// The region, and the victim's block lists after it has set some keys.
@@ -127,7 +127,7 @@ pub fn picture(region: &Region<'_>, process_slot: u16) -> (u64, StateView) {
             let key = String::from_utf8(record.key().to_vec()).expect("a key of ours");
             assert!(found.insert(key, seen(record)).is_none(), "shown twice");
         })
-        .expect("a snapshot comes to an end");
+        .expect("a snapshot terminates");
     (revision, found)
 }
 
@@ -137,7 +137,7 @@ pub fn perform(region: &Region<'_>, local: &mut LocalBlocks, act: &Operation) ->
         Operation::Get(at) => {
             let mut record = LeafBuffer::default();
             let found = region.get(local.process_slot, &key(region, at), &|| 0, &mut record);
-            Outcome::Got(found.expect("a read comes to an end").then(|| seen(&record)))
+            Outcome::Got(found.expect("a read terminates").then(|| seen(&record)))
         }
         Operation::Snapshot => {
             let (revision, found) = picture(region, local.process_slot);
@@ -179,7 +179,7 @@ fn commit(
         let orders: Vec<(Write<'_>, ())> = keys.iter().zip(&values).map(prepare).collect();
         let mut prepared: Vec<(Write<'_>, Prepared)> = Vec::new();
         for (write, ()) in orders {
-            let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
+            let own = region.prepare(local, &AlwaysBacked, &write).expect("enough memory");
             region.fill(&own, &write);
             prepared.push((write, own));
         }
@@ -205,7 +205,7 @@ fn commit(
             other => panic!("{other:?}"),
         }
     }
-    panic!("others were in the way {TRIES} times")
+    panic!("other operations interfered {TRIES} times")
 }
 
 fn one(
@@ -240,7 +240,7 @@ pub fn fill_and_empty(region: &Region<'_>, local: &mut LocalBlocks) {
         let key = key(region, &at);
         let write = Write { key: &key, content: content(&None), expect: None, durable: None };
         let own =
-            region.prepare(local, &AlwaysBacked, &write).expect("there is always room for this");
+            region.prepare(local, &AlwaysBacked, &write).expect("memory for deletions is reserved");
         region.fill(&own, &write);
         one(region, local, &write, own).expect("no concurrent writer");
     }
