@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rnet_core::PublisherQos;
-use rnet_fuzz::{Input, domain, open, publisher_meta, corrupt_word, subscription_meta};
+use rnet_fuzz::{Input, corrupt_word, domain, open, publisher_meta, subscription_meta};
 use rnet_shm::LAYOUT_VERSION;
 use rnet_shm::observe::Observer;
 use rnet_shm::publisher::PeerPublisher;

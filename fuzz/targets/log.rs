@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rnet_fuzz::Input;
 use rnet_ring::layout::LogControl;
 use rnet_ring::record::{HeaderWord, RecordKind, RecordTag};
-use rnet_ring::{Log, LogReader, LogWriter, Pull, NoReliableReaders};
+use rnet_ring::{Log, LogReader, LogWriter, NoReliableReaders, Pull};
 
 /// Words of the ring.
 const RING: usize = 64;
@@ -29,7 +29,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             0 => {
                 let payload = vec![step; input.byte() as usize % max];
                 let len = payload.len() as u64;
-                let _ = writer.push(log, RecordKind::Inline, 1, &payload, len, &mut NoReliableReaders);
+                let _ =
+                    writer.push(log, RecordKind::Inline, 1, &payload, len, &mut NoReliableReaders);
             }
             1 => {
                 let word = &words[input.byte() as usize % RING];

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rnet_core::{Durability, MIN_LOG_LEN_BYTES, OnFull, PublisherQos, Reliability};
-use rnet_fuzz::{Input, domain, node, open, publisher_meta, corrupt_word, subscription_meta};
+use rnet_fuzz::{Input, corrupt_word, domain, node, open, publisher_meta, subscription_meta};
 use rnet_shm::node::OwnNode;
 use rnet_shm::publisher::Writer;
 use rnet_shm::subscription::{Binding, PeerBinding, PeerSubscription, SubscriptionFile};
@@ -83,7 +83,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 }
             }
             // The bound page, the last of the file; mostly at its fields.
-            4 | 5 => corrupt_word(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input),
+            4 | 5 => {
+                corrupt_word(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input)
+            }
             6 => corrupt_word(file, input.short() % (len.max(8) / 8) * 8, &mut input),
             7 => {
                 // Fields that are not read again may have any value.

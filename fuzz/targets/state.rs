@@ -96,7 +96,8 @@ fn fixture() -> Fixture {
         Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap()
     };
     let links = [link(1, "evil"), link(2, "desk")];
-    let (hostile, desk) = (node("evil", "evil").open().unwrap(), node("desk", "desk").open().unwrap());
+    let (hostile, desk) =
+        (node("evil", "evil").open().unwrap(), node("desk", "desk").open().unwrap());
     let reply = Arc::new(Mutex::new(honest(1)));
     let serves = |end: &str| {
         let reply = reply.clone();

@@ -5,9 +5,13 @@
 
 use rnet_core::Lane;
 use rnet_fuzz::Input;
-use rnet_net::link::directory::{Announcement, Hello, Nodes, Refusal, RemoteEndpoint, from_json, to_json};
+use rnet_net::link::directory::{
+    Announcement, Hello, Nodes, Refusal, RemoteEndpoint, from_json, to_json,
+};
 use rnet_net::stream::{Accept, Limits, Stream};
-use rnet_net::wire::{Document, Encoder, Header, Item, Items, DocumentPart, Reassembly, decompress};
+use rnet_net::wire::{
+    Document, DocumentPart, Encoder, Header, Item, Items, Reassembly, decompress,
+};
 
 /// Limit of a reassembled or decompressed message.
 const LIMIT: usize = 1 << 16;
@@ -33,7 +37,8 @@ fn use_items(items: &[u8]) {
         found.push(item);
         match item {
             Item::Fragment(fragment) => {
-                let added = message.add(fragment.seq, fragment.total, fragment.offset, fragment.bytes);
+                let added =
+                    message.add(fragment.seq, fragment.total, fragment.offset, fragment.bytes);
                 if let Ok(added) = added
                     && let Some(whole) = added.whole
                 {
