@@ -37,7 +37,7 @@ def tick(value):
     return f"{value:g}"
 
 
-# More characters of a name would take the room of the plot.
+# More characters of a name would shrink the plot.
 NAME_LEN = 30
 
 

@@ -65,7 +65,7 @@ def all_of():
 
 
 def of_the_link():
-    """What is asked of the link itself."""
+    """The targets of the link itself."""
     ours, found = "rnet-adaptive", []
     for rate in ("20 Mbit/s", "1 Gbit/s"):
         p99 = lambda phase: phase.quantile_us(0.99, "event")
@@ -122,7 +122,7 @@ def line(data, target):
 
 
 def values(data, side):
-    """Repetition -> figure; nothing where there is no such side."""
+    """Repetition -> figure; empty if the side is missing."""
     if side is None:
         return {}
     system, table, column = shown(side)

@@ -75,7 +75,7 @@ impl Builtin {
         Self { systems, watches, calls, stores }
     }
 
-    /// Everything that carries messages: what publishes and subscribes, what is watched, and what is called.
+    /// All systems that carry messages: publish/subscribe, watches, and calls.
     pub fn carriers(&self) -> impl Iterator<Item = &dyn System> {
         self.systems.iter().chain(&self.watches).chain(&self.calls).map(|s| &**s)
     }
@@ -109,7 +109,7 @@ pub struct Entry {
     pub unavailable: Option<String>,
     /// Why it may lose messages that come too fast, where that is its design.
     pub may_lose: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The Rust system whose server a Python system uses.
     #[serde(skip)]
@@ -250,7 +250,7 @@ impl Registry {
     }
 }
 
-/// What `worker.py --describe` says of a system.
+/// Description of a system by `worker.py --describe`.
 #[derive(Deserialize)]
 struct PythonSystem {
     label: String,

@@ -36,7 +36,7 @@ pub struct Comparison<'a> {
     pub disk: &'a Path,
 }
 
-/// Runs a job for a system. What goes wrong stands in the result.
+/// Runs a job for a system. The result has the error.
 pub fn run(comparison: &Comparison, workload: &str, system: &str, repetition: usize, job: &Job) -> Run {
     let start = Instant::now();
     let mut phases = Vec::new();
@@ -65,7 +65,7 @@ pub fn sweep(disk: &Path) {
     let entries = [Path::new(MEMORY), disk].map(std::fs::read_dir).into_iter().flatten();
     for entry in entries.flatten().flatten() {
         if is_left_behind(&entry.file_name()) {
-            // What cannot be removed belongs to somebody else and is in nobody's way.
+            // A file that cannot be removed belongs to another user and does no harm.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -77,7 +77,7 @@ pub fn is_left_behind(name: &OsStr) -> bool {
     pid.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists())
 }
 
-/// A directory of the run's own, removed with what was left in it.
+/// The run's own directory, removed with its content.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -114,8 +114,8 @@ impl RunProcesses {
         let directory = Directory::new(Path::new(MEMORY), run)?;
         let on_disk = job.durable.then(|| Directory::new(comparison.disk, run)).transpose()?;
         let (dir, disk) = (&directory.0, on_disk.as_ref().map(|d| d.0.clone()));
-        // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons
-        // may share one; what they say on it carries the directory's name as well.
+        // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons may share
+        // one; their messages contain the directory's name, too.
         let number = (std::process::id().wrapping_mul(31).wrapping_add(run) % 100 + 1) as u16;
         let mut net = Net { dir: dir.clone(), disk, number, broker_port: None, host: None };
         let hosts = job.cable.map(|cable| Hosts::join(&net.tag(), cable)).transpose()?;
@@ -192,7 +192,7 @@ impl RunProcesses {
         hosts::wire_bytes(first.id()).map(Some)
     }
 
-    /// What all processes take, or `None` where the kernel does not tell.
+    /// Memory of all processes; `None` if the kernel does not report it.
     fn memory(&self) -> Option<Memory> {
         let workers = self.workers.iter().map(Worker::id);
         let pids = workers.chain(self.servers.iter().map(Server::id));

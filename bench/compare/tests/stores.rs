@@ -20,7 +20,7 @@ fn calls(run: &Value) -> Vec<(&str, Vec<&Value>)> {
         .collect()
 }
 
-/// The runs of which none failed, and in which what is built in has taken part.
+/// Runs without failures, in which the built-in systems took part.
 fn whole<'a>(raw: &'a Value, built_in: &str) -> &'a [Value] {
     missing(raw);
     let runs = raw["runs"].as_array().expect("runs");

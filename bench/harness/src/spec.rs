@@ -1,4 +1,4 @@
-//! What a worker process is told to do, as JSON on the first line of its standard input.
+//! The specification of a worker process, as JSON on the first line of its standard input.
 //!
 //! [`rnet_bench::worker`] has the conversation that follows; the worker reports a [`PhaseResult`] for each phase.
 //! Publishers repeat [`Hello`](crate::message::Kind::Hello) until the first `go`, and
@@ -63,7 +63,7 @@ pub enum Role {
 pub struct PublishSpec {
     /// The topic, with this publisher's index.
     pub topic: Topic,
-    /// What it sends in each phase; `None` is nothing but the End.
+    /// Its messages in each phase; `None` is only the End.
     pub loads: Vec<Option<Load>>,
 }
 
@@ -119,7 +119,7 @@ pub struct PingLoad {
 /// A stretch of key-value calls, each as soon as the one before is done.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct KeyValueLoad {
-    /// What is called.
+    /// The called service.
     pub call: Call,
     /// The key.
     pub key: String,
@@ -127,8 +127,8 @@ pub struct KeyValueLoad {
     pub len: usize,
     /// For how long.
     pub seconds: f64,
-    /// Each value carries the time of its own set, so that its age can be told where it is got;
-    /// otherwise that of the last look at the clock, which costs as much as a fast store's call.
+    /// Each value carries the time of its own set, so that its age is known at each get; otherwise that of
+    /// the last clock reading, which costs as much as a fast store's call.
     pub aged: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The trait that a system under comparison implements, and what it is told.
+//! The trait of a compared system, and its parameters.
 
 use crate::Net;
 use std::fmt;
@@ -20,8 +20,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// Lets `?` turn any library's error into its text. (Hence [`Error`] itself is no `std` error: the
-/// two conversions would meet.)
+/// Lets `?` turn any library's error into its text. (Hence [`Error`] itself is not a `std` error: the two
+/// conversions would meet.)
 impl<E: std::error::Error> From<E> for Error {
     fn from(error: E) -> Self {
         Self(error.to_string())
@@ -85,7 +85,7 @@ pub struct About {
 /// A server that a system needs.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Broker {
-    /// The program, looked for in `PATH` and in `bench/.tools/bin`.
+    /// The program, searched in `PATH` and in `bench/.tools/bin`.
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
@@ -109,7 +109,7 @@ pub trait System: Sync {
     /// The version of the library in use.
     ///
     /// # Errors
-    /// When the system cannot run here; the text says what is missing and how to get it.
+    /// If the system cannot run here; the text names the missing part and how to install it.
     fn version(&self) -> Result<String>;
 
     /// The server it needs, listening on `net`'s broker address and port and keeping its files in its `dir`.
@@ -117,7 +117,7 @@ pub trait System: Sync {
         None
     }
 
-    /// Whether its driver carries messages from one host to another, by what [`Net::host`] says.
+    /// Whether its driver carries messages between hosts, as set in [`Net::host`].
     fn spans_hosts(&self) -> bool {
         false
     }
@@ -127,8 +127,8 @@ pub trait System: Sync {
         None
     }
 
-    /// Why it may lose messages when they come faster than they are read, where that is so by its
-    /// design and no setting changes it; the report says so, and the losses are counted.
+    /// Why it may lose messages when they come faster than they are read, where that is so by its design and
+    /// no setting changes it; the report shows it and counts the losses.
     fn may_lose(&self) -> Option<&'static str> {
         None
     }
@@ -161,11 +161,11 @@ thread_local! {
 
 /// The sending end.
 pub trait Publisher: Send {
-    /// Sends one message. Waits while the system has no room; [`Profile::Throughput`] may collect
+    /// Sends one message. Waits while the system has no capacity; [`Profile::Throughput`] may collect
     /// messages until [`flush`](Self::flush).
     ///
     /// # Errors
-    /// The library's own. A message that was refused for good is an error.
+    /// The library's own. A permanently refused message is an error.
     fn send(&mut self, message: &[u8]) -> Result<()>;
 
     /// Hands over what `send` has collected.

@@ -132,7 +132,7 @@ class Collector:
             self._ended.setdefault(publisher, word & NUMBER_MASK)
             if len(self._ended) == self._topic.publishers:
                 self._finish()
-        # What is left is a straggler of another phase: it was counted as lost there.
+        # The rest are stragglers of another phase, counted as lost there.
 
     def _lost(self, publisher: int) -> int:
         received = sum(

@@ -1,4 +1,4 @@
-"""The message that all systems carry: bench/harness/src/message.rs says what it looks like."""
+"""The message that all systems carry, as described in bench/harness/src/message.rs."""
 
 from __future__ import annotations
 

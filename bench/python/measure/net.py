@@ -1,4 +1,4 @@
-"""What a worker is told of its surroundings: bench/harness/src/net.rs and `Topic` of system.rs."""
+"""The network parameters of a worker: bench/harness/src/net.rs and `Topic` of system.rs."""
 
 from __future__ import annotations
 

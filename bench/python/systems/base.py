@@ -18,7 +18,7 @@ class Publisher:
     _scratch = bytearray()
 
     def send(self, message):
-        """Sends one message; waits while the system has no room."""
+        """Sends one message; waits while the system has no capacity."""
         raise NotImplementedError
 
     def flush(self):

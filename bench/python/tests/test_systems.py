@@ -50,7 +50,7 @@ def described(python: Path) -> dict[str, dict]:
 
 
 def about(system: str) -> dict:
-    """What the worker says of a system that can run here."""
+    """The worker's description of a system that can run here."""
     python = python_of(system)
     if not python.exists():
         missing(system, f"{python} is missing")

@@ -289,7 +289,7 @@ def expected(values, how, shown):
 
 
 def differences(raw, markdown, only=None):
-    """(what differs, how many figures were compared); `only`: the workload to look at."""
+    """(differences, number of compared figures); `only`: the workload to check."""
     wrong, compared, known = [], 0, {}
 
     def figures(table, title, system):
@@ -356,7 +356,7 @@ def differences(raw, markdown, only=None):
 
 
 def remark_differences(raw, table, header, rows, ids, figures):
-    """Whether the remarks say who loses by design, and which limited sender fell short."""
+    """Whether the remarks name systems that lose by design, and limited senders that fell short."""
     wrong = []
     for cells in rows:
         label = cells[0].replace("*", "")

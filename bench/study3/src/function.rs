@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The publishing end of a system. Dropping it closes both ends.
 pub trait Publish: Send {
-    /// Publishes `count` messages, each encoded anew.
+    /// Publishes `count` messages, each encoded again.
     ///
     /// # Errors
     /// The library's own.

@@ -18,18 +18,17 @@
 //!   nothing piles up: its figure also has one latency in it.
 //!
 //! # How the systems are set up
-//! As in the study: at their defaults, over TCP on 127.0.0.1, publisher and subscriber with a
-//! session of their own. `systems/` has one file for each, which says where it had to differ.
-//! Defaults differ in what happens when a subscriber is slower than its publisher: Zenoh
-//! and the zeromq crate drop at the publisher, NATS at the subscriber's client (beyond 65,536
-//! messages that it has not taken); `delivered` shows it. libzmq, which the study does not have, and
-//! robot-net are set to wait for the subscriber, the slower of their two ways.
-//! One thing differs for all asynchronous clients alike: each iteration enters the runtime by
-//! itself, the study enters it once for a sample.
+//! As in the study: at their defaults, over TCP on 127.0.0.1, publisher and subscriber with a session of
+//! their own. `systems/` has one file for each, which describes necessary differences. Defaults differ in
+//! what happens when a subscriber is slower than its publisher: Zenoh and the zeromq crate drop at the
+//! publisher, NATS at the subscriber's client (beyond 65,536 messages that it has not taken); `delivered`
+//! shows it. libzmq, which the study does not have, and robot-net are set to wait for the subscriber, the
+//! slower of their two ways. One thing differs for all asynchronous clients alike: each iteration enters the
+//! runtime by itself, the study enters it once for a sample.
 //!
 //! # The file `delivered.json`
-//! In `target/study3/`, or where the environment variable `STUDY3_OUT` says; criterion's own files
-//! are in `criterion/` beside it.
+//! In `target/study3/`, or in the folder of the environment variable `STUDY3_OUT`; criterion's own files are
+//! in `criterion/` beside it.
 //!
 //! ```json
 //! {

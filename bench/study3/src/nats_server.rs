@@ -24,7 +24,7 @@ impl NatsServer {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("study3-nats-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&dir)?;
-        // Port -1 lets the server choose; it then says which in a file.
+        // Port -1 lets the server choose; it writes the port to a file.
         let mut command = Command::new(&program);
         command.args(["-a", "127.0.0.1", "-p", "-1", "--ports_file_dir"]).arg(&dir);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

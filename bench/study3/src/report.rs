@@ -26,7 +26,7 @@ pub struct Row {
     pub function: String,
     /// The system, for instance "NATS".
     pub system: String,
-    /// Whether an `Arc<Mutex<>>` stands around what publishes.
+    /// Whether an `Arc<Mutex<>>` wraps the publisher.
     pub mutex: bool,
     /// How the system is set up.
     pub setup: String,

@@ -57,7 +57,7 @@ impl Calls for TwoTopics {
     fn client(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Client>> {
         let (sender, replies) = channel();
         let take = Box::new(move |reply: &[u8]| {
-            // Nobody listens when the caller is closing.
+            // Fails if the caller is closing.
             let _ = sender.send(reply.to_vec());
         });
         let subscription = endpoint::subscribe(net, &part(topic, "reply"), take)?;

@@ -16,8 +16,8 @@ enum Use {
 
 /// Local ids of domains are so far apart for the same number on the network.
 const USE_GAIN: u32 = 1000;
-/// The first port of domain 0 (the specification's default), and how far apart the uses' ports
-/// are; a domain has 250 ports, of which a few at the front are taken.
+/// The first port of domain 0 (the specification's default), and how far apart the uses' ports are; a domain
+/// has 250 ports; the first few are taken.
 const PORT_BASE: u32 = 7400;
 const PORT_GAIN: u32 = 80;
 

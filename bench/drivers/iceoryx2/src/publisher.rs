@@ -51,9 +51,9 @@ pub(crate) fn open(
     }))
 }
 
-/// Sending waits inside of iceoryx2 while a subscriber's queue is full, and nobody may sleep then. A
-/// subscriber sleeps only when it has found its queue empty. That queue, of this publisher alone,
-/// holds several times as many messages as go without a notification: one comes before it is full.
+/// Sending waits inside of iceoryx2 while a subscriber's queue is full, and no thread may sleep then. A
+/// subscriber sleeps only when it has found its queue empty. That queue, of this publisher alone, holds
+/// several times as many messages as go without a notification: one comes before it is full.
 fn notify_every(topic: &Topic) -> usize {
     match topic.profile {
         Profile::Latency => 1,

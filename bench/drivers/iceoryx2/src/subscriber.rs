@@ -12,9 +12,8 @@ use std::time::Duration;
 
 type Port = Subscriber<ipc::Service, [u8], ()>;
 
-/// How long a wait goes on without a look at the queue. Seen once in hundreds of runs, on a machine
-/// that was busy with others: both subscribers slept with full queues, and the publisher waited for
-/// them for ever.
+/// Longest wait without a check of the queue. Seen once in hundreds of runs, on a machine that was busy with
+/// others: both subscribers slept with full queues, and the publisher waited for them for ever.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Subscribes.
@@ -72,7 +71,7 @@ impl Receiver {
             None => self.poll(stop, &mut sink),
         };
         if let Err(error) = ended {
-            // Nobody else is there to be told; the messages that do not come will be counted.
+            // The error cannot be reported here; missing messages are counted.
             eprintln!("iceoryx2: the subscriber ended: {error}");
         }
     }

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 const DEFAULT_PORT: u16 = 7667;
 /// Where the ports for urgent topics begin.
 const URGENT_GAIN: u16 = 200;
-/// What is asked of the kernel, which gives at most net.core.rmem_max.
+/// Requested from the kernel, which grants at most net.core.rmem_max.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// `lcm_t`, whose functions any thread may call.
@@ -41,12 +41,12 @@ impl Lcm {
     /// Publishes; `false` when the kernel refused.
     pub fn publish(self, channel: &CString, message: &[u8]) -> Result<bool> {
         let len = u32::try_from(message.len())?;
-        // SAFETY: the instance lives as long as its node; channel and bytes are read in the call.
+        // SAFETY: the instance lives while its node does; channel and bytes are read in the call.
         Ok(unsafe { ffi::lcm_publish(self.0, channel.as_ptr(), message.as_ptr(), len) } == 0)
     }
 
-    /// Subscribes. The first time LCM sends itself a message and waits for it, so this also tells
-    /// whether multicast works.
+    /// Subscribes. The first time LCM sends itself a message and waits for it, so this also shows whether
+    /// multicast works.
     pub fn subscribe(
         self,
         channel: &CString,
@@ -82,7 +82,7 @@ const NO_MULTICAST: &str = "LCM found no working multicast (see the manual, UDP 
 /// A sink that can be taken away while LCM still knows its handler.
 pub type Slot = Mutex<Option<Sink>>;
 
-/// Locks, whatever has happened to other holders.
+/// Locks, also a poisoned mutex.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

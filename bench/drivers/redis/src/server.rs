@@ -64,7 +64,7 @@ fn crate_version() -> &'static str {
 pub fn tcp(net: &Net) -> Result<Client> {
     let info =
         ConnectionAddr::Tcp("127.0.0.1".into(), net.broker_port()?).into_connection_info()?;
-    // The crate leaves Nagle's algorithm on unless told otherwise.
+    // The crate enables Nagle's algorithm by default.
     Ok(Client::open(info.set_tcp_settings(TcpSettings::default().set_nodelay(true)))?)
 }
 
@@ -73,7 +73,7 @@ pub fn client(net: &Net, by_unix: bool) -> Result<Client> {
     if by_unix { unix(net) } else { tcp(net) }
 }
 
-/// A client by the Unix socket, which the server says where it is.
+/// A client over the Unix socket, whose path the server reports.
 fn unix(net: &Net) -> Result<Client> {
     let mut by_tcp = tcp(net)?.get_connection()?;
     let asked: (String, String) =

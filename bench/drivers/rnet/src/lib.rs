@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// How long a sender waits for a reader that stands still.
+/// How long a sender waits for a stalled reader.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// robot-net in each way of waiting.

@@ -6,7 +6,7 @@ use rnet::state::State;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the watcher waits before it looks whether it is to end.
+/// How long the watcher waits before it checks for a stop request.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// `State::set` and `State::watch`.
