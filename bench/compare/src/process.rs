@@ -3,7 +3,7 @@
 use bench_harness::child::dies_with_its_parent;
 use bench_harness::spec::{Event, Order, Spec};
 use bench_harness::{Broker, Error, Host, Net, Result, clock};
-use rnet_bench::worker::{WorkerLine, Process};
+use rnet_bench::worker::{Process, WorkerLine};
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -37,7 +37,13 @@ pub struct Comparison<'a> {
 }
 
 /// Runs a job for a system. The result has the error.
-pub fn run(comparison: &Comparison, workload: &str, system: &str, repetition: usize, job: &Job) -> Run {
+pub fn run(
+    comparison: &Comparison,
+    workload: &str,
+    system: &str,
+    repetition: usize,
+    job: &Job,
+) -> Run {
     let start = Instant::now();
     let mut phases = Vec::new();
     let outcome = RunProcesses::start(comparison, system, job)

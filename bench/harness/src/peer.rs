@@ -3,8 +3,8 @@
 use crate::clock::precise_sleep;
 use crate::collect::{Collector, Report};
 use crate::control::{Inbox, Note};
-use crate::send_schedule::{Stream, run_schedule};
 use crate::result::{PhaseResult, Received, Sent};
+use crate::send_schedule::{Stream, run_schedule};
 use crate::spec::{Event, Load, Order, PublishSpec, SubscribeSpec};
 use crate::{Error, Net, Result, Subscription, System};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Sending and receiving with libnng.
 
 use super::ffi;
-use crate::{STOP_CHECK_INTERVAL_MS, Pattern};
+use crate::{Pattern, STOP_CHECK_INTERVAL_MS};
 use bench_harness::{Error, Net, Publisher, Result, Sink, Subscription, Topic};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
