@@ -37,7 +37,7 @@ finish() {
     exit 0
 }
 
-# What each rival needs of Debian or Ubuntu.
+# Debian or Ubuntu packages of each competitor.
 packages=(
     g++ cmake pkg-config             # for crates that build C or C++
     libclang-dev                     # iceoryx2: its crate reads C headers

@@ -1,4 +1,4 @@
-"""What the tables of all workloads are made of: names, headings, and the columns that many have."""
+"""Parts of the tables of all workloads: names, headings, and shared columns."""
 
 from dataclasses import dataclass, field
 

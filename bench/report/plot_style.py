@@ -1,4 +1,4 @@
-"""What all plots share: colours, fonts, and names at the ends of lines."""
+"""Style of all plots: colours, fonts, and names at the ends of lines."""
 
 from matplotlib.ticker import FuncFormatter
 

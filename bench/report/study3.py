@@ -93,7 +93,7 @@ def time_of(function, group):
 
 
 def estimate(function):
-    """What the rows are sorted by: functions that lost messages or did not run come last."""
+    """Sort key of the rows: functions that lost messages or did not run come last."""
     time = time_of(function, "delivered")
     return (time is None, lost_in(function, "delivered") > 0, time["estimate"] if time else 0)
 

@@ -165,7 +165,7 @@ MEMORY_NOTE = (
 
 
 def memory(_data, workload, variants, phases):
-    """What many topics take, beside what the processes take with one topic each."""
+    """Memory of many topics, and of the processes with one topic each."""
     tables = Tables()
     for phase in phases:
         columns = []

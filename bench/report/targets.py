@@ -1,4 +1,4 @@
-"""What robot-net was to reach: its state beside Redis, calls beside messages, the link beside Zenoh; a line for each.
+"""Targets of robot-net: its state beside Redis, calls beside messages, the link beside Zenoh; a line for each.
 
 The numbers asked for are those of the issues 7, 16 and 17, set before anything was measured.
 """

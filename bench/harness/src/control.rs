@@ -6,7 +6,7 @@ use crate::{Error, Result};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// What a worker's main thread waits for: one thing at a time, so that it sleeps in between.
+/// An event for a worker's main thread, which sleeps between events.
 pub enum Note {
     /// An order of `compare`.
     Order(Order),

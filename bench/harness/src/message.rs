@@ -15,7 +15,7 @@ const PAGE: usize = 4096;
 /// Every how manyth long message is compared whole; of the others a word per page.
 const WHOLE_EVERY: u64 = 1024;
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Repeated until everybody has joined; counted nowhere.
@@ -114,7 +114,7 @@ pub fn content_is_right(message: &[u8], number: u64, template: &[u8]) -> bool {
     numbered && whole
 }
 
-/// Writes every word behind the header: the number plus the word's position.
+/// Writes every word after the header: the number plus the word's position.
 #[inline]
 pub fn fill(message: &mut [u8], number: u64) {
     let (words, rest) = message[HEADER_LEN..].as_chunks_mut::<8>();

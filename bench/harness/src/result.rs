@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-/// What one worker measured in one phase.
+/// Measurements of one worker in one phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct PhaseResult {
     /// One for each of its publishers that had a load.
@@ -26,7 +26,7 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// What a publisher did in a phase.
+/// A publisher's results of a phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Sent {
     /// The topic.
@@ -39,7 +39,7 @@ pub struct Sent {
     pub lag_max_ns: u64,
 }
 
-/// What a subscription got in a phase.
+/// A subscription's results of a phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Received {
     /// The topic.
@@ -48,7 +48,7 @@ pub struct Received {
     pub count: u64,
     /// Sent (as the publishers' End says) and not received.
     pub lost: u64,
-    /// Received again, or behind a later one (and then counted as lost, too).
+    /// Received again, or after a later one (and then counted as lost, too).
     pub out_of_order: u64,
     /// With wrong content.
     pub corrupt: u64,
@@ -99,7 +99,7 @@ pub struct Distribution {
     pub max: u64,
     /// The sum.
     pub sum: u64,
-    /// Alternately a value (upper end of its bucket) and how many, ascending.
+    /// Alternately a value (upper end of its bucket) and its count, ascending.
     pub buckets: Vec<u64>,
 }
 

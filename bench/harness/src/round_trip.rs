@@ -1,4 +1,4 @@
-//! Round trips: a process that sends and waits for each message to come back, and one that returns it.
+//! Round trips: a process that sends and waits for each reply, and one that returns each message.
 
 use crate::clock::{now_ns, precise_sleep, sleep_until};
 use crate::control::{Inbox, Note};

@@ -16,13 +16,13 @@ pub struct Spec {
     pub system: String,
     /// Where the endpoints meet.
     pub net: Net,
-    /// What the process does.
+    /// The role of the process.
     pub role: Role,
     /// How many phases there will be.
     pub phases: usize,
 }
 
-/// What a worker process does.
+/// Roles of worker processes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Role {
@@ -33,7 +33,7 @@ pub enum Role {
         /// Its subscriptions.
         subscribes: Vec<SubscribeSpec>,
     },
-    /// Sends messages that grow and measures until each is back.
+    /// Sends growing messages and measures their round trips.
     Pinger {
         /// The topic to the echo.
         there: Topic,
@@ -92,7 +92,7 @@ pub struct SubscribeSpec {
     pub expects: Vec<Expect>,
 }
 
-/// What a subscription expects of a phase.
+/// A subscription's expectations of a phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Expect {
     /// Messages of fewer than 16 bytes carry no header and belong to this phase, their length this.

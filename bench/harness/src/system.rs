@@ -3,7 +3,7 @@
 use crate::Net;
 use std::fmt;
 
-/// What went wrong in a driver, in words for the report.
+/// An error of a driver, in words for the report.
 #[derive(Clone, Debug)]
 pub struct Error(String);
 
@@ -31,14 +31,13 @@ impl<E: std::error::Error> From<E> for Error {
 /// The result of a driver's call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What the workload wants of the system; a driver sets its library up for it as that library's
-/// documentation advises.
+/// The workload's requirement; a driver sets its library up for it as that library's documentation advises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// As many messages as possible, none lost: batching is welcome, the sender is to be held back.
+    /// As many messages as possible, without loss: with batching and back-pressure.
     Throughput,
-    /// Each message as soon as possible: no batching, `send` hands over at once.
+    /// Each message as soon as possible: no batching, `send` passes it on at once.
     Latency,
 }
 
@@ -48,7 +47,7 @@ pub enum Profile {
 pub enum Lane {
     /// Ordinary data.
     Bulk,
-    /// Events that must not wait behind ordinary data.
+    /// Events that must not queue after ordinary data.
     Urgent,
 }
 
@@ -57,7 +56,7 @@ pub enum Lane {
 pub struct Topic {
     /// Its name: lower-case letters, digits and `_`, without a slash.
     pub name: String,
-    /// What the workload wants.
+    /// The workload's requirement.
     pub profile: Profile,
     /// How urgent it is.
     pub lane: Lane,
@@ -122,7 +121,7 @@ pub trait System: Sync {
         false
     }
 
-    /// What it needs to run on each of two hosts, beside the server: a process that joins it to the other.
+    /// A process, beside the server, that connects each of two hosts with the other.
     fn link(&self, _net: &Net) -> Option<Broker> {
         None
     }

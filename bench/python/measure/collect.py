@@ -89,7 +89,7 @@ class Collector:
             self._missed[stream & 0xFFF] += number - expected
             self._next[stream] = number + 1
         else:
-            # Again, or behind a later one: counted here alone.
+            # Repeated, or after a later one: counted only here.
             self._out_of_order += 1
             return
         if stream >> 20 == FILLED:

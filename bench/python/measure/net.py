@@ -80,5 +80,5 @@ class Net:
             time.sleep(0.001)  # sleep: a file has no condition to wait on
 
     def find_all(self, topic: Topic) -> list[str]:
-        """What all publishers of the topic announced."""
+        """The announcements of all publishers of the topic."""
         return [self.find(topic, publisher) for publisher in range(topic.publishers)]

@@ -78,7 +78,7 @@ async def _subscribe(system, net: Net, spec: dict, orders: Orders, events: Event
 
 
 class _Reports:
-    """Tells of a phase when it is over here and `compare` has started it, whichever is later."""
+    """Reports a phase when it is over here and `compare` has started it, whichever is later."""
 
     def __init__(self, events: Events) -> None:
         self._events = events

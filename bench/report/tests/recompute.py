@@ -28,7 +28,7 @@ MEMORY = {
     "in all": ["processes_kib", "shared_kib"],
     "in all per publisher": ["processes_kib", "shared_kib"],
 }
-# What the others are compared with: robot-net as it waits by default, in each kind of work.
+# The reference of the others: robot-net with its default wait, in each kind of work.
 DEFAULT = {
     "python": "py-rnet",
     "study1-kv": "rnet-state",
@@ -276,7 +276,7 @@ def column(raw, table, header, system):
 
 
 def expected(values, how, shown):
-    """What the cell must show; a column may leave the range out."""
+    """The expected cell; a column may omit the range."""
     if not values:
         return []
     if how == "sum":

@@ -514,7 +514,7 @@ WORKLOADS = [
     "state-watch",
     "python",
 ]
-# What a client reads at the end.
+# The value that a client reads at the end.
 TOTAL = {
     "call": "total",
     "count": 0,

@@ -1,16 +1,13 @@
 //! Study 3 of the founding studies, "Benchmarking Comparison of Zenoh vs NATS", done again.
 //!
-//! `cargo bench -p bench-study3` (`-- --quick` for a short one) runs criterion's group "Pub-Sub"
-//! with the study's functions and ours: an iteration publishes 1,000 [`TestMessage`]s; session,
-//! client and socket are made before the loop; a subscriber lives in the same process. As there,
-//! each function exists with and without an `Arc<Mutex<>>` around what publishes, and the lock is
-//! taken once per iteration.
-//!
-//! # What the study does not show
-//! Its figure is how fast `publish` returns. A system that drops, or that has no subscriber at all,
-//! looks fast. (In the study as published, NATS has no subscriber, and ZeroMQ's subscribes to the
-//! topic's name while the messages do not begin with it, so that none is delivered.) Here each
-//! subscriber gets all messages and counts them, and two things are added:
+//! `cargo bench -p bench-study3` (`-- --quick` for a short one) runs criterion's group "Pub-Sub" with the
+//! study's functions and ours: an iteration publishes 1,000 [`TestMessage`]s; session, client and socket are
+//! made before the loop; a subscriber lives in the same process. As there, each function exists with and
+//! without an `Arc<Mutex<>>` around what publishes, and the lock is taken once per iteration. # Limits of the
+//! study Its figure is how fast `publish` returns. A system that drops, or that has no subscriber at all,
+//! looks fast. (In the study as published, NATS has no subscriber, and ZeroMQ's subscribes to the topic's
+//! name while the messages do not begin with it, so that none is delivered.) Here each subscriber gets all
+//! messages and counts them, and two things are added:
 //!
 //! - after each function: how many messages were published, and how many delivered;
 //! - the group "Pub-Sub-delivered": the time to publish 1,000 messages *and* have them counted by

@@ -1,4 +1,4 @@
-//! What the study sends.
+//! The study's message.
 
 /// Its topic. The study's code uses a word like this; robot-net allows no `-` in it.
 pub const TOPIC: &str = "test_topic";

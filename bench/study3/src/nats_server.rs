@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
-/// A running server; dropping it ends it.
+/// A running server; dropping it stops it.
 pub(crate) struct NatsServer {
     process: Child,
     dir: PathBuf,
@@ -59,7 +59,7 @@ impl Drop for NatsServer {
     }
 }
 
-/// What the environment names, what bench/ has installed, what the system has.
+/// The server named by the environment, installed by bench/, or in the system.
 fn find() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("NATS_SERVER") {
         let named = PathBuf::from(named);
