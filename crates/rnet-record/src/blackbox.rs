@@ -1,10 +1,10 @@
-//! The black box: the last seconds are kept at all times, and something that happens makes a file of them.
+//! The black box keeps the last seconds of a domain in memory, and a trigger writes them to a file.
 //!
-//! The ring is a recording without an end, in parts of two seconds in memory ([`ring`]), which the recorder of this crate
-//! writes and bounds. Triggers ([`trigger`]) are fired by messages ([`messages`]), by what nodes count and by their
-//! deaths ([`counters`]), and by whoever calls the service `/blackbox/trigger`. A trigger opens a [`window`], which copies
-//! the parts that it needs to the disk; when it is over, a thread writes its file ([`mod@write`]). docs/design/blackbox.md
-//! says what stands where, and what is lost when something dies.
+//! The ring is an endless recording in memory, in parts of two seconds ([`ring`]). The recorder of this crate
+//! writes and bounds it. Triggers ([`trigger`]) are fired by messages ([`messages`]), by counters and deaths
+//! of nodes ([`counters`]), and by calls of the service `/blackbox/trigger`. A trigger opens a [`window`],
+//! which copies the parts it needs to the disk. When the window ends, a thread writes its file
+//! ([`mod@write`]). docs/design/blackbox.md describes the file layout, and what is lost when a process dies.
 
 mod counters;
 mod folder;

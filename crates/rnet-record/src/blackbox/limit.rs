@@ -107,7 +107,7 @@ mod tests {
         };
         assert_eq!(at(0, "over current: 17.2 A"), Verdict::Accepted);
         assert_eq!(at(30, "over current: 18 A"), Verdict::Repeated);
-        assert_eq!(at(85, "over current: 9.1 A"), Verdict::Repeated, "the cause was not quiet for a minute");
+        assert_eq!(at(85, "over current: 9.1 A"), Verdict::Repeated, "it was not quiet");
         assert_eq!(at(86, "no answer"), Verdict::Accepted);
         assert_eq!(at(145, "over current: 9.1 A"), Verdict::Accepted);
     }
