@@ -140,14 +140,14 @@ impl SimulatedServers {
         &mut self,
         recording: &Recording,
         node: &Node,
-        heard: &NodeRequest,
+        received_request: &NodeRequest,
         limit: Duration,
     ) -> Result<Vec<String>, RerunError> {
-        let NodeRequest { service, correlation, .. } = heard;
+        let NodeRequest { service, correlation, .. } = received_request;
         let correlation = *correlation;
         let Some(server) = self.servers.get_mut(service) else { return Ok(Vec::new()) };
         if server.authority.is_some() {
-            return self.answer(node, heard, limit);
+            return self.answer(node, received_request, limit);
         }
         let place = server.received.len();
         let Some(request) = server.asked.requests.get(place).copied() else {
@@ -179,10 +179,10 @@ impl SimulatedServers {
     pub fn answer(
         &mut self,
         node: &Node,
-        heard: &NodeRequest,
+        received_request: &NodeRequest,
         limit: Duration,
     ) -> Result<Vec<String>, RerunError> {
-        let NodeRequest { service, correlation, content } = heard;
+        let NodeRequest { service, correlation, content } = received_request;
         let correlation = *correlation;
         let Some(server) = self.servers.get_mut(service) else { return Ok(Vec::new()) };
         let place = server.received.len();
@@ -255,7 +255,7 @@ impl SimulatedServer {
     ) -> Result<Self, RerunError> {
         types.insert(CallTopicKind::Status, CallStatus::message_type()?);
         let options = || SubscriberOptions::new().lane(lane).keep_last(1);
-        let hear = |kind: CallTopicKind| {
+        let subscribe = |kind: CallTopicKind| {
             let name = topic(service, asked.server, kind.name());
             node.subscriber_with::<[u8]>(&name, options())
         };
@@ -270,7 +270,8 @@ impl SimulatedServer {
         if let Some(ty) = types.get(&CallTopicKind::Feedback) {
             shown.push(show(&feedback_type_topic(service, asked.server), ty)?);
         }
-        let heard = [hear(CallTopicKind::Control)?, hear(CallTopicKind::Request)?];
+        let request_subscribers =
+            [subscribe(CallTopicKind::Control)?, subscribe(CallTopicKind::Request)?];
         let request_index =
             asked.requests.iter().enumerate().map(|(at, r)| (r.correlation, at)).collect();
         Ok(Self {
@@ -284,7 +285,7 @@ impl SimulatedServer {
             order: VecDeque::new(),
             lane,
             types,
-            _request_subscribers: heard,
+            _request_subscribers: request_subscribers,
             _type_publishers: shown,
         })
     }

@@ -173,7 +173,7 @@ mod tests {
             (32, set("/new", 4, 31)),
             (33, json!({"key": "/deleted", "deleted": true})),
         ];
-        // As they stand at the start of a later part: each with the time at which it was seen.
+        // As in the preamble of a later part: each with its observation time.
         let later = [(31, initial("/changed", 3, 30)), (32, initial("/new", 4, 31))];
         let mut merged = [&first[..], &later].concat();
         merged.sort_by_key(|(at, _)| *at);
