@@ -1,18 +1,17 @@
-//! What a robot-net domain looks like from outside, for the command line, for dashboards and for metrics.
+//! An outside view of a robot-net domain, for the command line, dashboards and metrics.
 //!
-//! - `figures`: rates, latencies, losses and processes between two looks at a domain;
-//! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers`,
-//!   `commands` and `link` find it;
+//! - `figures`: rates, latencies, losses and processes between two snapshots of a domain;
+//! - `findings`: problems as text, with advice; `matching`, `publishers`, `commands` and `link` find them;
 //! - `metrics`: the figures as text for Prometheus;
-//! - `health`: clocks, the launch, the black box, disks; `recorders`: recordings that are written;
-//! - `problems`: what is wrong now, of both;
-//! - `link`: what the link to other hosts says of itself;
-//! - `trace`: where the time of messages went;
+//! - `health`: clocks, the launch, the black box, disks; `recorders`: running recordings;
+//! - `problems`: the current problems, from both;
+//! - `link`: the status of the link to other hosts;
+//! - `trace`: where the time of messages is spent;
 //! - `value`, `documents`: messages, values, parameters and commands as JSON;
-//! - `near`, `text`: names that were probably meant to be the same, and text of others on a terminal.
+//! - `suggestions`, `text`: similar names, and untrusted text on a terminal.
 //!
-//! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
-//! that sees them.
+//! Observing changes nothing in the domain, except that nodes of dead processes are removed, as every node
+//! does.
 
 pub mod commands;
 pub mod documents;

@@ -1,13 +1,13 @@
-//! Names that were probably meant to be the same.
+//! Finds similar names, for suggestions.
 
 use strsim::osa_distance;
 
-/// Most letters that a slip of the finger changes.
+/// Maximum number of edits of a typing error.
 const MAX_EDITS: usize = 2;
 
-/// Why two different names look as if the same was meant; `None` if they do not.
+/// Why two different names are probably meant to be the same; `None` if they are not.
 ///
-/// Names that differ only in digits (`/leg1`, `/leg2`) are meant to be different.
+/// Names that differ only in digits (`/leg1`, `/leg2`) are distinct.
 pub fn similarity_reason(a: &str, b: &str) -> Option<&'static str> {
     if a == b {
         return None;
@@ -31,12 +31,12 @@ pub fn similarity_reason(a: &str, b: &str) -> Option<&'static str> {
     (edits <= MAX_EDITS && edits * 3 <= short).then_some("the names differ by one or two letters")
 }
 
-/// The name among `names` that comes nearest to the one that is missing.
+/// The name among `names` that is most similar to the missing one.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names.filter(|n| similarity_reason(name, n).is_some()).min_by_key(|n| osa_distance(name, n))
 }
 
-/// `did you mean /scan?`, if a name is near.
+/// `did you mean /scan?`, if a name is similar.
 pub fn did_you_mean<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     nearest(name, names).map(|near| format!("did you mean {near}?"))
 }
@@ -58,7 +58,7 @@ mod tests {
             ("/cmd_vel", "/cmdvel"),
             ("LaserScan", "foxglove.LaserScan"),
             ("gain", "pid/gain"),
-            // Two letters that have changed places are one slip.
+            // Two swapped letters are one edit.
             ("/scan", "/scna"),
         ] {
             assert!(

@@ -1,17 +1,17 @@
-//! Text of others, and numbers in text.
+//! Formats counts, and escapes untrusted text.
 
 use std::borrow::Cow;
 
-/// So many of something: `1 message`, `2 messages`.
+/// A count with its noun: `1 message`, `2 messages`.
 pub fn count_text(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Text of a peer for a terminal: what would steer it is written as its number.
+/// Untrusted text for a terminal: control characters are written as numbers.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     let steers = |c: char| {
         c.is_control()
-            // What changes the direction of writing.
+            // Characters that change the text direction.
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     if !text.contains(steers) {

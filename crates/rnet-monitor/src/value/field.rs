@@ -1,11 +1,11 @@
-//! Fields of JSON values: the way to one.
+//! Paths to fields of JSON values.
 
 use std::str::FromStr;
 
 use serde_json::Value;
 
-/// The way to a field: `pose.x`, `legs[2].force`, `cells["left"].volt`. Whether there is such a
-/// field is known only when the type is.
+/// The path to a field: `pose.x`, `legs[2].force`, `cells["left"].volt`. Whether the field exists depends on
+/// the type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
     text: String,
@@ -48,7 +48,8 @@ impl FromStr for FieldPath {
     }
 }
 
-/// What stands in brackets, and how long it is with the closing one. Keys that are no plain words are quoted as in JSON.
+/// The content of brackets, and its length including the closing bracket. Keys that are not plain words are
+/// quoted as in JSON.
 fn bracket(inside: &str) -> Option<(Step, usize)> {
     if !inside.starts_with('"') {
         let end = inside.find(']').filter(|end| *end > 0)?;
@@ -63,12 +64,12 @@ fn bracket(inside: &str) -> Option<(Step, usize)> {
 }
 
 impl FieldPath {
-    /// As it was written.
+    /// The path as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The field of a message, or in words why there is none.
+    /// The field of a message, or why it does not exist, as text.
     pub fn pick<'a>(&self, message: &'a Value) -> Result<&'a Value, String> {
         let mut value = message;
         let mut at = String::from("the message");

@@ -1,4 +1,4 @@
-//! Messages and values of the state as JSON.
+//! Converts messages and state values to JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -7,8 +7,8 @@ use rnet::state::Value;
 use rnet::{MessageType, float_to_json};
 use serde_json::Value as Json;
 
-/// A value as JSON: bytes in base64, sets as arrays, messages with names as in the `.proto` file; what is not a
-/// finite number as `"nan"`, `"inf"` and `"-inf"`.
+/// A value as JSON: bytes in base64, sets as arrays, messages with names as in the `.proto` file; numbers
+/// that are not finite as `"nan"`, `"inf"` and `"-inf"`.
 pub fn to_json(value: &Value) -> Json {
     match value {
         Value::Bool(b) => (*b).into(),
@@ -16,12 +16,12 @@ pub fn to_json(value: &Value) -> Json {
         Value::Float(x) => float_to_json(*x),
         Value::Str(text) => text.as_str().into(),
         Value::Bytes(bytes) => base64(bytes).into(),
-        // Numbers larger than JSON's readers take stay as they are.
+        // JSON text with numbers beyond the parser's limits stays text.
         Value::Json(text) => {
             serde_json::from_str(text).unwrap_or_else(|_| Json::from(text.as_str()))
         }
         Value::List(items) | Value::Set(items) => items.iter().map(to_json).collect(),
-        // What cannot be decoded is bytes.
+        // A message that cannot be decoded is its bytes.
         Value::Message(message) => message_to_json(message.message_type(), message.bytes())
             .unwrap_or_else(|_| base64(message.bytes()).into()),
         Value::Unreadable(_) => Json::Null,
@@ -29,7 +29,8 @@ pub fn to_json(value: &Value) -> Json {
     }
 }
 
-/// How messages are written: names as in the `.proto` file, and each field that has a value, for which scripts look.
+/// Options for messages: names as in the `.proto` file, and all fields with their defaults, so that scripts
+/// find them.
 pub fn json_options() -> JsonOptions {
     JsonOptions { proto_names: true, defaults: true, plain_integers: true }
 }
@@ -37,15 +38,15 @@ pub fn json_options() -> JsonOptions {
 /// A message as JSON; raw bytes are base64.
 ///
 /// # Errors
-/// In words, why it is none of its type.
+/// Why it does not match its type, as text.
 pub fn message_to_json(ty: &MessageType, bytes: &[u8]) -> Result<Json, String> {
     message_to_json_with(ty, bytes, &json_options())
 }
 
-/// The same, written so.
+/// The same with options.
 ///
 /// # Errors
-/// In words, why it is none of its type.
+/// Why it does not match its type, as text.
 pub fn message_to_json_with(
     ty: &MessageType,
     bytes: &[u8],
@@ -69,10 +70,10 @@ pub fn base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
-/// The bytes of base64.
+/// Decodes base64.
 ///
 /// # Errors
-/// In words, why it is none.
+/// Why it is invalid, as text.
 pub fn from_base64(text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|e| format!("not base64: {e}"))
 }
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_of_what_has_no_json() {
+    fn encodes_values_without_json_equivalent() {
         assert_eq!(to_json(&Value::from(f64::NAN)), "nan");
         assert_eq!(to_json(&Value::from(b"\xff\x00")), "/wA=");
         assert_eq!(from_base64("/wA=").unwrap(), [255, 0]);

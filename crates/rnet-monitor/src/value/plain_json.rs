@@ -1,11 +1,11 @@
-//! A plain message from JSON. Of the built-in headers, what follows from the rest is filled in: where the data is, how
-//! many elements of a list are in use, and the rest of such a list.
+//! Encodes a plain message from JSON. For built-in headers, derived fields are filled in: the position of the
+//! data, the used length of a list, and the rest of such a list.
 
 use rnet::msgs::plain::{FieldForm, HeaderDescription};
 use rnet::{FieldType, PlainType};
 use serde_json::{Map, Value};
 
-/// The bytes of the message; of a built-in header they are checked as its readers do.
+/// The bytes of the message; a built-in header is validated as its readers do.
 pub fn encode(plain: &PlainType, value: &Value) -> Result<Vec<u8>, String> {
     let encoded = |value: &Value| plain.encode(value).map_err(|error| error.to_string());
     let Some(described) = HeaderDescription::find(plain) else { return encoded(value) };
@@ -18,7 +18,7 @@ pub fn encode(plain: &PlainType, value: &Value) -> Result<Vec<u8>, String> {
                 fields.entry("_data_len").or_insert(len);
             }
         } else {
-            // Its own check of what is given as data goes first.
+            // The check of the given data comes first.
             let len = encoded(&Value::Object(fields.clone()))?.len() - plain.size;
             fields.insert("data_len".to_owned(), len.into());
         }

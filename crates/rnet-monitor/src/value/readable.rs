@@ -1,28 +1,28 @@
-//! A plain message for people, with its texts as strings.
+//! Formats a plain message for people, with strings.
 //!
-//! A plain layout has no text type, only byte arrays: `frame_id: u8[64]`. An array that holds text and then zeros to its end is
-//! shown as text, every other array as numbers. The built-in headers describe their text fields, times and list lengths.
-//! Output for programs (`--json`, `--csv`) always has numbers.
+//! A plain layout has no string type, only byte arrays: `frame_id: u8[64]`. An array with text followed by
+//! zeros is shown as text, every other array as numbers. The built-in headers describe their text fields,
+//! times and list lengths. Output for programs (`--json`, `--csv`) always contains numbers.
 
 use rnet::msgs::plain::{FieldForm, HeaderDescription};
 use rnet::{FieldType, PlainType, Prim};
 use serde_json::Value;
 
-/// Arrays shorter than this are taken for numbers, whatever they hold.
+/// Shorter arrays are shown as numbers, whatever they contain.
 const MIN_TEXT_FIELD_LEN: u32 = 8;
-/// Under this name a format tells how many bytes follow the header.
+/// Name under which a format stores the number of bytes after the header.
 const DATA_LEN: &str = "_data_len";
 
-/// How to write texts and times.
+/// How to format texts and times.
 #[derive(Clone, Copy)]
 pub struct ReadableFormat {
-    /// Writes a text.
+    /// Formats a text.
     pub text: fn(&str) -> String,
-    /// Writes a time in ns since 1970 UTC, other than 0.
+    /// Formats a time in ns since 1970 UTC, other than 0.
     pub time: fn(i64) -> Value,
 }
 
-/// The message as [`PlainType::format`] has it, with texts, and with a line for the data behind the header.
+/// The output of [`PlainType::format`] with texts, and with a line for the data after the header.
 pub fn readable(plain: &PlainType, bytes: &[u8], writing: ReadableFormat) -> Value {
     let mut value = plain.format(bytes);
     if let Some(described) = HeaderDescription::find(plain) {
@@ -37,7 +37,7 @@ pub fn readable(plain: &PlainType, bytes: &[u8], writing: ReadableFormat) -> Val
     value
 }
 
-/// Of a built-in header: what the values of its own fields say. Texts that are not empty are found without it.
+/// Formats the described fields of a built-in header. Non-empty texts are detected without it.
 fn format_described(described: &HeaderDescription, value: &mut Value, writing: ReadableFormat) {
     let Value::Object(fields) = value else { return };
     for doc in described.fields {
@@ -55,7 +55,7 @@ fn format_described(described: &HeaderDescription, value: &mut Value, writing: R
                     *value = (writing.time)(ns);
                 }
             }
-            // More than there can be is not cut, so that it is seen.
+            // A count beyond the length is not applied, so that it is visible.
             (FieldForm::Counted(_), Value::Array(items)) => {
                 items.truncate(used.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX));
             }
@@ -89,7 +89,7 @@ fn format_text(ty: &FieldType, value: &mut Value, writing: ReadableFormat) {
     }
 }
 
-/// The text that an array of bytes holds, if it is one: it does not begin with zero, is UTF-8, and nothing but zeros comes after it.
+/// The text in an array of bytes, if it does not begin with zero, is UTF-8, and is followed only by zeros.
 fn text_of(items: &[Value]) -> Option<String> {
     let bytes: Option<Vec<u8>> =
         items.iter().map(|item| item.as_u64().and_then(|n| u8::try_from(n).ok())).collect();

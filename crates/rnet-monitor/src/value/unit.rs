@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_names_say_units() {
+    fn reads_units_from_comments_and_names() {
         let text = r#"syntax = "proto3";
             message Vector {
               // Unit: the holder's
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_a_name_is_a_unit() {
+    fn reads_unit_only_from_end_of_name() {
         assert_eq!(unit_from_name("timestamp_ns"), Some("ns"));
         assert_eq!(unit_from_name("legs[2].force_newton[0]"), Some("N"));
         assert_eq!(
