@@ -97,11 +97,11 @@ impl<'a> View<'a> {
 
 /// Whether a node that is gone has died, or its host is unreachable: [`problems`] names it or the host. A
 /// node that left normally is not lost.
-fn is_lost(now: &DomainSnapshot, node: &str) -> bool {
+fn is_lost(current: &DomainSnapshot, node: &str) -> bool {
     let Some(host) = host_of(node).0 else {
-        return now.snapshot.died.iter().any(|died| died == node);
+        return current.snapshot.died.iter().any(|died| died == node);
     };
-    let peers = now.link.iter().flat_map(|link| &link.peers);
+    let peers = current.link.iter().flat_map(|link| &link.peers);
     let connected = peers.filter(|peer| peer.state() == State::Connected);
     !connected.into_iter().any(|peer| peer.host == host)
 }
@@ -121,19 +121,19 @@ struct GoneNode {
 }
 
 impl GoneNodes {
-    pub fn update(&mut self, now: &DomainSnapshot) {
-        let own = &now.own_host;
-        let local = now.snapshot.nodes.iter().filter(|node| node.meta.language != "tool");
+    pub fn update(&mut self, current: &DomainSnapshot) {
+        let own = &current.own_host;
+        let local = current.snapshot.nodes.iter().filter(|node| node.meta.language != "tool");
         let mut here: BTreeMap<String, String> =
             local.map(|node| (node.meta.name.clone(), own.clone())).collect();
-        for node in &now.snapshot.remote {
+        for node in &current.snapshot.remote {
             let host = host_of(&node.node).0.unwrap_or(own).to_owned();
             here.insert(node.node.clone(), host);
         }
         let (now, since_s) = (Instant::now(), unix_now_s());
         self.gone.retain(|(at, row)| at.elapsed() < GONE_TIME && !here.contains_key(&row.node));
         for (node, host) in std::mem::take(&mut self.here) {
-            if !here.contains_key(&node) && is_lost(now, &node) {
+            if !here.contains_key(&node) && is_lost(current, &node) {
                 self.gone.insert(0, (now, GoneNode { node, host, since_s }));
             }
         }
