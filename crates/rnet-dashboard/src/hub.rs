@@ -35,12 +35,12 @@ impl Hub {
         let hub = Arc::new(Hub { app, ticks, reader, operations, jobs, stops });
         let spawn = |name: &str, way: PriorityChange, run: fn(&Hub)| {
             let hub = hub.clone();
-            let looks = move || {
+            let work = move || {
                 // Other threads operate the robot, including Stop.
                 lower_priority(way);
                 run(&hub);
             };
-            std::thread::Builder::new().name(name.to_owned()).spawn(looks)
+            std::thread::Builder::new().name(name.to_owned()).spawn(work)
         };
         spawn("rnet-dash-tick", PriorityChange::Lowest, |hub| {
             ticks::run(&hub.ticks, &hub.operations)

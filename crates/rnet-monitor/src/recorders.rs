@@ -340,13 +340,13 @@ mod tests {
     fn reports_slow_full_and_stuck_recorders() {
         let slow = Recorder { queued_bytes: 51 << 20, ..recorder(&[]) };
         assert!(found(Some(&slow), &slow)[0].contains("51 of its 100 MiB"));
-        let room = |free_bytes, disk_is_full| {
+        let space = |free_bytes, disk_is_full| {
             let status = Recorder { free_bytes, disk_is_full, ..recorder(&[]) };
             found(Some(&status), &status)
         };
-        assert_eq!((room(None, false), room(Some(1 << 30), false)), (vec![], vec![]));
-        assert!(room(Some(1 << 20), false)[0].ends_with("has 1 MiB left on its disk"));
-        assert!(room(Some(0), true)[0].ends_with("its disk is full"));
+        assert_eq!((space(None, false), space(Some(1 << 30), false)), (vec![], vec![]));
+        assert!(space(Some(1 << 20), false)[0].ends_with("has 1 MiB left on its disk"));
+        assert!(space(Some(0), true)[0].ends_with("its disk is full"));
         let problems = [("folder".to_owned(), "cannot write to /data".to_owned())].into();
         let barred = Recorder { problems, ..recorder(&[]) };
         assert!(

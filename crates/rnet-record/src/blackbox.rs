@@ -318,7 +318,7 @@ fn serve(
     trigger_queue: &Arc<TriggerQueue>,
     status: &SharedStatus,
 ) -> Result<Vec<Service>> {
-    let say = |status: &SharedStatus| {
+    let reply = |status: &SharedStatus| {
         let text = with_status(status, |status| serde_json::to_vec(status));
         text.map_err(|error| HandlerError::new("Format", error.to_string()))
     };
@@ -331,10 +331,10 @@ fn serve(
             HandlerError::new("BadValue", wrong)
         })?;
         trigger_queue.push(call_trigger(why), None);
-        say(&of_trigger)
+        reply(&of_trigger)
     })?;
     let status = node.service::<[u8], [u8]>(STATUS_SERVICE);
-    Ok(vec![trigger, status.serve(move |_| say(&of_status))?])
+    Ok(vec![trigger, status.serve(move |_| reply(&of_status))?])
 }
 
 /// State of a black box's thread.

@@ -23,13 +23,13 @@ pub struct PlotSink {
     rate_limiter: RateLimiter,
     /// By publisher: the reader of its messages, or why they cannot be read.
     readers: Vec<(u64, Result<FieldReader, String>)>,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl PlotSink {
     pub fn new(output: Output, field: String, buckets: Buckets) -> PlotSink {
-        let (readers, room) = (Vec::new(), Vec::new());
-        PlotSink { output, field, buckets, rate_limiter: RateLimiter::new(HZ), readers, room }
+        let (readers, buffer) = (Vec::new(), Vec::new());
+        PlotSink { output, field, buckets, rate_limiter: RateLimiter::new(HZ), readers, buffer }
     }
 
     fn reader(&mut self, observed: &ObservedMessage<'_>) -> usize {
@@ -52,7 +52,7 @@ impl TopicSink for PlotSink {
     fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         let at = self.reader(observed);
         let read = match &self.readers[at].1 {
-            Ok(reader) => reader.read_f64(bytes, &mut self.room),
+            Ok(reader) => reader.read_f64(bytes, &mut self.buffer),
             Err(why) => Err(why.clone()),
         };
         match read {

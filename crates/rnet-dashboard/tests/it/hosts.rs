@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use util::{Page, TestDomain, get, what};
 
 /// The status of a link, with a time `in_s` seconds from now.
-fn says(in_s: i64, held_back: Cause) -> LinkStatus {
+fn status_of(in_s: i64, held_back: Cause) -> LinkStatus {
     let image = Topic {
         name: "/image".into(),
         direction: Direction::Out.into(),
@@ -48,7 +48,7 @@ fn shows_other_host_with_nodes_and_reports_hanging_link() {
     let options = PublisherOptions::new().transient_local(1);
     let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
     // An hour ahead, so that it does not count as silent, however slow this machine is.
-    said.send(&says(3600, Cause::Unspecified)).unwrap();
+    said.send(&status_of(3600, Cause::Unspecified)).unwrap();
     let viewer = Proxy::new("laptop", "/viewer", 1).unwrap();
     let proxy = PublisherOptions::new().proxy(viewer);
     let _goal = link.publisher_with::<Twist>("/goal", proxy).unwrap();
@@ -74,12 +74,12 @@ fn shows_other_host_with_nodes_and_reports_hanging_link() {
     assert_eq!(node["publishes"], json!(["/goal"]), "{node}");
     assert_eq!(get(dashboard.address(), "/healthz").status, 200);
 
-    said.send(&says(3600, Cause::Credit)).unwrap();
+    said.send(&status_of(3600, Cause::Credit)).unwrap();
     let is_held = |row: &Json| row["held_back"] == json!(["/image"]);
     page.data(figures, |data| of_laptop(data, is_held));
     unwell(&dashboard, "the link to host laptop is saturated: /image wait");
 
-    said.send(&says(-60, Cause::Unspecified)).unwrap();
+    said.send(&status_of(-60, Cause::Unspecified)).unwrap();
     page.data(figures, |data| of_laptop(data, |row| row["state"] == "unknown"));
     unwell(&dashboard, "the link, process 77, hangs or is stopped");
 }

@@ -136,7 +136,7 @@ fn stops_forty_commands_while_eight_goals_run() {
     let released = page.ask(json!({"op": "command.release_all"}));
     assert_eq!(released["refused"], json!([]), "{released}");
     assert_eq!(released["released"].as_array().unwrap().len(), COMMANDS, "{released}");
-    until("somebody holds a command", || commands.iter().all(|of| of.status().holder.is_empty()));
+    until("a command is still held", || commands.iter().all(|of| of.status().holder.is_empty()));
     drop(running);
     for goal in goals {
         page.answer(goal);

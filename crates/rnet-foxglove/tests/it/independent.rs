@@ -51,9 +51,9 @@ fn foxglove_client_reads_and_controls_robot() {
     let goal = robot.param::<f64>("goal").default(0.0).declare().unwrap();
     let mut goals = robot.subscriber::<Vector3>("/goal").unwrap();
     let server = test_domain.server();
-    let says = std::thread::spawn(move || goal.set(goals.recv(LONG).unwrap().x).unwrap());
+    let setter = std::thread::spawn(move || goal.set(goals.recv(LONG).unwrap().x).unwrap());
     client("live", &server);
-    says.join().unwrap();
+    setter.join().unwrap();
     assert_eq!(speed.get().unwrap(), 1.75);
 }
 

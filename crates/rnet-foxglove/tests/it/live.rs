@@ -140,10 +140,10 @@ fn follows_domain_again_after_it_was_unreadable() {
     let (domain, aside) = (test_domain.location().path().to_owned(), test_domain.0.join("aside"));
     std::fs::rename(&domain, &aside).unwrap();
     std::fs::write(&domain, b"").unwrap();
-    let says =
+    let has_text =
         |what: &'static str| move |said: &Value| said["message"].as_str().unwrap().contains(what);
     wait_for("the domain cannot be read");
-    viewer.recv_text("status", says("the domain cannot be read"));
+    viewer.recv_text("status", has_text("the domain cannot be read"));
     // A new client is accepted meanwhile, and the server keeps running.
     let mut other = Viewer::of(&server);
     other.recv_text("serverInfo", |_| true);
@@ -151,7 +151,7 @@ fn follows_domain_again_after_it_was_unreadable() {
     std::fs::remove_file(&domain).unwrap();
     std::fs::rename(&aside, &domain).unwrap();
     wait_for("the domain can be read again");
-    viewer.recv_text("status", says("the domain can be read again"));
+    viewer.recv_text("status", has_text("the domain can be read again"));
     let node = test_domain.node("late");
     let _late = node.publisher::<[u8]>("/late").unwrap();
     viewer.channel("/late");

@@ -139,8 +139,8 @@ impl Folder {
         if let Err(error) = self.ensure() {
             return Some(error.to_string());
         }
-        let room = rustix::fs::statvfs(&self.path).ok()?;
-        (room.f_bavail.saturating_mul(room.f_frsize) < ring_bytes).then(|| {
+        let stat = rustix::fs::statvfs(&self.path).ok()?;
+        (stat.f_bavail.saturating_mul(stat.f_frsize) < ring_bytes).then(|| {
             format!(
                 "{} has less free space than the {ring_bytes} bytes that a file may need",
                 self.path.display()

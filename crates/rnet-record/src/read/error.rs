@@ -51,7 +51,7 @@ pub enum Problem {
     },
     /// The head of a chunk and the index contradict each other.
     #[error(
-        "the record header here says {what} with {said} bytes, but the index says Chunk with {len}"
+        "the record header here is {what} with {said} bytes, but the index lists a Chunk with {len}"
     )]
     HeadMismatch {
         /// The kind of record in the head.
@@ -106,7 +106,7 @@ pub enum Problem {
         why: String,
     },
     /// A checksum does not match the data.
-    #[error("the CRC of {what} is {found:08x}, but the file says {saved:08x}")]
+    #[error("the CRC of {what} is {found:08x}, but the file contains {saved:08x}")]
     Crc {
         /// The checked part of the file.
         what: &'static str,

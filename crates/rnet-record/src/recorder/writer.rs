@@ -423,8 +423,8 @@ impl Writer {
 
     fn has_free_space(&self) -> bool {
         let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let room = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")));
-        room.is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= RESUME_FREE_BYTES)
+        let stat = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")));
+        stat.is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >= RESUME_FREE_BYTES)
     }
 
     /// Removes the oldest parts beyond the size limit, and parts that are too old.

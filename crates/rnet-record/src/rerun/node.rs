@@ -435,7 +435,7 @@ impl TestedNode {
         limit: Duration,
         at: &dyn Fn() -> String,
     ) -> Result<(), RerunError> {
-        let (end, mut looks) = (Instant::now() + limit, 0);
+        let (end, mut checks) = (Instant::now() + limit, 0);
         let mut why = String::new();
         while Instant::now() < end {
             // Checked first: after it has read a message, its thread is awake.
@@ -455,8 +455,8 @@ impl TestedNode {
                     Err(reason) => why = reason,
                 },
             }
-            looks += 1;
-            if looks > SPIN_CHECKS {
+            checks += 1;
+            if checks > SPIN_CHECKS {
                 self.check_alive(at)?;
                 std::thread::sleep(POLL_INTERVAL);
             }
@@ -474,8 +474,8 @@ impl TestedNode {
 
     /// Whether all its threads sleep at the same time, or which one does not.
     fn check_idle(&mut self, at: &dyn Fn() -> String) -> Result<Result<(), String>, RerunError> {
-        let looks = (inspect_process(self.pid)?, inspect_process(self.pid)?);
-        Ok(match looks {
+        let checks = (inspect_process(self.pid)?, inspect_process(self.pid)?);
+        Ok(match checks {
             (ProcessState::Sleeping(before), ProcessState::Sleeping(after)) if before == after => {
                 Ok(())
             }

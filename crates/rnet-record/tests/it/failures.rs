@@ -339,7 +339,7 @@ fn next_part_contains_records_of_part_that_failed_to_end() {
     for n in 0..5 {
         raw.send(&noise(n, 200_000)).unwrap();
     }
-    child.say("look");
+    child.say("end the part");
     child.expect("done");
 }
 
