@@ -1,9 +1,9 @@
-//! The logger: hears everything, counts it by the senders' own numbers, and writes a line per second
-//! to the file given as its argument. With a second argument, `one-life`, each sender lives for the whole
-//! run, so its numbers go on through a link that is lost and comes back as another publisher.
-//!
-//! What must not be missing from a log is heard reliably; the two fast streams best_effort, because
-//! a logger must not hold a sensor up.
+// The logger: receives all messages, counts them by the senders' own numbers, and writes a line per second to
+// the file given as its argument. With a second argument, `one-life`, each sender exists for the whole run,
+// so its numbers continue across a link that is lost and returns as another publisher.
+//
+// Messages that must be in the log are received reliably; the two fast streams best_effort, because a logger
+// must not block a sensor.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,7 +45,7 @@ fn logger(process: &Process) -> rnet::Result<()> {
     let kept = SubscriberOptions::new().reliable().transient_local();
     let _heard: Vec<Subscription> = vec![
         ears.hear::<RobotState>("/robot/state", true)?,
-        // Commands are best_effort, and a driver that has lost its authority comes back as another publisher.
+        // Commands are best_effort, and a driver that has lost its authority returns as another publisher.
         ears.hear_with::<JointTorques>(
             "/robot/torque",
             SubscriberOptions::new().keep_all(),
@@ -115,9 +115,9 @@ struct LogSubscriptions {
 }
 
 impl LogSubscriptions {
-    /// Counts a topic by the numbers in its messages.
+    // Counts a topic by the numbers in its messages.
     fn hear<T: Counted>(&self, topic: &'static str, reliable: bool) -> rnet::Result<Subscription> {
-        // A record leaves nothing out by choice.
+        // A log skips nothing by choice.
         let options = SubscriberOptions::new().keep_all();
         let options = if reliable { options.reliable() } else { options };
         self.hear_with::<T>(topic, options, |message| (None, message.count()))
@@ -127,7 +127,7 @@ impl LogSubscriptions {
         &self,
         topic: &'static str,
         options: SubscriberOptions,
-        // By whom its messages are numbered, if not by their node, and the number.
+        // The sender that numbers the messages, if it is not the publisher, and the number.
         mut number: impl FnMut(&Sample<'_, T>) -> (Option<u64>, u64) + Send + 'static,
     ) -> rnet::Result<Subscription> {
         lock(&self.tallies).insert(topic, Tally::default());
