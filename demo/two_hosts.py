@@ -1,7 +1,7 @@
 """The robot with two computers: sensors and actuators on one host, estimation and control on the other.
 
-The nodes are those of session.py, and know nothing of it: only their environment says how the hosts are joined. In
-place of the controller's death the cable between the hosts is cut, and healed.
+The nodes are those of session.py, unchanged: only their environment defines how the hosts are connected.
+Instead of killing the controller, the cable between the hosts is cut and reconnected.
 """
 
 import json
@@ -19,9 +19,10 @@ from session import SETTLE_S, Demo
 MOTORS, CONTROL = "motors", "control"
 CUT_S = 2.0
 STATUS_S = 5.0
-# A torque that is 20 ms late is one that was lost, and more processes stand between it and its state than on one host.
+# A torque that is 20 ms late counts as lost, and more processes are between it and its state than on one
+# host.
 MIN_CLOSED_SHARE = 0.25
-# The books of each host are kept by a watcher there.
+# A watcher on each host keeps its counts.
 WATCHERS = {MOTORS: "watcher", CONTROL: "watcher2"}
 NODES = {**session.NODES, "watcher2": "Rust"}
 ON_CONTROL = ("controller", "estimator", "operator", "logger", "watcher2")
@@ -32,7 +33,7 @@ def host_of(node):
 
 
 def missing():
-    """Why there can be no hosts here, or None."""
+    """Why hosts are unavailable, or None."""
     return hosts.missing() or (None if _link().exists() else f"{_link()} does not exist: run `make build-link`")
 
 
@@ -41,12 +42,12 @@ def _link():
 
 
 def cable(domain):
-    """The two hosts, joined."""
+    """The two hosts, connected."""
     return hosts.Cable(domain, (MOTORS, CONTROL), _link())
 
 
 class TwoHosts(Demo):
-    """One run on two hosts."""
+    """A run on two hosts."""
 
     nodes = NODES
     shown = WATCHERS[CONTROL]
@@ -59,10 +60,10 @@ class TwoHosts(Demo):
             "the cable was cut", "the cable was reconnected", judge.HOLD_DEADLINE_MS, MIN_CLOSED_SHARE
         )
         self.books = {}  # {host: its watcher's newest}
-        self.status = {}  # {host: what its link says in the end}
+        self.status = {}  # {host: the final status of its link}
 
     def _launch(self):
-        # Each sender lives for the whole run: the link is what goes and comes back.
+        # Each sender exists for the whole run: only the link is lost and returns.
         settings = {**self._settings(), "hosts": 2, "lives": "one-life"}
         for name, host in self.host.items():
             nodes = [node for node in self.nodes if host_of(node) == name]
@@ -81,7 +82,7 @@ class TwoHosts(Demo):
         return crossing.merged(self.books)
 
     def _outage(self):
-        """Cuts the cable so that the outage lies in the middle, and heals it."""
+        """Cuts the cable so that the outage is in the middle, and reconnects it."""
         down_s = min(CUT_S, 0.3 * self.seconds)
         self._go_on_until(self.story.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
         self.cable.cut()
@@ -104,7 +105,7 @@ class TwoHosts(Demo):
         return crossing.merged(self.books)
 
     def _link_status(self, host):
-        """What the link of a host says, a second after all was quiet."""
+        """The status of a host's link, a second after the sending stopped."""
         rnet = str(session.target() / "rnet") if (session.target() / "rnet").exists() else shutil.which("rnet")
         environment = self.cable.environment(host)
         first, until = None, time.monotonic() + STATUS_S
