@@ -246,8 +246,8 @@ impl Command {
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = self.resource.query(py, |command| command.stats())?;
         let rnet::CommandStats { applied, late, repeated, superseded, unauthorised, .. } = s;
-        let rnet::CommandStats { malformed, passed_over, fallbacks, panics, overruns, .. } = s;
-        let ignored = [late, repeated, superseded, unauthorised, malformed, passed_over];
+        let rnet::CommandStats { malformed, skipped, fallbacks, panics, overruns, .. } = s;
+        let ignored = [late, repeated, superseded, unauthorised, malformed, skipped];
         let all = [&[applied], &ignored[..], &[fallbacks, panics, overruns]].concat();
         make(py, "CommandStats", PyTuple::new(py, all)?)
     }

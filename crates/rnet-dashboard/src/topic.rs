@@ -124,7 +124,7 @@ pub fn run(reader: &TopicReader, operations: &Operations) {
                 let wants = lock(&wants);
                 let takes =
                     |topic: &str, desc: &TypeDesc| wants.iter().any(|w| w.matches(topic, desc));
-                follow.ask_again(|topic, desc, qos| {
+                follow.reselect(|topic, desc, qos| {
                     // Follows the publisher again from its kept messages, for new subscriptions.
                     let keeps = matches!(qos.durability, Durability::TransientLocal { .. });
                     takes(topic, desc) && !(keeps && new.iter().any(|w| w.matches(topic, desc)))

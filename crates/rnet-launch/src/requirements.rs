@@ -143,7 +143,7 @@ fn limit_errors(limits: &Limits) -> Vec<RequirementError> {
             format!("at most this user's limit, {mib_of_user} MiB (raise it: ulimit -H -d)");
         errors.push(RequirementError { key: "memory_limit_mib", expected, found: mib.to_string() });
     }
-    unfit
+    errors
 }
 
 /// The cores that a process may choose here. A thread asks for all that there could be, and the kernel leaves those that

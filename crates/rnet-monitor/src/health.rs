@@ -97,7 +97,7 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
             Some(_) => {}
             None if record.keeper().is_none() && record.was_asked_to_stop() => {}
             // A keeper in another container cannot be checked.
-            None if !record.keeper.is_seen_from_here() => {}
+            None if !record.keeper.is_in_this_namespace() => {}
             None if record.keeper().is_none() => findings.problem(
                 "launch",
                 format!("the keeper of the launched node {node} was killed, and the node with it"),
@@ -246,7 +246,7 @@ mod tests {
             restarts,
             end,
             last_output: Vec::new(),
-            told: Vec::new(),
+            stopped_keepers: Vec::new(),
         }
     }
 

@@ -1,11 +1,10 @@
 //! The recorder: observes publishers, and writes their messages to MCAP files.
 //!
-//! It has three threads. One reads the publishers' logs and does nothing slow ([`follower`]). It fills a
+//! It has three threads. One reads the publishers' logs and does nothing slow ([`topic_reader`]). It fills a
 //! queue of bounded size ([`queue`]). The second compresses and writes ([`writer`], [`part_writer`]), and the
 //! third waits for the disk ([`sync`]). Messages that exceed the capacity of any of them are counted by
 //! topic, node and cause ([`loss`]), in the file and in the progress.
 
-mod follower;
 mod item;
 mod json;
 mod latched;
@@ -20,6 +19,7 @@ mod selection;
 mod state_follower;
 mod status_report;
 mod sync;
+mod topic_reader;
 mod writer;
 
 use std::path::Path;
@@ -29,7 +29,6 @@ use std::thread::JoinHandle;
 use rnet::inspect::{PriorityChange, lower_priority};
 
 use crate::error::{RecordError, Result};
-use follower::Follower;
 pub(crate) use item::Publisher;
 pub use loss::{CauseCounts, LossCounts, RecordLossCause, UnheardCounts};
 pub(crate) use message_hook::MessageHook;
@@ -40,6 +39,7 @@ pub(crate) use progress::RingPart;
 use progress::Shared;
 use queue::Queue;
 pub use selection::Selection;
+use topic_reader::TopicReader;
 use writer::Writer;
 
 /// Records a domain until it is stopped or dropped.
@@ -71,7 +71,7 @@ use writer::Writer;
 #[derive(Debug)]
 pub struct Recorder {
     shared: Arc<Shared>,
-    follower: Option<JoinHandle<Result<()>>>,
+    reader: Option<JoinHandle<Result<()>>>,
     writer: Option<JoinHandle<Result<()>>>,
 }
 
@@ -96,19 +96,19 @@ impl Recorder {
                 Ok(())
             })?
         };
-        let follower = {
+        let reader = {
             let (queue, shared) = (queue.clone(), shared.clone());
             let begin = move || {
-                let mut follower = Follower::new(options, queue, shared)?;
-                follower.begin().map(|()| follower)
+                let mut reader = TopicReader::new(options, queue, shared)?;
+                reader.begin().map(|()| reader)
             };
-            start_thread(file, "rnet-rec-follow", "follower", begin, Follower::run)
+            start_thread(file, "rnet-rec-follow", "reader", begin, TopicReader::run)
         };
-        let (follower, failed) = match follower {
-            Ok(follower) => (Some(follower), None),
+        let (reader, failed) = match reader {
+            Ok(reader) => (Some(reader), None),
             Err(error) => (None, Some(error)),
         };
-        let recorder = Recorder { shared, follower, writer: Some(writer) };
+        let recorder = Recorder { shared, reader, writer: Some(writer) };
         let Some(error) = failed else { return Ok(recorder) };
         queue.close();
         recorder.stop()?;
@@ -132,7 +132,7 @@ impl Recorder {
 
     /// Whether it has finished: its time is over, or it failed. [`Recorder::stop`] returns the error.
     pub fn is_finished(&self) -> bool {
-        self.follower.as_ref().is_none_or(JoinHandle::is_finished)
+        self.reader.as_ref().is_none_or(JoinHandle::is_finished)
             || self.writer.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
@@ -147,9 +147,9 @@ impl Recorder {
 
     fn join(&mut self) -> Result<()> {
         self.shared.stop();
-        let followed = match self.follower.take().map(JoinHandle::join) {
+        let followed = match self.reader.take().map(JoinHandle::join) {
             Some(Ok(followed)) => followed,
-            Some(Err(_)) => Err(RecordError::Panicked("follower")),
+            Some(Err(_)) => Err(RecordError::Panicked("reader")),
             None => Ok(()),
         };
         match self.writer.take().map(JoinHandle::join) {

@@ -124,7 +124,7 @@ impl Client {
     /// Counters, as ClientStats.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let s = py.detach(|| Ok(self.core.resource.get()?.stats())).or_raise(py)?;
-        let parts = (s.calls, s.open, s.late, s.moved, s.skipped, s.unheard);
+        let parts = (s.calls, s.open, s.late, s.rerouted, s.feedback_skipped, s.feedback_lost);
         make(py, "ClientStats", parts)
     }
 

@@ -40,7 +40,8 @@ impl Table {
         types: &mut ChannelTypes,
         to: &Path,
     ) -> Outcome<Table> {
-        let taken: Vec<_> = recording.channels().filter(|channel| select.takes(channel)).collect();
+        let taken: Vec<_> =
+            recording.channels().filter(|channel| select.includes(channel)).collect();
         check_one_type(&taken, to)?;
         let is_empty = taken.is_empty();
         let (mut titles, mut found) = (Vec::new(), vec![Err(String::new()); fields.len()]);
@@ -123,7 +124,7 @@ pub fn check_fields(
     types: &mut ChannelTypes,
 ) -> Outcome {
     let (mut found, mut is_empty) = (vec![Err(String::new()); fields.len()], true);
-    for channel in recording.channels().filter(|channel| select.takes(channel)) {
+    for channel in recording.channels().filter(|channel| select.includes(channel)) {
         is_empty = false;
         match types.of(context, channel) {
             Some(MessageType::Protobuf(schema)) => drop(field_paths(schema, fields, &mut found)),

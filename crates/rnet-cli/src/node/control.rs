@@ -93,7 +93,7 @@ fn report(context: &mut Context, node: &NodeName, done: &str) -> Outcome {
 fn report_stop_result(
     context: &mut Context,
     node: &NodeName,
-    stopped: Stopped,
+    stopped: StopOutcome,
     done: &str,
 ) -> Outcome {
     match stopped {

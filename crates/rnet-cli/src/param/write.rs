@@ -23,9 +23,9 @@ pub fn file_text(domain: &str, params: &[(String, String, ParamInfo)], all: bool
                 .description
                 .as_ref()
                 .map(description_comment)
-                .filter(|remark| !remark.is_empty())
+                .filter(|comment| !comment.is_empty())
             {
-                Some(description_comment) => out += &format!("{line}  # {remark}\n"),
+                Some(comment) => out += &format!("{line}  # {comment}\n"),
                 None => out += &format!("{line}\n"),
             }
         }

@@ -253,7 +253,7 @@ impl ProtoWriter<'_> {
             return self.message(&group, Some(&head));
         }
         let unit = unit.map_or_else(String::new, |unit| {
-            format!("  // CompiledFile: {}", escape_controls(unit))
+            format!("  // Unit: {}", escape_controls(unit))
         });
         self.line(&format!(
             "{head} {} = {}{};{unit}",

@@ -129,7 +129,7 @@ pub fn read(
         ready,
         ready_timeout_ms: ms("ready_timeout_s", 10_000)?,
         policy,
-        on_failure: table.optional("on_failure", words)?.unwrap_or_default(),
+        on_failure: table.optional("on_failure", read_command)?.unwrap_or_default(),
         key_positions,
         ..Node::new(name, process)
     };

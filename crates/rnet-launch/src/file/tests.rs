@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::node::{ParamValue, Ready, Scheduler};
-use crate::policy::When;
+use crate::policy::RestartWhen;
 
 mod vars;
 

@@ -1,6 +1,6 @@
 //! Triggers that messages fire: a field, a log line, the fallback of a command.
 //!
-//! Runs on the recorder's follower thread. The first message of a publisher resolves its type for the
+//! Runs on the recorder's reader thread. The first message of a publisher resolves its type for the
 //! triggers. After that, a message on a topic without a trigger costs one map lookup.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Entries of the queue from the follower to the writer.
+//! Entries of the queue from the topic reader to the writer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

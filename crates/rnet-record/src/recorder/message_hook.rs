@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::item::Publisher;
 
-/// Called on the follower thread; must return quickly.
+/// Called on the reader thread; must return quickly.
 pub trait MessageHook: Debug + Send + Sync {
     /// A message was received.
     fn on_message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]);

@@ -1,4 +1,4 @@
-//! A queue between the follower and the writer, bounded by bytes.
+//! A queue between the topic reader and the writer, bounded by bytes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

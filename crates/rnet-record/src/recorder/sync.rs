@@ -91,7 +91,7 @@ fn sync<D: SyncTarget>(files: &Receiver<Option<D>>, interval: Duration, shared: 
             shared
                 .note(format!("the last second of the recording may not be on the disk: {error}"));
         }
-        // Measured here and not in the follower: a disk that does not respond blocks the caller.
+        // Measured here and not in the topic reader: a disk that does not respond blocks the caller.
         let free_bytes = current.as_ref().and_then(D::free_bytes);
         shared.progress().free_bytes = free_bytes;
         match given {

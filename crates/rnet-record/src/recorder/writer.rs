@@ -137,7 +137,7 @@ impl Writer {
     fn handle_item(&mut self, item: Item) {
         match item {
             Item::Message(mut received) if Latched::is_latched(&received) => {
-                // A large message arrived in the follower's buffer, which may be larger than the message.
+                // A large message arrived in the reader's buffer, which may be larger than the message.
                 received.bytes.shrink_to_fit();
                 let received = Arc::new(received);
                 self.message(&received);

@@ -25,7 +25,7 @@ struct SimulatedClient {
     /// Opened with the first control message.
     control: Option<Publisher<[u8]>>,
     lane: Lane,
-    /// Its subscribers for answers; the follower reads the answers as an observer.
+    /// Its subscribers for answers; the answers are read as an observer.
     answer_subscribers: Vec<Subscriber<[u8]>>,
     /// Calls that the node has not finished.
     open: usize,

@@ -88,7 +88,7 @@ struct SimulatedServer {
     order: VecDeque<u32>,
     lane: Lane,
     types: BTreeMap<CallTopicKind, MessageType>,
-    /// Endpoints by which the node finds a server. The follower reads the requests as an observer.
+    /// Endpoints by which the node finds a server. The requests are read as an observer.
     _request_subscribers: [Subscriber<[u8]>; 2],
     _type_publishers: Vec<Publisher<[u8]>>,
 }

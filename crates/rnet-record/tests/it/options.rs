@@ -6,7 +6,7 @@ use mcap::records::MessageHeader;
 use mcap::{Attachment, WriteOptions, Writer};
 use rnet_record::mcap;
 use rnet_record::read::{Recording, Select, check};
-use rnet_record::tools::{Cut, filter, merge, recover, split};
+use rnet_record::tools::{SplitAt, filter, merge, recover, split};
 
 use crate::files::{Dir, metadata};
 
@@ -94,7 +94,7 @@ fn tools_copy_records_without_index() {
         let to = |name: &str| dir.path(name);
         filter(&from, &to("filter.mcap"), Select::default(), &[], &mut none, || false).unwrap();
         merge(std::slice::from_ref(&from), &to("merge.mcap"), &mut none, || false).unwrap();
-        split(&from, &to("split.mcap"), Cut::Bytes(1 << 20), &mut none, || false).unwrap();
+        split(&from, &to("split.mcap"), SplitAt::Bytes(1 << 20), &mut none, || false).unwrap();
         let again = Recording::open_without_index(from.path()).unwrap();
         recover(&again, &to("recover.mcap"), || false).unwrap();
         for name in ["filter", "merge", "split", "recover"] {

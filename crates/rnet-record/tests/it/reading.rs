@@ -7,7 +7,7 @@ use mcap::records::{MessageHeader, op};
 use mcap::{Compression, WriteOptions, Writer};
 use rnet::MessageType;
 use rnet_record::mcap;
-use rnet_record::read::{Checked, Recording, Select, check};
+use rnet_record::read::{CheckReport, Recording, Select, check};
 
 #[test]
 fn reading_by_index_equals_scanning() {
@@ -66,7 +66,7 @@ fn reading_by_index_equals_scanning() {
         let checked = check(&path, &mut |problem| problems.push(problem.to_string())).unwrap();
         assert_eq!(problems, <[String; 0]>::default(), "{name}");
         let chunks = by_index.info().chunks;
-        assert_eq!(checked, Checked { messages: 100, chunks, ..Checked::default() });
+        assert_eq!(checked, CheckReport { messages: 100, chunks, ..CheckReport::default() });
     }
 }
 

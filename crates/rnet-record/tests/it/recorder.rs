@@ -337,7 +337,7 @@ fn counts_messages_that_are_too_fast_in_the_file() {
     let node = net.node("/fast");
     let mut fast = node.publisher::<[u8]>("/fast").unwrap();
     let mut opts = options(&net);
-    // Little memory: the follower has to wait while the writer compresses.
+    // Little memory: the topic reader has to wait while the writer compresses.
     opts.buffer_len_bytes = 1 << 16;
     let (file, recorder) = record(&net, opts);
     let noise: Vec<u8> =

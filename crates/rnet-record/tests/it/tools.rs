@@ -8,7 +8,7 @@ use files::{Dir, START_NS, STEP_NS, chunked, times, write};
 use rnet_record::mcap::Compression;
 use rnet_record::read::{Recording, Select, check};
 use rnet_record::ros2::to_ros2;
-use rnet_record::tools::{Cut, ToolError, filter, merge, recover, split};
+use rnet_record::tools::{SplitAt, ToolError, filter, merge, recover, split};
 
 fn open(dir: &Dir, name: &str, messages: u32) -> Recording {
     let bytes = write(chunked(Some(Compression::Zstd)), messages);
@@ -57,7 +57,7 @@ fn merges_files_in_order_of_time_and_splits_one() {
     let parts = split(
         &whole,
         &dir.path("part.mcap"),
-        Cut::Time(Duration::from_millis(30)),
+        SplitAt::Time(Duration::from_millis(30)),
         &mut none,
         || false,
     );
@@ -82,7 +82,7 @@ fn merges_files_in_order_of_time_and_splits_one() {
     assert_eq!(merged.len(), 110);
     assert_eq!(Recording::open(&to).unwrap().channels().count(), 2, "the same channels are one");
     let by_size =
-        split(&whole, &dir.path("size.mcap"), Cut::Bytes(200), &mut none, || false).unwrap();
+        split(&whole, &dir.path("size.mcap"), SplitAt::Bytes(200), &mut none, || false).unwrap();
     assert!(by_size.len() > 4);
     assert_eq!(by_size.iter().map(|part| part.messages).sum::<u64>(), 100);
 }
@@ -165,7 +165,7 @@ fn merge_removes_duplicates_of_two_recorders_and_fills_gaps() {
 fn interrupted_tool_leaves_no_file() {
     let dir = Dir::new();
     let from = open(&dir, "a.mcap", 10);
-    let (to, all, cut) = (dir.path("b.mcap"), Select::default(), Cut::Bytes(100));
+    let (to, all, cut) = (dir.path("b.mcap"), Select::default(), SplitAt::Bytes(100));
     let stop = || true;
     let stopped = [
         filter(&from, &to, all.clone(), &[], &mut none, stop).unwrap_err(),

@@ -310,8 +310,9 @@ mod tests {
     #[test]
     fn what_is_not_the_holders_next_command_is_not_applied() {
         let mut authority = Authority::new(FIRST);
-        let check_command =
-            |authority: &mut Authority, received| authority.check_command(&received, FIRST, DEADLINE);
+        let check_command = |authority: &mut Authority, received| {
+            authority.check_command(&received, FIRST, DEADLINE)
+        };
         assert_eq!(
             check_command(&mut authority, received(FIRST, "/a", 0, 0)),
             Err(IgnoreReason::Unauthorised)

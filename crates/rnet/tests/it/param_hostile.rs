@@ -10,7 +10,7 @@ use common::Net;
 use rnet::state::Value;
 use rnet::{Error, NodeName};
 use rnet_shm::node::OwnNode;
-use rnet_shm::state::{Record, Region, Stored, Write};
+use rnet_shm::state::{Record, Region, StoredValue, Write};
 
 /// The kind of JSON in the region (docs/design/state-values.md).
 const JSON: u16 = 6;
@@ -30,7 +30,7 @@ fn raw_region(net: &Net) -> Region {
 }
 
 fn write(region: &Region, key: &str, kind: u16, bytes: &[u8]) {
-    let value = Stored { kind, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
+    let value = StoredValue { kind, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
     let write = Write { key, value: Some(value), expect: None, durable: None };
     region.commit(&[write], &[], &mut |_, _| Ok(())).unwrap();
 }

@@ -8,7 +8,7 @@ use rnet::state::Value;
 use rnet::{DomainId, NodeName};
 use rnet_shm::domain::{DomainConfig, DomainDir};
 use rnet_shm::node::OwnNode;
-use rnet_shm::state::{Region, Stored, Will, Write};
+use rnet_shm::state::{Region, StoredValue, Will, Write};
 
 use super::{int, refusal};
 use crate::common::Net;
@@ -34,7 +34,7 @@ impl Scribbler {
     }
 
     fn write_with(&self, key: &str, kind: u16, type_id: u64, bytes: &[u8], will: Option<&[u8]>) {
-        let stored = Stored { kind, type_id, bytes, will, expires_boot_ns: 0 };
+        let stored = StoredValue { kind, type_id, bytes, will, expires_boot_ns: 0 };
         let write = Write { key, value: Some(stored), expect: None, durable: None };
         self.0.commit(&[write], &[], &mut |_, _| Ok(())).unwrap();
     }

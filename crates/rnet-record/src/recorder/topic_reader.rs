@@ -1,4 +1,4 @@
-//! The follower thread: reads published messages into the queue. It does nothing else, because a log has
+//! The reader thread: reads published messages into the queue. It does nothing else, because a log has
 //! limited capacity.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -38,7 +38,7 @@ const MESSAGES_PER_CLOCK: u32 = 256;
 const MAX_BATCH_ENTRIES: usize = 256;
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
-pub struct Follower {
+pub struct TopicReader {
     follow: Follower,
     location: Location,
     own_host: String,
@@ -63,7 +63,7 @@ pub struct Follower {
     status_report: StatusReport,
 }
 
-impl Follower {
+impl TopicReader {
     pub fn new(
         options: RecordOptions,
         queue: Arc<Queue<Item>>,
@@ -419,7 +419,7 @@ impl Follower {
     }
 }
 
-impl Drop for Follower {
+impl Drop for TopicReader {
     /// Closes the queue however the thread ends; the writer then exits after writing what was queued.
     fn drop(&mut self) {
         self.flush_batch();
