@@ -3,7 +3,7 @@
 Each millisecond it sends the sensor values, waits for the controller's answer until the next step is due, and
 applies it. The torques are a command: the driver with authority moves the motors. This is the controller, or
 the safety monitor, which sends nothing to stop them. If no torques arrive within the deadline, the safe hold
-in the motors takes over.
+beside the motors takes over.
 """
 
 import queue

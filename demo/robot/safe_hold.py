@@ -1,6 +1,6 @@
 """The actuators' behaviour without commands: stop, and hold the last safe pose.
 
-This runs in the motors, here in the process of the simulator, and depends on nothing else. While commands
+This runs beside the motors, in the process of the simulator, and depends on nothing else. While commands
 arrive, it passes them on. When the last one is older than `timeout_ns`, it takes over: it damps the joints
 and moves them, within RAMP_S, to the last pose in which the robot stood upright on four feet (a controller
 may die with a leg in the air, which is not a pose to keep). The next command ends the hold at once.

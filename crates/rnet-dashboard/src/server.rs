@@ -84,7 +84,7 @@ impl Dashboard {
         let thread = std::thread::Builder::new().name("rnet-dashboard".to_owned());
         let thread = thread.spawn(move || {
             serving.run(ended);
-            // Releases authority now, instead of waiting for the lease to expire.
+            // Releases authority while the process is alive, and not when its death is detected.
             of_thread.operations.close();
         });
         match thread {

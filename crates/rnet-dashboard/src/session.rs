@@ -249,7 +249,7 @@ impl Session {
             "history" => ticks.add(Box::new(HistorySink::new(output, topic()?))),
             "services" => poll(output, LIST_INTERVAL, services()),
             "params" => match asked.host()? {
-                // It is sent when the host has answered, and polled in each tick.
+                // The next request follows the host's answer; the answer is polled in each tick.
                 Some(host) => ask(output, Duration::ZERO, remote_params(host)),
                 None => ask(output, PARAMS_INTERVAL, params()),
             },

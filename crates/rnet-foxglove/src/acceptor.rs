@@ -1,7 +1,8 @@
 //! Access control: validates the WebSocket request before anything else is read.
 //!
 //! Any page that a browser shows can open a WebSocket to this machine. So the origin of a page must be in the
-//! list of allowed origins. To prevent DNS rebinding, a `Host` name other than this machine's is rejected.
+//! list of allowed origins. To prevent DNS rebinding, a server on a loopback address rejects other names in
+//! the `Host` header.
 
 use std::net::{IpAddr, SocketAddr};
 

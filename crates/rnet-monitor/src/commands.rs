@@ -25,16 +25,17 @@ pub fn check_commands(
     asked: Option<&str>,
     now_ns: u64,
 ) {
-    let said = snapshot.publishers.iter().map(|publisher| publisher.topic.as_str());
-    let heard = snapshot.subscriptions.iter().map(|subscription| subscription.topic.as_str());
-    let topics: BTreeSet<&str> = said.chain(heard).filter_map(rnet::command_of_status).collect();
+    let published = snapshot.publishers.iter().map(|publisher| publisher.topic.as_str());
+    let subscribed = snapshot.subscriptions.iter().map(|subscription| subscription.topic.as_str());
+    let topics: BTreeSet<&str> =
+        published.chain(subscribed).filter_map(rnet::command_of_status).collect();
     for topic in topics.into_iter().filter(|topic| asked.is_none_or(|asked| asked == *topic)) {
         let receivers = publishers(snapshot, &rnet::command_status_topic(topic));
         let drivers = drivers(snapshot, topic);
-        let said: Vec<_> =
+        let last: Vec<_> =
             receivers.iter().map(|receiver| last_message::<CommandStatus>(receiver)).collect();
-        for (receiver, said) in receivers.iter().zip(&said) {
-            let status = said.as_ref().map(|(status, _)| status);
+        for (receiver, last) in receivers.iter().zip(&last) {
+            let status = last.as_ref().map(|(status, _)| status);
             check_receiver(findings, snapshot, (topic, receiver), status);
         }
         match receivers.as_slice() {
@@ -43,8 +44,8 @@ pub fn check_commands(
             // checked here.
             [receiver] if receiver.via.is_some() => {}
             [_] => {
-                if let Some(Some(said)) = said.first() {
-                    check_authority(findings, topic, said, &drivers, now_ns);
+                if let Some(Some(last)) = last.first() {
+                    check_authority(findings, topic, last, &drivers, now_ns);
                 }
             }
             many => {
@@ -154,11 +155,10 @@ fn check_receiver(
 /// The nodes that publish the command and subscribe to its status, as drivers do.
 fn drivers<'a>(snapshot: &'a Snapshot, topic: &str) -> BTreeSet<&'a str> {
     let status = rnet::command_status_topic(topic);
-    let hears = |node: &str| {
-        snapshot.subscriptions.iter().any(|heard| heard.topic == status && heard.node == node)
-    };
+    let subscribes =
+        |node: &str| snapshot.subscriptions.iter().any(|s| s.topic == status && s.node == node);
     let sending = publishers(snapshot, topic).into_iter().map(|publisher| publisher.node.as_str());
-    sending.filter(|node| hears(node)).collect()
+    sending.filter(|node| subscribes(node)).collect()
 }
 
 fn report_no_receiver(findings: &mut Findings, topic: &str, driver: &str) {

@@ -350,19 +350,23 @@ pub fn check_two_nodes(
             continue;
         }
         let Some(channel) = pair.channel() else { continue };
-        let heard = format!("{a} receives from {b} on {}", p.topic);
+        let receives = format!("{a} receives from {b} on {}", p.topic);
         if pair.subscription.via.is_some() {
-            let what = format!("{heard} through the link: its host counts the received messages");
+            let what =
+                format!("{receives} through the link: its host counts the received messages");
             findings.ok("match", what);
             continue;
         }
         match (p.sent, channel.received, channel.behind) {
             (0, ..) => {
-                findings.note("match", format!("{heard}, but {b} has not sent anything yet"))
+                findings.note("match", format!("{receives}, but {b} has not sent anything yet"))
             }
             (_, 0, Backlog { messages: 0, .. }) => findings.note(
                 "match",
-                format!("{heard}; the {} messages of {b} were sent before {a} subscribed", p.sent),
+                format!(
+                    "{receives}; the {} messages of {b} were sent before {a} subscribed",
+                    p.sent
+                ),
             ),
             (_, 0, behind) => findings.problem(
                 "match",
@@ -372,7 +376,7 @@ pub fn check_two_nodes(
             (_, received, behind) => findings.ok(
                 "match",
                 format!(
-                    "{heard}: {received} messages received, {} skipped, {}, {behind}",
+                    "{receives}: {received} messages received, {} skipped, {}, {behind}",
                     channel.skipped, channel.lost
                 ),
             ),

@@ -68,13 +68,9 @@ pub const DEFAULT_MEMORY_BYTES: u64 = 256 << 20;
 const RESERVE_BYTES: u64 = 8 << 20;
 /// Maximum time that a file covers before its first trigger, and after its last one.
 pub const MAX_TIME: Duration = Duration::from_secs(600);
-/// Duration of the ring's parts.
 const PART_TIME: Duration = Duration::from_secs(2);
-/// Interval between two polls of the trigger queue.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Interval between two checks whether a file could be written.
 const FOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval between two attempts to write a file.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Trigger name of a requested file.
 const CALL: &str = "call";
@@ -273,7 +269,6 @@ fn call_trigger(why: &str) -> FiredTrigger {
 /// The write queue and the repeated records of the parts each get one of this many shares of the memory.
 const MEMORY_SHARES: u64 = 8;
 
-/// Limit for the size of the ring.
 fn ring_bytes(options: &BlackBoxOptions) -> u64 {
     options.memory_len_bytes - 2 * (options.memory_len_bytes / MEMORY_SHARES) - RESERVE_BYTES
 }
@@ -337,7 +332,6 @@ fn serve(
     Ok(vec![trigger, status.serve(move |_| reply(&of_status))?])
 }
 
-/// State of a black box's thread.
 struct BlackBoxWorker {
     options: BlackBoxOptions,
     folder: Folder,
@@ -349,7 +343,6 @@ struct BlackBoxWorker {
     began: Instant,
     /// Logs to the domain what prevents the box from writing.
     node: Node,
-    /// When the folder was last checked.
     folder_checked_at: Option<Instant>,
     window: Option<Window>,
     /// The part of `BlackBoxStatus::problems` that was already reported.

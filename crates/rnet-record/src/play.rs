@@ -111,7 +111,7 @@ pub struct Position {
     pub looped: bool,
 }
 
-/// Callbacks of a player, called about fifty times a second.
+/// Controls a player, which polls it about fifty times a second.
 pub trait PlaybackController {
     /// The next command. `None` continues.
     fn next_command(&mut self, position: &Position) -> Option<PlaybackCommand>;

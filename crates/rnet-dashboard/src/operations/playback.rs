@@ -32,7 +32,8 @@ const DRAIN_POLL: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 pub struct Playback {
-    /// Held while playback starts, which waits for the disk and for subscribers. Reading the progress does not wait.
+    /// Held while playback starts, which waits for the disk and for subscribers. Reading the progress does
+    /// not wait.
     starting: Mutex<()>,
     running: Mutex<Option<Running>>,
 }

@@ -116,8 +116,7 @@ impl StateSink {
         // Opened before reading all keys, so that no change is missed.
         self.keys = self.source.open(&tick.operations.operator)?;
         if let Some(WatchedKeys::Remote(replica)) = &self.keys {
-            // The replica returns the present values as changes first; they are discarded, because all keys
-            // are read next.
+            // Drains the present values: until they are read, the replica merges changes into them.
             while replica.try_recv()?.is_some() {}
         }
         self.send_all()?;

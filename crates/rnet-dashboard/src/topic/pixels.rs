@@ -244,7 +244,7 @@ fn rgb_of(y: u8, u: u8, v: u8) -> [u8; 3] {
         .map(|colour| ((colour + 128) >> 8).clamp(0, 255) as u8)
 }
 
-/// This share of the values is clipped at each end of the scale: a few outliers would compress all other values.
+/// Share of the values clipped at each end of the scale: a few outliers would compress all other values.
 const OUTLIERS: f64 = 0.01;
 /// The grey of the farthest distance; black is reserved for missing measurements.
 const DARKEST: f32 = 40.0;

@@ -14,7 +14,7 @@ pub const POINT_CLOUD: &str = "sensor_msgs.msg.PointCloud2";
 pub const LASER_SCAN: &str = "sensor_msgs.msg.LaserScan";
 pub const TRANSFORMS: &str = "tf2_msgs.msg.TFMessage";
 
-/// A message whose fields are read by name. A field that is missing or has another type reads as empty or zero.
+/// A message whose fields are read by name. A missing field or one of another type reads as empty or zero.
 pub struct Fields(DynamicMessage);
 
 impl Fields {

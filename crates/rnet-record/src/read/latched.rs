@@ -21,7 +21,7 @@ type InChunk = (MessageHeader, Range<usize>);
 /// A message, preceded by its metadata record if the file has one directly before it.
 type Pair<T> = (Option<T>, T);
 
-/// The retained messages of a channel. They are copies, so that a message does not keep its whole chunk in memory.
+/// The retained messages of a channel. They are copies, so that they do not keep whole chunks in memory.
 struct LatchedChannel {
     channel: Arc<Channel>,
     depth: usize,
