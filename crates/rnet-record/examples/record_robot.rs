@@ -8,7 +8,6 @@
 //! starts after the recorder, so all messages that it reports as sent have to be covered. CPU is that of the
 //! recorder, in percent of a core. For comparison, the crate `mcap` alone writes the messages of the
 //! recording again, in the same way.
-//! alone, which writes the messages of the recording once more, in the same way.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Write};
