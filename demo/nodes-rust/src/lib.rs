@@ -1,6 +1,6 @@
-// Shared code of the demo's Rust nodes: message types, communication with `run.py`, counting.
-//
-// `demo/README.md` describes the processes.
+//! Shared code of the demo's Rust nodes: message types, communication with `run.py`, counting.
+//!
+//! `demo/README.md` describes the processes.
 
 pub mod messages;
 pub mod process;

@@ -1,11 +1,11 @@
-// The live table: figures of each topic since the last snapshot.
+//! The live table: figures of each topic since the last snapshot.
 
 use std::collections::{BTreeMap, HashMap};
 
 use rnet::inspect::{ChannelInfo, Snapshot, SubscriptionInfo};
 use serde_json::{Value, json};
 
-// Differences between successive snapshots of a domain.
+/// Differences between successive snapshots of a domain.
 #[derive(Debug, Default)]
 pub struct Rates {
     last_ns: u64,
@@ -15,26 +15,26 @@ pub struct Rates {
     latency: HashMap<u64, Vec<u64>>,
 }
 
-// All channels of a subscription, including those to publishers that are gone.
+/// All channels of a subscription, including those to publishers that are gone.
 pub fn channels(subscription: &SubscriptionInfo) -> impl Iterator<Item = &ChannelInfo> {
     subscription.channels.iter().chain(&subscription.past)
 }
 
-// Whether a subscriber polls at its own rate, and skips most messages. Its latencies then measure the polling
-// interval and not the transport.
+/// Whether a subscriber polls at its own rate, and skips most messages. Its latencies then measure the
+/// polling interval and not the transport.
 pub fn is_sampler(subscription: &SubscriptionInfo) -> bool {
     let (skipped, received) = channels(subscription)
         .fold((0, 0), |(skipped, received), c| (skipped + c.skipped, received + c.received));
     skipped > received
 }
 
-// Adds a histogram to another.
+/// Adds a histogram to another.
 pub fn add(to: &mut Vec<u64>, from: &[u64]) {
     to.resize(to.len().max(from.len()), 0);
     to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
 }
 
-// Quantiles of a histogram, in us; null without values.
+/// Quantiles of a histogram, in us; null without values.
 pub fn latency_us(counts: &[u64], max_ns: u64) -> Value {
     let quantile = |q| rnet::quantile(counts, q).map(|ns| ns.min(max_ns) as f64 / 1e3);
     json!({
@@ -46,7 +46,7 @@ pub fn latency_us(counts: &[u64], max_ns: u64) -> Value {
 }
 
 impl Rates {
-    // One row per topic, for the time since the last call.
+    /// One row per topic, for the time since the last call.
     pub fn rows(&mut self, snapshot: &Snapshot, now_ns: u64) -> Value {
         let seconds = now_ns.saturating_sub(self.last_ns) as f64 * 1e-9;
         let mut rows: BTreeMap<&str, (u64, u64, Vec<u64>, u64)> = BTreeMap::new();

@@ -1,23 +1,23 @@
-// A receiver's own count, from the numbers that the senders wrote into their messages.
-//
-// rnet counts losses too. The demo requires that both agree.
+//! A receiver's own count, from the numbers that the senders wrote into their messages.
+//!
+//! rnet counts losses too. The demo requires that both agree.
 
 use std::collections::HashMap;
 
-// Counts of a topic.
+/// Counts of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Messages received.
     pub received: u64,
     /// Messages missing between those received.
     pub missing: u64,
-    // Messages received twice, or after a later one.
+    /// Messages received twice, or after a later one.
     pub disordered: u64,
     next: HashMap<u64, u64>,
 }
 
 impl Tally {
-    // Counts message number `count` of `publisher`.
+    /// Counts message number `count` of `publisher`.
     pub fn note(&mut self, publisher: u64, count: u64) {
         self.received += 1;
         let next = self.next.entry(publisher).or_insert(count);

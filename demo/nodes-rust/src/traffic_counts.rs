@@ -1,8 +1,8 @@
-// Counts the traffic of a domain: what every publisher sent, and what happened to it at every subscriber,
-// including those that are gone.
-//
-// The files of a killed process are removed. So this keeps the log of each known publisher open
-// ([`Observer`]), and reads from it how much was sent in total.
+//! Counts the traffic of a domain: what every publisher sent, and what happened to it at every subscriber,
+//! including those that are gone.
+//!
+//! The files of a killed process are removed. So this keeps the log of each known publisher open
+//! ([`Observer`]), and reads from it how much was sent in total.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 
 use crate::rates::{add, channels, is_sampler, latency_us};
 
-// A publisher, as last seen.
+/// A publisher, as last seen.
 #[derive(Debug)]
 struct Sender {
     info: PublisherInfo,
     gone: bool,
     log: Option<Observer>,
-    // For a proxy: the number of its first message at the original publisher.
+    /// For a proxy: the number of its first message at the original publisher.
     first: Option<u64>,
 }
 
-// A subscription, as last seen.
+/// A subscription, as last seen.
 #[derive(Debug)]
 struct Receiver {
     info: SubscriptionInfo,
     gone: bool,
-    // The publishers that serve or have served it, and the first message from each.
+    /// The publishers that serve or have served it, and the first message from each.
     served: BTreeMap<u64, u64>,
 }
 
-// The counts of a domain.
+/// The counts of a domain.
 #[derive(Debug, Default)]
 pub struct TrafficCounts {
     senders: BTreeMap<u64, Sender>,
@@ -39,7 +39,7 @@ pub struct TrafficCounts {
 }
 
 impl TrafficCounts {
-    // Updates the counts from a snapshot of the domain.
+    /// Updates the counts from a snapshot of the domain.
     pub fn enter(&mut self, snapshot: Snapshot) {
         let seen: HashMap<u64, ()> = snapshot.publishers.iter().map(|p| (p.id, ())).collect();
         for (_, sender) in self.senders.iter_mut().filter(|(id, _)| !seen.contains_key(id)) {
@@ -90,7 +90,7 @@ impl TrafficCounts {
         }
     }
 
-    // The counts as JSON, for `demo/accounting.py`.
+    /// The counts as JSON, for `demo/accounting.py`.
     pub fn to_json(&self) -> Value {
         json!({
             "publishers": self.senders.values().map(Sender::to_json).collect::<Vec<_>>(),
@@ -103,7 +103,7 @@ impl TrafficCounts {
         })
     }
 
-    // Latency by topic over the whole run, of all subscribers that do not sample.
+    /// Latency by topic over the whole run, of all subscribers that do not sample.
     fn latency(&self) -> Value {
         let mut topics: BTreeMap<&str, (Vec<u64>, u64)> = BTreeMap::new();
         for receiver in self.receivers.values() {
@@ -124,7 +124,7 @@ impl TrafficCounts {
 }
 
 impl Sender {
-    // The publisher is gone: reads the rest of its log to find how much it had sent.
+    /// The publisher is gone: reads the rest of its log to find how much it had sent.
     fn close(&mut self) {
         self.gone = true;
         self.read();
@@ -133,7 +133,7 @@ impl Sender {
         }
     }
 
-    // Reads the log to its end.
+    /// Reads the log to its end.
     fn read(&mut self) {
         let Some(log) = &mut self.log else { return };
         let (mut bytes, mut newest) = (Vec::new(), None);

@@ -1,7 +1,7 @@
-// Load cells in the feet: 10,000 samples per second, one message each.
-//
-// The simulation provides the forces once per millisecond. Between them, the cells follow with a time
-// constant, like a cell with its amplifier, and add noise.
+//! Load cells in the feet: 10,000 samples per second, one message each.
+//!
+//! The simulation provides the forces once per millisecond. Between them, the cells follow with a time
+//! constant, like a cell with its amplifier, and add noise.
 
 use std::num::NonZeroU64;
 use std::process::ExitCode;
@@ -13,8 +13,8 @@ use rnet_demo::process::{self, Process};
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
 
-// A node that was delayed for longer skips the missed samples: a sensor does not measure the past. After a
-// shorter delay, it sends them at once.
+/// A node that was delayed for longer skips the missed samples: a sensor does not measure the past. After a
+/// shorter delay, it sends them at once.
 const MAX_BEHIND_NS: u64 = 5_000_000;
 const TIME_CONSTANT_NS: f64 = 500_000.0;
 const NOISE_N: f32 = 0.5;
@@ -43,7 +43,7 @@ fn force(process: &Process) -> rnet::Result<()> {
     Ok(())
 }
 
-// Samples and sends until the demo is over; returns the numbers of sent and skipped samples.
+/// Samples and sends until the demo is over; returns the numbers of sent and skipped samples.
 fn stream(
     process: &Process,
     publisher: &mut Publisher<FootForces>,
@@ -101,7 +101,7 @@ impl Default for Cells {
 }
 
 impl Cells {
-    // The next sample, one period after the last one.
+    /// The next sample, one period after the last one.
     fn sample(&mut self, target: &[f32; 4]) -> [f32; 4] {
         let mix = 1.0 - (-(FORCE_PERIOD_NS as f64) / TIME_CONSTANT_NS).exp() as f32;
         let mut sample = [0.0; 4];
@@ -112,7 +112,7 @@ impl Cells {
         sample
     }
 
-    // Uniformly distributed in -1 to 1; xorshift64 (Marsaglia, "Xorshift RNGs", 2003).
+    /// Uniformly distributed in -1 to 1; xorshift64 (Marsaglia, "Xorshift RNGs", 2003).
     fn noise(&mut self) -> f32 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

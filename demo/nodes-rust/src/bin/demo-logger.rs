@@ -1,9 +1,9 @@
-// The logger: receives all messages, counts them by the senders' own numbers, and writes a line per second to
-// the file given as its argument. With a second argument, `one-life`, each sender exists for the whole run,
-// so its numbers continue across a link that is lost and returns as another publisher.
-//
-// Messages that must be in the log are received reliably; the two fast streams best_effort, because a logger
-// must not block a sensor.
+//! The logger: receives all messages, counts them by the senders' own numbers, and writes a line per second
+//! to the file given as its argument. With a second argument, `one-life`, each sender exists for the whole
+//! run, so its numbers continue across a link that is lost and returns as another publisher.
+//!
+//! Messages that must be in the log are received reliably; the two fast streams best_effort, because a logger
+//! must not block a sensor.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -115,7 +115,7 @@ struct LogSubscriptions {
 }
 
 impl LogSubscriptions {
-    // Counts a topic by the numbers in its messages.
+    /// Counts a topic by the numbers in its messages.
     fn hear<T: Counted>(&self, topic: &'static str, reliable: bool) -> rnet::Result<Subscription> {
         // A log skips nothing by choice.
         let options = SubscriberOptions::new().keep_all();

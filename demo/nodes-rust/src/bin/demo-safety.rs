@@ -1,11 +1,11 @@
-// The safety monitor: raises an urgent stop when the controller is silent, a foot strikes too hard, the body
-// tips, or a stop is ordered. It releases the stop when the problem is over.
-//
-// The stop is authority: the torques are a command, and a driver with a higher priority than the controller
-// that sends nothing makes the motors hold. A silent controller is only reported: the command's deadline
-// already makes the motors hold.
-//
-// It waits for all its inputs at once ([`rnet::WaitSet`]).
+//! The safety monitor: raises an urgent stop when the controller is silent, a foot strikes too hard, the body
+//! tips, or a stop is ordered. It releases the stop when the problem is over.
+//!
+//! The stop is authority: the torques are a command, and a driver with a higher priority than the controller
+//! that sends nothing makes the motors hold. A silent controller is only reported: the command's deadline
+//! already makes the motors hold.
+//!
+//! It waits for all its inputs at once ([`rnet::WaitSet`]).
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -19,20 +19,20 @@ use rnet_demo::messages::{
 };
 use rnet_demo::process::{self, Command, Process};
 
-// Longer than a busy machine delays the loop, and soon enough: the actuators hold by themselves after 20 ms.
+/// Longer than a busy machine delays the loop, and soon enough: the actuators hold by themselves after 20 ms.
 const SILENCE_NS: i64 = 60_000_000;
-// The stop is released after this time without a problem.
+/// The stop is released after this time without a problem.
 const CLEAR_NS: u64 = 300_000_000;
-// Five times the weight of the robot, on one foot; walking and standing up stay below half of it.
+/// Five times the weight of the robot, on one foot; walking and standing up stay below half of it.
 const MAX_FORCE_N: f32 = 900.0;
-// Cosine of the tilt from which the robot inevitably falls.
+/// Cosine of the tilt from which the robot inevitably falls.
 const MIN_UPRIGHT: f64 = 0.90;
-// The controller's priority is 10.
+/// The controller's priority is 10.
 const PRIORITY: i32 = 100;
 const LEASE: Duration = Duration::from_millis(500);
-// Timeout for the motors: shorter than the permitted delay of the checks.
+/// Timeout for the motors: shorter than the permitted delay of the checks.
 const TAKE: Duration = Duration::from_millis(500);
-// Maximum interval between two checks for commands from `run.py`.
+/// Maximum interval between two checks for commands from `run.py`.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
@@ -96,7 +96,7 @@ fn send(
     Ok(())
 }
 
-// Receives all available messages; the death of a peer is an expected event here.
+/// Receives all available messages; the death of a peer is an expected event here.
 fn drain<T: Message>(
     subscriber: &mut Subscriber<T>,
     mut see: impl FnMut(Sample<'_, T>),
@@ -111,7 +111,7 @@ fn drain<T: Message>(
     }
 }
 
-// Authority over the motors, for holding them.
+/// Authority over the motors, for holding them.
 struct StopDriver<'a> {
     node: &'a Node,
     driver: Option<Driver<JointTorques>>,
@@ -119,8 +119,8 @@ struct StopDriver<'a> {
 }
 
 impl StopDriver<'_> {
-    // Takes, renews or releases authority. Failures are retried in the next check; without renewal, the lease
-    // expires.
+    /// Takes, renews or releases authority. Failures are retried in the next check; without renewal, the
+    /// lease expires.
     fn keep(&mut self, wanted: bool) {
         let done = match self.driver.take().filter(|_| wanted) {
             None if !wanted => return,
@@ -142,7 +142,7 @@ impl StopDriver<'_> {
     }
 }
 
-// The decision logic, without messaging.
+/// The decision logic, without messaging.
 #[derive(Debug, Default)]
 struct Monitor {
     ordered: bool,
@@ -174,12 +174,12 @@ impl Monitor {
         }
     }
 
-    // Whether authority is needed to hold the motors.
+    /// Whether authority is needed to hold the motors.
     fn halts(&self) -> bool {
         self.raised.is_some_and(|reason| reason != STOP_CONTROLLER_SILENT)
     }
 
-    // The next event, if the state has changed.
+    /// The next event, if the state has changed.
     fn decide(&mut self, now_ns: u64) -> Option<(bool, u32)> {
         let bad = if self.ordered { Some(STOP_ORDERED) } else { self.bad.take() };
         // While the robot is held, the controller cannot send.

@@ -1,5 +1,5 @@
-// The watcher: observes the domain, sends `run.py` the live table once a second, and counts everything that
-// was sent and received.
+//! The watcher: observes the domain, sends `run.py` the live table once a second, and counts everything that
+//! was sent and received.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use rnet_demo::rates::Rates;
 use rnet_demo::traffic_counts::TrafficCounts;
 use serde_json::json;
 
-// Poll interval. The log of a publisher can be read after its death only if the publisher lived this long; a
-// driver whose authority is revoked at once lives for about 30 ms.
+/// Poll interval. The log of a publisher can be read after its death only if the publisher lived this long; a
+/// driver whose authority is revoked at once lives for about 30 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const TABLE: Duration = Duration::from_secs(1);
-// Topics of robot-net itself, which the nodes do not count: calls for authority, the audit trail, the link's
-// topics.
+/// Topics of robot-net itself, which the nodes do not count: calls for authority, the audit trail, the link's
+/// topics.
 const OWN_TOPICS: &str = "/_rnet/";
 
 fn main() -> ExitCode {
