@@ -39,7 +39,7 @@ def _proxies(books):
     return [p for p in books["publishers"] if p["proxy"]]
 
 
-def ways(books_by_host):
+def crossing_publishers(books_by_host):
     """(host, publisher of another host, its proxies there in order) of all crossing topics."""
     for host, books in books_by_host.items():
         for other, source in books_by_host.items():
@@ -77,7 +77,7 @@ def check(books_by_host, sent_by_host, tally, tally_host):
         own_tally = tally if host == tally_host else {}
         for problem in accounting.check(local(books), sent_by_host[host], own_tally):
             yield f"host {host}: {problem}"
-    for host, publisher, ends in ways(books_by_host):
+    for host, publisher, ends in crossing_publishers(books_by_host):
         never, twice = uncounted(publisher, ends)
         if never:
             yield f"{never} messages of {publisher['topic']} were lost in transit to {host} but not counted"
@@ -88,7 +88,7 @@ def check(books_by_host, sent_by_host, tally, tally_host):
 def is_settled(books_by_host):
     """Whether all sent messages are accounted for on both hosts, so that the counts are final."""
     return all(accounting.is_settled(local(books)) for books in books_by_host.values()) and all(
-        uncounted(publisher, ends) == (0, 0) for _, publisher, ends in ways(books_by_host)
+        uncounted(publisher, ends) == (0, 0) for _, publisher, ends in crossing_publishers(books_by_host)
     )
 
 
@@ -100,7 +100,7 @@ def merged(books_by_host):
     latency = {}
     for host in books.values():
         latency.update({topic: times for topic, times in host["latency_us"].items() if times["p50"] is not None})
-    for host, publisher, _ in ways(books_by_host):
+    for host, publisher, _ in crossing_publishers(books_by_host):
         latency[publisher["topic"]] = books[host]["latency_us"].get(publisher["topic"])
     return {
         "at_ns": next(iter(books.values()))["at_ns"],
@@ -113,7 +113,7 @@ def merged(books_by_host):
 def summary(books_by_host, status_by_host, nodes_by_host):
     """Received messages of each host by topic, and the status of its link."""
     crossed = {}
-    for host, publisher, ends in ways(books_by_host):
+    for host, publisher, ends in crossing_publishers(books_by_host):
         topics = crossed.setdefault(host, {})
         topics[publisher["topic"]] = topics.get(publisher["topic"], 0) + sum(end["sent"] for end in ends)
     return {

@@ -54,7 +54,7 @@ class Demo:
         self.latest_reports = {}  # node: {event: its newest report}
         self.join_ms = {}
         self.rejoin_ms = None  # of the second controller
-        self.story = judge.OutageRecord()
+        self.record = judge.OutageRecord()
         self.stops = []
         self.ordered = {}  # "stop" and "go": ms from the order to the motors
         self.table = tables.LiveTable()
@@ -64,24 +64,24 @@ class Demo:
         """Runs until the nodes' work ends; returns the evidence for summary.py."""
         begin = time.monotonic()
         self._start_all()
-        self.table.say(
+        self.table.print_line(
             f"{len(self.nodes)} processes in domain {self.crew.env['RNET_DOMAIN']}, all joined "
             f"{time.monotonic() - begin:.1f} s after the start"
         )
-        books_before = self._look()
+        books_before = self._read_counts()
         for child in self.children.values():
             child.measure_from_now()
-        self.story.begin_ns = time.monotonic_ns()
+        self.record.begin_ns = time.monotonic_ns()
         down_s = self._outage()
         # As long after the outage as before it.
-        before_s = (self.story.killed_ns - self.story.begin_ns) * 1e-9
-        after_s = self.story.restarted_ns * 1e-9 + before_s
-        self._go_on_until(max(after_s, self.story.begin_ns * 1e-9 + self.seconds))
-        books_end = self._look()
-        self.story.end_ns = time.monotonic_ns()
+        before_s = (self.record.killed_ns - self.record.begin_ns) * 1e-9
+        after_s = self.record.restarted_ns * 1e-9 + before_s
+        self._continue_until(max(after_s, self.record.begin_ns * 1e-9 + self.seconds))
+        books_end = self._read_counts()
+        self.record.end_ns = time.monotonic_ns()
         usage = {name: child.usage() for name, child in self.children.items()}
         # A robot that has already failed is not stopped, but reported.
-        if not self.story.failures():
+        if not self.record.failures():
             self._stop_by_authority()
         return summaries.Evidence(down_s, books_before, books_end, *self._read_final_counts(), usage)
 
@@ -98,29 +98,29 @@ class Demo:
     def _wait_for_match(self):
         self._books(lambda books: all_matched(books, self.nodes), JOIN_S, "connect to all of its peers")
 
-    def _look(self):
+    def _read_counts(self):
         """The watcher's current counts."""
         return self._books(lambda books: True, JOIN_S, "read the domain")
 
     def _outage(self):
         """Kills the controller in the middle of the run, and waits for the launcher to restart it."""
         down_s = min(3.0, 0.3 * self.seconds)
-        self._go_on_until(self.story.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
-        self.table.say(f"{self._elapsed():5.1f} s  the controller is killed (SIGKILL)")
+        self._continue_until(self.record.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
+        self.table.print_line(f"{self._elapsed():5.1f} s  the controller is killed (SIGKILL)")
         controller, first_join_ms = self.children["controller"], self.join_ms["controller"]
-        self.story.killed_ns = time.monotonic_ns()
+        self.record.killed_ns = time.monotonic_ns()
         controller.kill()
         self.latest_reports["controller"] = {}
         until = time.monotonic() + START_S
         while controller.started < 2:
             if time.monotonic() >= until:
                 raise DemoFailed(f"the launcher did not restart the controller within {START_S:.0f} s")
-            self._go_on_until(time.monotonic() + ASK_S)
-        self.story.restarted_ns = controller.begin_ns()
-        self.table.say(f"{self._elapsed():5.1f} s  the launcher has restarted the controller")
+            self._continue_until(time.monotonic() + ASK_S)
+        self.record.restarted_ns = controller.begin_ns()
+        self.table.print_line(f"{self._elapsed():5.1f} s  the launcher has restarted the controller")
         self._join("controller")
         self.rejoin_ms, self.join_ms["controller"] = self.join_ms["controller"], first_join_ms
-        return (self.story.restarted_ns - self.story.killed_ns) * 1e-9
+        return (self.record.restarted_ns - self.record.killed_ns) * 1e-9
 
     def _stop_by_authority(self):
         """Makes the safety monitor take authority over the motors, until the robot does not move, and release
@@ -128,8 +128,8 @@ class Demo:
         """
         asked_ns = self._command_and_wait("stop", by_controller=False)
         until = time.monotonic() + STOP_S
-        while not any(v["at_ns"] > asked_ns and v["state"] == judge.HELD for v in self.story.verdicts):
-            if not self._hear(until):
+        while not any(v["at_ns"] > asked_ns and v["state"] == judge.HELD for v in self.record.verdicts):
+            if not self._handle_next_report(until):
                 raise DemoFailed(f"the robot did not stand still within {STOP_S:.0f} s of the stop")
         self._command_and_wait("go", by_controller=True)
 
@@ -138,28 +138,28 @@ class Demo:
         order.
         """
         asked_ns = time.monotonic_ns()
-        self.children["safety"].tell(word)
+        self.children["safety"].send_command(word)
         until = time.monotonic() + STOP_S
         while (obeyed_ns := self._effect_ns(asked_ns, by_controller)) is None:
-            if not self._hear(until):
+            if not self._handle_next_report(until):
                 raise DemoFailed(f"the motors did not react to the order to {word} within {STOP_S:.0f} s")
         self.ordered[word] = (obeyed_ns - asked_ns) * 1e-6
         return asked_ns
 
     def _effect_ns(self, asked_ns, by_controller):
         """When the motors executed the order; None if they have not."""
-        for at_ns, driven in self.story.changes:
+        for at_ns, driven in self.record.changes:
             if at_ns > asked_ns and driven == by_controller:
                 return at_ns
         # If the controller was late, the safe hold already held the motors, and a stop changes nothing.
-        is_so = self.story.changes[-1:] and self.story.changes[-1][1] == by_controller
+        is_so = self.record.changes[-1:] and self.record.changes[-1][1] == by_controller
         return asked_ns if is_so and time.monotonic_ns() - asked_ns > UNCHANGED_NS else None
 
     def _read_final_counts(self):
         """Stops the sending, waits until all sent messages have arrived, and collects all counts."""
         # The safety monitor first, so that it does not report the end as a failure.
         for name in sorted(self.nodes, key=lambda name: name != "safety"):
-            self.children[name].tell("quiet")
+            self.children[name].send_command("quiet")
             if name == "safety":
                 self._wait_for(name, "quiet", SETTLE_S, "stop sending")
         sent = {name: self._wait_for(name, "quiet", SETTLE_S, "stop sending")["sent"] for name in self.nodes}
@@ -189,20 +189,20 @@ class Demo:
 
     def _join(self, name):
         self._wait_for(name, "ready", START_S, "start")
-        self.children[name].tell("join")
+        self.children[name].send_command("join")
         self.join_ms[name] = self._wait_for(name, "joined", JOIN_S, "join")["join_ms"]
 
     def _wait_for(self, name, event, timeout_s, to_do):
         until = time.monotonic() + timeout_s
         while event not in self.latest_reports.setdefault(name, {}):
-            if not self._hear(until):
+            if not self._handle_next_report(until):
                 words = self.children[name].log_tail()
                 raise DemoFailed(f"{name} did not {to_do} within {timeout_s:.0f} s{words and ': ' + words}")
         return self.latest_reports[name][event]
 
     def _ask(self, name, question, timeout_s):
         self.latest_reports[name].pop(question, None)
-        self.children[name].tell(question)
+        self.children[name].send_command(question)
         return self._wait_for(name, question, timeout_s, f"answer '{question}'")
 
     def _books(self, good, timeout_s, to_do, watcher="watcher"):
@@ -219,13 +219,13 @@ class Demo:
                 if to_do is None:
                     return books
                 raise DemoFailed(f"{problem} did not {to_do} within {timeout_s:.0f} s")
-            self._go_on_until(time.monotonic() + ASK_S)
+            self._continue_until(time.monotonic() + ASK_S)
 
-    def _go_on_until(self, until):
-        while self._hear(until):
+    def _continue_until(self, until):
+        while self._handle_next_report(until):
             pass
 
-    def _hear(self, until):
+    def _handle_next_report(self, until):
         """Handles one report; returns False after the timeout."""
         received = self.crew.next_report(until)
         if received is None:
@@ -236,27 +236,27 @@ class Demo:
             case "table" if child.name == self.shown:
                 self._show(report["rows"])
             case "verdict":
-                self.story.clock.append((report["at_ns"], report["time_ns"]))
-                self.story.verdicts.append(report)
+                self.record.clock.append((report["at_ns"], report["time_ns"]))
+                self.record.verdicts.append(report)
             case "driven":
-                self.story.clock.append((report["at_ns"], report["time_ns"]))
-                self.story.changes.append((report["at_ns"], report["by_controller"]))
+                self.record.clock.append((report["at_ns"], report["time_ns"]))
+                self.record.changes.append((report["at_ns"], report["by_controller"]))
             case "stop" if child.name == "watcher":
                 self.stops.append(report)
                 verb = "raises an urgent stop" if report["active"] else "releases the stop"
-                self.table.say(f"{self._elapsed():5.1f} s  the safety monitor {verb}: {report['reason']}")
+                self.table.print_line(f"{self._elapsed():5.1f} s  the safety monitor {verb}: {report['reason']}")
             case "noise":
-                self.table.say(f"{child.name}: {report['text'].rstrip()}")
+                self.table.print_line(f"{child.name}: {report['text'].rstrip()}")
         return True
 
     def _show(self, rows):
-        if self.story.begin_ns is None or self.story.end_ns is not None:
+        if self.record.begin_ns is None or self.record.end_ns is not None:
             return
-        state = self.story.verdicts[-1]["state"] if self.story.verdicts else "-"
+        state = self.record.verdicts[-1]["state"] if self.record.verdicts else "-"
         self.table.show(f"{self._elapsed():5.1f} s of {self.seconds:.0f} s   robot: {state}", rows)
 
     def _elapsed(self):
-        return (time.monotonic_ns() - self.story.begin_ns) * 1e-9 if self.story.begin_ns else 0.0
+        return (time.monotonic_ns() - self.record.begin_ns) * 1e-9 if self.record.begin_ns else 0.0
 
 
 def all_matched(books, nodes):

@@ -25,9 +25,9 @@ def make(demo, evidence, reason):
     failures = [reason] if reason else []
     if evidence:
         failures += demo.check(evidence)
-        failures += demo.story.failures()
-    story, reports = demo.story, demo.latest_reports
-    seconds = (story.end_ns - story.begin_ns) * 1e-9 if evidence else 0.0
+        failures += demo.record.failures()
+    record, reports = demo.record, demo.latest_reports
+    seconds = (record.end_ns - record.begin_ns) * 1e-9 if evidence else 0.0
     return {
         "ok": not failures,
         "failures": failures,
@@ -38,8 +38,8 @@ def make(demo, evidence, reason):
         "recovery": _recovery(demo, evidence) if evidence else None,
         "loop": reports.get("simulation", {}).get("loop"),
         "camera_source": reports.get("camera", {}).get("source", {}).get("source"),
-        "verdicts": _verdicts(story) if evidence else [],
-        "stops": [_stop(s, story.begin_ns) for s in demo.stops] if evidence else [],
+        "verdicts": _verdicts(record) if evidence else [],
+        "stops": [_stop(s, record.begin_ns) for s in demo.stops] if evidence else [],
         "accounting": _accounting(evidence) if evidence else None,
         **(demo.more(evidence) if evidence else {}),
     }
@@ -78,21 +78,21 @@ def _node(demo, evidence, name, language):
 
 
 def _recovery(demo, evidence):
-    story = demo.story
+    record = demo.record
     return {
-        "killed_at_s": (story.killed_ns - story.begin_ns) * 1e-9,
+        "killed_at_s": (record.killed_ns - record.begin_ns) * 1e-9,
         "down_s": evidence.down_s,
-        "held_after_ms": story.held_after_ms(),
-        "held_after_simulated_ms": story.held_after_simulated_ms(),
+        "held_after_ms": record.held_after_ms(),
+        "held_after_simulated_ms": record.held_after_simulated_ms(),
         "join_ms": demo.rejoin_ms,
-        "recovery_ms": story.recovery_ms(),
+        "recovery_ms": record.recovery_ms(),
         "stopped_ms": demo.ordered.get("stop"),
         "went_on_ms": demo.ordered.get("go"),
     }
 
 
-def _verdicts(story):
-    return [_verdict(v, story.begin_ns) for v in story.verdicts if v["at_ns"] - WINDOW_NS >= story.begin_ns]
+def _verdicts(record):
+    return [_verdict(v, record.begin_ns) for v in record.verdicts if v["at_ns"] - WINDOW_NS >= record.begin_ns]
 
 
 def _verdict(verdict, begin_ns):

@@ -55,7 +55,7 @@ class Child:
         since_boot_ns = int(self._stat()[19]) * 1_000_000_000 // _TICKS_PER_S
         return since_boot_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + time.monotonic_ns()
 
-    def tell(self, command):
+    def send_command(self, command):
         """Sends a command. The table reports a node that died before."""
         os.write(self._commands, command.encode() + b"\n")
 

@@ -20,7 +20,7 @@ class LiveTable:
     def __init__(self, out=sys.stdout):
         self._out, self._in_place, self._height = out, out.isatty(), 0
 
-    def say(self, text):
+    def print_line(self, text):
         """Prints a permanent line above the table."""
         print(text, file=self._out, flush=True)
         self._height = 0
@@ -78,7 +78,7 @@ def print_summary(summary, out=sys.stdout):
             f"{stop['latency_us']:.0f} us later"
         )
     say(f"camera        {summary['camera_source']}")
-    say(f"robot         {_story(summary['verdicts'])}")
+    say(f"robot         {_state_periods(summary['verdicts'])}")
     accounting = summary["accounting"]
     say(
         f"messages      {accounting['sent']:,} sent; {accounting['received']:,} received by all "
@@ -104,7 +104,7 @@ def print_hosts(hosts, out=sys.stdout):
             print(f"{topic:<18} {t['crossed']:>10,} {p50:>10} {p99:>10}  {lost}", file=out)
 
 
-def _story(verdicts):
+def _state_periods(verdicts):
     """Successive windows of one state, joined."""
     parts = []
     for verdict in verdicts:

@@ -225,7 +225,7 @@ def test_detects_different_count_of_logger(key, value):
 # --- judging ------------------------------------------------------------------------------------------------
 
 
-def story(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, False), (16, True))):
+def outage_record(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, False), (16, True))):
     """Windows of one state each: 2.5 s driven, 1.5 s dead, 2.5 s driven; times of `changes` in windows."""
     made = judge.OutageRecord()
     made.begin_ns, made.killed_ns, made.restarted_ns, made.end_ns = (n * WINDOW_NS for n in (0, 10, 16, 26))
@@ -239,7 +239,7 @@ def story(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, 
 @pytest.mark.parametrize("late_ms, is_late", [(judge.HOLD_DEADLINE_MS - 1, False), (judge.HOLD_DEADLINE_MS + 1, True)])
 def test_detects_hold_after_deadline(late_ms, is_late):
     held_ns = 10 * WINDOW_NS + int(late_ms * 1e6)
-    late = story()
+    late = outage_record()
     late.deadline_ms = judge.HOLD_DEADLINE_MS
     late.changes[1] = (held_ns, False)
     late.clock = [(9 * WINDOW_NS, 9 * WINDOW_NS), (held_ns, held_ns)]
@@ -250,9 +250,9 @@ def test_detects_hold_after_deadline(late_ms, is_late):
 
 
 def test_accepts_expected_outage():
-    assert story().failures() == []
-    assert story().held_after_ms() == pytest.approx(1e-6)
-    assert story().recovery_ms() == pytest.approx(1e-6)
+    assert outage_record().failures() == []
+    assert outage_record().held_after_ms() == pytest.approx(1e-6)
+    assert outage_record().recovery_ms() == pytest.approx(1e-6)
 
 
 @pytest.mark.parametrize(
@@ -269,4 +269,4 @@ def test_accepts_expected_outage():
     ],
 )
 def test_detects_failures_of_outage(wrong, reason):
-    assert any(reason in failure for failure in story(**wrong).failures())
+    assert any(reason in failure for failure in outage_record(**wrong).failures())

@@ -56,7 +56,7 @@ class TwoHosts(Demo):
         super().__init__(crew, seconds)
         self.cable = cable
         self.host = {host.name: host for host in cable.hosts}
-        self.story = judge.OutageRecord(
+        self.record = judge.OutageRecord(
             "the cable was cut", "the cable was reconnected", judge.HOLD_DEADLINE_MS, MIN_CLOSED_SHARE
         )
         self.books = {}  # {host: its watcher's newest}
@@ -76,7 +76,7 @@ class TwoHosts(Demo):
             matched = lambda books: session.all_matched(crossing.local(books), nodes)  # noqa: E731
             self._books(matched, session.JOIN_S, "connect to all of its peers", watcher)
 
-    def _look(self):
+    def _read_counts(self):
         for host, watcher in WATCHERS.items():
             self.books[host] = self._books(lambda books: True, session.JOIN_S, "read the domain", watcher)
         return crossing.merged(self.books)
@@ -84,22 +84,22 @@ class TwoHosts(Demo):
     def _outage(self):
         """Cuts the cable so that the outage is in the middle, and reconnects it."""
         down_s = min(CUT_S, 0.3 * self.seconds)
-        self._go_on_until(self.story.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
+        self._continue_until(self.record.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
         self.cable.cut()
-        self.story.killed_ns = time.monotonic_ns()
-        self.table.say(f"{self._elapsed():5.1f} s  the cable is cut")
-        self._go_on_until(self.story.killed_ns * 1e-9 + down_s)
-        self.table.say(f"{self._elapsed():5.1f} s  the cable is reconnected")
-        self.story.restarted_ns = time.monotonic_ns()
+        self.record.killed_ns = time.monotonic_ns()
+        self.table.print_line(f"{self._elapsed():5.1f} s  the cable is cut")
+        self._continue_until(self.record.killed_ns * 1e-9 + down_s)
+        self.table.print_line(f"{self._elapsed():5.1f} s  the cable is reconnected")
+        self.record.restarted_ns = time.monotonic_ns()
         self.cable.heal()
-        return (self.story.restarted_ns - self.story.killed_ns) * 1e-9
+        return (self.record.restarted_ns - self.record.killed_ns) * 1e-9
 
     def _settle(self):
         until = time.monotonic() + SETTLE_S
-        self._look()
+        self._read_counts()
         while not crossing.is_settled(self.books) and time.monotonic() < until:
-            self._go_on_until(time.monotonic() + session.ASK_S)
-            self._look()
+            self._continue_until(time.monotonic() + session.ASK_S)
+            self._read_counts()
         for name, host in self.host.items():
             self.status[name] = self._link_status(host)
         return crossing.merged(self.books)
@@ -114,7 +114,7 @@ class TwoHosts(Demo):
             first = first or status["timestamp"]
             if status["timestamp"] != first or time.monotonic() > until:
                 return status
-            self._go_on_until(time.monotonic() + session.ASK_S)
+            self._continue_until(time.monotonic() + session.ASK_S)
 
     def check(self, evidence):
         sent = {host: {} for host in self.books}

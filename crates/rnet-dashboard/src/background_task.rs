@@ -18,10 +18,10 @@ impl<T: Send + 'static> BackgroundTask<T> {
         thread: &str,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<BackgroundTask<T>, Refusal> {
-        let (tell, answer) = sync_channel(1);
+        let (sender, answer) = sync_channel(1);
         let begun = std::thread::Builder::new().name(thread.to_owned()).spawn(move || {
             // The receiver may be gone.
-            let _ = tell.send(work());
+            let _ = sender.send(work());
         });
         begun.map_err(|why| Refusal::failed(format!("cannot start a thread: {why}")))?;
         Ok(BackgroundTask(answer))

@@ -335,11 +335,13 @@ pub fn check_two_nodes(
     }
     let snapshot = known.snapshot;
     let asked = |t: &str| topic.is_none_or(|asked| asked == t);
-    let hears = |pair: &EndpointPair<'_>, to: &str, from: &str| {
+    let is_between = |pair: &EndpointPair<'_>, to: &str, from: &str| {
         pair.subscription.node == to && pair.publisher.node == from
     };
-    let between: Vec<EndpointPair<'_>> =
-        snapshot.pairs().filter(|pair| hears(pair, a, b) && asked(&pair.publisher.topic)).collect();
+    let between: Vec<EndpointPair<'_>> = snapshot
+        .pairs()
+        .filter(|pair| is_between(pair, a, b) && asked(&pair.publisher.topic))
+        .collect();
     if between.is_empty() {
         no_common::explain_no_common_topic(findings, snapshot, a, b, topic);
     }

@@ -39,7 +39,7 @@ fn main() -> Result<(), Failure> {
         true => publish(streams, hz, message(len)),
         false => {
             let figures = measure((streams, hz, len), Duration::from_secs(seconds), compress)?;
-            figures.tell(as_json);
+            figures.print(as_json);
             Ok(())
         }
     }
@@ -92,7 +92,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn tell(&self, as_json: bool) {
+    fn print(&self, as_json: bool) {
         let Figures { messages, len_bytes, cpu_percent, missing, alone_percent } = self;
         if as_json {
             let figures = serde_json::json!({

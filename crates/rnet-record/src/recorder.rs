@@ -171,7 +171,7 @@ fn start_thread<T>(
     begin: impl FnOnce() -> Result<T> + Send + 'static,
     run: impl FnOnce(T) -> Result<()> + Send + 'static,
 ) -> Result<JoinHandle<Result<()>>> {
-    let (tell, has_begun) = mpsc::sync_channel(1);
+    let (sender, has_begun) = mpsc::sync_channel(1);
     let work = move || {
         lower_priority(PriorityChange::Batch);
         let (made, started) = match begin() {
@@ -179,7 +179,7 @@ fn start_thread<T>(
             Err(error) => (None, Err(error)),
         };
         // The starting thread waits for this.
-        let _ = tell.send(started);
+        let _ = sender.send(started);
         made.map_or(Ok(()), run)
     };
     let thread = std::thread::Builder::new().name(thread.to_owned()).spawn(work);

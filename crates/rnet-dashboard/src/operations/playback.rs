@@ -115,8 +115,8 @@ impl Playback {
         let progress = Arc::new(Progress::default());
         progress.now_ns.store(start_ns, Ordering::Relaxed);
         let options = PlayOptions { rate: Some(rate), looped, ..PlayOptions::default() };
-        let (tell, started) = sync_channel(1);
-        let control = PlaybackControl { progress: progress.clone(), domain, started: Some(tell) };
+        let (sender, started) = sync_channel(1);
+        let control = PlaybackControl { progress: progress.clone(), domain, started: Some(sender) };
         let thread = std::thread::Builder::new().name(THREAD.to_owned());
         let thread = thread.spawn(move || control.play(&recording, &node, &options));
         let thread =

@@ -124,8 +124,8 @@ fn advertises_new_topics_and_unadvertises_removed_ones() {
 fn follows_domain_again_after_it_was_unreadable() {
     let test_domain = TestDomain::new();
     let mut options = test_domain.options();
-    let (tell, events) = std::sync::mpsc::channel();
-    options.on_event = std::sync::Arc::new(move |text| drop(tell.send(text.to_owned())));
+    let (sender, events) = std::sync::mpsc::channel();
+    options.on_event = std::sync::Arc::new(move |text| drop(sender.send(text.to_owned())));
     let wait_for = |what: &str| {
         while !events.recv_timeout(util::HANG).expect("an event").contains(what) {}
     };

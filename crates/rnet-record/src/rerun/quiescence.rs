@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn detects_sleep_between_two_checks() {
-        let (sender, tell) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (work, has_work) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             sender.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
@@ -113,7 +113,7 @@ mod tests {
                 sender.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
             }
         });
-        let id = tell.recv().unwrap();
+        let id = receiver.recv().unwrap();
         let switches = || {
             let path = format!("/proc/self/task/{id}/status");
             loop {
@@ -126,7 +126,7 @@ mod tests {
         };
         let before = switches();
         work.send(()).unwrap();
-        tell.recv().unwrap();
+        receiver.recv().unwrap();
         assert!(switches() > before);
         drop(work);
         thread.join().unwrap();

@@ -155,11 +155,11 @@ impl SimulatedClient {
         let kinds = kinds
             .iter()
             .filter(|kind| **kind != CallTopicKind::Feedback || wants_feedback(correlation));
-        let hear = |kind: &CallTopicKind| {
+        let subscribe = |kind: &CallTopicKind| {
             let options = SubscriberOptions::new().lane(lane).keep_last(1);
             node.subscriber_with::<[u8]>(&topic(service, *client, kind.name()), options)
         };
-        let answer_subscribers = kinds.map(hear).collect::<rnet::Result<_>>()?;
+        let answer_subscribers = kinds.map(subscribe).collect::<rnet::Result<_>>()?;
         let request = connect_publisher(node, request_topic, channel, lane, limit)?;
         Ok(Self { request, control: None, lane, answer_subscribers, open: 0 })
     }

@@ -92,25 +92,25 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// Visits pairs of single values of two messages. A value that only one of them has is null in the other.
-fn walk(path: &str, before: &Value, now: &Value, tell: &mut dyn FnMut(&str, &Value, &Value)) {
+fn walk(path: &str, before: &Value, now: &Value, visit: &mut dyn FnMut(&str, &Value, &Value)) {
     match (before, now) {
         (Value::Object(a), Value::Object(b)) => {
             let dot = if path.is_empty() { "" } else { "." };
             for (name, value) in a {
                 let other = b.get(name).unwrap_or(&Value::Null);
-                walk(&format!("{path}{dot}{name}"), value, other, tell);
+                walk(&format!("{path}{dot}{name}"), value, other, visit);
             }
             for (name, value) in b.iter().filter(|(name, _)| !a.contains_key(*name)) {
-                walk(&format!("{path}{dot}{name}"), &Value::Null, value, tell);
+                walk(&format!("{path}{dot}{name}"), &Value::Null, value, visit);
             }
         }
         (Value::Array(a), Value::Array(b)) => {
             for i in 0..a.len().max(b.len()) {
                 let at = |items: &[Value]| items.get(i).cloned().unwrap_or_default();
-                walk(&format!("{path}[{i}]"), &at(a), &at(b), tell);
+                walk(&format!("{path}[{i}]"), &at(a), &at(b), visit);
             }
         }
-        (before, now) => tell(path, before, now),
+        (before, now) => visit(path, before, now),
     }
 }
 
