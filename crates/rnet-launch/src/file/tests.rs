@@ -484,7 +484,7 @@ fn files_that_include_each_other_are_told_as_the_cycle() {
 }
 
 #[test]
-fn the_guide_shows_files_that_are_taken() {
+fn guide_shows_valid_files() {
     let page = include_str!("../../../../docs/guide/launch.md");
     let files: Vec<&str> =
         page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
@@ -539,7 +539,7 @@ fn nearly() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn no_text_does_harm(text in prop_oneof![any::<String>(), nearly()]) {
+    fn arbitrary_text_does_not_panic(text in prop_oneof![any::<String>(), nearly()]) {
         if let Err(error) = parsed(&text) {
             prop_assert!(error.contains("robot.toml"), "{error}");
         }
