@@ -272,5 +272,5 @@ fn carried_out(history: &[Operation]) -> usize {
 
 /// Between two looks at a condition.
 pub(crate) fn pause() {
-    std::thread::sleep(Duration::from_micros(300)); // sleep: between two looks at a condition
+    std::thread::sleep(Duration::from_micros(300)); // sleep: interval between two checks
 }

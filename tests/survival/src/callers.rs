@@ -47,7 +47,7 @@ pub fn serve(node: &Node) -> Result<Served, Error> {
         node.service::<[u8], [u8]>(SERVICE).at_once(4).serve_stream(|request, replies| {
             replies.send(request)?;
             while request.first() == Some(&ENDLESS) && !replies.is_cancelled() {
-                std::thread::sleep(PACE); // sleep: between two looks at a condition
+                std::thread::sleep(PACE); // sleep: interval between two checks
             }
             Ok(())
         })?;

@@ -120,7 +120,7 @@ impl Process {
 }
 
 fn pause() {
-    std::thread::sleep(Duration::from_micros(500)); // sleep: between two looks at a condition
+    std::thread::sleep(Duration::from_micros(500)); // sleep: interval between two checks
 }
 
 fn eventually(limit: Duration, mut done: impl FnMut() -> bool) -> Outcome<bool> {

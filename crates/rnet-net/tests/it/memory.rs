@@ -1,4 +1,4 @@
-//! The network in memory behaves as the tests of the link count on.
+//! The in-memory network behaves as the tests of the link expect.
 
 use crate::sinks;
 
@@ -41,7 +41,7 @@ fn frames_arrive_in_order_on_each_lane_of_three_links() {
 }
 
 #[test]
-fn a_link_that_leaves_is_gone_for_the_others_and_its_successor_comes() {
+fn leaving_link_is_reported_and_its_successor_appears() {
     let net = MemoryNet::new();
     let (_a, heard) = joined(&net, presence(1, 1));
     let (b, _) = joined(&net, presence(2, 1));
@@ -54,7 +54,7 @@ fn a_link_that_leaves_is_gone_for_the_others_and_its_successor_comes() {
 }
 
 #[test]
-fn a_cut_that_is_healed_within_the_lease_loses_nothing() {
+fn cut_healed_within_the_lease_loses_nothing() {
     let net = MemoryNet::with_lease(Duration::from_secs(3600));
     let (a, _) = joined(&net, presence(1, 1));
     let (_b, heard) = joined(&net, presence(2, 1));
@@ -68,11 +68,11 @@ fn a_cut_that_is_healed_within_the_lease_loses_nothing() {
     }
     net.heal(one, other);
     assert_eq!(heard.wait_number(Lane::Bulk, one, 9), (0..10).collect::<Vec<_>>());
-    heard.wait("nobody told as gone", |heard| (heard.presences.len() == 1).then_some(()));
+    heard.wait("no link reported as gone", |heard| (heard.presences.len() == 1).then_some(()));
 }
 
 #[test]
-fn a_cut_that_outlasts_the_lease_loses_what_is_under_way_and_both_are_told() {
+fn cut_longer_than_the_lease_loses_frames_in_flight_and_notifies_both() {
     for one_way in [false, true] {
         let net = MemoryNet::with_lease(LEASE);
         let (a, heard_a) = joined(&net, presence(1, 1));
@@ -90,7 +90,7 @@ fn a_cut_that_outlasts_the_lease_loses_what_is_under_way_and_both_are_told() {
         for (heard, gone) in [(&heard_a, presence(2, 1)), (&heard_b, presence(1, 1))] {
             assert!(heard.wait_presence(gone, false) >= began + LEASE);
         }
-        // Sent to nobody: no error, and not kept.
+        // Sending to an absent host is not an error, and the frame is not kept.
         a.send(Lane::Urgent, other, numbered(2).into()).unwrap();
         net.heal(one, other);
         heard_a.wait_presence(presence(2, 1), true);
@@ -100,7 +100,7 @@ fn a_cut_that_outlasts_the_lease_loses_what_is_under_way_and_both_are_told() {
 }
 
 #[test]
-fn a_sender_waits_for_room_during_a_cut_and_goes_on_when_the_connection_ends() {
+fn sender_blocks_during_a_cut_until_the_connection_ends() {
     let net = MemoryNet::with_lease(LEASE);
     let (a, heard_a) = joined(&net, presence(1, 1));
     let (_b, _) = joined(&net, presence(2, 1));
@@ -118,7 +118,7 @@ fn a_sender_waits_for_room_during_a_cut_and_goes_on_when_the_connection_ends() {
 }
 
 #[test]
-fn a_reset_loses_what_is_under_way_and_connects_again() {
+fn reset_loses_frames_in_flight_and_reconnects() {
     let net = MemoryNet::new();
     let (a, heard_a) = joined(&net, presence(1, 1));
     let (_b, heard_b) = joined(&net, presence(2, 1));
@@ -136,7 +136,7 @@ fn a_reset_loses_what_is_under_way_and_connects_again() {
 }
 
 #[test]
-fn a_delay_holds_each_frame_for_at_least_that_long() {
+fn delay_holds_each_frame_at_least_that_long() {
     let net = MemoryNet::new();
     let (a, heard_a) = joined(&net, presence(1, 1));
     let (_b, heard_b) = joined(&net, presence(2, 1));
@@ -149,7 +149,7 @@ fn a_delay_holds_each_frame_for_at_least_that_long() {
 }
 
 #[test]
-fn a_link_that_another_thread_still_sends_to_can_leave() {
+fn link_can_leave_while_another_thread_sends_to_it() {
     let net = MemoryNet::new();
     let (a, heard_a) = joined(&net, presence(1, 1));
     let (b, _) = joined(&net, presence(2, 1));

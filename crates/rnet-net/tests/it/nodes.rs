@@ -1,4 +1,4 @@
-//! Nodes of other hosts, with endpoints and without: who is there, who joins, leaves and dies.
+//! Nodes of other hosts, with and without endpoints: which are present, join, leave and die.
 
 use crate::common;
 use crate::hosts;
@@ -10,7 +10,7 @@ use hosts::Hosts;
 use rnet::inspect::Domain;
 use rnet::{Node, NodeEvent};
 
-/// What a node is told of nodes of other hosts.
+/// The events of nodes of other hosts that a node receives.
 fn told(node: &Node) -> Receiver<NodeEvent> {
     let (tell, told) = channel();
     node.on_node(move |event| {
@@ -39,12 +39,12 @@ fn name(of: &str) -> String {
 }
 
 #[test]
-fn nodes_without_endpoints_are_told_of() {
+fn nodes_without_endpoints_are_reported() {
     let hosts = Hosts::new("nodes", 3);
     let early = hosts.node(0, "early");
     let watcher = hosts.node(1, "watcher");
     let mut seen = domain(&hosts, 1);
-    eventually("who was there before is listed", || remote(&mut seen) == ["@host0/early"]);
+    eventually("earlier nodes are listed", || remote(&mut seen) == ["@host0/early"]);
     let told = told(&watcher);
     let late = hosts.node(0, "late");
     assert_eq!(next(&told), NodeEvent::Joined(name("@host0/late")));
@@ -55,7 +55,7 @@ fn nodes_without_endpoints_are_told_of() {
     assert_eq!(next(&told), NodeEvent::Died(name("@host0/child")));
     drop(late);
     assert_eq!(next(&told), NodeEvent::Left(name("@host0/late")));
-    // The third host knows it as well, and nobody is told of twice.
+    // The third host knows it as well, and each node is reported once.
     let mut third = domain(&hosts, 2);
     eventually("all hosts list it", || remote(&mut third) == ["@host0/early", "@host1/watcher"]);
     drop(early);
@@ -63,7 +63,7 @@ fn nodes_without_endpoints_are_told_of() {
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of child processes"]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let _node = common::Net::of_parent().node(&role);
@@ -71,7 +71,7 @@ fn child_entry() {
 }
 
 #[test]
-fn a_host_that_is_gone_has_lost_its_nodes_and_a_link_that_changes_hands_has_not() {
+fn lost_host_loses_its_nodes_and_a_restarted_link_does_not() {
     let mut hosts = Hosts::new("handover", 2);
     let watcher = hosts.node(1, "watcher");
     let told = told(&watcher);
@@ -86,7 +86,7 @@ fn a_host_that_is_gone_has_lost_its_nodes_and_a_link_that_changes_hands_has_not(
     hosts.cut(0, 1);
     let died = NodeEvent::Died(name("@host0/lidar"));
     assert_eq!(next(&told), died);
-    eventually("the tool is told", || {
+    eventually("the tool gets the event", || {
         lookout.wait(std::time::Duration::from_millis(20)).unwrap().contains(&died)
     });
     hosts.heal(0, 1);

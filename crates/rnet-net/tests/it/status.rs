@@ -1,4 +1,4 @@
-//! What the link says of itself: what crosses, what does not and why, and counts that outlast a cut.
+//! The status of the link: what crosses, what does not and why, and counters that survive a cut.
 
 use crate::common;
 use crate::hosts;
@@ -23,7 +23,7 @@ impl Watch {
         Watch { statuses: node.subscriber_with("/_rnet/link", options).unwrap(), last: None }
     }
 
-    /// Waits until the only other host is in this state, and this topic is as it should be.
+    /// Waits until the only other host is in this state, and this topic matches.
     pub fn until(
         &mut self,
         what: &str,
@@ -45,9 +45,9 @@ impl Watch {
     }
 }
 
-/// In a star each host that is connected to the middle is told which others are there that it does not hear.
+/// In a star, each host that is connected to the middle learns which other present hosts it does not hear.
 #[test]
-fn hosts_that_only_a_third_one_hears_are_named() {
+fn hosts_heard_only_by_a_third_host_are_listed() {
     let hosts = Hosts::new("star", 3);
     hosts.cut(1, 2);
     let mut statuses = [1, 2].map(|host| Watch::of(&hosts.node(host, "look")));
@@ -71,7 +71,7 @@ fn hosts_that_only_a_third_one_hears_are_named() {
 }
 
 #[test]
-fn what_does_not_cross_is_told_with_its_cause() {
+fn topics_that_do_not_cross_are_listed_with_cause() {
     let config = "[[network.rule]]\ntopic = \"/denied\"\nallow = false\n\
                   [[network.rule]]\ntopic = \"/unwanted\"\ndirection = \"in\"\nallow = false\n\
                   [[network.topic]]\ntopic = \"/limited\"\nrate_limit_hz = 0.1\n\
@@ -90,7 +90,8 @@ fn what_does_not_cross_is_told_with_its_cause() {
     });
     let _from_there = to.publisher::<[u8]>("/denied").unwrap();
     let unwanted = from.subscriber::<[u8]>("/unwanted").unwrap();
-    // The newest of what comes while nobody looks; sent again, as the link may look at each.
+    // The newest of the messages that come while the link does not read; sent again, because the link may
+    // read each.
     let causes = [
         ("/denied", Direction::Out, Cause::Rule, "robot.toml:1"),
         ("/denied", Direction::In, Cause::Rule, "robot.toml:1"),
@@ -118,13 +119,13 @@ fn what_does_not_cross_is_told_with_its_cause() {
     assert_eq!(here.last.as_ref().unwrap().peers[0].text, "");
     drop((publishers, unwanted));
     eventually("nothing is withheld any more", || {
-        there.until("it is there", State::Connected, ("/denied", Direction::Out), |_| true);
+        there.until("the topic is listed", State::Connected, ("/denied", Direction::Out), |_| true);
         there.last.as_ref().unwrap().peers[0].text.is_empty()
     });
 }
 
 #[test]
-fn where_the_link_looks_for_others_is_shown() {
+fn status_shows_where_the_link_connects() {
     let config = "[network]\nconnect = [\"tcp/10.0.0.2:7450\"]\n";
     let lan = "[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\n";
     let hosts = Hosts::with_config("looks", &[config, lan]);
@@ -137,9 +138,10 @@ fn where_the_link_looks_for_others_is_shown() {
     assert_eq!((two.mode.as_str(), two.interfaces), ("lan", vec!["lo".to_owned()]));
 }
 
-/// The log of the publisher goes round while the link waits for its turn: what it passed over is left out as well.
+/// The log of the publisher wraps around while the link waits for its turn: the messages that it skipped
+/// count as left out as well.
 #[test]
-fn what_newest_only_passes_over_is_no_loss() {
+fn messages_skipped_by_newest_only_are_not_lost() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nnewest_only = true\nrate_limit_hz = 20\n";
     let hosts = Hosts::with_config("passed over", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
@@ -158,13 +160,18 @@ fn what_newest_only_passes_over_is_no_loss() {
     }
     assert_eq!(heard.lost().total(), 0);
     let mut here = Watch::of(&from);
-    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
-        assert_eq!(topic.lost, Some(Lost::default()));
-        topic.messages + topic.skipped == sent
-    });
+    here.until(
+        "all messages are accounted for",
+        State::Connected,
+        ("/t", Direction::Out),
+        |topic| {
+            assert_eq!(topic.lost, Some(Lost::default()));
+            topic.messages + topic.skipped == sent
+        },
+    );
 }
 
-/// The numbers that come, up to this one.
+/// The received numbers, up to this one.
 fn numbers(heard: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
     let mut came = Vec::new();
     while came.last() != Some(&last) {
@@ -173,9 +180,10 @@ fn numbers(heard: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
     came
 }
 
-/// The numbers say which cross, and not how many a link has read: it may be another one meanwhile.
+/// The message numbers decide which messages cross, and not the count of a link's reads: another link may
+/// take over.
 #[test]
-fn one_of_so_many_crosses_over_hand_overs_as_well() {
+fn every_nth_message_crosses_across_hand_overs() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
     let mut hosts = Hosts::with_config("every", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
@@ -194,11 +202,16 @@ fn one_of_so_many_crosses_over_hand_overs_as_well() {
     send(301);
     assert_eq!(numbers(&mut heard, 300), thirds(0, 300));
     let mut here = Watch::of(&from);
-    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
-        assert_eq!(topic.lost, Some(Lost::default()));
-        (topic.messages, topic.skipped) == (101, 200)
-    });
-    // Each hand-over finds another place among the three.
+    here.until(
+        "all messages are accounted for",
+        State::Connected,
+        ("/t", Direction::Out),
+        |topic| {
+            assert_eq!(topic.lost, Some(Lost::default()));
+            (topic.messages, topic.skipped) == (101, 200)
+        },
+    );
+    // Each hand-over happens at another position among the three.
     send(302);
     hosts.settle();
     hosts.start(0, config);
@@ -212,9 +225,9 @@ fn one_of_so_many_crosses_over_hand_overs_as_well() {
     assert_eq!(heard.lost().total(), 0);
 }
 
-/// One that is kept for later subscribers is the first that crosses, whatever its number is.
+/// A message kept for late subscribers is the first that crosses, whatever its number.
 #[test]
-fn what_is_kept_crosses_where_one_of_so_many_does() {
+fn kept_message_crosses_with_every_n() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
     let hosts = Hosts::with_config("kept of every", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
@@ -233,7 +246,7 @@ fn what_is_kept_crosses_where_one_of_so_many_does() {
 }
 
 #[test]
-fn a_rate_limit_lets_so_many_pass_and_the_last_one() {
+fn rate_limit_passes_its_rate_and_the_last_message() {
     const HZ: f64 = 20.0;
     let config = format!("[[network.topic]]\ntopic = \"/t\"\nrate_limit_hz = {HZ}\n");
     let hosts = Hosts::with_config("rate", &[&config, ""]);
@@ -251,23 +264,28 @@ fn a_rate_limit_lets_so_many_pass_and_the_last_one() {
         }
         came.len() >= 10
     });
-    // None follows that would wake the link.
+    // No later message would wake the link.
     publisher.send(&sent.to_le_bytes()).unwrap();
     came.extend(numbers(&mut heard, sent));
-    // The first two may follow each other at once: a period that nobody used is no debt.
+    // The first two may follow each other at once: an unused period is not carried over.
     let most = 2.0 + HZ * begun.elapsed().as_secs_f64();
     assert!(came.len() as f64 <= most, "{} of at most {most}", came.len());
     assert!(came.is_sorted_by(|a, b| a < b), "{came:?}");
     assert_eq!(heard.lost().total(), 0);
     let mut here = Watch::of(&from);
-    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
-        assert_eq!(topic.lost, Some(Lost::default()));
-        topic.messages == came.len() as u64 && topic.messages + topic.skipped == sent + 1
-    });
+    here.until(
+        "all messages are accounted for",
+        State::Connected,
+        ("/t", Direction::Out),
+        |topic| {
+            assert_eq!(topic.lost, Some(Lost::default()));
+            topic.messages == came.len() as u64 && topic.messages + topic.skipped == sent + 1
+        },
+    );
 }
 
 #[test]
-fn a_subscriber_without_room_is_told_by_both() {
+fn full_subscriber_is_reported_by_both_hosts() {
     let hosts = Hosts::new("credit", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -275,13 +293,13 @@ fn a_subscriber_without_room_is_told_by_both() {
     let _heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let mut here = Watch::of(&from);
-    here.until("no room there", State::Connected, ("/t", Direction::Out), |topic| {
+    here.until("the subscriber there is full", State::Connected, ("/t", Direction::Out), |topic| {
         while publisher.send(&[0; 1000]).is_ok() {}
-        // It says how old the message is that waits.
+        // The status has the age of the waiting message.
         topic.held_back() == Cause::Credit && topic.waited.is_some()
     });
     let mut there = Watch::of(&to);
-    there.until("no room here", State::Connected, ("/t", Direction::In), |topic| {
+    there.until("the subscriber here is full", State::Connected, ("/t", Direction::In), |topic| {
         topic.held_back() == Cause::Credit
     });
 }
@@ -311,9 +329,9 @@ fn counts_outlast_a_cut() {
     both(&mut here, &mut there, State::Connected, 6);
 }
 
-/// Each client of a service has topics of its own: what is told of those that are gone does not grow with them.
+/// Each client of a service has its own topics: the list of absent topics does not grow with them.
 #[test]
-fn topics_that_are_gone_are_added_up() {
+fn absent_topics_are_summed_up() {
     const COUNT: u64 = 150;
     let hosts = Hosts::new("ended", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
@@ -332,14 +350,14 @@ fn topics_that_are_gone_are_added_up() {
     let last = format!("/client{}", COUNT - 1);
     here.until("it is sent", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
     there.until("it came", State::Connected, (&last, Direction::In), |t| t.messages == 1);
-    // While the host is away, and when it is back, each is told by itself.
+    // While the host is away, and when it is back, each is listed separately.
     hosts.cut(0, 1);
-    here.until("it is told", State::Lost, (&last, Direction::Out), |t| t.messages == 1);
-    there.until("it is told", State::Lost, (&last, Direction::In), |t| t.messages == 1);
+    here.until("it is listed", State::Lost, (&last, Direction::Out), |t| t.messages == 1);
+    there.until("it is listed", State::Lost, (&last, Direction::In), |t| t.messages == 1);
     hosts.heal(0, 1);
     let all = |publisher: &rnet::Publisher<[u8]>| publisher.subscriber_count() == 1;
     eventually("all are matched again", || ends.iter().all(|(_, publisher)| all(publisher)));
-    here.until("it is told", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
+    here.until("it is listed", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
     let rows = &here.last.as_ref().unwrap().peers[0].topics;
     assert!(rows.iter().all(|topic| topic.name != "(ended)"), "{rows:?}");
     drop(ends);
@@ -357,9 +375,9 @@ fn topics_that_are_gone_are_added_up() {
     }
 }
 
-/// A host wants a publisher once, however many of its nodes hear it.
+/// A host requests a publisher once, however many of its nodes subscribe to it.
 #[test]
-fn a_message_crosses_once_for_two_subscribers_of_a_host() {
+fn message_crosses_once_for_two_subscribers_of_a_host() {
     const COUNT: u64 = 50;
     let hosts = Hosts::new("once", 2);
     let from = hosts.node(0, "from");
@@ -370,7 +388,7 @@ fn a_message_crosses_once_for_two_subscribers_of_a_host() {
     let reliable = || SubscriberOptions::new().reliable();
     let mut heard = nodes.each_ref().map(|node| {
         let heard = node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
-        // The second finds a channel that is there.
+        // The second subscriber finds an existing channel.
         eventually("it is counted", || publisher.subscriber_count() > 0);
         heard
     });
@@ -386,7 +404,7 @@ fn a_message_crosses_once_for_two_subscribers_of_a_host() {
     let crossed = |topic: &Topic| topic.messages == COUNT;
     here.until("each was sent once", State::Connected, ("/t", Direction::Out), crossed);
     there.until("each came once", State::Connected, ("/t", Direction::In), crossed);
-    // A copy that is still under way would be counted with this one.
+    // A copy that is still in flight would be counted with this one.
     publisher.send(b"last").unwrap();
     for heard in &mut heard {
         assert_eq!(*heard.recv(LONG).unwrap(), *b"last");

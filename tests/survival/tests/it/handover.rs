@@ -48,7 +48,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !condition() {
         assert!(Instant::now() < until, "not within {LONG:?}: {what}");
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
     }
 }
 

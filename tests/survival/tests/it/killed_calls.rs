@@ -58,7 +58,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !condition() {
         assert!(Instant::now() < until, "not within {LONG:?}: {what}");
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
     }
 }
 
@@ -148,7 +148,7 @@ fn a_caller_dies(point: &str, pass: u32) {
     let until = Instant::now() + 2 * LONG;
     while !was_killed(point, &mut victim) {
         assert!(Instant::now() < until, "{point}: nobody passes it");
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
     }
     eventually("no handler runs", || {
         served.service.stats().running + served.action.stats().running + worker.stats().running == 0

@@ -1,4 +1,4 @@
-//! Nodes of two hosts, whose links talk over Zenoh.
+//! Nodes of two hosts, whose links communicate over Zenoh.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,10 +18,10 @@ use super::net::{Net, Way};
 use super::peer::{ACTOR_LIMIT, PORT, Peer, say};
 
 const LONG: Option<Duration> = Some(ACTOR_LIMIT);
-/// So many messages make a line of what was heard, and what is said ends with a whole number of them.
+/// The listener prints a line per this many messages, and the talker sends a multiple of it.
 const LINE: u64 = 100;
 
-/// The link of a host, in a process of its own.
+/// The link of a host, in its own process.
 pub fn link(id: &str, connect: &[&str]) {
     let presence = Presence { host: HostId(id.parse().unwrap()), term: 1 };
     let mut config = Config::from_toml("", Path::new("robot.toml")).unwrap();
@@ -45,8 +45,8 @@ pub fn link(id: &str, connect: &[&str]) {
     let _ = std::io::read_to_string(std::io::stdin());
 }
 
-/// Sends numbers, a thousand a second, until its input ends, and says how many. With a log of this length, if one is
-/// given.
+/// Sends numbers, a thousand a second, until its input ends, and prints how many. Uses a log of this
+/// length, if given.
 pub fn talk(log_len_bytes: Option<u64>) {
     let node = Node::builder("talker").open().unwrap();
     let mut options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -69,11 +69,11 @@ pub fn talk(log_len_bytes: Option<u64>) {
         thread::sleep(Duration::from_millis(1)); // sleep: the rate at which it talks
     }
     say(&format!("sent {sent}"));
-    // What was sent last may have to be sent again.
+    // The last messages may have to be sent again.
     thread::sleep(LONG.unwrap()); // sleep: killed by the test
 }
 
-/// Says after each hundredth number how many came and how many were counted as lost.
+/// Prints after each hundredth number how many were received and how many were counted as lost.
 pub fn listen() {
     let node = Node::builder("listener").open().unwrap();
     let options = SubscriberOptions::new().reliable();
@@ -101,7 +101,7 @@ pub fn listen() {
     }
 }
 
-/// Says where the link of its host has met which others.
+/// Prints which other links the link of its host has connected to, and where.
 pub fn watch() {
     let node = Node::builder("watcher").open().unwrap();
     let options = SubscriberOptions::new().transient_local();

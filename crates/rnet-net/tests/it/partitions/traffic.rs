@@ -1,4 +1,4 @@
-//! Publishers that number their messages, and subscribers that check what they get.
+//! Publishers that number their messages, and subscribers that check them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,13 +12,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::random::Random;
 
-/// Between two looks at whether to stop.
+/// The interval between two checks for a stop request.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a publisher sends with its number: when, by the common clock.
+/// A publisher sends its number and the time, by the common clock.
 const HEAD_LEN: usize = 16;
 
-/// The time that all hosts have in common: in namespaces, their monotonic clocks are apart.
+/// The time that all hosts share: in namespaces, their monotonic clocks differ.
 pub fn common_ns() -> i64 {
     let now = clock_gettime(ClockId::Realtime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
@@ -33,7 +33,7 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// Sends with this publisher, with a pause of so many milliseconds and in lengths that the numbers give.
+    /// Sends with this publisher, with pauses and lengths from the random numbers.
     pub fn start(
         mut publisher: Publisher<[u8]>,
         topic: String,
@@ -45,7 +45,7 @@ impl Talker {
         let (count, told) = (Arc::clone(&sent), Arc::clone(&ended));
         let thread = thread::spawn(move || {
             while !told.load(Ordering::Relaxed) {
-                // Some cross in pieces.
+                // Some cross in fragments.
                 let len = if random.chance(1, 50) { 20_000 } else { random.below(300) };
                 let mut message = vec![0; HEAD_LEN + len];
                 let number = count.load(Ordering::Relaxed);
@@ -59,31 +59,32 @@ impl Talker {
         Talker { topic, sent, ended, thread: Some(thread) }
     }
 
-    /// Ends it; fails if it has failed.
+    /// Stops it; fails if it has failed.
     pub fn end(mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().expect("the publisher goes on");
+        self.thread.take().unwrap().join().expect("the publisher has failed");
     }
 }
 
-/// What a subscriber has had.
+/// The messages that a subscriber has received.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveCounts {
     pub received: u64,
     /// One after the number of the last message.
     pub next: u64,
-    /// What its counters said after that message.
+    /// Its loss counters after that message.
     pub lost: LossCounts,
     pub peer_lost: u64,
-    /// From when on what is sent is waited for, and when it came, by the common clock.
+    /// The subscriber waits for a message sent after this time; when that message came, by the common
+    /// clock.
     pub from_ns: i64,
     pub rejoined_ns: Option<i64>,
-    /// What is wrong.
+    /// The first failure.
     pub wrong: Option<String>,
 }
 
 impl ReceiveCounts {
-    /// Whether all up to the last message is accounted for.
+    /// Zero if all messages up to the last are accounted for.
     pub fn balance(&self) -> i64 {
         (self.received + self.lost.total()) as i64 - self.next as i64
     }
@@ -114,7 +115,7 @@ impl Listener {
         self.heard.lock().unwrap().clone()
     }
 
-    /// From now on waits for a message that is sent after this moment.
+    /// Waits from now on for a message that is sent after this moment.
     pub fn wait_from(&self, from_ns: i64) {
         let mut heard = self.heard.lock().unwrap();
         (heard.from_ns, heard.rejoined_ns) = (from_ns, None);
