@@ -1,14 +1,14 @@
-//! What the state is to do when one operation comes after the other: the sequential specification.
+//! The sequential specification of the state: its behavior when operations follow each other.
 
 use std::hash::{Hash, Hasher};
 
 use crate::history::{Call, Guard, Key, Operation, Put, Reply, Seen};
 
-/// The revision of a value that stands at a key.
+/// The revision of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Revision {
     Is(u64),
-    /// Nobody was told yet; later than this.
+    /// Not reported yet; later than this.
     After(u64),
 }
 
@@ -21,7 +21,7 @@ struct Cell {
 /// The whole state between two operations.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct State {
-    /// No change was later than this, as far as anybody was told.
+    /// The highest revision reported so far.
     high: u64,
     cells: Vec<Option<Cell>>,
 }
@@ -29,7 +29,7 @@ pub struct State {
 impl Hash for State {
     fn hash<H: Hasher>(&self, to: &mut H) {
         self.high.hash(to);
-        // A key that was never there and one beyond the end are the same.
+        // An absent key equals one beyond the end.
         for (key, cell) in self.cells.iter().enumerate().filter(|(_, c)| c.is_some()) {
             (key, cell).hash(to);
         }
@@ -37,8 +37,8 @@ impl Hash for State {
 }
 
 impl State {
-    /// The state after `op`, if `op` as it was answered can come now. `told` is the revision that the
-    /// operation is known to have made although its own reply does not say so.
+    /// The state after `op`, if `op` with its reply is possible now. `told` is the revision of the
+    /// operation if it is known although its own reply does not contain it.
     pub fn step(&self, op: &Operation, told: Option<u64>) -> Option<State> {
         let mut next = self.clone();
         let reply = op.reply.as_ref().map(|(reply, _)| reply);
@@ -63,7 +63,7 @@ impl State {
                 for (key, seen) in keys.iter().zip(entries) {
                     next.see(*key, *seen)?;
                 }
-                // Beyond it also what a value's own revision has just told.
+                // Later, too, than the revision just reported for this value.
                 if *revision < next.high {
                     return None;
                 }
@@ -81,18 +81,18 @@ impl State {
                 }
                 next.write(&[(*key, *becomes)], told)?;
             }
-            // A read without an answer, or an answer to another question.
+            // A read without a reply, or a reply to another request.
             _ => return None,
         }
         Some(next)
     }
 
-    /// No change was later than this, as far as anybody was told.
+    /// The highest revision reported so far.
     pub fn high(&self) -> u64 {
         self.high
     }
 
-    /// Whether there is a value at a key.
+    /// Whether a key has a value.
     pub fn has(&self, key: Key) -> bool {
         self.cell(key).is_some()
     }
@@ -165,7 +165,7 @@ impl State {
             writes.iter().filter(changes).map(|put| (put.key, put.value)).collect();
         match reply {
             Some(Reply::Done { revision, changed }) => {
-                // Of several keys, another one may be what changed.
+                // With several keys, another one may have changed.
                 if *changed == effect.is_empty() && !(part && *changed) {
                     return None;
                 }
@@ -178,7 +178,7 @@ impl State {
         }
     }
 
-    /// A refused commit: some key was not as it was expected, and at the revision that was told.
+    /// A refused commit: some key was not as expected, and was at the reported revision.
     fn refuse(
         &mut self,
         guards: &[Guard],

@@ -1,5 +1,5 @@
-//! Watches of the whole state while others write it and are killed, and what must be true of what they
-//! were told.
+//! Watches of the whole state while other processes write it and are killed, and the checks of the reported
+//! changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,10 @@ use crate::facts::Facts;
 use crate::history::Key;
 use crate::workload::{KEYS, key_of, number_of};
 
-/// After so many changes a slow watch pauses.
+/// A slow watch pauses after this many changes.
 const CHANGES_PER_PAUSE: usize = 16;
 
-/// One change as a watch told it.
+/// One change as reported by a watch.
 #[derive(Clone, Debug)]
 pub struct ReportedChange {
     /// The key.
@@ -27,9 +27,9 @@ pub struct ReportedChange {
     pub revision: u64,
     /// Its value and its version; `None`: deleted.
     pub now: Option<(i64, u64)>,
-    /// Changes of the key that were left out before it.
+    /// Changes of the key that were skipped before it.
     pub skipped: Option<u64>,
-    /// Whether it stood there when the watch began.
+    /// Whether the key existed when the watch began.
     pub initial: bool,
 }
 
@@ -39,7 +39,7 @@ struct WatchLog {
     wrong: Vec<String>,
 }
 
-/// A watch in a thread of its own.
+/// A watch in a separate thread.
 pub struct Watcher {
     what: String,
     log: Arc<Mutex<WatchLog>>,
@@ -49,10 +49,10 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Watches everything. A slow one pauses now and then.
+    /// Watches everything. A slow watch pauses at intervals.
     ///
     /// # Errors
-    /// Those of watching.
+    /// The errors of watching.
     pub fn start(state: &State, pause: Option<Duration>) -> Result<Watcher, Error> {
         let watch = state.watch("/t")?;
         let interrupter = watch.interrupter();
@@ -63,7 +63,7 @@ impl Watcher {
         Ok(Watcher { what: what.to_owned(), log, stop, interrupter, thread: Some(thread) })
     }
 
-    /// Whether the last that it was told of each key is how things stand; `stands` has revisions.
+    /// Whether the last reported change of each key matches the current state; `stands` has the revisions.
     pub fn is_up_to_date(&self, stands: &BTreeMap<Key, u64>) -> bool {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last: BTreeMap<Key, u64> = BTreeMap::new();
@@ -76,7 +76,7 @@ impl Watcher {
         last == *stands
     }
 
-    /// Ends it; what it was told that must not be.
+    /// Ends it; returns the number of changes and the violations.
     pub fn end(mut self, facts: &Facts) -> (usize, Vec<String>) {
         self.stop.store(true, Ordering::Release);
         self.interrupter.interrupt();
@@ -117,7 +117,8 @@ fn run(mut watch: Watch, pause: Option<Duration>, log: &Mutex<WatchLog>, stop: &
 }
 
 fn told(change: &Change) -> Result<ReportedChange, String> {
-    let key = key_of(&change.key).ok_or_else(|| format!("a key that nobody wrote: {change:?}"))?;
+    let key =
+        key_of(&change.key).ok_or_else(|| format!("a key that no process wrote: {change:?}"))?;
     let now = match &change.entry {
         None => None,
         Some(entry) if entry.revision != change.revision => {
@@ -129,7 +130,7 @@ fn told(change: &Change) -> Result<ReportedChange, String> {
     Ok(ReportedChange { key, revision, now, skipped, initial })
 }
 
-/// What is wrong with what a watch told, given what is known of the history.
+/// The violations in the changes of a watch, given the facts of the history.
 pub fn judge(all: &[ReportedChange], facts: &Facts) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut last: HashMap<Key, &ReportedChange> = HashMap::new();
@@ -144,7 +145,7 @@ pub fn judge(all: &[ReportedChange], facts: &Facts) -> Vec<String> {
         }
         if told.initial {
             if last.insert(told.key, told).is_some() || told.skipped != Some(0) {
-                wrong.push(format!("a first value that is not the first: {told:?}"));
+                wrong.push(format!("an initial value after another change: {told:?}"));
             }
             continue;
         }
@@ -157,19 +158,19 @@ pub fn judge(all: &[ReportedChange], facts: &Facts) -> Vec<String> {
             if told.revision <= before.revision {
                 wrong.push(complain("not newer"));
             }
-            // Twice in a row only with values in between that were not seen.
+            // Two deletes in a row require skipped values in between.
             if told.now.is_none() && before.now.is_none() && told.skipped == Some(0) {
                 wrong.push(complain("deleted twice"));
             }
         }
-        // Where a key is never deleted, its versions count.
+        // If a key is never deleted, its versions are counted.
         let count = match (last.get(&told.key).map(|before| before.now), told.now) {
             (Some(Some((_, old))), Some((_, new))) => Some(new.wrapping_sub(old + 1)),
             (None, Some((_, new))) => Some(new - 1),
             _ => None,
         };
         if facts.is_kept(told.key) && told.skipped.is_some() && count != told.skipped {
-            wrong.push(complain("the count of what was skipped is wrong"));
+            wrong.push(complain("the count of skipped changes is wrong"));
         }
         last.insert(told.key, told);
     }
@@ -177,7 +178,7 @@ pub fn judge(all: &[ReportedChange], facts: &Facts) -> Vec<String> {
         let most = facts.most_writes(key);
         if count > most {
             let name = KEYS[usize::from(key)];
-            wrong.push(format!("{name}: {count} changes told or skipped of at most {most}"));
+            wrong.push(format!("{name}: {count} changes reported or skipped of at most {most}"));
         }
     }
     wrong

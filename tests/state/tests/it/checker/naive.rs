@@ -1,5 +1,5 @@
-//! Linearizability by trying every order of every choice of the unanswered operations: slow, and
-//! short enough to be believed.
+//! Checks linearizability by trying every order of every choice of the unanswered operations: slow, and
+//! short enough to be trusted.
 
 use rnet_state_tests::history::Operation;
 use rnet_state_tests::infer::infer;
