@@ -165,7 +165,7 @@ impl Results {
 fn after(
     hosts: &Hosts,
     (end, driver): (End, &Child),
-    told: &mpsc::Receiver<Said>,
+    events: &mpsc::Receiver<Said>,
     commands: usize,
 ) -> Result<(FallbackReason, Duration), &'static str> {
     // Some time after the first command, whenever that arrives.
@@ -173,7 +173,7 @@ fn after(
     let until = last + PATIENCE;
     while applied < commands {
         let left = until.saturating_duration_since(Instant::now());
-        if let Said::Applied(at) = told.recv_timeout(left).map_err(|_| "a command")? {
+        if let Said::Applied(at) = events.recv_timeout(left).map_err(|_| "a command")? {
             (applied, last) = (applied + 1, at);
         }
     }
@@ -181,7 +181,7 @@ fn after(
     let until = Instant::now() + PATIENCE;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        match told.recv_timeout(left).map_err(|_| "the fallback")? {
+        match events.recv_timeout(left).map_err(|_| "the fallback")? {
             Said::Applied(at) => last = at,
             Said::Fallback(why, at) => {
                 return Ok((why, at.saturating_duration_since(last + DEADLINE)));
@@ -215,7 +215,7 @@ fn main() -> rnet::Result<ExitCode> {
     };
     let base = PathBuf::from(format!("/dev/shm/command-trials-{}", std::process::id()));
     let hosts = Hosts::new(&base);
-    let (tell, told) = mpsc::channel();
+    let (tell, events) = mpsc::channel();
     let said = tell.clone();
     let node = node(&hosts.dirs[0], "base")?;
     let command = node
@@ -227,12 +227,12 @@ fn main() -> rnet::Result<ExitCode> {
     for trial in 0..trials {
         let (end, results) = &mut results[trial % ENDS.len()];
         let mut child = hosts.driver(*end);
-        let fallback = after(&hosts, (*end, &child), &told, 3 + trial % 5);
+        let fallback = after(&hosts, (*end, &child), &events, 3 + trial % 5);
         let _ = child.kill();
         child.wait().expect("it is a child");
         let is_free = is_free(&command);
         hosts.net.heal(HostId(1), HostId(2));
-        while told.try_recv().is_ok() {}
+        while events.try_recv().is_ok() {}
         let missing = match &fallback {
             Err(missing) => Some(*missing),
             Ok(_) if !is_free => Some("the end of its driver's authority"),

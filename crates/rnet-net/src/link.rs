@@ -247,7 +247,7 @@ impl Link {
         };
         let asked: Vec<_> = lanes.iter().map(|lane| lane.request_quiescence()).collect();
         // A lane that ends, or that the network blocks, does not answer.
-        asked.iter().map(|told| told.recv_timeout(QUIESCENCE_TIMEOUT).ok().flatten()).sum()
+        asked.iter().map(|reply| reply.recv_timeout(QUIESCENCE_TIMEOUT).ok().flatten()).sum()
     }
 }
 

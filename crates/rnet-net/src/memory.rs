@@ -91,10 +91,10 @@ impl MemoryNet {
             notices: VecDeque::new(),
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        let told = Arc::clone(&shared);
+        let notifier = Arc::clone(&shared);
         thread::Builder::new()
             .name("memory-net".into())
-            .spawn(move || told.notify())
+            .spawn(move || notifier.notify())
             .expect("a thread");
         Arc::new(Self { shared })
     }

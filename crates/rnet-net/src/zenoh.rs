@@ -223,7 +223,7 @@ impl LaneSession {
 
         // Zenoh calls from the thread of each connection; the mutex serializes the calls of the sink.
         let one_at_a_time = Mutex::new(());
-        let told = Arc::clone(sink);
+        let receiver = Arc::clone(sink);
         let frames = session
             .declare_subscriber(format!("{prefix}/{}/*", own.host))
             .allowed_origin(Locality::Remote)
@@ -232,11 +232,11 @@ impl LaneSession {
                     return;
                 };
                 let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
-                told.on_frame(lane, HostId(from), &sample.payload().to_bytes());
+                receiver.on_frame(lane, HostId(from), &sample.payload().to_bytes());
             })
             .wait()
             .map_err(failed)?;
-        let (told, ours) = (Arc::clone(presences), domain.clone());
+        let (tracker, ours) = (Arc::clone(presences), domain.clone());
         let others = session
             .liveliness()
             // Includes tokens of other domains and versions, to explain why no host is heard.
@@ -252,9 +252,9 @@ impl LaneSession {
                 let presence = Presence { host: HostId(host), term };
                 let is_there = sample.kind() == SampleKind::Put;
                 if (version, &domain) == (u32::from(VERSION), &ours) {
-                    told.update(presence, lane, is_there);
+                    tracker.update(presence, lane, is_there);
                 } else {
-                    told.update_incompatible((domain, version), lane, presence, is_there);
+                    tracker.update_incompatible((domain, version), lane, presence, is_there);
                 }
             })
             .wait()

@@ -113,9 +113,9 @@ struct Search<'a> {
     /// For each operation, the first one with the same request.
     class: Vec<usize>,
     /// Answered writes with a known revision, by revision.
-    told: Vec<usize>,
+    by_revision: Vec<usize>,
     /// How many of them are placed.
-    told_placed: usize,
+    by_revision_placed: usize,
     is_placed: Vec<bool>,
     left: usize,
     /// Of the set of placed operations.
@@ -144,9 +144,9 @@ impl<'a> Search<'a> {
         let same = |at: &usize| open.iter().find(|o| history[**o].call == history[*at].call);
         let class = (0..head).map(|at| same(&at).copied().unwrap_or(at)).collect();
         let left = answered.len();
-        let mut told = answered;
-        told.retain(|at| known.revisions[*at].is_some());
-        told.sort_by_key(|at| known.revisions[*at]);
+        let mut by_revision = answered;
+        by_revision.retain(|at| known.revisions[*at].is_some());
+        by_revision.sort_by_key(|at| known.revisions[*at]);
         Search {
             history,
             known,
@@ -154,8 +154,8 @@ impl<'a> Search<'a> {
             before,
             open,
             class,
-            told,
-            told_placed: 0,
+            by_revision,
+            by_revision_placed: 0,
             is_placed: vec![false; head],
             left,
             hash: 0,
@@ -209,13 +209,13 @@ impl<'a> Search<'a> {
 
     fn step(&self, state: &State, at: usize) -> Option<State> {
         let next = state.step(&self.history[at], self.known.revisions[at])?;
-        let Some(&first) = self.told.get(self.told_placed) else { return Some(next) };
+        let Some(&first) = self.by_revision.get(self.by_revision_placed) else { return Some(next) };
         let room = self.known.revisions[first].is_none_or(|revision| next.high() < revision);
         (first == at || room).then_some(next)
     }
 
     fn is_next_told(&self, at: usize) -> bool {
-        self.told.get(self.told_placed) == Some(&at)
+        self.by_revision.get(self.by_revision_placed) == Some(&at)
     }
 
     /// The operations that no unplaced one precedes, the most promising last: those that change nothing,
@@ -264,7 +264,7 @@ impl<'a> Search<'a> {
     fn put(&mut self, at: usize) {
         self.hash ^= name_of(at);
         self.is_placed[at] = true;
-        self.told_placed += usize::from(self.is_next_told(at));
+        self.by_revision_placed += usize::from(self.is_next_told(at));
         if self.history[at].reply.is_some() {
             self.left -= 1;
             let (before, after) = (self.before[at], self.after[at]);
@@ -275,8 +275,8 @@ impl<'a> Search<'a> {
     fn take_back(&mut self, at: usize) {
         self.hash ^= name_of(at);
         self.is_placed[at] = false;
-        if self.told_placed > 0 && self.told[self.told_placed - 1] == at {
-            self.told_placed -= 1;
+        if self.by_revision_placed > 0 && self.by_revision[self.by_revision_placed - 1] == at {
+            self.by_revision_placed -= 1;
         }
         if self.history[at].reply.is_some() {
             self.left += 1;

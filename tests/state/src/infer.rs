@@ -31,11 +31,11 @@ pub struct Inferred {
 
 /// Analyzes a history.
 pub fn infer(history: &[Operation]) -> Inferred {
-    let mut told: HashMap<(Key, i64), HashSet<u64>> = HashMap::new();
+    let mut seen_revisions: HashMap<(Key, i64), HashSet<u64>> = HashMap::new();
     let mut makers: HashMap<(Key, i64), usize> = HashMap::new();
     for op in history {
         for (key, seen) in shown(op) {
-            told.entry((key, seen.value)).or_default().extend(seen.revision);
+            seen_revisions.entry((key, seen.value)).or_default().extend(seen.revision);
         }
         for made in made(op) {
             *makers.entry(made).or_default() += 1;
@@ -48,7 +48,7 @@ pub fn infer(history: &[Operation]) -> Inferred {
             _ => {}
         }
         let mut known = made(op).into_iter().filter(|made| makers[made] == 1);
-        known.find_map(|made| match told.get(&made) {
+        known.find_map(|made| match seen_revisions.get(&made) {
             Some(revisions) if revisions.len() == 1 => revisions.iter().next().copied(),
             _ => None,
         })
@@ -60,7 +60,7 @@ pub fn infer(history: &[Operation]) -> Inferred {
         if op.reply.is_none() && reads {
             return Relevance::Never;
         }
-        let seen = || made(op).iter().any(|made| told.contains_key(made));
+        let seen = || made(op).iter().any(|made| seen_revisions.contains_key(made));
         if op.reply.is_some() || !is_set(op) || seen() {
             return Relevance::Always;
         }
@@ -118,8 +118,8 @@ fn shown(op: &Operation) -> Vec<(Key, Seen)> {
             pairs.filter_map(|(key, seen)| Some((*key, (*seen)?))).collect()
         }
         (Call::Commit { guards, .. }, _) => {
-            let told = |g: &Guard| Some((g.key, g.seen?));
-            guards.iter().filter_map(told).collect()
+            let seen = |g: &Guard| Some((g.key, g.seen?));
+            guards.iter().filter_map(seen).collect()
         }
         // It takes effect only if the key has this value.
         (Call::Will { key, of, .. }, _) => vec![(*key, Seen { value: *of, revision: None })],

@@ -101,7 +101,7 @@ pub struct ProcessLog {
 /// The errors of reading, and of an invalid line.
 pub fn read(path: &Path, process: u32) -> io::Result<ProcessLog> {
     let bytes = std::fs::read(path)?;
-    let mut told = ProcessLog::default();
+    let mut content = ProcessLog::default();
     let mut open: Option<(u64, Call)> = None;
     let mut wills = Vec::new();
     let mut last = 0;
@@ -117,21 +117,21 @@ pub fn read(path: &Path, process: u32) -> io::Result<ProcessLog> {
             }
             Line::Reply(called, returned, reply) => {
                 let (_, call) = open.take().ok_or(io::ErrorKind::InvalidData)?;
-                told.operations.push(operation(call, called, Some((reply, returned))));
+                content.operations.push(operation(call, called, Some((reply, returned))));
                 last = returned;
             }
             Line::Nothing => open = None,
             Line::Will(key, of, becomes) => wills.push(Call::Will { key, of, becomes }),
             Line::Wrong(what) => {
                 let call = open.take();
-                told.wrong.push(format!("process {process}: {what} (at {call:?})"));
+                content.wrong.push(format!("process {process}: {what} (at {call:?})"));
             }
         }
     }
     if let Some((at, call)) = open {
-        told.operations.push(operation(call, at, None));
+        content.operations.push(operation(call, at, None));
     }
     // They are carried out after the last operation of the process.
-    told.operations.extend(wills.into_iter().map(|will| operation(will, last, None)));
-    Ok(told)
+    content.operations.extend(wills.into_iter().map(|will| operation(will, last, None)));
+    Ok(content)
 }

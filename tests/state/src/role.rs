@@ -25,10 +25,10 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let log = Log::create(Path::new(log))?;
     let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
+    let stopped = stop.clone();
     let listener = std::thread::spawn(move || {
         let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
-        told.store(true, Ordering::Relaxed);
+        stopped.store(true, Ordering::Relaxed);
     });
     let node = node(Path::new(dir), name)?;
     let state = node.state()?;

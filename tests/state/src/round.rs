@@ -56,7 +56,7 @@ pub struct Report {
     /// Processes that were stopped in the middle of an operation.
     pub stood_still: u32,
     /// Changes that the watches reported.
-    pub told: usize,
+    pub changes: usize,
     /// Wills that were carried out.
     pub wills: usize,
     /// The violations.
@@ -171,9 +171,9 @@ impl Round {
 
     /// Adds the log of a process that has exited.
     fn add(&mut self, path: &Path, process: u32) -> Outcome {
-        let told = log::read(path, process)?;
-        self.history.extend(told.operations);
-        self.report.wrong.extend(told.wrong);
+        let content = log::read(path, process)?;
+        self.history.extend(content.operations);
+        self.report.wrong.extend(content.wrong);
         Ok(())
     }
 
@@ -247,8 +247,8 @@ fn judge_all(
         if !watcher.is_up_to_date(&stands) {
             report.wrong.push(format!("a watch has not reached the current state: {stands:?}"));
         }
-        let (told, wrong) = watcher.end(&facts);
-        report.told += told;
+        let (changes, wrong) = watcher.end(&facts);
+        report.changes += changes;
         report.wrong.extend(wrong);
     }
     report.operations = history.len();
@@ -264,8 +264,9 @@ fn judge_all(
 
 /// The number of wills whose effect was seen.
 fn carried_out(history: &[Operation]) -> usize {
-    let told = crate::infer::infer(history).revisions;
-    let wills = history.iter().zip(told).filter(|(op, _)| matches!(op.call, Call::Will { .. }));
+    let revisions = crate::infer::infer(history).revisions;
+    let wills =
+        history.iter().zip(revisions).filter(|(op, _)| matches!(op.call, Call::Will { .. }));
     wills.filter(|(_, revision)| revision.is_some()).count()
 }
 

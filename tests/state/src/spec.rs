@@ -37,15 +37,15 @@ impl Hash for State {
 }
 
 impl State {
-    /// The state after `op`, if `op` with its reply is possible now. `told` is the revision of the
-    /// operation if it is known although its own reply does not contain it.
-    pub fn step(&self, op: &Operation, told: Option<u64>) -> Option<State> {
+    /// The state after `op`, if `op` with its reply is possible now. `known_revision` is the revision of
+    /// the operation if it is known although its own reply does not contain it.
+    pub fn step(&self, op: &Operation, known_revision: Option<u64>) -> Option<State> {
         let mut next = self.clone();
         let reply = op.reply.as_ref().map(|(reply, _)| reply);
         match (&op.call, reply) {
             (Call::Get { key }, Some(Reply::Got(seen))) => next.see(*key, *seen)?,
             (Call::Commit { guards, writes }, reply) => {
-                next.commit(guards, writes, reply, op.part, told)?;
+                next.commit(guards, writes, reply, op.part, known_revision)?;
             }
             (Call::Add { key, delta }, reply) => {
                 let sum = self.cell(*key).map_or(0, |cell| cell.value).checked_add(*delta)?;
@@ -54,7 +54,7 @@ impl State {
                 {
                     return None;
                 }
-                next.write(&[(*key, Some(sum))], told)?;
+                next.write(&[(*key, Some(sum))], known_revision)?;
             }
             (Call::Snapshot { keys }, Some(Reply::Snapshot { revision, entries })) => {
                 if *revision < self.high || keys.len() != entries.len() {
@@ -79,7 +79,7 @@ impl State {
                 if self.cell(*key)?.value != *of {
                     return None;
                 }
-                next.write(&[(*key, *becomes)], told)?;
+                next.write(&[(*key, *becomes)], known_revision)?;
             }
             // A read without a reply, or a reply to another request.
             _ => return None,
@@ -145,7 +145,7 @@ impl State {
         writes: &[Put],
         reply: Option<&Reply>,
         part: bool,
-        told: Option<u64>,
+        known_revision: Option<u64>,
     ) -> Option<()> {
         if let Some(Reply::Conflict { key, found }) = reply {
             return self.refuse(guards, writes, *key, *found);
@@ -169,11 +169,11 @@ impl State {
                 if *changed == effect.is_empty() && !(part && *changed) {
                     return None;
                 }
-                if *changed { self.write(&effect, revision.or(told)) } else { Some(()) }
+                if *changed { self.write(&effect, revision.or(known_revision)) } else { Some(()) }
             }
             // Without effect it need not have taken place.
             None if effect.is_empty() => None,
-            None => self.write(&effect, told),
+            None => self.write(&effect, known_revision),
             Some(_) => None,
         }
     }

@@ -35,7 +35,7 @@ pub struct ReportedChange {
 
 #[derive(Debug, Default)]
 struct WatchLog {
-    told: Vec<ReportedChange>,
+    changes: Vec<ReportedChange>,
     wrong: Vec<String>,
 }
 
@@ -57,8 +57,8 @@ impl Watcher {
         let watch = state.watch("/t")?;
         let interrupter = watch.interrupter();
         let (log, stop) = <(Arc<Mutex<WatchLog>>, Arc<AtomicBool>)>::default();
-        let (theirs, told) = (log.clone(), stop.clone());
-        let thread = std::thread::spawn(move || run(watch, pause, &theirs, &told));
+        let (theirs, stopped) = (log.clone(), stop.clone());
+        let thread = std::thread::spawn(move || run(watch, pause, &theirs, &stopped));
         let what = if pause.is_some() { "the slow watch" } else { "the watch" };
         Ok(Watcher { what: what.to_owned(), log, stop, interrupter, thread: Some(thread) })
     }
@@ -67,10 +67,10 @@ impl Watcher {
     pub fn is_up_to_date(&self, stands: &BTreeMap<Key, u64>) -> bool {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last: BTreeMap<Key, u64> = BTreeMap::new();
-        for told in &log.told {
-            match told.now {
-                Some(_) => last.insert(told.key, told.revision),
-                None => last.remove(&told.key),
+        for change in &log.changes {
+            match change.now {
+                Some(_) => last.insert(change.key, change.revision),
+                None => last.remove(&change.key),
             };
         }
         last == *stands
@@ -86,9 +86,9 @@ impl Watcher {
         if let Some(Err(_)) = joined {
             wrong.push("it panicked".to_owned());
         }
-        wrong.extend(judge(&log.told, facts));
+        wrong.extend(judge(&log.changes, facts));
         let wrong = wrong.into_iter().map(|what| format!("{}: {what}", self.what)).collect();
-        (log.told.len(), wrong)
+        (log.changes.len(), wrong)
     }
 }
 
@@ -104,11 +104,11 @@ fn run(mut watch: Watch, pause: Option<Duration>, log: &Mutex<WatchLog>, stop: &
             }
         };
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        match told(&change) {
-            Ok(told) => log.told.push(told),
+        match reported_change(&change) {
+            Ok(change) => log.changes.push(change),
             Err(what) => log.wrong.push(what),
         }
-        let count = log.told.len();
+        let count = log.changes.len();
         drop(log);
         if let Some(pause) = pause.filter(|_| count.is_multiple_of(CHANGES_PER_PAUSE)) {
             std::thread::sleep(pause); // sleep: a slow watcher
@@ -116,7 +116,7 @@ fn run(mut watch: Watch, pause: Option<Duration>, log: &Mutex<WatchLog>, stop: &
     }
 }
 
-fn told(change: &Change) -> Result<ReportedChange, String> {
+fn reported_change(change: &Change) -> Result<ReportedChange, String> {
     let key =
         key_of(&change.key).ok_or_else(|| format!("a key that no process wrote: {change:?}"))?;
     let now = match &change.entry {
@@ -136,43 +136,43 @@ pub fn judge(all: &[ReportedChange], facts: &Facts) -> Vec<String> {
     let mut last: HashMap<Key, &ReportedChange> = HashMap::new();
     let mut accounted: BTreeMap<Key, u64> = BTreeMap::new();
     let mut high = 0;
-    for told in all {
-        let complain = |what: &str| format!("{what}: {told:?} after {:?}", last.get(&told.key));
-        if let Some((value, _)) = told.now
-            && let Err(what) = facts.holds(told.key, value, told.revision)
+    for change in all {
+        let complain = |what: &str| format!("{what}: {change:?} after {:?}", last.get(&change.key));
+        if let Some((value, _)) = change.now
+            && let Err(what) = facts.holds(change.key, value, change.revision)
         {
             wrong.push(complain(&what));
         }
-        if told.initial {
-            if last.insert(told.key, told).is_some() || told.skipped != Some(0) {
-                wrong.push(format!("an initial value after another change: {told:?}"));
+        if change.initial {
+            if last.insert(change.key, change).is_some() || change.skipped != Some(0) {
+                wrong.push(format!("an initial value after another change: {change:?}"));
             }
             continue;
         }
-        if told.revision < high {
+        if change.revision < high {
             wrong.push(complain("out of order"));
         }
-        high = high.max(told.revision);
-        *accounted.entry(told.key).or_default() += 1 + told.skipped.unwrap_or(0);
-        if let Some(before) = last.get(&told.key) {
-            if told.revision <= before.revision {
+        high = high.max(change.revision);
+        *accounted.entry(change.key).or_default() += 1 + change.skipped.unwrap_or(0);
+        if let Some(before) = last.get(&change.key) {
+            if change.revision <= before.revision {
                 wrong.push(complain("not newer"));
             }
             // Two deletes in a row require skipped values in between.
-            if told.now.is_none() && before.now.is_none() && told.skipped == Some(0) {
+            if change.now.is_none() && before.now.is_none() && change.skipped == Some(0) {
                 wrong.push(complain("deleted twice"));
             }
         }
         // If a key is never deleted, its versions are counted.
-        let count = match (last.get(&told.key).map(|before| before.now), told.now) {
+        let count = match (last.get(&change.key).map(|before| before.now), change.now) {
             (Some(Some((_, old))), Some((_, new))) => Some(new.wrapping_sub(old + 1)),
             (None, Some((_, new))) => Some(new - 1),
             _ => None,
         };
-        if facts.is_kept(told.key) && told.skipped.is_some() && count != told.skipped {
+        if facts.is_kept(change.key) && change.skipped.is_some() && count != change.skipped {
             wrong.push(complain("the count of skipped changes is wrong"));
         }
-        last.insert(told.key, told);
+        last.insert(change.key, change);
     }
     for (key, count) in accounted {
         let most = facts.most_writes(key);

@@ -48,7 +48,7 @@ struct ReaderLog {
     /// Losses of all publishers together.
     lost: u64,
     /// The match and loss events, by publisher, for debugging.
-    told: HashMap<u64, Vec<String>>,
+    events: HashMap<u64, Vec<String>>,
     /// The subscriber's own statistics for each publisher, also for debugging.
     rows: HashMap<u64, String>,
 }
@@ -90,15 +90,15 @@ impl Reader {
             <(Arc<Mutex<ReaderLog>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
         let what = format!("{topic} ({kind:?})");
         let of_victims = topic.starts_with("/v/");
-        let (told_of, began) = (log.clone(), Instant::now());
+        let (log_of, began) = (log.clone(), Instant::now());
         subscriber.on_match(move |event| {
             let publisher = match event {
                 MatchEvent::Matched(p) | MatchEvent::Unmatched(p) | MatchEvent::Lost(p) => p.id,
                 _ => 0,
             };
-            let mut log = told_of.lock().unwrap_or_else(PoisonError::into_inner);
-            let told = log.told.entry(publisher).or_default();
-            told.push(format!("{:?} after the start: {event:?}", began.elapsed()));
+            let mut log = log_of.lock().unwrap_or_else(PoisonError::into_inner);
+            let events = log.events.entry(publisher).or_default();
+            events.push(format!("{:?} after the start: {event:?}", began.elapsed()));
         });
         let mut run = Run {
             kind,
@@ -113,9 +113,9 @@ impl Reader {
             quiet: 0,
             missed: 0,
         };
-        let told = stop.clone();
+        let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 run.step();
             }
         });
@@ -129,11 +129,11 @@ impl Reader {
     }
 
     /// The events of one publisher.
-    pub fn told(&self, publisher: u64) -> Vec<String> {
+    pub fn events(&self, publisher: u64) -> Vec<String> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut told = log.told.get(&publisher).cloned().unwrap_or_default();
-        told.push(log.rows.get(&publisher).map_or("no account".to_owned(), String::clone));
-        told
+        let mut events = log.events.get(&publisher).cloned().unwrap_or_default();
+        events.push(log.rows.get(&publisher).map_or("no account".to_owned(), String::clone));
+        events
     }
 
     /// Messages received and lost of all publishers together.
@@ -149,7 +149,7 @@ impl Reader {
         }
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.heard.clear();
-        log.told.clear();
+        log.events.clear();
         log.rows.clear();
     }
 

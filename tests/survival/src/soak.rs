@@ -57,10 +57,10 @@ pub fn run() -> ExitCode {
     };
     drop(beat);
     // Ends now, with the last progress report.
-    let told = watch.join().unwrap_or_default();
+    let reported = watch.join().unwrap_or_default();
     let progress = last.unwrap_or_else(|error| {
         println!("VIOLATION the soak broke off: {error}");
-        SoakProgress { violations: told.noted() + 1, ..told }
+        SoakProgress { violations: reported.noted() + 1, ..reported }
     });
     progress.print();
     ExitCode::from(u8::from(progress.violations > 0))

@@ -375,12 +375,12 @@ impl World {
                 let has = has();
                 let unheard =
                     heard.iter().filter(|(line, h)| h.received == 0 && line.committed > 0);
-                let told: Vec<_> = unheard
-                    .map(|(line, _)| (line.publisher, reader.told(line.publisher)))
+                let events: Vec<_> = unheard
+                    .map(|(line, _)| (line.publisher, reader.events(line.publisher)))
                     .collect();
                 self.violation(format!(
                     "{context}: {} has {has} with those lost, of {committed} committed: {heard:?}; of those \
-                     not heard at all it was told {told:?}",
+                     not heard at all it has these events: {events:?}",
                     reader.what
                 ));
             }

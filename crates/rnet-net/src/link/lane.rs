@@ -196,9 +196,9 @@ impl LaneState {
     /// Asks the thread how many frames and messages have arrived. It answers `None` while anything is in
     /// flight.
     pub fn request_quiescence(&self) -> mpsc::Receiver<Option<u64>> {
-        let (tell, told) = mpsc::channel();
-        self.send_command(LaneCommand::ReportQuiescence(tell));
-        told
+        let (sender, receiver) = mpsc::channel();
+        self.send_command(LaneCommand::ReportQuiescence(sender));
+        receiver
     }
 
     /// The count of arrivals, if nothing that could proceed waits to be sent, acknowledged or published.
@@ -324,7 +324,7 @@ impl LaneSender {
                     std::mem::take(forwarders).into_values().for_each(go_offline);
                     lock(&self.state.forwarded).clear();
                 }
-                LaneCommand::ReportQuiescence(tell) => asked.push(tell),
+                LaneCommand::ReportQuiescence(sender) => asked.push(sender),
             }
         }
         asked

@@ -1,8 +1,8 @@
 //! Proxies of a lost host with messages that wait for capacity in a subscriber of this host.
 //!
 //! They stay open for a while, so that a slow subscriber that makes progress still receives these messages.
-//! Messages that wait longer are requested again when the host returns; the host keeps them until it is
-//! told that they were read. For a publisher that has ended, `Unsubscribe` reports that.
+//! Messages that wait longer are requested again when the host returns; the host keeps them until it learns
+//! that they were read. For a publisher that has ended, `Unsubscribe` reports that.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

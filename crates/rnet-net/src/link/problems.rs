@@ -89,7 +89,7 @@ mod tests {
         Error::BadValue { what: format!("value {n}"), why: "x".repeat(2 * MAX_PROBLEM_CHARS) }
     }
 
-    fn told(problems: &Problems) -> Vec<usize> {
+    fn reported(problems: &Problems) -> Vec<usize> {
         let number = |text: &str| text.split(['"', ' ', ':']).find_map(|word| word.parse().ok());
         problems.texts().map(|text| number(text).expect(text)).collect()
     }
@@ -102,23 +102,23 @@ mod tests {
         problems.add_persistent(&problem(3));
         problems.add(&problem(1), begun + SECOND);
         problems.refresh(&problem(4), begun + SECOND);
-        assert_eq!(told(&problems), [1, 2, 3], "each once, and a refresh adds none");
+        assert_eq!(reported(&problems), [1, 2, 3], "each once, and a refresh adds none");
         assert!(problems.texts().all(|text| text.chars().count() == MAX_PROBLEM_CHARS));
         problems.expire(begun + SHOWN_FOR - SECOND);
-        assert_eq!(told(&problems), [1, 2, 3]);
+        assert_eq!(reported(&problems), [1, 2, 3]);
         problems.expire(begun + SHOWN_FOR);
-        assert_eq!(told(&problems), [1, 3]);
+        assert_eq!(reported(&problems), [1, 3]);
         problems.refresh(&problem(1), begun + SHOWN_FOR);
         problems.refresh(&problem(3), begun + SHOWN_FOR);
         problems.expire(begun + 2 * SHOWN_FOR - SECOND);
-        assert_eq!(told(&problems), [1, 3]);
+        assert_eq!(reported(&problems), [1, 3]);
         problems.expire(begun + 2 * SHOWN_FOR);
-        assert_eq!(told(&problems), [3]);
+        assert_eq!(reported(&problems), [3]);
         problems.add(&problem(2), begun + 2 * SHOWN_FOR);
         problems.remove_persistent(&problem(2));
-        assert_eq!(told(&problems), [3, 2], "refreshing an expired problem has no effect");
+        assert_eq!(reported(&problems), [3, 2], "refreshing an expired problem has no effect");
         problems.remove_persistent(&problem(3));
-        assert_eq!(told(&problems), [2]);
+        assert_eq!(reported(&problems), [2]);
     }
 
     #[test]
@@ -132,6 +132,6 @@ mod tests {
         problems.add(&problem(2), begun + 2 * SECOND);
         problems.add(&problem(MAX_PROBLEMS), begun + 3 * SECOND);
         let left: Vec<usize> = (0..=MAX_PROBLEMS).filter(|n| *n != 3).collect();
-        assert_eq!(told(&problems), left);
+        assert_eq!(reported(&problems), left);
     }
 }

@@ -59,9 +59,9 @@ impl SocketSnapshot {
             *zenoh.ok_or_else(|| io::Error::other("the Zenoh session has no scouting socket"))?;
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         let ended = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&ended);
+        let stop = Arc::clone(&ended);
         thread::Builder::new().name("rnet-scouting".into()).spawn(move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 if is_anyone_missing() {
                     send_scout(&socket, group, &interfaces);
                 }

@@ -123,8 +123,10 @@ fn stopped_link_blocks_a_send_no_longer_than_its_limit() {
     };
     wait("a session begins", &mut || peer.sessions() == 1);
     assert!(peer.greet("stopped") && peer.document(Document::Endpoints, br#"{"all":true}"#));
-    let told = || peer.documents(Document::Endpoints).concat();
-    wait("both are known", &mut || ["/waits", "/best_effort"].iter().all(|of| told().contains(of)));
+    let announced = || peer.documents(Document::Endpoints).concat();
+    wait("both are known", &mut || {
+        ["/waits", "/best_effort"].iter().all(|of| announced().contains(of))
+    });
     for (channel, publisher, reliable) in [(1, &waits, true), (2, &best_effort, false)] {
         let (publisher, credit) = (publisher.id(), 4 << 20);
         let want = Subscribe {

@@ -65,13 +65,13 @@ fn liveliness_is_lost_and_regained_remotely() {
     let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
     let options = SubscriberOptions::new().manual_by_topic(PERIOD);
     let subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     subscriber.on_liveliness(move |change| {
-        let _ = tell.send(change.alive);
+        let _ = sender.send(change.alive);
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"sign of life").unwrap();
-    let next = || told.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     while next() {}
     publisher.send(b"another").unwrap();
     assert!(next(), "it is alive again");

@@ -417,11 +417,11 @@ fn links_change_hands_under_traffic() {
     let options = rnet::SubscriberOptions::new().reliable();
     let mut heard = to.subscriber_with::<[u8]>("/numbers", options).unwrap();
     numbers.wait_for_subscribers(1, Some(LONG)).unwrap();
-    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let sending = std::thread::spawn(move || {
         let mut number = 0_u64;
         // sleep: about a thousand a second, until it is stopped.
-        while told.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
+        while stopped.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
             numbers.send(&number.to_le_bytes()).unwrap();
             number += 1;
         }
@@ -458,7 +458,7 @@ fn links_change_hands_under_traffic() {
             fs::read_to_string(format!("/proc/{link}/stat")).map_or(true, |s| s.contains(") Z "))
         });
     }
-    drop(tell);
+    drop(stop);
     let (_numbers, sent) = sending.join().unwrap();
     assert_eq!(take(&mut heard, Some(sent), LONG), sent);
     assert_eq!(heard.lost().total(), 0);
@@ -536,17 +536,17 @@ fn changed_file_is_reloaded_and_a_mistake_is_reported() {
     let (link, standby) = place.wait_for_both();
     // A mistake changes nothing, and is reported with its location.
     place.configure(&file("two", "lisen = []\n"));
-    let told = status(&node, "the mistake is reported", |status| {
+    let link_status = status(&node, "the mistake is reported", |status| {
         status.problems.iter().any(|problem| problem.contains("lisen"))
     });
-    let problem = &told.problems[0];
+    let problem = &link_status.problems[0];
     assert!(problem.contains("robot.toml:4") && problem.contains("lisen"), "{problem}");
     assert!(problem.contains("the previous settings stay in effect"), "{problem}");
-    assert_eq!((told.host.as_str(), told.pid), ("one", link));
+    assert_eq!((link_status.host.as_str(), link_status.pid), ("one", link));
     // After the correction, the standby links with the new settings.
     place.configure(&file("two", RULE));
-    let told = status(&node, "the new settings hold", |status| status.host == "two");
-    assert_eq!((told.pid, told.problems.len()), (standby, 0));
+    let link_status = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((link_status.pid, link_status.problems.len()), (standby, 0));
     place.wait_for_both();
     // A file with the same settings in other words changes nothing.
     let before = place.wait_for_both();
@@ -566,8 +566,9 @@ fn file_created_while_the_link_runs_is_read() {
     let file = place.file();
     place.configure("[network]\nhost = \"evil\"\n");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-    let told = status(&node, "the problem is reported", |status| !status.problems.is_empty());
-    let problem = &told.problems[0];
+    let link_status =
+        status(&node, "the problem is reported", |status| !status.problems.is_empty());
+    let problem = &link_status.problems[0];
     assert!(problem.contains("mode 666") && problem.contains("--config"), "{problem}");
     fs::remove_file(&file).unwrap();
     let fifo = rustix::fs::FileType::Fifo;
@@ -579,14 +580,14 @@ fn file_created_while_the_link_runs_is_read() {
     // An empty file changes nothing, and a mistake is reported.
     place.configure("");
     place.configure("[network]\nlisen = []\n");
-    let told = status(&node, "the mistake is reported", |status| {
+    let link_status = status(&node, "the mistake is reported", |status| {
         status.problems.iter().any(|problem| problem.contains("lisen"))
     });
-    assert_eq!(told.pid, link);
-    let problem = told.problems.last().unwrap();
+    assert_eq!(link_status.pid, link);
+    let problem = link_status.problems.last().unwrap();
     assert!(problem.contains("robot.toml:2") && problem.contains("lisen"), "{problem}");
     place.configure("[network]\nhost = \"two\"\n");
-    let told = status(&node, "the new settings hold", |status| status.host == "two");
-    assert_eq!((told.pid, told.listen.as_slice()), (standby, [at].as_slice()));
+    let link_status = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((link_status.pid, link_status.listen.as_slice()), (standby, [at].as_slice()));
     place.wait_for_both();
 }

@@ -36,8 +36,8 @@ impl RecordedEvents {
         self.presences
             .iter()
             .rev()
-            .find(|told| (told.0, told.1) == (presence, up))
-            .map(|told| told.2)
+            .find(|seen| (seen.0, seen.1) == (presence, up))
+            .map(|seen| seen.2)
     }
 }
 

@@ -24,7 +24,7 @@ fn away(error: &Error) -> bool {
     *may_hold
 }
 
-fn told(change: &Change) -> (&str, Option<Value>) {
+fn key_and_value(change: &Change) -> (&str, Option<Value>) {
     (&change.key, change.entry.as_ref().map(|entry| entry.value.clone()))
 }
 
@@ -123,14 +123,14 @@ fn replica_follows_and_ages_while_the_home_is_away() {
     let replica = remote.mirror("/arm").unwrap();
     assert_eq!(replica.list().value.len(), 1);
     let first = replica.recv(LONG).unwrap();
-    assert!(first.initial && told(&first) == ("/arm/mode", Some("idle".into())));
+    assert!(first.initial && key_and_value(&first) == ("/arm/mode", Some("idle".into())));
     here.set("/arm/mode", "moving").unwrap();
     let change = replica.recv(LONG).unwrap();
-    assert_eq!(told(&change), ("/arm/mode", Some("moving".into())));
+    assert_eq!(key_and_value(&change), ("/arm/mode", Some("moving".into())));
     here.set_message("/arm/twist", &Twist::default()).unwrap();
     assert_eq!(replica.recv(LONG).unwrap().key, "/arm/twist");
     here.delete("/arm/twist").unwrap();
-    assert_eq!(told(&replica.recv(LONG).unwrap()), ("/arm/twist", None));
+    assert_eq!(key_and_value(&replica.recv(LONG).unwrap()), ("/arm/twist", None));
     // Read once, and not followed.
     assert_eq!(remote.get("/other").unwrap().value, Some(1.into()));
     hosts.cut(0, 1);
@@ -156,8 +156,8 @@ fn replica_follows_and_ages_while_the_home_is_away() {
     eventually("it is current again", || !replica.is_stale());
     let mut seen = [replica.recv(LONG).unwrap(), replica.recv(LONG).unwrap()];
     seen.sort_by(|a, b| a.key.cmp(&b.key));
-    assert_eq!(told(&seen[0]), ("/arm/mode", Some("lost".into())));
-    assert_eq!(told(&seen[1]), ("/arm/new", Some(7.into())));
+    assert_eq!(key_and_value(&seen[0]), ("/arm/mode", Some("lost".into())));
+    assert_eq!(key_and_value(&seen[1]), ("/arm/new", Some(7.into())));
     assert_eq!(remote.get("/other").unwrap().value, Some(2.into()));
     assert_eq!(replica.try_recv().unwrap(), None);
 }
@@ -253,7 +253,7 @@ fn sixty_four_replicas_end_with_the_newest_values() {
         while let Some(change) = replica.try_recv().unwrap() {
             last = change;
         }
-        assert_eq!(told(&last).1, Some(19.into()));
+        assert_eq!(key_and_value(&last).1, Some(19.into()));
     }
 }
 

@@ -125,8 +125,8 @@ fn message_is_traced_across_hosts_from_any_host() {
 fn cut_cable_ends_a_remote_trace_which_resumes_after_healing() {
     let hosts = Hosts::new("trace cut", 2);
     let (lidar, map, desk) = (hosts.node(1, "lidar"), hosts.node(1, "map"), hosts.node(0, "desk"));
-    let (tell, told) = std::sync::mpsc::channel();
-    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(move |_| tell.send(()).unwrap());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(move |_| sender.send(()).unwrap());
     let mut lidar = Lidar::new(&lidar);
     let mut trace = tracer(&desk, "/scan");
     lidar.until(&mut trace, |_| true);
@@ -137,9 +137,9 @@ fn cut_cable_ends_a_remote_trace_which_resumes_after_healing() {
     assert!(is_traced());
     hosts.cut(0, 1);
     eventually("no node there records for the lost host", || !is_traced());
-    told.try_iter().for_each(drop);
+    receiver.try_iter().for_each(drop);
     lidar.scans.send(b"meanwhile").unwrap();
-    told.recv_timeout(LONG.unwrap()).unwrap();
+    receiver.recv_timeout(LONG.unwrap()).unwrap();
     eventually("the tracer learns of the loss", || trace.publisher_count() == 0);
     hosts.heal(0, 1);
     assert_eq!(lidar.until(&mut trace, |_| true).node, "@host1/map");

@@ -217,20 +217,20 @@ fn cut_cable_causes_counted_loss_and_heals() {
 fn endpoints_of_all_hosts_are_visible() {
     let hosts = Hosts::new("seen", 3);
     let (one, two) = (hosts.node(0, "one"), hosts.node(1, "two"));
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let watcher = hosts.node(2, "watcher");
     let _watch = watcher
         .on_endpoint(move |event| {
             let endpoint = event.endpoint();
             if endpoint.proxy.is_some() {
                 let opened = matches!(event, EndpointEvent::Opened(_));
-                tell.send((endpoint.node.clone(), endpoint.topic.clone(), opened)).unwrap();
+                sender.send((endpoint.node.clone(), endpoint.topic.clone(), opened)).unwrap();
             }
         })
         .unwrap();
     let publisher = one.publisher::<rnet::msgs::Imu>("/imu").unwrap();
     let subscriber = two.subscriber::<[u8]>("/stop").unwrap();
-    let next = || told.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     let mut seen = [next(), next()];
     seen.sort();
     let of = |node: &str, topic: &str, opened| (node.to_owned(), topic.to_owned(), opened);
@@ -359,14 +359,14 @@ fn slow_remote_reader_with_progress_is_waited_for() {
     let both = [("/waits", OnFull::Wait(stall)), ("/detaches", OnFull::Detach { stall })].map(open);
     std::thread::scope(|scope| {
         for (mut publisher, mut subscriber) in both {
-            let (tell, told) = std::sync::mpsc::channel();
+            let (sender, receiver) = std::sync::mpsc::channel();
             scope.spawn(move || {
                 // The credit limits what the link of the other host keeps; the rest is in the pools.
                 let most = (CREDIT_LEN + 2 * POOL_LEN) / LEN + 8;
                 let mut read = 0;
                 for number in 0..COUNT {
                     publisher.send(&[&number.to_le_bytes()[..], &[7; LEN - 8]].concat()).unwrap();
-                    read += told.try_iter().count();
+                    read += receiver.try_iter().count();
                     assert!(number as usize - read <= most, "{number} were sent, {read} read");
                 }
             });
@@ -374,7 +374,7 @@ fn slow_remote_reader_with_progress_is_waited_for() {
                 for number in 0..COUNT {
                     let message = subscriber.recv(LONG).unwrap();
                     assert_eq!(message[..8], number.to_le_bytes());
-                    let _ = tell.send(());
+                    let _ = sender.send(());
                     std::thread::sleep(TAKES); // sleep: the reader is slow
                 }
                 assert_eq!(subscriber.lost().total(), 0);

@@ -304,10 +304,10 @@ fn stopped_process_delays_no_other_for_long_and_returns() {
     heard.wait("the other is never reported as gone", |heard| {
         (heard.is_up(presence(3, 1)) == Some(true)).then_some(())
     });
-    let other_told = heard.wait("told", |heard| {
-        Some(heard.presences.iter().filter(|told| told.0 == presence(3, 1)).count())
+    let other_count = heard.wait("reported", |heard| {
+        Some(heard.presences.iter().filter(|seen| seen.0 == presence(3, 1)).count())
     });
-    assert_eq!(other_told, 1);
+    assert_eq!(other_count, 1);
 
     let goes_on = Instant::now();
     other.signal(Signal::CONT);
@@ -346,7 +346,9 @@ fn silent_connection_with_a_waiting_frame_is_replaced() {
             hear(&b, presence(1, 1), &heard_a, presence(2, 1), lane);
         }
         let gone = |heard: &Recorder| {
-            heard.wait("told", |heard| Some(heard.presences.iter().filter(|told| !told.1).count()))
+            heard.wait("reported", |heard| {
+                Some(heard.presences.iter().filter(|seen| !seen.1).count())
+            })
         };
         let before = gone(&heard_a);
         cable.freeze();

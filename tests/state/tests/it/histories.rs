@@ -20,7 +20,7 @@ fn judge(plan: &Plan, report: Report) -> Report {
     }
     assert_eq!(report.wrong.len(), 0, "seed {}; see the lines VIOLATION above", plan.seed);
     assert!(report.operations > 100, "too few operations were done: {report:?}");
-    assert!(report.told > 0, "the watches reported no changes: {report:?}");
+    assert!(report.changes > 0, "the watches reported no changes: {report:?}");
     report
 }
 

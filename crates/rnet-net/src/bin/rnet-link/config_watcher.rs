@@ -75,7 +75,7 @@ impl ConfigWatcher {
         let now = Some(rnet_config::text(&self.path).map_err(error_text));
         let is_stable = self.last == now;
         self.last = now;
-        let again = self.reported_at.is_some_and(|told| told.elapsed() >= REPEAT_INTERVAL);
+        let again = self.reported_at.is_some_and(|reported| reported.elapsed() >= REPEAT_INTERVAL);
         if !is_stable || (self.evaluated == self.last && !again) {
             return None;
         }

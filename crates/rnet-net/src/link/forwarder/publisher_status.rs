@@ -95,10 +95,12 @@ impl Forwarder {
 
     /// The metadata of a message that was just read, without a gap that was reported before.
     pub(super) fn meta_of(&mut self, stream: &mut Stream, mut meta: Meta) -> Meta {
-        let Some((gap, told)) = meta.gap.zip(self.known_lost) else { return meta };
+        let Some((gap, reported)) = meta.gap.zip(self.known_lost) else { return meta };
         let at = gap.cause as usize;
         let mut next = [0; 4];
-        if self.subscriber.publisher_status().known_lost[at].saturating_sub(told[at]) >= gap.size {
+        if self.subscriber.publisher_status().known_lost[at].saturating_sub(reported[at])
+            >= gap.size
+        {
             next[at] = gap.size;
         } else {
             meta.gap = None;

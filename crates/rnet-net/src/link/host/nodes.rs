@@ -33,11 +33,12 @@ impl HostNodes {
 
 impl Host {
     /// Applies a report of nodes.
-    pub fn apply_nodes(&mut self, control: &mut ControlState, mut told: Nodes) {
-        self.apply_reported_hosts(&mut told);
-        let mut died: BTreeSet<String> = told.died.into_iter().collect();
-        if told.all {
-            let here: BTreeSet<&str> = told.joined.iter().map(|node| node.name.as_str()).collect();
+    pub fn apply_nodes(&mut self, control: &mut ControlState, mut report: Nodes) {
+        self.apply_reported_hosts(&mut report);
+        let mut died: BTreeSet<String> = report.died.into_iter().collect();
+        if report.all {
+            let here: BTreeSet<&str> =
+                report.joined.iter().map(|node| node.name.as_str()).collect();
             died.extend(self.nodes.names().filter(|name| !here.contains(name)).map(str::to_owned));
         }
         for name in &died {
@@ -45,10 +46,10 @@ impl Host {
                 publisher.close_as_lost();
             }
         }
-        for name in &told.left {
+        for name in &report.left {
             self.nodes.0.remove(name);
         }
-        for node in told.joined {
+        for node in report.joined {
             if let Err(error) = self.node_joined(control, &node.name) {
                 control.report(&error);
             }

@@ -19,12 +19,12 @@ const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct ReportedHosts(BTreeMap<HostId, (String, Instant)>);
 
 impl ReportedHosts {
-    fn replace(&mut self, told: BTreeMap<u64, String>) {
+    fn replace(&mut self, hosts: BTreeMap<u64, String>) {
         let mut before = std::mem::take(&mut self.0);
         let mut since =
             |id: &HostId| before.remove(id).map_or_else(Instant::now, |(_, since)| since);
         let named =
-            told.into_iter().filter_map(|(id, name)| Some((HostId(id), sanitize_name(&name)?)));
+            hosts.into_iter().filter_map(|(id, name)| Some((HostId(id), sanitize_name(&name)?)));
         self.0 =
             named.take(MAX_REPORTED_HOSTS).map(|(id, name)| (id, (name, since(&id)))).collect();
     }
@@ -32,9 +32,9 @@ impl ReportedHosts {
 
 impl Host {
     /// Applies the list of hosts that its link hears.
-    pub(super) fn apply_reported_hosts(&mut self, told: &mut Nodes) {
-        if let Some(told) = told.hosts.take() {
-            self.reported_hosts.replace(told);
+    pub(super) fn apply_reported_hosts(&mut self, report: &mut Nodes) {
+        if let Some(hosts) = report.hosts.take() {
+            self.reported_hosts.replace(hosts);
         }
     }
 

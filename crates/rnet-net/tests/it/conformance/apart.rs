@@ -41,11 +41,11 @@ impl Apart {
     fn at_rest(&mut self) -> Option<Vec<u64>> {
         // All are asked before one is asked again.
         self.links.iter_mut().for_each(|link| link.say("rest"));
-        let told = self.links.iter_mut().map(Child::hear);
+        let replies = self.links.iter_mut().map(Child::hear);
         // Each answer is read.
-        let told: Vec<Option<u64>> =
-            told.map(|line| serde_json::from_str(&line).expect("a number or null")).collect();
-        told.into_iter().collect()
+        let replies: Vec<Option<u64>> =
+            replies.map(|line| serde_json::from_str(&line).expect("a number or null")).collect();
+        replies.into_iter().collect()
     }
 }
 

@@ -5,8 +5,8 @@ use crate::common;
 use crate::hosts;
 mod partial;
 pub mod peer;
+mod reports;
 mod rules;
-mod told;
 mod versions;
 mod wills;
 
@@ -181,7 +181,7 @@ fn clock_step_of_an_absent_host_is_reported() {
     let options = SubscriberOptions::new().transient_local();
     let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
     let mut last = None;
-    let mut told = || {
+    let mut peer_status = || {
         while let Some(status) = statuses.try_recv().unwrap() {
             last = status.peers.first().cloned();
         }
@@ -190,22 +190,22 @@ fn clock_step_of_an_absent_host_is_reported() {
     introduce(&peer, 1, &publisher(1, "/t"));
     eventually("its clock is known", || {
         peer.pulse();
-        told().clock_offset.is_some()
+        peer_status().clock_offset.is_some()
     });
     // The announcement stays incomplete, and the peer is silent for a second.
     let middle = DocumentPart::split(Document::Endpoints, &[b' '; 200_000]).last().unwrap();
     assert!(peer.say(Lane::Bulk, &Item::DocumentPart(middle)));
-    wait(&peer, "it is lost", || told().state() != State::Connected);
-    assert_eq!(told().clock_steps, []);
+    wait(&peer, "it is lost", || peer_status().state() != State::Connected);
+    assert_eq!(peer_status().clock_steps, []);
     peer.step(STEP_NS);
     wait(&peer, "a session begins", || peer.sessions() >= 2);
     assert!(peer.greet("evil"));
     assert!(peer.document(Document::Endpoints, &announce(&publisher(1, "/t"))));
     eventually("the step is reported", || {
         peer.pulse();
-        !told().clock_steps.is_empty()
+        !peer_status().clock_steps.is_empty()
     });
-    let steps = told().clock_steps;
+    let steps = peer_status().clock_steps;
     let by_ns = steps[0].step.map(|step| step.seconds * 1_000_000_000 + i64::from(step.nanos));
     assert!(steps.len() == 1 && by_ns.unwrap().abs_diff(STEP_NS) < 1_000_000_000, "{steps:?}");
 }
@@ -341,10 +341,10 @@ fn link_without_announcement_is_restarted() {
     assert!(peer.greet("evil"));
     assert!(peer.document(Document::Endpoints, br#"{"all":true}"#));
     wait(&peer, "its endpoints", || !peer.documents(Document::Endpoints).is_empty());
-    let told = peer.sessions();
+    let sessions = peer.sessions();
     let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
     wait(&peer, "5 s", || std::time::Instant::now() >= until);
-    assert_eq!(peer.sessions(), told, "an announced host is not restarted");
+    assert_eq!(peer.sessions(), sessions, "an announced host is not restarted");
 }
 
 /// Like a network that has lost one lane of a host without reporting it: if the host was heard before and a
@@ -387,8 +387,9 @@ fn past_session_does_not_end_a_newer_one() {
     peer.unsilence_urgent_lane();
     wait(&peer, "an answer on the urgent lane", || peer.is_answered(Lane::Urgent));
     let _publisher = hosts.node(0, "node").publisher::<[u8]>("/later").unwrap();
-    let told = || peer.documents(Document::Endpoints).iter().any(|text| text.contains("/later"));
-    wait(&peer, "a publisher is announced", told);
+    let is_announced =
+        || peer.documents(Document::Endpoints).iter().any(|text| text.contains("/later"));
+    wait(&peer, "a publisher is announced", is_announced);
 }
 
 #[test]

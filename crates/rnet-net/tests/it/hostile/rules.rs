@@ -40,9 +40,9 @@ fn holds_for_both_that_say(name: &str) {
         assert!(peer.greet(name));
         let both = announce(&format!("{},{}", publisher(1, "/cmd"), publisher(2, "/free")));
         assert!(peer.document(Document::Endpoints, &both));
-        let told = || peer.documents(Document::Endpoints).concat();
-        wait(peer, "the allowed topic is announced", || told().contains("/open"));
-        assert!(!told().contains("/secret"), "{name}: {}", told());
+        let announced = || peer.documents(Document::Endpoints).concat();
+        wait(peer, "the allowed topic is announced", || announced().contains("/open"));
+        assert!(!announced().contains("/secret"), "{name}: {}", announced());
     }
     let of_both = || {
         let found = hosts.domain(0).inspect().publishers.into_iter();
@@ -63,9 +63,9 @@ fn holds_for_both_that_say(name: &str) {
     let _later = node.publisher::<[u8]>("/secret").unwrap();
     let _then = node.publisher::<[u8]>("/open/too").unwrap();
     for peer in [&first, &second] {
-        let told = || peer.documents(Document::Endpoints).concat();
-        wait(peer, "a later topic is announced", || told().contains("/open/too"));
-        assert!(!told().contains("/secret"), "{name}: {}", told());
+        let announced = || peer.documents(Document::Endpoints).concat();
+        wait(peer, "a later topic is announced", || announced().contains("/open/too"));
+        assert!(!announced().contains("/secret"), "{name}: {}", announced());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::told::flows;
+use super::reports::flows;
 use super::*;
 
 /// The publisher and the subscription there, as their link announces them.

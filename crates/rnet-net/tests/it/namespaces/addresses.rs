@@ -30,10 +30,10 @@ fn change(test: &str, both: bool, link: impl Fn(&Host, &Host)) {
     }
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
-    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
-    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
-    println!("{sent} sent, {} received, {} lost", told[0], told[1]);
-    assert_eq!(told[0] + told[1], sent);
+    let (counts, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let counts: Vec<u64> = counts.split(' ').map(|number| number.parse().unwrap()).collect();
+    println!("{sent} sent, {} received, {} lost", counts[0], counts[1]);
+    assert_eq!(counts[0] + counts[1], sent);
     assert_eq!(listener.count("twice"), 0);
 }
 

@@ -90,9 +90,9 @@ fn delays_are_right_within_what_is_stated() {
     start(&two, "host2", Some(&one));
     let _stamper = Peer::actor(&one, "stamp");
     let measurer = Peer::actor(&two, "measure");
-    let told = measurer.wait("delays", 1).0;
-    let told: Vec<i64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
-    let (worst_ns, stated_ns) = (told[0], told[1]);
+    let reported = measurer.wait("delays", 1).0;
+    let reported: Vec<i64> = reported.split(' ').map(|number| number.parse().unwrap()).collect();
+    let (worst_ns, stated_ns) = (reported[0], reported[1]);
     println!("delays are wrong by {worst_ns} ns at most, and {stated_ns} ns are stated");
     assert!(worst_ns <= stated_ns);
 }

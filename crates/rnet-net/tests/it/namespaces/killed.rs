@@ -72,21 +72,21 @@ fn kill_links(test: &str, times: usize) {
     }
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
-    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
-    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
+    let (counts, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let counts: Vec<u64> = counts.split(' ').map(|number| number.parse().unwrap()).collect();
     times_ms.sort_unstable();
     println!(
         "{times} links killed: {sent} sent, {} received, {} lost, PeerLost {}; two hundred more after ms: median {:?} \
          max {:?}",
-        told[0],
-        told[1],
+        counts[0],
+        counts[1],
         listener.count("lost"),
         times_ms.get(times / 2),
         times_ms.last()
     );
     // Messages in the log of the publisher are not lost, and a link that changes hands does not count as a
     // death of a node.
-    assert_eq!(told, [sent, 0]);
+    assert_eq!(counts, [sent, 0]);
     assert_eq!((listener.count("twice"), listener.count("lost")), (0, 0));
     assert_eq!(all_killed.len(), times, "each round has killed another process");
 }
@@ -120,10 +120,10 @@ fn stopped_link_is_replaced_without_a_lost_host() {
     assert_eq!(listener.count("lost"), 0);
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
-    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
-    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
-    println!("{sent} sent, {} received, {} that the log had not kept", told[0], told[1]);
-    assert_eq!(told[0] + told[1], sent);
+    let (counts, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let counts: Vec<u64> = counts.split(' ').map(|number| number.parse().unwrap()).collect();
+    println!("{sent} sent, {} received, {} that the log had not kept", counts[0], counts[1]);
+    assert_eq!(counts[0] + counts[1], sent);
     assert_eq!(listener.count("twice"), 0);
 }
 

@@ -57,10 +57,10 @@ pub fn talk(log_len_bytes: Option<u64>) {
     say("ready");
     numbers.wait_for_subscribers(1, LONG).unwrap();
     let ended = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&ended);
+    let stop = Arc::clone(&ended);
     thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        told.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
     });
     let mut sent = 0_u64;
     while !sent.is_multiple_of(LINE) || !ended.load(Ordering::Relaxed) {
@@ -150,10 +150,10 @@ fn numbers_come_once_or_are_counted_through_losses_and_cuts() {
 
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
-    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
-    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
+    let (counts, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let counts: Vec<u64> = counts.split(' ').map(|number| number.parse().unwrap()).collect();
     let causes = listener.wait(&format!("causes of {sent}:"), 1).0;
-    println!("{sent} sent, {} received, {} lost: {causes}", told[0], told[1]);
-    assert_eq!(told[0] + told[1], sent);
+    println!("{sent} sent, {} received, {} lost: {causes}", counts[0], counts[1]);
+    assert_eq!(counts[0] + counts[1], sent);
     assert_eq!(listener.count("twice"), 0);
 }

@@ -260,12 +260,13 @@ fn rejoin(peers: &mut [Peer], turn: usize, happened: &mut EventLog) -> Duration 
     let from_ns = common_ns();
     peers.iter_mut().for_each(|peer| peer.tell(&format!("rejoin {from_ns}")));
     happened.last = "all is heard again".into();
-    let told: Vec<String> = peers.iter().map(|peer| peer.wait("rejoined", turn).0).collect();
-    let told: Vec<(&str, &str)> =
-        told.iter().map(|told| told.split_once(' ').unwrap_or((told, ""))).collect();
-    let wrong: Vec<&str> = told.iter().map(|of| of.1).filter(|wrong| !wrong.is_empty()).collect();
+    let reports: Vec<String> = peers.iter().map(|peer| peer.wait("rejoined", turn).0).collect();
+    let reports: Vec<(&str, &str)> =
+        reports.iter().map(|report| report.split_once(' ').unwrap_or((report, ""))).collect();
+    let wrong: Vec<&str> =
+        reports.iter().map(|of| of.1).filter(|wrong| !wrong.is_empty()).collect();
     assert!(wrong.is_empty(), "not heard again: {}", wrong.join("\n"));
-    let last_ns = told.iter().map(|of| of.0.parse().unwrap()).max().unwrap_or(from_ns);
+    let last_ns = reports.iter().map(|of| of.0.parse().unwrap()).max().unwrap_or(from_ns);
     Duration::from_nanos((last_ns - from_ns).unsigned_abs())
 }
 

@@ -52,7 +52,7 @@ fn cut_is_reported_to_both_and_ends_when_healed() {
         let healed = Instant::now();
         two.heal();
         let back = (a.wait("up 2", turn + 2).1 - healed, b.wait("up 1", turn + 2).1 - healed);
-        println!("cut {way:?}: told after {gone:?}, back after {back:?}");
+        println!("cut {way:?}: reported after {gone:?}, back after {back:?}");
         exchange((&mut a, 1), (&mut b, 2));
     }
 }
@@ -90,7 +90,7 @@ fn host_is_found_again_after_reboot_or_address_change() {
     println!("another address: back after {:?}", a.wait("up 2", 2).1 - began);
     let began = Instant::now();
     two.reboot();
-    println!("reboot: told after {:?}", a.wait("down 2", 2).1 - began);
+    println!("reboot: reported after {:?}", a.wait("down 2", 2).1 - began);
     let _b = Peer::network(&two, 3, &[one.address()]);
     a.wait("up 3", 1);
 }

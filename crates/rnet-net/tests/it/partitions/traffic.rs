@@ -42,9 +42,9 @@ impl Talker {
     ) -> Talker {
         let pause = random.ms(pause_ms);
         let (sent, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (count, told) = (Arc::clone(&sent), Arc::clone(&ended));
+        let (count, stop) = (Arc::clone(&sent), Arc::clone(&ended));
         let thread = thread::spawn(move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 // Some cross in fragments.
                 let len = if random.chance(1, 50) { 20_000 } else { random.below(300) };
                 let mut message = vec![0; HEAD_LEN + len];
@@ -106,8 +106,8 @@ impl Listener {
         let subscriber = node.subscriber_with::<[u8]>(&topic, options).unwrap();
         let (heard, ended) =
             (Arc::<Mutex<ReceiveCounts>>::default(), Arc::new(AtomicBool::new(false)));
-        let (told, end) = (Arc::clone(&heard), Arc::clone(&ended));
-        let thread = thread::spawn(move || listen(subscriber, &told, &end));
+        let (counts, end) = (Arc::clone(&heard), Arc::clone(&ended));
+        let thread = thread::spawn(move || listen(subscriber, &counts, &end));
         Listener { topic, host, heard, ended, thread: Some(thread) }
     }
 

@@ -29,7 +29,7 @@ pub fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
 /// A network that blocks its link while the link reads the connections, if requested.
 struct Slow {
     link: Arc<MemoryLink>,
-    stands: Arc<AtomicBool>,
+    blocked: Arc<AtomicBool>,
     looks: Arc<AtomicBool>,
 }
 
@@ -39,7 +39,7 @@ impl Transport for Slow {
     }
 
     fn connections(&self) -> Vec<Connection> {
-        while self.stands.load(Ordering::SeqCst) {
+        while self.blocked.load(Ordering::SeqCst) {
             self.looks.store(true, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
         }
@@ -58,7 +58,7 @@ const UNDER_WAY: usize = 2_000_000;
 #[test]
 fn owner_that_ignores_its_credit_is_disconnected() {
     let (domain, net) = (common::Net::new("credit"), MemoryNet::new());
-    let [stands, looks] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let [blocked, looks] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let options = LinkOptions {
         node: domain.builder("/_rnet/link"),
         presence: Presence { host: HostId(1), term: 1 },
@@ -68,7 +68,7 @@ fn owner_that_ignores_its_credit_is_disconnected() {
     };
     let _link = Link::open(options, |own, sink| {
         let link = net.join(own, sink);
-        Ok(Arc::new(Slow { link, stands: stands.clone(), looks: looks.clone() }))
+        Ok(Arc::new(Slow { link, blocked: blocked.clone(), looks: looks.clone() }))
     });
     let peer = Peer::join(&net, Presence { host: EVIL, term: 1 }, HostId(1));
     let node = domain.node("hears");
@@ -79,7 +79,7 @@ fn owner_that_ignores_its_credit_is_disconnected() {
     introduce(&peer, 1, &opened);
     let channel = flows(&peer, &mut hears);
     // The status looks for the address of a host that has none, which blocks the control thread.
-    stands.store(true, Ordering::SeqCst);
+    blocked.store(true, Ordering::SeqCst);
     eventually("the control thread is blocked", || looks.load(Ordering::SeqCst));
     // The first messages fill the log and the waiting queue. All that follow are refused until the owner is
     // disconnected: then it is not answered any more, and has no capacity.
@@ -99,7 +99,7 @@ fn owner_that_ignores_its_credit_is_disconnected() {
     let refused = (FILLING..).take(BACKLOG + UNDER_WAY);
     let taken = refused.take_while(|seq| has_room(&data(channel, *seq, b""))).count();
     // Before any failure: at its end the link waits for the control thread.
-    stands.store(false, Ordering::SeqCst);
+    blocked.store(false, Ordering::SeqCst);
     assert_eq!(
         filled as u64,
         FILLING,
@@ -134,12 +134,12 @@ fn request_for_a_closed_publisher_is_not_a_problem() {
     wait(&peer, "its channel has ended", || peer.count(ended) == 1);
     // The problem reported then is the only one.
     assert!(peer.document(Document::Nodes, b"no JSON"));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     wait(&peer, "a problem", || {
-        told = problems.now();
-        !told.is_empty()
+        reported = problems.now();
+        !reported.is_empty()
     });
-    assert!(told.len() == 1 && told[0].contains("nodes of another host"), "{told:?}");
+    assert!(reported.len() == 1 && reported[0].contains("nodes of another host"), "{reported:?}");
 }
 
 #[test]
@@ -152,14 +152,14 @@ fn repeated_problem_is_reported_once() {
         assert!(peer.document(Document::Nodes, b"no JSON"));
     }
     assert!(peer.document(Document::Nodes, br#"{"joined":"/last"}"#));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     wait(&peer, "the last one", || {
         let now = problems.now();
-        told = if now.is_empty() { std::mem::take(&mut told) } else { now };
-        told.last().is_some_and(|last| last.contains("expected a sequence"))
+        reported = if now.is_empty() { std::mem::take(&mut reported) } else { now };
+        reported.last().is_some_and(|last| last.contains("expected a sequence"))
     });
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].contains("/a/../b"), "no problem displaces another: {told:?}");
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert!(reported[0].contains("/a/../b"), "no problem displaces another: {reported:?}");
 }
 
 #[test]
