@@ -40,7 +40,7 @@ const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 /// Checks for the record of a keeper that has its node already, before a missing record is reported. The
 /// wait between two checks begins at one round and doubles: 1.5 s in all.
 const MAX_RECORD_CHECKS: u32 = 5;
-/// The interval of checks of a black box that another launch started.
+/// The interval of checks of a black box that does not belong to this launch.
 const OTHER_BLACKBOX_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a launcher needs from its program.
@@ -395,7 +395,7 @@ impl<'s> Launcher<'s> {
         }
     }
 
-    /// Whether a black box of another launch runs in the domain, which allows one. This launch's black box
+    /// Whether another black box runs in the domain, which allows one. The black box of this launch
     /// starts when that one exits.
     fn yields_to_other_blackbox(&mut self, at: usize) -> bool {
         if !self.slots[at].node.is_companion {

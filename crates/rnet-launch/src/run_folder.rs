@@ -33,7 +33,7 @@ impl RunFolder {
                         .into(),
                 )
             })?;
-        // Domains with the same name exist in several directories.
+        // Domains in different directories may have the same name.
         let name = domain.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let hash = fnv1a_64(domain.as_os_str().as_encoded_bytes());
         Ok(RunFolder::at(base.join("launch").join(format!("{name}-{hash:016x}"))))

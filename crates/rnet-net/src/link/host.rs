@@ -117,7 +117,7 @@ pub struct Host {
     granted_publishers: BTreeSet<u64>,
     /// Ended publishers that are announced to it as present.
     pending_ends: BTreeMap<u64, PendingEnd>,
-    /// Requests for publishers of an earlier session whose readers are being handed over.
+    /// Repeated requests for publishers whose readers are still being handed over.
     pending_wants: HashMap<(Lane, u32), Subscribe>,
     /// Subscriptions there that were reported as served before they were announced, and their channels.
     early_deliveries: BTreeSet<(u64, usize, u32)>,
@@ -450,7 +450,7 @@ impl Host {
                 }
             }
         }
-        // Once this host's subscriptions are announced, the owner knows this host.
+        // An owner that has announced its endpoints has received this host's greeting.
         if wanted && remote.channel.is_none() && self.announced && remote.leaving.is_none() {
             let channel = self.next_channel;
             self.next_channel = self.next_channel.wrapping_add(1).max(1);
@@ -510,7 +510,7 @@ impl Host {
             });
             if let Some((id, remote)) = ours {
                 remote.is_delivering = true;
-                // A publisher that is present is lost as a new case next time.
+                // A publisher that is present can be lost again.
                 remote.was_lost &= remote.ended.is_some();
                 let id = *id;
                 self.update_demand(control, id);

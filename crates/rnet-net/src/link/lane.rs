@@ -481,7 +481,7 @@ impl LaneSender {
         let retry = self.state.has_blocked_proxy.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
         // A finished forwarder gets no more messages, and its publisher does nothing.
-        let looks = forwarders
+        let checks = forwarders
             .values()
             .filter(|of| !of.is_over())
             .filter_map(Forwarder::liveliness_check_at);
@@ -490,7 +490,8 @@ impl LaneSender {
             true => Some(now + PULSE_NS),
             false => pulse_at(self.sent_ns, now, is_known),
         };
-        let until = wake_at.into_iter().chain(retry).chain(limited).chain(looks).chain(pulse).min();
+        let until =
+            wake_at.into_iter().chain(retry).chain(limited).chain(checks).chain(pulse).min();
         self.state.sleeps_until.fetch_min(until.unwrap_or(u64::MAX), Ordering::SeqCst);
         let limit = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
         let mut named: Vec<&mut dyn Waitable> = forwarders

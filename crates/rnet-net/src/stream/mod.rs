@@ -362,8 +362,8 @@ impl Stream {
     /// When to call `poll` again if frames continue to arrive at the recent rate: planning for that once
     /// costs less than a wake-up for each frame that has to be acknowledged.
     pub fn planned_poll_at(&self, now_ns: u64) -> Option<u64> {
-        let came = self.receive_state.numbered_at()?;
-        (now_ns.saturating_sub(came) < ACK_DELAY_NS).then_some(now_ns + ACK_DELAY_NS)
+        let numbered_at_ns = self.receive_state.numbered_at()?;
+        (now_ns.saturating_sub(numbered_at_ns) < ACK_DELAY_NS).then_some(now_ns + ACK_DELAY_NS)
     }
 
     /// Accepts a frame with this header.

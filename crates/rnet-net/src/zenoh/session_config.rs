@@ -142,7 +142,7 @@ pub(super) fn session_config(
             "transport/link/tx/queue/congestion_control/drop/wait_before_drop",
             json!(STALL_MS * 1000),
         ),
-        // The priority of Zenoh's own messages, which are not dropped.
+        // The limit for Zenoh's own messages, which are not dropped.
         (
             "transport/link/tx/queue/congestion_control/block/wait_before_close",
             json!(STALL_MS * 1000),

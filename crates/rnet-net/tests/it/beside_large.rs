@@ -49,7 +49,7 @@ fn small_messages_flow_beside_a_large_one_that_loses_fragments() {
     let mut seen =
         viewer.subscriber_with::<[u8]>("/image", SubscriberOptions::new().keep_all()).unwrap();
     let reliable = SubscriberOptions::new().reliable();
-    let mut heard = viewer.subscriber_with::<[u8]>("/small", reliable).unwrap();
+    let mut subscriber = viewer.subscriber_with::<[u8]>("/small", reliable).unwrap();
     images.wait_for_subscribers(1, LONG).unwrap();
     hosts.net().set_delay(DELAY);
     let (sent, ends) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -58,7 +58,7 @@ fn small_messages_flow_beside_a_large_one_that_loses_fragments() {
         scope.spawn(|| talk(&camera, &sent, &ends));
         let mut next = 0;
         let mut hear = || {
-            let sample = heard.recv(LONG).unwrap();
+            let sample = subscriber.recv(LONG).unwrap();
             let number = u64::from_le_bytes(sample[..8].try_into().unwrap());
             assert_eq!(number, next, "in order, and none is missing");
             next += 1;
@@ -87,5 +87,5 @@ fn small_messages_flow_beside_a_large_one_that_loses_fragments() {
         assert!(seen.try_recv().unwrap().is_none() && seen.lost().total() == 0);
         (0..3).for_each(|_| assert!(hear() > 0));
     });
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(subscriber.lost().total(), 0);
 }

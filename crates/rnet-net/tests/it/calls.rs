@@ -101,9 +101,9 @@ fn goals_feedback_and_reasons_cross() {
     let action = replace.serve(handler).unwrap();
     let client = home.action_client::<[u8], [u8], [u8]>("/count").unwrap();
     let send = |count: u8| client.send(&[count], CallOptions::new()).unwrap();
-    let mut heard = Vec::new();
-    let result = send(200).result_with(LONG, |number| heard.push(number[0])).unwrap();
-    assert_eq!((&*result, heard), (&[200][..], (0..200).collect()));
+    let mut feedback = Vec::new();
+    let result = send(200).result_with(LONG, |number| feedback.push(number[0])).unwrap();
+    assert_eq!((&*result, feedback), (&[200][..], (0..200).collect()));
     let first = send(0);
     eventually("it runs", || action.stats().running == 1);
     let second = send(0);

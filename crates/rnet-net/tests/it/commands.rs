@@ -52,7 +52,7 @@ fn remote_driver_is_obeyed_and_a_cut_cable_causes_the_fallback() {
     hosts.cut(0, 1);
     // Not by the deadline, which is far away: the host is known to be gone.
     eventually("it falls back", || last() == b"stop");
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("no driver has authority", || command.status().holder.is_empty());
     eventually("the driver has lost its authority", || !driver.in_force());
     let mut here = take(&near, 1).unwrap();
     here.send(b"home").unwrap();

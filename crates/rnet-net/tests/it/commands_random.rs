@@ -139,7 +139,7 @@ fn two_drivers_of_several_hosts_are_never_in_force_together() {
             std::thread::sleep(Duration::from_millis(5)); // sleep: interval between two checks
         }
     });
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("no driver has authority", || command.status().holder.is_empty());
     let stats = command.stats();
     drop(command);
     let did = did.lock().unwrap();

@@ -109,7 +109,7 @@ fn link(net: &Arc<MemoryNet>, domain: &Net, id: u64, seen: &Arc<Mutex<Vec<Vec<u8
 fn talk(here: &Net, there: &Net) {
     let (talker, listener) = (here.node("talker"), there.node("listener"));
     let all = || SubscriberOptions::new().reliable();
-    let mut heard = listener.subscriber_with::<[u8]>("/t", all()).unwrap();
+    let mut subscriber = listener.subscriber_with::<[u8]>("/t", all()).unwrap();
     let mut packed = listener.subscriber_with::<[u8]>("/packed", all()).unwrap();
     let mut typed = listener.subscriber::<Imu>("/imu").unwrap();
     let options = || PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(60)));
@@ -135,15 +135,15 @@ fn talk(here: &Net, there: &Net) {
     talks.assert_alive().unwrap();
     // Enough for a report of how much was read.
     for _ in 0..22 {
-        heard.recv(LONG).unwrap();
+        subscriber.recv(LONG).unwrap();
     }
     for _ in 0..200 {
         talks.send(&[8; 8000]).unwrap();
-        heard.recv(LONG).unwrap();
+        subscriber.recv(LONG).unwrap();
     }
-    eventually("losses without a number are counted", || heard.lost().total() == 5);
-    drop(heard);
-    eventually("nobody listens", || talks.subscriber_count() == 0);
+    eventually("losses without a number are counted", || subscriber.lost().total() == 5);
+    drop(subscriber);
+    eventually("no subscriber is left", || talks.subscriber_count() == 0);
 }
 
 #[test]

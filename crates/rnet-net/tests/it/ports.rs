@@ -169,14 +169,14 @@ fn attack_for(rounds: usize) {
     // The bytes that a real peer sends on either lane.
     let said = [record(recorder_port, port), record(recorder_port + 1, port + 1)];
     let domain = DomainId::new(&domain_name()).unwrap();
-    let heard = Recorder::new();
+    let recorder = Recorder::new();
     let evil = presence(0x666, 1);
-    let net = ZenohNet::open(&options(recorder_port), evil, &domain, heard.clone()).unwrap();
-    let victim = heard.wait("the link is heard", |heard| {
-        heard.presences.iter().find(|(_, up, _)| *up).map(|(presence, ..)| presence.host)
+    let net = ZenohNet::open(&options(recorder_port), evil, &domain, recorder.clone()).unwrap();
+    let victim = recorder.wait("the link is heard", |events| {
+        events.presences.iter().find(|(_, up, _)| *up).map(|(presence, ..)| presence.host)
     });
-    let introduction = heard.wait("it introduces itself", |heard| {
-        heard.frames.iter().find(|(_, from, _)| *from == victim).map(|(_, _, frame)| frame.clone())
+    let introduction = recorder.wait("it introduces itself", |events| {
+        events.frames.iter().find(|(_, from, _)| *from == victim).map(|(_, _, frame)| frame.clone())
     });
     let before = one.resident();
 

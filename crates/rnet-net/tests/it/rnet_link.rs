@@ -375,13 +375,13 @@ fn two_hosts_communicate() {
     let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
     let mut scans = lidar.publisher_with::<[u8]>("/scan", options).unwrap();
     let options = rnet::SubscriberOptions::new().reliable();
-    let mut heard = map.subscriber_with::<[u8]>("/scan", options).unwrap();
+    let mut subscriber = map.subscriber_with::<[u8]>("/scan", options).unwrap();
     scans.wait_for_subscribers(1, Some(LONG)).unwrap();
     for n in 0..100_u8 {
         scans.send(&[n]).unwrap();
     }
     for n in 0..100 {
-        let sample = heard.recv(Some(LONG)).unwrap();
+        let sample = subscriber.recv(Some(LONG)).unwrap();
         assert_eq!((&*sample, sample.node()), (&[n][..], "@one/robot"));
     }
     // Either host can read the state of the other.
@@ -393,7 +393,7 @@ fn two_hosts_communicate() {
     // The link exits with the last node, and its endpoints are gone.
     drop((scans, lidar));
     eventually("the first link exits", || one.holder("link").is_none());
-    eventually("its publisher is gone", || heard.publisher_count() == 0);
+    eventually("its publisher is gone", || subscriber.publisher_count() == 0);
 }
 
 /// One link is stopped, then one is killed, and so on, on either side, while a publisher continues.
@@ -415,7 +415,7 @@ fn links_change_hands_under_traffic() {
         .transient_local(10_000);
     let mut numbers = from.publisher_with::<[u8]>("/numbers", options).unwrap();
     let options = rnet::SubscriberOptions::new().reliable();
-    let mut heard = to.subscriber_with::<[u8]>("/numbers", options).unwrap();
+    let mut subscriber = to.subscriber_with::<[u8]>("/numbers", options).unwrap();
     numbers.wait_for_subscribers(1, Some(LONG)).unwrap();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let sending = std::thread::spawn(move || {
@@ -428,30 +428,31 @@ fn links_change_hands_under_traffic() {
         (numbers, number)
     });
     let mut next = 0;
-    let mut take = |heard: &mut rnet::Subscriber<[u8]>, until: Option<u64>, limit: Duration| {
-        let begun = Instant::now();
-        while until.is_none_or(|until| next < until) {
-            match heard.recv(Some(limit.saturating_sub(begun.elapsed()))) {
-                Ok(message) => {
-                    let number = u64::from_le_bytes(message[..8].try_into().unwrap());
-                    assert_eq!(number, next, "in order, and once");
-                    next += 1;
+    let mut take =
+        |subscriber: &mut rnet::Subscriber<[u8]>, until: Option<u64>, limit: Duration| {
+            let begun = Instant::now();
+            while until.is_none_or(|until| next < until) {
+                match subscriber.recv(Some(limit.saturating_sub(begun.elapsed()))) {
+                    Ok(message) => {
+                        let number = u64::from_le_bytes(message[..8].try_into().unwrap());
+                        assert_eq!(number, next, "in order, and once");
+                        next += 1;
+                    }
+                    Err(rnet::Error::Timeout { .. }) => return next,
+                    Err(error) => panic!("{error} after {next}"),
                 }
-                Err(rnet::Error::Timeout { .. }) => return next,
-                Err(error) => panic!("{error} after {next}"),
             }
-        }
-        next
-    };
+            next
+        };
     for (round, place) in [&one, &two, &one, &two].into_iter().enumerate() {
         let (link, standby) = place.wait_for_both();
-        let before = take(&mut heard, None, Duration::from_millis(300));
+        let before = take(&mut subscriber, None, Duration::from_millis(300));
         assert!(before > 0);
         signal(link, if round < 2 { Signal::STOP } else { Signal::KILL });
         let begun = Instant::now();
         eventually("the standby takes over", || place.holder("link") == Some(standby));
         eventually("it is heard again", || {
-            take(&mut heard, None, Duration::from_millis(20)) > before + 500
+            take(&mut subscriber, None, Duration::from_millis(20)) > before + 500
         });
         println!("round {round}: {:?}", begun.elapsed());
         eventually("the earlier one is gone", || {
@@ -460,8 +461,8 @@ fn links_change_hands_under_traffic() {
     }
     drop(stop);
     let (_numbers, sent) = sending.join().unwrap();
-    assert_eq!(take(&mut heard, Some(sent), LONG), sent);
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(take(&mut subscriber, Some(sent), LONG), sent);
+    assert_eq!(subscriber.lost().total(), 0);
 }
 
 /// A node that opens while the link exits with the previous node finds the link still present, and gets

@@ -268,7 +268,7 @@ fn replica_follows_a_restarted_home() {
     let replica = remote.mirror("/").unwrap();
     has(&replica, "/a", 1);
     drop(home);
-    eventually("nobody tells", || replica.is_stale());
+    eventually("the home is away", || replica.is_stale());
     here.set("/a", 2).unwrap();
     here.set("/b", 3).unwrap();
     here.delete("/b").unwrap();

@@ -83,10 +83,10 @@ fn topics_that_do_not_cross_are_listed_with_cause() {
     let topics = ["/denied", "/unheard", "/limited", "/newest", "/some"];
     let mut publishers = topics.map(|topic| from.publisher::<[u8]>(topic).unwrap());
     let _heard = ["/limited", "/newest", "/some"].map(|topic| {
-        let heard = to.subscriber::<[u8]>(topic).unwrap();
+        let subscriber = to.subscriber::<[u8]>(topic).unwrap();
         let publisher = publishers.iter().find(|publisher| publisher.topic() == topic).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
-        heard
+        subscriber
     });
     let _from_there = to.publisher::<[u8]>("/denied").unwrap();
     let unwanted = from.subscriber::<[u8]>("/unwanted").unwrap();
@@ -111,7 +111,7 @@ fn topics_that_do_not_cross_are_listed_with_cause() {
     // Without the names of the topics that the rules withhold, which do not cross either.
     let withheld = "rules in its robot.toml withhold 2 of its topics from this host";
     eventually("both topics are counted", || {
-        there.until("nobody here", State::Connected, ("/unheard", Direction::In), |topic| {
+        there.until("no subscriber here", State::Connected, ("/unheard", Direction::In), |topic| {
             topic.held_back() == Cause::NoSubscriber
         });
         there.last.as_ref().unwrap().peers[0].text == withheld
@@ -147,7 +147,7 @@ fn messages_skipped_by_newest_only_are_not_lost() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().log_len_bytes(1 << 16);
     let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let mut sent = 0_u64;
     for _ in 0..5 {
@@ -156,9 +156,9 @@ fn messages_skipped_by_newest_only_are_not_lost() {
             publisher.send(&[sent.to_le_bytes(); 1 << 10].concat()).unwrap();
         }
         // The last of them crosses.
-        while heard.recv(LONG).unwrap()[..8] != sent.to_le_bytes() {}
+        while subscriber.recv(LONG).unwrap()[..8] != sent.to_le_bytes() {}
     }
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(subscriber.lost().total(), 0);
     let mut here = Watch::of(&from);
     here.until(
         "all messages are accounted for",
@@ -172,12 +172,12 @@ fn messages_skipped_by_newest_only_are_not_lost() {
 }
 
 /// The received numbers, up to this one.
-fn numbers(heard: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
-    let mut came = Vec::new();
-    while came.last() != Some(&last) {
-        came.push(u64::from_le_bytes((*heard.recv(LONG).unwrap()).try_into().unwrap()));
+fn numbers(subscriber: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
+    let mut received = Vec::new();
+    while received.last() != Some(&last) {
+        received.push(u64::from_le_bytes((*subscriber.recv(LONG).unwrap()).try_into().unwrap()));
     }
-    came
+    received
 }
 
 /// The message numbers decide which messages cross, and not the count of a link's reads: another link may
@@ -189,7 +189,8 @@ fn every_nth_message_crosses_across_hand_overs() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
     let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    let mut subscriber =
+        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let mut sent = 0_u64;
     let mut send = |until: u64| {
@@ -200,7 +201,7 @@ fn every_nth_message_crosses_across_hand_overs() {
     };
     let thirds = |from: u64, last: u64| (from..=last).step_by(3).collect::<Vec<_>>();
     send(301);
-    assert_eq!(numbers(&mut heard, 300), thirds(0, 300));
+    assert_eq!(numbers(&mut subscriber, 300), thirds(0, 300));
     let mut here = Watch::of(&from);
     here.until(
         "all messages are accounted for",
@@ -216,13 +217,13 @@ fn every_nth_message_crosses_across_hand_overs() {
     hosts.settle();
     hosts.start(0, config);
     send(400);
-    assert_eq!(numbers(&mut heard, 399), thirds(303, 399));
+    assert_eq!(numbers(&mut subscriber, 399), thirds(303, 399));
     send(402);
     hosts.settle();
     hosts.start(1, "");
     send(500);
-    assert_eq!(numbers(&mut heard, 498), thirds(402, 498));
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(numbers(&mut subscriber, 498), thirds(402, 498));
+    assert_eq!(subscriber.lost().total(), 0);
 }
 
 /// A message kept for late subscribers is the first that crosses, whatever its number.
@@ -237,12 +238,12 @@ fn kept_message_crosses_with_every_n() {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
     let options = SubscriberOptions::new().transient_local();
-    let mut heard = to.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     for number in 5..10_u64 {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
-    assert_eq!(numbers(&mut heard, 9), [4, 6, 9]);
+    assert_eq!(numbers(&mut subscriber, 9), [4, 6, 9]);
 }
 
 #[test]
@@ -252,26 +253,26 @@ fn rate_limit_passes_its_rate_and_the_last_message() {
     let hosts = Hosts::with_config("rate", &[&config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let mut publisher = from.publisher::<[u8]>("/t").unwrap();
-    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let begun = Instant::now();
-    let (mut sent, mut came) = (0_u64, Vec::new());
+    let (mut sent, mut received) = (0_u64, Vec::new());
     eventually("some cross", || {
         publisher.send(&sent.to_le_bytes()).unwrap();
         sent += 1;
-        while let Some(sample) = heard.try_recv().unwrap() {
-            came.push(u64::from_le_bytes((*sample).try_into().unwrap()));
+        while let Some(sample) = subscriber.try_recv().unwrap() {
+            received.push(u64::from_le_bytes((*sample).try_into().unwrap()));
         }
-        came.len() >= 10
+        received.len() >= 10
     });
     // No later message would wake the link.
     publisher.send(&sent.to_le_bytes()).unwrap();
-    came.extend(numbers(&mut heard, sent));
+    received.extend(numbers(&mut subscriber, sent));
     // The first two may follow each other at once: an unused period is not carried over.
     let most = 2.0 + HZ * begun.elapsed().as_secs_f64();
-    assert!(came.len() as f64 <= most, "{} of at most {most}", came.len());
-    assert!(came.is_sorted_by(|a, b| a < b), "{came:?}");
-    assert_eq!(heard.lost().total(), 0);
+    assert!(received.len() as f64 <= most, "{} of at most {most}", received.len());
+    assert!(received.is_sorted_by(|a, b| a < b), "{received:?}");
+    assert_eq!(subscriber.lost().total(), 0);
     let mut here = Watch::of(&from);
     here.until(
         "all messages are accounted for",
@@ -279,7 +280,7 @@ fn rate_limit_passes_its_rate_and_the_last_message() {
         ("/t", Direction::Out),
         |topic| {
             assert_eq!(topic.lost, Some(Lost::default()));
-            topic.messages == came.len() as u64 && topic.messages + topic.skipped == sent + 1
+            topic.messages == received.len() as u64 && topic.messages + topic.skipped == sent + 1
         },
     );
 }
@@ -310,7 +311,7 @@ fn counts_outlast_a_cut() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
     let mut publisher = from.publisher::<[u8]>("/t").unwrap();
-    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let both = |here: &mut Watch, there: &mut Watch, state: State, messages: u64| {
         here.until("sent", state, ("/t", Direction::Out), |t| t.messages == messages);
@@ -318,7 +319,7 @@ fn counts_outlast_a_cut() {
     };
     for _ in 0..5 {
         publisher.send(b"x").unwrap();
-        heard.recv(LONG).unwrap();
+        subscriber.recv(LONG).unwrap();
     }
     both(&mut here, &mut there, State::Connected, 5);
     hosts.cut(0, 1);
@@ -339,12 +340,12 @@ fn absent_topics_are_summed_up() {
     let ends: Vec<_> = (0..COUNT)
         .map(|number| {
             let topic = format!("/client{number}");
-            let mut heard = to.subscriber::<[u8]>(&topic).unwrap();
+            let mut subscriber = to.subscriber::<[u8]>(&topic).unwrap();
             let mut publisher = from.publisher::<[u8]>(&topic).unwrap();
             publisher.wait_for_subscribers(1, LONG).unwrap();
             publisher.send(b"x").unwrap();
-            heard.recv(LONG).unwrap();
-            (heard, publisher)
+            subscriber.recv(LONG).unwrap();
+            (subscriber, publisher)
         })
         .collect();
     let last = format!("/client{}", COUNT - 1);
@@ -386,19 +387,19 @@ fn message_crosses_once_for_two_subscribers_of_a_host() {
     let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
     let nodes = ["one", "two"].map(|name| hosts.node(1, name));
     let reliable = || SubscriberOptions::new().reliable();
-    let mut heard = nodes.each_ref().map(|node| {
-        let heard = node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
+    let mut subscribers = nodes.each_ref().map(|node| {
+        let subscriber = node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
         // The second subscriber finds an existing channel.
         eventually("it is counted", || publisher.subscriber_count() > 0);
-        heard
+        subscriber
     });
     publisher.wait_for_subscribers(2, LONG).unwrap();
     for number in 0..COUNT {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
-    for heard in &mut heard {
+    for subscriber in &mut subscribers {
         for number in 0..COUNT {
-            assert_eq!(*heard.recv(LONG).unwrap(), number.to_le_bytes());
+            assert_eq!(*subscriber.recv(LONG).unwrap(), number.to_le_bytes());
         }
     }
     let crossed = |topic: &Topic| topic.messages == COUNT;
@@ -406,8 +407,8 @@ fn message_crosses_once_for_two_subscribers_of_a_host() {
     there.until("each came once", State::Connected, ("/t", Direction::In), crossed);
     // A copy that is still in flight would be counted with this one.
     publisher.send(b"last").unwrap();
-    for heard in &mut heard {
-        assert_eq!(*heard.recv(LONG).unwrap(), *b"last");
+    for subscriber in &mut subscribers {
+        assert_eq!(*subscriber.recv(LONG).unwrap(), *b"last");
     }
     let crossed = |topic: &Topic| {
         assert!(topic.messages <= COUNT + 1, "{} messages", topic.messages);

@@ -98,16 +98,16 @@ fn message_is_traced_across_hosts_from_any_host() {
         let mut trace = tracer(&node, "/scan");
         let seen_as = if host == 1 { "/map" } else { "@host1/map" };
         let is_known =
-            |came: &TracedRecord| came.node == seen_as && came.sent_uncertain_ns().is_some();
-        let came = lidar.until(&mut trace, is_known);
+            |traced: &TracedRecord| traced.node == seen_as && traced.sent_uncertain_ns().is_some();
+        let traced = lidar.until(&mut trace, is_known);
         // Its own host has only its own clock; another host's clock is never known exactly.
-        assert_eq!(came.uncertain_ns == Some(0), host == 1, "{:?}", came.uncertain_ns);
-        assert!(came.record.uncertain_ns > 0);
-        let (publisher, seq) = came.record.message();
+        assert_eq!(traced.uncertain_ns == Some(0), host == 1, "{:?}", traced.uncertain_ns);
+        assert!(traced.record.uncertain_ns > 0);
+        let (publisher, seq) = traced.record.message();
         assert_eq!(publisher, lidar.scans.id());
         let [before_ns, after_ns] = lidar.sent[seq as usize];
-        let sent_ns = came.record.sent_ns.saturating_add_signed(came.offset_ns);
-        let uncertain_ns = came.sent_uncertain_ns().unwrap();
+        let sent_ns = traced.record.sent_ns.saturating_add_signed(traced.offset_ns);
+        let uncertain_ns = traced.sent_uncertain_ns().unwrap();
         assert!(
             (before_ns.saturating_sub(uncertain_ns)..=after_ns + uncertain_ns).contains(&sent_ns),
             "sent at {before_ns} to {after_ns}, {sent_ns} ± {uncertain_ns} on the tracer's host"
@@ -115,9 +115,9 @@ fn message_is_traced_across_hosts_from_any_host() {
         // On the publisher's host there is one clock. The forwarding link does not count as a receiver.
         let beside = hosts.node(0, "beside");
         let _beside = beside.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
-        let came = lidar.until(&mut trace, |came| came.node != seen_as);
-        assert!(came.node.ends_with("/beside"), "{}", came.node);
-        assert_eq!((came.record.uncertain_ns, came.record.origin_publisher), (0, 0));
+        let traced = lidar.until(&mut trace, |traced| traced.node != seen_as);
+        assert!(traced.node.ends_with("/beside"), "{}", traced.node);
+        assert_eq!((traced.record.uncertain_ns, traced.record.origin_publisher), (0, 0));
     }
 }
 

@@ -17,7 +17,7 @@ fn message_crosses() {
     let hosts = Hosts::new("crosses", 2);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
     let mut scans = lidar.publisher::<[u8]>("/scan").unwrap();
-    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
     scans.wait_for_subscribers(1, LONG).unwrap();
     assert_eq!(scans.subscribers()[0].node, "@host1/map");
     for number in 0..5_u8 {
@@ -25,34 +25,34 @@ fn message_crosses() {
         scans.send_with(&[number; 22], meta).unwrap();
     }
     for number in 0..5_u8 {
-        let scan = heard.recv(LONG).unwrap();
+        let scan = subscriber.recv(LONG).unwrap();
         assert_eq!((&*scan, scan.node()), (&[number; 22][..], "@host0/lidar"));
         assert_eq!((scan.correlation(), scan.source_ns()), (Some(number.into()), Some(7)));
         let origin = scan.origin().unwrap();
         assert_eq!((origin.publisher, origin.seq), (scans.id(), number.into()));
     }
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(subscriber.lost().total(), 0);
 }
 
 #[test]
 fn publisher_and_subscriber_may_wait_for_each_other() {
     let hosts = Hosts::new("waits", 2);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
-    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
     let mut scans = lidar.publisher::<[u8]>("/scan").unwrap();
     // A subscriber that has matched the publisher receives all messages sent from then on.
-    heard.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
     scans.send(b"first").unwrap();
-    assert_eq!(&*heard.recv(LONG).unwrap(), b"first");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"first");
     scans.wait_for_subscribers(1, LONG).unwrap();
-    drop(heard);
+    drop(subscriber);
     eventually("it is not counted any more", || scans.subscriber_count() == 0);
-    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
     scans.wait_for_subscribers(1, LONG).unwrap();
     scans.send(b"second").unwrap();
-    assert_eq!(&*heard.recv(LONG).unwrap(), b"second");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"second");
     drop(scans);
-    eventually("it has left", || heard.publisher_count() == 0);
+    eventually("it has left", || subscriber.publisher_count() == 0);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn child_entry() {
 }
 
 /// A publisher on the first host, and a subscriber on the second that has received a message of it.
-fn heard(hosts: &Hosts, role: &str) -> (Child, rnet::Node, Subscriber<[u8]>) {
+fn matched_pair(hosts: &Hosts, role: &str) -> (Child, rnet::Node, Subscriber<[u8]>) {
     let to = hosts.node(1, "to");
     let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     let mut child = hosts.child(0, role);
@@ -73,7 +73,7 @@ fn is_lost(subscriber: &mut Subscriber<[u8]>) {
 fn killed_process_leaves_its_will_remotely() {
     for role in ["bulk", "urgent"] {
         let hosts = Hosts::new("will", 2);
-        let (mut child, to, mut subscriber) = heard(&hosts, role);
+        let (mut child, to, mut subscriber) = matched_pair(&hosts, role);
         let mut second = to.subscriber::<[u8]>("/t").unwrap();
         second.wait_for_publishers(1, LONG).unwrap();
         child.say("send");
@@ -89,7 +89,7 @@ fn killed_process_leaves_its_will_remotely() {
 #[test]
 fn killed_process_leaves_its_latest_will() {
     let hosts = Hosts::new("changed", 2);
-    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     child.say("change");
     child.say("send");
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
@@ -100,7 +100,7 @@ fn killed_process_leaves_its_latest_will() {
 #[test]
 fn closed_publisher_leaves_no_will() {
     let hosts = Hosts::new("closed", 2);
-    let (mut child, to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, to, mut subscriber) = matched_pair(&hosts, "bulk");
     until_known(&hosts, 1, Some(4));
     child.say("close");
     eventually("it has left", || subscriber.publisher_count() == 0);
@@ -108,7 +108,7 @@ fn closed_publisher_leaves_no_will() {
     child.kill();
     drop((to, subscriber));
     // A publisher that has withdrawn its will dies without one.
-    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     child.say("clear");
     until_known(&hosts, 1, None);
     child.kill();
@@ -121,7 +121,7 @@ fn closed_publisher_leaves_no_will() {
 fn will_follows_death_but_not_close_during_a_link_restart() {
     for closes in [true, false] {
         let mut hosts = Hosts::new("meanwhile", 2);
-        let (mut child, _to, mut subscriber) = heard(&hosts, "beside");
+        let (mut child, _to, mut subscriber) = matched_pair(&hosts, "beside");
         until_known(&hosts, 1, Some(4));
         hosts.stop(0);
         if closes {
@@ -145,7 +145,7 @@ fn will_follows_death_but_not_close_during_a_link_restart() {
 #[test]
 fn lost_host_leaves_the_last_announced_will() {
     let hosts = Hosts::new("lost", 2);
-    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     child.say("change");
     until_known(&hosts, 1, Some(13));
     hosts.cut(0, 1);
@@ -162,7 +162,7 @@ fn lost_host_leaves_the_last_announced_will() {
 #[test]
 fn restarted_link_leaves_no_will() {
     let mut hosts = Hosts::new("hand-over", 2);
-    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     until_known(&hosts, 1, Some(4));
     for host in [1, 0] {
         hosts.stop(host);

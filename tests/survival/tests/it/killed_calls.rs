@@ -154,7 +154,7 @@ fn a_caller_dies(point: &str, pass: u32) {
     eventually("no handler runs", || {
         served.service.stats().running + served.action.stats().running + worker.stats().running == 0
     });
-    eventually("nobody drives", || served.command.status().holder.is_empty());
+    eventually("no driver has authority", || served.command.status().holder.is_empty());
     eventually("it has fallen back", || served.command.status().state() == State::Fallback);
     let other = world.node("other");
     assert_eq!(&*other.call::<[u8], [u8]>(SERVICE, b"\0", Some(LONG)).unwrap(), b"\0", "{point}");

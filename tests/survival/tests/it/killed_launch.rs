@@ -88,11 +88,11 @@ impl Launch {
     /// Reads up to a line that contains this.
     #[track_caller]
     fn until(&mut self, words: &str) {
-        let mut heard = String::new();
+        let mut output = String::new();
         loop {
-            let begin = heard.len();
-            assert_ne!(self.said.read_line(&mut heard).unwrap(), 0, "no {words:?} in {heard}");
-            if heard[begin..].contains(words) {
+            let begin = output.len();
+            assert_ne!(self.said.read_line(&mut output).unwrap(), 0, "no {words:?} in {output}");
+            if output[begin..].contains(words) {
                 return;
             }
         }

@@ -107,8 +107,8 @@ fn wait_as_standby(domain: &Domain, background: bool) -> Result<Option<HeldRole>
     let over = Arc::new(AtomicBool::new(false));
     let ended = over.clone();
     let limit = std::thread::Builder::new().name("rnet-timeout".into()).spawn(move || {
-        let looks = STANDBY_TIMEOUT.as_millis() / STOP_CHECK_INTERVAL.as_millis();
-        for _ in 0..looks {
+        let checks = STANDBY_TIMEOUT.as_millis() / STOP_CHECK_INTERVAL.as_millis();
+        for _ in 0..checks {
             if stop::is_requested() || ended.load(Ordering::SeqCst) {
                 break;
             }

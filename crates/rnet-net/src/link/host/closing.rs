@@ -76,7 +76,7 @@ impl Host {
             self.drop_publisher(control, id, lost);
         }
         if reliable {
-            // The owner has kept the publisher until now, so its end is reported here first.
+            // The owner keeps the publisher until this item, so its end is reported here first.
             self.lane(lane).enqueue(OutboxEntry::Item(Item::Unsubscribe { channel }));
         }
     }
@@ -90,7 +90,7 @@ impl Host {
         for (lane, channel) in over {
             self.end_channel(control, lane, channel);
         }
-        // The latest report of the owner states whether messages wait there.
+        // The latest announcement of the owner states whether messages wait there.
         let unread: Vec<_> = (self.publishers.iter())
             .filter(|(_, remote)| self.announced && remote.channel.is_none())
             .filter_map(|(id, remote)| Some((*id, remote.leaving?)))

@@ -302,19 +302,19 @@ mod tests {
     #[test]
     fn lane_may_not_be_silent_for_long_while_the_other_is_heard() {
         let mut liveness = HostLiveness::default();
-        let looks = ONE_LANE_SILENCE.as_millis() as u64 / TICK.as_millis() as u64;
-        for at in 1..=looks {
+        let checks = ONE_LANE_SILENCE.as_millis() as u64 / TICK.as_millis() as u64;
+        for at in 1..=checks {
             liveness.update([at, 1], TICK);
         }
         assert!(!liveness.has_silent_lane() && !liveness.is_silent(SILENCE));
-        liveness.update([looks + 1, 1], TICK);
+        liveness.update([checks + 1, 1], TICK);
         assert!(liveness.has_silent_lane() && !liveness.is_silent(SILENCE));
-        liveness.update([looks + 2, 2], TICK);
+        liveness.update([checks + 2, 2], TICK);
         assert!(!liveness.has_silent_lane());
         // The network reports its link as absent: it may be replaced.
         liveness.down_ns = Some(1);
-        for at in 1..=2 * looks {
-            liveness.update([looks + at, 2], TICK);
+        for at in 1..=2 * checks {
+            liveness.update([checks + at, 2], TICK);
         }
         assert!(!liveness.has_silent_lane());
     }

@@ -397,7 +397,7 @@ fn partial_announcement_removes_no_endpoint_before_its_last_part() {
     let (hosts, peer) = hosts("parts", "");
     let node = hosts.node(0, "hears");
     let mut hears = ["/a", "/b", "/c", "/d"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
-    let mut heard = || hears.each_mut().map(|subscriber| subscriber.publisher_count());
+    let mut publisher_counts = || hears.each_mut().map(|subscriber| subscriber.publisher_count());
     let flow = |count: usize| {
         wait(&peer, "they are requested", || subscribe_requests(&peer).len() == count);
         let channel = subscribe_requests(&peer)[count - 1].channel;
@@ -411,18 +411,18 @@ fn partial_announcement_removes_no_endpoint_before_its_last_part() {
         assert!(peer.document(Document::Endpoints, opened.as_bytes()));
         flow(at + 2);
     }
-    wait(&peer, "three are heard", || heard() == [1, 1, 1, 0]);
+    wait(&peer, "three are heard", || publisher_counts() == [1, 1, 1, 0]);
     // Everything is announced once more, in two parts: the second publisher is gone, and there is a fourth.
     let first = [publisher(1, "/a"), publisher(4, "/d")].join(",");
     let first = format!(r#"{{"all":true,"more":true,"opened":[{first}]}}"#);
     assert!(peer.document(Document::Endpoints, first.as_bytes()));
     flow(4);
-    wait(&peer, "the fourth is heard", || heard()[3] == 1);
-    assert_eq!(heard(), [1, 1, 1, 1]);
+    wait(&peer, "the fourth is heard", || publisher_counts()[3] == 1);
+    assert_eq!(publisher_counts(), [1, 1, 1, 1]);
     let last = format!(r#"{{"opened":[{}]}}"#, publisher(3, "/c"));
     assert!(peer.document(Document::Endpoints, last.as_bytes()));
     // Its channel ends, like that of each publisher that is gone.
     let channel = subscribe_requests(&peer)[1].channel;
     assert!(peer.say(Lane::Bulk, &Item::Delivery { channel, subscription: 0, active: false }));
-    wait(&peer, "the second one is gone", || heard() == [1, 0, 1, 1]);
+    wait(&peer, "the second one is gone", || publisher_counts() == [1, 0, 1, 1]);
 }

@@ -21,7 +21,7 @@ fn say(peer: &Peer, item: &Item<'_>) {
 }
 
 /// Three publishers there that are heard here, and their channels.
-fn heard(hosts: &Hosts, peer: &Peer) -> (rnet::Node, [Subscriber<[u8]>; 3], [u32; 3]) {
+fn matched_publishers(hosts: &Hosts, peer: &Peer) -> (rnet::Node, [Subscriber<[u8]>; 3], [u32; 3]) {
     let node = hosts.node(0, "hears");
     let mut hears = TOPICS.map(|topic| {
         node.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap()
@@ -54,7 +54,7 @@ fn wait_for_lost(peer: &Peer, hears: &mut Subscriber<[u8]>, count: u64) {
 fn large_message_beyond_the_memory_limit_is_lost_alone() {
     let (hosts, peer) = hosts("no room", PATIENT);
     let (mut problems, _looks) = Problems::of(&hosts);
-    let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
+    let (_node, mut hears, [a, b, c]) = matched_publishers(&hosts, &peer);
     for channel in [a, b] {
         say(&peer, &fragment(channel, 0, LARGE_LEN_BYTES, 0, b"x"));
     }
@@ -74,10 +74,10 @@ fn large_message_beyond_the_memory_limit_is_lost_alone() {
         next += 1;
         peer.count(read) > 0
     });
-    let mut came = 1;
+    let mut received = 1;
     wait(&peer, "small ones come", || {
-        came += u64::from(hears[2].try_recv().unwrap().is_some());
-        came == next
+        received += u64::from(hears[2].try_recv().unwrap().is_some());
+        received == next
     });
     // Another message in its place ends one of the incomplete messages: it is lost and frees memory.
     say(&peer, &fragment(b, 1, 3, 0, b"new"));
@@ -91,12 +91,12 @@ fn large_message_beyond_the_memory_limit_is_lost_alone() {
     for offset in (0..len).step_by(part.len()) {
         say(&peer, &fragment(c, next, len, offset, &part));
     }
-    let mut came = 0;
+    let mut received = 0;
     wait(&peer, "there is memory again", || {
-        came = hears[2].try_recv().unwrap().map_or(0, |sample| sample.len() as u64);
-        came > 0
+        received = hears[2].try_recv().unwrap().map_or(0, |sample| sample.len() as u64);
+        received > 0
     });
-    assert_eq!((came, hears[2].lost().total()), (len, 1));
+    assert_eq!((received, hears[2].lost().total()), (len, 1));
     assert_eq!((hears[0].lost().total(), hears[1].lost().total()), (0, 1));
     assert_eq!(peer.sessions(), 1, "no session was ended");
 }
@@ -104,7 +104,7 @@ fn large_message_beyond_the_memory_limit_is_lost_alone() {
 #[test]
 fn incomplete_large_messages_are_lost_and_keep_the_session() {
     let (hosts, peer) = hosts("only begin", PATIENT);
-    let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
+    let (_node, mut hears, [a, b, c]) = matched_publishers(&hosts, &peer);
     say(&peer, &fragment(a, 0, LARGE_LEN_BYTES, 0, b"x"));
     const COUNT: u64 = 3_000;
     for seq in 0..COUNT {

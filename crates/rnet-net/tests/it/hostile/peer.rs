@@ -49,7 +49,7 @@ impl Sink for PeerSink {
 }
 
 pub struct Peer {
-    heard: Arc<PeerSink>,
+    sink: Arc<PeerSink>,
     link: Arc<MemoryLink>,
     to: HostId,
     is_urgent_quiet: AtomicBool,
@@ -67,11 +67,11 @@ impl Peer {
         let streams =
             LANES.map(|lane| Mutex::new(Stream::new(sessions[lane as usize], Limits::of(lane))));
         let (items, begun, ahead_ns) = Default::default();
-        let heard = PeerSink { streams, items, sessions: begun, ahead_ns };
-        let heard = Arc::new(heard);
-        let link = net.join(own, heard.clone());
+        let sink = PeerSink { streams, items, sessions: begun, ahead_ns };
+        let sink = Arc::new(sink);
+        let link = net.join(own, sink.clone());
         let is_urgent_quiet = AtomicBool::new(sessions[0] != sessions[1]);
-        Peer { heard, link, to, is_urgent_quiet, is_newer: AtomicBool::default() }
+        Peer { sink, link, to, is_urgent_quiet, is_newer: AtomicBool::default() }
     }
 
     /// Silences the urgent lane.
@@ -86,7 +86,7 @@ impl Peer {
 
     /// Answers the stamps of the other link on both lanes, as often as it is called.
     pub fn pulse(&self) {
-        for stream in &self.heard.streams {
+        for stream in &self.sink.streams {
             stream.lock().unwrap().request_ack();
         }
         self.pump();
@@ -94,7 +94,7 @@ impl Peer {
 
     /// Sets its clock ahead by `by_ns`.
     pub fn step(&self, by_ns: i64) {
-        self.heard.ahead_ns.fetch_add(by_ns, Ordering::SeqCst);
+        self.sink.ahead_ns.fetch_add(by_ns, Ordering::SeqCst);
     }
 
     /// Ends the silence of the urgent lane.
@@ -104,7 +104,7 @@ impl Peer {
 
     /// Whether the other link has answered on a lane.
     pub fn is_answered(&self, lane: Lane) -> bool {
-        self.heard.streams[lane as usize].lock().unwrap().last_echo_ns() > 0
+        self.sink.streams[lane as usize].lock().unwrap().last_echo_ns() > 0
     }
 
     /// Sends the frames that are due. Without it nothing leaves.
@@ -114,9 +114,9 @@ impl Peer {
                 continue;
             }
             loop {
-                let mut stream = self.heard.streams[lane as usize].lock().unwrap();
+                let mut stream = self.sink.streams[lane as usize].lock().unwrap();
                 stream.flush();
-                let Some(frame) = stream.poll(self.heard.now_ns()) else { break };
+                let Some(frame) = stream.poll(self.sink.now_ns()) else { break };
                 // The network calls the sink, which needs the stream.
                 drop(stream);
                 match self.is_newer.load(Ordering::SeqCst) {
@@ -135,12 +135,12 @@ impl Peer {
     /// Sends an item once there is capacity; returns whether there was.
     pub fn say(&self, lane: Lane, item: &Item<'_>) -> bool {
         self.pump();
-        self.heard.streams[lane as usize].lock().unwrap().push(item).is_ok()
+        self.sink.streams[lane as usize].lock().unwrap().push(item).is_ok()
     }
 
     /// Adds an item to the frame that leaves next; returns whether there was capacity.
     pub fn push(&self, lane: Lane, item: &Item<'_>) -> bool {
-        self.heard.streams[lane as usize].lock().unwrap().push(item).is_ok()
+        self.sink.streams[lane as usize].lock().unwrap().push(item).is_ok()
     }
 
     /// Sends a document; returns whether there was capacity for all of it.
@@ -167,18 +167,18 @@ impl Peer {
 
     /// How many sessions the other link has begun.
     pub fn sessions(&self) -> u64 {
-        self.heard.sessions.load(Ordering::SeqCst)
+        self.sink.sessions.load(Ordering::SeqCst)
     }
 
     /// Counts the received items that match.
     pub fn count(&self, is: impl Fn(&Item<'_>) -> bool) -> usize {
-        let items = self.heard.items.lock().unwrap();
+        let items = self.sink.items.lock().unwrap();
         items.iter().flat_map(|items| Items::new(items)).flatten().filter(|item| is(item)).count()
     }
 
     /// The text of the documents that came in one part.
     pub fn documents(&self, of: Document) -> Vec<String> {
-        let items = self.heard.items.lock().unwrap();
+        let items = self.sink.items.lock().unwrap();
         let parts = items.iter().flat_map(|items| Items::new(items)).flatten();
         let texts = parts.filter_map(|item| match item {
             Item::DocumentPart(part) if part.of == of => {

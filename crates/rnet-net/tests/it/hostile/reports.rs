@@ -30,7 +30,7 @@ pub fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
 struct Slow {
     link: Arc<MemoryLink>,
     blocked: Arc<AtomicBool>,
-    looks: Arc<AtomicBool>,
+    is_read: Arc<AtomicBool>,
 }
 
 impl Transport for Slow {
@@ -40,7 +40,7 @@ impl Transport for Slow {
 
     fn connections(&self) -> Vec<Connection> {
         while self.blocked.load(Ordering::SeqCst) {
-            self.looks.store(true, Ordering::SeqCst);
+            self.is_read.store(true, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
         }
         Vec::new()
@@ -58,7 +58,7 @@ const UNDER_WAY: usize = 2_000_000;
 #[test]
 fn owner_that_ignores_its_credit_is_disconnected() {
     let (domain, net) = (common::Net::new("credit"), MemoryNet::new());
-    let [blocked, looks] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let [blocked, is_read] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let options = LinkOptions {
         node: domain.builder("/_rnet/link"),
         presence: Presence { host: HostId(1), term: 1 },
@@ -68,7 +68,7 @@ fn owner_that_ignores_its_credit_is_disconnected() {
     };
     let _link = Link::open(options, |own, sink| {
         let link = net.join(own, sink);
-        Ok(Arc::new(Slow { link, blocked: blocked.clone(), looks: looks.clone() }))
+        Ok(Arc::new(Slow { link, blocked: blocked.clone(), is_read: is_read.clone() }))
     });
     let peer = Peer::join(&net, Presence { host: EVIL, term: 1 }, HostId(1));
     let node = domain.node("hears");
@@ -80,7 +80,7 @@ fn owner_that_ignores_its_credit_is_disconnected() {
     let channel = flows(&peer, &mut hears);
     // The status looks for the address of a host that has none, which blocks the control thread.
     blocked.store(true, Ordering::SeqCst);
-    eventually("the control thread is blocked", || looks.load(Ordering::SeqCst));
+    eventually("the control thread is blocked", || is_read.load(Ordering::SeqCst));
     // The first messages fill the log and the waiting queue. All that follow are refused until the owner is
     // disconnected: then it is not answered any more, and has no capacity.
     let has_room = |item: &Item<'_>| {
@@ -193,6 +193,6 @@ fn refused_host_keeps_its_counters_and_shows_the_reason() {
         lost.text.contains("disconnected it") && lost.text.contains("does not follow"),
         "{lost:?}"
     );
-    let came = lost.topics.iter().find(|t| t.name == "/t" && t.direction() == Direction::In);
-    assert_eq!(came.map(|topic| topic.messages), Some(3), "{lost:?}");
+    let counted = lost.topics.iter().find(|t| t.name == "/t" && t.direction() == Direction::In);
+    assert_eq!(counted.map(|topic| topic.messages), Some(3), "{lost:?}");
 }

@@ -54,12 +54,12 @@ fn talk((hosts, peer): &(Hosts, Peer), said: &PeerBehavior<'_>) {
             });
         }
         for seq in seqs {
-            let mut came = None;
+            let mut received = None;
             wait(peer, "a message of it", || {
-                came = hears.try_recv().unwrap().map(|sample| sample.to_vec());
-                came.is_some()
+                received = hears.try_recv().unwrap().map(|sample| sample.to_vec());
+                received.is_some()
             });
-            assert_eq!(came.as_deref(), Some(&seq.to_le_bytes()[..]));
+            assert_eq!(received.as_deref(), Some(&seq.to_le_bytes()[..]));
         }
     };
     hear(0..COUNT);

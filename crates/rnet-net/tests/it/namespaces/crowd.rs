@@ -76,12 +76,12 @@ pub fn actor(host: &str) {
             publisher.send(&[boot.to_le_bytes(), number.to_le_bytes()].concat()).unwrap();
         }
         number += 1;
-        for (subscriber, heard) in &mut subscribers {
+        for (subscriber, received) in &mut subscribers {
             loop {
                 match subscriber.try_recv() {
                     Ok(Some(message)) => {
                         let message = message.to_vec();
-                        heard.take(&message, subscriber.lost().total());
+                        received.take(&message, subscriber.lost().total());
                     }
                     Ok(None) => break,
                     Err(Error::PeerLost { .. }) => say("lost"),
@@ -89,10 +89,10 @@ pub fn actor(host: &str) {
                 }
             }
         }
-        let all = subscribers.iter().all(|(_, heard)| heard.is_fresh && heard.is_whole());
+        let all = subscribers.iter().all(|(_, received)| received.is_fresh && received.is_whole());
         if all && said.elapsed() > 5 * PERIOD {
             said = Instant::now();
-            subscribers.iter_mut().for_each(|(_, heard)| heard.is_fresh = false);
+            subscribers.iter_mut().for_each(|(_, received)| received.is_fresh = false);
             say("round");
         }
         std::thread::sleep(PERIOD); // sleep: the rate at which the nodes send

@@ -60,8 +60,8 @@ fn kill_links(test: &str, times: usize) {
         let killed = Instant::now();
         host.signal(link, Signal::KILL);
         all_killed.insert(link);
-        let heard = more(2);
-        times_ms.push((heard - killed).as_millis());
+        let received_at = more(2);
+        times_ms.push((received_at - killed).as_millis());
         let begun = Instant::now();
         while host.processes("rnet-link").first() != Some(&standby) {
             assert!(begun.elapsed() < LIMIT, "the standby takes over");

@@ -80,8 +80,8 @@ impl Plan {
 pub fn actor(host: &str, seed: &str) {
     let (host, plan) = (host.parse::<usize>().unwrap(), Plan::of(seed.parse().unwrap()));
     let node = Node::builder("node").open().unwrap();
-    let heard = plan.topics.iter().filter(|topic| topic.subscribers.contains(&host));
-    let listeners: Vec<Listener> = heard
+    let subscribed = plan.topics.iter().filter(|topic| topic.subscribers.contains(&host));
+    let listeners: Vec<Listener> = subscribed
         .map(|topic| Listener::start(&node, host, topic.name.clone(), topic.is_reliable))
         .collect();
     let own = plan.topics.iter().filter(|topic| topic.publisher == host);
@@ -108,8 +108,8 @@ pub fn actor(host: &str, seed: &str) {
             ["rejoin", from_ns] => {
                 let from_ns = from_ns.parse().unwrap();
                 listeners.iter().for_each(|listener| listener.wait_from(from_ns));
-                let wrong = wait(&node, &listeners, |heard, _| heard.rejoined_ns.is_some());
-                let all = listeners.iter().filter_map(|listener| listener.heard().rejoined_ns);
+                let wrong = wait(&node, &listeners, |counts, _| counts.rejoined_ns.is_some());
+                let all = listeners.iter().filter_map(|listener| listener.counts().rejoined_ns);
                 say(&format!("rejoined {} {wrong}", all.max().unwrap_or(from_ns)));
             }
             ["sent"] => {
@@ -124,14 +124,14 @@ pub fn actor(host: &str, seed: &str) {
                     let mut all = sent.iter().filter_map(|of| of.split_once('='));
                     all.find(|of| of.0 == topic).unwrap().1.parse::<u64>().unwrap()
                 };
-                let wrong = wait(&node, &listeners, |heard, topic| {
-                    heard.next >= sent(topic) && heard.balance() == 0
+                let wrong = wait(&node, &listeners, |counts, topic| {
+                    counts.next >= sent(topic) && counts.balance() == 0
                 });
-                let all: Vec<ReceiveCounts> = listeners.iter().map(Listener::heard).collect();
+                let all: Vec<ReceiveCounts> = listeners.iter().map(Listener::counts).collect();
                 let sum = |of: fn(&ReceiveCounts) -> u64| all.iter().map(of).sum::<u64>();
                 let (received, lost) =
-                    (sum(|heard| heard.received), sum(|heard| heard.lost.total()));
-                say(&format!("ended {received} {lost} {} {wrong}", sum(|heard| heard.peer_lost)));
+                    (sum(|counts| counts.received), sum(|counts| counts.lost.total()));
+                say(&format!("ended {received} {lost} {} {wrong}", sum(|counts| counts.peer_lost)));
             }
             _ => panic!("{line}"),
         }
@@ -151,13 +151,13 @@ fn wait(
     loop {
         let open: Vec<String> = listeners
             .iter()
-            .filter(|of| !done(&of.heard(), &of.topic) || of.heard().wrong.is_some())
+            .filter(|of| !done(&of.counts(), &of.topic) || of.counts().wrong.is_some())
             .map(|of| {
-                let (topic, heard) = (&of.topic, of.heard());
-                format!("host{} of {topic}: balance {}, {heard:?}", of.host, heard.balance())
+                let (topic, counts) = (&of.topic, of.counts());
+                format!("host{} of {topic}: balance {}, {counts:?}", of.host, counts.balance())
             })
             .collect();
-        let is_wrong = listeners.iter().any(|of| of.heard().wrong.is_some());
+        let is_wrong = listeners.iter().any(|of| of.counts().wrong.is_some());
         if open.is_empty() {
             return String::new();
         }

@@ -94,14 +94,14 @@ impl Peer {
     fn of(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let written = Arc::new((Mutex::<OutputLines>::default(), Condvar::new()));
-        let heard = Arc::clone(&written);
+        let shared = Arc::clone(&written);
         let output = BufReader::new(child.stdout.take().unwrap());
         thread::spawn(move || {
             let add = |line: Option<String>| {
-                let mut written = heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut written = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
                 written.is_over = line.is_none();
                 written.lines.extend(line.map(|line| (line, Instant::now())));
-                heard.1.notify_all();
+                shared.1.notify_all();
             };
             output.lines().map_while(Result::ok).for_each(|line| add(Some(line)));
             add(None);

@@ -32,12 +32,12 @@ pub fn receive() {
     socket.set_read_timeout(Some(ACTOR_LIMIT)).unwrap();
     set_socket_recv_buffer_size(&socket, BUFFER_BYTES).unwrap();
     say("ready");
-    let (mut came, mut late, mut highest) = (0, 0, 0);
-    while came < DATAGRAMS {
+    let (mut received, mut late, mut highest) = (0, 0, 0);
+    while received < DATAGRAMS {
         let mut number = [0; 4];
         socket.recv(&mut number).unwrap();
         let number = u32::from_le_bytes(number);
-        came += 1;
+        received += 1;
         late += u32::from(number < highest);
         highest = highest.max(number);
     }

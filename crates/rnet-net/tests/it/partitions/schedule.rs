@@ -50,7 +50,7 @@ pub fn run(seed: u64) -> Outcome {
         .map(|(publisher, topic)| Talker::start(publisher, topic, 1..8, Random(random.next())))
         .collect();
     for listener in &listeners {
-        eventually("messages come", || listener.heard().next > 0);
+        eventually("messages come", || listener.counts().next > 0);
     }
     let mut outcome = Outcome { schedules: 1, ..Outcome::default() };
     let mut happened = EventLog::new(seed);
@@ -75,15 +75,15 @@ pub fn run(seed: u64) -> Outcome {
         let of = talkers.iter().find(|talker| talker.topic == listener.topic).unwrap();
         let sent = of.sent.load(Ordering::Relaxed);
         eventually(&format!("host{} hears {} to its end", listener.host, of.topic), || {
-            let heard = listener.heard();
-            happened.last = format!("{sent} sent, {heard:?}, balance {}", heard.balance());
-            heard.next >= sent && (heard.balance() == 0 || heard.wrong.is_some())
+            let counts = listener.counts();
+            happened.last = format!("{sent} sent, {counts:?}, balance {}", counts.balance());
+            counts.next >= sent && (counts.balance() == 0 || counts.wrong.is_some())
         });
-        let heard = listener.heard();
-        assert!(heard.wrong.is_none(), "host{} of {}: {heard:?}", listener.host, listener.topic);
-        outcome.received += heard.received;
-        outcome.lost += heard.lost.total();
-        outcome.peer_lost += heard.peer_lost;
+        let counts = listener.counts();
+        assert!(counts.wrong.is_none(), "host{} of {}: {counts:?}", listener.host, listener.topic);
+        outcome.received += counts.received;
+        outcome.lost += counts.lost.total();
+        outcome.peer_lost += counts.peer_lost;
     }
     drop(listeners);
     talkers.drain(..).for_each(Talker::end);
@@ -137,10 +137,10 @@ fn heal(hosts: &Hosts, count: usize, listeners: &[Listener]) -> Duration {
     for listener in listeners {
         let what = format!("host{} hears {} again", listener.host, listener.topic);
         eventually(&what, || {
-            let heard = listener.heard();
-            heard.rejoined_ns.is_some() || heard.wrong.is_some()
+            let counts = listener.counts();
+            counts.rejoined_ns.is_some() || counts.wrong.is_some()
         });
-        last_ns = last_ns.max(listener.heard().rejoined_ns.unwrap_or(last_ns));
+        last_ns = last_ns.max(listener.counts().rejoined_ns.unwrap_or(last_ns));
     }
     Duration::from_nanos((last_ns - healed_ns).unsigned_abs())
 }

@@ -94,7 +94,7 @@ impl ReceiveCounts {
 pub struct Listener {
     pub topic: String,
     pub host: usize,
-    pub heard: Arc<Mutex<ReceiveCounts>>,
+    pub counts: Arc<Mutex<ReceiveCounts>>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -104,21 +104,21 @@ impl Listener {
         let options = SubscriberOptions::new();
         let options = if reliable { options.reliable() } else { options.keep_all() };
         let subscriber = node.subscriber_with::<[u8]>(&topic, options).unwrap();
-        let (heard, ended) =
+        let (counts, ended) =
             (Arc::<Mutex<ReceiveCounts>>::default(), Arc::new(AtomicBool::new(false)));
-        let (counts, end) = (Arc::clone(&heard), Arc::clone(&ended));
-        let thread = thread::spawn(move || listen(subscriber, &counts, &end));
-        Listener { topic, host, heard, ended, thread: Some(thread) }
+        let (shared, end) = (Arc::clone(&counts), Arc::clone(&ended));
+        let thread = thread::spawn(move || listen(subscriber, &shared, &end));
+        Listener { topic, host, counts, ended, thread: Some(thread) }
     }
 
-    pub fn heard(&self) -> ReceiveCounts {
-        self.heard.lock().unwrap().clone()
+    pub fn counts(&self) -> ReceiveCounts {
+        self.counts.lock().unwrap().clone()
     }
 
     /// Waits from now on for a message that is sent after this moment.
     pub fn wait_from(&self, from_ns: i64) {
-        let mut heard = self.heard.lock().unwrap();
-        (heard.from_ns, heard.rejoined_ns) = (from_ns, None);
+        let mut counts = self.counts.lock().unwrap();
+        (counts.from_ns, counts.rejoined_ns) = (from_ns, None);
     }
 }
 
@@ -129,7 +129,7 @@ impl Drop for Listener {
     }
 }
 
-fn listen(mut subscriber: Subscriber<[u8]>, heard: &Mutex<ReceiveCounts>, ended: &AtomicBool) {
+fn listen(mut subscriber: Subscriber<[u8]>, counts: &Mutex<ReceiveCounts>, ended: &AtomicBool) {
     let word = |bytes: &[u8], at: usize| bytes[at..at + 8].try_into().unwrap();
     while !ended.load(Ordering::Relaxed) {
         let got = match subscriber.recv(Some(LOOK)) {
@@ -138,24 +138,24 @@ fn listen(mut subscriber: Subscriber<[u8]>, heard: &Mutex<ReceiveCounts>, ended:
             }
             Err(error) => Err(error),
         };
-        let mut heard = heard.lock().unwrap();
+        let mut counts = counts.lock().unwrap();
         match got {
             Ok((number, sent_ns)) => {
-                if number < heard.next {
-                    let next = heard.next;
-                    heard.wrong.get_or_insert_with(|| format!("{number} where {next} is next"));
+                if number < counts.next {
+                    let next = counts.next;
+                    counts.wrong.get_or_insert_with(|| format!("{number} where {next} is next"));
                 }
-                heard.received += 1;
-                heard.next = number + 1;
-                heard.lost = subscriber.lost();
-                if sent_ns >= heard.from_ns {
-                    heard.rejoined_ns.get_or_insert_with(common_ns);
+                counts.received += 1;
+                counts.next = number + 1;
+                counts.lost = subscriber.lost();
+                if sent_ns >= counts.from_ns {
+                    counts.rejoined_ns.get_or_insert_with(common_ns);
                 }
             }
             Err(Error::Timeout { .. }) => {}
-            Err(Error::PeerLost { .. }) => heard.peer_lost += 1,
+            Err(Error::PeerLost { .. }) => counts.peer_lost += 1,
             Err(error) => {
-                heard.wrong.get_or_insert_with(|| error.to_string());
+                counts.wrong.get_or_insert_with(|| error.to_string());
             }
         }
     }
