@@ -430,7 +430,7 @@ impl World {
         let looked = || state::counted(&state).map_err(|what| format!("{context}: {what}"));
         let before = looked()?;
         if !eventually(LONG, || looked().is_ok_and(|count| count > before))? {
-            self.violation(format!("{context}: the survivor's count stands at {before}"));
+            self.violation(format!("{context}: the survivor's count stays at {before}"));
         }
         Ok(())
     }

@@ -240,7 +240,7 @@ impl LaneState {
     }
 }
 
-/// When an idle lane must send. To a link that was not heard yet, the lane sends only greetings, at the
+/// When an idle lane must send. To a link that was not heard yet, only introductions leave, at the
 /// times of the stream.
 fn pulse_at(sent_ns: u64, now_ns: u64, is_known: bool) -> Option<u64> {
     is_known.then(|| sent_ns.max(now_ns.saturating_sub(PULSE_NS)) + PULSE_NS)
@@ -376,7 +376,7 @@ impl LaneSender {
                     continue;
                 }
                 if forwarder.is_over() {
-                    // Until then it keeps messages that may have to be sent again.
+                    // Kept until it is delivered: its messages may have to be sent again.
                     over.extend(forwarder.is_delivered(&stream).then_some((*channel, true)));
                     continue;
                 }

@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn reopening_is_allowed_once_per_interval() {
-        let dir = std::env::temp_dir().join(format!("rnet-anew-{}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("rnet-reopen-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let period = PERIOD.as_nanos() as u64;
         let boot_ns = 10 * period;

@@ -78,7 +78,7 @@ fn lost_host_ends_the_calls_of_both_sides() {
         }
         other => panic!("{other}"),
     }
-    eventually("the call of the host that is gone is cancelled", || service.stats().cancelled == 1);
+    eventually("the call of the lost host is cancelled", || service.stats().cancelled == 1);
     // The server is found again.
     hosts.heal(0, 1);
     assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
@@ -141,7 +141,7 @@ fn jobs_of_a_lost_host_are_done_by_another() {
     assert_eq!((job[0], job.context().redelivered()), (2, true));
     job.ack();
     jobs.wait_until_done(LONG).unwrap();
-    eventually("the worker of the host that is gone knows", || held.context().is_cancelled());
+    eventually("the worker of the lost host is cancelled", || held.context().is_cancelled());
     let stats = jobs.stats();
     assert_eq!((stats.done, stats.redelivered, stats.undelivered), (2, 1, 0));
 }

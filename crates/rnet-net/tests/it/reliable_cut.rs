@@ -74,7 +74,7 @@ fn cut(hosts: &Hosts, publisher: &Publisher<[u8]>) {
 fn messages_within_the_budget_survive_a_cut() {
     let hosts = Hosts::new("survives a cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    // Each topic exceeds the log's unread capacity and fits the budget.
+    // Each topic has more messages than a log keeps of read ones, and fits the budget.
     let topics: [(usize, u64); 4] = [(22, 60_000), (2000, 4000), (100_000, 100), (3_000_000, 4)];
     let mut pairs: Vec<_> = (topics.iter().enumerate())
         .map(|(at, _)| {

@@ -53,7 +53,7 @@ fn hosts_heard_only_by_a_third_host_are_listed() {
     let mut statuses = [1, 2].map(|host| Watch::of(&hosts.node(host, "look")));
     let mut until_named = |named: bool| {
         for (watch, other) in statuses.iter_mut().zip(["host2", "host1"]) {
-            eventually("the middle is said to hear the other", || {
+            eventually("the middle reports that it reaches the other", || {
                 while let Some(status) = watch.statuses.try_recv().unwrap() {
                     watch.last = Some(LinkStatus::clone(&status));
                 }
@@ -364,7 +364,7 @@ fn absent_topics_are_summed_up() {
     drop(ends);
     for (watch, direction) in [(&mut here, Direction::Out), (&mut there, Direction::In)] {
         let mut rows = Vec::new();
-        watch.until("they are added up", State::Connected, ("(ended)", direction), |topic| {
+        watch.until("they are summed up", State::Connected, ("(ended)", direction), |topic| {
             topic.messages == COUNT - 64
         });
         let peer = &watch.last.as_ref().unwrap().peers[0];

@@ -51,7 +51,7 @@ fn operations_of_killed_processes_are_linearizable() {
 #[test]
 fn operations_of_processes_killed_at_fail_points_are_linearizable() {
     let points = rnet_state_tests::points::of_state();
-    assert!(!points.is_empty(), "the state names no fail points");
+    assert!(!points.is_empty(), "the state has no fail points");
     let mut killed = 0;
     for round in 0..3 {
         let life = Duration::from_millis(30);

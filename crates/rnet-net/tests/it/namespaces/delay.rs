@@ -83,8 +83,8 @@ pub fn measure() {
 }
 
 #[test]
-fn delays_are_right_within_what_is_stated() {
-    let Some(mut net) = Net::new("delay::delays_are_right_within_what_is_stated") else { return };
+fn delays_are_within_their_uncertainty() {
+    let Some(mut net) = Net::new("delay::delays_are_within_their_uncertainty") else { return };
     let (one, two) = (net.host(), net.host());
     start(&one, "host1", None);
     start(&two, "host2", Some(&one));

@@ -34,7 +34,7 @@ fn says(host: &Host, arguments: &[&str], code: i32, words: &[&str]) {
         if output.status.code() == Some(code) && words.iter().all(|word| said.contains(word)) {
             return;
         }
-        assert!(begun.elapsed() < LIMIT, "{arguments:?} does not say {words:?}: {output:?}");
+        assert!(begun.elapsed() < LIMIT, "{arguments:?} does not print {words:?}: {output:?}");
         thread::sleep(Duration::from_millis(100)); // sleep: interval between two checks
     }
 }
