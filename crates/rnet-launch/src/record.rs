@@ -154,7 +154,7 @@ impl Record {
         self.stopped_keepers.contains(&self.keeper.pid)
     }
 
-    /// Whether, without a keeper, it has failed without being stopped.
+    /// Whether it failed, or its end is unknown, without a stop request. Call it only if it has no keeper.
     fn has_unhandled_failure(&self) -> bool {
         !self.was_asked_to_stop() && self.end.as_ref().is_none_or(End::is_failure)
     }

@@ -64,7 +64,7 @@ impl LinkContext {
                     self.reject(&state, &error);
                 }
             }
-            // Whoever sent it: an invalid frame takes nothing from the stream.
+            // An invalid frame takes nothing from the stream, whatever its sender.
             Err(error) => self.report_bad_frame(&state, &error),
         }
         state.wake_if_due();
