@@ -335,7 +335,7 @@ fn silent_connection_with_a_waiting_frame_is_replaced() {
         loop {
             number += 1;
             net.send(lane, to.host, numbered(number).into()).unwrap();
-            std::thread::sleep(Duration::from_millis(20)); // sleep: the interval of the frames, of which some are lost
+            std::thread::sleep(Duration::from_millis(20)); // sleep: interval of the frames
             let received = recorder.wait("frames", |events| Some(events.numbers(lane, from.host)));
             if received.contains(&number) {
                 return;

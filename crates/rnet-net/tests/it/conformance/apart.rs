@@ -93,7 +93,7 @@ impl Transport for Apart {
     fn let_clocks_pass(&mut self) {
         self.links[0].say("clocks");
         let uncertainty_ns: u64 = self.links[0].hear().parse().expect("a number");
-        std::thread::sleep(std::time::Duration::from_nanos(2 * uncertainty_ns)); // sleep: clocks are compared to within that
+        std::thread::sleep(std::time::Duration::from_nanos(2 * uncertainty_ns)); // sleep: clock uncertainty
     }
 
     fn room_len_bytes(&self) -> u64 {

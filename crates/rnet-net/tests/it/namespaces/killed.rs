@@ -68,7 +68,7 @@ fn kill_links(test: &str, times: usize) {
             std::thread::sleep(Duration::from_millis(10)); // sleep: interval between two checks
         }
         // One kill per second.
-        std::thread::sleep(Duration::from_secs(1).saturating_sub(killed.elapsed())); // sleep: the interval of the kills
+        std::thread::sleep(Duration::from_secs(1).saturating_sub(killed.elapsed())); // sleep: one kill per second
     }
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();

@@ -45,7 +45,7 @@ fn take(mut from: TcpStream, sender: &SyncSender<Piece>, delay: Duration) {
 
 fn give(mut to: TcpStream, receiver: &Receiver<Piece>) {
     for (due, piece) in receiver {
-        thread::sleep(due.saturating_duration_since(Instant::now())); // sleep: the delay that the relay is for
+        thread::sleep(due.saturating_duration_since(Instant::now())); // sleep: the delay of the relay
         if to.write_all(&piece).is_err() {
             break;
         }
