@@ -1,6 +1,6 @@
 //! The TCP connections of this process: Zenoh says neither whose they are nor how they are.
 
-use rnet_shm::tcp::{TcpConnection, connections_of_this_process};
+use rnet_shm::os::tcp::{TcpConnection, connections_of_this_process};
 
 use crate::Connection;
 

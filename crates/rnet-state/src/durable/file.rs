@@ -2,7 +2,7 @@
 //! the lock on, each write behind the fence.
 //!
 //! redb has a backend for files of its own. This one is here because of the fence, because a
-//! forked child must have no share in the lock ([`rnet_shm::fork`]), and because redb's lock would
+//! forked child must have no share in the lock ([`rnet_shm::os::fork`]), and because redb's lock would
 //! keep out who may come in: a taker that copies the store of a persister that is stopped.
 
 use std::io;
@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use redb::StorageBackend;
-use rnet_shm::file_lock::FileLock;
-use rnet_shm::heartbeat::Lease;
+use rnet_shm::domain::heartbeat::Lease;
+use rnet_shm::os::file_lock::FileLock;
 use rnet_shm::ring::fail_point;
 use rustix::io::Errno;
 

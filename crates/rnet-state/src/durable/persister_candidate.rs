@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use redb::StorageBackend;
 use rnet_core::Error;
-use rnet_shm::clock;
-use rnet_shm::file_lock::{self, FileLock, LockAttempt};
-use rnet_shm::heartbeat::{Lease, LeaseCell, StallDetector};
+use rnet_shm::domain::heartbeat::{Lease, LeaseCell, StallDetector};
+use rnet_shm::os::clock;
+use rnet_shm::os::file_lock::{self, FileLock, LockAttempt};
 use rnet_shm::ring::fail_point;
 use rnet_shm::state::Clock;
 use rustix::io::Errno;
@@ -109,7 +109,7 @@ impl PersisterCandidate {
     }
 
     /// Becomes the persister, if nobody is. To be called again while it says [`TakeOutcome::Busy`], each
-    /// [`CHECK_INTERVAL`](rnet_shm::heartbeat::CHECK_INTERVAL) or so: a persister counts as stopped when several looks in a row
+    /// [`CHECK_INTERVAL`](rnet_shm::domain::heartbeat::CHECK_INTERVAL) or so: a persister counts as stopped when several looks in a row
     /// found him where he was.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! How a node says what a parameter is, and which value it then has.
 
 use rnet_core::{Error, MAX_UPDATE_TRIES, Result};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::node::OwnNode;
 use rnet_shm::state::{Guard, Record, Region, Write};
 
 use super::description::{ParamDescription, format_value};

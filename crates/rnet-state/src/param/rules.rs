@@ -7,8 +7,8 @@
 //! forbids, whoever writes.
 
 use rnet_core::{Error, Result};
-use rnet_shm::node::OwnNode;
-use rnet_shm::presence;
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::domain::presence;
 use rnet_shm::state::{Guard, Head, Record, Region, StoredValue, Write};
 
 use super::description::{ParamDescription, format_value};
