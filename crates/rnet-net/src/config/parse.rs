@@ -70,7 +70,7 @@ pub(super) fn parse(text: &str, path: Arc<Path>) -> Result<FileSettings> {
 fn read_network(table: &Table<'_>, parsed: &mut FileSettings) -> Result<()> {
     table.check_keys(&NETWORK_KEYS)?;
     if let Some(mode) = table.get("mode") {
-        parsed.mode = Some((mode.word(&Mode::NAMES)?, mode.place()));
+        parsed.mode = Some((mode.keyword(&Mode::NAMES)?, mode.place()));
     }
     parsed.host = table.optional("host", Entry::host)?;
     if let Some(interfaces) = table.get("interfaces") {

@@ -107,7 +107,7 @@ fn every_key_is_taken() {
     let texts = |list: &[Endpoint]| list.iter().map(Endpoint::to_string).collect::<Vec<_>>();
     let listen = texts(&WithSource::values(&config.listen));
     assert_eq!(listen, ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]);
-    assert_eq!(config.listen[1].from, "robot.toml:5:31: network.listen");
+    assert_eq!(config.listen[1].source, "robot.toml:5:31: network.listen");
     assert_eq!(texts(&config.connect), ["tcp/10.0.0.2:7450", "tcp/laptop.local:7450"]);
     assert_eq!((config.connect[1].host(), config.connect[1].port()), ("laptop.local", 7450));
     let image = config.shaping("/camera/left/image");
@@ -128,7 +128,7 @@ fn every_key_is_taken() {
         (lan.mode, WithSource::values(&lan.interfaces)),
         (Mode::Lan, vec!["eth0".into(), "wlan0".into()])
     );
-    assert_eq!(lan.interfaces[1].from, "robot.toml:3:23: network.interfaces");
+    assert_eq!(lan.interfaces[1].source, "robot.toml:3:23: network.interfaces");
     assert_eq!(lan.topics.len(), 0);
 }
 
@@ -411,8 +411,8 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
     assert_eq!(config.listen.len(), 2);
     assert_eq!(config.connect.len(), 2, "an empty variable is none");
     assert_eq!(WithSource::values(&config.interfaces), ["eth1", "eth2"]);
-    assert_eq!(config.interfaces[1].from, "RNET_INTERFACES");
-    assert_eq!(config.listen[0].from, "RNET_LISTEN");
+    assert_eq!(config.interfaces[1].source, "RNET_INTERFACES");
+    assert_eq!(config.listen[0].source, "RNET_LISTEN");
     assert_eq!(config.lost_after, Duration::from_millis(900));
     let overrides = Overrides {
         config: Some(path.clone()),

@@ -78,15 +78,15 @@ struct Tap {
 impl Sink for Tap {
     fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
         self.seen.lock().unwrap().push(frame.to_vec());
-        self.to.frame(lane, from, frame);
+        self.to.on_frame(lane, from, frame);
     }
 
     fn on_up(&self, presence: Presence) {
-        self.to.up(presence);
+        self.to.on_up(presence);
     }
 
     fn on_down(&self, presence: Presence) {
-        self.to.down(presence);
+        self.to.on_down(presence);
     }
 }
 

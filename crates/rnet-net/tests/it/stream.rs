@@ -241,7 +241,10 @@ impl Network {
         let mut network = Network::new(lane, cable, seed);
         network.settle();
         // Links say something each 100 ms, which these do not.
-        network.sides.iter_mut().for_each(|side| side.stream.meet(side.clock(network.now_ns)));
+        network
+            .sides
+            .iter_mut()
+            .for_each(|side| side.stream.note_heard(side.clock(network.now_ns)));
         network
     }
 

@@ -27,7 +27,7 @@ impl HostNodes {
 
     /// All have died.
     pub fn lose(&mut self) {
-        std::mem::take(&mut self.0).into_values().for_each(Publisher::lose);
+        std::mem::take(&mut self.0).into_values().for_each(Publisher::close_as_lost);
     }
 }
 

@@ -79,7 +79,7 @@ fn a_place_is_noted_with_each_message_and_gap() {
     proxy.reset_position();
     assert_eq!(left(), None);
     // Its slot is another's by now.
-    places.release(proxy.take_slot());
+    positions.release(proxy.take_slot());
     proxy.publish(500, 1, Meta::default(), b"of a frame being read", None).unwrap();
     assert_eq!(left(), None);
     drop((proxy, reader, node));
