@@ -1,6 +1,6 @@
 //! The TCP connections of this process: Zenoh reports neither their peers nor their state.
 
-use rnet_shm::tcp::{TcpConnection, connections_of_this_process};
+use rnet_shm::os::tcp::{TcpConnection, connections_of_this_process};
 
 use crate::Connection;
 
