@@ -31,13 +31,13 @@ const EXCEPTIONS: &[&str] = &[
     "crates/rnet-node/src/node_time.rs",
     "crates/rnet-node/src/remote_nodes.rs",
     "crates/rnet-ring/src/state/",
-    "crates/rnet-shm/src/deaths.rs",
-    "crates/rnet-shm/src/priority.rs",
-    "crates/rnet-shm/src/observe.rs",
-    "crates/rnet-shm/src/orphans.rs",
-    "crates/rnet-shm/src/role.rs",
+    "crates/rnet-shm/src/domain/deaths.rs",
+    "crates/rnet-shm/src/os/priority.rs",
+    "crates/rnet-shm/src/channel/observe.rs",
+    "crates/rnet-shm/src/domain/orphans.rs",
+    "crates/rnet-shm/src/domain/role.rs",
     "crates/rnet-shm/src/state",
-    "crates/rnet-shm/src/tcp.rs",
+    "crates/rnet-shm/src/os/tcp.rs",
 ];
 /// Attributes that do not change the machine code.
 const SILENT: &[&str] = &["allow", "deprecated", "doc", "expect", "must_use", "warn"];
@@ -147,8 +147,9 @@ mod tests {
     /// The hash of a tree in which one file on the path, and the files beside it, have these texts.
     fn hash_of(text: &str, beside: &str) -> String {
         let listed = PATHS.iter().chain(EXCEPTIONS).map(|start| file(start, ""));
-        let ours = file("crates/rnet-shm/src/pool.rs", text);
-        let others = ["crates/rnet-shm/src/state/b.rs", "crates/rnet-shm/src/pool/tests.rs"];
+        let ours = file("crates/rnet-shm/src/channel/pool.rs", text);
+        let others =
+            ["crates/rnet-shm/src/state/b.rs", "crates/rnet-shm/src/channel/pool/tests.rs"];
         let others = others.map(|path| file(path, beside));
         hash(&listed.chain(others).chain([ours]).collect::<Vec<_>>()).expect("the sources parse")
     }

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_shm::bell::{Bells, MAX_SLEEP, Waiter, WakeReason};
-use rnet_shm::fork::ProcessOwned;
+use rnet_shm::os::bell::{Bells, MAX_SLEEP, Waiter, WakeReason};
+use rnet_shm::os::fork::ProcessOwned;
+use rnet_shm::os::{clock, cpu};
 use rnet_shm::state::{Follower, NextChange, Record};
-use rnet_shm::{clock, cpu};
 
 use super::entry::Change;
 use super::prefix::Prefix;
@@ -559,7 +559,7 @@ impl Iterator for Changes<'_> {
 #[cfg(test)]
 mod tests {
     use rnet_node::NodeSettings;
-    use rnet_shm::bell::MAX_SLEEP;
+    use rnet_shm::os::bell::MAX_SLEEP;
 
     use super::*;
 

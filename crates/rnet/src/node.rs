@@ -389,7 +389,7 @@ impl NodeBuilder {
     /// For the command line: the node is one of a tool, and may take the places that are kept for these.
     #[doc(hidden)]
     pub fn tool(mut self) -> Self {
-        self.settings.language = rnet_shm::registry::TOOL_LANGUAGE.to_owned();
+        self.settings.language = rnet_shm::domain::registry::TOOL_LANGUAGE.to_owned();
         self
     }
 
@@ -412,7 +412,7 @@ impl NodeBuilder {
         let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
         let level = log::level_from_env()?;
         let core = self.settings.open()?;
-        if language != rnet_shm::registry::TOOL_LANGUAGE {
+        if language != rnet_shm::domain::registry::TOOL_LANGUAGE {
             LinkStarter { domain, dir, group, programs: self.programs }
                 .keep_link_running(&core.state);
         }

@@ -11,8 +11,8 @@ use rnet_node::core::NodeCore;
 use rnet_node::match_event::PublisherState;
 use rnet_node::options::deadline;
 use rnet_node::types;
-use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::publisher::{PublisherMeta, Writer, WriterLoan};
+use rnet_shm::channel::publisher::{PublisherMeta, Writer, WriterLoan};
+use rnet_shm::domain::node::{EndpointKind, Entry};
 
 use crate::{
     DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,

@@ -10,7 +10,7 @@ use rnet_node::node_time::NodeTime;
 use rnet_node::schedule::{Schedule, Tick};
 use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::wait_source::WaitSource;
-use rnet_shm::bell::{Bells, WakeReason};
+use rnet_shm::os::bell::{Bells, WakeReason};
 
 /// Keeps a loop at a rate: [`Rate::sleep`] returns at multiples of the period, however long the loop took.
 ///

@@ -13,8 +13,8 @@ use rnet_node::node_time::NodeTime;
 use rnet_node::receiver::Receiver;
 use rnet_node::sync::{join, lock};
 use rnet_node::{Extension, Interrupter, NodeCore};
+use rnet_shm::os::thread::spawn;
 use rnet_shm::state::FileStatus;
-use rnet_shm::thread::spawn;
 
 use crate::SubscriberOptions;
 use crate::msgs::Clock;

@@ -10,7 +10,7 @@ use rnet_node::match_event::MatchCallback;
 use rnet_node::options::deadline;
 use rnet_node::receiver::{PublisherStatus, ReadState, Receiver, is_refusal};
 use rnet_node::types;
-use rnet_shm::subscription::SubscriptionFile;
+use rnet_shm::channel::subscription::SubscriptionFile;
 
 use crate::{
     DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchEvent, Message,

@@ -9,8 +9,8 @@ use rnet_node::core::NodeState;
 use rnet_node::interrupt::WaitControl;
 use rnet_node::sync::lock;
 use rnet_node::wait_source::WaitSource;
-use rnet_shm::bell::WakeReason;
-use rnet_shm::fork::ForkGuard;
+use rnet_shm::os::bell::WakeReason;
+use rnet_shm::os::fork::ForkGuard;
 
 use crate::state::{Change, Watch};
 use crate::{Message, OwnedSample, PublisherStats, Rate, Subscriber, Tick, Waitable};

@@ -9,8 +9,8 @@ use rnet_node::options::deadline;
 use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::wait_source::WaitSource;
 use rnet_node::wait_strategy::{WaitStrategy, note_woken};
-use rnet_shm::bell::{Bells, Waiter};
-use rnet_shm::cpu;
+use rnet_shm::os::bell::{Bells, Waiter};
+use rnet_shm::os::cpu;
 
 use crate::state::Watch;
 use crate::wait_set_entry::{Members, WaitSetEntry, WaitSetHandle};
