@@ -20,7 +20,7 @@ maintainer=$(sed -n 's/^Maintainer: //p' packaging/debian/control)
 gzip -9n >"$doc/changelog.gz" <<END
 rnet ($version) unstable; urgency=medium
 
-  * Version $version: what has changed stands in CHANGELOG.md of the sources.
+  * Version $version: see CHANGELOG.md in the sources for the changes.
 
  -- $maintainer  $date
 END
