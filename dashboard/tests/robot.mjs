@@ -68,7 +68,7 @@ export class Robot {
     this.server = server;
     const said = () => this.said.match(/http:\/\/127\.0\.0\.1:\d+\//g) ?? [];
     const before = said().length;
-    await this.until("the dashboard says where it is", () => said().length > before);
+    await this.until("the dashboard prints its address", () => said().length > before);
     return said().pop();
   }
 

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_was_refused_is_told_also_where_the_values_cannot_be_read() {
+    async fn reports_rejection_even_if_values_cannot_be_read() {
         let client = Arc::new(Client { id: 1, queue: Queue::default() });
         let mut session =
             Session::new(Arc::new(Hub::default()), Arc::new(UnreadableBackend), client.clone());

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_name_wins() {
+    fn finds_nearest_name() {
         let names = ["/contoller", "/controler2", "/lidar"];
         assert_eq!(nearest("/controller", names.into_iter()), Some("/contoller"));
         assert_eq!(nearest("/camera", names.into_iter()), None);

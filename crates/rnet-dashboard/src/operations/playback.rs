@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_player_that_panics_has_finished() {
+    fn player_that_panics_has_finished() {
         let location = Location::new(Some("playing"), Some(std::env::temp_dir()), None).unwrap();
         let (progress, domain) = (Arc::new(Progress::default()), location.domain().unwrap());
         let control = PlaybackControl { progress: progress.clone(), domain, started: None };

@@ -467,7 +467,7 @@ fn ring_stays_within_memory_and_counts_dropped_messages() {
         blackbox.status().messages > 14
     });
     assert!(most <= 64 << 20, "{most} bytes");
-    eventually("all is counted", || {
+    eventually("all messages are counted", || {
         let status = blackbox.status();
         status.messages + status.missing >= sent
     });
@@ -540,7 +540,9 @@ fn child_entry() {
             for order in orders() {
                 match order.strip_prefix("wait for ").map(str::parse) {
                     Some(Ok(count)) => {
-                        eventually("all are kept", || blackbox.status().messages >= count);
+                        eventually("all messages are recorded", || {
+                            blackbox.status().messages >= count
+                        });
                         tell("waited");
                     }
                     _ => blackbox.trigger("child"),

@@ -48,10 +48,10 @@ fn unwritable_folder_is_reported_and_loses_no_file() {
     let files = opts.folder.clone();
     let blackbox = BlackBox::start(opts).unwrap();
     raw.send(&1u32.to_le_bytes()).unwrap();
-    eventually("it is kept", || blackbox.status().messages > 0);
+    eventually("the message is recorded", || blackbox.status().messages > 0);
     // A removed folder is recreated; then a file takes its path.
     std::fs::remove_dir(&files).unwrap();
-    eventually("the folder is made again", || files.is_dir());
+    eventually("the folder is recreated", || files.is_dir());
     std::fs::remove_dir(&files).unwrap();
     std::fs::write(&files, b"").unwrap();
     eventually("it is reported before anything fires", || {
@@ -68,7 +68,7 @@ fn unwritable_folder_is_reported_and_loses_no_file() {
     });
     std::fs::remove_file(&files).unwrap();
     eventually("the file is written", || blackbox.status().files == 1);
-    eventually("all is well", || blackbox.status().problems.is_empty());
+    eventually("no problem is left", || blackbox.status().problems.is_empty());
     let ended = blackbox.stop().unwrap();
     // Its own log lines have fired nothing.
     assert_eq!((ended.fired, ended.lost_files), (1, 0));
@@ -124,7 +124,7 @@ fn keeps_window_while_its_folder_is_unreadable() {
     let (files, away) = (opts.folder.clone(), net.base().join("away"));
     let blackbox = BlackBox::start(opts).unwrap();
     raw.send(&1u32.to_le_bytes()).unwrap();
-    eventually("it is kept", || blackbox.status().messages > 0);
+    eventually("the message is recorded", || blackbox.status().messages > 0);
     // The file cannot get its name, so the window is kept after its end.
     let taken = |dir: &Path| -> Vec<std::path::PathBuf> {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -140,7 +140,7 @@ fn keeps_window_while_its_folder_is_unreadable() {
     std::fs::rename(&files, &away).unwrap();
     std::fs::write(&files, b"").unwrap();
     let why = || blackbox.status().problems.get("file").cloned().unwrap_or_default();
-    eventually("it is tried", || why().contains("Not a directory"));
+    eventually("the write is retried", || why().contains("Not a directory"));
     assert_eq!(blackbox.status().lost_files, 0);
     std::fs::remove_file(&files).unwrap();
     std::fs::rename(&away, &files).unwrap();
@@ -206,7 +206,7 @@ fn file_reports_parts_overwritten_while_window_waits() {
         let names = std::fs::read_dir(&ring).unwrap().flatten().map(|part| part.file_name());
         names.filter(|name| name.to_string_lossy().ends_with(".mcap")).collect()
     };
-    eventually("it is kept", || blackbox.status().messages > 0);
+    eventually("the message is recorded", || blackbox.status().messages > 0);
     let with_it = parts();
     eventually("the ring has removed it", || parts().is_disjoint(&with_it));
     std::fs::remove_file(&files).unwrap();
@@ -238,6 +238,6 @@ fn missing_disk_is_reported_and_nothing_is_written_elsewhere() {
     let why = || blackbox.status().problems.get("folder").cloned().unwrap_or_default();
     eventually("it is reported", || why().contains("not on the same disk"));
     lead_to(&real);
-    eventually("all is well", || blackbox.status().problems.is_empty());
+    eventually("no problem is left", || blackbox.status().problems.is_empty());
     blackbox.stop().unwrap();
 }

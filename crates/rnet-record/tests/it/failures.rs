@@ -102,7 +102,7 @@ fn records_killed_publisher_to_its_last_message() {
     let net = Net::new("killed publisher");
     let (file, recorder) = record(&net, options(&net));
     let mut child = Child::spawn(&net, "publisher");
-    eventually("it is followed", || recorder.progress().messages == 1);
+    eventually("the publisher is followed", || recorder.progress().messages == 1);
     child.say("send");
     child.expect("sent");
     child.kill();
@@ -163,7 +163,7 @@ fn fill_and_make_room(net: &Net) {
     let mut send = |recorder: &Recorder| {
         raw.send(&noise(sent as u32, 200_000)).unwrap();
         sent += 1;
-        eventually("it is taken", || {
+        eventually("the message is recorded", || {
             let progress = recorder.progress();
             progress.messages + progress.losses.total() > sent
         });
@@ -216,7 +216,7 @@ fn unreadable_types_are_recorded_as_bytes_and_reported() {
         let recording = folder(&net).join(format!("{number}.mcap"));
         let recorder = Recorder::start(&recording, options(&net)).unwrap();
         level.send(&Dynamic::new(&schema)).unwrap();
-        eventually("it is taken", || recorder.progress().messages == 1);
+        eventually("the message is recorded", || recorder.progress().messages == 1);
         eventually("it is reported", || {
             recorder.take_notes().iter().any(|note| note.contains("type") && note.contains("/liar"))
         });

@@ -209,7 +209,7 @@ fn sixty_four_publishers_lose_no_uncounted_message() {
                 all_seen.wait();
             });
         }
-        eventually("all is recorded or missing", || {
+        eventually("all messages are recorded or missing", || {
             let progress = recorder.progress();
             progress.messages + progress.losses.total() == 64 * 500
         });
@@ -227,7 +227,7 @@ fn sixty_four_publishers_lose_no_uncounted_message() {
 
 /// Waits until more than `messages` are recorded or missing: this loop may be faster than the recorder.
 fn taken(recorder: &Recorder, messages: u64) {
-    eventually("they are taken", || {
+    eventually("the messages are recorded or missing", || {
         let progress = recorder.progress();
         progress.messages + progress.losses.total() > messages
     });
@@ -538,7 +538,7 @@ fn records_gate_topic_from_its_first_message() {
     // Some are sent before the next check for a publisher, which runs 10 times a second.
     let mut mission = node.publisher::<[u8]>("/mission").unwrap();
     (0..50).for_each(|n| mission.send(&[n]).unwrap());
-    eventually("it has them", || recorder.progress().messages == 50);
+    eventually("all messages are recorded", || recorder.progress().messages == 50);
     let report = recorder.stop().unwrap();
     let all = stored(&file);
     let numbers: Vec<u32> = of(&all, "/mission").iter().map(|m| m.sequence).collect();
@@ -560,7 +560,7 @@ fn records_only_while_gate_topic_has_publisher() {
         let mission = node.publisher::<[u8]>("/mission").unwrap();
         eventually("it begins", || recorder.progress().path.is_some());
         raw.send(&[n]).unwrap();
-        eventually("it has it", || recorder.progress().messages == u64::from(n) + 1);
+        eventually("the message is recorded", || recorder.progress().messages == u64::from(n) + 1);
         drop(mission);
         eventually("it ends", || recorder.progress().path.is_none());
     }
