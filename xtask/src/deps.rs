@@ -91,6 +91,13 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
         "rnet-build",
         "the types of the built-in messages are made as a user's are",
     ),
+    (Kind::Build, "rnet-node", "rnet-build", "as of rnet: of the messages that the crate sends"),
+    (
+        Kind::Dev,
+        "rnet-node",
+        "rnet",
+        "the examples on the pages of typed endpoints are those that users of rnet read",
+    ),
 ];
 
 /// A foreign crate that only some of ours may name, by the start of its name.
