@@ -90,6 +90,13 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
         "rnet-build",
         "generates the types of the built-in messages like a user's build script",
     ),
+    (Kind::Build, "rnet-node", "rnet-build", "as of rnet: of the messages that the crate sends"),
+    (
+        Kind::Dev,
+        "rnet-node",
+        "rnet",
+        "the examples on the pages of typed endpoints are those that users of rnet read",
+    ),
 ];
 
 /// A foreign crate that only some workspace crates may depend on, by the prefix of its name.

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::options::deadline;
 use rnet_core::{Error, Result};
-use rnet_node::options::deadline;
 
-use crate::subscriber::Decode;
-use crate::subscriber::Subscriber;
-use crate::{Message, Sample};
+use super::sample::Sample;
+use super::subscriber::{Decode, Subscriber};
+use crate::Message;
 
 impl<T: Message + ?Sized> Subscriber<T> {
     /// Passes up to `max` messages to `each`, in the order of [`Subscriber::recv`]: waits for the first message as

@@ -7,8 +7,8 @@ use rnet_shm::channel::reader::ReceivedMessage;
 use rnet_shm::channel::received::{Payload, Stamp};
 
 use crate::Message;
+use crate::types::SchemaCache;
 use rnet_core::{Meta, Origin, Result, TypeDesc};
-use rnet_node::types::SchemaCache;
 use rnet_schema::Schema;
 
 /// A received message, valid until the next receive from the same subscriber.
@@ -47,7 +47,7 @@ pub struct Sample<'a, T: Message + ?Sized> {
 impl<'a, T: Message + ?Sized> Sample<'a, T> {
     /// Keeps the message for as long as the result lives.
     ///
-    /// At most [`crate::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at
+    /// At most [`rnet_core::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at
     /// a time; receiving then fails with `TooManyPins` until one is dropped. Any number of those
     /// that were decoded can be kept.
     pub fn into_owned(self) -> OwnedSample<T> {
@@ -133,7 +133,7 @@ impl<T: Message + ?Sized> Sample<'_, T> {
     }
 }
 
-rnet_node::debug_by!(
+crate::debug_by!(
     ['a, T: Message + ?Sized] Sample<'a, T>, "Sample",
     |this| "stamp": this.taken.stamp(), "bytes": this.taken.bytes()
 );
@@ -192,7 +192,7 @@ impl<T: Message + ?Sized> OwnedSample<T> {
     }
 }
 
-rnet_node::debug_by!(
+crate::debug_by!(
     [T: Message + ?Sized] OwnedSample<T>, "OwnedSample",
     |this| "stamp": this.stamp, "bytes": this.payload.as_ref().map(Payload::bytes)
 );

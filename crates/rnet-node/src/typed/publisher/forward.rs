@@ -96,7 +96,7 @@ impl Publisher<[u8]> {
         self.writer.set_uncertain_ns(uncertain_ns);
     }
 
-    /// Whether a send or a loan may wait for slow subscribers, as [`crate::OnFull`] says; `true` if this is not
+    /// Whether a send or a loan may wait for slow subscribers, as [`rnet_core::OnFull`] says; `true` if this is not
     /// called. Where it may not, what would have waited fails with `Full` at once, and one that would have ended in
     /// letting a subscriber go does so: under `OnFull::Detach` the first that finds it to have stood still for the
     /// stall, counted from the first `Full` after which no send succeeded.

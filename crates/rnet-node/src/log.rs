@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
+use crate::NodeCore;
+use crate::sync::lock;
 use rnet_core::{Error, Result, TopicName};
-use rnet_node::NodeCore;
-use rnet_node::sync::lock;
 
-use crate::{Publisher, PublisherOptions, msgs};
+use crate::typed::Publisher;
+use crate::{PublisherOptions, msgs};
 use limit::{
     Limiter, MAX_LINES_PER_S_PER_LOCATION, MAX_LINES_PER_S_PER_NODE, SourceLocation,
     SuppressedLines,
@@ -234,11 +235,11 @@ impl WeakLogger {
     }
 }
 
-rnet_node::debug_by!(
+crate::debug_by!(
     [] Logger, "Logger", |this| "level": this.level(), "suppressed_count": this.suppressed_count()
 );
 
-rnet_node::debug_by!([] LogState, "LogState", |this| "node": this.name());
+crate::debug_by!([] LogState, "LogState", |this| "node": this.name());
 
 impl LogState {
     fn name(&self) -> &str {

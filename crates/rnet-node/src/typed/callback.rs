@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::dispatch::Task;
+use crate::receiver::{Receiver, is_refusal};
+use crate::trace;
+use crate::wait_source::WaitSource;
 use rnet_core::{Error, Lane, Result};
-use rnet_node::dispatch::Task;
-use rnet_node::receiver::{Receiver, is_refusal};
-use rnet_node::trace;
-use rnet_node::wait_source::WaitSource;
 
-use crate::subscriber::Decode;
-use crate::subscriber::Subscriber;
-use crate::{Message, Sample, Subscription};
+use super::sample::Sample;
+use super::subscriber::{Decode, Subscriber};
+use crate::{Message, Subscription};
 
 /// Messages that one subscriber may take before the others have their turn.
 const MAX_MESSAGES_PER_TURN: usize = 32;

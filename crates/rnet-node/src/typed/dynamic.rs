@@ -2,11 +2,11 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::MessageType;
+use crate::message::MessageCodec;
 use prost::Message as _;
 use prost::bytes::BufMut;
 use rnet_core::{Error, Result};
-use rnet_node::MessageType;
-use rnet_node::message::MessageCodec;
 use rnet_schema::Schema;
 
 /// A protobuf message whose type is known only at run time, from the options of its publisher or subscriber.

@@ -2,10 +2,10 @@
 
 mod reuse;
 
+pub use crate::message::MessageCodec;
 pub use prost;
 pub use prost_types;
 pub use reuse::StringList;
-pub use rnet_node::message::MessageCodec;
 
 use rnet_core::{Error, Result};
 use rnet_schema::limits::{DECODE_VALUES_PER_MESSAGE, MAX_DECODE_NUMBERS, MAX_DECODE_VALUES};

@@ -3,18 +3,19 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use crate::aligned_bytes::AlignedBytes;
+use crate::core::NodeCore;
+use crate::match_event::MatchCallback;
+use crate::options::deadline;
+use crate::receiver::{PublisherStatus, ReadState, Receiver, is_refusal};
+use crate::types;
 use rnet_core::{Backlog, Error, LossCounts, Result, TopicName};
-use rnet_node::aligned_bytes::AlignedBytes;
-use rnet_node::core::NodeCore;
-use rnet_node::match_event::MatchCallback;
-use rnet_node::options::deadline;
-use rnet_node::receiver::{PublisherStatus, ReadState, Receiver, is_refusal};
-use rnet_node::types;
 use rnet_shm::channel::subscription::SubscriptionFile;
 
+use super::sample::{OwnedSample, Sample};
 use crate::{
-    DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchEvent, Message,
-    OwnedSample, PeerInfo, PublisherStats, Sample, SubscriberOptions,
+    DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchEvent, Message, PeerInfo,
+    PublisherStats, SubscriberOptions,
 };
 
 /// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
@@ -54,7 +55,8 @@ pub struct Subscriber<T: Message + ?Sized> {
 }
 
 impl<T: Message + ?Sized> Subscriber<T> {
-    pub(crate) fn open(
+    #[doc(hidden)]
+    pub fn open(
         core: &Arc<NodeCore>,
         topic: TopicName,
         options: SubscriberOptions,
@@ -322,22 +324,26 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// Whether a receive may find something.
-    pub(crate) fn is_ready_now(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_ready_now(&self) -> bool {
         self.receiver.is_ready()
     }
 
     /// As [`Subscriber::is_ready_now`], of messages and whatever the control thread has brought.
-    pub(crate) fn has_more_now(&self) -> bool {
+    #[doc(hidden)]
+    pub fn has_more_now(&self) -> bool {
         self.receiver.has_more()
     }
 
     /// All losses so far of the publishers that are there: [`Subscriber::lost`] for who looks after each receive.
-    pub(crate) fn lost_now(&self) -> u64 {
+    #[doc(hidden)]
+    pub fn lost_now(&self) -> u64 {
         self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()
     }
 
     /// As [`Subscriber::lost_now`], with the messages that were passed over for newer ones.
-    pub(crate) fn lost_or_skipped_now(&self) -> u64 {
+    #[doc(hidden)]
+    pub fn lost_or_skipped_now(&self) -> u64 {
         let skipped = self.receiver.channels.iter().map(|channel| channel.skipped());
         self.lost_now() + skipped.sum::<u64>()
     }
@@ -382,7 +388,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// Whether the publisher with this id is there, without an allocation.
-    pub(crate) fn is_served_by(&mut self, publisher: u64) -> bool {
+    #[doc(hidden)]
+    pub fn is_served_by(&mut self, publisher: u64) -> bool {
         self.receiver.drain_inbox();
         self.receiver.channels.iter().any(|c| c.publisher() == publisher && !c.has_left())
     }
@@ -480,8 +487,8 @@ impl MalformedCounter {
     }
 }
 
-rnet_node::debug_by!([] MalformedCounter, "MalformedCounter", |this| "topic": this.topic);
+crate::debug_by!([] MalformedCounter, "MalformedCounter", |this| "topic": this.topic);
 
-rnet_node::debug_by!(
+crate::debug_by!(
     [T: Message + ?Sized] Subscriber<T>, "Subscriber", |this| "topic": this.receiver.topic
 );

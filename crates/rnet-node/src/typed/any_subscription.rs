@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use crate::sync::lock;
+use crate::{EndpointEvent, EndpointQos, EndpointWatch, PublisherStats, Subscription};
 use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result, TopicName};
-use rnet_node::sync::lock;
-use rnet_node::{EndpointEvent, EndpointQos, EndpointWatch, PublisherStats, Subscription};
 
-use crate::subscriber::Subscriber;
-use crate::{Node, Sample, SubscriberOptions};
+use super::sample::Sample;
+use super::subscriber::Subscriber;
+use crate::{NodeCore, SubscriberOptions};
 
 type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
 
-/// A callback for all topics that match a pattern; made by [`Node::subscribe_any`]. It ends when this is dropped.
+/// A callback for all topics that match a pattern; made by `Node::subscribe_any`. It ends when this is dropped.
 ///
 /// Dropping waits for callbacks that are running, except inside a callback of the same node.
 #[must_use = "the callback stops when the AnySubscription is dropped"]
@@ -46,39 +47,18 @@ impl AnySubscription {
     }
 }
 
-rnet_node::debug_by!(
+crate::debug_by!(
     [] AnySubscription, "AnySubscription", |this| "pattern": this.pattern.as_str()
 );
 
-impl Node {
-    /// Calls `callback` for each message of each topic that matches `pattern`, including future topics, until the
-    /// returned [`AnySubscription`] is dropped. In a pattern, `*` matches one part of a name and `**` any number of
-    /// parts: `/**` is every topic, including those of this node.
-    ///
-    /// Messages are bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`] describe
-    /// them. `callback` runs on the dispatch threads: the urgent and the bulk thread may call it concurrently. It is
-    /// also called with errors, as in [`Subscriber::on_result`], including the error of a topic that cannot be
-    /// subscribed; that topic is retried with its next publisher. A callback that panics is not called again for that
-    /// topic, but still for the others.
-    /// Each topic is subscribed with the same options when its first publisher is found; earlier messages are received
-    /// only with `transient_local`.
-    ///
-    /// ```no_run
-    /// # fn main() -> rnet::Result<()> {
-    /// let node = rnet::Node::new("logger")?;
-    /// let all = node.subscribe_any("/camera/*/image", Default::default(), |message| {
-    ///     if let Ok(sample) = message {
-    ///         println!("{}: {} bytes of {}", sample.topic(), sample.bytes().len(), sample.type_desc());
-    ///     }
-    /// })?;
-    /// # drop(all); Ok(()) }
-    /// ```
+impl AnySubscription {
+    /// Starts it; `rnet::Node::subscribe_any` is how users do.
     ///
     /// # Errors
-    /// `BadName` for an invalid pattern; `BadQos` or `BadValue` for invalid options; the errors of
-    /// [`Node::on_endpoint`].
-    pub fn subscribe_any(
-        &self,
+    /// As there.
+    #[doc(hidden)]
+    pub fn open(
+        core: &Arc<NodeCore>,
         pattern: &str,
         options: SubscriberOptions,
         callback: impl Fn(Result<Sample<'_, [u8]>>) + Send + Sync + 'static,
@@ -86,15 +66,15 @@ impl Node {
         let pattern = NamePattern::new("topic pattern", pattern, MAX_TOPIC_LEN_BYTES)?;
         options.qos.validate().map_err(|e| e.with_topic(pattern.as_str()))?;
         let (topics, callback) = (Topics::default(), Arc::new(callback));
-        let (core, found, like) = (Arc::downgrade(self.core()), topics.clone(), pattern.clone());
-        let watch = self.on_endpoint(move |event| {
+        let (weak, found, like) = (Arc::downgrade(core), topics.clone(), pattern.clone());
+        let on_event = move |event: &EndpointEvent| {
             let EndpointEvent::Opened(endpoint) = event else { return };
             let publishes = matches!(endpoint.qos, EndpointQos::Publisher(_));
             let topic = &endpoint.topic;
             if !publishes || !like.matches(topic) || lock(&found).contains_key(topic) {
                 return;
             }
-            let Some(core) = core.upgrade() else { return };
+            let Some(core) = weak.upgrade() else { return };
             let opened = TopicName::new(topic)
                 .and_then(|topic| Subscriber::<[u8]>::open(&core, topic, options.clone()));
             match opened {
@@ -105,7 +85,8 @@ impl Node {
                 }
                 Err(error) => callback(Err(error)),
             }
-        })?;
+        };
+        let watch = EndpointWatch::start(core, Box::new(on_event))?;
         Ok(AnySubscription { watch, topics, pattern })
     }
 }

@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::NodeCore;
+use crate::match_event::PublisherState;
+use crate::options::deadline;
+use crate::types;
 use rnet_core::{Error, KnownGap, LossCause, MAX_INLINE_LEN_BYTES, Meta, Result, TopicName};
-use rnet_node::core::NodeCore;
-use rnet_node::match_event::PublisherState;
-use rnet_node::options::deadline;
-use rnet_node::types;
 use rnet_shm::channel::publisher::{PublisherMeta, Writer, WriterLoan};
 use rnet_shm::domain::node::{EndpointKind, Entry};
 
@@ -72,7 +72,8 @@ pub struct Publisher<T: Message + ?Sized> {
 }
 
 impl<T: Message + ?Sized> Publisher<T> {
-    pub(crate) fn open(
+    #[doc(hidden)]
+    pub fn open(
         core: &Arc<NodeCore>,
         topic: TopicName,
         options: PublisherOptions,
@@ -137,7 +138,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// Sends one message. On `Err` it was not sent, and earlier messages are not lost.
     ///
     /// # Errors
-    /// `Full` if a reliable subscriber is full and the chosen [`crate::OnFull`] did not help; `OutOfMemory` and
+    /// `Full` if a reliable subscriber is full and the chosen [`rnet_core::OnFull`] did not help; `OutOfMemory` and
     /// `MessageTooLarge` for large messages; `BadValue` for a message of another type.
     #[inline]
     pub fn send(&mut self, message: &T) -> Result<()> {
@@ -365,7 +366,8 @@ impl<T: Message + ?Sized> Publisher<T> {
 
 impl<T: Message + ?Sized> Publisher<T> {
     /// [`Publisher::loan`], whatever the messages are.
-    pub(crate) fn loan_bytes(&mut self, len: usize) -> Result<Loan<'_>> {
+    #[doc(hidden)]
+    pub fn loan_bytes(&mut self, len: usize) -> Result<Loan<'_>> {
         self.check_len(len)?;
         let loan = self.writer.loan(len)?;
         let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
@@ -471,7 +473,7 @@ impl<T: Message + ?Sized> Drop for Publisher<T> {
     }
 }
 
-rnet_node::debug_by!(
+crate::debug_by!(
     [T: Message + ?Sized] Publisher<T>, "Publisher", |this| "topic": this.topic, "id": this.id
 );
 

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result};
 
-use rnet_node::core::NodeState;
-use rnet_node::node_time::NodeTime;
-use rnet_node::schedule::{Schedule, Tick};
-use rnet_node::wait_set_member::WaitSetMember;
-use rnet_node::wait_source::WaitSource;
+use crate::core::NodeState;
+use crate::node_time::NodeTime;
+use crate::schedule::{Schedule, Tick};
+use crate::wait_set_member::WaitSetMember;
+use crate::wait_source::WaitSource;
 use rnet_shm::os::bell::{Bells, WakeReason};
+use rnet_shm::os::clock::now_ns;
 
 /// Keeps a loop at a rate: [`Rate::sleep`] returns at multiples of the period, however long the loop took.
 ///
@@ -46,7 +47,8 @@ impl Rate {
         Rate::of(NodeTime::default(), hz)
     }
 
-    pub(crate) fn of(time: NodeTime, hz: f64) -> Result<Rate> {
+    #[doc(hidden)]
+    pub fn of(time: NodeTime, hz: f64) -> Result<Rate> {
         let period = (hz > 0.0 && hz <= 1e9).then(|| Duration::try_from_secs_f64(1.0 / hz).ok());
         let period = period.flatten().ok_or_else(|| {
             Error::bad_value(
@@ -86,12 +88,12 @@ impl Rate {
     /// # Errors
     /// As [`Rate::sleep`], and `Timeout`; the tick is still to come then.
     pub fn sleep_for(&mut self, limit: Duration) -> Result<Tick> {
-        let end_ns = crate::now_ns().saturating_add(rnet_core::time::ns_saturating(limit));
+        let end_ns = now_ns().saturating_add(rnet_core::time::ns_saturating(limit));
         loop {
             if let Some(tick) = self.try_tick()? {
                 return Ok(tick);
             }
-            let now_ns = crate::now_ns();
+            let now_ns = now_ns();
             if now_ns >= end_ns {
                 let after_ms = rnet_core::time::ms_ceil(limit);
                 return Err(Error::Timeout {

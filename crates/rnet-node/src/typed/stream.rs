@@ -7,14 +7,14 @@ use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::wake_stream::WakeStream;
 use futures_core::Stream;
 use rnet_core::{Backlog, Lane, Result};
-use rnet_node::wake_stream::WakeStream;
 
-use crate::subscriber::Subscriber;
+use super::sample::{OwnedSample, Sample};
+use super::subscriber::Subscriber;
 use crate::{
-    DeadlineMissed, LivelinessChange, LivelinessCounts, MatchEvent, Message, OwnedSample,
-    PublisherStats, Sample,
+    DeadlineMissed, LivelinessChange, LivelinessCounts, MatchEvent, Message, PublisherStats,
 };
 
 /// A subscriber for async code: a [`Stream`] of samples, or one at a time with

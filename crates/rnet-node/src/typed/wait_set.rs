@@ -3,49 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::options::deadline;
+use crate::wait_source::WaitSource;
+use crate::wait_strategy::{WaitStrategy, note_woken};
 use rnet_core::{Result, Wait};
-use rnet_node::core::NodeState;
-use rnet_node::options::deadline;
-use rnet_node::wait_set_member::WaitSetMember;
-use rnet_node::wait_source::WaitSource;
-use rnet_node::wait_strategy::{WaitStrategy, note_woken};
-use rnet_shm::os::bell::{Bells, Waiter};
+use rnet_shm::os::bell::Waiter;
 use rnet_shm::os::cpu;
 
-use crate::state::Watch;
-use crate::wait_set_entry::{Members, WaitSetEntry, WaitSetHandle};
-use crate::{Message, Node, Rate, Subscriber};
-
-/// Objects that a [`WaitSet`] can wait for: subscribers of any type, state watches, and rates.
-pub trait Waitable: WaitSetMember {
-    /// Whether there may be something to take.
-    fn is_ready(&mut self) -> bool {
-        self.refresh();
-        self.wait_source().is_ready()
-    }
-}
-
-impl<T: Message + ?Sized> WaitSetMember for Subscriber<T> {
-    fn name(&self) -> String {
-        self.topic().to_owned()
-    }
-    fn node(&self) -> Option<&NodeState> {
-        Some(self.receiver.node())
-    }
-    fn set_bell(&mut self, _bells: &Arc<Bells>, bell: u64) {
-        self.receiver.set_bell(bell);
-    }
-    fn refresh(&mut self) {
-        self.receiver.drain_inbox();
-    }
-    fn wait_source(&self) -> &dyn WaitSource {
-        &self.receiver
-    }
-}
-impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
-
-impl Waitable for Watch {}
-impl Waitable for Rate {}
+use super::subscriber::Subscriber;
+use super::wait_set_entry::{Members, WaitSetEntry, WaitSetHandle};
+use super::waitable::Waitable;
+use crate::{Message, NodeCore};
 
 /// Waits until one of several subscribers, watches or rates of a node is ready: those passed to a wait, and those
 /// attached.
@@ -95,8 +63,12 @@ pub struct WaitSet {
 
 impl WaitSet {
     /// A wait set for objects of `node`.
-    pub fn new(node: &Node) -> WaitSet {
-        let node = &node.core().state;
+    pub fn new(node: &impl AsRef<NodeCore>) -> WaitSet {
+        WaitSet::of(node.as_ref())
+    }
+
+    fn of(node: &NodeCore) -> WaitSet {
+        let node = &node.state;
         let waiter = Waiter::new(node.own.bells().clone());
         let members = Arc::new(Members::new(node, waiter.bell()));
         let (wait_strategy, ready) = (WaitStrategy::of(waiter.bells()), Vec::new());
@@ -123,13 +95,15 @@ impl WaitSet {
 
     /// A set whose waits are adaptive, as those of one subscriber: of what it has waited for it has to be told by
     /// [`WaitSet::record_arrival`].
-    pub(crate) fn adaptive(node: &Node) -> WaitSet {
-        WaitSet { wait: Wait::Adaptive, ..WaitSet::new(node) }
+    #[doc(hidden)]
+    pub fn adaptive(node: &NodeCore) -> WaitSet {
+        WaitSet { wait: Wait::Adaptive, ..WaitSet::of(node) }
     }
 
     /// The first part of an adaptive wait: awake, with an eye on `first`, which it is most often for. Whether that may
     /// have something; the wait for all is the rest otherwise. What `first` gave is told by [`WaitSet::record_arrival_at`].
-    pub(crate) fn spin_first<T: Message + ?Sized>(
+    #[doc(hidden)]
+    pub fn spin_first<T: Message + ?Sized>(
         &mut self,
         first: &mut Subscriber<T>,
         others: impl Fn() -> bool,
@@ -147,17 +121,20 @@ impl WaitSet {
     }
 
     /// As [`WaitSet::record_arrival`], of what a first spin has found, which was taken at `taken_ns`.
-    pub(crate) fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
+    #[doc(hidden)]
+    pub fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
         self.wait_strategy.record_arrival_at(taken_ns, sent_ns, count);
     }
 
     /// What it waits for answers what was sent right before the wait.
-    pub(crate) fn expect_replies(&mut self) {
+    #[doc(hidden)]
+    pub fn expect_replies(&mut self) {
         self.wait_strategy.expect_replies();
     }
 
     /// A message was taken that was sent at `sent_ns`, and is number `count` of all that were taken.
-    pub(crate) fn record_arrival(&mut self, sent_ns: u64, count: u64) {
+    #[doc(hidden)]
+    pub fn record_arrival(&mut self, sent_ns: u64, count: u64) {
         self.wait_strategy.record_arrival(sent_ns, count);
     }
 
@@ -183,7 +160,8 @@ impl WaitSet {
     }
 
     /// As [`WaitSet::wait`], until that moment.
-    pub(crate) fn wait_until(
+    #[doc(hidden)]
+    pub fn wait_until(
         &mut self,
         named: &mut [&mut dyn Waitable],
         until: Option<Instant>,

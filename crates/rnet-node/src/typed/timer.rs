@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result};
 
-use rnet_node::NodeCore;
-use rnet_node::schedule::{Schedule, Tick};
-use rnet_node::timers::{TimerState, TimerTask};
-
-use crate::Node;
+use crate::NodeCore;
+use crate::schedule::{Schedule, Tick};
+use crate::timers::{TimerState, TimerTask};
 
 /// Options of a timer; the default is periodic, on the bulk lane.
 ///
@@ -111,60 +109,33 @@ impl Drop for Timer {
     }
 }
 
-rnet_node::debug_by!([] Timer, "Timer", |this| "period": this.period);
+crate::debug_by!([] Timer, "Timer", |this| "period": this.period);
 
-impl Node {
-    /// Calls `callback` each time `period` is over, on the dispatch thread of the bulk lane, until the
-    /// returned [`Timer`] is dropped.
-    ///
-    /// ```no_run
-    /// # fn main() -> rnet::Result<()> {
-    /// # use std::time::Duration;
-    /// let node = rnet::Node::new("beat")?;
-    /// let mut publisher = node.publisher::<[u8]>("/beat")?;
-    /// let timer = node.timer(Duration::from_millis(10), move |tick| {
-    ///     let _ = publisher.send(&tick.number.to_le_bytes());
-    /// })?;
-    /// # drop(timer); Ok(()) }
-    /// ```
+impl Timer {
+    /// Starts it; `rnet::Node::timer_with` is how users do.
     ///
     /// # Errors
-    /// As for [`Node::timer_with`].
-    pub fn timer(
-        &self,
-        period: Duration,
-        callback: impl FnMut(Tick) + Send + 'static,
-    ) -> Result<Timer> {
-        self.timer_with(period, TimerOptions::new(), callback)
-    }
-
-    /// A timer with options.
-    ///
-    /// Timers share their lane's thread with the callbacks of its topics: after a callback returns, the due timers run
-    /// in the order of their due times, and then the next message. A timer thus waits for at most one callback, or for
-    /// the other due timers. The first tick is due one period after this call, and each further tick one period after
-    /// the previous due time. A tick that has not run when the next one is due is skipped and counted
-    /// ([`Tick::missed`], [`Timer::missed`]). A callback that panics is not called again.
-    ///
-    /// # Errors
-    /// `BadValue` for a period of zero; `Closed` in a forked child.
-    pub fn timer_with(
-        &self,
+    /// As there.
+    #[doc(hidden)]
+    pub fn start(
+        core: &Arc<NodeCore>,
         period: Duration,
         options: TimerOptions,
         callback: impl FnMut(Tick) + Send + 'static,
     ) -> Result<Timer> {
-        let state = &self.core().state;
+        let state = &core.state;
         state.check_fork()?;
         let now_ns = state.time.elapsed_ns();
         let schedule = match options.once {
             true => Schedule::once(period, now_ns),
-            false => Schedule::periodic(&format!("a timer of {}", self.name()), period, now_ns)?,
+            false => {
+                Schedule::periodic(&format!("a timer of {}", state.own.name()), period, now_ns)?
+            }
         };
         let shared = Arc::<TimerState>::default();
         let id = state.next_task();
         let task = TimerTask { schedule, callback: Box::new(callback), shared: shared.clone() };
         state.dispatcher(options.lane).add_timer(id, task);
-        Ok(Timer { id, shared, period, core: Some(self.core().clone()) })
+        Ok(Timer { id, shared, period, core: Some(core.clone()) })
     }
 }

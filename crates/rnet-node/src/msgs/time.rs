@@ -9,7 +9,7 @@ const NS_PER_S: i64 = 1_000_000_000;
 
 /// Now, UTC.
 ///
-/// The clock of people and recordings: it is set, and may jump. Time between events is measured by [`crate::now_ns`].
+/// The clock of people and recordings: it is set, and may jump. Time between events is measured by `rnet::now_ns`.
 pub fn timestamp_now() -> Timestamp {
     Timestamp::from(std::time::SystemTime::now())
 }

@@ -4,16 +4,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::core::NodeState;
+use crate::interrupt::WaitControl;
+use crate::sync::lock;
+use crate::wait_source::WaitSource;
 use rnet_core::{Error, Result};
-use rnet_node::core::NodeState;
-use rnet_node::interrupt::WaitControl;
-use rnet_node::sync::lock;
-use rnet_node::wait_source::WaitSource;
 use rnet_shm::os::bell::WakeReason;
 use rnet_shm::os::fork::ForkGuard;
 
-use crate::state::{Change, Watch};
-use crate::{Message, OwnedSample, PublisherStats, Rate, Subscriber, Tick, Waitable};
+use super::rate::Rate;
+use super::subscriber::Subscriber;
+use super::waitable::{TryReceive, Waitable};
+use crate::{Message, PublisherStats, Tick};
 
 /// Its user and the thread that waits take it in turn, neither for long.
 type SharedMember<W> = Arc<Mutex<W>>;
@@ -77,7 +79,7 @@ impl WaitSource for Members {
     }
 }
 
-rnet_node::debug_by!([] Members, "Members", |this| "node": this.node);
+crate::debug_by!([] Members, "Members", |this| "node": this.node);
 
 /// Attaches to a [`crate::WaitSet`] from any thread; made by [`crate::WaitSet::handle`].
 #[derive(Clone, Debug)]
@@ -156,15 +158,17 @@ fn closed() -> Error {
     Error::closed("an entry detached from a wait set")
 }
 
-impl<T: Message + ?Sized> WaitSetEntry<Subscriber<T>> {
-    /// The next message, if one is there.
+impl<W: TryReceive> WaitSetEntry<W> {
+    /// The next message of a subscriber or change of a watch, if one is there.
     ///
     /// # Errors
-    /// As [`Subscriber::try_recv`].
-    pub fn try_recv(&mut self) -> Result<Option<OwnedSample<T>>> {
-        Ok(self.get()?.try_recv()?.map(|sample| sample.into_owned()))
+    /// As [`Subscriber::try_recv`] and `Watch::try_recv`.
+    pub fn try_recv(&mut self) -> Result<Option<W::Item>> {
+        self.get()?.try_receive()
     }
+}
 
+impl<T: Message + ?Sized> WaitSetEntry<Subscriber<T>> {
     /// How many publishers serve it now.
     pub fn publisher_count(&mut self) -> usize {
         self.get().map_or(0, |mut subscriber| subscriber.publisher_count())
@@ -173,16 +177,6 @@ impl<T: Message + ?Sized> WaitSetEntry<Subscriber<T>> {
     /// Received and lost messages by publisher, including former publishers.
     pub fn stats(&mut self) -> Vec<PublisherStats> {
         self.get().map_or_else(|_| Vec::new(), |subscriber| subscriber.stats())
-    }
-}
-
-impl WaitSetEntry<Watch> {
-    /// The next pending change, if any.
-    ///
-    /// # Errors
-    /// As [`Watch::try_recv`].
-    pub fn try_recv(&mut self) -> Result<Option<Change>> {
-        self.get()?.try_recv()
     }
 }
 
@@ -204,4 +198,4 @@ impl<W: Waitable> Drop for WaitSetEntry<W> {
     }
 }
 
-rnet_node::debug_by!([W: Waitable] WaitSetEntry<W>, "WaitSetEntry", |this| "id": this.id);
+crate::debug_by!([W: Waitable] WaitSetEntry<W>, "WaitSetEntry", |this| "id": this.id);

@@ -21,7 +21,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.interrupted_wait()
     }
 
-    /// Continues this wait with the next message: the limit of [`crate::OnFull`] applies to all attempts together, from
+    /// Continues this wait with the next message: the limit of [`rnet_core::OnFull`] applies to all attempts together, from
     /// the start of the first. With `None`, and after each sent message, a new wait starts.
     ///
     /// Threads that share a publisher give the wait of their own message before each attempt. A loan waits once when it

@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rnet_core::{Result, TopicName, Wait};
-use rnet_node::dispatch::Dispatcher;
-use rnet_node::message::MessageCodec;
-use rnet_node::node_time::NodeTime;
-use rnet_node::receiver::Receiver;
-use rnet_node::sync::{join, lock};
-use rnet_node::{Extension, Interrupter, NodeCore};
+use crate::dispatch::Dispatcher;
+use crate::message::MessageCodec;
+use crate::node_time::NodeTime;
+use crate::receiver::Receiver;
+use crate::sync::{join, lock};
 use rnet_shm::os::thread::spawn;
+
+use crate::{Extension, Interrupter, NodeCore};
+use rnet_core::{Result, TopicName, Wait};
 use rnet_shm::state::FileStatus;
 
 use crate::SubscriberOptions;
 use crate::msgs::Clock;
-use crate::subscriber::Decode;
-use crate::subscriber::Subscriber;
+use crate::typed::{Decode, Subscriber};
 
 /// The topic that says what time it is.
 const TOPIC: &str = "/clock";
