@@ -44,7 +44,7 @@ const OUTSIDE_MAP: &[Row] = &[
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core", "rnet-record"]),
     ("rnet-cli", &["rnet-launch"]),
     // What tools and dashboards show of a domain is read and judged once (decision 0005).
-    ("rnet-monitor", &["rnet", "rnet-launch"]),
+    ("rnet-monitor", &["rnet", "rnet-launch", "rnet-record"]),
     ("rnet-cli", &["rnet-monitor"]),
     // The server of the page, with what it serves (decision 0046).
     ("rnet-dashboard", &["rnet", "rnet-access", "rnet-launch", "rnet-monitor", "rnet-record"]),
@@ -57,8 +57,8 @@ const OUTSIDE_MAP: &[Row] = &[
     ("xtask", &[]),
     // Every crate may depend on it: it has no code (decision 0050).
     (WORKSPACE_HACK, &[]),
-    // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0005).
-    ("rnet-bench", &[]),
+    // `rnet bench`, `rnet demo`, and the topologies and workers that the comparison uses too (decision 0005).
+    ("rnet-bench", &["rnet", "rnet-monitor"]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),
     // The layer for `tracing` (decision 0005).

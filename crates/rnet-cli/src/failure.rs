@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Write};
 
 use rnet::Error;
+use rnet_bench::BenchError;
 use rnet_record::tools::ToolError;
 
 use crate::style::PROBLEM;
@@ -36,6 +37,20 @@ impl From<Error> for Failure {
             Error::Timeout { .. } => Failure::TimedOut(error.to_string()),
             Error::Interrupted => Failure::Interrupted,
             error => Failure::Rnet(error),
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Failure {
+        match error {
+            BenchError::Rnet(error) => error.into(),
+            BenchError::Usage(text) => Failure::Usage(text),
+            BenchError::TimedOut(text) => Failure::TimedOut(text),
+            BenchError::Interrupted => Failure::Interrupted,
+            BenchError::Output(error) => Failure::Output(error),
+            BenchError::AlreadyReported => Failure::AlreadyReported,
+            error => Failure::Failed(error.to_string()),
         }
     }
 }

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
+use crate::worker::Order;
 use rnet::Node;
-use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bench_dir;
-use crate::failure::{Failure, Outcome};
+use crate::error::{BenchError, Outcome};
 
 /// Exit code of a worker whose command has died. Nobody is there to read it.
 const ORPHANED_EXIT_CODE: i32 = 1;
@@ -49,7 +49,7 @@ impl WorkerNode {
 }
 
 /// What a worker says.
-pub type Event = rnet_bench::worker::Event<Report>;
+pub type Event = crate::worker::Event<Report>;
 
 /// The report of a role.
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Link {
         // It is removed with all that is in it, whoever gave the job.
         if !bench_dir::is_bench_dir(bench_dir) {
             let path = bench_dir.display();
-            return Err(Failure::Usage(format!(
+            return Err(BenchError::Usage(format!(
                 "bench-worker runs only in the directory of a benchmark, robot-net-bench-…, not in {path}"
             )));
         }
@@ -81,8 +81,8 @@ impl Link {
                 std::process::exit(ORPHANED_EXIT_CODE)
             }
         };
-        let failed = |e| Failure::Failed(format!("cannot start a bench-worker: {e}"));
-        rnet_bench::worker::spawn_order_reader(take).map_err(failed)?;
+        let failed = |e| BenchError::Failed(format!("cannot start a bench-worker: {e}"));
+        crate::worker::spawn_order_reader(take).map_err(failed)?;
         Ok(Link { orders })
     }
 
@@ -98,7 +98,7 @@ impl Link {
     }
 
     pub fn send_event(&self, event: &Event) -> Outcome {
-        Ok(rnet_bench::worker::send_event(event)?)
+        Ok(crate::worker::send_event(event)?)
     }
 
     /// Says that this worker has met its peers, and waits for the first phase.

@@ -1,18 +1,18 @@
-//! `rnet bench-worker`: one process of a bench or of the demo, which start it. Hidden.
+//! One process of a bench or of the demo, which start it.
 //!
-//! It speaks the protocol of [`rnet_bench::worker`]. The command holds the other end of the worker's stdin for as long as
+//! It speaks the protocol of [`crate::worker`]. The command holds the other end of the worker's stdin for as long as
 //! it lives. When that end is gone the command has died, however it died: a thread that reads stdin then removes the
 //! private directory and exits, whatever the other threads are doing.
 
 use std::path::Path;
 
-use rnet_bench::worker::Order;
+use crate::worker::Order;
 use serde::{Deserialize, Serialize};
 
 use super::roles::{death, echo, load, nodes, robot};
 use super::worker_link::{Event, Link, WorkerNode};
 use crate::demo::{self, robot::DemoJob};
-use crate::failure::{Failure, Outcome};
+use crate::error::{BenchError, Outcome};
 
 /// The job of a worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,20 +44,23 @@ impl Role {
     }
 }
 
-/// Does the job that is read from stdin.
+/// Runs a worker: reads its job from stdin, does it, and reports to the command that started it.
+///
+/// # Errors
+/// The job is invalid or failed.
 pub fn run() -> Outcome {
-    let Job { node, role } = rnet_bench::worker::read_job().map_err(|e| {
-        Failure::Usage(format!(
+    let Job { node, role } = crate::worker::read_job().map_err(|e| {
+        BenchError::Usage(format!(
             "bench-worker is started by `rnet bench` or `rnet demo` with a job; invalid job: {e}"
         ))
     })?;
     let link = Link::open(&node.bench_dir)?;
     let Err(failure) = work(&node, &role, &link) else { return Ok(()) };
-    let timed_out = matches!(failure, Failure::TimedOut(_));
+    let timed_out = matches!(failure, BenchError::TimedOut(_));
     // If the command is gone this fails too, and the listener ends the process.
-    let _ = link.send_event(&Event::Failed { why: failure.message(), timed_out });
+    let _ = link.send_event(&Event::Failed { why: failure.to_string(), timed_out });
     link.wait_for(Order::stop());
-    Err(Failure::AlreadyReported)
+    Err(BenchError::AlreadyReported)
 }
 
 fn work(node: &WorkerNode, role: &Role, link: &Link) -> Outcome {

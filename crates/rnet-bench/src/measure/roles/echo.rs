@@ -6,10 +6,12 @@ use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use rnet::{Publisher, Subscriber};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::figure::Latencies;
-use crate::bench::message::{self, Body, Outgoing};
-use crate::bench::worker_link::{Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode};
-use crate::failure::{Failure, Outcome};
+use crate::error::{BenchError, Outcome};
+use crate::measure::figure::Latencies;
+use crate::measure::message::{self, Body, Outgoing};
+use crate::measure::worker_link::{
+    Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode,
+};
 
 const PING_TOPIC: &str = "/bench/there";
 const PONG_TOPIC: &str = "/bench/back";
@@ -78,11 +80,11 @@ pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     link.finish(&reports)
 }
 
-fn lost_failure(error: Error, len: usize) -> Failure {
+fn lost_failure(error: Error, len: usize) -> BenchError {
     match error {
-        Error::Timeout { after_ms, .. } => {
-            Failure::TimedOut(format!("a request of {len} bytes was not answered in {after_ms} ms"))
-        }
+        Error::Timeout { after_ms, .. } => BenchError::TimedOut(format!(
+            "a request of {len} bytes was not answered in {after_ms} ms"
+        )),
         error => error.into(),
     }
 }

@@ -5,9 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::figure::{Latencies, RunSpread};
 use super::roles::robot::Received;
-use crate::context::Context;
-use crate::failure::{Failure, Outcome};
-use crate::table;
+use crate::error::{BenchError, Outcome};
+use rnet_monitor::units;
 
 /// Something that is measured.
 #[derive(Clone, Copy)]
@@ -64,21 +63,35 @@ pub struct Case {
     pub runs: Vec<Vec<f64>>,
 }
 
+/// Figures of several cases, each of several runs.
 pub struct Table {
-    pub name: &'static str,
-    pub figures: Vec<Figure>,
-    pub cases: Vec<Case>,
+    pub(super) name: &'static str,
+    pub(super) figures: Vec<Figure>,
+    pub(super) cases: Vec<Case>,
+}
+
+/// A table for people.
+pub enum TableView {
+    /// Names and figures of the only case.
+    Lines(Vec<(&'static str, String)>),
+    /// A row for each case. A title that ends with a blank is that of right-aligned cells.
+    Rows {
+        /// Titles of the columns.
+        titles: Vec<String>,
+        /// Cells by row.
+        rows: Vec<Vec<String>>,
+    },
 }
 
 impl Table {
     /// A table of one case.
-    pub fn of_runs(name: &'static str, figures: Vec<Figure>, runs: Vec<Vec<f64>>) -> Table {
+    pub(super) fn of_runs(name: &'static str, figures: Vec<Figure>, runs: Vec<Vec<f64>>) -> Table {
         Table { name, figures, cases: vec![Case { labels: Vec::new(), runs }] }
     }
 
     /// Adds ratios of figure `at` to that of the case `base(case)`, each within one run before the median is taken: what
     /// else happens on the machine meets all cases of a run alike.
-    pub fn add_ratios(&mut self, figure: Figure, at: usize, base: impl Fn(usize) -> usize) {
+    pub(super) fn add_ratios(&mut self, figure: Figure, at: usize, base: impl Fn(usize) -> usize) {
         let values = |case: &Case| case.runs.iter().map(|run| run[at]).collect::<Vec<_>>();
         let values: Vec<Vec<f64>> = self.cases.iter().map(values).collect();
         for (number, case) in self.cases.iter_mut().enumerate() {
@@ -93,7 +106,7 @@ impl Table {
         RunSpread::of(case.runs.iter().map(|run| run[at]))
     }
 
-    pub fn document(&self) -> Value {
+    pub(super) fn document(&self) -> Value {
         let of_run = |run: &Vec<f64>| {
             let values = self.figures.iter().zip(run).map(|(figure, value)| (figure.key, value));
             json!(values.collect::<std::collections::BTreeMap<_, _>>())
@@ -111,18 +124,18 @@ impl Table {
         self.cases.iter().map(of_case).collect()
     }
 
-    /// One case is printed on lines, with the range of each figure.
-    pub fn print(&self, context: &mut Context) -> Outcome {
+    /// Shows one case on lines, with the range of each figure, and several cases in rows.
+    #[must_use]
+    pub fn view(&self) -> TableView {
         let show = |case: &Case, at, figure: &Figure, with_range| match Table::spread(case, at) {
             None => "-".to_owned(),
             Some(spread) if with_range => spread.show(figure.show),
             Some(spread) => (figure.show)(spread.median),
         };
         if let [case] = &self.cases[..] {
-            for (at, figure) in self.figures.iter().enumerate() {
-                row(context, figure.name, &show(case, at, figure, true))?;
-            }
-            return Ok(());
+            let lines = self.figures.iter().enumerate();
+            let lines = lines.map(|(at, figure)| (figure.name, show(case, at, figure, true)));
+            return TableView::Lines(lines.collect());
         }
         let text = |label: &Value| label.as_str().map_or_else(|| label.to_string(), str::to_owned);
         let first = self.cases.first().map_or(&[][..], |case| &case.labels);
@@ -141,18 +154,12 @@ impl Table {
             let figures = figures.iter().map(|(at, f)| show(case, *at, f, with_range(f)));
             labels.chain(figures).collect()
         };
-        let rows: Vec<Vec<String>> = self.cases.iter().map(cells).collect();
-        table::print(context, &titles.iter().map(String::as_str).collect::<Vec<_>>(), &rows)
+        TableView::Rows { titles, rows: self.cases.iter().map(cells).collect() }
     }
 }
 
-/// One line of a result: its name, and the figure.
-pub fn row(context: &mut Context, name: &str, text: &str) -> Outcome {
-    context.line(format_args!("{name:<12}{text}"))
-}
-
 pub fn latency(ns: f64) -> String {
-    table::latency(ns as u64)
+    units::latency(ns as u64)
 }
 
 /// `98 %`, `0.03 %`: of a core.
@@ -180,12 +187,15 @@ pub fn count(n: f64) -> String {
 pub struct DeliveryCounts {
     /// Messages that readers should have received.
     pub expected: u64,
+    /// Messages that they received.
     pub received: u64,
     /// By the numbers in the messages.
     pub lost: u64,
     /// By robot-net's own counters.
     pub counted_lost: u64,
+    /// Messages that arrived after a later one.
     pub out_of_order: u64,
+    /// Messages with a wrong content or length.
     pub corrupt: u64,
 }
 
@@ -202,7 +212,7 @@ impl std::ops::AddAssign for DeliveryCounts {
 
 impl DeliveryCounts {
     /// Of what one reader received, by how many messages each of the topic's publishers sent.
-    pub fn of(received: &Received, sent: &[u64]) -> DeliveryCounts {
+    pub(super) fn of(received: &Received, sent: &[u64]) -> DeliveryCounts {
         let mut delivery = DeliveryCounts {
             counted_lost: received.counted_lost,
             corrupt: received.corrupt,
@@ -217,6 +227,8 @@ impl DeliveryCounts {
         delivery
     }
 
+    /// The counts, in words.
+    #[must_use]
     pub fn show(&self) -> String {
         let DeliveryCounts { expected, received, lost, out_of_order, corrupt, .. } = self;
         format!(
@@ -225,7 +237,7 @@ impl DeliveryCounts {
     }
 
     /// An error if robot-net broke a promise.
-    pub fn verdict(&self, may_lose: bool) -> Outcome {
+    pub(super) fn verdict(&self, may_lose: bool) -> Outcome {
         let DeliveryCounts { expected, lost, counted_lost, out_of_order, corrupt, .. } = self;
         let what = if *corrupt > 0 {
             format!("{corrupt} messages were corrupted")
@@ -239,7 +251,7 @@ impl DeliveryCounts {
             return Ok(());
         };
         let ask = "this is a defect: please report it, with the output of --json";
-        Err(Failure::Failed(format!("{what}; {ask}")))
+        Err(BenchError::Failed(format!("{what}; {ask}")))
     }
 }
 
@@ -278,9 +290,9 @@ mod tests {
         assert!(good.verdict(false).is_ok());
         let lost = DeliveryCounts { received: 4, lost: 1, counted_lost: 1, ..good };
         assert!(lost.verdict(true).is_ok());
-        assert!(lost.verdict(false).unwrap_err().message().contains("reliable"));
+        assert!(lost.verdict(false).unwrap_err().to_string().contains("reliable"));
         let silent = DeliveryCounts { counted_lost: 0, ..lost };
-        assert!(silent.verdict(true).unwrap_err().message().contains("counted 0"));
+        assert!(silent.verdict(true).unwrap_err().to_string().contains("counted 0"));
         assert!(DeliveryCounts { corrupt: 1, ..good }.verdict(true).is_err());
         assert!(DeliveryCounts { out_of_order: 1, ..good }.verdict(true).is_err());
     }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rnet::inspect::{Location, default_base};
 
-use rnet_monitor::Findings;
+use crate::Findings;
 
 /// For how long a wipe that was put right counts as a problem, because whatever did it will do it again.
 const RECENT_REMOVAL_S: u64 = 24 * 3600;

@@ -9,12 +9,11 @@ use rnet::inspect::Location;
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, State};
 
-use crate::link::LinkOptions;
-use crate::link::program::{self, Settings, settings};
-use crate::value::escape_controls;
-use rnet_monitor::Findings;
-use rnet_monitor::link::{self, Host};
-use rnet_monitor::suggestions::did_you_mean;
+use crate::Findings;
+use crate::link::{self, Host};
+use crate::link_program::{self, Settings, settings};
+use crate::suggestions::did_you_mean;
+use crate::text::escape_controls;
 
 const CHECK: &str = "network";
 /// For how long an address is tried.
@@ -43,7 +42,7 @@ pub fn limit_to_host(findings: &mut Findings, status: &mut Option<LinkStatus>, h
 pub fn network(findings: &mut Findings, location: &Location, status: Option<&LinkStatus>) {
     let asked_by = rnet::link_configured_by();
     let settings = match rnet::link_program(None) {
-        Ok(program) => settings(program, &LinkOptions::default()),
+        Ok(program) => settings(program, None, None),
         Err(why) => {
             // Where nobody wants a network nothing is missing.
             if let Some(asked_by) = asked_by {
@@ -262,7 +261,7 @@ fn try_both_lanes(endpoint: &str) -> [Result<(), String>; 2] {
 /// No other host is connected in mode `lan`: whether multicast comes and goes.
 fn multicast(findings: &mut Findings, domain: &str) {
     let Some(heard) =
-        rnet::link_program(None).ok().and_then(|link| program::probe_multicast(link, domain))
+        rnet::link_program(None).ok().and_then(|link| link_program::probe_multicast(link, domain))
     else {
         return;
     };

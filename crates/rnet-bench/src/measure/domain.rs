@@ -1,4 +1,4 @@
-//! `rnet bench idle`, `nodes` and `death`: what the nodes of a domain cost, how long they take to join and to meet, and
+//! What the nodes of a domain cost, how long they take to join and to meet, and
 //! how soon a death is noticed by those whom it concerns.
 //!
 //! Each node has one publisher and one subscriber, and node *n* hears node *n + 1*. Nodes of a large domain share
@@ -9,10 +9,9 @@
 
 use std::time::Duration;
 
-use rnet_bench::worker::Order;
+use crate::worker::Order;
 use serde_json::json;
 
-use super::args::{DeathArgs, IdleArgs, NodesArgs};
 use super::figure::{Latencies, RunSpread};
 use super::report::{self, Case, Figure, LATENCIES, Table};
 use super::roles::death::{DETECTION_METHODS, DetectionTimes};
@@ -20,19 +19,20 @@ use super::roles::nodes::{EndReport, JoinReport, MatchReport, NodesJob, WAIT_LIM
 use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use super::workers::{Workers, check_pid_namespaces};
-use super::{Bench, report::latency};
-use crate::context::Context;
-use crate::failure::{Failure, Outcome};
-use crate::table;
+use super::{
+    Bench, BenchHost, BenchReport, DeathOptions, IdleOptions, NodesOptions, report::latency,
+};
+use crate::error::{BenchError, Outcome};
+use rnet_monitor::units;
 
 const IDLE_FIGURES: [Figure; 4] = [
     Figure::new("CPU", "cores", |share| format!("{:.4} %", share * 100.0)),
     Figure::new("wake-ups/s", "wakeups_per_s", |n| format!("{n:.2}")),
-    Figure::new("memory", "rss_bytes", table::bytes),
-    Figure::new("the node", "node_rss_bytes", table::bytes),
+    Figure::new("memory", "rss_bytes", units::bytes),
+    Figure::new("the node", "node_rss_bytes", units::bytes),
 ];
 const JOIN: Figure = Figure::new("join", "join_ns", latency);
-const SMALL_TOPIC: Figure = Figure::new("small topic", "topic_bytes", table::bytes);
+const SMALL_TOPIC: Figure = Figure::new("small topic", "topic_bytes", units::bytes);
 const NODES_FIGURES: [Figure; 5] = [
     Figure::new("open", "open_ns", latency),
     Figure::new("met", "met_ns", latency),
@@ -43,13 +43,13 @@ const NODES_FIGURES: [Figure; 5] = [
 const DEATHS: Figure = Figure::new("count", "count", report::count);
 const FASTEST: Figure = Figure::new("min", "min_ns", latency);
 
-pub fn idle(context: &mut Context, args: &IdleArgs) -> Outcome {
+pub fn idle(host: &mut BenchHost<'_>, args: &IdleOptions) -> Outcome<BenchReport> {
     let (nodes, seconds) = (usize::from(args.nodes), args.seconds.as_secs_f64());
-    let what = format_args!("{nodes} nodes, each with a publisher and a callback, for {seconds} s");
-    let bench = Bench::begin(context, "idle", what)?;
+    let what = format!("{nodes} nodes, each with a publisher and a callback, for {seconds} s");
+    let bench = Bench::begin(host, "idle", what)?;
     let job = |i| NodesJob { first: i, count: 1, all: nodes, callbacks: true, killed: 0 };
     let roles = (0..nodes).map(|i| (format!("idle {i}"), Role::Nodes(job(i))));
-    let mut workers = Workers::start(&bench.bench_dir, 0, roles.collect())?;
+    let mut workers = bench.start_workers(0, roles.collect())?;
     let met = collect_match_reports(&mut workers)?;
     workers.run_for(args.seconds)?;
     workers.order(0..nodes, Order::phase(COLLECT_PHASE))?;
@@ -63,11 +63,11 @@ pub fn idle(context: &mut Context, args: &IdleArgs) -> Outcome {
     workers.stop_all()?;
     let joins = join_ns.iter().map(|ns| vec![*ns as f64, topic_bytes as f64]).collect();
     let settings = json!({ "nodes": nodes, "seconds": seconds });
-    let tables = [
+    let tables = vec![
         Table::of_runs("nodes", IDLE_FIGURES.to_vec(), idle),
         Table::of_runs("joins", vec![JOIN, SMALL_TOPIC], joins),
     ];
-    bench.report(context, settings, &tables, None)
+    Ok(bench.report(settings, tables, None, Ok(())))
 }
 
 /// Has the nodes of all workers join, and waits until each pair has met.
@@ -85,17 +85,17 @@ fn collect_join_report(workers: &mut Workers, nodes: usize) -> Outcome<JoinRepor
     workers.report(number, WAIT_LIMIT)
 }
 
-pub fn nodes(context: &mut Context, args: &NodesArgs) -> Outcome {
+pub fn nodes(host: &mut BenchHost<'_>, args: &NodesOptions) -> Outcome<BenchReport> {
     let processes = usize::from(args.processes);
-    let what = format_args!("domains of {:?} nodes, in at most {processes} processes", args.nodes);
-    let bench = Bench::begin(context, "nodes", what)?;
+    let what = format!("domains of {:?} nodes, in at most {processes} processes", args.nodes);
+    let bench = Bench::begin(host, "nodes", what)?;
     let mut cases = Vec::new();
     for (run, nodes) in args.nodes.iter().enumerate() {
         cases.push(one_domain(&bench, run, usize::from(*nodes), processes)?);
     }
     let settings = json!({ "nodes": args.nodes, "processes": processes });
     let table = Table { name: "cases", figures: NODES_FIGURES.to_vec(), cases };
-    bench.report(context, settings, &[table], None)
+    Ok(bench.report(settings, vec![table], None, Ok(())))
 }
 
 /// Measures a domain of so many nodes, and kills the last of its processes.
@@ -109,7 +109,7 @@ fn one_domain(bench: &Bench, run: usize, all: usize, processes: usize) -> Outcom
         let job = NodesJob { first: first(n), count: count(n), all, callbacks: false, killed };
         (format!("nodes {n}"), Role::Nodes(job))
     };
-    let mut workers = Workers::start(&bench.bench_dir, run, (0..processes).map(role).collect())?;
+    let mut workers = bench.start_workers(run, (0..processes).map(role).collect())?;
     let began_ns = rnet::now_ns();
     let met = collect_match_reports(&mut workers)?;
     let most = |of: fn(&MatchReport) -> u64| met.iter().map(of).max().unwrap_or(0);
@@ -139,19 +139,18 @@ fn one_domain(bench: &Bench, run: usize, all: usize, processes: usize) -> Outcom
     Ok(Case { labels, runs: vec![figures] })
 }
 
-pub fn death(context: &mut Context, args: &DeathArgs) -> Outcome {
+pub fn death(host: &mut BenchHost<'_>, args: &DeathOptions) -> Outcome<BenchReport> {
     let (kills, watchers) = (args.kills, usize::from(args.watchers));
     let place = if args.apart { "in their own pid namespaces" } else { "next to the watchers" };
     let settle = latency(args.settle.as_nanos() as f64);
-    let what = format_args!(
-        "{kills} processes {place}, killed {settle} after they met {watchers} watchers"
-    );
+    let what =
+        format!("{kills} processes {place}, killed {settle} after they met {watchers} watchers");
     if args.apart {
         check_pid_namespaces()?;
     }
-    let bench = Bench::begin(context, "death", what)?;
+    let bench = Bench::begin(host, "death", what)?;
     let watcher = |n| (format!("watcher {n}"), Role::Watcher { kills });
-    let mut workers = Workers::start(&bench.bench_dir, 0, (0..watchers).map(watcher).collect())?;
+    let mut workers = bench.start_workers(0, (0..watchers).map(watcher).collect())?;
     let mut passed: [Vec<u64>; DETECTION_METHODS.len()] = Default::default();
     for n in 0..kills {
         let victim = workers.len();
@@ -184,8 +183,8 @@ pub fn death(context: &mut Context, args: &DeathArgs) -> Outcome {
         "kills": kills, "watchers": watchers, "settle_s": args.settle.as_secs_f64(), "apart": args.apart,
     });
     let table = Table { name: "cases", figures, cases };
-    bench.report(context, settings, &[table], None)?;
-    check_limit(args.limit, &passed)
+    let verdict = check_limit(args.limit, &passed);
+    Ok(bench.report(settings, vec![table], None, verdict))
 }
 
 /// Whether the slowest notice came within the limit that was set.
@@ -194,8 +193,8 @@ fn check_limit(limit_ms: Option<u32>, passed: &[Vec<u64>]) -> Outcome {
     let worst = |(way, all): (&&'static str, &Vec<u64>)| Some((*all.iter().max()?, *way));
     match DETECTION_METHODS.iter().zip(passed).filter_map(worst).max() {
         Some((ns, way)) if ns > u64::from(limit_ms) * 1_000_000 => {
-            let took = table::latency(ns);
-            Err(Failure::Failed(format!(
+            let took = units::latency(ns);
+            Err(BenchError::Failed(format!(
                 "a death was detected too late: {way} took {took}, but the limit is {limit_ms} ms"
             )))
         }

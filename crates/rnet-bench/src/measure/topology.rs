@@ -1,18 +1,16 @@
-//! `rnet bench topology`: a whole robot, a process for each node.
+//! A whole robot, a process for each node.
 //!
 //! What is late is defined as in iRobot's ros2-performance: late above a fifth of the period or
 //! 5 ms, too late above the period or 50 ms, whichever is less.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::topology::Topology;
+use crate::worker::Order;
 use rnet::{NodeName, TopicName, Wait};
-use rnet_bench::topology::Topology;
-use rnet_bench::worker::Order;
 use serde_json::json;
 
-use super::args::TopologyArgs;
 use super::figure::Latencies;
 use super::message::Body;
 use super::report::{self, Case, DeliveryCounts, Figure, Table};
@@ -20,14 +18,13 @@ use super::roles::robot::{Publish, Received, RobotJob, RobotReport, Source, Subs
 use super::streams::collect;
 use super::worker::Role;
 use super::worker_link::SEND_PHASE;
-use super::workers::{NamedRole, Workers};
-use super::{Bench, runs};
-use crate::context::Context;
-use crate::failure::{Failure, Outcome};
-use crate::table;
+use super::workers::NamedRole;
+use super::{Bench, BenchHost, BenchReport, RunOptions, runs};
+use crate::error::{BenchError, Outcome};
+use rnet_monitor::units;
 
-/// The robot for those who bring none.
-const WALKER: &str = include_str!("topology/walker.toml");
+/// The built-in robot: a walking robot of ten nodes.
+pub const EXAMPLE_TOPOLOGY: &str = include_str!("topology/walker.toml");
 
 const RECEIVED: Figure = Figure::new("received", "received", report::count);
 const LATE: Figure = Figure::new("late", "late", report::count);
@@ -41,21 +38,21 @@ const ROBOT_FIGURES: [Figure; 6] = [
     LATE,
     TOO_LATE,
     Figure::new("CPU", "cores", report::percent),
-    Figure::new("memory", "rss_bytes", table::bytes),
+    Figure::new("memory", "rss_bytes", units::bytes),
     Figure::new("behind", "sender_behind_max_ns", report::latency),
 ];
 
-pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
-    if args.example {
-        context.out().write_all(WALKER.as_bytes())?;
-        return Ok(());
-    }
-    let topology = read(args.file.as_deref())?;
-    let (seconds, repeats) = args.run.or(3.0, 3);
+pub fn run(
+    host: &mut BenchHost<'_>,
+    file: Option<&Path>,
+    run: &RunOptions,
+) -> Outcome<BenchReport> {
+    let topology = read(file)?;
+    let (seconds, repeats) = run.or(3.0, 3);
     let (name, nodes) = (&topology.name, topology.nodes.len());
     let some = runs(repeats, seconds);
-    let what = format_args!("{name}, {nodes} nodes, reliable, {some}");
-    let bench = Bench::begin(context, "topology", what)?;
+    let what = format!("{name}, {nodes} nodes, reliable, {some}");
+    let bench = Bench::begin(host, "topology", what)?;
     let case = |topic: &&str| {
         let subscribers = topology.subscribers_of(topic).count();
         let labels = vec![("topic", json!(absolute(topic))), ("readers", json!(subscribers))];
@@ -67,7 +64,7 @@ pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
     for n in 0..repeats {
         let roles = roles(&topology, seconds);
         let count = roles.len();
-        let mut workers = Workers::start(&bench.bench_dir, n, roles)?;
+        let mut workers = bench.start_workers(n, roles)?;
         workers.order(0..count, Order::phase(SEND_PHASE))?;
         let reports = collect(&mut workers, count, seconds)?;
         workers.stop_all()?;
@@ -103,17 +100,17 @@ pub fn run(context: &mut Context, args: &TopologyArgs) -> Outcome {
     });
     let topics = Table { name: "topics", figures: TOPIC_FIGURES.to_vec(), cases: topics };
     let robot = Table::of_runs("robot", ROBOT_FIGURES.to_vec(), robot);
-    bench.report(context, settings, &[topics, robot], Some(&delivery))?;
-    delivery.verdict(false)
+    let verdict = delivery.verdict(false);
+    Ok(bench.report(settings, vec![topics, robot], Some(delivery), verdict))
 }
 
 /// The topology of a file, or the built-in one, with names that nodes and topics may have.
 fn read(file: Option<&Path>) -> Outcome<Topology> {
     let read = match file {
         Some(path) => Topology::read(path),
-        None => Topology::from_toml(WALKER, Path::new("walker.toml")),
+        None => Topology::from_toml(EXAMPLE_TOPOLOGY, Path::new("walker.toml")),
     };
-    let topology = read.map_err(|error| Failure::Failed(error.to_string()))?;
+    let topology = read.map_err(|error| BenchError::Failed(error.to_string()))?;
     for node in &topology.nodes {
         NodeName::new(&node.name)?;
     }

@@ -6,9 +6,9 @@ use std::fs;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::table;
+use rnet_monitor::units;
 
-/// The thread of a worker that listens to its parent: that of [`rnet_bench::worker::spawn_order_reader`].
+/// The thread of a worker that listens to its parent: that of [`crate::worker::spawn_order_reader`].
 const ORDER_THREAD_NAME: &str = "orders";
 
 /// CPU time of this process so far, all threads together, in ns.
@@ -89,10 +89,13 @@ impl UsageMeter {
 /// What of the machine a figure depends on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
+    /// Model of the processor.
     pub cpu: String,
     /// Cores that this process may use.
     pub cores: usize,
+    /// Memory of the machine.
     pub memory_bytes: u64,
+    /// Release of the kernel.
     pub kernel: String,
     /// Whether it is a virtual machine, as far as the processor says.
     pub virtual_machine: bool,
@@ -105,7 +108,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn detect() -> Machine {
+    pub(super) fn detect() -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let info = read("/proc/cpuinfo");
         let of = |name: &str| {
@@ -131,7 +134,7 @@ impl Machine {
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cores = if self.cores == 1 { "core" } else { "cores" };
-        let memory = table::bytes(self.memory_bytes as f64);
+        let memory = units::bytes(self.memory_bytes as f64);
         write!(f, "{}, {} {cores}, {memory}, Linux {}", self.cpu, self.cores, self.kernel)?;
         if self.virtual_machine {
             write!(f, ", virtual machine")?;

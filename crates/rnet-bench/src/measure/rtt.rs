@@ -1,28 +1,25 @@
-//! `rnet bench rtt`: a request and its reply, size by size.
+//! Round-trip time: a request and its reply, size by size.
 
-use rnet_bench::worker::Order;
+use crate::worker::Order;
 use serde_json::json;
 
-use super::args::RttArgs;
 use super::message::Body;
 use super::report::{self, Case, DeliveryCounts, Figure, LATENCIES, Table};
 use super::roles::echo::{EchoJob, SizeReport};
 use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
-use super::workers::Workers;
-use super::{Bench, runs};
-use crate::context::Context;
-use crate::failure::Outcome;
+use super::{Bench, BenchHost, BenchReport, RttOptions, runs};
+use crate::error::Outcome;
 
 const TRIPS: Figure = Figure::new("trips", "round_trips", report::count);
 
-pub fn run(context: &mut Context, args: &RttArgs) -> Outcome {
+pub fn run(host: &mut BenchHost<'_>, args: &RttOptions) -> Outcome<BenchReport> {
     let (seconds, repeats) = args.run.or(0.5, 3);
     let body = Body::untouched(args.untouched);
     let (wait, some) = (json!(args.wait), runs(repeats, seconds));
     let touch = if args.untouched { "long ones untouched" } else { "written and read in full" };
-    let what = format_args!("reliable, both sides {wait}, {touch}, {some} for each size");
-    let bench = Bench::begin(context, "rtt", what)?;
+    let what = format!("reliable, both sides {wait}, {touch}, {some} for each size");
+    let bench = Bench::begin(host, "rtt", what)?;
     let case = |len: &usize| Case { labels: vec![("size_bytes", json!(len))], runs: Vec::new() };
     let mut cases: Vec<Case> = args.size.iter().map(case).collect();
     let mut delivery = DeliveryCounts::default();
@@ -32,7 +29,7 @@ pub fn run(context: &mut Context, args: &RttArgs) -> Outcome {
             ("asking".to_owned(), Role::Pinger(job.clone())),
             ("answering".to_owned(), Role::Echo(job)),
         ];
-        let mut workers = Workers::start(&bench.bench_dir, n, roles)?;
+        let mut workers = bench.start_workers(n, roles)?;
         workers.order([1, 0], Order::phase(SEND_PHASE))?;
         let time = seconds.saturating_mul(args.size.len() as u32);
         // A reply that does not come at all ends the run with an error.
@@ -56,6 +53,6 @@ pub fn run(context: &mut Context, args: &RttArgs) -> Outcome {
         "seconds": seconds.as_secs_f64(), "repeats": repeats,
     });
     let table = Table { name: "cases", figures, cases };
-    bench.report(context, settings, &[table], Some(&delivery))?;
-    delivery.verdict(false)
+    let verdict = delivery.verdict(false);
+    Ok(bench.report(settings, vec![table], Some(delivery), verdict))
 }

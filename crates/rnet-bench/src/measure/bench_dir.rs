@@ -11,7 +11,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Outcome};
+use rustix::fs::OFlags;
+
+use crate::error::{BenchError, Outcome};
 
 /// Directory names that are tried before giving up; each one taken is a bench of the same process
 /// id in another container.
@@ -31,6 +33,9 @@ pub struct BenchDir {
 
 impl BenchDir {
     /// A new one in `base`, where domains stand. Removes what benches that were killed have left there.
+    ///
+    /// # Errors
+    /// It cannot be created.
     pub fn new(base: &Path) -> Outcome<BenchDir> {
         remove_abandoned(base);
         let pid = std::process::id();
@@ -43,7 +48,7 @@ impl BenchDir {
                 Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => {
-                    return Err(Failure::Failed(format!(
+                    return Err(BenchError::Failed(format!(
                         "cannot create {}: {e}; set a writable tmpfs directory with --dir or RNET_DIR",
                         path.display()
                     )));
@@ -51,11 +56,13 @@ impl BenchDir {
             }
         }
         let base = base.display();
-        Err(Failure::Failed(format!(
+        Err(BenchError::Failed(format!(
             "{base} has too many directories {PREFIX}{pid}-…; remove those that no benchmark uses"
         )))
     }
 
+    /// Its path.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -75,7 +82,7 @@ pub fn is_bench_dir(path: &Path) -> bool {
 /// Locks a place until the file is closed; `None` if another holds it or it is gone.
 fn lock_dir(path: &Path) -> io::Result<Option<File>> {
     let look = || {
-        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
         let lock = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -165,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_bench_dir_that_cannot_be_created_is_reported() {
-        let Err(Failure::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
+        let Err(BenchError::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
             panic!("there is no such directory")
         };
         assert!(text.contains("/proc/none") && text.contains("--dir"), "{text}");

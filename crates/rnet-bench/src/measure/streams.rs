@@ -1,14 +1,13 @@
-//! `rnet bench throughput`, `latency`, `wait` and `trace`: one sender, and readers of one topic.
+//! Throughput, latency, wait modes and tracing: one sender, and readers of one topic.
 //!
 //! Cases take turns within each run, every second time in reverse order, so that none is always the first.
 
 use std::time::Duration;
 
+use crate::worker::Order;
 use rnet::Wait;
-use rnet_bench::worker::Order;
 use serde_json::json;
 
-use super::args::{StreamArgs, ThroughputArgs};
 use super::message::Body;
 use super::report::{self, Case, DeliveryCounts, Figure, LATENCIES, Table};
 use super::roles::load::{TracerReport, cores};
@@ -16,10 +15,9 @@ use super::roles::robot::{Publish, Published, RobotJob, RobotReport, Source, Sub
 use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use super::workers::{NamedRole, Workers};
-use super::{Bench, runs};
-use crate::context::Context;
-use crate::failure::{Failure, Outcome};
-use crate::table;
+use super::{Bench, BenchHost, BenchReport, StreamOptions, ThroughputOptions, runs};
+use crate::error::{BenchError, Outcome};
+use rnet_monitor::units;
 
 const TOPIC: &str = "/bench";
 /// Messages of the first so many seconds are not timed, but at most every tenth.
@@ -27,7 +25,7 @@ const WARM_UP_SECONDS: f64 = 0.1;
 
 const THROUGHPUT: [Figure; 4] = [
     Figure::new("messages/s", "messages_per_s", report::count),
-    Figure::new("bytes/s", "bytes_per_s", table::bytes),
+    Figure::new("bytes/s", "bytes_per_s", units::bytes),
     Figure::new("sender CPU", "sender_cores", report::percent).hidden_in_tables(),
     Figure::new("reader CPU", "reader_cores", report::percent),
 ];
@@ -56,7 +54,7 @@ struct StreamResult {
     records: u64,
 }
 
-pub fn throughput(context: &mut Context, args: &ThroughputArgs) -> Outcome {
+pub fn throughput(host: &mut BenchHost<'_>, args: &ThroughputOptions) -> Outcome<BenchReport> {
     let (seconds, repeats) = args.run.or(1.0, 3);
     let (len, readers) = (args.size, usize::from(args.readers));
     let stream = Stream {
@@ -75,8 +73,8 @@ pub fn throughput(context: &mut Context, args: &ThroughputArgs) -> Outcome {
     let some = runs(repeats, seconds);
     let s = if readers == 1 { "" } else { "s" };
     let wait = json!(args.wait);
-    let what = format_args!("{len} B, {promise}, 1 sender, {readers} reader{s} {wait}, {some}");
-    let bench = Bench::begin(context, "throughput", what)?;
+    let what = format!("{len} B, {promise}, 1 sender, {readers} reader{s} {wait}, {some}");
+    let bench = Bench::begin(host, "throughput", what)?;
     let (mut all, mut delivery) = (Vec::new(), DeliveryCounts::default());
     for n in 0..repeats {
         let StreamResult { reports, .. } = stream.run(&bench, n)?;
@@ -95,12 +93,12 @@ pub fn throughput(context: &mut Context, args: &ThroughputArgs) -> Outcome {
         "seconds": seconds.as_secs_f64(), "repeats": repeats,
     });
     let table = Table::of_runs("cases", THROUGHPUT.to_vec(), all);
-    bench.report(context, settings, &[table], Some(&delivery))?;
-    delivery.verdict(args.best_effort)
+    let verdict = delivery.verdict(args.best_effort);
+    Ok(bench.report(settings, vec![table], Some(delivery), verdict))
 }
 
-fn no_report() -> Failure {
-    Failure::Failed("the sender sent no report".to_owned())
+fn no_report() -> BenchError {
+    BenchError::Failed("the sender sent no report".to_owned())
 }
 
 fn busiest(readers: &[RobotReport]) -> f64 {
@@ -121,7 +119,11 @@ pub enum Compare {
     Tracing,
 }
 
-pub fn latency(context: &mut Context, args: &StreamArgs, compare: Compare) -> Outcome {
+pub fn latency(
+    host: &mut BenchHost<'_>,
+    args: &StreamOptions,
+    compare: Compare,
+) -> Outcome<BenchReport> {
     let (name, rates, waits, run) = match compare {
         Compare::Nothing => ("latency", &[10_000.0][..], &[Wait::Adaptive][..], (2.0, 3)),
         Compare::Waits => {
@@ -168,8 +170,8 @@ pub fn latency(context: &mut Context, args: &StreamArgs, compare: Compare) -> Ou
     let turns = if cases.len() > 1 { " in turns" } else { "" };
     let at = format!("{} B at {rates:?} Hz", args.size);
     let (waits_shown, size) = (json!(waits), args.size);
-    let what = format_args!("{at}, reliable, {lane} lane, reader {waits_shown}, {some}{turns}");
-    let bench = Bench::begin(context, name, what)?;
+    let what = format!("{at}, reliable, {lane} lane, reader {waits_shown}, {some}{turns}");
+    let bench = Bench::begin(host, name, what)?;
     let mut delivery = DeliveryCounts::default();
     for n in 0..repeats {
         for at in case_order(cases.len(), n) {
@@ -206,8 +208,8 @@ pub fn latency(context: &mut Context, args: &StreamArgs, compare: Compare) -> Ou
         "rates_hz": rates, "size_bytes": size, "waits": waits, "lane": lane, "reliability": "reliable",
         "seconds": seconds.as_secs_f64(), "repeats": repeats,
     });
-    bench.report(context, settings, &[table], Some(&delivery))?;
-    delivery.verdict(false)
+    let verdict = delivery.verdict(false);
+    Ok(bench.report(settings, vec![table], Some(delivery), verdict))
 }
 
 /// Which figures are compared, by their place.
@@ -267,7 +269,7 @@ impl Stream {
             roles.push(("tracer".to_owned(), Role::Tracer { topic: TOPIC.to_owned() }));
         }
         // They meet on quiet cores.
-        let mut workers = Workers::start(&bench.bench_dir, n, roles)?;
+        let mut workers = bench.start_workers(n, roles)?;
         let busy = |core| (format!("loop {core}"), Role::Busy { core });
         workers.add(false, (0..self.busy_loops).map(busy).collect())?;
         // The sender last.
@@ -283,7 +285,7 @@ impl Stream {
                     "the tracer has {records} records and lost {}: this run is not valid for tracing",
                     report.lost
                 );
-                return Err(Failure::Failed(what));
+                return Err(BenchError::Failed(what));
             }
         }
         workers.stop_all()?;

@@ -1,4 +1,4 @@
-//! `rnet doctor --realtime`: what this machine and this user lack for low latency and low jitter.
+//! What this machine and this user lack for low latency and low jitter.
 //!
 //! A message costs a fraction of a microsecond between two awake cores. Everything above that is
 //! waking up: a core from its idle state, a thread from the run queue, a page from a disk. Those
@@ -34,14 +34,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::context::Context;
-use crate::failure::{Failure, Outcome};
 use machine::Machine;
 
 /// What a finding means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Level {
+pub enum Level {
     /// As it should be.
     Ok,
     /// Cannot be known from here: the file is missing, barred or not understood.
@@ -54,58 +52,26 @@ enum Level {
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-struct Finding {
-    level: Level,
+pub struct Finding {
+    /// What it means.
+    pub level: Level,
     /// Which check found it, a stable word for programs: `preemption`, `rt_priority`, `swap`, …
-    check: &'static str,
-    what: String,
+    pub check: &'static str,
+    /// What was found.
+    pub what: String,
     /// The files in which it was read.
-    read_from: String,
+    pub read_from: String,
     /// Why it matters for robot-net.
-    why: &'static str,
+    pub why: &'static str,
     /// The command or the line of configuration that mends it; every problem and every piece of
     /// advice has it.
-    advice: Option<String>,
+    pub advice: Option<String>,
 }
 
-pub fn run(context: &mut Context) -> Outcome {
-    let findings = examine_at(Path::new("/"), &context.domains_dir());
-    let at = |level| findings.iter().filter(|f| f.level == level).count();
-    let (problems, advice) = (at(Level::Problem), at(Level::Advice));
-    if context.json() {
-        context.document(&serde_json::json!({
-            "findings": findings,
-            "problems": problems,
-            "advice": advice,
-        }))?;
-    } else {
-        for finding in &findings {
-            let level = match finding.level {
-                Level::Ok => "ok     ",
-                Level::Unknown => "unknown",
-                Level::Advice => "advice ",
-                Level::Problem => "PROBLEM",
-            };
-            let (check, what) = (finding.check, &finding.what);
-            context.line(format_args!("{level}  {check}: {what}  [{}]", finding.read_from))?;
-            context.line(format_args!("         {}", finding.why))?;
-            if let Some(advice) = &finding.advice {
-                context.line(format_args!("         -> {advice}"))?;
-            }
-        }
-        let problems = match problems {
-            0 => "no problem".to_owned(),
-            1 => "1 problem".to_owned(),
-            n => format!("{n} problems"),
-        };
-        let advice = match advice {
-            0 => "no advice".to_owned(),
-            1 => "1 piece of advice".to_owned(),
-            n => format!("{n} pieces of advice"),
-        };
-        context.line(format_args!("{problems}, {advice}"))?;
-    }
-    if problems == 0 { Ok(()) } else { Err(Failure::AlreadyReported) }
+/// Examines this machine, with the domains in `dir`.
+#[must_use]
+pub fn examine(dir: &Path) -> Vec<Finding> {
+    examine_at(Path::new("/"), dir)
 }
 
 /// Examines the machine whose `/proc`, `/sys`, `/dev`, `/boot` stand below `root`.

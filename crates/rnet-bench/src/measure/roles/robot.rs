@@ -3,19 +3,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::worker::Order;
 use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Wait};
 use rnet::{WaitSet, Waitable};
-use rnet_bench::worker::Order;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::figure::Latencies;
-use crate::bench::message::{self, Body, Outgoing, SequenceCounter};
-use crate::bench::schedule::{Schedule, sleep_precisely, sleep_until};
-use crate::bench::usage::{ResourceUsage, UsageMeter};
-use crate::bench::worker_link::{
+use crate::error::{BenchError, Outcome};
+use crate::measure::figure::Latencies;
+use crate::measure::message::{self, Body, Outgoing, SequenceCounter};
+use crate::measure::schedule::{Schedule, sleep_precisely, sleep_until};
+use crate::measure::usage::{ResourceUsage, UsageMeter};
+use crate::measure::worker_link::{
     COLLECT_PHASE, Event, Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode,
 };
-use crate::failure::{Failure, Outcome};
 
 /// Reading the clock costs as much as a short message, so a flood reads it once per this many.
 const MESSAGES_PER_ORDER_CHECK: u64 = 64;
@@ -138,7 +138,7 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
         }
         over.store(true, Ordering::Release);
         let received = receiver.join();
-        let died = || Failure::Failed("the receiving thread has panicked".to_owned());
+        let died = || BenchError::Failed("the receiving thread has panicked".to_owned());
         Ok((published?, received.map_err(|_| died())??))
     })?;
     link.finish(&RobotReport { start_ns, published, received, used })

@@ -9,15 +9,15 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use rnet_bench::worker::{Order, Worker, WorkerLine};
+use crate::worker::{Order, Worker, WorkerLine};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::bench_dir::BenchDir;
 use super::worker::{Job, Role};
 use super::worker_link::{Event, WorkerNode};
-use crate::failure::{Failure, Outcome};
-use crate::signal;
+use crate::error::{BenchError, Outcome};
 
 /// How often a wait looks for a stop request: seldom, as it takes time from the workers.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -50,24 +50,22 @@ pub struct Workers {
     bench_dir: PathBuf,
     dir: PathBuf,
     domain: String,
+    should_stop: fn() -> bool,
 }
 
 impl Workers {
-    /// Starts a process for each role, in a domain of `bench_dir` that no other run uses, and waits until all have met.
-    pub fn start(bench_dir: &BenchDir, run: usize, roles: Vec<NamedRole>) -> Outcome<Workers> {
-        Workers::start_in(bench_dir, bench_dir.path().to_owned(), format!("run{run}"), roles)
-    }
-
-    /// The same in a domain of `dir`.
-    pub fn start_in(
+    /// Starts a process for each role in a domain of `dir`, and waits until all have met.
+    pub fn start(
         bench_dir: &BenchDir,
         dir: PathBuf,
         domain: String,
+        should_stop: fn() -> bool,
         roles: Vec<NamedRole>,
     ) -> Outcome<Workers> {
         let (sender, lines) = channel();
         let bench_dir = bench_dir.path().to_owned();
-        let mut workers = Workers { members: Vec::new(), lines, sender, bench_dir, dir, domain };
+        let members = Vec::new();
+        let mut workers = Workers { members, lines, sender, bench_dir, dir, domain, should_stop };
         workers.add(false, roles)?;
         Ok(workers)
     }
@@ -88,7 +86,7 @@ impl Workers {
             (self.bench_dir.clone(), self.dir.clone(), self.domain.clone());
         let job =
             Job { node: WorkerNode { name: name.replace(' ', "_"), bench_dir, dir, domain }, role };
-        let cannot = |e: std::io::Error| Failure::Failed(format!("cannot start {name}: {e}"));
+        let cannot = |e: std::io::Error| BenchError::Failed(format!("cannot start {name}: {e}"));
         let program = std::env::current_exe().map_err(cannot)?;
         let mut command =
             if apart { pid_namespace_command(&program) } else { Command::new(program) };
@@ -113,15 +111,13 @@ impl Workers {
     /// Kills a worker; returns the time just before, by [`rnet::now_ns`].
     pub fn kill(&mut self, number: usize) -> Outcome<u64> {
         let member = &mut self.members[number];
-        let cannot = |e: std::io::Error| Failure::Failed(format!("cannot kill a worker: {e}"));
+        let cannot = |e: std::io::Error| BenchError::Failed(format!("cannot kill a worker: {e}"));
         member.killed = true;
         let pid = worker_pid(&member.worker).map_err(cannot)?;
         let at_ns = rnet::now_ns();
-        // SAFETY: the call takes no pointers. The process is a child that was not waited for, or
-        // the one child of such a one, which it waits for only once the child is dead.
-        if unsafe { libc::kill(pid, libc::SIGKILL) } != 0 {
-            return Err(cannot(std::io::Error::last_os_error()));
-        }
+        // The process is a child that was not waited for, or the one child of such a one, which it waits for only once
+        // the child is dead: so the id is still its own.
+        kill_process(pid, Signal::KILL).map_err(|e| cannot(e.into()))?;
         member.worker.close_orders();
         Ok(at_ns)
     }
@@ -159,7 +155,7 @@ impl Workers {
             })?;
         serde_json::from_value(report).map_err(|e| {
             let name = self.name(number);
-            Failure::Failed(format!("cannot read the report of {name}: {e}"))
+            BenchError::Failed(format!("cannot read the report of {name}: {e}"))
         })
     }
 
@@ -186,7 +182,7 @@ impl Workers {
             if !self.receive_event(end)? {
                 let (name, seconds) = (self.name(missing), time.as_secs());
                 let why = format!("{name} did not {what} within {seconds} s");
-                return Err(Failure::TimedOut(why));
+                return Err(BenchError::TimedOut(why));
             }
         }
     }
@@ -194,7 +190,9 @@ impl Workers {
     /// Takes one event; `false` at the end of the time.
     fn receive_event(&mut self, end: Instant) -> Outcome<bool> {
         loop {
-            signal::check()?;
+            if (self.should_stop)() {
+                return Err(BenchError::Interrupted);
+            }
             let left = end.saturating_duration_since(Instant::now());
             let (number, line) = match self.lines.recv_timeout(left.min(STOP_CHECK_INTERVAL)) {
                 Ok(line) => line,
@@ -221,27 +219,27 @@ impl Workers {
     }
 
     /// Why a worker failed: perhaps because another one has died.
-    fn failed(&mut self, number: usize, why: &str, timed_out: bool) -> Failure {
+    fn failed(&mut self, number: usize, why: &str, timed_out: bool) -> BenchError {
         let dead = self.members.iter_mut().position(|member| {
             !member.killed && matches!(member.worker.process().child().try_wait(), Ok(Some(_)))
         });
         let text = format!("{}: {why}", self.name(number));
         match (dead, timed_out) {
             (Some(dead), _) => self.ended(dead),
-            (None, true) => Failure::TimedOut(text),
-            (None, false) => Failure::Failed(text),
+            (None, true) => BenchError::TimedOut(text),
+            (None, false) => BenchError::Failed(text),
         }
     }
 
     /// The failure of a worker that exited too early.
-    fn ended(&mut self, number: usize) -> Failure {
+    fn ended(&mut self, number: usize) -> BenchError {
         let member = &mut self.members[number];
         // Its output has ended, so if it has not ended it will not say anything either.
         let child = member.worker.process().child();
         let _ = child.kill();
         let how = child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
         let (name, pid) = (&member.name, member.worker.id());
-        Failure::Failed(format!(
+        BenchError::Failed(format!(
             "the run is invalid: {name} (process {pid}) exited too early, {how}"
         ))
     }
@@ -250,7 +248,7 @@ impl Workers {
     pub fn stop_all(mut self) -> Outcome {
         let living: Vec<usize> = (0..self.len()).filter(|&n| !self.members[n].killed).collect();
         self.order(living.iter().copied(), Order::stop())?;
-        let unknown = |e| Failure::Failed(format!("cannot wait for a worker to exit: {e}"));
+        let unknown = |e| BenchError::Failed(format!("cannot wait for a worker to exit: {e}"));
         let end = Instant::now() + EXIT_TIMEOUT;
         for number in living {
             let left = end.saturating_duration_since(Instant::now());
@@ -260,7 +258,7 @@ impl Workers {
                 Some(_) => return Err(self.ended(number)),
                 None => {
                     let why = format!("{} does not exit", self.name(number));
-                    return Err(Failure::TimedOut(why));
+                    return Err(BenchError::TimedOut(why));
                 }
             }
         }
@@ -280,7 +278,7 @@ pub fn check_pid_namespaces() -> Outcome {
         Ok(out) => String::from_utf8_lossy(&out.stderr).trim().to_owned(),
         Err(e) => format!("unshare: {e}"),
     };
-    Err(Failure::Failed(format!("cannot create pid namespaces here; omit --apart: {why}")))
+    Err(BenchError::Failed(format!("cannot create pid namespaces here; omit --apart: {why}")))
 }
 
 /// A command that starts `program` in a pid namespace of its own, and kills it when it is killed.
@@ -295,10 +293,11 @@ fn pid_namespace_command(program: &Path) -> Command {
 }
 
 /// The worker itself, where the process that was started only waits for it.
-fn worker_pid(worker: &Worker) -> std::io::Result<libc::pid_t> {
+fn worker_pid(worker: &Worker) -> std::io::Result<Pid> {
     let pid = worker.id();
     let path = format!("/proc/{pid}/task/{pid}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
     let only = children.split_whitespace().next().map_or(Ok(pid as i32), str::parse);
-    only.map_err(|e| std::io::Error::other(format!("{children:?}: {e}")))
+    let only = only.ok().and_then(Pid::from_raw);
+    only.ok_or_else(|| std::io::Error::other(format!("not a process id: {children:?}")))
 }

@@ -7,9 +7,8 @@ use rnet::limits::DEFAULT_LOG_LEN_BYTES;
 use rnet::{Error, NodeName, VERSION};
 use rustix::fs::Access;
 
-use crate::{domain, table};
-use rnet_monitor::Findings;
-use rnet_monitor::matching::NodeInOtherDomain;
+use crate::matching::NodeInOtherDomain;
+use crate::{Findings, domains, units};
 use rnet_record::blackbox::{NODE, RingMemory};
 
 /// `statfs` type of tmpfs.
@@ -144,12 +143,12 @@ pub fn black_box(findings: &mut Findings, path: &Path, snapshot: &Snapshot) {
     let Some(memory) = RingMemory::of(path) else { return };
     let most = memory
         .most_bytes
-        .map_or_else(String::new, |most| format!(" of at most {}", table::bytes(most as f64)));
+        .map_or_else(String::new, |most| format!(" of at most {}", units::bytes(most as f64)));
     findings.ok(
         "blackbox",
         format!(
             "the black box keeps {}{most} in {}",
-            table::bytes(memory.ring_bytes as f64),
+            units::bytes(memory.ring_bytes as f64),
             memory.ring.display()
         ),
     );
@@ -169,9 +168,9 @@ pub fn dead_nodes(findings: &mut Findings, location: &Location) -> Vec<String> {
 
 /// What is left of other users' nodes and cannot be swept by us.
 pub fn foreign_leftovers(findings: &mut Findings, location: &Location) {
-    for left in domain::foreign_leftovers(location)
+    for left in domains::foreign_leftovers(location)
         .into_iter()
-        .chain(domain::foreign_inaccessible_files(location))
+        .chain(domains::foreign_inaccessible_files(location))
     {
         findings.problem("left_over", left.what, left.advice);
     }
@@ -198,8 +197,8 @@ pub fn other_domains(
 ) -> Vec<NodeInOtherDomain> {
     let mut elsewhere = Vec::new();
     let me = rustix::process::geteuid().as_raw();
-    for other in domain::list_domain_dirs(location) {
-        let domain::DomainDir { path, id, user, owner, .. } = &other;
+    for other in domains::list_domain_dirs(location) {
+        let domains::DomainDir { path, id, user, owner, .. } = &other;
         let path = path.display();
         match *user {
             _ if other.path == location.path() => continue,
@@ -260,8 +259,7 @@ pub fn other_domains(
                     }),
                 );
             }
-            Err(failure) => findings
-                .note("other_domain", format!("cannot inspect {path}: {}", failure.message())),
+            Err(why) => findings.note("other_domain", format!("cannot inspect {path}: {why}")),
         }
     }
     elsewhere
