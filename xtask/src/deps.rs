@@ -43,11 +43,18 @@ const OUTSIDE_MAP: &[Row] = &[
     ("rnet-net", &["rnet-config"]),
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core", "rnet-record"]),
     ("rnet-cli", &["rnet-launch"]),
+    // Messages, values and types as text (decision 0005).
+    ("rnet-format", &["rnet"]),
+    ("rnet-record", &["rnet-format"]),
+    ("rnet-cli", &["rnet-format"]),
     // What tools and dashboards show of a domain is read and judged once (decision 0005).
-    ("rnet-monitor", &["rnet", "rnet-launch", "rnet-record"]),
+    ("rnet-monitor", &["rnet", "rnet-format", "rnet-launch", "rnet-record"]),
     ("rnet-cli", &["rnet-monitor"]),
     // The server of the page, with what it serves (decision 0046).
-    ("rnet-dashboard", &["rnet", "rnet-access", "rnet-launch", "rnet-monitor", "rnet-record"]),
+    (
+        "rnet-dashboard",
+        &["rnet", "rnet-access", "rnet-format", "rnet-launch", "rnet-monitor", "rnet-record"],
+    ),
     ("rnet-cli", &["rnet-dashboard"]),
     // Viewers of the Foxglove protocol look at a domain or at a recording (decision 0046).
     ("rnet-foxglove", &["rnet", "rnet-access", "rnet-record"]),
@@ -58,7 +65,7 @@ const OUTSIDE_MAP: &[Row] = &[
     // Every crate may depend on it: it has no code (decision 0050).
     (WORKSPACE_HACK, &[]),
     // `rnet bench`, `rnet demo`, and the topologies and workers that the comparison uses too (decision 0005).
-    ("rnet-bench", &["rnet", "rnet-monitor"]),
+    ("rnet-bench", &["rnet", "rnet-format"]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),
     // The layer for `tracing` (decision 0005).

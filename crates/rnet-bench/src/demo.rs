@@ -29,7 +29,7 @@ use crate::measure::figure::{Latencies, Percentiles};
 use crate::measure::worker::Role;
 use crate::measure::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use crate::measure::workers::{NamedRole, Workers};
-use rnet_monitor::units;
+use rnet_format::units;
 
 /// What moves the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,11 @@ use std::io::{ErrorKind, Write};
 
 use rnet::Error;
 use rnet_bench::BenchError;
+use rnet_format::FormatError;
 use rnet_record::tools::ToolError;
 
 use crate::style::PROBLEM;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// What a command returns.
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -50,6 +51,16 @@ impl From<BenchError> for Failure {
             BenchError::Interrupted => Failure::Interrupted,
             BenchError::Output(error) => Failure::Output(error),
             BenchError::AlreadyReported => Failure::AlreadyReported,
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<FormatError> for Failure {
+    fn from(error: FormatError) -> Failure {
+        match error {
+            FormatError::Usage(text) => Failure::Usage(text),
+            FormatError::Output(error) => Failure::Output(error),
             error => Failure::Failed(error.to_string()),
         }
     }

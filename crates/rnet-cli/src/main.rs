@@ -53,10 +53,7 @@ mod top;
 mod topic;
 mod trace;
 mod types;
-mod value;
 mod web;
-mod xml;
-mod yaml;
 
 use std::process::ExitCode;
 

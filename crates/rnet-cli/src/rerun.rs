@@ -30,7 +30,7 @@ use crate::failure::{Failure, Outcome};
 use crate::plot::{Series, check_name, draw_svg, unit_of};
 use crate::shared_args::{SpanArgs, seconds};
 use crate::signal;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 #[derive(Debug, Args)]
 pub struct RerunArgs {

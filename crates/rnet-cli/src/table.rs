@@ -1,6 +1,6 @@
 //! Columns.
 
-pub use rnet_monitor::units::{bytes, latency, offset, uptime};
+pub use rnet_format::units::{bytes, latency, offset, uptime};
 
 use crate::context::Context;
 use crate::failure::Outcome;

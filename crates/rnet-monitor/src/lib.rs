@@ -10,9 +10,7 @@
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
 //! - `trace`: where the time of messages went;
-//! - `value`, `documents`: messages, values, parameters and commands as JSON;
-//! - `units`: numbers with units;
-//! - `near`, `text`: names that were probably meant to be the same, and text of others on a terminal.
+//! - `documents`: values, parameters and commands as JSON; `used_types`: the types of the topics.
 //!
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
 //! that sees them.
@@ -33,12 +31,9 @@ mod process;
 mod publishers;
 mod qos;
 pub mod recorders;
-pub mod suggestions;
-pub mod text;
 mod topics;
 pub mod trace;
-pub mod units;
-pub mod value;
+pub mod used_types;
 
 pub use figures::{DomainSnapshot, Endpoint, Figures, HostRow, Latency, NodeRow, TopicRow};
 pub use findings::{Finding, Findings, Level};

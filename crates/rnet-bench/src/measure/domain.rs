@@ -23,7 +23,7 @@ use super::{
     Bench, BenchHost, BenchReport, DeathOptions, IdleOptions, NodesOptions, report::latency,
 };
 use crate::error::{BenchError, Outcome};
-use rnet_monitor::units;
+use rnet_format::units;
 
 const IDLE_FIGURES: [Figure; 4] = [
     Figure::new("CPU", "cores", |share| format!("{:.4} %", share * 100.0)),

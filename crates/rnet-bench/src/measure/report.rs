@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::figure::{Latencies, RunSpread};
 use super::roles::robot::Received;
 use crate::error::{BenchError, Outcome};
-use rnet_monitor::units;
+use rnet_format::units;
 
 /// Something that is measured.
 #[derive(Clone, Copy)]

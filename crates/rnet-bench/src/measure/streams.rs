@@ -17,7 +17,7 @@ use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use super::workers::{NamedRole, Workers};
 use super::{Bench, BenchHost, BenchReport, StreamOptions, ThroughputOptions, runs};
 use crate::error::{BenchError, Outcome};
-use rnet_monitor::units;
+use rnet_format::units;
 
 const TOPIC: &str = "/bench";
 /// Messages of the first so many seconds are not timed, but at most every tenth.

@@ -21,7 +21,7 @@ use super::worker_link::SEND_PHASE;
 use super::workers::NamedRole;
 use super::{Bench, BenchHost, BenchReport, RunOptions, runs};
 use crate::error::{BenchError, Outcome};
-use rnet_monitor::units;
+use rnet_format::units;
 
 /// The built-in robot: a walking robot of ten nodes.
 pub const EXAMPLE_TOPOLOGY: &str = include_str!("topology/walker.toml");

@@ -6,7 +6,7 @@ use std::fs;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use rnet_monitor::units;
+use rnet_format::units;
 
 /// The thread of a worker that listens to its parent: that of [`crate::worker::spawn_order_reader`].
 const ORDER_THREAD_NAME: &str = "orders";

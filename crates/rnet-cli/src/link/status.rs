@@ -12,8 +12,9 @@ use super::LinkOptions;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::topic::take_snapshot;
-use crate::value::{Message, enum_word, escape_controls};
 use crate::{signal, table};
+use rnet_format::text::escape_controls;
+use rnet_format::value::{Message, enum_word};
 use rnet_monitor::link::{INSECURE, STATUS_TOPIC, check_alive, elapsed_since, last_status};
 use rnet_monitor::link_program::{Settings, settings};
 use rnet_monitor::{Finding, Findings, Level};
@@ -98,7 +99,7 @@ fn as_json(status: &LinkStatus) -> Outcome<serde_json::Value> {
     };
     let failed = |e| Failure::Failed(format!("{STATUS_TOPIC}: {e}"));
     let dynamic = Dynamic::decode(&schema, &bytes).map_err(failed)?;
-    Message::Protobuf(dynamic, None).json()
+    Ok(Message::Protobuf(dynamic, None).json()?)
 }
 
 fn print(context: &mut Context, status: &LinkStatus) -> Outcome {

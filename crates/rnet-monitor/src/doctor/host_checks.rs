@@ -8,7 +8,8 @@ use rnet::{Error, NodeName, VERSION};
 use rustix::fs::Access;
 
 use crate::matching::NodeInOtherDomain;
-use crate::{Findings, domains, units};
+use crate::{Findings, domains};
+use rnet_format::units;
 use rnet_record::blackbox::{NODE, RingMemory};
 
 /// `statfs` type of tmpfs.

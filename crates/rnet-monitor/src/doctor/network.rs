@@ -12,8 +12,8 @@ use rnet::msgs::link_status::{Peer, State};
 use crate::Findings;
 use crate::link::{self, Host};
 use crate::link_program::{self, Settings, settings};
-use crate::suggestions::did_you_mean;
-use crate::text::escape_controls;
+use rnet_format::suggestions::did_you_mean;
+use rnet_format::text::escape_controls;
 
 const CHECK: &str = "network";
 /// For how long an address is tried.

@@ -3,20 +3,22 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use rnet::schema::{self, Dynamic, TextOptions};
+use rnet::msgs::timestamp_from_ns;
+use rnet::schema::{self, Dynamic, TextOptions, text_quoted};
 use rnet::state::StateMessage;
 use rnet::{MessageType, PlainType};
 use serde_json::Value as Json;
 
-use super::field;
-use super::{Limits, hex, plain};
-use crate::failure::{Failure, Outcome};
-use rnet_monitor::value::{FieldPath, base64, json_options};
+use super::{FieldPath, Limits, ReadableFormat, base64, fields, hex, json_options, readable};
+use crate::error::{FormatError, Outcome};
 
 /// A message that is of its type, and the field that is asked for.
 pub enum Message<'a> {
+    /// Bytes without a type.
     Raw(&'a [u8]),
+    /// A plain type, the bytes, and the field.
     Plain(&'a PlainType, &'a [u8], Option<&'a FieldPath>),
+    /// The decoded message and the field.
     Protobuf(Dynamic, Option<Cow<'a, schema::FieldPath>>),
 }
 
@@ -34,6 +36,9 @@ impl<'a> Message<'a> {
     }
 
     /// A field of what a key holds; `None` of bytes.
+    ///
+    /// # Errors
+    /// The type has no such field, or the value is not of its type.
     pub fn field_of_state(
         message: &'a StateMessage,
         path: &'a FieldPath,
@@ -41,9 +46,9 @@ impl<'a> Message<'a> {
         Ok(match message.message_type() {
             MessageType::Protobuf(schema) => {
                 let path = schema::FieldPath::parse(schema, path.text());
-                let path = path.map_err(|e| Failure::Failed(e.to_string()))?;
+                let path = path.map_err(|e| FormatError::Failed(e.to_string()))?;
                 let decoded = Dynamic::decode(schema, message.bytes()).map_err(|e| {
-                    Failure::Failed(format!("the value is not a valid {}: {e}", schema.name()))
+                    FormatError::Failed(format!("the value is not a valid {}: {e}", schema.name()))
                 })?;
                 Some(Message::Protobuf(decoded, Some(Cow::Owned(path))))
             }
@@ -53,12 +58,15 @@ impl<'a> Message<'a> {
     }
 
     /// Prints it on lines of its own.
+    ///
+    /// # Errors
+    /// There is no such field, or `out` cannot be written.
     pub fn print(&self, out: &mut impl Write, limits: Limits) -> Outcome {
         match self {
             Message::Raw(bytes) => hex::hex_dump(out, bytes, limits.elements)?,
             Message::Plain(plain, bytes, path) => {
-                let value = select_field(plain::readable(plain, bytes), *path)?;
-                field::print_by_field(out, &value, limits.elements)?;
+                let value = select_field(readable_yaml(plain, bytes), *path)?;
+                fields::print_by_field(out, &value, limits.elements)?;
             }
             Message::Protobuf(message, path) => {
                 let (max_elements, max_bytes) = (limits.elements, limits.field_bytes);
@@ -93,9 +101,16 @@ impl<'a> Message<'a> {
     }
 }
 
+/// A plain message in YAML, with quoted texts and the date of a time as a comment.
+fn readable_yaml(plain: &PlainType, bytes: &[u8]) -> Json {
+    // YAML ignores the comment: the value is the number.
+    let time = |ns: i64| Json::String(format!("{ns}  # {}", timestamp_from_ns(ns)));
+    readable(plain, bytes, ReadableFormat { text: text_quoted, time })
+}
+
 fn select_field(message: Json, path: Option<&FieldPath>) -> Outcome<Json> {
     match path {
-        Some(path) => path.pick(&message).cloned().map_err(Failure::Failed),
+        Some(path) => path.pick(&message).cloned().map_err(FormatError::Failed),
         None => Ok(message),
     }
 }

@@ -7,8 +7,9 @@ use rnet::state::Value;
 use serde_json::Value as Json;
 
 use super::hex::{hex, hex_dump};
-use super::{Limits, Message, escape_controls, to_json};
-use crate::failure::Outcome;
+use super::{Limits, Message, to_json};
+use crate::error::Outcome;
+use crate::text::escape_controls;
 
 /// Bytes of a value of bytes that are shown on a line.
 const SHOWN_LINE_BYTES: usize = 16;

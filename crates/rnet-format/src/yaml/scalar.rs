@@ -9,6 +9,7 @@ const NO: [&str; 4] = ["no", "off", "n", "false"];
 /// A word as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scalar {
+    /// The word without quotes.
     pub text: String,
     /// Without quotes, so that it may be a number.
     pub plain: bool,

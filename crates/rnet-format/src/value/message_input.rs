@@ -5,7 +5,7 @@ use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
 use rnet::{FieldType, MessageType, PlainType, Prim};
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Outcome};
+use crate::error::{FormatError, Outcome};
 use crate::yaml;
 
 /// Messages in a message that an example shows, unless it gets longer than this.
@@ -21,19 +21,19 @@ const EXAMPLE_ITEMS: u32 = 4;
 pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<Vec<u8>> {
     if let MessageType::Raw = message_type {
         let why = "raw bytes have no fields; use --hex, --text or --file";
-        return Err(Failure::Usage(why.to_owned()));
+        return Err(FormatError::Usage(why.to_owned()));
     }
-    rnet_monitor::value::encode(message_type, value).map_err(|why| {
+    super::encode(message_type, value).map_err(|why| {
         let (desc, example) = (message_type.desc(), example(message_type));
         let name = desc.name().unwrap_or("raw");
-        Failure::Usage(format!("invalid {what} for type {name}: {why}; example: '{example}'"))
+        FormatError::Usage(format!("invalid {what} for type {name}: {why}; example: '{example}'"))
     })
 }
 
 /// The fields of a message as DATA on the command line has them.
 pub fn fields(data: &str) -> Outcome<Value> {
     yaml::json(data).map_err(|why| {
-        Failure::Usage(format!(
+        FormatError::Usage(format!(
             "invalid DATA: {why}; write the fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
         ))
     })
@@ -110,7 +110,7 @@ fn field_example(ty: &FieldType) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::catalog::Catalog;
+    use crate::types::Catalog;
 
     #[test]
     fn the_example_of_each_built_in_type_is_one() {

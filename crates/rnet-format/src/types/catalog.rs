@@ -7,10 +7,9 @@ use rnet::MessageType;
 use rnet::msgs::plain::HeaderDescription;
 use rnet::schema::{CompiledProtos, Sources, builtin_files};
 
-use super::args::ProtoArgs;
-use super::compile::{self, CompiledFile};
 use super::names;
-use crate::failure::{Failure, Outcome};
+use super::source_files::{self, CompiledFile};
+use crate::error::{FormatError, Outcome};
 
 /// Types by full name; none by default.
 #[derive(Default)]
@@ -34,15 +33,15 @@ enum Definition {
 const BUILT_IN: &str = "built in";
 
 impl Catalog {
-    /// Types of the given files, or else those that are built in.
-    pub fn of(files: &ProtoArgs) -> Outcome<Catalog> {
-        if !files.proto.is_empty() {
-            return Catalog::of_files(files);
+    /// Types of the given files, or else those that are built in. `include` has the folders of imports.
+    pub fn of(files: &[PathBuf], include: &[PathBuf]) -> Outcome<Catalog> {
+        if !files.is_empty() {
+            return Catalog::of_files(files, include);
         }
-        if !files.include.is_empty() {
+        if !include.is_empty() {
             let what =
                 "-I only sets where imports are searched; give the files themselves with --proto";
-            return Err(Failure::Usage(what.to_owned()));
+            return Err(FormatError::Usage(what.to_owned()));
         }
         Catalog::built_in()
     }
@@ -55,7 +54,7 @@ impl Catalog {
         }
         let compiled = Sources::default()
             .compile_text(BUILT_IN, &text)
-            .map_err(|e| Failure::Failed(format!("the built-in types do not compile: {e}")))?;
+            .map_err(|e| FormatError::Failed(format!("the built-in types do not compile: {e}")))?;
         let names = compiled.all_messages();
         let own = names.into_iter().filter(|name| !name.starts_with("google.protobuf."));
         let plain = HeaderDescription::all().into_iter();
@@ -65,10 +64,10 @@ impl Catalog {
         Ok(Catalog { units, own, imported: BTreeMap::new() })
     }
 
-    fn of_files(files: &ProtoArgs) -> Outcome<Catalog> {
+    fn of_files(files: &[PathBuf], include: &[PathBuf]) -> Outcome<Catalog> {
         let mut units: Vec<CompiledFile> = Vec::new();
-        for path in &files.proto {
-            units.extend(compile::compile(path, &files.include)?);
+        for path in files {
+            units.extend(source_files::compile(path, include)?);
         }
         let by_name = |of: fn(&CompiledProtos) -> Vec<String>| -> BTreeMap<String, Definition> {
             // The path that is shown is that of the first file; `get` compares the others with it.
@@ -116,8 +115,8 @@ impl Catalog {
         }
         // The text of what is built in has all of it by import.
         let own = !self.is_built_in() && self.own.contains_key(full);
-        let schema = compile::schema(&self.units, full, own)?;
-        let none = || Failure::Failed(format!("type {full} not found"));
+        let schema = source_files::schema(&self.units, full, own)?;
+        let none = || FormatError::Failed(format!("type {full} not found"));
         Ok(schema.ok_or_else(none)?.into())
     }
 

@@ -17,13 +17,16 @@ const MAX_DEPTH: usize = 16;
 pub struct Tree {
     /// The line, from 1.
     pub line: usize,
+    /// What it is.
     pub value: TreeValue,
 }
 
+/// A scalar, a list or a map.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TreeValue {
     /// A scalar as it is written.
     Scalar(Scalar),
+    /// A list.
     List(Vec<Tree>),
     /// In order; no name twice.
     Map(Vec<(Key, Tree)>),
@@ -32,7 +35,9 @@ pub enum TreeValue {
 /// A name in a map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
+    /// The name.
     pub text: String,
+    /// The line, from 1.
     pub line: usize,
 }
 

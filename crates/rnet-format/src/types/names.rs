@@ -2,8 +2,8 @@
 
 use rnet::schema::find_types;
 
-use crate::failure::{Failure, Outcome};
-use rnet_monitor::suggestions::nearest;
+use crate::error::{FormatError, Outcome};
+use crate::suggestions::nearest;
 
 /// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`,
 /// `sensor_msgs/msg/LaserScan`).
@@ -17,8 +17,8 @@ pub fn find<'a>(
 ) -> Outcome<&'a str> {
     match find_types(name, known.clone()).as_slice() {
         [one] => Ok(one),
-        [] => Err(Failure::Failed(format!("{none} {name}; {}", hint(name, known)))),
-        many => Err(Failure::Failed(format!(
+        [] => Err(FormatError::Failed(format!("{none} {name}; {}", hint(name, known)))),
+        many => Err(FormatError::Failed(format!(
             "{name} matches {} types: {}; give one of the full names",
             many.len(),
             many.join(", ")
@@ -64,7 +64,7 @@ mod tests {
     ];
 
     fn found(name: &str) -> Result<&'static str, String> {
-        find(name, KNOWN.into_iter(), "no such type").map_err(|e| e.message())
+        find(name, KNOWN.into_iter(), "no such type").map_err(|e| e.to_string())
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rnet::schema::prost_reflect::{
 };
 use rnet::schema::{Docs, Schema, unit_of};
 
-use crate::value::escape_controls;
+use crate::text::escape_controls;
 
 /// Reserved numbers up to this one are written `to max`.
 const MAX_FIELD_NUMBER: u32 = 536_870_911;
@@ -252,9 +252,8 @@ impl ProtoWriter<'_> {
             let head = format!("{head} {} = {}{}", group.name(), field.number(), options(field));
             return self.message(&group, Some(&head));
         }
-        let unit = unit.map_or_else(String::new, |unit| {
-            format!("  // CompiledFile: {}", escape_controls(unit))
-        });
+        let unit =
+            unit.map_or_else(String::new, |unit| format!("  // Unit: {}", escape_controls(unit)));
         self.line(&format!(
             "{head} {} = {}{};{unit}",
             field.name(),

@@ -3,21 +3,17 @@
 use rnet::msgs::plain::HeaderDescription;
 use rnet::{Field, FieldType, PlainType};
 
-use crate::context::Context;
-use crate::failure::Outcome;
-
 /// One field per line: offset from the start of the message, name, type; of a built-in type, what it means.
-pub fn print(context: &mut Context, plain: &PlainType) -> Outcome {
+#[must_use]
+pub fn layout(plain: &PlainType) -> Vec<String> {
     let mut lines = Vec::new();
     fields(&mut lines, HeaderDescription::find(plain).as_ref(), &plain.fields, ("", 0, 1));
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
-    for (line, meaning) in lines {
-        match meaning {
-            Some(meaning) => context.line(format_args!("{line:<width$}  // {meaning}"))?,
-            None => context.line(format_args!("{line}"))?,
-        }
-    }
-    Ok(())
+    let line = |(line, meaning): FieldLine| match meaning {
+        Some(meaning) => format!("{line:<width$}  // {meaning}"),
+        None => line,
+    };
+    lines.into_iter().map(line).collect()
 }
 
 type FieldLine = (String, Option<&'static str>);

@@ -22,6 +22,7 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// A problem on this line.
     pub fn new(line: usize, why: impl Into<String>) -> Problem {
         Problem { line, why: why.into() }
     }
