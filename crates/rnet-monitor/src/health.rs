@@ -9,7 +9,7 @@ use rnet::msgs::link_status::{Peer, State};
 use rnet_launch::Record;
 
 use crate::findings::Findings;
-use crate::text::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// Latencies across hosts are of no use with a clock that may be wrong by more.
 const MAX_UNCERTAINTY_NS: u64 = 5_000_000;

@@ -4,8 +4,8 @@ use rnet::inspect::{Snapshot, is_internal};
 
 use crate::figures::{DomainSnapshot, Figures, TopicRow};
 use crate::findings::{Finding, Findings, Level};
-use crate::text::{count_text, escape_controls};
 use crate::{health, link, matching, recorders};
+use rnet_format::text::{count_text, escape_controls};
 
 /// What is wrong at a look, or has gone wrong since the look before, each with a remedy. What went wrong earlier and is
 /// over is not among it: counters say that.

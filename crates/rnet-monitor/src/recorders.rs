@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::Findings;
 use crate::health::{MIN_FREE_BYTES, disk};
-use crate::text::{count_text, escape_controls};
+use rnet_format::text::{count_text, escape_controls};
 
 /// A recorder that tells nothing for longer stands still: it tells once a second.
 const SILENT_NS: u64 = 5_000_000_000;

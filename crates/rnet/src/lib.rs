@@ -87,8 +87,6 @@ pub use rnet_shm::os::failpoint::install as arm_fail_points;
 #[doc(hidden)]
 pub use rnet_shm::os::thread::spawn as spawn_thread;
 #[doc(hidden)]
-pub use rnet_shm::os::thread::spawn as spawn_thread;
-#[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
 
 /// The named limits: how many nodes, topics, readers, how large a message.
