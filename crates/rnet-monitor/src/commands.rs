@@ -9,7 +9,7 @@ use rnet::msgs::command_status::State;
 use crate::findings::Findings;
 use crate::link::last_message;
 use crate::process::Process;
-use crate::text::escape_controls;
+use rnet_format::text::escape_controls;
 
 const CHECK: &str = "command";
 /// Names of separate checks for receivers, so that metrics can count them.

@@ -9,7 +9,7 @@ use rnet::param::ParamInfo;
 use rnet::state::{Entry, LastWill};
 use serde_json::{Value as Json, json};
 
-use crate::value::to_json;
+use rnet_format::value::to_json;
 
 /// A key with its value and metadata.
 pub fn entry(entry: &Entry) -> Json {

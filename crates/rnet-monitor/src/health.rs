@@ -9,7 +9,7 @@ use rnet::msgs::link_status::{Peer, State};
 use rnet_launch::Record;
 
 use crate::findings::Findings;
-use crate::text::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// Maximum uncertainty of a clock offset at which latencies across hosts are meaningful.
 const MAX_UNCERTAINTY_NS: u64 = 5_000_000;

@@ -8,7 +8,7 @@ use rnet::msgs::link_status::{Cause, Direction, Peer, State};
 use rnet::msgs::{LinkStatus, Timestamp, duration_to_ns, timestamp_to_ns};
 
 use crate::findings::Findings;
-use crate::text::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// The topic of the link's status.
 pub const STATUS_TOPIC: &str = "/_rnet/link";

@@ -12,8 +12,8 @@ use crate::commands;
 use crate::findings::Findings;
 use crate::link::{Host, host_of};
 use crate::publishers;
-use crate::suggestions::{did_you_mean, similarity_reason};
-use crate::text::count_text;
+use rnet_format::suggestions::{did_you_mean, similarity_reason};
+use rnet_format::text::count_text;
 
 /// A node that was found in another domain.
 #[derive(Debug)]

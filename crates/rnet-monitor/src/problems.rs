@@ -4,8 +4,8 @@ use rnet::inspect::{Snapshot, is_internal};
 
 use crate::figures::{DomainSnapshot, Figures, TopicRow};
 use crate::findings::{Finding, Findings, Level};
-use crate::text::{count_text, escape_controls};
 use crate::{health, link, matching, recorders};
+use rnet_format::text::{count_text, escape_controls};
 
 /// Current problems, and those that occurred since the previous snapshot, each with advice. Earlier problems
 /// that are over are not included; counters show them.

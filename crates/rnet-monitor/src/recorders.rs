@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::Findings;
 use crate::health::{MIN_FREE_BYTES, disk};
-use crate::text::{count_text, escape_controls};
+use rnet_format::text::{count_text, escape_controls};
 
 /// A recorder without a status for this long is stuck: it publishes one per second.
 const SILENT_NS: u64 = 5_000_000_000;

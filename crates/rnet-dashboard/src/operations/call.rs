@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::ServerInfo;
 use rnet::{CallOptions, Error, MessageType};
-use rnet_monitor::value::{base64, encode, message_to_json};
+use rnet_format::value::{base64, encode, message_to_json};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 

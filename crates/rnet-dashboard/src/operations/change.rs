@@ -3,8 +3,8 @@
 use rnet::NodeName;
 use rnet::param::ParamInfo;
 use rnet::state::{RemoteState, StateMessage, Value, split_host};
+use rnet_format::value::{encode, from_base64};
 use rnet_monitor::documents;
-use rnet_monitor::value::{encode, from_base64};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 

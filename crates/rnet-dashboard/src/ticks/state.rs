@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rnet::state::{Change, Entry, Replica, State, Watch, split_host};
-use rnet_monitor::value::{FieldPath, to_json};
+use rnet_format::value::{FieldPath, to_json};
 use serde_json::{Value as Json, json};
 
 use super::remote_hosts::{RemoteHost, RemoteReplica};

@@ -5,7 +5,7 @@ use std::time::Instant;
 use rnet::inspect::ObservedMessage;
 use rnet::schema::JsonOptions;
 use rnet::{MessageType, Meta};
-use rnet_monitor::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
+use rnet_format::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
 use serde_json::{Value as Json, json};
 
 use super::sink::{RateLimiter, TopicSink, type_of};

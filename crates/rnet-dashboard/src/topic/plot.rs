@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use rnet::inspect::ObservedMessage;
-use rnet_monitor::value::unit;
+use rnet_format::value::unit;
 use rnet_record::read::FieldReader;
 
 use super::buckets::Buckets;

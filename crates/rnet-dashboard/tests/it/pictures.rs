@@ -46,7 +46,7 @@ fn draws_pictures_of_played_ros_2_recording() {
     let point: Vec<u8> = [1.0_f32, 2.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
     let field =
         |name: &str, at: u32| json!({"name": name, "offset": at, "datatype": 7, "count": 1});
-    let base64 = rnet_monitor::value::base64;
+    let base64 = rnet_format::value::base64;
     let header = json!({"frame_id": "lens"});
     let sent = [
         (

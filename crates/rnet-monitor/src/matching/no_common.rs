@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rnet::inspect::Snapshot;
 
 use crate::findings::Findings;
-use crate::suggestions::similarity_reason;
+use rnet_format::suggestions::similarity_reason;
 
 /// Why `a` receives nothing from `b`, according to their topic names.
 pub(super) fn explain_no_common_topic(
