@@ -28,10 +28,10 @@ use rnet::MessageType;
 use rnet::schema::Dynamic;
 use serde_json::Value;
 
-/// The bytes of a message from its JSON.
+/// Encodes a message from JSON.
 ///
 /// # Errors
-/// In words, why it is none.
+/// Why it is invalid, as text.
 pub fn encode(message_type: &MessageType, value: &Value) -> Result<Vec<u8>, String> {
     match message_type {
         MessageType::Plain(plain) => plain_json::encode(plain, value),

@@ -1,16 +1,15 @@
-//! Why does A not hear B?
+//! Why does node A not receive from node B?
 //!
-//! Looks at a domain from outside and says in words what is wrong and what to do about it:
+//! Examines a domain from outside and reports what is wrong, with advice:
 //! - this file: the question, the answer, and the order of the checks;
-//! - `host_checks`: the directory, the machine's limits, other domains, nodes that died;
-//! - `deployment`: what removes the directory, and what keeps containers apart;
-//! - `network`: the link, and why another host is not reached;
+//! - `host_checks`: the directory, the machine's limits, other domains, dead nodes;
+//! - `deployment`: what removes the directory, and what isolates containers;
+//! - `network`: the link, and why another host is not reachable;
 //! - `realtime`: what the machine lacks for low latency (`--realtime`).
 //!
-//! Who publishes what to whom, and why it does not arrive, is found by `matching`; what else a robot may suffer
-//! from (clocks, the launch, disks), by `health`.
-//! Looking changes nothing in the domain, except that nodes whose process has died are swept up,
-//! as every node does that sees them.
+//! `matching` finds why published messages do not arrive; `health` checks clocks, the launch and disks.
+//! Observing changes nothing in the domain, except that nodes of dead processes are removed, as every node
+//! does.
 
 mod deployment;
 mod host_checks;
@@ -24,18 +23,18 @@ use crate::{
 use rnet::inspect::{Domain, Location, Snapshot};
 use rnet_launch::{Record, RunFolder};
 
-/// What a user asks.
+/// Limits the examination to a part of the domain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Question<'a> {
-    /// About this topic.
+    /// Only this topic.
     pub topic: Option<&'a str>,
-    /// About another host.
+    /// Only this host.
     pub host: Option<&'a str>,
-    /// Why the first node does not hear the second.
+    /// Why the first node does not receive from the second.
     pub nodes: Option<(&'a str, &'a str)>,
 }
 
-/// Examines a domain. What goes wrong is a finding.
+/// Examines a domain. Errors are reported as findings.
 #[must_use]
 pub fn diagnose(location: &Location, question: &Question<'_>) -> Findings {
     let mut findings = Findings::default();
@@ -45,7 +44,7 @@ pub fn diagnose(location: &Location, question: &Question<'_>) -> Findings {
     if !usable {
         return findings;
     }
-    // Before the first look, which sweeps them up.
+    // Before the first snapshot, which removes them.
     let dead = host_checks::dead_nodes(&mut findings, location);
     let snapshots = location.domain().and_then(|mut domain| take_two_snapshots(&mut domain));
     let snapshots = snapshots.map_err(|error| {
@@ -90,13 +89,13 @@ pub fn diagnose(location: &Location, question: &Question<'_>) -> Findings {
         matching::check_topics(&mut findings, snapshot, topic, None);
     }
     if let Ok((before, now)) = &snapshots {
-        // What status, top and the dashboard go by: none of them knows of a problem that is not here. Whoever asks about
-        // a topic or two nodes is told of the nodes.
+        // The problems that status, top and the dashboard show, so that all of them are listed here too. For a
+        // question about a topic or two nodes, only those of nodes.
         let is_narrow = topic.is_some() || question.nodes.is_some();
         let is_asked = |check| !is_narrow || ["unreadable", "stopped"].contains(&check);
         let found = problems(before, now, &Figures::new(before, now));
         let is_new = |found: &Finding| !findings.0.iter().any(|known| known.what == found.what);
-        // That no node has joined yet stands with the directory.
+        // The check of the directory already reports that no node has joined.
         let is_relevant = |found: &Finding| found.check != "domain" && is_asked(found.check);
         let new = found.into_iter().filter(|found| is_relevant(found) && is_new(found));
         let new: Vec<Finding> = new.collect();
@@ -108,11 +107,10 @@ pub fn diagnose(location: &Location, question: &Question<'_>) -> Findings {
     findings
 }
 
-/// Two looks, the later one with a snapshot in which pairs have had the time to find each other, and receivers of commands
-/// that to speak. Exceptions, losses and missed deadlines are problems if they occur between the two.
+/// Takes two snapshots. Exceptions, losses and missed deadlines are problems if they occur between the two.
 ///
-/// Between the announcement of an endpoint and its match lie a few milliseconds, as between the opening of a receiver
-/// and its first word; a pair that fits is only suspicious if it is still apart after many times that.
+/// Endpoints need a few milliseconds to match, and receivers of commands to send their first message. The later
+/// snapshot is repeated until they have done so, at most `MAX_SNAPSHOTS` times.
 fn take_two_snapshots(domain: &mut Domain) -> rnet::Result<(DomainSnapshot, DomainSnapshot)> {
     const MAX_SNAPSHOTS: u32 = 10;
     const RETRY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(50);

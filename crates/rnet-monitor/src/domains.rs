@@ -1,4 +1,4 @@
-//! The domains in a directory, and what other users left in them.
+//! The domains in a directory, and leftovers of other users in them.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use rnet::inspect::Location;
 use rnet::{DomainId, NodeName};
 use rustix::process::geteuid;
 
-/// The directory of a domain, as its name says whose it is. It was not looked into.
+/// The directory of a domain. User and group are taken from its name; its content was not read.
 pub struct DomainDir {
     /// Its path.
     pub path: PathBuf,
@@ -15,21 +15,21 @@ pub struct DomainDir {
     pub id: DomainId,
     /// Number of the group that shares the domain.
     pub group: Option<String>,
-    /// Number of the user whose domain it is, if no group shares it.
+    /// Number of the user who owns the domain, if no group shares it.
     pub user: Option<u32>,
-    /// Who has made the directory; `None` if that is gone by now.
+    /// Owner of the directory; `None` if it no longer exists.
     pub owner: Option<u32>,
 }
 
 /// The nodes of a domain, by name.
 pub struct DomainNodes {
-    /// Nodes whose process lives.
+    /// Nodes whose process is alive.
     pub living: Vec<NodeName>,
-    /// Nodes that died and were not swept up.
+    /// Dead nodes that were not removed yet.
     pub dead: Vec<NodeName>,
 }
 
-/// The directories of all domains beside this one, and its own.
+/// The directories of all domains in the same base directory, including this one.
 #[must_use]
 pub fn list_domain_dirs(location: &Location) -> Vec<DomainDir> {
     let entries = std::fs::read_dir(location.base()).into_iter().flatten().flatten();
@@ -49,7 +49,7 @@ pub fn list_domain_dirs(location: &Location) -> Vec<DomainDir> {
 }
 
 impl DomainDir {
-    /// How it is named on the command line, where `location` is what is named now.
+    /// The command-line options that select it, relative to `location`.
     #[must_use]
     pub fn options(&self, location: &Location) -> String {
         match &self.group {
@@ -61,10 +61,10 @@ impl DomainDir {
         }
     }
 
-    /// Who is there. Nothing is swept up.
+    /// The nodes of the domain. Dead ones are not removed.
     ///
     /// # Errors
-    /// Why it cannot be told: it is another user's, say.
+    /// Why the directory cannot be read, for example because it belongs to another user.
     pub fn nodes(&self, location: &Location) -> Result<DomainNodes, String> {
         let other = location.sibling(self.id.clone(), self.group.clone());
         let other = other.map_err(|e| e.to_string())?;
@@ -77,7 +77,7 @@ impl DomainDir {
         Ok(DomainNodes { living: other.living_nodes(), dead: other.dead_nodes() })
     }
 
-    /// Whose domain it is, in words.
+    /// The owner of the domain as text.
     #[must_use]
     pub fn owner_name(&self) -> String {
         match (&self.group, self.user) {
@@ -87,7 +87,7 @@ impl DomainDir {
     }
 }
 
-/// Something of another user that this one cannot sweep.
+/// A leftover of another user that this user cannot remove.
 #[derive(Debug)]
 pub struct ForeignLeftover {
     /// The file or folder.
@@ -98,7 +98,7 @@ pub struct ForeignLeftover {
     pub advice: String,
 }
 
-/// What is left of dead nodes though somebody has looked: another user's, whose umask closes it to us.
+/// Leftovers of other users' dead nodes that this user cannot remove because of their umask.
 #[must_use]
 pub fn foreign_leftovers(location: &Location) -> Vec<ForeignLeftover> {
     owned_by_others(location.leftover_folders(), geteuid().as_raw(), |path, owner, me| {
@@ -113,7 +113,7 @@ pub fn foreign_leftovers(location: &Location) -> Vec<ForeignLeftover> {
     })
 }
 
-/// Files of names that only another user can open. Their node may live, so they must not be removed.
+/// Name files that only another user can open. Their node may be alive, so they must not be removed.
 #[must_use]
 pub fn foreign_inaccessible_files(location: &Location) -> Vec<ForeignLeftover> {
     owned_by_others(location.inaccessible_names(), geteuid().as_raw(), |path, owner, me| {
@@ -128,7 +128,7 @@ pub fn foreign_inaccessible_files(location: &Location) -> Vec<ForeignLeftover> {
     })
 }
 
-/// Our own is swept by and by, and what has gone meanwhile needs nobody.
+/// Skips files of this user, which are removed anyway, and files that no longer exist.
 fn owned_by_others(
     paths: Vec<PathBuf>,
     me: u32,

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-/// What `rnet-link config` says.
+/// The output of `rnet-link config`.
 #[derive(Debug, Deserialize)]
 pub struct Settings {
     /// Version of the program.
@@ -26,7 +26,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Where the mode was looked for, in words.
+    /// The source of the mode as text.
     #[must_use]
     pub fn mode_source(&self) -> String {
         match &self.file {
@@ -44,7 +44,7 @@ impl Settings {
     }
 }
 
-/// What `rnet-link discover` says: which hosts ask by multicast who is there, and which answer to that.
+/// The output of `rnet-link discover`: which hosts send multicast queries and which answer them.
 #[derive(Debug, Deserialize)]
 pub struct MulticastProbe {
     /// Multicast groups.
@@ -55,7 +55,7 @@ pub struct MulticastProbe {
     pub answered_by: Vec<String>,
 }
 
-/// Listens for two seconds; `None` if the program cannot, as one of an earlier release.
+/// Listens for two seconds; `None` if the program does not support it, as in earlier releases.
 #[must_use]
 pub fn probe_multicast(program: PathBuf, domain: &str) -> Option<MulticastProbe> {
     let mut command = Command::new(program);
@@ -64,10 +64,10 @@ pub fn probe_multicast(program: PathBuf, domain: &str) -> Option<MulticastProbe>
     serde_json::from_slice(&output.stdout).ok()
 }
 
-/// What the settings come to.
+/// The effective settings.
 ///
 /// # Errors
-/// The program is not installed, cannot be run, or says what is wrong with a setting.
+/// The program is not installed, cannot be run, or rejects a setting.
 pub fn settings(
     program: PathBuf,
     config: Option<&Path>,

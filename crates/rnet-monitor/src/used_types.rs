@@ -11,7 +11,7 @@ use rnet::{PlainType, TypeDesc};
 pub struct UsedType<'a> {
     /// The type.
     pub desc: &'a TypeDesc,
-    /// `None` for a protobuf type that cannot be read, and for plain types.
+    /// `None` for plain types and for unreadable protobuf types.
     pub schema: Option<&'a Schema>,
     /// Topics with this type.
     pub topics: Vec<&'a str>,
@@ -39,7 +39,8 @@ impl<'a> UsedType<'a> {
     }
 }
 
-/// All described types of a domain, or of one topic, by name. Versions of a type are told apart; those of publishers come first.
+/// All described types of a domain or of one topic, sorted by name. Each version of a type has its own entry; those of
+/// publishers come first.
 #[must_use]
 pub fn types<'a>(snapshot: &'a Snapshot, topic: Option<&str>) -> Vec<UsedType<'a>> {
     let publishers = snapshot.publishers.iter();
@@ -65,7 +66,7 @@ pub fn types<'a>(snapshot: &'a Snapshot, topic: Option<&str>) -> Vec<UsedType<'a
             list.dedup();
         }
     }
-    // Stable: among versions of one type the order stays.
+    // A stable sort keeps the order of the versions of a type.
     all.sort_by_key(UsedType::name);
     all
 }

@@ -1,4 +1,4 @@
-//! The deployment: what removes the directory under living nodes, and what keeps containers apart.
+//! The deployment: what removes the directory of running nodes, and what isolates containers.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,19 +7,19 @@ use rnet::inspect::{Location, default_base};
 
 use crate::Findings;
 
-/// For how long a wipe that was put right counts as a problem, because whatever did it will do it again.
+/// How long a restored directory counts as a problem, because the removal is likely to happen again.
 const RECENT_REMOVAL_S: u64 = 24 * 3600;
-/// What Docker gives a container.
+/// Docker's default size of `/dev/shm`.
 const DOCKER_SHM_BYTES: u64 = 64 << 20;
-/// Users below are the system's, whose files systemd-logind leaves alone.
+/// Lower numbers are system users, whose files systemd-logind does not remove.
 const FIRST_REGULAR_UID: u32 = 1000;
 
-/// What keeps logind from removing the files of a user.
+/// How to prevent logind from removing the files of a user.
 const LINGER_ADVICE: &str = "prevent systemd-logind from removing the files of logged-out users: run loginctl \
                       enable-linger, set RemoveIPC=no in /etc/systemd/logind.conf, run the nodes as a system \
                       user, or set RNET_DIR to a tmpfs directory outside /dev/shm";
 
-/// Whether somebody has removed the directory, or a part of it, under living nodes.
+/// Checks whether the directory, or a part of it, was removed while nodes were running.
 pub fn directory_removed(findings: &mut Findings, location: &Location) {
     for (pid, node) in location.removed_nodes() {
         findings.problem(
@@ -45,7 +45,7 @@ pub fn directory_removed(findings: &mut Findings, location: &Location) {
     }
 }
 
-/// What will remove it, and what others may not see.
+/// Checks what may remove the directory or limit it: logind, Docker's defaults, other containers.
 pub fn directory_risks(findings: &mut Findings, path: &Path, nodes: usize) {
     let base = path.parent().unwrap_or(path);
     let shm = base == default_base();
@@ -85,7 +85,7 @@ pub fn directory_risks(findings: &mut Findings, path: &Path, nodes: usize) {
     }
 }
 
-/// Whether systemd-logind removes the files of this user; `false` also where that cannot be told.
+/// Whether systemd-logind removes the files of this user; `false` if unknown.
 fn logind_removes() -> bool {
     let uid = rustix::process::geteuid().as_raw();
     uid >= FIRST_REGULAR_UID
@@ -104,7 +104,7 @@ fn has_lingering(uid: u32) -> bool {
     name.is_some_and(|name| Path::new("/var/lib/systemd/linger").join(name).exists())
 }
 
-/// What the configuration of logind says; the last word counts, and it is on by default.
+/// The `RemoveIPC` setting of logind: the last one wins, and the default is on.
 fn removes_ipc(root: &Path) -> bool {
     let mut files = vec![root.join("etc/systemd/logind.conf")];
     for folder in ["usr/lib", "run", "etc"] {

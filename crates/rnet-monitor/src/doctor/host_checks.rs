@@ -1,4 +1,4 @@
-//! The place: the directory, the machine, other domains, and what the dead left.
+//! The directory, the machine, other domains, and leftovers of dead nodes.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use rnet_record::blackbox::{NODE, RingMemory};
 /// `statfs` type of tmpfs.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// Below this the next publishers of an ordinary robot will not start: 32 logs of default length.
+/// With less, more publishers of an ordinary robot may not start: 32 logs of default length.
 const MIN_FREE_BYTES: u64 = 32 * DEFAULT_LOG_LEN_BYTES;
 
-/// Descriptors that a node takes for itself and its threads, generously.
+/// Upper bound of the descriptors that a node needs for itself and its threads.
 const FILES_PER_NODE: u64 = 32;
-/// Descriptors that a node holds for each peer (process handle, maps being opened).
+/// Upper bound of the descriptors that a node needs per peer (process handle, maps being opened).
 const FILES_PER_PEER: u64 = 4;
 
 pub fn machine(findings: &mut Findings) {
@@ -35,7 +35,7 @@ pub fn machine(findings: &mut Findings) {
     }
 }
 
-/// Whether the domain can be looked into at all.
+/// Checks the directory; returns whether the domain can be read.
 pub fn directory(findings: &mut Findings, location: &Location) -> bool {
     let (base, path) = (location.base(), location.path());
     let set_dir = "set RNET_DIR (or --dir) to a writable directory on tmpfs";
@@ -107,7 +107,7 @@ pub fn directory(findings: &mut Findings, location: &Location) -> bool {
     }
 }
 
-/// Memory and file descriptors.
+/// Checks shared memory and file descriptors.
 pub fn capacity(findings: &mut Findings, path: &Path, nodes: usize) {
     let on = if path.exists() { path } else { path.parent().unwrap_or(path) };
     if let Ok(stat) = rustix::fs::statvfs(on) {
@@ -136,7 +136,7 @@ pub fn capacity(findings: &mut Findings, path: &Path, nodes: usize) {
     }
 }
 
-/// The memory of the black box, which is shared memory too.
+/// Reports the memory of the black box, which is also shared memory.
 pub fn black_box(findings: &mut Findings, path: &Path, snapshot: &Snapshot) {
     if snapshot.node(NODE).is_none() {
         return;
@@ -155,7 +155,7 @@ pub fn black_box(findings: &mut Findings, path: &Path, snapshot: &Snapshot) {
     );
 }
 
-/// The nodes that died and were not swept up; they are named, and then swept by whoever looks.
+/// The dead nodes that were not removed yet; the next snapshot removes them.
 pub fn dead_nodes(findings: &mut Findings, location: &Location) -> Vec<String> {
     for (name, error) in location.unreadable_nodes() {
         findings.problem(
@@ -167,7 +167,7 @@ pub fn dead_nodes(findings: &mut Findings, location: &Location) -> Vec<String> {
     location.dead_nodes().into_iter().map(String::from).collect()
 }
 
-/// What is left of other users' nodes and cannot be swept by us.
+/// Reports leftovers of other users' nodes, which this user cannot remove.
 pub fn foreign_leftovers(findings: &mut Findings, location: &Location) {
     for left in domains::foreign_leftovers(location)
         .into_iter()
@@ -177,7 +177,7 @@ pub fn foreign_leftovers(findings: &mut Findings, location: &Location) {
     }
 }
 
-/// Nodes of different versions.
+/// Reports nodes of different versions.
 pub fn versions(findings: &mut Findings, snapshot: &Snapshot) {
     for meta in snapshot.nodes.iter().map(|node| &node.meta).filter(|m| m.version != VERSION) {
         findings.note(
@@ -190,7 +190,7 @@ pub fn versions(findings: &mut Findings, snapshot: &Snapshot) {
     }
 }
 
-/// Other domains beside ours: the other node may be in one of them.
+/// Reports other domains in the same directory and returns their nodes: the missing node may be among them.
 pub fn other_domains(
     findings: &mut Findings,
     location: &Location,
@@ -216,7 +216,7 @@ pub fn other_domains(
                 }
             }
             Some(user) if id == location.id() => {
-                // Started with sudo, most often: two halves of one robot that never meet.
+                // Usually a part of the robot was started with sudo.
                 let what = format!(
                     "user {user} also has a domain {id}: nodes of different users cannot communicate"
                 );
@@ -266,7 +266,7 @@ pub fn other_domains(
     elsewhere
 }
 
-/// The first few of many.
+/// The first few names, and the number of the others.
 fn first_few<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const SHOWN: usize = 8;
     let names: Vec<&str> = names.collect();

@@ -1,4 +1,4 @@
-//! Other hosts: what is configured, whether the link runs, and why a host is not reached.
+//! Other hosts: what is configured, whether the link runs, and why a host is not reachable.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -16,12 +16,12 @@ use rnet_format::suggestions::did_you_mean;
 use rnet_format::text::escape_controls;
 
 const CHECK: &str = "network";
-/// For how long an address is tried.
+/// Timeout of a connection attempt to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Addresses of one name that are tried.
+/// Maximum number of addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 4;
 
-/// Leaves this host of those that the link knows.
+/// Removes all other hosts from the status of the link.
 pub fn limit_to_host(findings: &mut Findings, status: &mut Option<LinkStatus>, host: Host<'_>) {
     let name = host.name;
     let peers = || status.iter().flat_map(|status| &status.peers).map(|peer| peer.host.as_str());
@@ -38,13 +38,13 @@ pub fn limit_to_host(findings: &mut Findings, status: &mut Option<LinkStatus>, h
     }
 }
 
-/// Looks at the network, if there is to be one.
+/// Checks the network, if one is configured.
 pub fn network(findings: &mut Findings, location: &Location, status: Option<&LinkStatus>) {
     let asked_by = rnet::link_configured_by();
     let settings = match rnet::link_program(None) {
         Ok(program) => settings(program, None, None),
         Err(why) => {
-            // Where nobody wants a network nothing is missing.
+            // The program is only missing if a network is configured.
             if let Some(asked_by) = asked_by {
                 let what = format!(
                     "a network is configured ({asked_by}), but the rnet-link program was not found"
@@ -139,7 +139,7 @@ fn interfaces<'a>(findings: &mut Findings, names: impl IntoIterator<Item = &'a S
     }
 }
 
-/// Whether nothing can be sent on an interface. Of some, as a tunnel, the system does not know.
+/// Whether an interface cannot send. Some, such as tunnels, have an unknown state and count as up.
 fn is_down(interface: &str) -> bool {
     let path = Path::new("/sys/class/net").join(interface).join("operstate");
     let state = std::fs::read_to_string(path).unwrap_or_default();
@@ -169,13 +169,13 @@ fn connected_peers<'a>(
         );
     }
     link::check_peers(findings, status);
-    // The link may run with other settings than those of this directory and environment.
+    // The running link may have other settings than this directory and environment specify.
     let more = |own: &'a [String], of_here: &'a [String]| {
         own.iter().filter(move |one| !of_here.contains(one))
     };
     interfaces(findings, more(&status.interfaces, &settings.interfaces));
     for endpoint in settings.connect.iter().chain(more(&status.connect, &settings.connect)) {
-        // The address of a host that has connected by itself may not be known.
+        // The address of a host that opened the connection may be unknown.
         let is_up = |peer: &Peer| {
             peer.state() == State::Connected && endpoint_matches(endpoint, &peer.address)
         };
@@ -185,7 +185,7 @@ fn connected_peers<'a>(
     }
 }
 
-/// Whether this endpoint may be that of a host with this address.
+/// Whether this endpoint may belong to a host with this address.
 fn endpoint_matches(endpoint: &str, address: &str) -> bool {
     if address.is_empty() || endpoint == address {
         return true;
@@ -198,7 +198,7 @@ fn endpoint_matches(endpoint: &str, address: &str) -> bool {
     found.into_iter().flatten().take(MAX_ADDRESSES).any(is_it)
 }
 
-/// An endpoint of the configuration to which there is no connection.
+/// Reports a configured endpoint that is not connected.
 fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
     let shown = escape_controls(endpoint);
     match try_both_lanes(endpoint) {
@@ -240,34 +240,34 @@ fn not_connected(findings: &mut Findings, endpoint: &str, domain: &str) {
     }
 }
 
-/// An address by which this host reaches its own listener.
+/// The address at which this host reaches its own listener.
 fn reachable_address(endpoint: &str) -> String {
     endpoint.replace("/0.0.0.0:", "/127.0.0.1:").replace("/[::]:", "/[::1]:")
 }
 
-/// Tries the port of the urgent lane, and the one above it, which the bulk lane takes.
+/// Tries the port of the urgent lane and the next port, which is that of the bulk lane.
 fn try_both_lanes(endpoint: &str) -> [Result<(), String>; 2] {
     let (host, port) = endpoint.rsplit_once(':').unwrap_or((endpoint, ""));
     let above = port.parse::<u16>().ok().and_then(|port| port.checked_add(1));
     let above = above.map(|port| format!("{host}:{port}"));
     std::thread::scope(|scope| {
-        // At once: who drops packets has both wait.
+        // In parallel: both time out if packets are dropped.
         let above = scope.spawn(move || above.map_or(Ok(()), |above| try_connect(&above)));
         let below = try_connect(endpoint);
         [below, above.join().unwrap_or(Ok(()))]
     })
 }
 
-/// No other host is connected in mode `lan`: whether multicast comes and goes.
+/// Checks whether multicast works, for mode `lan` without a connected host.
 fn multicast(findings: &mut Findings, domain: &str) {
-    let Some(heard) =
+    let Some(probe) =
         rnet::link_program(None).ok().and_then(|link| link_program::probe_multicast(link, domain))
     else {
         return;
     };
     let list = |hosts: &[String]| escape_controls(&hosts.join(", ")).into_owned();
-    let (asked, answered) = (list(&heard.asked_by), list(&heard.answered_by));
-    let groups = list(&heard.groups);
+    let (asked, answered) = (list(&probe.asked_by), list(&probe.answered_by));
+    let groups = list(&probe.groups);
     let named =
         "configure addresses instead: network.listen on one host, network.connect on the other";
     match (asked.is_empty(), answered.is_empty()) {
@@ -298,7 +298,7 @@ fn multicast(findings: &mut Findings, domain: &str) {
     }
 }
 
-/// Opens a TCP connection and closes it.
+/// Opens and closes a TCP connection.
 fn try_connect(endpoint: &str) -> Result<(), String> {
     let address = endpoint.strip_prefix("tcp/").ok_or("it is not a TCP endpoint")?;
     let found =

@@ -1,26 +1,25 @@
 //! What this machine and this user lack for low latency and low jitter.
 //!
-//! A message costs a fraction of a microsecond between two awake cores. Everything above that is
-//! waking up: a core from its idle state, a thread from the run queue, a page from a disk. Those
-//! are settings of the machine and rights of the user, so they are looked at here, one check for
-//! each, and every finding says what was read and where, why it matters, and what mends it:
+//! A message takes a fraction of a microsecond between two awake cores. Any additional latency comes from a core in an
+//! idle state, a thread in the run queue or a page on a disk. It depends on settings of the machine and
+//! permissions of the user, which are checked here. Every finding contains what was read and where, why it
+//! matters, and how to fix it:
 //! - this file: the answer, and the order of the checks;
-//! - `machine`: reading `/proc` and `/sys`, any file of which may be missing, barred or garbage;
-//! - `cores`: how many, whose, how they sleep, at which clock, who else uses them;
+//! - `machine`: reads `/proc` and `/sys`, any file of which may be missing, unreadable or invalid;
+//! - `cores`: number, isolation, idle states, frequency, and what else uses them;
 //! - `kernel`: preemption, throttling, slices, clocks;
 //! - `memory`: locking, swap, huge pages;
-//! - `rights`: real-time priorities.
+//! - `permissions`: real-time priorities.
 //!
-//! The room for logs and membarrier(2) are checked by `rnet doctor` itself.
+//! `host_checks` checks the space for logs and membarrier(2).
 //!
-//! Looking changes nothing and asks the kernel for nothing but its files: what it says about this
-//! process (limits, capabilities, timer slack) holds for programs started from the same shell.
+//! The checks only read files and change nothing. What they find about this process (limits, capabilities,
+//! timer slack) applies to programs started from the same shell.
 //!
-//! What is a [`Level::Problem`]: that which can hold a message up for a millisecond and more on a
-//! machine that does nothing else, or which makes each message slower by a multiple: a single core, a CPU
-//! quota, no right to a real-time priority, a kernel that does not preempt, a clock
-//! that takes a system call, swapping that nothing can forbid. All else that could be better is
-//! [`Level::Advice`]; it costs microseconds, or is a matter of taste on a machine without a load.
+//! A [`Level::Problem`] can delay a message by a millisecond or more on an otherwise idle machine, or makes
+//! each message several times slower: a single core, a CPU quota, no permission for real-time priorities, a
+//! kernel without preemption, a clock that needs a system call, swapping that cannot be prevented.
+//! Anything else that could be better is [`Level::Advice`]: it costs microseconds, or matters only under load.
 
 mod cores;
 mod kernel;
@@ -36,35 +35,34 @@ use serde::Serialize;
 
 use machine::Machine;
 
-/// What a finding means.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// As it should be.
+    /// Nothing to improve.
     Ok,
-    /// Cannot be known from here: the file is missing, barred or not understood.
+    /// Unknown: the file is missing, unreadable or invalid.
     Unknown,
     /// Could be better.
     Advice,
-    /// Delays messages by milliseconds, or makes each of them slower.
+    /// Delays messages by milliseconds, or makes each of them several times slower.
     Problem,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// What it means.
+    /// The severity.
     pub level: Level,
-    /// Which check found it, a stable word for programs: `preemption`, `rt_priority`, `swap`, …
+    /// The name of the check, stable for programs: `preemption`, `rt_priority`, `swap`, …
     pub check: &'static str,
     /// What was found.
     pub what: String,
-    /// The files in which it was read.
+    /// The files that were read.
     pub read_from: String,
     /// Why it matters for robot-net.
     pub why: &'static str,
-    /// The command or the line of configuration that mends it; every problem and every piece of
-    /// advice has it.
+    /// The command or configuration line that fixes it; present for [`Level::Problem`] and [`Level::Advice`].
     pub advice: Option<String>,
 }
 
@@ -74,7 +72,7 @@ pub fn examine(dir: &Path) -> Vec<Finding> {
     examine_at(Path::new("/"), dir)
 }
 
-/// Examines the machine whose `/proc`, `/sys`, `/dev`, `/boot` stand below `root`.
+/// Examines the machine whose `/proc`, `/sys`, `/dev`, `/boot` are in `root`.
 fn examine_at(root: &Path, dir: &Path) -> Vec<Finding> {
     let machine = Machine { root, dir };
     let checks: [fn(&Machine<'_>) -> Finding; 21] = [
@@ -103,7 +101,7 @@ fn examine_at(root: &Path, dir: &Path) -> Vec<Finding> {
     checks.iter().map(|check| check(&machine)).collect()
 }
 
-/// A check that is about to say what it found.
+/// A check, before its result is known.
 struct Check {
     name: &'static str,
     read_from: String,

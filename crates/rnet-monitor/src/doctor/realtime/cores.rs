@@ -1,4 +1,4 @@
-//! The cores: how many, whose, how they sleep, at which clock, and who else uses them.
+//! The cores: their number, isolation, idle states and frequency, and what else uses them.
 
 use super::machine::{Machine, list_cores};
 use super::{Check, Finding};
@@ -6,16 +6,16 @@ use super::{Check, Finding};
 const CPU: &str = "/sys/devices/system/cpu";
 const PARTITIONS: &str = "/sys/fs/cgroup/cpuset.cpus.isolated";
 
-/// With fewer cores, isolating one leaves too little for all else, and spinning is for one thread.
+/// With fewer cores, isolating one leaves too few for everything else, and only one thread should spin.
 const ENOUGH_CORES: usize = 4;
 
-/// Idle states that take no longer to leave, in µs, are no matter beside a wake-up by the kernel.
+/// Idle states with an exit latency up to this, in µs, are negligible next to a wake-up by the kernel.
 const IDLE_EXIT_US: u64 = 10;
 
-/// Stolen time that shows in the 99th percentile, in parts of a hundred.
+/// Percentage of stolen time that affects the 99th percentile of the latency.
 const STEAL_PERCENT: f64 = 1.0;
 
-/// How many cores may be used?
+/// Checks the number of usable cores.
 pub(super) fn count(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "cores",
@@ -43,7 +43,7 @@ pub(super) fn count(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Is this process stopped when it has used its quota?
+/// Checks for a CPU quota, which stops this process when it is used up.
 pub(super) fn quota(machine: &Machine<'_>) -> Finding {
     const WHY: &str = "a process that has used its quota is stopped until the next period starts, tens of \
                        milliseconds later";
@@ -88,7 +88,7 @@ pub(super) fn quota(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// The cores that the scheduler leaves alone, since the boot or by a cpuset partition.
+/// The cores that are isolated from the scheduler, since boot or by a cpuset partition.
 fn isolated_cores(machine: &Machine<'_>) -> Option<Vec<u32>> {
     let since_boot = machine.cores(&format!("{CPU}/isolated"));
     let by_partition = machine.cores(PARTITIONS);
@@ -101,7 +101,7 @@ fn isolated_cores(machine: &Machine<'_>) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// Are there cores that the scheduler leaves alone?
+/// Checks for cores that are isolated from the scheduler.
 pub(super) fn isolated(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "isolated_cores",
@@ -121,7 +121,7 @@ pub(super) fn isolated(machine: &Machine<'_>) -> Finding {
         )
     };
     if isolated.is_empty() {
-        // The last ones: core 0 has the most interrupts. Beyond four, a quarter.
+        // The last quarter, at least one: core 0 has the most interrupts.
         let first = online.len() - (online.len() / 4).max(1).min(online.len());
         let example = list_cores(&online[first..]);
         return if online.len() < ENOUGH_CORES {
@@ -146,7 +146,7 @@ pub(super) fn isolated(machine: &Machine<'_>) -> Finding {
     )
 }
 
-/// Does somebody move interrupts about?
+/// Checks whether irqbalance moves interrupts between cores.
 pub(super) fn irqbalance(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "irqbalance",
@@ -162,7 +162,7 @@ pub(super) fn irqbalance(machine: &Machine<'_>) -> Finding {
     });
     let isolated = isolated_cores(machine).unwrap_or_default();
     match (runs, isolated.is_empty()) {
-        // Mounted with hidepid, /proc shows only what this user has started.
+        // Mounted with hidepid, /proc shows only the processes of this user.
         (false, _) if machine.text("/proc/1/comm").is_none() => {
             check.unknown("processes of other users are not visible; check with `sudo pgrep irqbalance`")
         }
@@ -179,7 +179,7 @@ pub(super) fn irqbalance(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Does the clock of a core go down when there is little to do?
+/// Checks whether the frequency of a core drops under low load.
 pub(super) fn governor(machine: &Machine<'_>) -> Finding {
     const DIR: &str = "/sys/devices/system/cpu/cpufreq";
     let check = Check::new(
@@ -211,7 +211,7 @@ pub(super) fn governor(machine: &Machine<'_>) -> Finding {
     )
 }
 
-/// How long does a core take to wake up?
+/// Checks how long a core takes to leave its idle states.
 pub(super) fn idle_states(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "idle_states",
@@ -248,7 +248,7 @@ pub(super) fn idle_states(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// May a program keep the cores from sleeping deeply?
+/// Checks whether a program may prevent deep idle states.
 pub(super) fn dma_latency(machine: &Machine<'_>) -> Finding {
     let file = "/dev/cpu_dma_latency";
     let check = Check::new(
@@ -275,7 +275,7 @@ pub(super) fn dma_latency(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Is this a virtual machine?
+/// Checks whether this is a virtual machine.
 pub(super) fn virtual_machine(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "virtual_machine",
@@ -303,7 +303,7 @@ pub(super) fn virtual_machine(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Does a hypervisor take time away?
+/// Checks whether a hypervisor steals CPU time.
 pub(super) fn steal(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "steal",
@@ -312,7 +312,7 @@ pub(super) fn steal(machine: &Machine<'_>) -> Finding {
     );
     let times: Option<Vec<u64>> = machine.text("/proc/stat").and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        // user nice system idle iowait irq softirq steal; what guests used is in user and nice.
+        // user nice system idle iowait irq softirq steal; user and nice include the time of guests.
         line.split_whitespace().take(8).map(|n| n.parse().ok()).collect()
     });
     let Some([user, nice, system, idle, iowait, irq, softirq, steal]) = times.as_deref() else {
@@ -325,7 +325,7 @@ pub(super) fn steal(machine: &Machine<'_>) -> Finding {
     let percent = *steal as f64 * 100.0 / all as f64;
     let what = format!("{percent:.2} % of the time since boot was stolen by a hypervisor");
     if percent >= STEAL_PERCENT {
-        // It is a mean since the boot, and may be long past.
+        // This is a mean since boot; the cause may no longer exist.
         check.advice(
             what,
             "if `st` in top is still above 0, the host is overcommitted: pin the virtual cores (virsh \

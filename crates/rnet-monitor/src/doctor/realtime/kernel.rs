@@ -1,22 +1,22 @@
-//! The kernel: when it lets a thread run, and how it tells the time.
+//! The kernel: its scheduling and its clocks.
 
 use super::machine::{Machine, bracketed_choice};
 use super::{Check, Finding};
 
-/// The first kernel on which SCHED_OTHER threads may choose their slice, and on which threads of
-/// other policies are served beside real-time ones without stopping those for nothing.
+/// The first kernel on which SCHED_OTHER threads may choose their slice, and on which real-time threads are only
+/// throttled if other threads need the core.
 const TIME_SLICES_SINCE: (u32, u32) = (6, 12);
 
-/// Longer timer slack than this is worth a word, in nanoseconds.
+/// Longer timer slack, in nanoseconds, is reported.
 const MAX_TIMER_SLACK_NS: u64 = 10_000;
 
-/// How to get a kernel that preempts.
+/// How to get a kernel with full preemption.
 const FULL_PREEMPTION_ADVICE: &str = "boot with preempt=full: add it to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, sudo \
                     update-grub, reboot; or until then: echo full | sudo tee /sys/kernel/debug/sched/preempt. \
                     Better: a PREEMPT_RT kernel (Debian: linux-image-rt-amd64, Ubuntu: `sudo pro enable \
                     realtime-kernel`)";
 
-/// When does the kernel give the core to a more urgent thread?
+/// Checks the preemption model: when the kernel gives the core to a thread with a higher priority.
 pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "preemption",
@@ -35,7 +35,7 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
     };
     let line = "/proc/cmdline";
     let asked = machine.text(line).and_then(|text| {
-        // The last one counts, as for the kernel.
+        // The last one wins, as in the kernel.
         let named = text.split_whitespace().rev().find_map(|word| word.strip_prefix("preempt="));
         named.map(str::to_owned)
     });
@@ -48,7 +48,7 @@ pub(super) fn preemption(machine: &Machine<'_>) -> Finding {
         if let Some(model) = asked {
             return by_model(Check { read_from: line.into(), ..check }, &model);
         }
-        // The model that holds when the command line names none.
+        // The default model, if the command line has none.
         let file = machine
             .text("/proc/sys/kernel/osrelease")
             .map(|release| format!("/boot/config-{release}"))
@@ -97,7 +97,7 @@ fn by_model(check: Check, model: &str) -> Finding {
     }
 }
 
-/// What share of a core do real-time threads get?
+/// Checks which share of a core real-time threads may use.
 pub(super) fn rt_throttling(machine: &Machine<'_>) -> Finding {
     let runtime_file = "/proc/sys/kernel/sched_rt_runtime_us";
     let check = Check::new(
@@ -106,7 +106,7 @@ pub(super) fn rt_throttling(machine: &Machine<'_>) -> Finding {
         "a spinning real-time thread (Wait::Spin) uses up its share, and its messages then wait for the next period",
     );
     let period = machine.number::<i64>("/proc/sys/kernel/sched_rt_period_us");
-    // With CONFIG_RT_GROUP_SCHED, of which this file is the sign, the old way stays.
+    // This file exists with CONFIG_RT_GROUP_SCHED, which keeps the old behaviour.
     let grouped = machine.text("/sys/fs/cgroup/cpu/cpu.rt_runtime_us").is_some();
     let lenient = !grouped && machine.kernel().is_some_and(|k| k >= TIME_SLICES_SINCE);
     let free_it =
@@ -135,7 +135,7 @@ pub(super) fn rt_throttling(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Can a thread without real-time rights ask to be served soon?
+/// Checks whether a thread without real-time permission can request a short slice.
 pub(super) fn time_slices(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "slices",
@@ -156,7 +156,7 @@ pub(super) fn time_slices(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Do nice values mean anything?
+/// Checks whether autogroups make nice values ineffective.
 pub(super) fn autogroup(machine: &Machine<'_>) -> Finding {
     let file = "/proc/sys/kernel/sched_autogroup_enabled";
     let check = Check::new(
@@ -176,7 +176,7 @@ pub(super) fn autogroup(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// How late may a timed wait end?
+/// Checks how late a timed wait may end.
 pub(super) fn timer_slack(machine: &Machine<'_>) -> Finding {
     let file = "/proc/self/timerslack_ns";
     let check = Check::new(
@@ -196,7 +196,7 @@ pub(super) fn timer_slack(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// What does it cost to ask for the time?
+/// Checks the cost of reading the clock.
 pub(super) fn clock_source(machine: &Machine<'_>) -> Finding {
     const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
     let file = format!("{DIR}/current_clocksource");

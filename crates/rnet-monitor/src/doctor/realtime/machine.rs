@@ -1,18 +1,18 @@
-//! Reading what the kernel says about itself. Nothing here fails: what is missing, barred or
-//! garbage is `None`, and the check that asked says so.
+//! Reads `/proc` and `/sys`. Nothing here fails: a missing, unreadable or invalid file gives `None`, and the
+//! check reports that.
 
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-/// No file that is read here is longer; `/proc/cpuinfo` of 512 cores is.
+/// Longer files are truncated. Only `/proc/cpuinfo` of 512 cores is longer.
 const MAX_FILE_LEN_BYTES: u64 = 1 << 20;
-/// No core has a higher number.
+/// Maximum number of a core.
 const MAX_CORE: u32 = 1 << 16;
 
-/// A machine, seen through its files.
+/// A machine, described by its files.
 pub(super) struct Machine<'a> {
-    /// Where `/proc`, `/sys`, … stand.
+    /// The directory with `/proc`, `/sys`, ….
     pub root: &'a Path,
     /// The directory of domains.
     pub dir: &'a Path,
@@ -33,15 +33,15 @@ pub(super) enum Capability {
 }
 
 impl Machine<'_> {
-    /// Where a path of the machine is to be found.
+    /// The actual location of a path of the machine.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// What stands in a file, without the white space around it.
+    /// The content of a file, trimmed.
     pub fn text(&self, path: &str) -> Option<String> {
         let path = self.path(path);
-        // A pipe or a device would keep whoever opens it.
+        // Opening a pipe or a device could block.
         if !std::fs::metadata(&path).ok()?.is_file() {
             return None;
         }
@@ -51,12 +51,12 @@ impl Machine<'_> {
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The number that stands in a file.
+    /// The content of a file as a number.
     pub fn number<T: FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
     }
 
-    /// The names in a directory that begin with `prefix` and go on with a number, by that number.
+    /// The names in a directory that consist of `prefix` and a number, sorted by that number.
     pub fn numbered_entries(&self, directory: &str, prefix: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(directory)).into_iter().flatten().flatten();
         let mut found: Vec<(u32, String)> = entries
@@ -90,31 +90,31 @@ impl Machine<'_> {
         Some(set >> capability as u32 & 1 == 1)
     }
 
-    /// Version and subversion of the kernel, such as 6 and 12.
+    /// Major and minor version of the kernel, such as 6 and 12.
     pub fn kernel(&self) -> Option<(u32, u32)> {
         let release = self.text("/proc/sys/kernel/osrelease")?;
         let mut parts = release.split(|c: char| !c.is_ascii_digit());
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 
-    /// A list of cores such as `0-3,8`; `None` also if it is no list.
+    /// A list of cores such as `0-3,8`; `None` also if it is invalid.
     pub fn cores(&self, path: &str) -> Option<Vec<u32>> {
         parse_cores(&self.text(path)?)
     }
 
-    /// The cores that this process may run on, or else those that are there.
+    /// The cores that this process may run on; if that is unknown, the cores that are online.
     pub fn own_cores(&self) -> Option<Vec<u32>> {
         let allowed = self.status("Cpus_allowed_list").and_then(|list| parse_cores(&list));
         allowed.filter(|c| !c.is_empty()).or_else(|| self.cores("/sys/devices/system/cpu/online"))
     }
 
-    /// Whether this is a container, as far as its files give that away.
+    /// Whether this is a container, judging by its files.
     pub fn is_container(&self) -> bool {
         ["/.dockerenv", "/run/.containerenv"].iter().any(|p| self.path(p).exists())
     }
 
-    /// The directory of this process in a hierarchy of control groups, and all above it: for
-    /// version 2 with `controller` empty, else for version 1.
+    /// The control group directory of this process and all its ancestors: of version 2 if `controller` is
+    /// empty, else of version 1.
     pub fn groups(&self, controller: &str) -> Vec<String> {
         let Some(text) = self.text("/proc/self/cgroup") else { return Vec::new() };
         let own = text.lines().find_map(|line| {
@@ -123,7 +123,7 @@ impl Machine<'_> {
             controllers.split(',').any(|c| c == controller).then_some(path)
         });
         let Some(own) = own else { return Vec::new() };
-        // In a container the path may lead out of what is mounted: `/../..`.
+        // In a container the path may lead out of the mount: `/../..`.
         let parts: Vec<&str> = Path::new(own)
             .components()
             .filter_map(|part| match part {
@@ -144,8 +144,8 @@ impl Machine<'_> {
     }
 }
 
-/// Reads a list of cores such as `0-3,8`. The empty list is one; so is the `(null)` of kernels
-/// that have nothing to list.
+/// Parses a list of cores such as `0-3,8`. An empty text is the empty list; so is `(null)`, which some kernels
+/// write for it.
 pub(super) fn parse_cores(text: &str) -> Option<Vec<u32>> {
     let text = text.trim();
     if text.is_empty() || text == "(null)" {
@@ -165,7 +165,7 @@ pub(super) fn parse_cores(text: &str) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// Writes a list of cores as the kernel does.
+/// Formats a list of cores as the kernel does.
 pub(super) fn list_cores(cores: &[u32]) -> String {
     let mut parts = Vec::new();
     let mut rest = cores;
@@ -178,7 +178,7 @@ pub(super) fn list_cores(cores: &[u32]) -> String {
     parts.join(",")
 }
 
-/// The choice in brackets: `always [madvise] never`, or `none (full)` of the scheduler.
+/// The selected word, in brackets: `always [madvise] never`, or `none (full)` of the scheduler.
 pub(super) fn bracketed_choice(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| {
         let square = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));

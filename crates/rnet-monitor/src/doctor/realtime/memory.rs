@@ -1,4 +1,4 @@
-//! Memory: whether it stays where it is.
+//! Memory: locking, swap and huge pages.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use super::{Check, Finding};
 
 const THP_DIR: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// Up to here, no program of several threads can be locked: mlockall counts all that is mapped, as
-/// are 2 MiB of stack for each thread, whether used or not.
+/// With this limit or less, no program of several threads can be locked: mlockall counts all mapped memory,
+/// including 2 MiB of stack per thread.
 const LOW_MEMLOCK_BYTES: u64 = 64 << 20;
 
-/// With this much, any ordinary node can be locked, where the machine's memory is not known.
+/// A limit with which any ordinary node can be locked; used if the machine's memory is unknown.
 const AMPLE_MEMLOCK_BYTES: u64 = 4 << 30;
 
-/// How much memory the machine has.
+/// The memory of the machine.
 fn memory_bytes(machine: &Machine<'_>) -> Option<u64> {
     let text = machine.text("/proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -22,17 +22,17 @@ fn memory_bytes(machine: &Machine<'_>) -> Option<u64> {
     kib.checked_mul(1024).filter(|bytes| *bytes > 0)
 }
 
-/// What is swapped to: the number of areas, and how much of them is used, in KiB.
+/// The number of swap areas and their used size in KiB.
 fn swap_areas(machine: &Machine<'_>) -> Option<(usize, u64)> {
     let text = machine.text("/proc/swaps")?;
     let used = text.lines().skip(1).map(|line| {
-        // The name, which may hold escaped blanks, the type, the size, how much is used.
+        // Columns: name (with spaces escaped), type, size, used.
         line.split_whitespace().nth(3).and_then(|used| used.parse::<u64>().ok()).unwrap_or(0)
     });
     Some(used.fold((0, 0), |(areas, sum), used| (areas + 1, sum.saturating_add(used))))
 }
 
-/// May this user keep its memory from being swapped out?
+/// Checks whether this user may lock its memory.
 pub(super) fn lock(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "memory_lock",
@@ -69,7 +69,7 @@ pub(super) fn lock(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Is memory written to a disk?
+/// Checks whether memory is swapped to disk.
 pub(super) fn swap(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "swap",
@@ -93,7 +93,7 @@ pub(super) fn swap(machine: &Machine<'_>) -> Finding {
     )
 }
 
-/// Does the kernel rearrange the heap into huge pages?
+/// Checks whether the kernel moves the heap to huge pages.
 pub(super) fn huge_heap_pages(machine: &Machine<'_>) -> Finding {
     let file = format!("{THP_DIR}/enabled");
     let check = Check::new(
@@ -113,7 +113,7 @@ pub(super) fn huge_heap_pages(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Are logs made of huge pages?
+/// Checks whether logs use huge pages.
 pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
     let file = format!("{THP_DIR}/shmem_enabled");
     let check = Check::new(
@@ -147,16 +147,16 @@ pub(super) fn huge_shared_pages(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// What is mounted somewhere.
+/// A mounted file system.
 struct Mount {
     point: PathBuf,
     options: String,
 }
 
-/// The mount that holds the directory of domains.
+/// The mount that contains the directory of domains.
 fn mount_of(machine: &Machine<'_>) -> Option<Mount> {
     let text = machine.text("/proc/self/mountinfo")?;
-    // It may be reached by a symbolic link, or by a path from here.
+    // The path may be relative or contain symbolic links.
     let dir = machine.dir.canonicalize().unwrap_or_else(|_| machine.dir.to_owned());
     let mounts = text.lines().filter_map(|line| {
         // id, parent, device, root, mount point, …; after the dash: type, source, options.
@@ -164,11 +164,11 @@ fn mount_of(machine: &Machine<'_>) -> Option<Mount> {
         let options = line.split_once(" - ")?.1.split_whitespace().nth(2)?.to_owned();
         dir.starts_with(&point).then_some(Mount { point, options })
     });
-    // The later of two on the same point covers the other.
+    // Of two mounts at the same point, the later one hides the other.
     mounts.max_by_key(|mount| mount.point.components().count())
 }
 
-/// A path as it is: the kernel writes blanks and backslashes as octal numbers.
+/// Unescapes a path: the kernel writes white space and backslashes as octal numbers.
 fn unescape(path: &str) -> String {
     path.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }

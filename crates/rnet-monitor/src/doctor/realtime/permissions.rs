@@ -1,9 +1,9 @@
-//! Whether this user may have real-time priorities.
+//! Whether this user may use real-time priorities.
 
 use super::machine::{Capability, Limit, Machine};
 use super::{Check, Finding};
 
-/// How to be let, where the user lives.
+/// How to get the permission: in a container, or on the host.
 fn limits_advice(machine: &Machine<'_>) -> &'static str {
     if machine.is_container() {
         "docker run --ulimit rtprio=90 … (root in the container: --cap-add SYS_NICE)"
@@ -13,7 +13,7 @@ fn limits_advice(machine: &Machine<'_>) -> &'static str {
     }
 }
 
-/// May this user have SCHED_FIFO?
+/// Checks whether this user may use SCHED_FIFO.
 pub(super) fn rt_priority(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "rt_priority",
@@ -21,7 +21,7 @@ pub(super) fn rt_priority(machine: &Machine<'_>) -> Finding {
         "without SCHED_FIFO, a thread woken by a message may wait several milliseconds until the scheduler \
          prefers it to the running thread",
     );
-    // With CONFIG_RT_GROUP_SCHED and control groups of version 1, a group needs a share of its own.
+    // With CONFIG_RT_GROUP_SCHED and control groups of version 1, each group needs its own share.
     let share = machine.groups("cpu").first().and_then(|group| {
         let file = format!("{group}/cpu.rt_runtime_us");
         Some((machine.number::<i64>(&file)?, file))
@@ -50,7 +50,7 @@ pub(super) fn rt_priority(machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// Is a real-time thread killed when it does not sleep?
+/// Checks whether a real-time thread is killed if it does not sleep.
 pub(super) fn rt_time(machine: &Machine<'_>) -> Finding {
     let check = Check::new(
         "rt_time",

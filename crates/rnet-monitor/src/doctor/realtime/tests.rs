@@ -8,7 +8,7 @@ fn is_well(findings: &[Finding]) -> bool {
     findings.iter().all(|f| f.level != Level::Problem)
 }
 
-/// A made-up machine: a directory with files in it, removed on drop.
+/// A simulated machine: a directory of files, removed on drop.
 struct Fake {
     root: PathBuf,
 }
@@ -19,7 +19,7 @@ impl Fake {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("rnet-machine-{}-{n}", std::process::id()));
         std::fs::create_dir_all(&root).unwrap();
-        // As the kernel would name it.
+        // The kernel reports canonical paths.
         Fake { root: root.canonicalize().unwrap() }
     }
 
@@ -84,7 +84,7 @@ const CPU: &str = "/sys/devices/system/cpu";
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// A machine that was made ready for a robot.
+/// A machine configured for real time.
 fn good() -> Fake {
     let mut fake = Fake::new();
     let mounts = format!("1 0 0:1 / {} rw - tmpfs tmpfs rw,size=8g\n", fake.root.display());
@@ -131,7 +131,7 @@ fn good() -> Fake {
 }
 
 #[test]
-fn a_machine_that_was_made_ready_is_well() {
+fn a_configured_machine_has_no_problems() {
     let examination = good().examine();
     assert!(is_well(&examination));
     let not_ok = examination.iter().filter(|f| f.level != Level::Ok);
@@ -144,10 +144,10 @@ fn a_machine_that_was_made_ready_is_well() {
 }
 
 #[test]
-fn where_nothing_can_be_read_nothing_is_claimed() {
+fn unreadable_files_give_unknown_findings() {
     let fake = Fake::new();
     for finding in fake.examine() {
-        // The kernel has no autogroup.
+        // A missing file means that the kernel has no autogroup.
         let expected = finding.check == "autogroup" || finding.level == Level::Unknown;
         assert!(expected, "{finding:#?}");
     }
@@ -184,7 +184,7 @@ fn invalid_files_do_not_panic() {
             assert_eq!(needs, finding.advice.is_some(), "{finding:#?}");
         }
     }
-    // A directory where a file is expected, and a file where a directory is.
+    // A directory where a file is expected, and the reverse.
     for path in &paths {
         std::fs::remove_file(path).unwrap();
         std::fs::create_dir(path).unwrap();
@@ -196,7 +196,7 @@ fn invalid_files_do_not_panic() {
 }
 
 #[test]
-fn the_right_to_a_real_time_priority() {
+fn permission_for_real_time_priorities() {
     let with = |limits: &str, status: &str| {
         good().with("/proc/self/limits", limits).with("/proc/self/status", status)
     };
@@ -310,7 +310,7 @@ fn throttling_slices_and_clocks() {
 }
 
 #[test]
-fn how_many_cores_and_for_how_long() {
+fn core_count_and_cpu_quota() {
     let mine =
         |list: &str| good().with("/proc/self/status", format!("Cpus_allowed_list:\t{list}\n"));
     mine("3").assert_finding("cores", Level::Problem, &["3 of 8 cores", "Wait::Block"]);
@@ -346,7 +346,7 @@ fn how_many_cores_and_for_how_long() {
 }
 
 #[test]
-fn isolation_and_interrupts() {
+fn isolated_cores_and_irqbalance() {
     let isolated = |list: &str| good().with(&format!("{CPU}/isolated"), list);
     isolated("\n").assert_finding(
         "isolated_cores",
@@ -395,7 +395,7 @@ fn isolation_and_interrupts() {
 }
 
 #[test]
-fn clocks_and_sleep_of_the_cores() {
+fn governors_and_idle_states() {
     let fake = good().with(&format!("{CPU}/cpufreq/policy7/scaling_governor"), "schedutil\n");
     fake.assert_finding("governor", Level::Advice, &["performance, schedutil", "echo performance"]);
     let fake = good().with(&format!("{CPU}/cpu5/cpuidle/state2/disable"), "0\n");
@@ -438,7 +438,7 @@ fn virtual_machines() {
 }
 
 #[test]
-fn memory_that_may_go_away() {
+fn memory_locks_and_swap() {
     let swaps = "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 204800 -2\n/swap file 100 x -3\n";
     let small = || good().with("/proc/self/limits", limits("90", "8388608", "unlimited"));
     small().assert_finding("memory_lock", Level::Advice, &["8192 KiB", "memlock unlimited"]);
@@ -463,7 +463,7 @@ fn memory_that_may_go_away() {
 }
 
 #[test]
-fn how_much_memory_may_be_locked() {
+fn limits_of_locked_memory() {
     let gib = |n: f64| ((n * f64::from(1 << 30)) as u64).to_string();
     let limit = |n: f64| good().with("/proc/self/limits", limits("90", &gib(n), "unlimited"));
     let swaps = "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 204800 -2\n";
@@ -507,8 +507,8 @@ fn huge_pages() {
 }
 
 #[test]
-fn the_mount_of_the_directory() {
-    // Where it is mounted, blanks and all, and by a symbolic link.
+fn mount_of_the_domain_directory() {
+    // By its mount point with a space in it, and by a symbolic link.
     let fake = good();
     let (dir, link) = (fake.root.join("a b"), fake.root.join("link"));
     std::fs::create_dir(&dir).unwrap();
@@ -525,7 +525,7 @@ fn the_mount_of_the_directory() {
 }
 
 #[test]
-fn lists_of_cores() {
+fn core_lists_are_parsed_and_written() {
     assert_eq!(parse_cores("0-2,8\n"), Some(vec![0, 1, 2, 8]));
     assert_eq!(parse_cores("8,0-2,1"), Some(vec![0, 1, 2, 8]));
     assert_eq!(parse_cores(""), Some(vec![]));
@@ -538,7 +538,7 @@ fn lists_of_cores() {
 }
 
 #[test]
-fn the_choice_in_brackets() {
+fn bracketed_choices_are_found() {
     assert_eq!(bracketed_choice("always [madvise] never"), Some("madvise"));
     assert_eq!(bracketed_choice("none voluntary (full) lazy"), Some("full"));
     assert_eq!(bracketed_choice("always never"), None);
@@ -546,7 +546,7 @@ fn the_choice_in_brackets() {
 }
 
 #[test]
-fn this_machine_is_examined_too() {
+fn the_real_machine_can_be_examined() {
     let examination = examine_at(Path::new("/"), Path::new("/dev/shm"));
     assert_eq!(examination.len(), 21);
     assert!(examination.iter().any(|f| f.level == Level::Ok));
