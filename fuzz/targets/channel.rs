@@ -9,12 +9,12 @@ use std::sync::{Arc, OnceLock};
 
 use rnet_core::{KnownGap, LossCause, MIN_LOG_LEN_BYTES, Meta, PublisherQos};
 use rnet_fuzz::{Input, corrupt_word, domain, node, open, publisher_meta, subscription_meta};
-use rnet_shm::bell::Bells;
-use rnet_shm::channel::{PublisherLocation, Reader};
-use rnet_shm::node::OwnNode;
-use rnet_shm::observe::{Observation, Observer};
-use rnet_shm::publisher::{CONTROL_AT, PeerPublisher, Writer};
-use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile};
+use rnet_shm::channel::observe::{Observation, Observer};
+use rnet_shm::channel::publisher::{CONTROL_AT, PeerPublisher, Writer};
+use rnet_shm::channel::reader::{PublisherLocation, Reader};
+use rnet_shm::channel::subscription::{Binding, PeerSubscription, SubscriptionFile};
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::os::bell::Bells;
 
 /// Steps of one input: longer inputs find no further defects and take longer.
 const STEPS: usize = 200;

@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use rnet_core::{Error, NodeName};
 use rnet_fuzz::{Input, corrupt_word, domain, node, open};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::{OwnNode, ring_control};
-use rnet_shm::registry::Registry;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::{OwnNode, ring_control};
+use rnet_shm::domain::registry::Registry;
 
 const STEPS: usize = 40;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rnet_core::{Durability, MIN_LOG_LEN_BYTES, OnFull, PublisherQos, Reliability};
 use rnet_fuzz::{Input, corrupt_word, domain, node, open, publisher_meta, subscription_meta};
-use rnet_shm::node::OwnNode;
-use rnet_shm::publisher::Writer;
-use rnet_shm::subscription::{Binding, PeerBinding, PeerSubscription, SubscriptionFile};
+use rnet_shm::channel::publisher::Writer;
+use rnet_shm::channel::subscription::{Binding, PeerBinding, PeerSubscription, SubscriptionFile};
+use rnet_shm::domain::node::OwnNode;
 
 const STEPS: usize = 150;
 /// Readers at a time.

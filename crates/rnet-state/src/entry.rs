@@ -51,7 +51,7 @@ impl Entry {
     /// Remaining time to live; `None`: unlimited.
     pub fn ttl_left(&self) -> Option<Duration> {
         let left =
-            |ends: u64| Duration::from_nanos(ends.saturating_sub(rnet_shm::clock::boot_ns()));
+            |ends: u64| Duration::from_nanos(ends.saturating_sub(rnet_shm::os::clock::boot_ns()));
         self.expires_boot_ns.map(left)
     }
 }

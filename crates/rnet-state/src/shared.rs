@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Error, Result, key_name};
-use rnet_shm::fork::{ForkGuard, ProcessOwned};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::os::fork::{ForkGuard, ProcessOwned};
 use rnet_shm::state::{
     Check, Clock, Follower, Guard, Head, KeyPath, Record, Region, StoredValue, Will, Write,
 };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::shared::StateShared;
 use rnet_node::sync::{join, lock};
-use rnet_shm::thread::spawn;
+use rnet_shm::os::thread::spawn;
 
 /// Interval between attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);

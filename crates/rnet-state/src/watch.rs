@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_shm::bell::{Bells, MAX_SLEEP, Waiter, WakeReason};
-use rnet_shm::fork::ProcessOwned;
+use rnet_shm::os::bell::{Bells, MAX_SLEEP, Waiter, WakeReason};
+use rnet_shm::os::fork::ProcessOwned;
+use rnet_shm::os::{clock, cpu};
 use rnet_shm::state::{Follower, NextChange, Record};
-use rnet_shm::{clock, cpu};
 
 use super::entry::Change;
 use super::prefix::Prefix;
@@ -34,6 +34,7 @@ use rnet_node::Interrupter;
 use rnet_node::core::{NodeCore, NodeState};
 use rnet_node::interrupt::WaitControl;
 use rnet_node::options::deadline;
+use rnet_node::typed::{TryReceive, Waitable};
 use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::wait_source::WaitSource;
 use rnet_node::wait_strategy::WaitStrategy;
@@ -537,6 +538,15 @@ impl WaitSetMember for Watch {
     }
 }
 
+impl Waitable for Watch {}
+
+impl TryReceive for Watch {
+    type Item = Change;
+    fn try_receive(&mut self) -> Result<Option<Change>> {
+        self.try_recv()
+    }
+}
+
 rnet_node::debug_by!([] Watch, "Watch", |this| "prefix": this.watch.prefix.bytes());
 
 /// An iterator over the changes of a [`Watch`]; created by [`Watch::iter`].
@@ -559,7 +569,7 @@ impl Iterator for Changes<'_> {
 #[cfg(test)]
 mod tests {
     use rnet_node::NodeSettings;
-    use rnet_shm::bell::MAX_SLEEP;
+    use rnet_shm::os::bell::MAX_SLEEP;
 
     use super::*;
 

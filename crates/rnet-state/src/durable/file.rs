@@ -2,7 +2,7 @@
 //! write.
 //!
 //! redb's own file backend is not used because of the fence, because a forked child must not share the lock
-//! ([`rnet_shm::fork`]), and because redb's lock would block a successor that copies the store of a stopped
+//! ([`rnet_shm::os::fork`]), and because redb's lock would block a successor that copies the store of a stopped
 //! persister.
 
 use std::io;
@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use redb::StorageBackend;
-use rnet_shm::file_lock::FileLock;
-use rnet_shm::heartbeat::Lease;
+use rnet_shm::domain::heartbeat::Lease;
+use rnet_shm::os::file_lock::FileLock;
 use rnet_shm::ring::fail_point;
 use rustix::io::Errno;
 

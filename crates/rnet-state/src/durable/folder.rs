@@ -6,8 +6,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, fnv1a_64};
-use rnet_shm::domain::{DomainConfig, DomainDir, canonical, default_base};
-use rnet_shm::file_lock;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir, canonical, default_base};
+use rnet_shm::os::file_lock;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -191,7 +191,7 @@ impl StateFolder {
 
     /// A unique name for a draft.
     pub fn draft(&self) -> PathBuf {
-        self.path.join(format!("@{:016x}", rnet_shm::random::random_u64()))
+        self.path.join(format!("@{:016x}", rnet_shm::os::random::random_u64()))
     }
 
     /// Creates the folder if it does not exist, and checks its owner.

@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rnet_core::{Error, Result, fnv1a_64};
-use rnet_shm::bell::MAX_SLEEP;
-use rnet_shm::heartbeat::{HEARTBEAT_INTERVAL, Lease};
+use rnet_shm::domain::heartbeat::{HEARTBEAT_INTERVAL, Lease};
+use rnet_shm::os::bell::MAX_SLEEP;
 use rnet_shm::state::{PersistRequest, PersisterHandle, Record, RestoreOutcome};
 
 use super::expiry_index::ExpiryIndex;
@@ -81,7 +81,7 @@ pub(super) fn start(
             heartbeat.stop();
         }
     };
-    rnet_shm::thread::spawn("rnet-persister", body)
+    rnet_shm::os::thread::spawn("rnet-persister", body)
         .inspect_err(|_| ours.running.store(false, Ordering::Release))
 }
 
@@ -273,8 +273,9 @@ impl Heartbeat {
     fn start(lease: Arc<Lease>) -> Result<Heartbeat, Error> {
         let shared = Arc::new(HeartbeatState::default());
         let working = shared.clone();
-        let thread =
-            rnet_shm::thread::spawn("rnet-heartbeat", move || heartbeat_loop(&working, &lease))?;
+        let thread = rnet_shm::os::thread::spawn("rnet-heartbeat", move || {
+            heartbeat_loop(&working, &lease)
+        })?;
         Ok(Heartbeat { shared, thread })
     }
 

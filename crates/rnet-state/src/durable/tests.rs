@@ -29,7 +29,7 @@ struct TestFolder(PathBuf);
 
 impl TestFolder {
     fn new() -> TestFolder {
-        let name = format!("rnet-durable-{:x}", rnet_shm::random::random_u64());
+        let name = format!("rnet-durable-{:x}", rnet_shm::os::random::random_u64());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();
         TestFolder(path)

@@ -1,7 +1,7 @@
 //! Declares a parameter in the state, and determines its value.
 
 use rnet_core::{Error, MAX_UPDATE_TRIES, Result};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::node::OwnNode;
 use rnet_shm::state::{Guard, Record, Region, Write};
 
 use super::description::{ParamDescription, format_value};

@@ -6,8 +6,8 @@
 //! value that its description forbids, regardless of the writer.
 
 use rnet_core::{Error, Result};
-use rnet_shm::node::OwnNode;
-use rnet_shm::presence;
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::domain::presence;
 use rnet_shm::state::{Guard, Head, Record, Region, StoredValue, Write};
 
 use super::description::{ParamDescription, format_value};

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use rnet_core::Error;
-use rnet_shm::heartbeat::{CHECK_INTERVAL, LeaseCell};
+use rnet_shm::domain::heartbeat::{CHECK_INTERVAL, LeaseCell};
 
 use super::super::store::Commit;
 use super::*;
@@ -111,7 +111,7 @@ fn sweep_removes_only_drafts_of_dead_processes() {
     let folder = place.folder();
     let (dead, living) = (folder.draft(), folder.draft());
     std::fs::write(&dead, b"half").unwrap();
-    let held = rnet_shm::file_lock::create_locked(&living, 0o600, 9).unwrap();
+    let held = rnet_shm::os::file_lock::create_locked(&living, 0o600, 9).unwrap();
     std::fs::write(folder.store(1), b"an older store").unwrap();
     drop(acquire(&mut candidate(&place, 1)));
     assert!(!dead.exists() && living.exists() && !folder.store(1).exists());
