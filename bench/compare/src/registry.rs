@@ -81,7 +81,7 @@ impl Builtin {
     }
 }
 
-/// What kind of thing an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -107,7 +107,7 @@ pub struct Entry {
     pub version: Option<String>,
     /// Why it cannot run here.
     pub unavailable: Option<String>,
-    /// Why it may lose messages that come too fast, where that is its design.
+    /// Why it may lose messages by design if they arrive too fast.
     pub may_lose: Option<String>,
     /// Its kind.
     pub kind: Kind,

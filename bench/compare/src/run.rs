@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long all processes together may take to find each other,
+/// Time limit for all processes to discover each other,
 const JOIN: Duration = Duration::from_secs(20);
 /// and how much longer for each of their endpoints.
 const JOIN_EACH: Duration = Duration::from_millis(10);
-/// How much longer than planned a phase may take: a reader may be far behind its writer.
+/// Excess time of a phase over its plan: a reader may be far behind its writer.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// What all runs of a comparison share.
+/// Shared data of all runs of a comparison.
 pub struct Comparison<'a> {
     /// The systems.
     pub registry: &'a Registry,
@@ -60,12 +60,12 @@ pub fn run(
     }
 }
 
-/// Where the runs' directories stand (those for durable values on a disk), and how their names begin;
-/// then come the process id of the comparison and the number of the run.
+/// Parent of the runs' directories (those for durable values on a disk), and the prefix of their names; the
+/// process id of the comparison and the number of the run follow.
 const MEMORY: &str = "/dev/shm";
 const NAME: &str = "rnet-bench-";
 
-/// Removes what a comparison left that was killed.
+/// Removes the remains of killed comparisons.
 pub fn sweep(disk: &Path) {
     hosts::sweep();
     let entries = [Path::new(MEMORY), disk].map(std::fs::read_dir).into_iter().flatten();
@@ -99,7 +99,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed is of no harm to the next run.
+        // A file that cannot be removed does not disturb the next run.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// Repetitions of a comparison whose figures one may quote.
 const REPEAT: usize = 5;
-/// What `--quick` multiplies durations with.
+/// Factor of `--quick` for durations.
 const QUICK_SCALE: f64 = 0.4;
 /// Not part of a whole comparison.
 const ONLY_ON_DEMAND: &[&str] = &["carry"];
@@ -26,7 +26,7 @@ struct Planned<'a> {
     system: String,
 }
 
-/// Runs what the arguments ask for and writes the raw data.
+/// Runs the selected workloads and writes the raw data.
 ///
 /// # Errors
 /// A name that is not known, a file that cannot be written. A system that fails is data.
@@ -166,7 +166,7 @@ fn repeat_all(
 }
 
 /// Orders the jobs by workload and variant, and within these the systems again in each repetition, so that
-/// none always runs behind the same other. The same repetition has the same order in every run.
+/// none always runs after the same other. The same repetition has the same order in every run.
 fn shuffle(jobs: &mut [(&Planned, Job)], repetition: u64) {
     let key = |(plan, job): &(&Planned, Job)| (plan.workload.name, job.variant.clone());
     // A stable sort by first appearance brings the systems of a variant together.

@@ -88,7 +88,7 @@ fn every_addition_counts_in_every_store() {
 
 #[test]
 fn durable_sets_are_made_on_a_disk_only() {
-    // /dev/shm is memory: nothing runs, and the reason is said.
+    // /dev/shm is memory: nothing runs, and the reason is reported.
     let raw = run("state-durable", &["--scale", "0.1", "--disk", "/dev/shm"]);
     assert_eq!(raw["runs"].as_array().map(Vec::len), Some(0));
     let memory = |s: &&Value| s["why"].as_str().is_some_and(|why| why.contains("is memory"));

@@ -12,13 +12,13 @@
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 16;
 const PAGE: usize = 4096;
-/// Every how manyth long message is compared whole; of the others a word per page.
+/// Stride of long messages that are compared whole; of the others a word per page is compared.
 const WHOLE_EVERY: u64 = 1024;
 
 /// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Repeated until everybody has joined; counted nowhere.
+    /// Repeated until all endpoints have joined; not counted.
     Hello = 1,
     /// A numbered message of the workload.
     Data = 2,

@@ -9,7 +9,7 @@ import numpy as np
 HEADER = struct.Struct("<QQ")
 HEADER_LEN = HEADER.size
 PAGE = 4096
-# Every how manyth long message is compared whole; of the others a word per page.
+# Stride of long messages that are compared whole; of the others a word per page is compared.
 WHOLE_EVERY = 1024
 
 HELLO, DATA, FILLED, END = 1, 2, 3, 4

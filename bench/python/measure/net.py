@@ -34,7 +34,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Net:
-    """Where the endpoints of one run meet."""
+    """Shared addresses and directories of one run."""
 
     dir: Path
     number: int
@@ -68,7 +68,7 @@ class Net:
         os.replace(hidden, self.dir / name)
 
     def find(self, topic: Topic, publisher: int) -> str:
-        """Waits for what a publisher of the topic announced."""
+        """Waits for the announcement of a publisher of the topic."""
         path = self.dir / f"{topic.name}.{publisher}.at"
         deadline = time.monotonic() + _FIND_S
         while True:

@@ -131,7 +131,7 @@ def _prefix(net) -> str:
 
 
 def _link(net) -> Path:
-    """Says whose the memory is: bench/drivers/iceoryx2 removes what belongs to no directory."""
+    """Names the owner of the memory: bench/drivers/iceoryx2 removes memory without a directory."""
     return _MEMORY / f"bench-iceoryx2-{_prefix(net)}"
 
 

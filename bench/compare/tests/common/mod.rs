@@ -20,7 +20,7 @@ pub fn run(workload: &str, extra: &[&str]) -> Value {
     serde_json::from_slice(&text).expect("and is JSON")
 }
 
-/// What cannot run here and why. `scripts/step.sh` reads it; in CI nothing may be missing.
+/// Tests that cannot run here, with reasons. `scripts/step.sh` reads it; in CI nothing may be missing.
 pub fn missing(raw: &Value) -> Vec<String> {
     let systems = raw["systems"].as_object().expect("systems");
     let missing: Vec<String> = systems

@@ -76,7 +76,7 @@ impl Calls for TwoTopics {
 /// The subscription, which the caller's thread alone drops.
 struct Held(#[expect(dead_code, reason = "held until it is dropped")] Subscription);
 
-// SAFETY: what a subscription of this driver holds are numbers of entities and pointers that it alone has.
+// SAFETY: a subscription of this driver has numbers of entities and exclusive pointers.
 unsafe impl Send for Held {}
 
 struct Caller {

@@ -24,7 +24,7 @@ impl Drop for Entities {
     }
 }
 
-/// What a reader leaves to be freed after its entity is deleted.
+/// Data of a reader that is freed after its entity is deleted.
 struct Kept {
     shim: *mut c_void,
     sink: *mut Sink,

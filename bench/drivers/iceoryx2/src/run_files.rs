@@ -1,4 +1,4 @@
-//! Where a run's files and shared memory are, and how they go.
+//! Paths of a run's files and shared memory, and their removal.
 //!
 //! iceoryx2 keeps its files below a root path and its memory in `/dev/shm` under a prefix; here both are the
 //! run's own, so that runs do not see each other's nodes. Each node that closes also cleans up after nodes
@@ -16,19 +16,19 @@ const MEMORY: &str = "/dev/shm";
 const LINK: &str = "bench-iceoryx2-";
 const PREFIX_LEN: usize = 10;
 
-/// A run's place. Dropped after the node that uses it.
+/// The files of a run. Dropped after the node that uses it.
 pub(crate) struct RunFiles {
     root: PathBuf,
     prefix: String,
 }
 
 impl RunFiles {
-    /// The place of this run.
+    /// The files of this run.
     pub(crate) fn of(net: &Net) -> Self {
         remove_abandoned();
         let mut hash = DefaultHasher::new();
         net.dir.hash(&mut hash);
-        // Short: both stand in the path of each listener's socket, which has 108 bytes.
+        // Short: both are part of the path of each listener's socket, which has 108 bytes.
         let prefix = format!("i{:08x}_", hash.finish() as u32);
         // The other endpoints of the run make the same link.
         let _ = std::os::unix::fs::symlink(&net.dir, link(&prefix));

@@ -6,10 +6,10 @@ use bench_harness::{Net, Result, Topic};
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::{event, publish_subscribe};
 
-/// What a subscriber's queue may hold, in bytes of the longest message.
+/// Limit of a subscriber's queue, in bytes of the longest message.
 const QUEUE_LEN: usize = 32 << 20;
 
-/// How many messages a subscriber's queue holds of each publisher.
+/// Messages of each publisher in a subscriber's queue.
 pub(crate) fn queue_messages(topic: &Topic) -> usize {
     (QUEUE_LEN / topic.max_len.max(1)).clamp(8, 1024)
 }

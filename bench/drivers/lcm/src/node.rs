@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// LCM's default port; runs take those behind it, so as not to meet a robot's own traffic.
+/// LCM's default port; runs use later ones, apart from a robot's own traffic.
 const DEFAULT_PORT: u16 = 7667;
 /// Where the ports for urgent topics begin.
 const URGENT_GAIN: u16 = 200;
@@ -95,7 +95,7 @@ struct Open {
     handling: Option<Handling>,
 }
 
-/// The thread that calls `lcm_handle`, and how to wake it for its end.
+/// The thread that calls `lcm_handle`, and the means to stop it.
 struct Handling {
     stop: Arc<AtomicBool>,
     wake: CString,
@@ -134,7 +134,7 @@ impl Node {
         let user = Arc::as_ptr(&slot).cast_mut().cast();
         open.slots.push(slot.clone());
         if let Err(error) = self.lcm.subscribe(channel, deliver, user) {
-            // What the sink holds may be a node too, whose end needs the lock.
+            // The sink may own a node, too, whose drop needs the lock.
             drop(all);
             drop(lock(&slot).take());
             return Err(error);

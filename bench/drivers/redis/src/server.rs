@@ -10,7 +10,7 @@ use std::process::Command;
 const PROGRAM: &str = "redis-server";
 const LOCK: &str = include_str!("../../../Cargo.lock");
 
-/// What the server's settings are, for the report.
+/// The server's settings, for the report.
 pub const SETTINGS: [&str; 3] = [
     "server: save \"\" and appendonly no: nothing is written to disk (the bucket of NATS KV is in memory too)",
     "durable: appendonly yes and appendfsync always, its folder on the real disk (redis.io, Persistence: a write is on disk before it is answered; commands that are there at the same time share an fsync)",
@@ -35,7 +35,7 @@ pub fn broker(dir: &Path, disk: Option<&Path>, port: u16) -> Broker {
     Broker { program: PROGRAM.into(), args: words.chain(no_snapshots).collect(), files: Vec::new() }
 }
 
-/// What the clients with many requests in flight are for.
+/// Purpose of the clients with many requests in flight.
 pub fn get_and_set_only(call: Call) -> Result<()> {
     match call {
         Call::Set | Call::Get | Call::Rest => Ok(()),

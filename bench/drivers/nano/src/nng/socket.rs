@@ -194,7 +194,7 @@ unsafe extern "C" fn count_peer(_: ffi::Pipe, event: c_int, peers: *mut c_void) 
 
 struct Sender {
     socket: Socket,
-    /// How many there are at the other end, where sending would wait for one.
+    /// Number of connected sockets, if sending would wait for one.
     peers: Option<&'static AtomicI32>,
 }
 
