@@ -16,8 +16,16 @@ use render::{Render, Text, list, tagged};
 
 const LISTING: &str = "docs/api/rnet.txt";
 /// The crates that `rnet` re-exports from.
-const CRATES: &[&str] =
-    &["rnet", "rnet-core", "rnet-derive", "rnet-node", "rnet-schema", "rnet-shm", "rnet-state"];
+const CRATES: &[&str] = &[
+    "rnet",
+    "rnet-call",
+    "rnet-core",
+    "rnet-derive",
+    "rnet-node",
+    "rnet-schema",
+    "rnet-shm",
+    "rnet-state",
+];
 /// The format of rustdoc's JSON that the listing is made from: that of Rust 1.95.
 const FORMAT: u64 = 57;
 

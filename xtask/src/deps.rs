@@ -21,8 +21,20 @@ const MAP: &[Row] = &[
     ("rnet-schema", &[]),
     ("rnet-net", &["rnet", "rnet-core", "rnet-shm"]),
     ("rnet-node", &["rnet-core", "rnet-shm", "rnet-schema"]),
+    ("rnet-call", &["rnet-node", "rnet-core", "rnet-shm"]),
     ("rnet-state", &["rnet-node", "rnet-core", "rnet-shm", "rnet-schema"]),
-    ("rnet", &["rnet-state", "rnet-node", "rnet-core", "rnet-shm", "rnet-schema", "rnet-derive"]),
+    (
+        "rnet",
+        &[
+            "rnet-state",
+            "rnet-call",
+            "rnet-node",
+            "rnet-core",
+            "rnet-shm",
+            "rnet-schema",
+            "rnet-derive",
+        ],
+    ),
     ("rnet-record", &["rnet", "rnet-schema"]),
     ("rnet-c", &["rnet"]),
     ("rnet-cli", &["rnet", "rnet-record"]),
@@ -92,12 +104,14 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
         "the types of the built-in messages are made as a user's are",
     ),
     (Kind::Build, "rnet-node", "rnet-build", "as of rnet: of the messages that the crate sends"),
+    (Kind::Build, "rnet-call", "rnet-build", "as of rnet: of the messages that the crate sends"),
     (
         Kind::Dev,
         "rnet-node",
         "rnet",
         "the examples on the pages of typed endpoints are those that users of rnet read",
     ),
+    (Kind::Dev, "rnet-call", "rnet", "as of rnet-node: its examples are those of users"),
 ];
 
 /// A foreign crate that only some of ours may name, by the start of its name.

@@ -33,9 +33,6 @@
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
 
-mod call;
-mod client_cache;
-mod command;
 pub mod inspect;
 mod link_start;
 pub mod msgs;
@@ -43,19 +40,19 @@ mod node;
 pub mod param;
 pub mod state;
 
-pub use call::{
+pub use node::{Node, NodeBuilder};
+pub use param::Param;
+#[doc(hidden)]
+pub use rnet_call::StillValid;
+pub use rnet_call::{
     ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
     Goal, GoalPolicy, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
     PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
 };
-#[doc(hidden)]
-pub use command::StillValid;
-pub use command::{
+pub use rnet_call::{
     Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
     command_log_topic, command_of_status, command_status_topic,
 };
-pub use node::{Node, NodeBuilder};
-pub use param::Param;
 pub use rnet_core::{
     Backlog, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
     History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, NameResolver,

@@ -30,6 +30,9 @@ pub use rnet_node::msgs::{
     timestamp_to_ns,
 };
 
+#[doc(inline)]
+pub use rnet_call::msgs::*;
+
 // The names that stand here win over those of the glob above.
 include!(concat!(env!("OUT_DIR"), "/rnet.msgs.rs"));
 

@@ -1,17 +1,18 @@
 //! Nodes.
 
 mod builder;
+mod calls;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rnet_call::ClientCache;
 use rnet_core::Result;
 use rnet_node::callback_errors::CallbackErrors;
 use rnet_node::{NodeCore, NodeHandle, NodeSettings};
 use rnet_shm::state::Clock;
 
-use crate::client_cache::ClientCache;
 use crate::param::{ParamBuilder, ParamType};
 use crate::state::State;
 use crate::{
@@ -50,8 +51,8 @@ pub struct Node {
     pub(crate) handle: NodeHandle,
     /// Where durable state is kept, if the program chose a place.
     state_dir: Option<Arc<Path>>,
-    /// Those that [`Node::call`] uses again; `None` in the handle that one of these clients has.
-    pub(crate) clients: Option<Arc<ClientCache>>,
+    /// Those that [`Node::call`] uses again.
+    pub(crate) clients: Arc<ClientCache>,
 }
 
 impl Node {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{PublisherInfo, Snapshot, SubscriptionInfo};
-use crate::call::CallTopics;
 use crate::{MessageType, TypeDesc};
+use rnet_call::CallTopics;
 use rnet_schema::Schema;
 
 /// A server of a service.

@@ -7,8 +7,9 @@ use rnet_core::Result;
 use super::authority::Holder;
 use super::{command_log_topic, command_status_topic};
 use crate::msgs::command_event::Kind;
-use crate::msgs::{CommandEvent, CommandStatus, timestamp_now};
-use crate::{Node, Publisher, PublisherOptions};
+use crate::msgs::{CommandEvent, CommandStatus};
+use rnet_node::msgs::timestamp_now;
+use rnet_node::{NodeHandle, Publisher, PublisherOptions};
 
 /// Room for names and texts, so that to say something takes no memory: the longest name of a node of another host has
 /// 266 bytes.
@@ -24,12 +25,12 @@ pub struct StatusReporter {
 }
 
 impl StatusReporter {
-    pub fn open(node: &Node, topic: &str) -> Result<StatusReporter> {
+    pub fn open(node: &NodeHandle, topic: &str) -> Result<StatusReporter> {
         // Neither waits for anybody, and both have their memory before they are needed.
         let status = PublisherOptions::new().urgent().transient_local(1).reserve_log();
         let log = PublisherOptions::new().urgent().transient_local(MAX_LATE_EVENTS).reserve_log();
-        let mut status = node.publisher_with(&command_status_topic(topic), status)?;
-        let mut log = node.publisher_with(&command_log_topic(topic), log)?;
+        let mut status = node.publisher(&command_status_topic(topic), status)?;
+        let mut log = node.publisher(&command_log_topic(topic), log)?;
         status.reserve_encoded(2 * TEXT_CAPACITY);
         log.reserve_encoded(3 * TEXT_CAPACITY);
         let room = || String::with_capacity(TEXT_CAPACITY);

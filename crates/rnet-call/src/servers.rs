@@ -10,7 +10,7 @@ use rnet_shm::ring::fail_point;
 
 use super::CallTopics;
 use crate::msgs::{CallControl, call_control::Action};
-use crate::{Endpoint, MessageType, Node, Publisher, PublisherOptions};
+use rnet_node::{Endpoint, MessageType, NodeHandle, Publisher, PublisherOptions};
 
 struct ServerPublishers {
     request: Publisher<[u8]>,
@@ -31,7 +31,7 @@ pub struct Server {
 
 impl Server {
     pub fn open(
-        node: &Node,
+        node: &NodeHandle,
         endpoint: &Endpoint,
         topics: &CallTopics,
         request: &MessageType,
@@ -39,9 +39,9 @@ impl Server {
         // Calls do not wait for room: what is full is a server that stands still.
         let options = PublisherOptions::new().reliable(OnFull::Refuse);
         let typed = options.clone().message_type(request.clone());
-        let request = node.publisher_with::<[u8]>(&topics.request(), typed)?;
+        let request = node.publisher::<[u8]>(&topics.request(), typed)?;
         fail_point!("call.server_half_open");
-        let control = node.publisher_with::<CallControl>(&topics.control(), options)?;
+        let control = node.publisher::<CallControl>(&topics.control(), options)?;
         let host = endpoint.proxy.as_ref().map_or_else(this_host, |proxy| proxy.host().to_owned());
         let publishers = Mutex::new(ServerPublishers { request, control });
         let (id, node) = (endpoint.id, endpoint.node.clone());

@@ -21,7 +21,7 @@ use super::super::client::Client;
 use super::super::open_call::OpenCall;
 use super::super::pending::Pending;
 use super::super::{Bytes, REDELIVERED, Received, WANTS_ALL_REPLIES};
-use crate::{Message, MessageType, Node};
+use rnet_node::{Message, MessageType, NodeHandle};
 
 /// How often jobs that wait look for a worker that has come, or that other pushers keep busy.
 const WORKER_POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -56,10 +56,10 @@ pub struct Undelivered<J: Message + ?Sized> {
 
 type OnUndelivered = Box<dyn Fn(Vec<u8>, Error) + Send>;
 
-/// A pusher that is not open yet; made by [`Node::push`].
+/// A pusher that is not open yet; made by `rnet::Node::push`.
 #[must_use = "nothing is pushed until open() is called"]
 pub struct PushBuilder<J: Message + ?Sized> {
-    node: Node,
+    node: NodeHandle,
     name: String,
     backlog: usize,
     push_timeout: Duration,
@@ -69,7 +69,8 @@ pub struct PushBuilder<J: Message + ?Sized> {
 }
 
 impl<J: Message + ?Sized> PushBuilder<J> {
-    pub(super) fn new(node: &Node, name: &str) -> Self {
+    #[doc(hidden)]
+    pub fn new(node: &NodeHandle, name: &str) -> Self {
         PushBuilder {
             node: node.clone(),
             name: name.to_owned(),
@@ -101,7 +102,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         self
     }
 
-    /// The type, for jobs that leave it open: `[u8]`, which are then sent as they are, and [`crate::Dynamic`].
+    /// The type, for jobs that leave it open: `[u8]`, which are then sent as they are, and [`rnet_node::Dynamic`].
     pub fn message_type(mut self, ty: MessageType) -> Self {
         self.ty = Some(ty);
         self
@@ -117,7 +118,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
     /// Opens the pusher. Its workers may come later.
     ///
     /// # Errors
-    /// `BadName`; `BadValue` for a backlog that is not allowed; as [`Node::subscriber`].
+    /// `BadName`; `BadValue` for a backlog that is not allowed; as `rnet::Node::subscriber`.
     pub fn open(self) -> Result<Pusher<J>> {
         if !(1..=MAX_BACKLOG).contains(&self.backlog) {
             let why = format!("it is {}; it must be 1 to {MAX_BACKLOG}", self.backlog);
@@ -128,7 +129,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         let name = client.name().to_owned();
         let on_undelivered: OnUndelivered = match self.undelivered {
             Some(callback) => {
-                let (ty, errors) = (ty.clone(), self.node.core().state.errors.clone());
+                let (ty, errors) = (ty.clone(), self.node.core.state.errors.clone());
                 let queue = name.clone();
                 Box::new(move |encoded, error| {
                     // It was encoded by push: it can be decoded.
@@ -143,7 +144,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
                 })
             }
             None => {
-                let (log, name) = (self.node.log().clone(), name.clone());
+                let (log, name) = (self.node.log.clone(), name.clone());
                 Box::new(move |_, error| {
                     log.warning(format!("a job of {name} was not completed: {error}"))
                 })
@@ -156,7 +157,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             ack: self.ack,
             on_undelivered,
         };
-        let errors = self.node.core().state.errors.clone();
+        let errors = self.node.core.state.errors.clone();
         let thread = rnet_shm::thread::spawn("rnet-push", move || {
             errors.attach_thread();
             work.run();

@@ -10,7 +10,7 @@ use super::Bytes;
 use super::server_core::{Call, HandlerOutcome};
 use super::service::{CallContext, HandlerError, Service, run_handler};
 use super::settings::ServerSettings;
-use crate::{Message, MessageType, Node};
+use rnet_node::{Message, MessageType, NodeHandle};
 
 /// Policy of an action for a goal that arrives while another one runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,10 +26,10 @@ pub enum GoalPolicy {
     Replace,
 }
 
-/// A server of an action that is not open yet; made by [`Node::action`].
+/// A server of an action that is not open yet; made by `rnet::Node::action`.
 #[must_use = "nothing is served until serve() is called"]
 pub struct ActionBuilder<G: ?Sized, F: ?Sized, R: ?Sized> {
-    node: Node,
+    node: NodeHandle,
     name: String,
     policy: GoalPolicy,
     types: [Option<MessageType>; 3],
@@ -40,7 +40,8 @@ pub struct ActionBuilder<G: ?Sized, F: ?Sized, R: ?Sized> {
 type Signature<G, F, R> = (fn(&G), fn() -> Box<F>, fn() -> Box<R>);
 
 impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilder<G, F, R> {
-    pub(super) fn new(node: &Node, name: &str) -> Self {
+    #[doc(hidden)]
+    pub fn new(node: &NodeHandle, name: &str) -> Self {
         let (policy, types) = (GoalPolicy::default(), [None, None, None]);
         ActionBuilder {
             node: node.clone(),
@@ -58,7 +59,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
     }
 
     /// The types, for messages that leave them open: `[u8]`, which are then sent as they are, and
-    /// [`crate::Dynamic`].
+    /// [`rnet_node::Dynamic`].
     pub fn message_types(
         mut self,
         goal: MessageType,
@@ -75,7 +76,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
     /// result that is returned by a handler that has not asked travels: the goal was reached before.
     ///
     /// # Errors
-    /// `BadName`; `BadValue` for a queue that is too long; as [`Node::subscriber`].
+    /// `BadName`; `BadValue` for a queue that is too long; as `rnet::Node::subscriber`.
     pub fn serve<B: Borrow<R>>(
         self,
         handler: impl Fn(&G, &mut ActionContext<'_, F>) -> Result<B, HandlerError>
@@ -103,7 +104,7 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
             feedback: Some(feedback.clone()),
             ..ServerSettings::new(&name)
         };
-        let errors = node.core().state.errors.clone();
+        let errors = node.core.state.errors.clone();
         let run = move |call: &mut Call| {
             run_handler(call, &goal, &errors, |received, call| {
                 let what = format!("result of {}", call.service());

@@ -13,7 +13,7 @@ use super::open_call::OpenCall;
 use super::pending::Pending;
 use super::pending_calls::ClientStats;
 use super::{Bytes, Received, WANTS_ALL_REPLIES, WANTS_FEEDBACK, service_name};
-use crate::{EndpointWatch, Message, MessageType, Node};
+use rnet_node::{EndpointWatch, Message, MessageType, NodeHandle};
 
 /// How long a call takes at most when it does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -95,8 +95,9 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Clone for Client<Q, R> {
 }
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
-    pub(crate) fn open(
-        node: &Node,
+    #[doc(hidden)]
+    pub fn open(
+        node: &NodeHandle,
         name: &str,
         types: (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
@@ -105,14 +106,15 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     }
 
     /// The same for a name that is one of the domain already, and for some of the servers.
-    pub(crate) fn at(
-        node: &Node,
+    #[doc(hidden)]
+    pub fn at(
+        node: &NodeHandle,
         name: TopicName,
         (request, reply): (Option<MessageType>, Option<MessageType>),
         feedback: Option<MessageType>,
         filter: ServerFilter,
     ) -> Result<Self> {
-        node.core().state.check_fork()?;
+        node.core.state.check_fork()?;
         let name = String::from(name);
         let (request, reply) = (choose_type::<Q>(&name, request)?, choose_type::<R>(&name, reply)?);
         let types = (request.clone(), reply.clone());
@@ -125,7 +127,8 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     }
 
     /// Whether it knows a server now.
-    pub(crate) fn has_server(&self) -> bool {
+    #[doc(hidden)]
+    pub fn has_server(&self) -> bool {
         self.shared.core.has_server()
     }
 

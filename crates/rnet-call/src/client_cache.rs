@@ -18,11 +18,11 @@ struct CachedClient {
 
 /// The one that was used last is at the end.
 #[derive(Default)]
-pub(crate) struct ClientCache(Mutex<Vec<CachedClient>>);
+pub struct ClientCache(Mutex<Vec<CachedClient>>);
 
 impl ClientCache {
     /// The client of a service, opened if there is none. Other threads that want one wait meanwhile: they get the same.
-    pub(crate) fn get<C: Clone + Send + 'static>(
+    pub fn get<C: Clone + Send + 'static>(
         &self,
         service: String,
         open: impl FnOnce() -> Result<C>,

@@ -2,7 +2,7 @@
 
 use rnet_core::{Error, Result};
 
-use crate::MessageType;
+use rnet_node::MessageType;
 
 const MAX_BACKLOG: usize = 1 << 16;
 const MAX_AT_ONCE: usize = 256;

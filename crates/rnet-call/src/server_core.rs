@@ -19,8 +19,8 @@ use super::service_stats::{CallEnd, ServiceStats};
 use super::settings::ServerSettings;
 use super::unmatched_clients::{EarlyRequest, UnmatchedClients};
 use super::{Bytes, CallTopics, CallerKey, service_name};
-use crate::call::service::{CallContext, HandlerError};
-use crate::{MessageType, Node, Publisher, PublisherOptions, WaitSetHandle};
+use crate::service::{CallContext, HandlerError};
+use rnet_node::{MessageType, NodeHandle, Publisher, PublisherOptions, WaitSetHandle};
 
 /// Callers that one server has at a time: as many as a subscription has publishers.
 const MAX_CALLERS: usize = rnet_core::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
@@ -105,7 +105,7 @@ struct RequestEndpoint {
 }
 
 pub struct ServerCore {
-    node: Node,
+    node: NodeHandle,
     settings: ServerSettings,
     types: (MessageType, MessageType),
     wait_handle: WaitSetHandle,
@@ -118,12 +118,12 @@ pub struct ServerCore {
 
 impl ServerCore {
     pub fn open(
-        node: &Node,
+        node: &NodeHandle,
         mut settings: ServerSettings,
         types: (MessageType, MessageType),
         handler: HandlerFn,
     ) -> Result<(Arc<ServerCore>, Vec<JoinHandle<()>>)> {
-        node.core().state.check_fork()?;
+        node.core.state.check_fork()?;
         if !settings.is_final {
             settings.name = service_name(node, &settings.name)?.into();
         }
@@ -131,7 +131,7 @@ impl ServerCore {
         let topics = CallTopics::of_server(&settings.name, next_id());
         // Ahead of the requests: who finds a server knows what it answers.
         let announce = |topic: String, ty: &MessageType| {
-            node.publisher_with::<[u8]>(&topic, PublisherOptions::new().message_type(ty.clone()))
+            node.publisher::<[u8]>(&topic, PublisherOptions::new().message_type(ty.clone()))
         };
         let mut announcers = vec![announce(topics.reply_type(), &types.1)?];
         if let Some(feedback) = &settings.feedback {
@@ -157,7 +157,7 @@ impl ServerCore {
         for _ in 0..=core.settings.at_once {
             let (this, endpoint) = (core.clone(), endpoint.clone());
             match rnet_shm::thread::spawn("rnet-service", move || {
-                this.node.core().state.errors.attach_thread();
+                this.node.core.state.errors.attach_thread();
                 this.run_worker(&endpoint);
                 // Of the last thread: with the endpoint, the server is gone for its callers.
                 if let Some(endpoint) = Arc::into_inner(endpoint) {
@@ -184,11 +184,11 @@ impl ServerCore {
     }
 
     pub fn check_fork(&self) -> Result<()> {
-        self.node.core().state.check_fork()
+        self.node.core.state.check_fork()
     }
 
     pub fn is_from_parent(&self) -> bool {
-        self.node.core().state.fork_guard().is_from_parent()
+        self.node.core.state.fork_guard().is_from_parent()
     }
 
     pub fn stats(&self) -> ServiceStats {

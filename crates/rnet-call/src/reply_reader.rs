@@ -6,7 +6,7 @@ use rnet_core::Result;
 
 use super::loss_tracker::LossTracker;
 use crate::msgs::CallStatus;
-use crate::{Subscriber, WaitSet};
+use rnet_node::{Subscriber, WaitSet};
 
 pub struct ReplyReader {
     pub replies: Subscriber<[u8]>,

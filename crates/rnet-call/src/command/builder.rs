@@ -12,18 +12,18 @@ use rnet_node::sync::{join, lock};
 use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;
 
-use super::driver::DriveBuilder;
 use super::fallback::FallbackReason;
 use super::receiver::{Apply, CommandStats, Fallback, Receiver, ReceiverParts, StillValid};
 use super::shared::{AnswerClaim, DriverRequest, ReceiverShared};
 use super::status_reporter::StatusReporter;
 use super::{authority_of, check_time, command_status_topic};
-use crate::call::{Bytes, service_name};
 use crate::msgs::command_request::Action;
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
-use crate::{
-    EndpointQos, HandlerError, Message, MessageType, Node, PublisherOptions, Responder, Service,
-    ServiceBuilder, Subscriber, SubscriberOptions, WaitSet,
+use crate::{Bytes, service_name};
+use crate::{HandlerError, Responder, Service, ServiceBuilder};
+use rnet_node::{
+    EndpointQos, Message, MessageType, NodeHandle, PublisherOptions, Subscriber, SubscriberOptions,
+    WaitSet,
 };
 
 /// How long a command is waited for if the receiver does not say.
@@ -35,33 +35,30 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the first fallback may take for its failure to be an error of [`CommandBuilder::apply`].
 const FIRST_FALLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Node {
-    /// A builder for the receiving end of a command, opened by [`CommandBuilder::apply`] or
-    /// [`CommandBuilder::forward`]: it applies the messages of the one driver with authority ([`Node::drive`]), and
-    /// applies a fallback when none arrives in time.
-    ///
-    /// ```
-    /// # fn main() -> rnet::Result<()> {
-    /// use std::time::Duration;
-    /// use rnet::msgs::Twist;
-    /// # let dir = std::env::temp_dir();
-    /// # let domain = format!("command{}", std::process::id());
-    /// # let node = rnet::Node::builder("base").dir(&dir).domain(&domain).open()?;
-    /// let base = node
-    ///     .command::<Twist>("/cmd_vel")
-    ///     .deadline(Duration::from_millis(50))
-    ///     .fallback(&Twist::default())
-    ///     .apply(|twist| println!("to the wheels: {twist:?}"))?;
-    /// let mut driver = node.drive::<Twist>("/cmd_vel").priority(10).take(None)?;
-    /// driver.send(&Twist::default())?;
-    /// # drop((driver, base));
-    /// # let path = node.domain_path().to_owned();
-    /// # drop(node);
-    /// # std::fs::remove_dir_all(path).unwrap();
-    /// # Ok(()) }
-    /// ```
-    pub fn command<T: Message + ?Sized>(&self, topic: &str) -> CommandBuilder<T> {
-        let (node, topic) = (self.clone(), topic.to_owned());
+/// Encodes a message as one of this type.
+type Encode = Box<dyn FnOnce(&MessageType) -> Result<Vec<u8>, String> + Send>;
+
+enum FallbackChoice {
+    Value(Encode),
+    Hold,
+    Handler(Box<dyn FnMut(FallbackReason) + Send>),
+}
+
+/// A receiver of commands that is not open yet; made by `rnet::Node::command`.
+#[must_use = "nothing is received until apply() is called"]
+pub struct CommandBuilder<T: Message + ?Sized> {
+    node: NodeHandle,
+    topic: String,
+    deadline: Duration,
+    message_type: Option<MessageType>,
+    fallback: Option<FallbackChoice>,
+    _type: PhantomData<fn(&T)>,
+}
+
+impl<T: Message + ?Sized> CommandBuilder<T> {
+    #[doc(hidden)]
+    pub fn new(node: &NodeHandle, topic: &str) -> Self {
+        let (node, topic) = (node.clone(), topic.to_owned());
         let (message_type, fallback) = (None, None);
         CommandBuilder {
             node,
@@ -73,33 +70,6 @@ impl Node {
         }
     }
 
-    /// A builder for the sending end of a command: [`DriveBuilder::take`] requests authority over it.
-    pub fn drive<T: Message + ?Sized>(&self, topic: &str) -> DriveBuilder<T> {
-        DriveBuilder::new(self, topic)
-    }
-}
-
-/// Encodes a message as one of this type.
-type Encode = Box<dyn FnOnce(&MessageType) -> Result<Vec<u8>, String> + Send>;
-
-enum FallbackChoice {
-    Value(Encode),
-    Hold,
-    Handler(Box<dyn FnMut(FallbackReason) + Send>),
-}
-
-/// A receiver of commands that is not open yet; made by [`Node::command`].
-#[must_use = "nothing is received until apply() is called"]
-pub struct CommandBuilder<T: Message + ?Sized> {
-    node: Node,
-    topic: String,
-    deadline: Duration,
-    message_type: Option<MessageType>,
-    fallback: Option<FallbackChoice>,
-    _type: PhantomData<fn(&T)>,
-}
-
-impl<T: Message + ?Sized> CommandBuilder<T> {
     /// How long after a command the next one has to come: 1 ms to 1 h, 100 ms by default. Counted by
     /// CLOCK_MONOTONIC, whatever the robot's time is.
     pub fn deadline(mut self, deadline: Duration) -> Self {
@@ -148,7 +118,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self
     }
 
-    /// The type, for messages that leave it open: `[u8]`, which are then taken as they are, and [`crate::Dynamic`].
+    /// The type, for messages that leave it open: `[u8]`, which are then taken as they are, and [`rnet_node::Dynamic`].
     pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
         self.message_type = Some(message_type.into());
         self
@@ -163,7 +133,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
     ///
     /// # Errors
     /// `ReceiverExists` if the topic has a receiver; `BadValue` without a fallback, for a fallback that is not of the
-    /// type or fails, or for a deadline that is not allowed; `BadName`; as [`Node::subscriber`].
+    /// type or fails, or for a deadline that is not allowed; `BadName`; as `rnet::Node::subscriber`.
     pub fn apply(self, mut apply: impl FnMut(&T) + Send + 'static) -> Result<Command> {
         self.apply_checked(move |command, still_valid| {
             if still_valid() {
@@ -213,7 +183,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         }
         let options = PublisherOptions::new().urgent().transient_local(1).reserve_log();
         let options = options.message_type(ty.clone());
-        let mut publisher = parts.node.publisher_with::<[u8]>(topic, options)?;
+        let mut publisher = parts.node.publisher::<[u8]>(topic, options)?;
         if publisher.topic() == parts.topic.as_str() {
             return Err(bad("it is the topic of the command; use another topic"));
         }
@@ -229,7 +199,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
 
     fn receiver_options(self) -> Result<(ReceiverOptions, MessageType)> {
         let CommandBuilder { node, topic, deadline, message_type, fallback, .. } = self;
-        node.core().state.check_fork()?;
+        node.core.state.check_fork()?;
         let topic = service_name(&node, &topic)?;
         check_time("deadline", deadline)?;
         let ty = choose_type::<T>(topic.as_str(), message_type)?;
@@ -256,7 +226,7 @@ fn bad_fallback(topic: &str, why: String) -> Error {
 
 /// A receiver that is about to be opened.
 struct ReceiverOptions {
-    node: Node,
+    node: NodeHandle,
     topic: TopicName,
     deadline: Duration,
     fallback: Fallback,
@@ -278,7 +248,7 @@ impl ReceiverOptions {
         }
         // Only the newest of each driver counts: what came before it is old.
         let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
-        let commands = Subscriber::<[u8]>::open(node.core(), name, options)?;
+        let commands = Subscriber::<[u8]>::open(&node.core, name, options)?;
         let set = WaitSet::new(&node);
         let shared = Arc::new(ReceiverShared::new(set.handle()));
         let asked = shared.clone();
@@ -315,7 +285,7 @@ impl ReceiverOptions {
 }
 
 /// The node of the receiver of a command, other than the one with this id.
-pub(super) fn receiver_of(node: &Node, topic: &str, own: u64) -> Result<Option<String>> {
+pub(super) fn receiver_of(node: &NodeHandle, topic: &str, own: u64) -> Result<Option<String>> {
     let (found, status) = (Arc::new(Mutex::new(None)), command_status_topic(topic));
     let saw = found.clone();
     let watch = node.on_endpoint(move |event| {
@@ -379,7 +349,7 @@ pub struct Command {
     shared: Arc<ReceiverShared>,
     thread: Option<JoinHandle<()>>,
     service: Option<Service>,
-    node: Node,
+    node: NodeHandle,
 }
 
 impl Command {
@@ -402,7 +372,7 @@ impl Command {
 impl Drop for Command {
     fn drop(&mut self) {
         let thread = self.thread.take();
-        if self.node.core().state.fork_guard().is_from_parent() {
+        if self.node.core.state.fork_guard().is_from_parent() {
             std::mem::forget(thread);
             return;
         }

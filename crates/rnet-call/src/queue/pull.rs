@@ -18,23 +18,24 @@ use super::super::service::{CallContext, HandlerError, Service, run_handler};
 use super::super::service_stats::ServiceStats;
 use super::super::settings::ServerSettings;
 use super::super::{Bytes, REDELIVERED, Received};
-use crate::{Message, MessageType, Node};
+use rnet_node::{Message, MessageType, NodeHandle};
 
-/// A worker that is not open yet; made by [`Node::pull`].
+/// A worker that is not open yet; made by `rnet::Node::pull`.
 #[must_use = "no job comes until open() or on() is called"]
 pub struct PullBuilder<J: ?Sized> {
-    node: Node,
+    node: NodeHandle,
     name: String,
     ty: Option<MessageType>,
     _type: PhantomData<fn(&J)>,
 }
 
 impl<J: Message + ?Sized> PullBuilder<J> {
-    pub(super) fn new(node: &Node, name: &str) -> Self {
+    #[doc(hidden)]
+    pub fn new(node: &NodeHandle, name: &str) -> Self {
         PullBuilder { node: node.clone(), name: name.to_owned(), ty: None, _type: PhantomData }
     }
 
-    /// The type, for jobs that leave it open: `[u8]`, which are then received as they are, and [`crate::Dynamic`].
+    /// The type, for jobs that leave it open: `[u8]`, which are then received as they are, and [`rnet_node::Dynamic`].
     pub fn message_type(mut self, ty: MessageType) -> Self {
         self.ty = Some(ty);
         self
@@ -43,7 +44,7 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     /// Opens a worker whose jobs are received and acknowledged one by one.
     ///
     /// # Errors
-    /// `BadName`; `BadValue` for a type that is not that of the jobs; as [`Node::subscriber`].
+    /// `BadName`; `BadValue` for a type that is not that of the jobs; as `rnet::Node::subscriber`.
     pub fn open(self) -> Result<Puller<J>> {
         let ty = choose_type::<J>(&self.name, self.ty)?;
         let slot = Arc::new(JobSlot::default());
@@ -66,7 +67,7 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     ) -> Result<Service> {
         let ty = choose_type::<J>(&self.name, self.ty)?;
         let types = (ty.clone(), choose_type::<[u8]>(&self.name, None)?);
-        let errors = self.node.core().state.errors.clone();
+        let errors = self.node.core.state.errors.clone();
         let run = move |call: &mut Call| {
             let outcome = run_handler(call, &ty, &errors, |job, call| {
                 handler(job, &JobContext(call.context())).map(|()| HandlerOutcome::Returned)

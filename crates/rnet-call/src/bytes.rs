@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 pub use rnet_node::aligned_bytes::AlignedBytes as Bytes;
 
-use crate::{Message, MessageType};
+use rnet_node::{Message, MessageType};
 
 /// A message of a call: a request at the server, a reply at the caller.
 pub struct Received<T: Message + ?Sized> {
@@ -27,7 +27,7 @@ impl<T: Message + ?Sized> Received<T> {
         Ok(Received { bytes, held })
     }
 
-    /// The message itself, which was decoded; for protobuf messages, as [`crate::Sample::into_message`].
+    /// The message itself, which was decoded; for protobuf messages, as [`rnet_node::Sample::into_message`].
     pub fn into_message(mut self) -> T
     where
         T: Sized,

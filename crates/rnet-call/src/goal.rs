@@ -16,7 +16,7 @@ use super::open_call::CallOutput;
 use super::pending::Pending;
 use super::pending_calls::ClientStats;
 use super::{Bytes, Received, WANTS};
-use crate::{Message, MessageType, Node};
+use rnet_node::{Message, MessageType, NodeHandle};
 
 /// Sends goals to one action: any number at a time, by any number of threads. Clones are handles on the same.
 pub struct ActionClient<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> {
@@ -35,8 +35,9 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> Clone
 }
 
 impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient<G, F, R> {
-    pub(super) fn open(
-        node: &Node,
+    #[doc(hidden)]
+    pub fn open(
+        node: &NodeHandle,
         name: &str,
         [goal, feedback, result]: [Option<MessageType>; 3],
     ) -> Result<Self> {

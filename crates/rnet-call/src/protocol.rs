@@ -1,65 +1,28 @@
-//! Services and actions: calls, which are messages on topics below `/_rnet/call` (docs/design/calls.md).
-
-mod action;
-mod bytes;
-mod calls_guard;
-mod client;
-mod client_core;
-mod goal;
-mod loss_tracker;
-mod node_methods;
-mod number_map;
-mod open_call;
-mod peer;
-mod pending;
-mod pending_calls;
-mod queue;
-mod reply_reader;
-mod request_reader;
-mod server_core;
-mod servers;
-mod service;
-mod service_stats;
-mod settings;
-mod unmatched_clients;
+//! What travels between callers and servers beside requests and replies (docs/design/calls.md).
 
 use rnet_core::{CancelReason, Error, Result, TopicName};
+use rnet_node::NodeHandle;
 
-use crate::Node;
 use crate::msgs::call_status::Reason;
 
-pub use action::{ActionBuilder, ActionContext, GoalPolicy};
-pub(crate) use bytes::Bytes;
-pub use bytes::Received;
-pub use client::{CallOptions, Client};
-pub(crate) use client_core::ServerFilter;
-pub use goal::{ActionClient, Goal};
-pub use pending::Pending;
-pub use pending_calls::ClientStats;
-pub use queue::{
-    Job, JobContext, PullBuilder, Puller, PushBuilder, PushStats, Pusher, Undelivered,
-};
-pub use service::{CallContext, HandlerError, Responder, Service, ServiceBuilder};
-pub use service_stats::ServiceStats;
-
 /// Longest name of a service, in bytes: room is left for what its topics have beside it.
-const MAX_SERVICE_LEN_BYTES: usize = 200;
+pub(crate) const MAX_SERVICE_LEN_BYTES: usize = 200;
 /// Calls that a client has at one server at a time.
-const MAX_IN_FLIGHT: usize = 1024;
-const ROOT: &str = "/_rnet/call";
+pub(crate) const MAX_IN_FLIGHT: usize = 1024;
+pub(crate) const ROOT: &str = "/_rnet/call";
 
 /// In the number of a call: its caller wants every reply, and to be told of the last. Else it wants one.
-const WANTS_ALL_REPLIES: u32 = 1 << 31;
+pub(crate) const WANTS_ALL_REPLIES: u32 = 1 << 31;
 /// In the number of a call: its caller hears feedback.
-const WANTS_FEEDBACK: u32 = 1 << 30;
-const WANTS: u32 = WANTS_ALL_REPLIES | WANTS_FEEDBACK;
+pub(crate) const WANTS_FEEDBACK: u32 = 1 << 30;
+pub(crate) const WANTS: u32 = WANTS_ALL_REPLIES | WANTS_FEEDBACK;
 /// In the number of a call: it is a job that another worker had.
-const REDELIVERED: u32 = 1 << 29;
+pub(crate) const REDELIVERED: u32 = 1 << 29;
 /// What a number says beside which call it is.
-const NUMBER_FLAGS: u32 = WANTS | REDELIVERED;
+pub(crate) const NUMBER_FLAGS: u32 = WANTS | REDELIVERED;
 
 /// Why a call is cancelled, as it travels.
-fn reason_to_wire(reason: CancelReason) -> Reason {
+pub(crate) fn reason_to_wire(reason: CancelReason) -> Reason {
     match reason {
         CancelReason::Caller => Reason::Caller,
         CancelReason::CallerGone => Reason::CallerGone,
@@ -71,7 +34,7 @@ fn reason_to_wire(reason: CancelReason) -> Reason {
     }
 }
 
-fn reason_from_wire(reason: Reason) -> CancelReason {
+pub(crate) fn reason_from_wire(reason: Reason) -> CancelReason {
     match reason {
         Reason::Caller => CancelReason::Caller,
         Reason::CallerGone => CancelReason::CallerGone,
@@ -84,8 +47,9 @@ fn reason_from_wire(reason: Reason) -> CancelReason {
 }
 
 /// The name in the domain of what the node's program calls a service.
-pub(crate) fn service_name(node: &Node, name: &str) -> Result<TopicName> {
-    let named = node.core().state.topic(name)?;
+#[doc(hidden)]
+pub fn service_name(node: &NodeHandle, name: &str) -> Result<TopicName> {
+    let named = node.core.state.topic(name)?;
     if named.as_str().len() > MAX_SERVICE_LEN_BYTES {
         let (what, len) = ("topic", named.as_str().len());
         let why = format!(
@@ -97,39 +61,40 @@ pub(crate) fn service_name(node: &Node, name: &str) -> Result<TopicName> {
 }
 
 /// A caller: its node, and the id of its client.
-type CallerKey = (String, u32);
+pub(crate) type CallerKey = (String, u32);
 
 /// Which call a message is of: its word `correlation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallId {
-    client: u32,
-    number: u32,
+    pub(crate) client: u32,
+    pub(crate) number: u32,
 }
 
 impl CallId {
-    fn from_correlation(word: u64) -> CallId {
+    pub(crate) fn from_correlation(word: u64) -> CallId {
         CallId { client: (word >> 32) as u32, number: word as u32 }
     }
 
-    fn to_correlation(self) -> u64 {
+    pub(crate) fn to_correlation(self) -> u64 {
         u64::from(self.client) << 32 | u64::from(self.number)
     }
 }
 
 /// The topics of a server or of a client.
-pub(crate) struct CallTopics(String);
+#[doc(hidden)]
+pub struct CallTopics(String);
 
 impl CallTopics {
-    fn of_server(service: &str, id: u32) -> CallTopics {
+    pub(crate) fn of_server(service: &str, id: u32) -> CallTopics {
         CallTopics(format!("{ROOT}{service}/s{id:08x}"))
     }
 
-    fn of_client(service: &str, id: u32) -> CallTopics {
+    pub(crate) fn of_client(service: &str, id: u32) -> CallTopics {
         CallTopics(format!("{ROOT}{service}/c{id:08x}"))
     }
 
     /// Those of the server whose requests come on this topic, and the name of its service.
-    pub(crate) fn parse_request_topic(topic: &str) -> Option<(&str, CallTopics)> {
+    pub fn parse_request_topic(topic: &str) -> Option<(&str, CallTopics)> {
         let own = topic.strip_suffix("/request")?;
         let (service, id) = own.strip_prefix(ROOT)?.rsplit_once("/s")?;
         let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit());
@@ -137,35 +102,35 @@ impl CallTopics {
     }
 
     /// Those of the server whose requests come on this topic, if it is one of the service.
-    fn parse_request_topic_of(service: &str, topic: &str) -> Option<CallTopics> {
+    pub(crate) fn parse_request_topic_of(service: &str, topic: &str) -> Option<CallTopics> {
         let (of, topics) = CallTopics::parse_request_topic(topic)?;
         (of == service).then_some(topics)
     }
 
     /// Where a publisher that sends nothing says of which type replies are.
-    pub(crate) fn reply_type(&self) -> String {
+    pub fn reply_type(&self) -> String {
         format!("{}/type", self.0)
     }
 
-    fn request(&self) -> String {
+    pub(crate) fn request(&self) -> String {
         format!("{}/request", self.0)
     }
 
-    fn control(&self) -> String {
+    pub(crate) fn control(&self) -> String {
         format!("{}/control", self.0)
     }
 
-    fn reply(&self) -> String {
+    pub(crate) fn reply(&self) -> String {
         format!("{}/reply", self.0)
     }
 
     /// Of a client, where it hears feedback; of a server of an action, where a publisher that sends nothing says of
     /// which type feedback is.
-    pub(crate) fn feedback(&self) -> String {
+    pub fn feedback(&self) -> String {
         format!("{}/feedback", self.0)
     }
 
-    fn status(&self) -> String {
+    pub(crate) fn status(&self) -> String {
         format!("{}/status", self.0)
     }
 }

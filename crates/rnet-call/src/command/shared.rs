@@ -10,9 +10,10 @@ use rnet_node::sync::lock;
 use super::authority::Holder;
 use super::receiver::CommandStats;
 use super::status_reporter::TEXT_CAPACITY;
+use crate::CallContext;
 use crate::msgs::command_request::Action;
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
-use crate::{CallContext, WaitSetHandle};
+use rnet_node::WaitSetHandle;
 
 /// Requests of drivers that wait for the thread.
 const MAX_WAITING_REQUESTS: usize = 1024;

@@ -1,17 +1,15 @@
-//! What a node offers of services and actions.
+//! What a node offers of services, actions, work queues and commands.
 
 use std::time::Duration;
 
+use rnet_call::{ServerFilter, service_name};
 use rnet_core::Result;
 
-use super::action::ActionBuilder;
-use super::bytes::Received;
-use super::client::Client;
-use super::client_core::ServerFilter;
-use super::goal::ActionClient;
-use super::service::ServiceBuilder;
-use super::service_name;
-use crate::{Message, MessageType, Node};
+use super::Node;
+use crate::{
+    ActionBuilder, ActionClient, Client, CommandBuilder, DriveBuilder, Message, MessageType,
+    PullBuilder, PushBuilder, Received, ServiceBuilder,
+};
 
 impl Node {
     /// A builder for a server of a service, opened by [`ServiceBuilder::serve`] or [`ServiceBuilder::serve_stream`].
@@ -35,7 +33,7 @@ impl Node {
         &self,
         name: &str,
     ) -> ServiceBuilder<Q, R> {
-        ServiceBuilder::new(self, name)
+        ServiceBuilder::new(&self.handle, name)
     }
 
     /// A client of a service, whose servers may come later. Hold one for many calls, of any threads.
@@ -46,7 +44,7 @@ impl Node {
         &self,
         name: &str,
     ) -> Result<Client<Q, R>> {
-        Client::open(self, name, (None, None), None)
+        Client::open(&self.handle, name, (None, None), None)
     }
 
     /// The same with types that are known as the program runs, for messages that leave them open: `[u8]`, which are
@@ -60,7 +58,7 @@ impl Node {
         request: MessageType,
         reply: MessageType,
     ) -> Result<Client<Q, R>> {
-        Client::open(self, name, (Some(request), Some(reply)), None)
+        Client::open(&self.handle, name, (Some(request), Some(reply)), None)
     }
 
     /// A server of an action: a service whose calls are *goals*, which have feedback while they run, and of which one
@@ -92,7 +90,7 @@ impl Node {
         &self,
         name: &str,
     ) -> ActionBuilder<G, F, R> {
-        ActionBuilder::new(self, name)
+        ActionBuilder::new(&self.handle, name)
     }
 
     /// A client of an action, whose servers may come later.
@@ -103,7 +101,7 @@ impl Node {
         &self,
         name: &str,
     ) -> Result<ActionClient<G, F, R>> {
-        ActionClient::open(self, name, [None, None, None])
+        ActionClient::open(&self.handle, name, [None, None, None])
     }
 
     /// The same with types that are known as the program runs, as [`Node::client_of`].
@@ -117,7 +115,7 @@ impl Node {
         feedback: MessageType,
         result: MessageType,
     ) -> Result<ActionClient<G, F, R>> {
-        ActionClient::open(self, name, [goal, feedback, result].map(Some))
+        ActionClient::open(&self.handle, name, [goal, feedback, result].map(Some))
     }
 
     /// One call. The node keeps the client of a service for its next call of it; [`Node::client`] has its own.
@@ -139,17 +137,73 @@ impl Node {
         name: &str,
     ) -> Result<Client<Q, R>> {
         self.core().state.check_fork()?;
-        let Some(cache) = &self.clients else { return self.client(name) };
-        let named = service_name(self, name)?;
-        cache.get(named.as_str().to_owned(), || {
-            Client::at(&self.without_clients(), named, (None, None), None, ServerFilter::All)
+        let named = service_name(&self.handle, name)?;
+        self.clients.get(named.as_str().to_owned(), || {
+            Client::at(&self.handle, named, (None, None), None, ServerFilter::All)
         })
     }
 
-    /// A handle for what is kept by the node itself: it does not keep the clients, which would keep the node.
-    fn without_clients(&self) -> Node {
-        let mut node = self.clone();
-        node.clients = None;
-        node
+    /// A builder for the pushing end of a work queue, opened by [`PushBuilder::open`]. Each job goes to one free worker
+    /// among the nodes that [`Node::pull`] from that name.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("queue{}", std::process::id());
+    /// # let node = rnet::Node::builder("planner").dir(dir).domain(&domain).open()?;
+    /// let mut worker = node.pull::<[u8]>("/jobs").open()?;
+    /// let jobs = node.push::<[u8]>("/jobs").open()?;
+    /// jobs.push(b"sweep the hall")?;
+    /// let job = worker.recv(None)?.expect("there is no limit to the wait");
+    /// assert_eq!(&*job, b"sweep the hall");
+    /// job.ack();
+    /// jobs.wait_until_done(None)?;
+    /// # drop((jobs, worker));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    pub fn push<J: Message + ?Sized>(&self, name: &str) -> PushBuilder<J> {
+        PushBuilder::new(&self.handle, name)
+    }
+
+    /// A worker of a work queue, which has one job at a time. It is opened by [`PullBuilder::open`], to receive jobs,
+    /// or by [`PullBuilder::on`], with a handler.
+    pub fn pull<J: Message + ?Sized>(&self, name: &str) -> PullBuilder<J> {
+        PullBuilder::new(&self.handle, name)
+    }
+
+    /// A builder for the receiving end of a command, opened by [`CommandBuilder::apply`] or
+    /// [`CommandBuilder::forward`]: it applies the messages of the one driver with authority ([`Node::drive`]), and
+    /// applies a fallback when none arrives in time.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// use std::time::Duration;
+    /// use rnet::msgs::Twist;
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("command{}", std::process::id());
+    /// # let node = rnet::Node::builder("base").dir(&dir).domain(&domain).open()?;
+    /// let base = node
+    ///     .command::<Twist>("/cmd_vel")
+    ///     .deadline(Duration::from_millis(50))
+    ///     .fallback(&Twist::default())
+    ///     .apply(|twist| println!("to the wheels: {twist:?}"))?;
+    /// let mut driver = node.drive::<Twist>("/cmd_vel").priority(10).take(None)?;
+    /// driver.send(&Twist::default())?;
+    /// # drop((driver, base));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    pub fn command<T: Message + ?Sized>(&self, topic: &str) -> CommandBuilder<T> {
+        CommandBuilder::new(&self.handle, topic)
+    }
+
+    /// A builder for the sending end of a command: [`DriveBuilder::take`] requests authority over it.
+    pub fn drive<T: Message + ?Sized>(&self, topic: &str) -> DriveBuilder<T> {
+        DriveBuilder::new(&self.handle, topic)
     }
 }

@@ -19,8 +19,8 @@ use super::reply_reader::{ReplyReader, has_more};
 use super::servers::Server;
 use super::{Bytes, CallTopics};
 use crate::msgs::CallStatus;
-use crate::{
-    EndpointEvent, EndpointWatch, Message, MessageType, Node, Sample, Subscriber,
+use rnet_node::{
+    EndpointEvent, EndpointWatch, Message, MessageType, NodeHandle, Sample, Subscriber,
     SubscriberOptions, WaitSet, WaitSetHandle,
 };
 
@@ -35,6 +35,7 @@ const MIN_SPIN_WAIT: Duration = Duration::from_millis(1);
 
 /// The servers that a client calls.
 pub enum ServerFilter {
+    /// Those of any host.
     All,
     /// Those of this other host, and those on the client's own host.
     HostAndLocal(String),
@@ -56,7 +57,7 @@ impl ServerFilter {
 }
 
 pub struct ClientCore {
-    node: Node,
+    node: NodeHandle,
     request: MessageType,
     reader: Mutex<ReplyReader>,
     wait_handle: WaitSetHandle,
@@ -69,7 +70,7 @@ pub struct ClientCore {
 
 impl ClientCore {
     pub fn open(
-        node: &Node,
+        node: &NodeHandle,
         service: &str,
         client: u32,
         (request, reply): (MessageType, MessageType),
@@ -78,13 +79,12 @@ impl ClientCore {
     ) -> Result<Arc<ClientCore>> {
         let topics = CallTopics::of_client(service, client);
         let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
-        let open = |topic: String, ty| {
-            node.subscriber_with::<[u8]>(&topic, options.clone().message_type(ty))
-        };
+        let open =
+            |topic: String, ty| node.subscriber::<[u8]>(&topic, options.clone().message_type(ty));
         let replies = open(topics.reply(), reply)?;
         let feedback = feedback.map(|ty| open(topics.feedback(), ty)).transpose()?;
-        let status = node.subscriber_with::<CallStatus>(&topics.status(), options)?;
-        let mut set = WaitSet::adaptive(node.core());
+        let status = node.subscriber::<CallStatus>(&topics.status(), options)?;
+        let mut set = WaitSet::adaptive(&node.core);
         // A signal ends the wait of a thread whose user looks for signals.
         set.set_interruptible(true);
         set.expect_replies();
@@ -124,7 +124,7 @@ impl ClientCore {
 
     fn on_endpoint_event(self: &Arc<ClientCore>, event: &EndpointEvent) {
         let endpoint = event.endpoint();
-        if matches!(endpoint.qos, crate::EndpointQos::Publisher(_)) {
+        if matches!(endpoint.qos, rnet_node::EndpointQos::Publisher(_)) {
             return;
         }
         if !self.filter.includes(endpoint.proxy.as_ref().map(rnet_core::Proxy::host)) {
@@ -175,11 +175,11 @@ impl ClientCore {
     }
 
     pub fn is_from_parent(&self) -> bool {
-        self.node.core().state.fork_guard().is_from_parent()
+        self.node.core.state.fork_guard().is_from_parent()
     }
 
     pub fn check_fork(&self) -> Result<()> {
-        self.node.core().state.check_fork()
+        self.node.core.state.check_fork()
     }
 
     pub fn stats(&self) -> ClientStats {
@@ -375,7 +375,7 @@ impl ClientCore {
                 continue;
             }
             (calls.has_reader, took_part) = (true, true);
-            let blocked = self.node.core().state.is_dispatch_thread();
+            let blocked = self.node.core.state.is_dispatch_thread();
             let until = if blocked || calls.any_unsent() { soon() } else { limit };
             drop(calls);
             if blocked {

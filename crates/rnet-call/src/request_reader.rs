@@ -8,8 +8,9 @@ use rnet_node::sync::lock;
 
 use super::{Bytes, CallId, CallTopics};
 use crate::msgs::{CallControl, call_control::Action};
-use crate::{
-    Error, MatchEvent, MessageType, Node, Sample, Subscriber, SubscriberOptions, WaitSet,
+use rnet_core::Error;
+use rnet_node::{
+    MatchEvent, MessageType, NodeHandle, Sample, Subscriber, SubscriberOptions, WaitSet,
     WaitSetHandle,
 };
 
@@ -64,12 +65,16 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
-    pub fn open(node: &Node, topics: &CallTopics, request: &MessageType) -> Result<RequestReader> {
+    pub fn open(
+        node: &NodeHandle,
+        topics: &CallTopics,
+        request: &MessageType,
+    ) -> Result<RequestReader> {
         let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
         let typed = options.clone().message_type(request.clone());
-        let requests = node.subscriber_with::<[u8]>(&topics.request(), typed)?;
-        let control = node.subscriber_with::<CallControl>(&topics.control(), options)?;
-        let set = WaitSet::adaptive(node.core());
+        let requests = node.subscriber::<[u8]>(&topics.request(), typed)?;
+        let control = node.subscriber::<CallControl>(&topics.control(), options)?;
+        let set = WaitSet::adaptive(&node.core);
         let closed = Arc::<Mutex<Vec<u64>>>::default();
         let (closing, wait_handle) = (closed.clone(), set.handle());
         requests.on_match(move |event| {

@@ -16,7 +16,7 @@ use super::peer::Peer;
 use super::server_core::{Call, HandlerFn, HandlerOutcome, ServerCore};
 use super::service_stats::ServiceStats;
 use super::settings::ServerSettings;
-use crate::{Message, MessageType, Node};
+use rnet_node::{Message, MessageType, NodeHandle};
 
 /// The error of a handler, as sent to the caller: created by `?` from any error, or by [`HandlerError::new`].
 #[derive(Clone, PartialEq, Eq)]
@@ -44,23 +44,25 @@ impl fmt::Debug for HandlerError {
     }
 }
 
-/// A server that is not open yet; made by [`Node::service`].
+/// A server that is not open yet; made by `rnet::Node::service`.
 #[must_use = "nothing is served until serve() or serve_stream() is called"]
 pub struct ServiceBuilder<Q: ?Sized, R: ?Sized> {
-    node: Node,
+    node: NodeHandle,
     settings: ServerSettings,
     types: (Option<MessageType>, Option<MessageType>),
     _types: PhantomData<fn(&Q) -> Box<R>>,
 }
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
-    pub(crate) fn new(node: &Node, name: &str) -> Self {
+    #[doc(hidden)]
+    pub fn new(node: &NodeHandle, name: &str) -> Self {
         let settings = ServerSettings::new(name);
         ServiceBuilder { node: node.clone(), settings, types: (None, None), _types: PhantomData }
     }
 
     /// A server whose name is one of the domain already.
-    pub(crate) fn at(node: &Node, topic: &TopicName) -> Self {
+    #[doc(hidden)]
+    pub fn at(node: &NodeHandle, topic: &TopicName) -> Self {
         let mut builder = ServiceBuilder::new(node, topic.as_str());
         builder.settings.is_final = true;
         builder
@@ -79,7 +81,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     }
 
     /// The types, for messages that leave them open: `[u8]`, which are then sent as they are, and
-    /// [`crate::Dynamic`].
+    /// [`rnet_node::Dynamic`].
     pub fn message_types(mut self, request: MessageType, reply: MessageType) -> Self {
         self.types = (Some(request), Some(reply));
         self
@@ -89,7 +91,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     ///
     /// # Errors
     /// `BadName`; `BadValue` for a backlog or number of handlers that is not allowed; as
-    /// [`Node::subscriber`].
+    /// `rnet::Node::subscriber`.
     pub fn serve<B: Borrow<R>>(
         self,
         handler: impl Fn(&Q) -> Result<B, HandlerError> + Send + Sync + 'static,
@@ -129,7 +131,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         let (request, reply) =
             (choose_type::<Q>(name, self.types.0)?, choose_type::<R>(name, self.types.1)?);
         let types = (request.clone(), reply.clone());
-        let errors = self.node.core().state.errors.clone();
+        let errors = self.node.core.state.errors.clone();
         let run = move |call: &mut Call| {
             run_handler(call, &request, &errors, |received, call| {
                 let mut responder =
@@ -264,7 +266,7 @@ pub struct Service {
 
 impl Service {
     pub(super) fn open(
-        node: &Node,
+        node: &NodeHandle,
         settings: ServerSettings,
         types: (MessageType, MessageType),
         run: HandlerFn,

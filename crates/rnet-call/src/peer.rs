@@ -16,7 +16,7 @@ use super::service_stats::CallEnd;
 use super::{CallId, CallTopics, CallerKey, WANTS_ALL_REPLIES, WANTS_FEEDBACK, reason_to_wire};
 use crate::msgs::CallStatus;
 use crate::msgs::call_status::State;
-use crate::{MessageType, Node, Publisher, PublisherOptions};
+use rnet_node::{MessageType, NodeHandle, Publisher, PublisherOptions};
 
 /// How long an answer waits for a caller that does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
@@ -74,7 +74,7 @@ pub struct Peer {
 
 impl Peer {
     pub fn open(
-        node: &Node,
+        node: &NodeHandle,
         service: &str,
         (caller, client): CallerKey,
         publisher: u64,
@@ -85,14 +85,14 @@ impl Peer {
         let typed = options.message_type(reply.clone());
         // It holds thousands: one that is full is of a caller that reads nothing.
         let statuses = PublisherOptions::new().reliable(OnFull::Refuse);
-        let reply = node.publisher_with::<[u8]>(&topics.reply(), typed)?;
+        let reply = node.publisher::<[u8]>(&topics.reply(), typed)?;
         fail_point!("call.caller_half_open");
-        let status = node.publisher_with::<CallStatus>(&topics.status(), statuses)?;
+        let status = node.publisher::<CallStatus>(&topics.status(), statuses)?;
         // It never holds a handler up.
         let options = |ty: &MessageType| {
             PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty.clone())
         };
-        let open = |ty| node.publisher_with::<[u8]>(&topics.feedback(), options(ty));
+        let open = |ty| node.publisher::<[u8]>(&topics.feedback(), options(ty));
         let feedback = feedback.map(open).transpose()?;
         let publishers =
             Mutex::new(AnswerPublishers { reply, status, feedback, is_stalled: false });

@@ -13,12 +13,15 @@ use super::authority::{Authority, Holder, IgnoreReason, ReceivedCommand, TakeOut
 use super::fallback::{FallbackReason, FallbackText};
 use super::shared::{DriverRequest, ReceiverShared, empty_status};
 use super::status_reporter::StatusReporter;
-use crate::call::Bytes;
+use crate::Bytes;
+use crate::CallContext;
 use crate::msgs::command_event::Kind;
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
-use crate::{CallContext, Error, Node, Subscriber, WaitSet, now_ns};
+use rnet_core::Error;
+use rnet_node::{NodeHandle, Subscriber, WaitSet};
+use rnet_shm::clock::now_ns;
 
 /// Refusals that the audit trail tells of, of different nodes, until authority is granted again: they are not to
 /// push out what was granted.
@@ -77,7 +80,7 @@ pub type Apply = Box<dyn FnMut(&[u8], &mut StillValid<'_>) -> Result<(), String>
 
 pub struct Receiver {
     /// Which nodes there are.
-    peers: Node,
+    peers: NodeHandle,
     deadline: Duration,
     commands: Subscriber<[u8]>,
     set: WaitSet,
@@ -107,7 +110,7 @@ pub struct Receiver {
 
 /// What is fixed when a receiver is opened.
 pub struct ReceiverParts {
-    pub peers: Node,
+    pub peers: NodeHandle,
     pub deadline: Duration,
     pub commands: Subscriber<[u8]>,
     pub set: WaitSet,
@@ -126,7 +129,7 @@ impl Receiver {
         let ReceiverParts { peers, deadline, commands, set, shared, reporter, fallback, apply } =
             parts;
         // Above those of its predecessor.
-        let first = now_ns().saturating_add_signed(crate::wall_offset().offset_ns).max(1);
+        let first = now_ns().saturating_add_signed(rnet_shm::clock::wall_offset().0).max(1);
         Receiver {
             peers,
             deadline,
@@ -154,7 +157,7 @@ impl Receiver {
     /// Applies commands until it is closed. `opened` gets whether the first fallback succeeded.
     pub fn run(mut self, opened: &SyncSender<bool>) {
         prefault_stack();
-        self.peers.core().state.errors.attach_thread();
+        self.peers.core.state.errors.attach_thread();
         let text = if rnet_shm::thread::use_realtime_priority() { "" } else { NOT_REALTIME };
         self.reporter.log_holder_event(Kind::Opened, None, text);
         self.fall_back(FallbackReason::Opened, None);
@@ -346,7 +349,7 @@ impl Receiver {
             return true;
         }
         let (applied, refused) = self.apply_now(number, sent_ns, local);
-        let took_ns = crate::now_ns().saturating_sub(now_ns);
+        let took_ns = rnet_shm::clock::now_ns().saturating_sub(now_ns);
         fail_point!("command.applied");
         if let Some(why) = refused {
             self.count_ignored(why, number.unwrap_or(0));
@@ -492,7 +495,7 @@ impl Receiver {
     #[cold]
     fn note_panic(&self, panic: Box<dyn Any + Send>) {
         let name = format!("the command receiver of {}", self.commands.topic());
-        self.peers.core().state.errors.note_panic(&name, &*panic);
+        self.peers.core.state.errors.note_panic(&name, &*panic);
         // To drop it may panic, too.
         std::mem::forget(panic);
     }

@@ -14,7 +14,7 @@ use rnet_core::{Error, Result};
 use super::client::{ClientShared, no_reply_error};
 use super::open_call::CallOutput;
 use super::{Bytes, Received};
-use crate::Message;
+use rnet_node::Message;
 
 /// A call in progress. Dropping it cancels the call.
 ///
@@ -90,7 +90,8 @@ impl<R: Message + ?Sized> Pending<R> {
     }
 
     /// Whether it has left for a server; false of one that has ended.
-    pub(crate) fn is_sent(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_sent(&self) -> bool {
         self.shared.core.is_sent(self.number)
     }
 
@@ -100,7 +101,8 @@ impl<R: Message + ?Sized> Pending<R> {
     }
 
     /// Cancels it; whether it had left for a server.
-    pub(crate) fn abandon(self) -> bool {
+    #[doc(hidden)]
+    pub fn abandon(self) -> bool {
         self.shared.core.end(self.number)
     }
 

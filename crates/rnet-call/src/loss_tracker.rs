@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Message, Subscriber};
+use rnet_node::{Message, Subscriber};
 
 /// The counts of one subscriber as they were at the last look.
 #[derive(Default)]

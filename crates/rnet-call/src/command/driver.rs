@@ -8,13 +8,13 @@ use rnet_shm::ring::fail_point;
 
 use super::builder::receiver_of;
 use super::{authority_of, check_time, command_status_topic};
-use crate::call::{ServerFilter, service_name};
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
-use crate::{
-    CallOptions, Client, Message, MessageType, Node, Pending, Publisher, PublisherOptions,
-    Subscriber, SubscriberOptions,
+use crate::{CallOptions, Client, Pending};
+use crate::{ServerFilter, service_name};
+use rnet_node::{
+    Message, MessageType, NodeHandle, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
 
 /// How long authority lasts after the last command if the driver does not say.
@@ -49,10 +49,10 @@ impl AuthorityTerms {
     }
 }
 
-/// A driver without authority; made by [`Node::drive`].
+/// A driver without authority; made by `rnet::Node::drive`.
 #[must_use = "nothing is driven until take() is called"]
 pub struct DriveBuilder<T: Message + ?Sized> {
-    node: Node,
+    node: NodeHandle,
     topic: String,
     terms: AuthorityTerms,
     max_priority: i32,
@@ -62,7 +62,8 @@ pub struct DriveBuilder<T: Message + ?Sized> {
 }
 
 impl<T: Message + ?Sized> DriveBuilder<T> {
-    pub(super) fn new(node: &Node, topic: &str) -> Self {
+    #[doc(hidden)]
+    pub fn new(node: &NodeHandle, topic: &str) -> Self {
         let (node, topic) = (node.clone(), topic.to_owned());
         DriveBuilder {
             node,
@@ -110,7 +111,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// The type, for messages that leave it open: `[u8]`, which are then sent as they are, and [`crate::Dynamic`].
+    /// The type, for messages that leave it open: `[u8]`, which are then sent as they are, and [`rnet_node::Dynamic`].
     pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
         self.message_type = Some(message_type.into());
         self
@@ -123,7 +124,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
     /// # Errors
     /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is stopped;
     /// `Timeout` if there is no receiver;
-    /// `BadValue` for a lease or a priority that is not allowed; `IncompatibleType`; as [`Node::publisher`].
+    /// `BadValue` for a lease or a priority that is not allowed; `IncompatibleType`; as `rnet::Node::publisher`.
     pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
         self.take_interruptible(timeout, || true)
     }
@@ -146,15 +147,13 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let topic = name.to_string();
         check_time("lease", terms.lease)?;
         let status = SubscriberOptions::new().lane(rnet_core::Lane::Urgent).transient_local();
-        let status = node.subscriber_with::<CommandStatus>(
-            &command_status_topic(&topic),
-            status.keep_last(16),
-        )?;
+        let status =
+            node.subscriber::<CommandStatus>(&command_status_topic(&topic), status.keep_last(16))?;
         let mut options = PublisherOptions::new().urgent();
         if let Some(ty) = message_type {
             options = options.message_type(ty);
         }
-        let publisher = Publisher::<T>::open(node.core(), name, options)?;
+        let publisher = Publisher::<T>::open(&node.core, name, options)?;
         let authority = authority_of(&topic)?;
         let client = Client::<CommandRequest, CommandReply>::at(
             &node,
@@ -190,7 +189,7 @@ pub const HIGHEST_PRIORITY: i32 = i32::MAX - 1;
 
 /// A wait for the receiver, in slices.
 struct ReceiverWait<F> {
-    node: Node,
+    node: NodeHandle,
     topic: String,
     /// `None` for as long as it takes.
     until: Option<Instant>,
@@ -213,7 +212,7 @@ impl<F: Fn() -> bool> ReceiverWait<F> {
     /// A receiver whose process is stopped answers when somebody lets it go on: it is not waited for.
     fn check_running(&self) -> Result<()> {
         match receiver_of(&self.node, &self.topic, 0)? {
-            Some(node) if self.node.handle.is_stopped(&node) => {
+            Some(node) if self.node.is_stopped(&node) => {
                 let why = format!("the process of its receiver {node} is stopped");
                 Err(Error::NotInForce { topic: self.topic.clone(), why })
             }
@@ -240,7 +239,7 @@ impl<F: Fn() -> bool> ReceiverWait<F> {
 /// The sending end of a command, with authority until it ends. Dropping it gives authority back.
 #[must_use = "authority is given back when this is dropped"]
 pub struct Driver<T: Message + ?Sized> {
-    node: Node,
+    node: NodeHandle,
     topic: String,
     publisher: Publisher<T>,
     status: Subscriber<CommandStatus>,
