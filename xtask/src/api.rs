@@ -21,6 +21,7 @@ const CRATES: &[&str] = &[
     "rnet-call",
     "rnet-core",
     "rnet-derive",
+    "rnet-inspect",
     "rnet-node",
     "rnet-schema",
     "rnet-shm",

@@ -22,10 +22,15 @@ const MAP: &[Row] = &[
     ("rnet-net", &["rnet", "rnet-core", "rnet-shm"]),
     ("rnet-node", &["rnet-core", "rnet-shm", "rnet-schema"]),
     ("rnet-call", &["rnet-node", "rnet-core", "rnet-shm"]),
-    ("rnet-state", &["rnet-node", "rnet-core", "rnet-shm", "rnet-schema"]),
+    ("rnet-state", &["rnet-call", "rnet-node", "rnet-core", "rnet-shm", "rnet-schema"]),
+    (
+        "rnet-inspect",
+        &["rnet-state", "rnet-call", "rnet-node", "rnet-core", "rnet-shm", "rnet-schema"],
+    ),
     (
         "rnet",
         &[
+            "rnet-inspect",
             "rnet-state",
             "rnet-call",
             "rnet-node",
@@ -105,6 +110,7 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
     ),
     (Kind::Build, "rnet-node", "rnet-build", "as of rnet: of the messages that the crate sends"),
     (Kind::Build, "rnet-call", "rnet-build", "as of rnet: of the messages that the crate sends"),
+    (Kind::Build, "rnet-state", "rnet-build", "as of rnet: of the messages that the crate sends"),
     (
         Kind::Dev,
         "rnet-node",
@@ -112,6 +118,8 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
         "the examples on the pages of typed endpoints are those that users of rnet read",
     ),
     (Kind::Dev, "rnet-call", "rnet", "as of rnet-node: its examples are those of users"),
+    (Kind::Dev, "rnet-state", "rnet", "as of rnet-node: its examples are those of users"),
+    (Kind::Dev, "rnet-inspect", "rnet", "as of rnet-node: its examples are those of users"),
 ];
 
 /// A foreign crate that only some of ours may name, by the start of its name.

@@ -21,6 +21,10 @@
 //! | `pace` | how a watch passes the time between two changes |
 //! | `extension` | what the node tells the state, and asks of it |
 //! | `param` | parameters |
+//! | `remote` | the state of other hosts |
+
+// Generated code of messages says `::rnet::`; what it names is in the engine.
+extern crate rnet_node as rnet;
 
 mod cell;
 mod codec;
@@ -31,10 +35,12 @@ mod extension;
 mod hash;
 mod message;
 mod modify;
+pub mod msgs;
 mod options;
 pub mod param;
 mod prefix;
 mod put;
+mod remote;
 mod shared;
 mod state;
 mod stream;
@@ -55,6 +61,9 @@ pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
 pub use hash::Hash;
 pub use message::StateMessage;
 pub use put::Put;
+#[doc(hidden)]
+pub use remote::{Home, serve};
+pub use remote::{RemotePut, RemoteState, Replica, WithAge, split_host};
 #[doc(hidden)]
 pub use rnet_shm::state::{BlockingHooks, with_blocking_hooks};
 pub use state::State;

@@ -33,7 +33,6 @@
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
 
-pub mod inspect;
 mod link_start;
 pub mod msgs;
 mod node;
@@ -61,6 +60,7 @@ pub use rnet_core::{
     bucket_high, bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
+pub use rnet_inspect as inspect;
 #[doc(hidden)]
 pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors};
 #[doc(hidden)]

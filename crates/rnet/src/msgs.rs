@@ -32,6 +32,8 @@ pub use rnet_node::msgs::{
 
 #[doc(inline)]
 pub use rnet_call::msgs::*;
+#[doc(inline)]
+pub use rnet_state::msgs::*;
 
 // The names that stand here win over those of the glob above.
 include!(concat!(env!("OUT_DIR"), "/rnet.msgs.rs"));

@@ -14,7 +14,7 @@ use rnet_node::{NodeCore, NodeHandle, NodeSettings};
 use rnet_shm::state::Clock;
 
 use crate::param::{ParamBuilder, ParamType};
-use crate::state::State;
+use crate::state::{RemoteState, State};
 use crate::{
     AnySubscription, EndpointEvent, EndpointWatch, Logger, Message, NodeEvent, Publisher,
     PublisherOptions, Rate, Sample, Subscriber, SubscriberOptions, Tick, Timer, TimerOptions,
@@ -182,6 +182,15 @@ impl Node {
 
     fn open_state(&self, clock: Option<Clock>) -> Result<State> {
         State::open(self.core(), clock, self.state_dir.as_deref())
+    }
+
+    /// The state of another host, by the name under which `rnet link status` shows it. Hold one for many reads and
+    /// writes.
+    ///
+    /// # Errors
+    /// `BadName` for an empty name; as [`Node::client`].
+    pub fn state_of(&self, host: &str) -> Result<RemoteState> {
+        RemoteState::open(&self.handle, host)
     }
 
     /// A parameter of this node: a setting that users and other nodes can change while it runs.

@@ -15,7 +15,7 @@ use rnet_shm::watch::{POLL_INTERVAL, Watch};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
 use super::Domain;
-use crate::NodeEvent;
+use rnet_node::NodeEvent;
 
 const FOLDERS: u32 = 0;
 /// A node's folder is there some 0.1 ms before the node is; it is looked at again after this time,

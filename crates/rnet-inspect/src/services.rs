@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::{PublisherInfo, Snapshot, SubscriptionInfo};
-use crate::{MessageType, TypeDesc};
 use rnet_call::CallTopics;
+use rnet_core::TypeDesc;
+use rnet_node::MessageType;
 use rnet_schema::Schema;
 
 /// A server of a service.

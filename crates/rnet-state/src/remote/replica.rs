@@ -11,18 +11,19 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::transfer::{self, Prefix};
+use crate::{Change, Entry, Value};
 use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
 use rnet_node::sync::{lock, wait};
-use rnet_state::transfer::{self, Prefix};
-use rnet_state::{Change, Entry, Value};
 
 use super::home::{HEARTBEAT_INTERVAL, MAX_KEYS, check_limits};
-use super::remote::{RemoteShared, WithAge};
+use super::remote_state::{RemoteShared, WithAge};
 use super::wire::TypeCache;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry};
-use crate::{Interrupter, Subscriber, SubscriberOptions, boot_ns};
+use rnet_node::{Interrupter, Subscriber, SubscriberOptions};
+use rnet_shm::clock::boot_ns;
 
 /// After so long without a word of its home a replica counts as left behind, and asks again.
 const FEED_TIMEOUT: Duration = HEARTBEAT_INTERVAL.saturating_mul(4);
@@ -34,7 +35,7 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// A copy of another host's keys under a prefix, kept up to date; created by
 /// [`RemoteState::mirror`](super::RemoteState::mirror). It has a thread, which stops when this is dropped.
 ///
-/// It also reports changes, as a [`Watch`](rnet_state::Watch) does: from the first call of [`Replica::recv`], first the
+/// It also reports changes, as a [`Watch`](crate::Watch) does: from the first call of [`Replica::recv`], first the
 /// current values, then the newest value of each changed key.
 pub struct Replica {
     shared: Arc<ReplicaShared>,
@@ -270,7 +271,7 @@ fn next(state: &mut ReplicaState) -> Result<Option<Change>> {
 impl Drop for Replica {
     fn drop(&mut self) {
         let thread = self.thread.take();
-        if self.shared.remote.node.core().state.fork_guard().is_from_parent() {
+        if self.shared.remote.node.core.state.fork_guard().is_from_parent() {
             std::mem::forget(thread);
             return;
         }
@@ -344,7 +345,7 @@ impl ReplicaShared {
         if feed.as_ref().is_none_or(|(topic, _)| *topic != reply.topic) {
             *feed = None;
             let options = SubscriberOptions::new().reliable().transient_local();
-            let subscriber = self.remote.node.subscriber_with(&reply.topic, options)?;
+            let subscriber = self.remote.node.subscriber(&reply.topic, options)?;
             *feed = Some((reply.topic.clone(), subscriber));
         }
         let Some((_, changes)) = feed else { return Ok(NextStep::RetryLater) };

@@ -4,19 +4,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use crate::param::ParamInfo;
+use crate::transfer::{self, Prefix};
+use crate::{Entry, StateMessage, Value};
 use rnet_core::{Error, Result, key_name};
 use rnet_node::Message;
 use rnet_node::sync::lock;
-use rnet_state::param::ParamInfo;
-use rnet_state::transfer::{self, Prefix};
-use rnet_state::{Entry, StateMessage, Value};
 
 use super::replica::{Replica, ReplicaShared};
 use super::state_endpoint::StateEndpoint;
 use super::wire::{self, TypeCache};
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateEntry, StateReply};
-use crate::{Node, boot_ns};
+use rnet_node::NodeHandle;
+use rnet_shm::clock::boot_ns;
 
 /// For how long an answer is waited for unless [`RemoteState::with_timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -63,7 +64,7 @@ impl<T> WithAge<T> {
     }
 }
 
-/// The state of another host, created by [`Node::state_of`]. Cheap to clone; usable from any thread.
+/// The state of another host, created by `rnet::Node::state_of`. Cheap to clone; usable from any thread.
 ///
 /// A key belongs to the host that stores it, its *home*. A read asks the home, or a [`Replica`] of it. While the home
 /// is not reachable, a read returns the last known value with its age. A write asks the home once and returns when it
@@ -87,7 +88,7 @@ pub struct RemoteState {
 }
 
 pub(super) struct RemoteShared {
-    pub(super) node: Node,
+    pub(super) node: NodeHandle,
     pub(super) host: String,
     pub(super) read: StateEndpoint,
     write: StateEndpoint,
@@ -126,13 +127,13 @@ impl ValueCache {
     }
 }
 
-impl Node {
-    /// The state of another host, by the name under which `rnet link status` shows it. Hold one for many reads and
-    /// writes.
+impl RemoteState {
+    /// Opens it; `rnet::Node::state_of` is how users do.
     ///
     /// # Errors
-    /// `BadName` for an empty name; as [`Node::client`].
-    pub fn state_of(&self, host: &str) -> Result<RemoteState> {
+    /// As there.
+    #[doc(hidden)]
+    pub fn open(node: &NodeHandle, host: &str) -> Result<RemoteState> {
         if host.is_empty() || host.len() > rnet_core::MAX_HOST_LEN_BYTES || host.contains('/') {
             let why = format!(
                 "a host name has 1 to {} bytes, without '/'",
@@ -141,10 +142,10 @@ impl Node {
             return Err(Error::BadName { what: "host", name: host.to_owned(), why });
         }
         let shared = Arc::new(RemoteShared {
-            node: self.clone(),
+            node: node.clone(),
             host: host.to_owned(),
-            read: StateEndpoint::open(self, wire::read_service, host)?,
-            write: StateEndpoint::open(self, wire::write_service, host)?,
+            read: StateEndpoint::open(node, wire::read_service, host)?,
+            write: StateEndpoint::open(node, wire::write_service, host)?,
             cache: Mutex::default(),
             types: Mutex::default(),
             replicas: Mutex::default(),
@@ -297,7 +298,7 @@ impl RemoteState {
     ///
     /// # Errors
     /// `HomeAway`, which tells whether the write may have been applied; errors of the home, as in
-    /// [`State::set`](rnet_state::State::set).
+    /// [`State::set`](crate::State::set).
     pub fn set(&self, key: &str, value: impl Into<Value>) -> Result<u64> {
         self.put(key).set(value)
     }

@@ -8,15 +8,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use crate::{Change, Entry, State, WatchHandle, transfer};
 use rnet_core::{Error, OnFull, Result};
 use rnet_node::sync::lock;
 use rnet_shm::random::random_u64;
-use rnet_state::{Change, Entry, State, WatchHandle, transfer};
 
 use super::wire;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry, StateReply};
-use crate::{Node, Publisher, PublisherOptions, Service, Timer};
+use rnet_call::{Service, ServiceBuilder};
+use rnet_node::{NodeHandle, Publisher, PublisherOptions, Timer, TimerOptions};
 
 /// How often a feed says something at least: a replica that hears nothing for longer knows that it is behind.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(250);
@@ -44,22 +45,25 @@ pub struct Home {
 /// in a simulated one that stands, feeds would be silent.
 ///
 /// # Errors
-/// As [`Node::service`].
-pub fn serve(node: &Node, host: &str) -> Result<Home> {
+/// As `rnet::Node::service`.
+pub fn serve(
+    node: &NodeHandle,
+    open_state: impl Fn() -> Result<State> + Send + Sync + 'static,
+    host: &str,
+) -> Result<Home> {
     let feeds = Arc::new_cyclic(|this| Feeds {
         node: node.clone(),
+        open_state: Box::new(open_state),
         host: host.to_owned(),
         feeds: Mutex::default(),
         beat: Mutex::default(),
         this: this.clone(),
     });
     let (reading, writing) = (feeds.clone(), feeds.clone());
-    let read = node
-        .service::<StateAsk, StateReply>(&wire::read_service(host))
+    let read = ServiceBuilder::<StateAsk, StateReply>::new(node, &wire::read_service(host))
         .backlog(BACKLOG)
         .serve(move |ask| Ok(to_reply(reading.read(ask))))?;
-    let write = node
-        .service::<StateAsk, StateReply>(&wire::write_service(host))
+    let write = ServiceBuilder::<StateAsk, StateReply>::new(node, &wire::write_service(host))
         .backlog(BACKLOG)
         .at_once(MAX_CONCURRENT_WRITES)
         .serve(move |ask| Ok(to_reply(writing.write(ask))))?;
@@ -118,7 +122,8 @@ impl FeedSender {
 }
 
 struct Feeds {
-    node: Node,
+    node: NodeHandle,
+    open_state: Box<dyn Fn() -> Result<State> + Send + Sync>,
     host: String,
     feeds: Mutex<HashMap<String, Feed>>,
     /// From the first feed on: a home that nobody follows wakes nobody.
@@ -128,7 +133,7 @@ struct Feeds {
 
 impl Feeds {
     fn state(&self) -> Result<State> {
-        self.node.state()
+        (self.open_state)()
     }
 
     fn read(&self, ask: &StateAsk) -> Result<StateReply> {
@@ -189,7 +194,7 @@ impl Feeds {
         let number = random_u64();
         // The newest one is kept for who comes late: it says how far the feed is.
         let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
-        let publisher = self.node.publisher_with(&wire::feed_topic(&self.host, number), options)?;
+        let publisher = self.node.publisher(&wire::feed_topic(&self.host, number), options)?;
         let sender = FeedSender { publisher, number, seq: 0, types: HashSet::new() };
         let sender = Arc::new(Mutex::new(sender));
         lock(&sender).send(None, None);
@@ -198,11 +203,12 @@ impl Feeds {
         let mut beat = lock(&self.beat);
         if beat.is_none() {
             let this = self.this.clone();
-            let timer = self.node.timer(HEARTBEAT_INTERVAL, move |_| {
-                if let Some(feeds) = this.upgrade() {
-                    feeds.heartbeat();
-                }
-            });
+            let timer =
+                Timer::start(&self.node.core, HEARTBEAT_INTERVAL, TimerOptions::new(), move |_| {
+                    if let Some(feeds) = this.upgrade() {
+                        feeds.heartbeat();
+                    }
+                });
             *beat = Some(timer?);
         }
         drop(beat);

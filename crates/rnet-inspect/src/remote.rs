@@ -9,7 +9,7 @@ use rnet_shm::node::{EndpointKind, incarnation_of};
 use rnet_shm::publisher::PeerPublisher;
 use rnet_shm::registry::Registry;
 
-use crate::NodeEvent;
+use rnet_node::NodeEvent;
 
 /// What was seen of them last.
 #[derive(Debug, Default)]

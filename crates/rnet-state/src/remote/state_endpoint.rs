@@ -8,8 +8,9 @@ use rnet_node::sync::lock;
 
 use super::wire;
 use crate::msgs::{StateAsk, StateReply};
-use crate::{CallOptions, Client, Node};
+use rnet_call::{CallOptions, Client};
 use rnet_call::{ServerFilter, service_name};
+use rnet_node::NodeHandle;
 
 /// For how long a home that is not there is waited for: one that is found takes a few milliseconds, and a link that
 /// changes hands less than this.
@@ -31,15 +32,13 @@ pub struct StateEndpoint {
 
 impl StateEndpoint {
     /// `service` names the service of a host.
-    pub fn open(node: &Node, service: fn(&str) -> String, host: &str) -> Result<StateEndpoint> {
+    pub fn open(
+        node: &NodeHandle,
+        service: fn(&str) -> String,
+        host: &str,
+    ) -> Result<StateEndpoint> {
         let open = |name: &str, servers| {
-            Client::at(
-                &node.handle,
-                service_name(&node.handle, &service(name))?,
-                (None, None),
-                None,
-                servers,
-            )
+            Client::at(node, service_name(node, &service(name))?, (None, None), None, servers)
         };
         let mut clients = vec![open(host, ServerFilter::HostAndLocal(host.to_owned()))?];
         if let Some(said) = unnumbered_host(host) {

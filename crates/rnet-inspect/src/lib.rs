@@ -262,8 +262,8 @@ pub struct ChannelInfo {
     pub mean_latency_ns: u64,
     /// Wake-ups that came by time limit instead of by bell.
     pub late_wakes: u64,
-    /// Latency histogram: counts by bucket, bounds as [`crate::bucket_low`] and
-    /// [`crate::bucket_high`] say.
+    /// Latency histogram: counts by bucket, bounds as [`rnet_core::bucket_low`] and
+    /// [`rnet_core::bucket_high`] say.
     #[serde(skip)]
     pub latency: Vec<u64>,
     /// How far the reader has shown its publisher that it is, a position in the log.
@@ -498,7 +498,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
     };
     let admitted: Vec<AdmittedSubscription> = entries.filter_map(admitted).collect();
     let leased = peer.meta.qos.liveliness.lease().is_some();
-    let now_ns = crate::now_ns();
+    let now_ns = rnet_shm::clock::now_ns();
     let last_alive_ns =
         leased.then(|| peer.map().map(|map| map.last_alive_ns(now_ns))).transpose()?;
     let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);

@@ -12,7 +12,7 @@ use rnet_shm::types::is_lost;
 use serde::Serialize;
 
 use super::{EndpointPair, PublisherInfo, Snapshot, SubscriptionInfo};
-use crate::MessageType;
+use rnet_node::MessageType;
 use rnet_node::compatibility::{PeerType, check_types};
 use rnet_node::types::{MAX_CACHED_LEN_BYTES, SchemaCache};
 

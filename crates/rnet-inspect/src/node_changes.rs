@@ -4,7 +4,7 @@ use rnet_core::Result;
 use rnet_shm::registry::Registry;
 
 use super::Domain;
-use crate::NodeEvent;
+use rnet_node::NodeEvent;
 
 impl Domain {
     /// Looks at the nodes, and says what has changed since the last look of any kind. The first

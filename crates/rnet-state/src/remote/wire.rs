@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 
+use crate::transfer;
+use crate::{Entry, Value};
 use rnet_core::{Error, Failure, Result, fnv1a_64, key_name};
-use rnet_state::transfer;
-use rnet_state::{Entry, Value};
 
 use crate::msgs::{StateEntry, state_reply::Refusal};
-use crate::{MessageType, boot_ns};
+use rnet_node::MessageType;
+use rnet_shm::clock::boot_ns;
 
 /// Types of one home that are remembered; then they are asked for anew.
 const MAX_TYPES: usize = 1024;
