@@ -45,11 +45,9 @@ pub use param::Param;
 pub use rnet_call::StillValid;
 pub use rnet_call::{
     ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
-    Goal, GoalPolicy, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
+    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, Goal, GoalPolicy,
+    HIGHEST_PRIORITY, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
     PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
-};
-pub use rnet_call::{
-    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
     command_log_topic, command_of_status, command_status_topic,
 };
 pub use rnet_core::{
