@@ -252,9 +252,8 @@ impl ProtoWriter<'_> {
             let head = format!("{head} {} = {}{}", group.name(), field.number(), options(field));
             return self.message(&group, Some(&head));
         }
-        let unit = unit.map_or_else(String::new, |unit| {
-            format!("  // CompiledFile: {}", escape_controls(unit))
-        });
+        let unit =
+            unit.map_or_else(String::new, |unit| format!("  // Unit: {}", escape_controls(unit)));
         self.line(&format!(
             "{head} {} = {}{};{unit}",
             field.name(),

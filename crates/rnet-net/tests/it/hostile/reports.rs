@@ -1,4 +1,4 @@
-//! What a link says of others that mean ill: no more than it can keep, and nothing of what is no fault.
+//! The link's reports about hostile links: bounded in number, and without false problems.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use rnet_net::{Connection, Transport};
 
 use super::*;
 
-/// The channel of the publisher that the peer has told of, once a subscription here gets what comes of it.
+/// The channel of the publisher that the peer has announced, once a subscription here receives its
+/// messages.
 pub fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
-    wait(peer, "it is wanted", || subscribe_requests(peer).len() == 1);
+    wait(peer, "it is requested", || subscribe_requests(peer).len() == 1);
     let channel = subscribe_requests(peer)[0].channel;
     let (seq, count, cause) = (0, 0, rnet::LossCause::Link);
     assert!(peer.say(Lane::Bulk, &Item::Gap { channel, seq, count, cause }));
@@ -25,11 +26,11 @@ pub fn flows(peer: &Peer, hears: &mut Subscriber<[u8]>) -> u32 {
     channel
 }
 
-/// A network whose link stands still while it looks at its connections, if it is told to.
+/// A network that blocks its link while the link reads the connections, if requested.
 struct Slow {
     link: Arc<MemoryLink>,
-    stands: Arc<AtomicBool>,
-    looks: Arc<AtomicBool>,
+    blocked: Arc<AtomicBool>,
+    is_read: Arc<AtomicBool>,
 }
 
 impl Transport for Slow {
@@ -38,25 +39,26 @@ impl Transport for Slow {
     }
 
     fn connections(&self) -> Vec<Connection> {
-        while self.stands.load(Ordering::SeqCst) {
-            self.looks.store(true, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        while self.blocked.load(Ordering::SeqCst) {
+            self.is_read.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
         }
         Vec::new()
     }
 }
 
-/// So many messages of 16 KiB are more than the log holds, and what may wait beside it.
+/// This many messages of 16 KiB exceed the log and the waiting messages.
 const FILLING: u64 = 2_000;
-/// As many faults may wait for the control thread of a link.
+/// As many problems may wait for the control thread of a link.
 const BACKLOG: usize = (64 << 20) / 256;
-/// More messages without content than may be under way: a window of 4 MiB and what waits for it, and some bytes each.
+/// More empty messages than may be in flight: a window of 4 MiB and the data that waits for it, at some
+/// bytes each.
 const UNDER_WAY: usize = 2_000_000;
 
 #[test]
-fn an_owner_that_ignores_its_credit_fills_no_queue() {
+fn owner_that_ignores_its_credit_is_disconnected() {
     let (domain, net) = (common::Net::new("credit"), MemoryNet::new());
-    let [stands, looks] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let [blocked, is_read] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let options = LinkOptions {
         node: domain.builder("/_rnet/link"),
         presence: Presence { host: HostId(1), term: 1 },
@@ -66,7 +68,7 @@ fn an_owner_that_ignores_its_credit_fills_no_queue() {
     };
     let _link = Link::open(options, |own, sink| {
         let link = net.join(own, sink);
-        Ok(Arc::new(Slow { link, stands: stands.clone(), looks: looks.clone() }))
+        Ok(Arc::new(Slow { link, blocked: blocked.clone(), is_read: is_read.clone() }))
     });
     let peer = Peer::join(&net, Presence { host: EVIL, term: 1 }, HostId(1));
     let node = domain.node("hears");
@@ -76,11 +78,11 @@ fn an_owner_that_ignores_its_credit_fills_no_queue() {
     let opened = publisher(7, "/t").replace(r#""reliability":"reliable""#, small);
     introduce(&peer, 1, &opened);
     let channel = flows(&peer, &mut hears);
-    // The status looks for the address of a host that has none, which has the control thread stand still.
-    stands.store(true, Ordering::SeqCst);
-    eventually("the control thread stands still", || looks.load(Ordering::SeqCst));
-    // The first fill the log, and what may wait beside it. All that follow are refused, until the owner is given up:
-    // then it is not answered any more, and has no room.
+    // The status looks for the address of a host that has none, which blocks the control thread.
+    blocked.store(true, Ordering::SeqCst);
+    eventually("the control thread is blocked", || is_read.load(Ordering::SeqCst));
+    // The first messages fill the log and the waiting queue. All that follow are refused until the owner is
+    // disconnected: then it is not answered any more, and has no capacity.
     let has_room = |item: &Item<'_>| {
         let begun = Instant::now();
         while !peer.push(Lane::Bulk, item) {
@@ -96,17 +98,22 @@ fn an_owner_that_ignores_its_credit_fills_no_queue() {
     let filled = (0..FILLING).take_while(|seq| has_room(&data(channel, *seq, &payload))).count();
     let refused = (FILLING..).take(BACKLOG + UNDER_WAY);
     let taken = refused.take_while(|seq| has_room(&data(channel, *seq, b""))).count();
-    // Before anything fails: the link waits for the control thread as it ends.
-    stands.store(false, Ordering::SeqCst);
-    assert_eq!(filled as u64, FILLING, "it was given up too early; {} sessions", peer.sessions());
-    assert!(taken < BACKLOG + UNDER_WAY, "all were taken, however many wait");
-    wait(&peer, "it is given up", || peer.sessions() == 2);
+    // Before any failure: at its end the link waits for the control thread.
+    blocked.store(false, Ordering::SeqCst);
+    assert_eq!(
+        filled as u64,
+        FILLING,
+        "it was disconnected too early; {} sessions",
+        peer.sessions()
+    );
+    assert!(taken < BACKLOG + UNDER_WAY, "all were accepted, whatever the backlog");
+    wait(&peer, "it is disconnected", || peer.sessions() == 2);
     assert!(peer.greet("evil"));
     is_told(&peer, "too many requests at once");
 }
 
 #[test]
-fn a_wish_for_a_publisher_that_has_closed_is_no_problem() {
+fn request_for_a_closed_publisher_is_not_a_problem() {
     let (hosts, peer) = hosts("closed", "");
     let (mut problems, _node) = Problems::of(&hosts);
     introduce(&peer, 1, "");
@@ -125,18 +132,18 @@ fn a_wish_for_a_publisher_that_has_closed_is_no_problem() {
         matches!(item, Item::Delivery { channel: 9, subscription: 0, active: false })
     };
     wait(&peer, "its channel has ended", || peer.count(ended) == 1);
-    // What is told then is all that there is to tell.
+    // The problem reported then is the only one.
     assert!(peer.document(Document::Nodes, b"no JSON"));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     wait(&peer, "a problem", || {
-        told = problems.now();
-        !told.is_empty()
+        reported = problems.now();
+        !reported.is_empty()
     });
-    assert!(told.len() == 1 && told[0].contains("nodes of another host"), "{told:?}");
+    assert!(reported.len() == 1 && reported[0].contains("nodes of another host"), "{reported:?}");
 }
 
 #[test]
-fn a_problem_that_comes_again_and_again_is_told_once() {
+fn repeated_problem_is_reported_once() {
     let (hosts, peer) = hosts("again", "");
     let (mut problems, _node) = Problems::of(&hosts);
     introduce(&peer, 1, "");
@@ -145,18 +152,18 @@ fn a_problem_that_comes_again_and_again_is_told_once() {
         assert!(peer.document(Document::Nodes, b"no JSON"));
     }
     assert!(peer.document(Document::Nodes, br#"{"joined":"/last"}"#));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     wait(&peer, "the last one", || {
         let now = problems.now();
-        told = if now.is_empty() { std::mem::take(&mut told) } else { now };
-        told.last().is_some_and(|last| last.contains("expected a sequence"))
+        reported = if now.is_empty() { std::mem::take(&mut reported) } else { now };
+        reported.last().is_some_and(|last| last.contains("expected a sequence"))
     });
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].contains("/a/../b"), "none pushes out another: {told:?}");
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert!(reported[0].contains("/a/../b"), "no problem displaces another: {reported:?}");
 }
 
 #[test]
-fn what_has_crossed_of_a_host_that_is_refused_is_counted_and_it_says_why() {
+fn refused_host_keeps_its_counters_and_shows_the_reason() {
     let (hosts, peer) = hosts("refused", "");
     let node = hosts.node(0, "hears");
     let options = SubscriberOptions::new().transient_local();
@@ -168,13 +175,13 @@ fn what_has_crossed_of_a_host_that_is_refused_is_counted_and_it_says_why() {
     for seq in 0..3 {
         assert!(peer.say(Lane::Bulk, &data(channel, seq, b"x")));
     }
-    // No fragment of that message has come.
+    // The earlier fragments of that message were not sent.
     let (meta, compressed) = (Meta::default(), false);
     let (sent_ns, total, offset, bytes) = (0, 9, 5, b"x");
     let middle = Fragment { channel, seq: 3, sent_ns, meta, total, offset, bytes, compressed };
     assert!(peer.say(Lane::Bulk, &Item::Fragment(middle)));
     let mut lost = None;
-    wait(&peer, "it is told as refused", || {
+    wait(&peer, "the status shows it as refused", || {
         while let Some(status) = statuses.try_recv().unwrap() {
             let peer = status.peers.first().filter(|peer| peer.state() == State::Refused);
             lost = lost.take().or(peer.cloned());
@@ -186,6 +193,6 @@ fn what_has_crossed_of_a_host_that_is_refused_is_counted_and_it_says_why() {
         lost.text.contains("disconnected it") && lost.text.contains("does not follow"),
         "{lost:?}"
     );
-    let came = lost.topics.iter().find(|t| t.name == "/t" && t.direction() == Direction::In);
-    assert_eq!(came.map(|topic| topic.messages), Some(3), "{lost:?}");
+    let counted = lost.topics.iter().find(|t| t.name == "/t" && t.direction() == Direction::In);
+    assert_eq!(counted.map(|topic| topic.messages), Some(3), "{lost:?}");
 }
