@@ -5,6 +5,7 @@
 //! threads and its waits, and are told of what they have to know by an [`Extension`]; typed endpoints and all
 //! that users see are `rnet`. The modules are the engine's surface for those two crates, and are no API for
 //! users.
+#![forbid(unsafe_code)]
 
 #[doc(hidden)]
 pub mod aligned_bytes;

@@ -26,7 +26,7 @@ macro_rules! message {
                 Ok(MessageType::Plain(<$type as rnet_core::PlainHeader>::header_type()))
             }
             fn new_buffer(_: &MessageType) -> Self {
-                header::zeroed()
+                rnet_shm::plain::zeroed_header()
             }
             fn as_bytes(&self) -> Option<&[u8]> {
                 None
@@ -43,7 +43,7 @@ macro_rules! message {
                 self.data_range().end
             }
             fn encode(&self, out: &mut impl BufMut) {
-                let bytes = header::bytes_of(self);
+                let bytes = rnet_shm::plain::bytes_of_header(self);
                 out.put_slice(bytes);
                 out.put_bytes(0, self.encoded_len() - bytes.len());
             }
@@ -148,7 +148,7 @@ impl<'a, T: DataHeader> DataLoan<'a, T> {
         mut self,
         send: impl FnOnce(Loan<'a>) -> std::result::Result<(), (Loan<'a>, Error)>,
     ) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
-        let bytes = header::bytes_of(&self.header);
+        let bytes = rnet_shm::plain::bytes_of_header(&self.header);
         // What is between this header and the data is of a later version than this one knows: zero.
         let (head, _) = self.loan.split_at_mut(self.header.data_range().start);
         let (own, later) = head.split_at_mut(bytes.len());
