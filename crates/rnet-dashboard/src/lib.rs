@@ -15,6 +15,7 @@
 //! # Threads
 //! `rnet-dashboard` serves all connections. `rnet-dash-tick` and `rnet-dash-read` look at the domain and read topics,
 //! and sleep while no page wants anything. Changes and calls run on threads of a pool that is bounded.
+#![forbid(unsafe_code)]
 
 mod app_state;
 mod background_task;

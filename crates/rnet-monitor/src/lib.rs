@@ -13,6 +13,7 @@
 //!
 //! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
 //! that sees them.
+#![forbid(unsafe_code)]
 
 pub mod commands;
 pub mod documents;

@@ -22,6 +22,7 @@
 //! | `prefix` | key prefixes |
 //! | `extension` | the connection to the events of the node |
 //! | `param` | parameters |
+#![forbid(unsafe_code)]
 
 mod cell;
 mod codec;

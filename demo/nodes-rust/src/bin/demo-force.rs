@@ -2,6 +2,7 @@
 //!
 //! The forces are those of the simulation, which knows them once a millisecond; between, the cells
 //! follow them as a cell and its amplifier do, with a time constant, and add noise.
+#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 use std::process::ExitCode;

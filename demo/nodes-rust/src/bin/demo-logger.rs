@@ -4,6 +4,7 @@
 //!
 //! What must not be missing from a log is heard reliably; the two fast streams best_effort, because
 //! a logger must not hold a sensor up.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::fs::File;

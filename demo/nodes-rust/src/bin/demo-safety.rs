@@ -6,6 +6,7 @@
 //! command's deadline.
 //!
 //! It waits once for all that it watches ([`rnet::WaitSet`]).
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

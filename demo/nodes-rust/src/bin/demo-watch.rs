@@ -1,5 +1,6 @@
 //! The watcher: looks at the domain from outside, tells `run.py` the live table once a second, and
 //! keeps the books of all that was sent and received.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
