@@ -42,11 +42,18 @@ const OUTSIDE_MAP: &[Row] = &[
     ("rnet-net", &["rnet-config"]),
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core", "rnet-record"]),
     ("rnet-cli", &["rnet-launch"]),
-    // Tools and dashboards read and diagnose a domain with the same code (decision 0005).
-    ("rnet-monitor", &["rnet", "rnet-launch"]),
+    // Messages, values and types as text (decision 0005).
+    ("rnet-format", &["rnet"]),
+    ("rnet-record", &["rnet-format"]),
+    ("rnet-cli", &["rnet-format"]),
+    // What tools and dashboards show of a domain is read and judged once (decision 0005).
+    ("rnet-monitor", &["rnet", "rnet-format", "rnet-launch", "rnet-record"]),
     ("rnet-cli", &["rnet-monitor"]),
-    // The web server of the dashboard and its content (decision 0046).
-    ("rnet-dashboard", &["rnet", "rnet-access", "rnet-launch", "rnet-monitor", "rnet-record"]),
+    // The server of the page, with what it serves (decision 0046).
+    (
+        "rnet-dashboard",
+        &["rnet", "rnet-access", "rnet-format", "rnet-launch", "rnet-monitor", "rnet-record"],
+    ),
     ("rnet-cli", &["rnet-dashboard"]),
     // Foxglove viewers connect to a domain or a recording (decision 0046).
     ("rnet-foxglove", &["rnet", "rnet-access", "rnet-record"]),
@@ -56,8 +63,8 @@ const OUTSIDE_MAP: &[Row] = &[
     ("xtask", &[]),
     // Every crate may depend on it: it contains no code (decision 0050).
     (WORKSPACE_HACK, &[]),
-    // The topology parser and the worker protocol for the comparison and for `rnet bench` (decision 0005).
-    ("rnet-bench", &[]),
+    // `rnet bench`, `rnet demo`, and the topologies and workers that the comparison uses too (decision 0005).
+    ("rnet-bench", &["rnet", "rnet-format"]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),
     // The layer for `tracing` (decision 0005).
@@ -89,6 +96,13 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
         "rnet",
         "rnet-build",
         "generates the types of the built-in messages like a user's build script",
+    ),
+    (Kind::Build, "rnet-node", "rnet-build", "as of rnet: of the messages that the crate sends"),
+    (
+        Kind::Dev,
+        "rnet-node",
+        "rnet",
+        "the examples on the pages of typed endpoints are those that users of rnet read",
     ),
 ];
 

@@ -85,7 +85,7 @@ pub(crate) fn user_code(
     set: &FileDescriptorSet,
     messages: &[MessageCode],
 ) -> Result<String, BuildError> {
-    let packages = prost_code(set, &BUILTIN_PACKAGES)?;
+    let packages = prost_code(set, &BUILTIN_PACKAGES, |_| true)?;
     let mut root = PackageTree::default();
     for (module, code) in packages {
         let tree = module
@@ -107,15 +107,17 @@ pub(crate) fn user_code(
     Ok(code)
 }
 
-/// The code of one built-in package.
+/// The code of the own files of one built-in package.
 pub(crate) fn package_code(
     set: &FileDescriptorSet,
     package: &str,
+    own: &[String],
     messages: &[MessageCode],
 ) -> Result<String, BuildError> {
     let others: Vec<&str> =
         BUILTIN_PACKAGES.into_iter().filter(|other| *other != package).collect();
-    let mut packages = prost_code(set, &others)?;
+    let is_own = |file: &str| own.iter().any(|name| name == file);
+    let mut packages = prost_code(set, &others, is_own)?;
     let mut code =
         packages.remove(&Module::from_protobuf_package_name(package)).unwrap_or_default();
     for message in messages.iter().filter(|message| message.package == package) {
@@ -124,10 +126,11 @@ pub(crate) fn package_code(
     Ok(code)
 }
 
-/// prost's types by package; `rnet` contains the types of some built-in packages.
+/// prost's types by package, of the own files; the types of some built-in packages are those of `rnet`.
 fn prost_code(
     set: &FileDescriptorSet,
     from_rnet: &[&str],
+    is_own: impl Fn(&str) -> bool,
 ) -> Result<BTreeMap<Module, String>, BuildError> {
     let mut config = prost_build::Config::new();
     config.prost_path("::rnet::protobuf::prost");
@@ -140,7 +143,8 @@ fn prost_code(
     let requests = set.file.iter().cloned().map(|mut file| {
         comments::sanitize(&mut file);
         comments::add_locations(&mut file);
-        (Module::from_protobuf_package_name(file.package()), file)
+        let package = if is_own(file.name()) { file.package() } else { "rnet.not_own" };
+        (Module::from_protobuf_package_name(package), file)
     });
     let packages = config
         .generate(requests.collect())

@@ -111,19 +111,31 @@ impl Config {
     }
 }
 
-/// For the build script of `rnet` itself: one file of code per package of the built-in messages,
-/// `foxglove.rs` and `rnet.msgs.rs`.
-///
-/// # Errors
-/// As [`Config::compile`].
+/// For the build scripts of `rnet` and of the crates below it: one file of code for each package of the built-in messages,
+/// `foxglove.rs` and `rnet.msgs.rs`, with those messages whose types the crate has. Generated code names these crates
+/// `::rnet`, so they do so themselves.
 #[doc(hidden)]
-pub fn builtin_protos(out_dir: &Path) -> Result<(), BuildError> {
+pub fn builtin_protos() {
+    // The built-in files are part of a crate that this one is built with: cargo sees to them.
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Err(error) = compile_builtin() {
+        println!("cargo::error={error}");
+        std::process::exit(1);
+    }
+}
+
+fn compile_builtin() -> Result<(), BuildError> {
+    let out_dir = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
+    let home = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let set = sources::builtin()?;
-    let own: Vec<String> = rnet_schema::builtin_files().map(str::to_owned).collect();
+    let own: Vec<String> = rnet_schema::builtin_files()
+        .filter(|file| names::home_crate(file) == home)
+        .map(str::to_owned)
+        .collect();
     let messages = generate::messages(&set, &own)?;
-    generate::write_sets(out_dir, &messages)?;
+    generate::write_sets(&out_dir, &messages)?;
     for package in names::BUILTIN_PACKAGES {
-        let code = generate::package_code(&set, package, &messages)?;
+        let code = generate::package_code(&set, package, &own, &messages)?;
         generate::write(&out_dir.join(format!("{package}.rs")), code.as_bytes())?;
     }
     Ok(())

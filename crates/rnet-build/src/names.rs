@@ -9,7 +9,18 @@ use prost_build::Module;
 /// Packages whose types are in `rnet::msgs`.
 pub(crate) const BUILTIN_PACKAGES: [&str; 2] = ["foxglove", "rnet.msgs"];
 
-/// The name of a module or field: `snake_case`, and not a keyword.
+/// The built-in files, by the start of their names, whose types are in a crate below `rnet`, which re-exports them. The
+/// other ones are in `rnet` itself.
+const BELOW_RNET: [(&str, &[&str]); 1] =
+    [("rnet-node", &["foxglove/Log.proto", "rnet/msgs/Clock.proto"])];
+
+/// The crate that has the types of a built-in file.
+pub(crate) fn home_crate(file: &str) -> &'static str {
+    let has = |starts: &&[&str]| starts.iter().any(|start| file.starts_with(start));
+    BELOW_RNET.iter().find(|(_, starts)| has(starts)).map_or("rnet", |(name, _)| name)
+}
+
+/// A module or field: `snake_case`, and not a keyword.
 pub(crate) fn snake(name: &str) -> String {
     let module = Module::from_protobuf_package_name(name);
     module.parts().collect::<Vec<_>>().join("::")

@@ -34,6 +34,7 @@ use rnet_node::Interrupter;
 use rnet_node::core::{NodeCore, NodeState};
 use rnet_node::interrupt::WaitControl;
 use rnet_node::options::deadline;
+use rnet_node::typed::{TryReceive, Waitable};
 use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::wait_source::WaitSource;
 use rnet_node::wait_strategy::WaitStrategy;
@@ -534,6 +535,15 @@ impl WaitSetMember for Watch {
     }
     fn take_arrival(&mut self) -> Option<(u64, u64)> {
         self.watch.arrivals_since(&mut self.reported)
+    }
+}
+
+impl Waitable for Watch {}
+
+impl TryReceive for Watch {
+    type Item = Change;
+    fn try_receive(&mut self) -> Result<Option<Change>> {
+        self.try_recv()
     }
 }
 

@@ -34,33 +34,16 @@
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
 
-mod any_subscription;
-mod batch;
 mod call;
-mod callback;
 mod client_cache;
 mod command;
-mod dynamic;
 pub mod inspect;
 mod link_start;
-mod log;
 pub mod msgs;
 mod node;
 pub mod param;
-#[doc(hidden)]
-pub mod protobuf;
-mod publisher;
-mod rate;
-mod sample;
-mod sim_clock;
 pub mod state;
-mod stream;
-mod subscriber;
-mod timer;
-mod wait_set_entry;
-mod waitset;
 
-pub use any_subscription::AnySubscription;
 pub use call::{
     ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
     Goal, GoalPolicy, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
@@ -72,12 +55,8 @@ pub use command::{
     Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
     command_log_topic, command_of_status, command_status_topic,
 };
-pub use dynamic::Dynamic;
-pub use log::{LOG_TOPIC, LogLevel, Logger, WeakLogger};
 pub use node::{Node, NodeBuilder};
 pub use param::Param;
-pub use publisher::{Loan, OwnedLoan, Publisher};
-pub use rate::Rate;
 pub use rnet_core::{
     Backlog, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
     History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, NameResolver,
@@ -89,11 +68,16 @@ pub use rnet_derive::Plain;
 #[doc(hidden)]
 pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors};
 #[doc(hidden)]
+pub use rnet_node::protobuf;
+#[doc(hidden)]
 pub use rnet_node::receiver::{PublisherStatus, ReadState};
 pub use rnet_node::{
-    DeadlineMissed, Endpoint, EndpointEvent, EndpointQos, EndpointWatch, Interrupter,
-    LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, Message, MessageType, NodeEvent,
-    PeerInfo, PublisherOptions, PublisherStats, SubscriberOptions, Subscription, Tick,
+    AnySubscription, DeadlineMissed, Dynamic, Endpoint, EndpointEvent, EndpointQos, EndpointWatch,
+    Interrupter, LOG_TOPIC, LivelinessChange, LivelinessCounts, Loan, LogLevel, Logger,
+    MalformedCounter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, OwnedLoan,
+    OwnedSample, PeerInfo, Publisher, PublisherOptions, PublisherStats, Rate, Sample, SampleStream,
+    Subscriber, SubscriberOptions, Subscription, Tick, Timer, TimerOptions, WaitSet, WaitSetEntry,
+    WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
 };
 pub use rnet_schema as schema;
 pub use rnet_shm::channel::publisher::InterruptedWait;
@@ -105,12 +89,6 @@ pub use rnet_shm::os::failpoint::install as arm_fail_points;
 pub use rnet_shm::os::thread::spawn as spawn_thread;
 #[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
-pub use sample::{OwnedSample, Sample};
-pub use stream::SampleStream;
-pub use subscriber::{MalformedCounter, Subscriber};
-pub use timer::{Timer, TimerOptions};
-pub use wait_set_entry::{WaitSetEntry, WaitSetHandle};
-pub use waitset::{WaitSet, Waitable};
 
 /// The named limits: how many nodes, topics, readers, how large a message.
 pub mod limits {
