@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getppid, setrlimit};
 use rustix::process::set_parent_process_death_signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getppid, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// What a child process sets for itself before it executes its program.
@@ -92,7 +92,8 @@ pub fn set_env(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> bool {
 /// Closes all descriptors above 2, which the starting process has left open. Call it before this process opens
 /// anything: a descriptor of its own would be closed under its owner.
 pub fn close_inherited_fds() {
-    let number = |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    let number =
+        |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
     let open: Vec<i32> = match std::fs::read_dir("/proc/self/fd") {
         Ok(entries) => entries.filter_map(number).collect(),
         // Without /proc, the usual ones.
