@@ -61,6 +61,7 @@ impl From<FormatError> for Failure {
         match error {
             FormatError::Usage(text) => Failure::Usage(text),
             FormatError::Output(error) => Failure::Output(error),
+            FormatError::Rnet(error) => error.into(),
             error => Failure::Failed(error.to_string()),
         }
     }
@@ -70,6 +71,7 @@ impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Failure {
         match error {
             ToolError::Interrupted => Failure::Interrupted,
+            ToolError::Value(error) => error.into(),
             error => Failure::Failed(error.to_string()),
         }
     }

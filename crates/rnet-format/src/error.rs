@@ -11,8 +11,16 @@ pub enum FormatError {
     Failed(String),
     /// The given text or name is invalid, in words.
     Usage(String),
+    /// robot-net returned an error.
+    Rnet(rnet::Error),
     /// The output cannot be written.
     Output(std::io::Error),
+}
+
+impl From<rnet::Error> for FormatError {
+    fn from(error: rnet::Error) -> FormatError {
+        FormatError::Rnet(error)
+    }
 }
 
 impl From<std::io::Error> for FormatError {
@@ -25,6 +33,7 @@ impl std::fmt::Display for FormatError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             FormatError::Failed(text) | FormatError::Usage(text) => f.write_str(text),
+            FormatError::Rnet(error) => error.fmt(f),
             FormatError::Output(error) => write!(f, "cannot write the output: {error}"),
         }
     }

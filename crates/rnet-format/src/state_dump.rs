@@ -1,4 +1,4 @@
-//! The form of a dump: JSON lines.
+//! A dump of the state: JSON lines.
 //!
 //! A head, then a line for each message type before the first key that needs it, a line for each key, and an end that
 //! counts the keys, so that a file which was cut is not taken for a whole one:
@@ -19,7 +19,7 @@ use rnet::{MessageType, TypeDesc, float_from_json, float_to_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use rnet_format::value::{base64, from_base64};
+use crate::value::{base64, from_base64};
 
 /// Version of the form.
 const VERSION: u32 = 1;
@@ -91,14 +91,18 @@ enum DumpValue {
 /// What a dump says of a key.
 #[derive(Debug)]
 pub struct LoadedKey {
+    /// Its name.
     pub key: String,
+    /// Its value.
     pub value: Value,
+    /// Whether it is kept on disk.
     pub durable: bool,
     /// How long it is to be there; `None`: for ever.
     pub ttl: Option<Duration>,
 }
 
 impl DumpHeader {
+    /// The header of a dump of the keys that begin with `prefix`.
     pub fn new(domain: &str, prefix: &str, revision: u64, unix_ns: u64) -> DumpHeader {
         let (domain, prefix) = (domain.to_owned(), prefix.to_owned());
         DumpHeader { rnet_state: VERSION, domain, prefix, revision, unix_ns }

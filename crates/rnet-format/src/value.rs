@@ -10,6 +10,7 @@
 mod field_path;
 pub mod fields;
 pub mod hex;
+pub mod input;
 mod json;
 mod message;
 pub mod message_input;

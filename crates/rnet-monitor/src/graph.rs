@@ -1,30 +1,40 @@
 //! The graph of a domain: nodes by host, and topics with their publishers and subscribers.
 
+mod dot;
+mod mermaid;
+mod text;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::Lane;
 use rnet::inspect::{PublisherInfo, Snapshot, SubscriptionInfo, is_internal};
 use serde::Serialize;
 
-use crate::table;
-use crate::topic::{type_name, type_names};
-use rnet_monitor::link::host_of;
+use crate::link::host_of;
+use crate::{type_name, type_names};
+use rnet_format::units;
 
+/// What is published and subscribed to, by whom.
 pub struct NodeGraph<'a> {
     /// The own host first, the others by name.
     pub hosts: Vec<Host<'a>>,
+    /// The topics by name.
     pub topics: Vec<Topic<'a>>,
 }
 
 /// A host and its nodes, as they are shown: `/arm`, or `@robot2/arm` if they are of another host.
 #[derive(Debug, Serialize)]
 pub struct Host<'a> {
+    /// Its name.
     pub host: &'a str,
+    /// Names of its nodes.
     pub nodes: Vec<&'a str>,
 }
 
+/// A topic of the graph.
 #[derive(Debug, Serialize)]
 pub struct Topic<'a> {
+    /// Its name.
     pub topic: &'a str,
     /// More than one if its ends do not agree.
     pub types: Vec<&'a str>,
@@ -32,20 +42,25 @@ pub struct Topic<'a> {
     pub lane: Option<Lane>,
     /// Of all its publishers. `None` if no rates were measured.
     pub rate: Option<Rate>,
+    /// Nodes that publish it.
     pub publishers: Vec<Source<'a>>,
+    /// Nodes that subscribe to it.
     pub subscribers: Vec<Sink<'a>>,
 }
 
 /// A node that publishes a topic.
 #[derive(Debug, Serialize)]
 pub struct Source<'a> {
+    /// Its name.
     pub node: &'a str,
+    /// What it publishes there; `None` if no rates were measured.
     pub rate: Option<Rate>,
 }
 
 /// A node that subscribes to a topic.
 #[derive(Debug, Serialize)]
 pub struct Sink<'a> {
+    /// Its name.
     pub node: &'a str,
     /// Messages that its subscriptions have lost so far.
     pub lost: u64,
@@ -53,6 +68,7 @@ pub struct Sink<'a> {
     pub problem: Option<String>,
 }
 
+/// What a node or all nodes publish on a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
     /// Messages per second.
@@ -93,8 +109,28 @@ impl<'a> NodeGraph<'a> {
         NodeGraph { hosts, topics }
     }
 
+    /// Whether it has no topics.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.topics.is_empty()
+    }
+
+    /// The graph as indented lines.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        text::draw(self)
+    }
+
+    /// The graph in the language of Graphviz.
+    #[must_use]
+    pub fn to_dot(&self) -> String {
+        dot::draw(self)
+    }
+
+    /// The graph as a flowchart of Mermaid.
+    #[must_use]
+    pub fn to_mermaid(&self) -> String {
+        mermaid::draw(self)
     }
 }
 
@@ -104,12 +140,12 @@ impl<'a> Topic<'a> {
         sources.chain(self.subscribers.iter().map(|sink| sink.node))
     }
 
-    pub fn is_urgent(&self) -> bool {
+    fn is_urgent(&self) -> bool {
         self.lane == Some(Lane::Urgent)
     }
 
     /// What stands beside its name: type, lane and rate.
-    pub fn details(&self) -> Vec<String> {
+    fn details(&self) -> Vec<String> {
         let lane = self.is_urgent().then(|| "urgent".to_owned());
         let types = Some(self.types.join(", ")).filter(|types| !types.is_empty());
         types.into_iter().chain(lane).chain(self.rate.map(Rate::text)).collect()
@@ -127,10 +163,10 @@ impl Rate {
     }
 
     /// `30.0 Hz 27.6 MB/s`.
-    pub fn text(self) -> String {
+    fn text(self) -> String {
         match self.rate_hz {
             0.0 => "silent".to_owned(),
-            hz => format!("{hz:.1} Hz {}/s", table::bytes(self.bytes_per_s)),
+            hz => format!("{hz:.1} Hz {}/s", units::bytes(self.bytes_per_s)),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! - `health`: clocks, the launch, the black box, disks; `recorders`: recordings that are written;
 //! - `problems`: what is wrong now, of both;
 //! - `link`: what the link to other hosts says of itself;
+//! - `graph`: publishers and subscribers as text and drawings; `top`: figures on a screen;
 //! - `trace`: where the time of messages went;
 //! - `documents`: values, parameters and commands as JSON; `used_types`: the types of the topics.
 //!
@@ -21,6 +22,7 @@ pub mod documents;
 pub mod domains;
 mod figures;
 mod findings;
+pub mod graph;
 pub mod health;
 pub mod link;
 pub mod link_program;
@@ -31,6 +33,7 @@ mod process;
 mod publishers;
 mod qos;
 pub mod recorders;
+pub mod top;
 mod topics;
 pub mod trace;
 pub mod used_types;

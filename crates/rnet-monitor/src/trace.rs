@@ -11,8 +11,16 @@ use serde::Serialize;
 use crate::link::host_of;
 
 mod chain;
+mod perfetto;
+mod records;
+mod svg;
+mod view;
 
 pub use chain::{Chain, Hop};
+pub use perfetto::perfetto;
+pub use records::{PublisherNames, take_records};
+pub use svg::svg;
+pub use view::TimesView;
 
 /// What a message passes on its way through one subscription, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -1,13 +1,19 @@
 //! Numbers over time, for pictures and for terminals.
 
+mod field;
 mod svg;
+mod terminal;
 
-use rnet_format::value::unit;
-use rnet_record::read::Recording;
+pub use field::{MAX_SERIES, document, read_field};
 pub use svg::{check_name, draw_svg};
+pub use terminal::draw_text;
+
+use crate::read::Recording;
+use rnet_format::value::unit;
 
 /// A number over time.
 pub struct Series {
+    /// Its name.
     pub name: String,
     /// Unit of its values, if known.
     pub unit: Option<String>,
@@ -38,10 +44,12 @@ impl Series {
         }
     }
 
+    /// Its values.
     pub fn values(&self) -> impl Iterator<Item = f64> {
         self.points.iter().map(|(_, value)| *value)
     }
 
+    /// The times of its values.
     pub fn times(&self) -> impl Iterator<Item = f64> {
         self.points.iter().map(|(at, _)| *at)
     }
@@ -75,7 +83,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Failure;
+    use rnet_format::FormatError;
 
     fn line(values: impl Iterator<Item = f64>) -> Series {
         let points = values.enumerate().map(|(n, value)| (n as f64, value)).collect();
@@ -104,7 +112,7 @@ mod tests {
         let path = std::path::Path::new("none.svg");
         let refused = draw_svg(path, "", &[line([-1e308, 1e308].into_iter())], (300, 200));
         assert!(
-            matches!(refused, Err(Failure::Failed(why)) if why.contains("too large for one scale"))
+            matches!(refused, Err(FormatError::Failed(why)) if why.contains("too large for one scale"))
         );
     }
 

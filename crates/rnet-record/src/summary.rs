@@ -1,18 +1,14 @@
-//! `rnet bag info`, what the index says, and `ls`, each channel, by reading all messages.
+//! What a recording holds: by its index, and by channel after reading all messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::msgs::timestamp_from_ns;
-use rnet_record::names;
-use rnet_record::read::{Recording, Select};
+use rnet_format::text::escape_controls;
+use rnet_format::units;
 use serde_json::{Value, json};
 
-use super::args::FileArg;
-use super::file;
-use crate::context::Context;
-use crate::failure::{Failure, Outcome};
-use crate::table;
-use rnet_format::text::escape_controls;
+use crate::names;
+use crate::read::{ReadError, Recording, Select};
 
 /// Triggers of a black box that are shown.
 const MAX_TRIGGERS: usize = 10;
@@ -26,17 +22,10 @@ struct Topic<'a> {
     messages: u64,
 }
 
-pub fn info(context: &mut Context, args: &FileArg) -> Outcome {
-    let recording = file::open(context, &args.file)?;
-    let topics = topics(&recording);
-    if context.json() {
-        return context.document(&document(&recording, &topics));
-    }
-    let seconds = duration_s(&recording);
-    for (name, value) in summary_rows(&recording) {
-        let value = escape_controls(&value);
-        context.line(format_args!("{name:<13}{value}"))?;
-    }
+/// Cells of the topics: name, types, messages, rate, nodes.
+#[must_use]
+pub fn topic_rows(recording: &Recording) -> Vec<Vec<String>> {
+    let seconds = duration_s(recording);
     let row = |(topic, of): (&&str, &Topic<'_>)| {
         let join = |names: &BTreeSet<&str>| {
             escape_controls(&names.iter().copied().collect::<Vec<_>>().join(" ")).into_owned()
@@ -49,11 +38,7 @@ pub fn info(context: &mut Context, args: &FileArg) -> Outcome {
             join(&of.nodes),
         ]
     };
-    let rows: Vec<Vec<String>> = topics.iter().map(row).collect();
-    if !rows.is_empty() {
-        context.line(format_args!(""))?;
-    }
-    table::print(context, &["TOPIC", "TYPE", "MESSAGES ", "HZ ", "NODE"], &rows)
+    topics(recording).iter().map(row).collect()
 }
 
 fn topics(recording: &Recording) -> BTreeMap<&str, Topic<'_>> {
@@ -89,7 +74,7 @@ fn duration_s(recording: &Recording) -> f64 {
 }
 
 /// Messages a second, of so many in so long.
-pub fn rate(messages: u64, seconds: f64) -> String {
+fn rate(messages: u64, seconds: f64) -> String {
     match seconds > 0.0 && messages > 1 {
         true => format!("{:.1}", (messages - 1) as f64 / seconds),
         false => "-".to_owned(),
@@ -100,11 +85,13 @@ fn time(ns: u64) -> String {
     i64::try_from(ns).map_or_else(|_| format!("{ns} ns"), |ns| timestamp_from_ns(ns).to_string())
 }
 
-fn summary_rows(recording: &Recording) -> Vec<(&'static str, String)> {
+/// What is known of the whole recording: names and values.
+#[must_use]
+pub fn summary_rows(recording: &Recording) -> Vec<(&'static str, String)> {
     let found = recording.info();
     let mut facts = vec![
         ("File:", recording.path().display().to_string()),
-        ("Size:", table::bytes(recording.len_bytes() as f64)),
+        ("Size:", units::bytes(recording.len_bytes() as f64)),
     ];
     let profile = match recording.profile() {
         "" => "none".to_owned(),
@@ -141,8 +128,8 @@ fn summary_rows(recording: &Recording) -> Vec<(&'static str, String)> {
         let percent = 100.0 * *after as f64 / (*before).max(1) as f64;
         format!(
             "{name}: {} to {} ({percent:.0} %)",
-            table::bytes(*before as f64),
-            table::bytes(*after as f64)
+            units::bytes(*before as f64),
+            units::bytes(*after as f64)
         )
     });
     let chunks: Vec<String> = chunks.collect();
@@ -223,11 +210,13 @@ fn counts<'a>(recording: &'a Recording, name: &str) -> Option<BTreeMap<&'a str, 
     sums
 }
 
-fn document(recording: &Recording, topics: &BTreeMap<&str, Topic<'_>>) -> Value {
+/// The summary as JSON.
+#[must_use]
+pub fn summary_document(recording: &Recording) -> Value {
     let found = recording.info();
     let seconds = duration_s(recording);
     let (sent, own) = message_counts(recording);
-    let topics: Vec<Value> = topics
+    let topics: Vec<Value> = topics(recording)
         .iter()
         .map(|(topic, of)| {
             json!({
@@ -272,16 +261,31 @@ struct ChannelStats {
     missing: u64,
 }
 
-pub fn ls(context: &mut Context, args: &FileArg) -> Outcome {
-    let recording = file::open(context, &args.file)?;
+/// What was read of each channel, in cells and as JSON.
+#[derive(Default)]
+pub struct ChannelSummary {
+    /// Cells by channel: topic, type, node, messages, rate, bytes, missing messages.
+    pub rows: Vec<Vec<String>>,
+    /// The same as JSON.
+    pub documents: Vec<Value>,
+    /// Whether something could not be read.
+    pub is_damaged: bool,
+}
+
+/// Reads all messages of a recording, and counts them by channel.
+pub fn channel_summary(
+    recording: &Recording,
+    on_problem: &mut dyn FnMut(&ReadError),
+) -> ChannelSummary {
     let mut all: BTreeMap<u16, ChannelStats> = BTreeMap::new();
-    let mut broken = recording.info().is_damaged();
+    let mut summary =
+        ChannelSummary { is_damaged: recording.info().is_damaged(), ..ChannelSummary::default() };
     for message in recording.messages(Select::default()) {
         let message = match message {
             Ok(message) => message,
             Err(problem) => {
-                broken = true;
-                file::report_problem(context, &args.file, &problem);
+                summary.is_damaged = true;
+                on_problem(&problem);
                 continue;
             }
         };
@@ -296,25 +300,9 @@ pub fn ls(context: &mut Context, args: &FileArg) -> Outcome {
             read.missing += u64::from(step.saturating_sub(1)) * u64::from(step < 1 << 31);
         }
     }
-    print(context, &recording, &all)?;
-    match broken {
-        false => Ok(()),
-        true => Err(Failure::Failed(format!(
-            "{} is damaged; unreadable messages are not counted; see rnet bag check",
-            args.file.display()
-        ))),
-    }
-}
-
-fn print(
-    context: &mut Context,
-    recording: &Recording,
-    all: &BTreeMap<u16, ChannelStats>,
-) -> Outcome {
     // Others number their messages in ways of their own.
     let is_ours = recording.profile() == names::PROFILE;
     let none = ChannelStats::default();
-    let (mut rows, mut documents) = (Vec::new(), Vec::new());
     let mut channels: Vec<_> = recording.channels().filter(|c| !c.is_reserved()).collect();
     channels.sort_by(|a, b| a.topic.cmp(&b.topic));
     for channel in channels {
@@ -322,16 +310,16 @@ fn print(
         let seconds = read.times.map_or(0.0, |times| times.1.saturating_sub(times.0) as f64 / 1e9);
         let node = channel.metadata.get(names::NODE_KEY).map_or("", String::as_str);
         let missing = if is_ours { Value::from(read.missing) } else { Value::Null };
-        rows.push(vec![
+        summary.rows.push(vec![
             escape_controls(&channel.topic).into_owned(),
             escape_controls(channel.type_name()).into_owned(),
             escape_controls(node).into_owned(),
             read.messages.to_string(),
             rate(read.messages, seconds),
-            table::bytes(read.bytes as f64),
+            units::bytes(read.bytes as f64),
             missing.as_u64().map_or("-".to_owned(), |n| n.to_string()),
         ]);
-        documents.push(json!({
+        summary.documents.push(json!({
             "channel": channel.id,
             "topic": channel.topic,
             "type": channel.type_name(),
@@ -344,9 +332,5 @@ fn print(
             "missing": missing,
         }));
     }
-    if context.json() {
-        return context.document(&json!({ "channels": documents }));
-    }
-    let titles = ["TOPIC", "TYPE", "NODE", "MESSAGES ", "HZ ", "BYTES ", "MISSING "];
-    table::print(context, &titles, &rows)
+    summary
 }

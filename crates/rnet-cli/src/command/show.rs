@@ -13,7 +13,7 @@ use super::args::{CommandListArgs, WhoArgs};
 use super::{receivers, snapshot_with_command};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::take_snapshot;
+use crate::snapshot::take_snapshot;
 use crate::{domain, signal, table};
 use rnet_format::value::enum_word;
 

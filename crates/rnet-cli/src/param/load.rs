@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::args::LoadArgs;
 use super::find::{self, NodeParam};
-use super::settings::{self, Setting};
-use super::{text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use crate::session::join;
 use crate::signal;
+use rnet_format::params::settings::{self, Setting};
+use rnet_format::params::{text, value};
 use rnet_format::value::to_json;
 use rnet_format::yaml::Problem;
 use rnet_format::yaml::tree::{self, MAX_YAML_LEN_BYTES};

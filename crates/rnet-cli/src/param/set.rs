@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::args::{ParamArgs, SetArgs};
 use super::find::{self, NodeParam};
-use super::{text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::{Session, StateSource, join, join_as_observer};
-use crate::topic::not_found;
+use crate::snapshot::not_found;
+use rnet_format::params::{text, value};
 use rnet_format::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::{not_found, take_snapshot};
+use crate::snapshot::{not_found, take_snapshot};
 use crate::{domain, table};
 use rnet_monitor::link::{host_of, own_host};
 

@@ -7,14 +7,15 @@ use rnet::{Durability, Lane, Liveliness, OnFull, Reliability, TypeDesc, Wait};
 use serde_json::json;
 
 use super::args::TopicInfoArgs;
-use super::{snapshot_with_topic, type_name, type_names};
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::snapshot::snapshot_with_topic;
 use crate::style::PROBLEM;
 use crate::table;
 use rnet_format::text::escape_controls;
 use rnet_format::types::layout;
 use rnet_monitor::link::{host_of, own_host};
+use rnet_monitor::{type_name, type_names};
 
 pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     let topic = args.topic.as_str();

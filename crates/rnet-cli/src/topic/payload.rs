@@ -7,13 +7,13 @@ use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
 
 use super::args::PubArgs;
-use super::type_name;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use rnet_format::types::Catalog;
 use rnet_format::types::find;
 use rnet_format::value::hex::from_hex;
 use rnet_format::value::message_input;
+use rnet_monitor::type_name;
 
 const MESSAGE_LIMIT: InputLimit =
     InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");

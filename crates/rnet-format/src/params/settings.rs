@@ -12,7 +12,7 @@
 use rnet::NamePattern;
 use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 
-use rnet_format::yaml::{Key, Problem, Tree, TreeValue};
+use crate::yaml::{Key, Problem, Tree, TreeValue};
 
 /// The word that tells a ROS 2 file.
 const ROS_PARAMETERS_KEY: &str = "ros__parameters";
@@ -24,7 +24,9 @@ pub struct Setting {
     pub node: String,
     /// `/pid/p`
     pub name: String,
+    /// Its value, as it is written.
     pub value: Tree,
+    /// The line, from 1.
     pub line: usize,
     /// Whether it is of a file of ROS 2.
     pub is_ros: bool,
@@ -38,6 +40,7 @@ impl Setting {
             && (names.contains(&self.name.as_str()) || self.name.starts_with("/qos_overrides/"))
     }
 
+    /// Whether it is for the nodes of a pattern.
     pub fn is_for_many(&self) -> bool {
         self.node.contains('*')
     }
@@ -49,7 +52,10 @@ impl Setting {
     }
 }
 
-/// All that a file sets, in its order, or all that is wrong with it.
+/// All that a file sets, in its order.
+///
+/// # Errors
+/// All that is wrong with it.
 pub fn parse(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
     let Some(root) = root else { return Ok(Vec::new()) };
     let nodes = match root.value {
@@ -168,7 +174,7 @@ fn find_duplicates(all: &[Setting], problems: &mut Vec<Problem>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rnet_format::yaml::tree;
+    use crate::yaml::tree;
 
     fn read(text: &str) -> Result<Vec<(String, usize)>, Vec<Problem>> {
         let all = parse(tree::read(text).map_err(|p| vec![p])?)?;

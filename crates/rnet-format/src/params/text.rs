@@ -4,7 +4,7 @@ use rnet::param::{ParamDescription, ParamInfo};
 use rnet::state::Value;
 
 use super::write;
-use rnet_format::text::escape_controls;
+use crate::text::escape_controls;
 
 /// A value on a line: text as it is, all else as in YAML.
 pub fn line(value: &Value) -> String {

@@ -116,8 +116,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::param::value;
-    use rnet_format::yaml::tree;
+    use crate::params::value;
+    use crate::yaml::tree;
 
     #[test]
     fn keys_that_could_be_more_than_text_are_quoted() {

@@ -1,4 +1,4 @@
-//! `rnet type check` and `rnet type diff`: an old version of types against a new one.
+//! An old version of types against a new one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,32 @@ use rnet::schema::prost_reflect::MessageDescriptor;
 use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff, is_nested};
 use serde::Serialize;
 
-use super::args::{CompareArgs, Direction, TypeCheckArgs, TypeDiffArgs};
-use crate::context::Context;
-use crate::failure::{Failure, Outcome};
-use rnet_format::FormatError;
-use rnet_format::types::Catalog;
-use rnet_format::types::field_type;
+use super::catalog::Catalog;
+use super::proto_text::field_type;
+use crate::error::{FormatError, Outcome};
+
+/// The direction of compatibility.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Old nodes and recordings write, new nodes read.
+    OldWrites,
+    /// New nodes write, old nodes read.
+    NewWrites,
+    /// Both at once.
+    Both,
+}
+
+/// What is compared.
+pub struct Sides<'a> {
+    /// A `.proto` file, a folder of them, or a descriptor set.
+    pub old: &'a Path,
+    /// The new version of it.
+    pub new: &'a Path,
+    /// Names of the types; all if empty.
+    pub types: &'a [String],
+    /// Folders of imports.
+    pub include: &'a [PathBuf],
+}
 
 /// The message types of one path, by full name; without those of imports, or only those that are asked for.
 struct TypeSet {
@@ -22,13 +42,13 @@ struct TypeSet {
 }
 
 impl TypeSet {
-    fn of(path: &Path, args: &CompareArgs) -> Outcome<TypeSet> {
-        let catalog = Catalog::of(&[path.to_owned()], &args.include)?;
-        let found: Vec<MessageType> = match args.types.is_empty() {
+    fn of(path: &Path, sides: &Sides<'_>) -> Outcome<TypeSet> {
+        let catalog = Catalog::of(&[path.to_owned()], sides.include)?;
+        let found: Vec<MessageType> = match sides.types.is_empty() {
             true => {
                 catalog.names().map(|name| catalog.get(name)).collect::<Result<_, FormatError>>()?
             }
-            false => args
+            false => sides
                 .types
                 .iter()
                 .map(|name| catalog.find(name))
@@ -40,7 +60,7 @@ impl TypeSet {
         });
         let side = TypeSet { path: path.to_owned(), types: schemas.collect() };
         match side.types.is_empty() {
-            true => Err(Failure::Failed(format!("{} defines no message type", path.display()))),
+            true => Err(FormatError::Failed(format!("{} defines no message type", path.display()))),
             false => Ok(side),
         }
     }
@@ -55,28 +75,36 @@ struct TypePair<'a> {
 
 /// A type that is on one side only.
 #[derive(Serialize)]
-struct UnmatchedType<'a> {
-    name: &'a str,
+pub struct UnmatchedType {
+    name: String,
     /// Whether nodes that use the type are left alone.
     breaking: bool,
     /// A type of the other side that has the same fields.
-    same_fields: Option<&'a str>,
+    same_fields: Option<String>,
 }
 
+/// The types of two sides, compared.
 #[derive(Serialize)]
-struct Report<'a, T> {
+pub struct TypeReport<T> {
     old: String,
     new: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<&'static str>,
-    compatible: bool,
-    types: Vec<T>,
-    removed: Vec<UnmatchedType<'a>>,
-    added: Vec<UnmatchedType<'a>>,
+    /// Whether nothing breaks.
+    pub compatible: bool,
+    /// What both sides have.
+    pub types: Vec<T>,
+    removed: Vec<UnmatchedType>,
+    added: Vec<UnmatchedType>,
+    #[serde(skip)]
+    broken: usize,
+    #[serde(skip)]
+    gone: usize,
 }
 
+/// A type of both sides, checked.
 #[derive(Serialize)]
-struct CheckedType {
+pub struct CheckedType {
     name: String,
     compatible: bool,
     /// The new version reads what the old one writes.
@@ -89,30 +117,30 @@ struct CheckedType {
     warnings: Vec<DiffLine>,
 }
 
-pub fn check_run(context: &mut Context, args: TypeCheckArgs) -> Outcome {
-    let direction = args.direction;
+/// Checks each type that both sides have by the rules of nodes.
+///
+/// # Errors
+/// A side cannot be read or defines no type.
+pub fn check_types(sides: &Sides<'_>, direction: Direction) -> Outcome<TypeReport<CheckedType>> {
     let compare = |old: &Schema, new: &Schema| checked(old, new, direction);
-    run(context, &args.sides, Some(direction), compare, |one| one.compatible, print_checked)
+    report(sides, Some(direction), compare, |one| one.compatible)
 }
 
-pub fn diff_run(context: &mut Context, args: TypeDiffArgs) -> Outcome {
-    let print = |context: &mut Context, one: &Diff| match one.lines.is_empty() {
-        true => Ok(()),
-        false => context.line(format_args!("{one}")),
-    };
-    run(context, &args.sides, None, diff, |one| one.compatible, print)
+/// Lists all changes of each type that both sides have.
+///
+/// # Errors
+/// A side cannot be read or defines no type.
+pub fn diff_types(sides: &Sides<'_>) -> Outcome<TypeReport<Diff>> {
+    report(sides, None, diff, |one| one.compatible)
 }
 
-/// Compares each type that both sides have, and prints what was found.
-fn run<T: Serialize>(
-    context: &mut Context,
-    args: &CompareArgs,
+fn report<T>(
+    sides: &Sides<'_>,
     direction: Option<Direction>,
     compare: impl Fn(&Schema, &Schema) -> T,
     is_compatible: fn(&T) -> bool,
-    print: fn(&mut Context, &T) -> Outcome,
-) -> Outcome {
-    let (old, new) = (TypeSet::of(&args.old, args)?, TypeSet::of(&args.new, args)?);
+) -> Outcome<TypeReport<T>> {
+    let (old, new) = (TypeSet::of(sides.old, sides)?, TypeSet::of(sides.new, sides)?);
     let pairs = pairs(&old, &new);
     let (mut removed, added) = unmatched_types(&pairs);
     // What is gone is not written by new nodes.
@@ -121,8 +149,7 @@ fn run<T: Serialize>(
     let types: Vec<T> = both.map(|(old, new)| compare(old, new)).collect();
     let broken = types.iter().filter(|one| !is_compatible(one)).count();
     let gone = removed.iter().filter(|r| r.breaking).count();
-    let compatible = broken + gone == 0;
-    let report = Report {
+    Ok(TypeReport {
         old: old.path.display().to_string(),
         new: new.path.display().to_string(),
         direction: direction.map(|direction| match direction {
@@ -130,19 +157,13 @@ fn run<T: Serialize>(
             Direction::NewWrites => "new-writes",
             Direction::Both => "both",
         }),
-        compatible,
+        compatible: broken + gone == 0,
         types,
         removed,
         added,
-    };
-    if context.json() {
-        context.document(&report)?;
-    } else {
-        report.types.iter().try_for_each(|one| print(context, one))?;
-        print_unmatched(context, &report.removed, &report.added)?;
-        summary(context, report.types.len(), broken, gone)?;
-    }
-    if compatible { Ok(()) } else { Err(Failure::AlreadyReported) }
+        broken,
+        gone,
+    })
 }
 
 fn pairs<'a>(old: &'a TypeSet, new: &'a TypeSet) -> Vec<TypePair<'a>> {
@@ -155,7 +176,7 @@ fn pairs<'a>(old: &'a TypeSet, new: &'a TypeSet) -> Vec<TypePair<'a>> {
 }
 
 /// The types that only one side has: removed, and added.
-fn unmatched_types<'a>(pairs: &[TypePair<'a>]) -> (Vec<UnmatchedType<'a>>, Vec<UnmatchedType<'a>>) {
+fn unmatched_types<'a>(pairs: &[TypePair<'a>]) -> (Vec<UnmatchedType>, Vec<UnmatchedType>) {
     let removed: Vec<(&'a str, &Schema)> = pairs
         .iter()
         .filter(|pair| pair.new.is_none())
@@ -174,7 +195,8 @@ fn unmatched_types<'a>(pairs: &[TypePair<'a>]) -> (Vec<UnmatchedType<'a>>, Vec<U
     let old_names = || pairs.iter().filter(|pair| pair.old.is_some()).map(|pair| pair.name);
     let unmatched =
         |(name, schema): &(&'a str, &Schema), breaking, others: &[(&'a str, &Schema)]| {
-            UnmatchedType { name, breaking, same_fields: twin(schema, others) }
+            let same_fields = twin(schema, others).map(str::to_owned);
+            UnmatchedType { name: (*name).to_owned(), breaking, same_fields }
         };
     (
         removed.iter().map(|one| unmatched(one, !is_nested(one.0, old_names()), &added)).collect(),
@@ -206,61 +228,73 @@ fn checked(old: &Schema, new: &Schema, direction: Direction) -> CheckedType {
     CheckedType { name: old.name().to_owned(), compatible, old_writes, new_writes, warnings }
 }
 
-fn print_checked(context: &mut Context, one: &CheckedType) -> Outcome {
-    let directions =
-        [("old writes, new reads", &one.old_writes), ("new writes, old reads", &one.new_writes)];
-    let verdicts =
-        || directions.iter().filter_map(|(name, verdict)| Some((name, verdict.as_ref()?)));
-    let word = match one.compatible {
-        false => "INCOMPATIBLE",
-        true if verdicts().all(|(_, v)| v.changes.is_empty()) => "no change",
-        true => "compatible",
-    };
-    context.line(format_args!("{}: {word}", one.name))?;
-    for (name, verdict) in verdicts().filter(|(_, v)| !v.changes.is_empty()) {
-        let word = if verdict.compatible { "compatible" } else { "INCOMPATIBLE" };
-        context.line(format_args!("  {name}: {word}"))?;
-        for change in &verdict.changes {
-            context.line(format_args!("    {change}"))?;
-        }
-        if verdict.omitted > 0 {
-            context.line(format_args!("    and {} more", verdict.omitted))?;
-        }
-    }
-    for line in &one.warnings {
-        let DiffLine { what, path, old, new, .. } = line;
-        let change = match new.is_empty() {
-            true => format!("{old} was removed"),
-            false => format!("{old} -> {new}"),
+impl CheckedType {
+    /// The result in lines.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let one = self;
+        let mut lines = Vec::new();
+        let directions = [
+            ("old writes, new reads", &one.old_writes),
+            ("new writes, old reads", &one.new_writes),
+        ];
+        let verdicts =
+            || directions.iter().filter_map(|(name, verdict)| Some((name, verdict.as_ref()?)));
+        let word = match one.compatible {
+            false => "INCOMPATIBLE",
+            true if verdicts().all(|(_, v)| v.changes.is_empty()) => "no change",
+            true => "compatible",
         };
-        context.line(format_args!("  warning {what} `{path}`: {change}"))?;
+        lines.push(format!("{}: {word}", one.name));
+        for (name, verdict) in verdicts().filter(|(_, v)| !v.changes.is_empty()) {
+            let word = if verdict.compatible { "compatible" } else { "INCOMPATIBLE" };
+            lines.push(format!("  {name}: {word}"));
+            for change in &verdict.changes {
+                lines.push(format!("    {change}"));
+            }
+            if verdict.omitted > 0 {
+                lines.push(format!("    and {} more", verdict.omitted));
+            }
+        }
+        for line in &one.warnings {
+            let DiffLine { what, path, old, new, .. } = line;
+            let change = match new.is_empty() {
+                true => format!("{old} was removed"),
+                false => format!("{old} -> {new}"),
+            };
+            lines.push(format!("  warning {what} `{path}`: {change}"));
+        }
+        lines
     }
-    Ok(())
 }
 
-fn print_unmatched(
-    context: &mut Context,
-    removed: &[UnmatchedType<'_>],
-    added: &[UnmatchedType<'_>],
-) -> Outcome {
-    for one in removed {
-        let word = if one.breaking { "REMOVED" } else { "removed" };
-        let hint = one.same_fields.map_or_else(String::new, |other| {
-            format!("; {other} has the same fields, but a type is identified by its name")
-        });
-        context.line(format_args!("{}: {word}{hint}", one.name))?;
+impl<T> TypeReport<T> {
+    /// The types of only one side, in lines.
+    #[must_use]
+    pub fn unmatched_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for one in &self.removed {
+            let word = if one.breaking { "REMOVED" } else { "removed" };
+            let hint = one.same_fields.as_ref().map_or_else(String::new, |other| {
+                format!("; {other} has the same fields, but a type is identified by its name")
+            });
+            lines.push(format!("{}: {word}{hint}", one.name));
+        }
+        for one in &self.added {
+            lines.push(format!("{}: added", one.name));
+        }
+        lines
     }
-    for one in added {
-        context.line(format_args!("{}: added", one.name))?;
-    }
-    Ok(())
-}
 
-/// Behind the lines that it sums up, on a terminal too.
-fn summary(context: &mut Context, compared: usize, broken: usize, gone: usize) -> Outcome {
-    context.flush()?;
-    let s = if compared == 1 { "" } else { "s" };
-    let gone = if gone == 0 { String::new() } else { format!(", {gone} removed") };
-    context.eprintln(format_args!("{compared} type{s} compared, {broken} incompatible{gone}"));
-    Ok(())
+    /// How many types were compared, and what was found, in words.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let (compared, broken) = (self.types.len(), self.broken);
+        let s = if compared == 1 { "" } else { "s" };
+        let gone = match self.gone {
+            0 => String::new(),
+            gone => format!(", {gone} removed"),
+        };
+        format!("{compared} type{s} compared, {broken} incompatible{gone}")
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::NodeGraph;
+use super::NodeGraph;
 
 /// A string of DOT, in which these three have a meaning.
 fn quoted(text: &str) -> String {

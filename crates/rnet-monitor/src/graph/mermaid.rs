@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::model::NodeGraph;
+use super::NodeGraph;
 
 /// In a quoted text of Mermaid, characters with a meaning are entities.
 fn quoted(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::{NodeGraph, Topic};
+use super::{NodeGraph, Topic};
 
 pub fn draw(net: &NodeGraph<'_>) -> String {
     let mut out = String::new();

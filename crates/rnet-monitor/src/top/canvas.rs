@@ -4,7 +4,7 @@ use anstyle::Style;
 
 /// A line of text in parts, each with its style.
 #[derive(Clone, Debug, Default)]
-pub struct StyledLine(pub Vec<(String, Style)>);
+pub(super) struct StyledLine(pub Vec<(String, Style)>);
 
 impl StyledLine {
     pub fn styled(text: impl Into<String>, style: Style) -> StyledLine {
@@ -40,7 +40,7 @@ impl StyledLine {
 
 /// Rows of the canvas from `top` to before `bottom`, over its whole width.
 #[derive(Clone, Copy, Debug)]
-pub struct Area {
+pub(super) struct Area {
     pub top: usize,
     pub bottom: usize,
 }
@@ -53,16 +53,22 @@ impl Area {
 
 /// What is drawn. Each character takes one column; what does not fit is cut.
 pub struct Canvas {
+    /// Columns.
     pub width: usize,
+    /// Rows.
     pub height: usize,
     cells: Vec<(char, Style)>,
 }
 
 impl Canvas {
+    /// An empty screen.
+    #[must_use]
     pub fn new(width: usize, height: usize) -> Canvas {
         Canvas { width, height, cells: vec![(' ', Style::new()); width * height] }
     }
 
+    /// The characters of a row.
+    #[must_use]
     pub fn row(&self, row: usize) -> &[(char, Style)] {
         &self.cells[row * self.width..][..self.width]
     }
@@ -75,12 +81,12 @@ impl Canvas {
     }
 
     /// Draws one line, cut at the right.
-    pub fn draw(&mut self, row: usize, line: &StyledLine) {
+    pub(super) fn draw(&mut self, row: usize, line: &StyledLine) {
         self.put(row, 0, line.cells());
     }
 
     /// Draws lines, wrapped, from the top of an area; those below it are cut.
-    pub fn draw_wrapped(&mut self, area: Area, lines: &[StyledLine]) {
+    pub(super) fn draw_wrapped(&mut self, area: Area, lines: &[StyledLine]) {
         let rows = lines.iter().flat_map(|line| line.wrapped(self.width)).collect::<Vec<_>>();
         for (row, cells) in (area.top..area.bottom).zip(rows) {
             self.put(row, 0, cells.into_iter());
@@ -88,7 +94,7 @@ impl Canvas {
     }
 
     /// Draws a row of cells in columns of these widths, one blank between; `style` is that of the whole row.
-    pub fn draw_cells(
+    pub(super) fn draw_cells(
         &mut self,
         row: usize,
         cells: &[(String, Style)],
@@ -107,7 +113,7 @@ impl Canvas {
     }
 
     /// Draws numbers as bars, side by side from the left; the largest is as high as the area.
-    pub fn draw_bars(&mut self, area: Area, numbers: &[u64]) {
+    pub(super) fn draw_bars(&mut self, area: Area, numbers: &[u64]) {
         const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let most = numbers.iter().copied().max().unwrap_or(0).max(1) as f64;
         let eighths = |number: u64| (number as f64 / most * (8 * area.height()) as f64) as usize;

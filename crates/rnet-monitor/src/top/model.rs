@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
-use rnet_monitor::{Figures, Finding, NodeRow, TopicRow};
+use crate::{Figures, Finding, NodeRow, TopicRow};
 use rnet_record::blackbox::RingMemory;
 
-use crate::keys::Key;
+use super::key::Key;
 
 /// Rates of a topic that are kept for its sparkline.
 const RATE_HISTORY_LEN: usize = 120;
@@ -63,28 +63,32 @@ impl Sort {
     }
 }
 
+/// What the screen shows.
 pub struct Model {
-    pub domain: String,
-    pub figures: Option<Figures>,
-    pub problems: Vec<Finding>,
+    pub(super) domain: String,
+    pub(super) figures: Option<Figures>,
+    pub(super) problems: Vec<Finding>,
     /// Of the black box, if there is one.
     pub blackbox: Option<RingMemory>,
-    pub tab: Tab,
-    pub sort: Sort,
-    pub filter: String,
+    pub(super) tab: Tab,
+    pub(super) sort: Sort,
+    pub(super) filter: String,
     /// Whether keys are letters of the filter.
-    pub is_filtering: bool,
+    pub(super) is_filtering: bool,
+    /// Whether the screen keeps the last figures.
     pub is_paused: bool,
     /// Whether the page of what is selected is shown, not the list.
-    pub shows_details: bool,
+    pub(super) shows_details: bool,
     /// The name of what is selected: it stays so when rows change places.
-    pub selected: Option<String>,
+    pub(super) selected: Option<String>,
     /// Lines above those that are shown, of a page and of the problems. Drawing bounds it.
-    pub scroll_offset: usize,
+    pub(super) scroll_offset: usize,
     rates: BTreeMap<String, VecDeque<u64>>,
 }
 
 impl Model {
+    /// The screen of a domain before its first figures.
+    #[must_use]
     pub fn new(domain: &str) -> Model {
         Model {
             domain: domain.to_owned(),
@@ -103,6 +107,7 @@ impl Model {
         }
     }
 
+    /// Takes new figures.
     pub fn update(&mut self, figures: Figures, problems: Vec<Finding>) {
         self.rates.retain(|name, _| figures.topics.iter().any(|topic| topic.topic == *name));
         for topic in &figures.topics {
@@ -116,11 +121,11 @@ impl Model {
     }
 
     /// The rates of a topic, in Hz, oldest first.
-    pub fn rates(&self, topic: &str) -> Vec<u64> {
+    pub(super) fn rates(&self, topic: &str) -> Vec<u64> {
         self.rates.get(topic).into_iter().flatten().copied().collect()
     }
 
-    pub fn topics(&self) -> Vec<&TopicRow> {
+    pub(super) fn topics(&self) -> Vec<&TopicRow> {
         let all = self.figures.iter().flat_map(|figures| &figures.topics);
         let mut topics: Vec<_> = all.filter(|t| t.topic.contains(&self.filter)).collect();
         topics.sort_by(|a, b| match self.sort {
@@ -133,7 +138,7 @@ impl Model {
         topics
     }
 
-    pub fn nodes(&self) -> Vec<&NodeRow> {
+    pub(super) fn nodes(&self) -> Vec<&NodeRow> {
         let all = self.figures.iter().flat_map(|figures| &figures.nodes);
         let mut nodes: Vec<_> = all.filter(|n| n.node.contains(&self.filter)).collect();
         let down = |a: Option<f64>, b: Option<f64>| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0));
@@ -159,7 +164,7 @@ impl Model {
     }
 
     /// The row that is selected: the first, if what was selected is gone.
-    pub fn selected_index(&self) -> usize {
+    pub(super) fn selected_index(&self) -> usize {
         let of = |name: &String| self.names().iter().position(|other| other == name);
         self.selected.as_ref().and_then(of).unwrap_or(0)
     }
@@ -180,10 +185,12 @@ impl Model {
     }
 
     /// Whether this key ends the program.
+    #[must_use]
     pub fn is_quit(&self, key: Key) -> bool {
         key == Key::Interrupt || !self.is_filtering && key == Key::Char('q')
     }
 
+    /// Does what a key means.
     pub fn press(&mut self, key: Key) {
         if self.is_filtering {
             return self.press_in_filter(key);

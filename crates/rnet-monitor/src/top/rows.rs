@@ -2,20 +2,25 @@
 
 use std::time::Duration;
 
-use rnet_monitor::{HostRow, NodeRow, TopicRow};
+use crate::{HostRow, NodeRow, TopicRow};
 use rnet_record::blackbox::RingMemory;
 
-use crate::table;
 use rnet_format::text::escape_controls;
+use rnet_format::units;
 
+/// Titles of [`node`].
 pub const NODE_TITLES: [&str; 9] =
     ["NODE", "HOST", "PID ", "STATE", "STARTS ", "CPU ", "MEMORY ", "OUT ", "IN "];
+/// Titles of [`topic`].
 pub const TOPIC_TITLES: [&str; 10] =
     ["TOPIC", "RATE ", "BYTES ", "P50 ", "P99 ", "MAX ", "LOST ", "BEHIND ", "PUB ", "SUB "];
+/// Titles of [`host`].
 pub const HOST_TITLES: [&str; 7] = ["HOST", "STATE", "RTT ", "OFFSET ", "IN ", "OUT ", "LOST "];
 
 const NONE: &str = "-";
 
+/// Cells of a node.
+#[must_use]
 pub fn node(node: &NodeRow) -> Vec<String> {
     vec![
         escape_controls(&node.node).into_owned(),
@@ -24,23 +29,26 @@ pub fn node(node: &NodeRow) -> Vec<String> {
         node.state.to_owned(),
         node.restarts.map_or(NONE.to_owned(), |restarts| (restarts + 1).to_string()),
         node.cpu.map_or(NONE.to_owned(), |cpu| format!("{:.1} %", cpu * 100.0)),
-        node.rss_bytes.map_or(NONE.to_owned(), |bytes| table::bytes(bytes as f64)),
+        node.rss_bytes.map_or(NONE.to_owned(), |bytes| units::bytes(bytes as f64)),
         hz(node.sent_hz),
         hz(node.received_hz),
     ]
 }
 
 /// What the black box takes, and may take.
+#[must_use]
 pub fn black_box(memory: &RingMemory) -> String {
     let most = memory.most_bytes.map_or_else(String::new, |most| format!(" of {}", most >> 20));
     format!("box {}{most} MiB", memory.ring_bytes >> 20)
 }
 
+/// Cells of a topic.
+#[must_use]
 pub fn topic(topic: &TopicRow) -> Vec<String> {
     vec![
         topic.topic.clone(),
         hz(topic.rate_hz),
-        format!("{}/s", table::bytes(topic.bytes_per_s)),
+        format!("{}/s", units::bytes(topic.bytes_per_s)),
         latency(topic.latency.p50_ns),
         latency(topic.latency.p99_ns),
         latency(topic.latency.max_ns),
@@ -51,6 +59,8 @@ pub fn topic(topic: &TopicRow) -> Vec<String> {
     ]
 }
 
+/// Cells of a host.
+#[must_use]
 pub fn host(host: &HostRow) -> Vec<String> {
     let ns = |s: f64| (s * 1e9).round() as i64;
     let size = |s: f64| ns(s).unsigned_abs();
@@ -59,25 +69,25 @@ pub fn host(host: &HostRow) -> Vec<String> {
         host.state.to_owned(),
         latency(host.round_trip_s.map(size)),
         host.clock_offset_s.map_or(NONE.to_owned(), |offset| {
-            table::offset(ns(offset), host.clock_offset_uncertainty_s.map(size))
+            units::offset(ns(offset), host.clock_offset_uncertainty_s.map(size))
         }),
-        format!("{}/s", table::bytes(host.in_bytes_per_s)),
-        format!("{}/s", table::bytes(host.out_bytes_per_s)),
+        format!("{}/s", units::bytes(host.in_bytes_per_s)),
+        format!("{}/s", units::bytes(host.out_bytes_per_s)),
         host.lost.to_string(),
     ]
 }
 
-pub fn uptime(node: &NodeRow) -> String {
+pub(super) fn uptime(node: &NodeRow) -> String {
     let uptime = node.uptime_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
-    uptime.map_or(NONE.to_owned(), table::uptime)
+    uptime.map_or(NONE.to_owned(), units::uptime)
 }
 
-pub fn latency(ns: Option<u64>) -> String {
-    ns.map_or(NONE.to_owned(), table::latency)
+pub(super) fn latency(ns: Option<u64>) -> String {
+    ns.map_or(NONE.to_owned(), units::latency)
 }
 
 /// `12.3 Hz`, `1.20 kHz`.
-pub fn hz(hz: f64) -> String {
+pub(super) fn hz(hz: f64) -> String {
     match hz {
         hz if hz < 1e3 => format!("{hz:.1} Hz"),
         hz if hz < 1e6 => format!("{:.2} kHz", hz / 1e3),

@@ -1,7 +1,7 @@
 //! How `rnet top` is drawn. It fits on 80 × 24 characters.
 
+use crate::{Endpoint, Finding, Level, NodeRow, TopicRow};
 use anstyle::{AnsiColor, Style};
-use rnet_monitor::{Endpoint, Finding, Level, NodeRow, TopicRow};
 
 use super::canvas::{Area, Canvas, StyledLine};
 use super::model::{Model, Tab};
@@ -23,6 +23,7 @@ const DIM: Style = Style::new().dimmed();
 const RED: Style = AnsiColor::Red.on_default();
 const YELLOW: Style = AnsiColor::Yellow.on_default();
 
+/// Draws the screen.
 pub fn draw(canvas: &mut Canvas, model: &mut Model) {
     let below = if model.tab == Tab::Problems { 0 } else { PROBLEM_LINES };
     let foot = canvas.height.saturating_sub(1);
@@ -294,11 +295,11 @@ fn node_lines(node: &NodeRow) -> Vec<StyledLine> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use crate::{Figures, Latency};
     use rnet::{Backlog, LossCounts};
-    use rnet_monitor::{Figures, Latency};
 
     use super::*;
-    use crate::keys::Key;
+    use crate::top::Key;
 
     pub fn topic(name: &str, rate_hz: f64) -> TopicRow {
         let end = |node: &str| Endpoint {

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::{Figures, Finding, HostRow, Latency, Level, NodeRow, TopicRow};
 use anstyle::{AnsiColor, Color, Effects, Style};
 use rnet::LossCounts;
-use rnet_monitor::{Figures, Finding, HostRow, Latency, Level, NodeRow, TopicRow};
 
 use super::canvas::Canvas;
 use super::model::Model;

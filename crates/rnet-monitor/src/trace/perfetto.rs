@@ -3,11 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::{Edge, PublisherNames, Traced, sent_uncertain, stages};
 use rnet::trace::{TraceRecord, node_of};
-use rnet_monitor::trace::{Edge, Traced, sent_uncertain, stages};
 use serde_json::{Value, json};
-
-use super::PublisherNames;
 
 /// Numbers for names: Perfetto wants small ones.
 #[derive(Default)]
@@ -23,7 +21,8 @@ impl<K: Ord> Numbers<K> {
 }
 
 /// The document, one event a line.
-pub fn document(records: &[Traced], edges: &[Edge], publishers: &PublisherNames) -> String {
+#[must_use]
+pub fn perfetto(records: &[Traced], edges: &[Edge], publishers: &PublisherNames) -> String {
     let mut events = Vec::new();
     let (mut nodes, mut tracks) = (Numbers::<u64>::default(), Numbers::<(u64, u64)>::default());
     let start_ns = records.iter().map(|traced| traced.record.sent_ns).min().unwrap_or_default();

@@ -6,10 +6,11 @@
 
 use std::fmt::Write;
 
-use rnet_monitor::trace::{Chain, Edge, Stage, Times, Uncertainty};
-
-use crate::table;
+use rnet_format::units;
 use rnet_format::xml::escaped;
+
+use super::view::uncertainty_text;
+use super::{Chain, Edge, Stage, Times, Uncertainty};
 
 const WIDTH_PX: f64 = 960.0;
 const MARGIN_PX: f64 = 16.0;
@@ -35,7 +36,8 @@ struct Segment<'a> {
 }
 
 /// The drawing.
-pub fn draw(edges: &[Edge], chain: Option<&Chain>) -> String {
+#[must_use]
+pub fn svg(edges: &[Edge], chain: Option<&Chain>) -> String {
     let mut bars: Vec<(String, Vec<Segment<'_>>)> = Vec::new();
     if let Some(chain) = chain {
         bars.push((title_of(chain), chain_segments(chain)));
@@ -100,9 +102,9 @@ fn bar(
     for piece in pieces {
         let ns = of(piece.times);
         let width = ns as f64 * scale;
-        let (name, time) = (escaped(&piece.name), table::latency(ns));
-        let about = super::uncertainty_text(piece.uncertain)
-            .map_or_else(String::new, |about| format!(" {about}"));
+        let (name, time) = (escaped(&piece.name), units::latency(ns));
+        let about =
+            uncertainty_text(piece.uncertain).map_or_else(String::new, |about| format!(" {about}"));
         let _ = writeln!(
             svg,
             "<g><title>{name}: {quantile} {time}{about} of {} messages</title><rect x=\"{x:.1}\" y=\"{y:.1}\" \
@@ -138,7 +140,7 @@ fn whisker(svg: &mut String, (x, y): (f64, f64), uncertain: Uncertainty, scale: 
 
 /// How well the clocks are known by which a way is measured, where it is between hosts.
 fn clock_uncertainty_text(uncertain: Uncertainty) -> String {
-    super::uncertainty_text(uncertain)
+    uncertainty_text(uncertain)
         .map_or_else(String::new, |about| format!(", {about} clock uncertainty"))
 }
 
@@ -188,7 +190,7 @@ mod tests {
             total: times,
             uncertain: Uncertainty::NONE,
         };
-        let svg = draw(std::slice::from_ref(&edge), None);
+        let svg = super::svg(std::slice::from_ref(&edge), None);
         assert!(svg.contains("/&lt;&amp;&gt;&quot;'&#10;"), "{svg}");
         assert_eq!(svg.matches("<g>").count(), 4);
         assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
@@ -198,7 +200,7 @@ mod tests {
         // Between hosts there is a whisker at the end of each bar's network, which never leaves the drawing.
         let stages = BTreeMap::from([(Stage::Network, times), (Stage::Callback, times)]);
         let far = Edge { stages, uncertain: Uncertainty::Ns(1_000_000), ..edge };
-        let svg = draw(&[far], None);
+        let svg = super::svg(&[far], None);
         assert!(svg.contains(", 2 messages, ± 1.0 ms clock uncertainty</text>"), "{svg}");
         assert!(svg.contains("network: p50 100 ns ± 1.0 ms of 2 messages"), "{svg}");
         let whole = format!("M{:.1} ", MARGIN_PX + LABEL_PX);
@@ -208,6 +210,6 @@ mod tests {
 
     #[test]
     fn nothing_is_a_drawing_as_well() {
-        assert!(draw(&[], None).ends_with("</svg>\n"));
+        assert!(super::svg(&[], None).ends_with("</svg>\n"));
     }
 }

@@ -4,18 +4,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+use super::message::{ChannelTypes, json_text};
+use crate::names;
+use crate::read::{self, Channel, Recording, Select};
 use rnet::MessageType;
 use rnet::schema::{self, Columns, csv_line};
 use rnet_format::value::FieldPath;
-use rnet_record::names;
-use rnet_record::read::{self, Channel, Recording, Select};
-
-use super::cat::{ChannelTypes, json_text};
-use crate::context::Context;
-use crate::failure::{Failure, Outcome};
 use rnet_format::value::Message;
 use rnet_format::value::fields::cells;
 use rnet_format::value::hex::hex;
+use rnet_format::{FormatError, Outcome};
 
 /// What stands before the fields of each row.
 const FIXED_COLUMNS: [&str; 4] = ["received_ns", "sent_ns", "node", "seq"];
@@ -33,7 +31,6 @@ impl Table {
     /// # Errors
     /// The messages are of several topics or types, none has a field that is named, or there are too many columns.
     pub fn new(
-        context: &Context,
         recording: &Recording,
         select: &Select,
         fields: &[FieldPath],
@@ -47,7 +44,7 @@ impl Table {
         let (mut titles, mut found) = (Vec::new(), vec![Err(String::new()); fields.len()]);
         let mut protobuf = HashMap::new();
         for channel in taken {
-            let names = match types.of(context, channel) {
+            let names = match types.of(channel) {
                 Some(MessageType::Protobuf(schema)) => {
                     let columns = columns(schema, fields, &mut found)?;
                     let names = columns.header();
@@ -117,7 +114,6 @@ impl Table {
 /// # Errors
 /// One that is in none of them, with the names that there are.
 pub fn check_fields(
-    context: &Context,
     recording: &Recording,
     select: &Select,
     fields: &[FieldPath],
@@ -126,7 +122,7 @@ pub fn check_fields(
     let (mut found, mut is_empty) = (vec![Err(String::new()); fields.len()], true);
     for channel in recording.channels().filter(|channel| select.includes(channel)) {
         is_empty = false;
-        match types.of(context, channel) {
+        match types.of(channel) {
             Some(MessageType::Protobuf(schema)) => drop(field_paths(schema, fields, &mut found)),
             ty => drop(select_names(names_of(recording, select, channel, ty)?, fields, &mut found)),
         }
@@ -137,7 +133,7 @@ pub fn check_fields(
 /// Where nothing is selected, no field is missed.
 fn check_all_found(found: &[Result<(), String>], is_empty: bool) -> Outcome {
     match found.iter().find_map(|one| one.as_ref().err()) {
-        Some(why) if !is_empty => Err(Failure::Failed(why.clone())),
+        Some(why) if !is_empty => Err(FormatError::Failed(why.clone())),
         _ => Ok(()),
     }
 }
@@ -164,7 +160,7 @@ fn names_of(
 fn check_one_type(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
     let topics: BTreeSet<&str> = channels.iter().map(|c| c.topic.as_str()).collect();
     if topics.len() > 1 {
-        return Err(Failure::Usage(format!(
+        return Err(FormatError::Usage(format!(
             "a CSV table holds one topic, but {} are selected: select one with --topic, or write .jsonl",
             topics.len()
         )));
@@ -172,7 +168,7 @@ fn check_one_type(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
     let types: BTreeSet<&str> = channels.iter().map(|c| c.type_name()).collect();
     if types.len() > 1 {
         let types: Vec<&str> = types.into_iter().collect();
-        return Err(Failure::Failed(format!(
+        return Err(FormatError::Failed(format!(
             "messages of {} have the types {}, but {} can hold only one type; write .jsonl",
             channels[0].topic,
             types.join(" and "),
@@ -188,7 +184,7 @@ fn columns(
     fields: &[FieldPath],
     found: &mut [Result<(), String>],
 ) -> Outcome<Columns> {
-    let failed = |error: schema::ValueError| Failure::Failed(error.to_string());
+    let failed = |error: schema::ValueError| FormatError::Failed(error.to_string());
     if fields.is_empty() {
         return Columns::all(schema).map_err(failed);
     }

@@ -1,8 +1,6 @@
 //! A plot of characters: each is 2 by 4 dots of braille.
 
-use crate::context::Context;
-use crate::failure::Outcome;
-use crate::plot::{Series, range};
+use super::{Series, range};
 
 const WIDTH: usize = 72;
 const HEIGHT: usize = 12;
@@ -13,22 +11,25 @@ const BLANK: u32 = 0x2800;
 /// The bit of each dot, by row and column.
 const BITS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
-pub fn draw(context: &mut Context, line: &Series) -> Outcome {
+/// The lines of a plot, without its label; `None` if the series has no numbers.
+#[must_use]
+pub fn draw_text(line: &Series) -> Option<Vec<String>> {
     let (Some(times), Some(values)) = (range(line.times()), range(line.values())) else {
-        return context.line(format_args!("{}: no numbers", line.label()));
+        return None;
     };
-    context.heading(&line.label())?;
+    let mut lines = Vec::new();
     let rows = characters(line, times, values);
     let labels = [(0, values.1), (HEIGHT - 1, values.0)].map(|(row, value)| (row, number(value)));
     let width = labels.iter().map(|(_, label)| label.len()).max().unwrap_or(0);
     for (row, text) in rows.iter().enumerate() {
         let label = labels.iter().find(|(at, _)| *at == row).map_or("", |(_, label)| label);
-        context.line(format_args!("{label:>width$} │{}", text.trim_end_matches('\u{2800}')))?;
+        lines.push(format!("{label:>width$} │{}", text.trim_end_matches('\u{2800}')));
     }
     let (from, to) = (number(times.0), number(times.1));
     let gap = WIDTH.saturating_sub(from.len() + 2);
-    context.line(format_args!("{:>width$} └{}", "", "─".repeat(WIDTH)))?;
-    context.line(format_args!("{:>width$}  {from} s{to:>gap$} s", ""))
+    lines.push(format!("{:>width$} └{}", "", "─".repeat(WIDTH)));
+    lines.push(format!("{:>width$}  {from} s{to:>gap$} s", ""));
+    Some(lines)
 }
 
 /// Short, but with the digits that tell the ends apart.

@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use rnet_record::rerun::{RerunError, RerunReport};
-
-use super::{difference_text, result_line};
 use rnet_format::xml::escaped;
 
-/// Of a recording that begins at `start_ns`.
-pub fn document(file: &Path, start_ns: u64, done: &Result<RerunReport, RerunError>) -> String {
+use super::text::{difference_text, result_line};
+use super::{RerunError, RerunReport};
+
+/// The document of a recording that begins at `start_ns`.
+#[must_use]
+pub fn junit(file: &Path, start_ns: u64, done: &Result<RerunReport, RerunError>) -> String {
     let name = escaped(&format!("rnet rerun {}", file.display()));
     let (mut cases, mut failures, mut errors) = (String::new(), 0, 0);
     // Writing into a text does not fail.
@@ -61,7 +62,7 @@ mod tests {
     fn an_error_is_a_case_of_its_own_and_text_stays_text() {
         let text = "/a\"<b>\u{1}, /c".to_owned();
         let error = RerunError::Failed { code: "several_nodes", text };
-        let text = document(Path::new("a&b.mcap"), 0, &Err(error));
+        let text = junit(Path::new("a&b.mcap"), 0, &Err(error));
         assert!(text.contains("tests=\"1\" failures=\"0\" errors=\"1\""), "{text}");
         assert!(text.contains("name=\"rnet rerun a&amp;b.mcap\""), "{text}");
         assert!(

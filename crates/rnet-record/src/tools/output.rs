@@ -34,6 +34,9 @@ pub enum ToolError {
         /// Why not.
         error: McapError,
     },
+    /// What is written has no such form, or cannot be chosen so.
+    #[error(transparent)]
+    Value(#[from] rnet_format::FormatError),
     /// It was to stop. The new file is not there.
     #[error("interrupted")]
     Interrupted,
