@@ -80,7 +80,6 @@ impl Demo {
     }
 
     /// What runs, and how to inspect it.
-    #[must_use]
     pub fn heading(&self) -> String {
         let Demo { dir, domain, .. } = self;
         format!(
@@ -110,7 +109,6 @@ impl Demo {
     }
 
     /// The result as JSON.
-    #[must_use]
     pub fn document(&self, summary: &Summary) -> Value {
         let count = NODES.len();
         let demo = json!({ "version": rnet::VERSION, "model": self.model(), "processes": count });
@@ -260,7 +258,6 @@ impl Summary {
     }
 
     /// Titles and rows of the table of topics. A title that ends with a blank is that of right-aligned cells.
-    #[must_use]
     pub fn topics(&self) -> ([&'static str; 7], Vec<Vec<String>>) {
         let titles = ["TOPIC", "RATE (Hz) ", "P50 ", "P99 ", "MAX ", "LOST ", "MESSAGES "];
         let cells = |topic: &Topic| {
@@ -274,7 +271,6 @@ impl Summary {
     }
 
     /// The times of the scenario, and the messages of all topics, in lines.
-    #[must_use]
     pub fn text(&self) -> String {
         let trip = self.round_trip;
         let mut text = format!(

@@ -159,7 +159,6 @@ impl Bench {
 
 impl BenchReport {
     /// The result with all runs.
-    #[must_use]
     pub fn document(&self) -> Value {
         let mut result = json!({ "delivery": self.delivery });
         for table in &self.tables {

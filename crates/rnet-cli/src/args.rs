@@ -194,7 +194,7 @@ pub struct LogArgs {
     /// Only lines of nodes whose names match: * matches one part of a name, ** any number of parts; @HOST/... matches
     /// nodes of that other host
     #[arg(long, value_name = "PATTERN")]
-    pub node: Option<crate::node_filter::NodeFilter>,
+    pub node: Option<rnet_monitor::NodeFilter>,
     /// Only lines of this level and above
     #[arg(short, long, value_enum, default_value_t = LevelArg::Debug)]
     pub level: LevelArg,

@@ -34,7 +34,6 @@ mod link;
 mod log;
 mod metrics;
 mod node;
-mod node_filter;
 mod observer_priority;
 mod param;
 mod play;

@@ -2,5 +2,6 @@
 
 pub mod settings;
 pub mod text;
+pub mod update;
 pub mod value;
 pub mod write;

@@ -30,7 +30,6 @@ pub struct DomainNodes {
 }
 
 /// The directories of all domains beside this one, and its own.
-#[must_use]
 pub fn list_domain_dirs(location: &Location) -> Vec<DomainDir> {
     let entries = std::fs::read_dir(location.base()).into_iter().flatten().flatten();
     let mut all: Vec<DomainDir> = entries
@@ -50,7 +49,6 @@ pub fn list_domain_dirs(location: &Location) -> Vec<DomainDir> {
 
 impl DomainDir {
     /// How it is named on the command line, where `location` is what is named now.
-    #[must_use]
     pub fn options(&self, location: &Location) -> String {
         match &self.group {
             Some(group) => format!("--domain {} --group {group}", self.id),
@@ -78,7 +76,6 @@ impl DomainDir {
     }
 
     /// Whose domain it is, in words.
-    #[must_use]
     pub fn owner_name(&self) -> String {
         match (&self.group, self.user) {
             (Some(group), _) => format!("group {group}"),
@@ -99,7 +96,6 @@ pub struct ForeignLeftover {
 }
 
 /// What is left of dead nodes though somebody has looked: another user's, whose umask closes it to us.
-#[must_use]
 pub fn foreign_leftovers(location: &Location) -> Vec<ForeignLeftover> {
     owned_by_others(location.leftover_folders(), geteuid().as_raw(), |path, owner, me| {
         ForeignLeftover {
@@ -114,7 +110,6 @@ pub fn foreign_leftovers(location: &Location) -> Vec<ForeignLeftover> {
 }
 
 /// Files of names that only another user can open. Their node may live, so they must not be removed.
-#[must_use]
 pub fn foreign_inaccessible_files(location: &Location) -> Vec<ForeignLeftover> {
     owned_by_others(location.inaccessible_names(), geteuid().as_raw(), |path, owner, me| {
         ForeignLeftover {

@@ -110,25 +110,21 @@ impl<'a> NodeGraph<'a> {
     }
 
     /// Whether it has no topics.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.topics.is_empty()
     }
 
     /// The graph as indented lines.
-    #[must_use]
     pub fn to_text(&self) -> String {
         text::draw(self)
     }
 
     /// The graph in the language of Graphviz.
-    #[must_use]
     pub fn to_dot(&self) -> String {
         dot::draw(self)
     }
 
     /// The graph as a flowchart of Mermaid.
-    #[must_use]
     pub fn to_mermaid(&self) -> String {
         mermaid::draw(self)
     }

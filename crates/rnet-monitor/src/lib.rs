@@ -4,7 +4,9 @@
 //! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers`,
 //!   `commands` and `link` find it;
 //! - `doctor`: why a node does not hear another one, and what the machine lacks for real time;
+//! - `endpoints`: publishers and subscriptions in lines;
 //! - `domains`: the domains in a directory; `link_program`: the settings of `rnet-link`;
+//! - `rates`, `delay`: of the messages of a topic; `servers`: services and actions;
 //! - `metrics`: the figures as text for Prometheus;
 //! - `health`: clocks, the launch, the black box, disks; `recorders`: recordings that are written;
 //! - `problems`: what is wrong now, of both;
@@ -17,9 +19,11 @@
 //! that sees them.
 
 pub mod commands;
+pub mod delay;
 pub mod doctor;
 pub mod documents;
 pub mod domains;
+pub mod endpoints;
 mod figures;
 mod findings;
 pub mod graph;
@@ -28,11 +32,14 @@ pub mod link;
 pub mod link_program;
 pub mod matching;
 mod metrics;
+mod node_filter;
 mod problems;
 mod process;
 mod publishers;
 mod qos;
+pub mod rates;
 pub mod recorders;
+pub mod servers;
 pub mod top;
 mod topics;
 pub mod trace;
@@ -41,6 +48,7 @@ pub mod used_types;
 pub use figures::{DomainSnapshot, Endpoint, Figures, HostRow, Latency, NodeRow, TopicRow};
 pub use findings::{Finding, Findings, Level};
 pub use metrics::{MAX_SERIES_PER_KIND, MetricsFormat, metrics};
+pub use node_filter::NodeFilter;
 pub use problems::problems;
 pub use process::Process;
-pub use topics::{type_name, type_names};
+pub use topics::{message_type, type_name, type_names};

@@ -27,7 +27,6 @@ pub struct Settings {
 
 impl Settings {
     /// Where the mode was looked for, in words.
-    #[must_use]
     pub fn mode_source(&self) -> String {
         match &self.file {
             Some(file) => {
@@ -56,7 +55,6 @@ pub struct MulticastProbe {
 }
 
 /// Listens for two seconds; `None` if the program cannot, as one of an earlier release.
-#[must_use]
 pub fn probe_multicast(program: PathBuf, domain: &str) -> Option<MulticastProbe> {
     let mut command = Command::new(program);
     command.args(["discover", "--domain", domain]).stdin(Stdio::null());

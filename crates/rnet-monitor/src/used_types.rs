@@ -21,26 +21,22 @@ pub struct UsedType<'a> {
 
 impl<'a> UsedType<'a> {
     /// Its name.
-    #[must_use]
     pub fn name(&self) -> &'a str {
         self.desc.name().unwrap_or("raw")
     }
 
     /// The hosts whose nodes have it; `own` is the name of this one.
-    #[must_use]
     pub fn hosts(&self, own: &'a str) -> BTreeSet<&'a str> {
         self.nodes.iter().map(|node| host_of(node).0.unwrap_or(own)).collect()
     }
 
     /// The plain type, if it is one.
-    #[must_use]
     pub fn plain(&self) -> Option<&'a PlainType> {
         self.desc.as_plain()
     }
 }
 
 /// All described types of a domain, or of one topic, by name. Versions of a type are told apart; those of publishers come first.
-#[must_use]
 pub fn types<'a>(snapshot: &'a Snapshot, topic: Option<&str>) -> Vec<UsedType<'a>> {
     let publishers = snapshot.publishers.iter();
     let publishers = publishers.map(|p| (&p.type_desc, p.schema.as_ref(), &p.topic, &p.node));

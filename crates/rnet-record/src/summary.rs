@@ -23,7 +23,6 @@ struct Topic<'a> {
 }
 
 /// Cells of the topics: name, types, messages, rate, nodes.
-#[must_use]
 pub fn topic_rows(recording: &Recording) -> Vec<Vec<String>> {
     let seconds = duration_s(recording);
     let row = |(topic, of): (&&str, &Topic<'_>)| {
@@ -86,7 +85,6 @@ fn time(ns: u64) -> String {
 }
 
 /// What is known of the whole recording: names and values.
-#[must_use]
 pub fn summary_rows(recording: &Recording) -> Vec<(&'static str, String)> {
     let found = recording.info();
     let mut facts = vec![
@@ -211,7 +209,6 @@ fn counts<'a>(recording: &'a Recording, name: &str) -> Option<BTreeMap<&'a str, 
 }
 
 /// The summary as JSON.
-#[must_use]
 pub fn summary_document(recording: &Recording) -> Value {
     let found = recording.info();
     let seconds = duration_s(recording);

@@ -62,7 +62,6 @@ impl BenchDir {
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

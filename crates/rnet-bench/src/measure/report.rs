@@ -125,7 +125,6 @@ impl Table {
     }
 
     /// Shows one case on lines, with the range of each figure, and several cases in rows.
-    #[must_use]
     pub fn view(&self) -> TableView {
         let show = |case: &Case, at, figure: &Figure, with_range| match Table::spread(case, at) {
             None => "-".to_owned(),
@@ -228,7 +227,6 @@ impl DeliveryCounts {
     }
 
     /// The counts, in words.
-    #[must_use]
     pub fn show(&self) -> String {
         let DeliveryCounts { expected, received, lost, out_of_order, corrupt, .. } = self;
         format!(

@@ -230,7 +230,6 @@ fn checked(old: &Schema, new: &Schema, direction: Direction) -> CheckedType {
 
 impl CheckedType {
     /// The result in lines.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let one = self;
         let mut lines = Vec::new();
@@ -270,7 +269,6 @@ impl CheckedType {
 
 impl<T> TypeReport<T> {
     /// The types of only one side, in lines.
-    #[must_use]
     pub fn unmatched_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for one in &self.removed {
@@ -287,7 +285,6 @@ impl<T> TypeReport<T> {
     }
 
     /// How many types were compared, and what was found, in words.
-    #[must_use]
     pub fn summary(&self) -> String {
         let (compared, broken) = (self.types.len(), self.broken);
         let s = if compared == 1 { "" } else { "s" };

@@ -62,13 +62,11 @@ pub struct Canvas {
 
 impl Canvas {
     /// An empty screen.
-    #[must_use]
     pub fn new(width: usize, height: usize) -> Canvas {
         Canvas { width, height, cells: vec![(' ', Style::new()); width * height] }
     }
 
     /// The characters of a row.
-    #[must_use]
     pub fn row(&self, row: usize) -> &[(char, Style)] {
         &self.cells[row * self.width..][..self.width]
     }

@@ -88,7 +88,6 @@ pub struct Model {
 
 impl Model {
     /// The screen of a domain before its first figures.
-    #[must_use]
     pub fn new(domain: &str) -> Model {
         Model {
             domain: domain.to_owned(),
@@ -185,7 +184,6 @@ impl Model {
     }
 
     /// Whether this key ends the program.
-    #[must_use]
     pub fn is_quit(&self, key: Key) -> bool {
         key == Key::Interrupt || !self.is_filtering && key == Key::Char('q')
     }

@@ -20,7 +20,6 @@ pub const HOST_TITLES: [&str; 7] = ["HOST", "STATE", "RTT ", "OFFSET ", "IN ", "
 const NONE: &str = "-";
 
 /// Cells of a node.
-#[must_use]
 pub fn node(node: &NodeRow) -> Vec<String> {
     vec![
         escape_controls(&node.node).into_owned(),
@@ -36,14 +35,12 @@ pub fn node(node: &NodeRow) -> Vec<String> {
 }
 
 /// What the black box takes, and may take.
-#[must_use]
 pub fn black_box(memory: &RingMemory) -> String {
     let most = memory.most_bytes.map_or_else(String::new, |most| format!(" of {}", most >> 20));
     format!("box {}{most} MiB", memory.ring_bytes >> 20)
 }
 
 /// Cells of a topic.
-#[must_use]
 pub fn topic(topic: &TopicRow) -> Vec<String> {
     vec![
         topic.topic.clone(),
@@ -60,7 +57,6 @@ pub fn topic(topic: &TopicRow) -> Vec<String> {
 }
 
 /// Cells of a host.
-#[must_use]
 pub fn host(host: &HostRow) -> Vec<String> {
     let ns = |s: f64| (s * 1e9).round() as i64;
     let size = |s: f64| ns(s).unsigned_abs();

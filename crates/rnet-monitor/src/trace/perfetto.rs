@@ -21,7 +21,6 @@ impl<K: Ord> Numbers<K> {
 }
 
 /// The document, one event a line.
-#[must_use]
 pub fn perfetto(records: &[Traced], edges: &[Edge], publishers: &PublisherNames) -> String {
     let mut events = Vec::new();
     let (mut nodes, mut tracks) = (Numbers::<u64>::default(), Numbers::<(u64, u64)>::default());

@@ -59,7 +59,6 @@ impl PublisherNames {
     }
 
     /// The node whose publisher sent the message of a record.
-    #[must_use]
     pub fn name_of(&self, record: &TraceRecord) -> Option<String> {
         let ids = [record.message().0, record.publisher];
         ids.iter().find_map(|id| self.0.get(id)).cloned()

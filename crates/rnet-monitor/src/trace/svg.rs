@@ -36,7 +36,6 @@ struct Segment<'a> {
 }
 
 /// The drawing.
-#[must_use]
 pub fn svg(edges: &[Edge], chain: Option<&Chain>) -> String {
     let mut bars: Vec<(String, Vec<Segment<'_>>)> = Vec::new();
     if let Some(chain) = chain {

@@ -18,7 +18,6 @@ pub struct TimesView {
 
 impl Edge {
     /// The edge as a table.
-    #[must_use]
     pub fn view(&self) -> TimesView {
         let edge = self;
         let untraced = match edge.untraced {
@@ -40,7 +39,6 @@ impl Edge {
 
 impl Chain {
     /// The chain as a table, judged by a budget.
-    #[must_use]
     pub fn view(&self, budget_ms: Option<f64>) -> TimesView {
         let chain = self;
         let topics: Vec<&str> = chain.hops.iter().map(|hop| hop.topic.as_str()).collect();

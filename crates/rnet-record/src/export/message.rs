@@ -20,7 +20,6 @@ pub struct ChannelTypes {
 
 impl ChannelTypes {
     /// No types yet; `on_unreadable` is called for each channel whose type cannot be read.
-    #[must_use]
     pub fn new(on_unreadable: fn(&str)) -> ChannelTypes {
         ChannelTypes { types: HashMap::new(), on_unreadable }
     }
@@ -65,7 +64,6 @@ impl ChannelTypes {
 }
 
 /// A message that is JSON as it is.
-#[must_use]
 pub fn json_text(message: &read::Message) -> Option<Value> {
     match message.channel.message_encoding == names::JSON {
         true => serde_json::from_slice(message.data()).ok(),

@@ -89,7 +89,6 @@ fn split<'a>(recording: &Recording, given: &'a str) -> Outcome<(&'a str, &'a str
 }
 
 /// Names, units and ranges of the series as JSON, with the file of the picture.
-#[must_use]
 pub fn document(file: Option<&PathBuf>, lines: &[Series]) -> Value {
     let mut document = json!({ "lines": lines.iter().map(series_json).collect::<Vec<Value>>() });
     if let Some(file) = file {

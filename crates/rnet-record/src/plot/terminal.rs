@@ -12,7 +12,6 @@ const BLANK: u32 = 0x2800;
 const BITS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
 /// The lines of a plot, without its label; `None` if the series has no numbers.
-#[must_use]
 pub fn draw_text(line: &Series) -> Option<Vec<String>> {
     let (Some(times), Some(values)) = (range(line.times()), range(line.values())) else {
         return None;

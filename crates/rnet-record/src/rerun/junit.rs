@@ -9,7 +9,6 @@ use super::text::{difference_text, result_line};
 use super::{RerunError, RerunReport};
 
 /// The document of a recording that begins at `start_ns`.
-#[must_use]
 pub fn junit(file: &Path, start_ns: u64, done: &Result<RerunReport, RerunError>) -> String {
     let name = escaped(&format!("rnet rerun {}", file.display()));
     let (mut cases, mut failures, mut errors) = (String::new(), 0, 0);

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::{Difference, TopicResult};
 
 /// The result of a topic in a line.
-#[must_use]
 pub fn result_line(topic: &TopicResult) -> String {
     let TopicResult { topic: name, compared, differing, missing, unrecorded, .. } = topic;
     let word = if topic.is_same() { "same" } else { "DIFFERENT" };
@@ -23,7 +22,6 @@ pub fn result_line(topic: &TopicResult) -> String {
 }
 
 /// A difference in words, in a recording that begins at `start_ns`.
-#[must_use]
 pub fn difference_text(one: &Difference, start_ns: u64) -> String {
     let at = one.at_ns.saturating_sub(start_ns) as f64 / 1e9;
     let Difference { number, field, recorded, rerun, .. } = one;

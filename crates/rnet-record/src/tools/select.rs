@@ -45,7 +45,6 @@ pub fn select(
 }
 
 /// Whether a topic of a file is like this; of other recorders some have no leading `/`.
-#[must_use]
 pub fn topic_matches(pattern: &NamePattern, topic: &str) -> bool {
     match topic.starts_with('/') {
         true => pattern.matches(topic),
@@ -70,7 +69,6 @@ pub fn remap(recording: &Recording, asked: &[(String, String)]) -> Outcome<Vec<(
 }
 
 /// The error of a topic that the recording does not have.
-#[must_use]
 pub fn no_topic(recording: &Recording, asked: &str) -> FormatError {
     let hint = did_you_mean(asked, recording.channels().map(|channel| channel.topic.as_str()));
     let hint = hint.unwrap_or_else(|| "see rnet bag info".to_owned());

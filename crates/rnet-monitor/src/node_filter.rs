@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::link::host_of;
 use rnet::NamePattern;
 use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
-use rnet_monitor::link::host_of;
 
 /// Nodes of one host, or of all: `/arm/**` or `@host1/arm/**`.
 #[derive(Clone, Debug)]
