@@ -23,13 +23,13 @@ use robot::{CONTROLLER, DemoJob, NODES, SIMULATION};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::error::{BenchError, Outcome};
 use crate::measure::BenchDir;
 use crate::measure::figure::{Latencies, Percentiles};
 use crate::measure::worker::Role;
 use crate::measure::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use crate::measure::workers::{NamedRole, Workers};
 use rnet_format::units;
+use rnet_format::{CommandError, Outcome};
 
 /// What moves the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Demo {
     pub fn new(base: &Path, domain: Option<String>, model: Model) -> Outcome<Demo> {
         // The model in Python runs in another folder.
         let base = std::path::absolute(base)
-            .map_err(|e| BenchError::Usage(format!("cannot use --dir: {e}")))?;
+            .map_err(|e| CommandError::Usage(format!("cannot use --dir: {e}")))?;
         let bench_dir = BenchDir::new(&base)?;
         let python = python(model, bench_dir.path())?;
         let (dir, domain) = match domain {
@@ -141,7 +141,7 @@ fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
     if found.is_none() && model == Model::Mujoco {
         let why = "no Python with rnet and MuJoCo was found, or its rnet has another version; install the \
                    robot-net wheel with its demo extra, pip install 'rnet-….whl[demo]', or omit --model";
-        return Err(BenchError::Failed(why.to_owned()));
+        return Err(CommandError::Failed(why.to_owned()));
     }
     Ok(found)
 }
@@ -324,7 +324,7 @@ impl Summary {
         } else {
             return Ok(());
         };
-        Err(BenchError::Failed(what))
+        Err(CommandError::Failed(what))
     }
 }
 

@@ -41,7 +41,7 @@ pub use usage::Machine;
 pub use worker::run as run_worker;
 use workers::{NamedRole, Workers};
 
-use crate::error::Outcome;
+use rnet_format::Outcome;
 use streams::Compare;
 
 /// A benchmark with its options.

@@ -20,4 +20,4 @@ pub mod value;
 pub mod xml;
 pub mod yaml;
 
-pub use error::{FormatError, Outcome};
+pub use error::{CommandError, Outcome};

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::figure::{Latencies, RunSpread};
 use super::roles::robot::Received;
-use crate::error::{BenchError, Outcome};
 use rnet_format::units;
+use rnet_format::{CommandError, Outcome};
 
 /// Something that is measured.
 #[derive(Clone, Copy)]
@@ -249,7 +249,7 @@ impl DeliveryCounts {
             return Ok(());
         };
         let ask = "this is a defect: please report it, with the output of --json";
-        Err(BenchError::Failed(format!("{what}; {ask}")))
+        Err(CommandError::Failed(format!("{what}; {ask}")))
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::catalog::Catalog;
 use super::proto_text::field_type;
-use crate::error::{FormatError, Outcome};
+use crate::error::{CommandError, Outcome};
 
 /// The direction of compatibility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +45,15 @@ impl TypeSet {
     fn of(path: &Path, sides: &Sides<'_>) -> Outcome<TypeSet> {
         let catalog = Catalog::of(&[path.to_owned()], sides.include)?;
         let found: Vec<MessageType> = match sides.types.is_empty() {
-            true => {
-                catalog.names().map(|name| catalog.get(name)).collect::<Result<_, FormatError>>()?
-            }
+            true => catalog
+                .names()
+                .map(|name| catalog.get(name))
+                .collect::<Result<_, CommandError>>()?,
             false => sides
                 .types
                 .iter()
                 .map(|name| catalog.find(name))
-                .collect::<Result<_, FormatError>>()?,
+                .collect::<Result<_, CommandError>>()?,
         };
         let schemas = found.into_iter().filter_map(|found| match found {
             MessageType::Protobuf(schema) => Some((schema.name().to_owned(), schema)),
@@ -60,7 +61,9 @@ impl TypeSet {
         });
         let side = TypeSet { path: path.to_owned(), types: schemas.collect() };
         match side.types.is_empty() {
-            true => Err(FormatError::Failed(format!("{} defines no message type", path.display()))),
+            true => {
+                Err(CommandError::Failed(format!("{} defines no message type", path.display())))
+            }
             false => Ok(side),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::hex::from_hex;
 use super::message_input;
-use crate::error::{FormatError, Outcome};
+use crate::error::{CommandError, Outcome};
 use crate::types::Catalog;
 use crate::yaml::{self, Scalar};
 
@@ -54,7 +54,7 @@ pub fn last_will(text: &str, value: &Value) -> Outcome<Value> {
     let why = "a last will must have the type of the value";
     match kind_of(value) {
         Some(kind) => parse_as(&kind, &ValueInput::Text(text.to_owned()), why),
-        None => Err(FormatError::Usage(why.to_owned())),
+        None => Err(CommandError::Usage(why.to_owned())),
     }
 }
 
@@ -76,7 +76,7 @@ pub fn kind_by_name(name: &str, files: &[PathBuf], include: &[PathBuf]) -> Outco
             Ok(found) => Kind::Message(Box::new(found)),
             Err(failure) => {
                 let what = format!("--type {name}: {}; built-in types are {KINDS}", failure);
-                return Err(FormatError::Usage(what));
+                return Err(CommandError::Usage(what));
             }
         },
     })
@@ -108,11 +108,11 @@ pub fn parse_as(kind: &Kind, given: &ValueInput, why: &str) -> Outcome<Value> {
         (Kind::Bytes, ValueInput::File(bytes)) => return Ok(Value::Bytes(bytes.clone())),
         (_, ValueInput::Text(text)) => text.as_str(),
         (_, ValueInput::File(bytes)) => std::str::from_utf8(bytes).map_err(|_| {
-            FormatError::Failed("the content of the file is not valid UTF-8".to_owned())
+            CommandError::Failed("the content of the file is not valid UTF-8".to_owned())
         })?,
     };
     let no = |what: &str| {
-        FormatError::Usage(format!("{} is not a valid {what}: {why}", quote_input(text)))
+        CommandError::Usage(format!("{} is not a valid {what}: {why}", quote_input(text)))
     };
     Ok(match kind {
         Kind::Bool => match text.trim() {
@@ -152,7 +152,7 @@ pub fn infer_value(text: &str) -> Outcome<Value> {
     match Scalar::plain(text).value() {
         Ok(found) => Ok(found.unwrap_or_else(|| Value::Str(text.to_owned()))),
         Err(why) => {
-            Err(FormatError::Usage(format!("{why}; to override the inferred type, give --type")))
+            Err(CommandError::Usage(format!("{why}; to override the inferred type, give --type")))
         }
     }
 }
@@ -166,14 +166,15 @@ fn parse_json_value(text: &str, why: &str) -> Outcome<Value> {
 }
 
 fn parse_json(text: &str, why: &str) -> Outcome<Json> {
-    yaml::json(text)
-        .map_err(|e| FormatError::Usage(format!("cannot parse {} ({e}): {why}", quote_input(text))))
+    yaml::json(text).map_err(|e| {
+        CommandError::Usage(format!("cannot parse {} ({e}): {why}", quote_input(text)))
+    })
 }
 
 fn array(text: &str, why: &str) -> Outcome<Vec<Value>> {
     match parse_json(text, why)? {
         Json::Array(items) => items.iter().map(element).collect(),
-        _ => Err(FormatError::Usage(format!(
+        _ => Err(CommandError::Usage(format!(
             "{} is not a valid list such as [1, 2]: {why}",
             quote_input(text)
         ))),
@@ -188,7 +189,7 @@ fn element(item: &Json) -> Outcome<Value> {
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(n), _) => Value::Int(n),
             (None, Some(x)) if number.is_f64() => Value::Float(x),
-            _ => return Err(FormatError::Usage(format!("{number} does not fit in an int"))),
+            _ => return Err(CommandError::Usage(format!("{number} does not fit in an int"))),
         },
         Json::Array(items) => Value::List(items.iter().map(element).collect::<Outcome<_>>()?),
         other => Value::Json(other.to_string()),

@@ -36,7 +36,7 @@ pub enum ToolError {
     },
     /// What is written has no such form, or cannot be chosen so.
     #[error(transparent)]
-    Value(#[from] rnet_format::FormatError),
+    Value(#[from] rnet_format::CommandError),
     /// It was to stop. The new file is not there.
     #[error("interrupted")]
     Interrupted,
