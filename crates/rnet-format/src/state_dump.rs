@@ -123,7 +123,7 @@ impl DumpWriter {
     /// In words, why its value cannot be written.
     pub fn lines(&mut self, entry: &Entry) -> Result<Vec<Json>, String> {
         let mut lines = Vec::new();
-        let value = self.to_dump_value(&entry.value, &mut lines)?;
+        let value = self.dump_value(&entry.value, &mut lines)?;
         let line = KeyLine {
             key: entry.key.clone(),
             value,
@@ -148,7 +148,7 @@ impl DumpWriter {
         self.keys
     }
 
-    fn to_dump_value(&mut self, value: &Value, lines: &mut Vec<Json>) -> Result<DumpValue, String> {
+    fn dump_value(&mut self, value: &Value, lines: &mut Vec<Json>) -> Result<DumpValue, String> {
         Ok(match value {
             Value::Bool(b) => DumpValue::Bool(*b),
             Value::Int(n) => DumpValue::Int(*n),
@@ -156,8 +156,8 @@ impl DumpWriter {
             Value::Str(text) => DumpValue::Str(text.clone()),
             Value::Bytes(bytes) => DumpValue::Bytes(base64(bytes)),
             Value::Json(text) => DumpValue::Json(text.clone()),
-            Value::List(items) => DumpValue::List(self.to_dump_values(items, lines)?),
-            Value::Set(items) => DumpValue::Set(self.to_dump_values(items, lines)?),
+            Value::List(items) => DumpValue::List(self.dump_values(items, lines)?),
+            Value::Set(items) => DumpValue::Set(self.dump_values(items, lines)?),
             Value::Message(message) => DumpValue::Message {
                 number: self.type_number(message.message_type(), lines)?,
                 bytes: base64(message.bytes()),
@@ -167,12 +167,12 @@ impl DumpWriter {
         })
     }
 
-    fn to_dump_values(
+    fn dump_values(
         &mut self,
         items: &[Value],
         lines: &mut Vec<Json>,
     ) -> Result<Vec<DumpValue>, String> {
-        items.iter().map(|item| self.to_dump_value(item, lines)).collect()
+        items.iter().map(|item| self.dump_value(item, lines)).collect()
     }
 
     fn type_number(&mut self, found: &MessageType, lines: &mut Vec<Json>) -> Result<usize, String> {
@@ -206,7 +206,7 @@ impl DumpWriter {
 /// Whether a dump says the same of both. What is not a number equals itself here.
 pub fn values_equal(a: &Value, b: &Value) -> bool {
     let mut writer = DumpWriter::default();
-    let mut typed = |value| writer.to_dump_value(value, &mut Vec::new()).ok();
+    let mut typed = |value| writer.dump_value(value, &mut Vec::new()).ok();
     a == b || typed(a).is_some_and(|a| Some(a) == typed(b))
 }
 

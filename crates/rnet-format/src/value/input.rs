@@ -7,7 +7,7 @@ use rnet::state::{StateMessage, Value};
 use serde_json::Value as Json;
 
 use super::hex::from_hex;
-use super::message_input;
+use super::{from_json, message_input};
 use crate::error::{CommandError, Outcome};
 use crate::types::Catalog;
 use crate::yaml::{self, Scalar};
@@ -61,7 +61,7 @@ pub fn last_will(text: &str, value: &Value) -> Outcome<Value> {
 /// The type of this name: a built-in one, or a message type of `files`.
 ///
 /// # Errors
-/// There is no such type.
+/// The type is not known.
 pub fn kind_by_name(name: &str, files: &[PathBuf], include: &[PathBuf]) -> Outcome<Kind> {
     Ok(match name {
         "bool" => Kind::Bool,
@@ -173,27 +173,14 @@ fn parse_json(text: &str, why: &str) -> Outcome<Json> {
 
 fn array(text: &str, why: &str) -> Outcome<Vec<Value>> {
     match parse_json(text, why)? {
-        Json::Array(items) => items.iter().map(element).collect(),
+        Json::Array(items) => {
+            items.iter().map(from_json).collect::<Result<_, _>>().map_err(CommandError::Usage)
+        }
         _ => Err(CommandError::Usage(format!(
             "{} is not a valid list such as [1, 2]: {why}",
             quote_input(text)
         ))),
     }
-}
-
-/// An element of a list or set.
-fn element(item: &Json) -> Outcome<Value> {
-    Ok(match item {
-        Json::Bool(b) => Value::Bool(*b),
-        Json::String(text) => Value::Str(text.clone()),
-        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(n), _) => Value::Int(n),
-            (None, Some(x)) if number.is_f64() => Value::Float(x),
-            _ => return Err(CommandError::Usage(format!("{number} does not fit in an int"))),
-        },
-        Json::Array(items) => Value::List(items.iter().map(element).collect::<Outcome<_>>()?),
-        other => Value::Json(other.to_string()),
-    })
 }
 
 fn message(message_type: &MessageType, text: &str, why: &str) -> Outcome<StateMessage> {

@@ -60,7 +60,7 @@ impl<'a> Message<'a> {
     /// Prints it on lines of its own.
     ///
     /// # Errors
-    /// There is no such field, or `out` cannot be written.
+    /// The message does not have the field, or `out` cannot be written.
     pub fn print(&self, out: &mut impl Write, limits: Limits) -> Outcome {
         match self {
             Message::Raw(bytes) => hex::hex_dump(out, bytes, limits.elements)?,
