@@ -19,7 +19,6 @@ use crate::receive::{FastRecv, RawSample, SubscriberCore, WhichMessage, in_any_m
 use crate::tasks::{Delivery, Next};
 use crate::wait::WaitLimit;
 use crate::wait_queue;
-use crate::wait_set::WaitSet;
 use crate::{batch, sample};
 
 /// Receives the messages of one topic. Created by `Node.subscriber`.
@@ -44,7 +43,7 @@ use crate::{batch, sample};
 pub(crate) struct Subscriber {
     core: Arc<SubscriberCore>,
     decoder: Arc<Codec>,
-    node: Arc<NodeCore>,
+    pub(crate) node: Arc<NodeCore>,
 }
 
 fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyDict>> {
@@ -407,11 +406,6 @@ impl Subscriber {
     fn liveliness(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let counts = py.detach(|| in_any_mode!(self.core, inner => inner.liveliness()));
         events::liveliness(py, counts.or_raise(py)?)
-    }
-
-    /// A wait set of its node.
-    fn _wait_set(&self, py: Python<'_>) -> PyResult<WaitSet> {
-        WaitSet::of(py, &self.node)
     }
 
     /// Number of connected publishers now.

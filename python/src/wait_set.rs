@@ -299,6 +299,12 @@ impl WaitSet {
         WaitSet::of(py, &node.shared)
     }
 
+    /// A wait set of a subscriber's node.
+    #[staticmethod]
+    fn _of(py: Python<'_>, subscriber: &Subscriber) -> PyResult<WaitSet> {
+        WaitSet::of(py, &subscriber.node)
+    }
+
     /// Adds a Subscriber, a Watch or a Rate until it is detached; also takes effect in a running wait.
     #[pyo3(signature = (member, /))]
     fn attach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {

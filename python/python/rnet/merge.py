@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, final
 
-from ._rnet import Subscriber
+from ._rnet import Subscriber, WaitSet
 from .errors import (
     BadValueError,
     ClosedError,
@@ -51,7 +51,7 @@ class Merge:
             raise _bad("a subscriber is listed twice: pass each once")
         #: The subscribers.
         self.subscribers = subscribers
-        self._set = subscribers[0]._wait_set()
+        self._set = WaitSet._of(subscribers[0])
         for subscriber in subscribers:
             try:
                 self._set.attach(subscriber)
