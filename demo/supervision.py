@@ -119,7 +119,7 @@ class NodeProcesses:
         children = {name: Child(self, name) for name in names}
         try:
             launch = rnet.launch(self.file, set=settings, env={**(env or self.env), **self.variables()}, **more)
-        except rnet.LaunchFailedError as failure:
+        except rnet.errors.LaunchFailedError as failure:
             raise DemoFailed(str(failure)) from failure
         self._launches.append((launch, children))
         self._check_nodes()

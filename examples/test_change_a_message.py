@@ -41,7 +41,7 @@ def test_every_rule_of_the_page_is_one() -> None:
 
 def test_old_and_new_go_on_beside_a_wrong_one(play: Play) -> None:
     """Publishers of all three versions, readers of two; each side is told, by name, of what does not fit."""
-    versions = {v: rnet.load(HERE / "proto" / v / "robot.proto").Gripper for v in ("v1", "v2", "v3")}
+    versions = {v: rnet.load_proto(HERE / "proto" / v / "robot.proto").Gripper for v in ("v1", "v2", "v3")}
     with contextlib.ExitStack() as stack:
 
         def node(name: str) -> rnet.Node:
@@ -83,7 +83,7 @@ def test_old_and_new_go_on_beside_a_wrong_one(play: Play) -> None:
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_a_broken_message_ends_no_reader(play: Play, version: str) -> None:
-    kind = rnet.load(HERE / "proto" / version / "robot.proto").Gripper
+    kind = rnet.load_proto(HERE / "proto" / version / "robot.proto").Gripper
     environment = dict(play.environment, RNET_DOMAIN=f"broken_{version}")
     reader = Terminal(f"python reader_{version}.py", play.where, environment)
     try:
@@ -104,7 +104,7 @@ def test_the_old_recording_plays_into_nodes_of_the_new_version(play: Play) -> No
     """By the program, without a line of code; each reader has what its version knows of."""
     environment = dict(play.environment, RNET_DOMAIN="played_old")
     with rnet.Node("new", dir=environment["RNET_DIR"], domain="played_old") as node:
-        kinds = {v: rnet.load(HERE / "proto" / v / "robot.proto").Gripper for v in ("v1", "v2")}
+        kinds = {v: rnet.load_proto(HERE / "proto" / v / "robot.proto").Gripper for v in ("v1", "v2")}
         readers = {v: node.subscriber("/gripper", kind, reliable=True, keep_all=True) for v, kind in kinds.items()}
         command = [RNET, "play", "old.mcap", "--rate", "max", "--json"]
         done = subprocess.run(
@@ -138,7 +138,7 @@ def test_other_tools_read_the_recording(play: Play) -> None:
     # The comments came along, too.
     recorded = found[0][0]
     assert recorded is not None
-    files = rnet.load_descriptor_set(recorded.data)
+    files = rnet.types.load_descriptor_set(recorded.data)
     assert "Distance between the fingers. Unit: m" in str(files["robot.Gripper"].__doc__)
     sequences = [message.sequence for _, _, message, _ in found]
     assert sequences == list(range(sequences[0], sequences[0] + 20))

@@ -36,7 +36,7 @@ class Motors:
             try:
                 self._driver = self._node.drive("/robot/torque", JointTorques, priority=PRIORITY)
                 self._sent = 0
-            except (rnet.NotInForceError, rnet.WaitTimeoutError, rnet.ServerLostError):
+            except (rnet.errors.NotInForceError, rnet.WaitTimeoutError, rnet.ServerLostError):
                 pass  # somebody has it who may stop the robot, or the motors cannot be reached
             self._ask_at = time.monotonic() + ASK_S
         return self._driver is not None
@@ -45,7 +45,7 @@ class Motors:
         """Whether they were sent."""
         try:
             self._driver.send(torques)
-        except rnet.NotInForceError:
+        except rnet.errors.NotInForceError:
             self._driver.close()
             self._driver = None
             return False

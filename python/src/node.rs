@@ -97,7 +97,7 @@ impl Node {
 
     /// Creates a publisher of a topic.
     ///
-    /// `type` is None for raw bytes, a protobuf message class (from rnet.msgs, rnet.load or protoc), a
+    /// `type` is None for raw bytes, a protobuf message class (from rnet.msgs, rnet.load_proto or protoc), a
     /// ctypes.Structure class, or a numpy dtype. With `reliable=True`, subscribers that request it lose no
     /// messages, and `on_full` sets what a send does when one of them is behind: Wait(seconds), "refuse", or
     /// Detach(stall_s); the default is Wait(1.0). `transient_local=n` keeps the last n messages for

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 RELIABLE = {"pub": {"reliable": True}, "sub": {"reliable": True}}
-IMU = rnet.named_dtype("Imu", [("n", "u4"), ("acc", "f4", 3), ("ok", "?")])
+IMU = rnet.types.named_dtype("Imu", [("n", "u4"), ("acc", "f4", 3), ("ok", "?")])
 
 
 class Base(ctypes.Structure):
@@ -181,7 +181,7 @@ def test_complex_numbers_are_no_pointers(pair):
 
 
 def test_long_messages(pair):
-    big = rnet.named_dtype("Big", [("values", "u8", 5000)])
+    big = rnet.types.named_dtype("Big", [("values", "u8", 5000)])
     publisher, subscriber = pair(type=big, **RELIABLE)
     sent = np.zeros(20, big)
     sent["values"] = np.arange(20)[:, None]
@@ -224,7 +224,7 @@ def test_a_message_of_another_length_is_refused_and_not_lost(pair):
         publisher.send(message)
     assert subscriber.recv_many(dtype="V4").tolist() == messages[:2]
     for _ in range(2):
-        with pytest.raises(rnet.BadValueError) as caught:
+        with pytest.raises(rnet.errors.BadValueError) as caught:
             subscriber.recv_many(dtype="V4")
         assert caught.value.what == f"message 2 of publisher {publisher.id:#x} on /t"
         assert "it has 3 bytes, but a row of the array has 4" in caught.value.why
@@ -232,7 +232,7 @@ def test_a_message_of_another_length_is_refused_and_not_lost(pair):
     assert subscriber.recv_many(dtype="V3").tolist() == [b"odd"]
     assert subscriber.recv_many(dtype="V4").tolist() == [b"more"]
     for odd in (b"", b"long" * 5000):
-        with pytest.raises(rnet.BadValueError, match=f"it has {len(odd)} bytes"):
+        with pytest.raises(rnet.errors.BadValueError, match=f"it has {len(odd)} bytes"):
             subscriber.recv_many(dtype="V4")
         assert bytes(subscriber.recv_sample(0)) == odd
     assert subscriber.recv_many(dtype="V4").tolist() == [b"last"]
@@ -252,7 +252,7 @@ TAKES = {
 def test_every_form_of_receiving_gets_a_refused_message(pair, take):
     publisher, subscriber = pair(**RELIABLE)
     publisher.send(b"odd")
-    with pytest.raises(rnet.BadValueError, match="3 bytes"):
+    with pytest.raises(rnet.errors.BadValueError, match="3 bytes"):
         subscriber.recv_many(dtype="V4", timeout=LIMIT_S)
     assert TAKES[take](subscriber, None) == b"odd"
     publisher.send(b"next")
@@ -262,7 +262,7 @@ def test_every_form_of_receiving_gets_a_refused_message(pair, take):
 def test_the_newest_may_be_a_refused_message_or_a_later_one(pair):
     publisher, subscriber = pair(**RELIABLE)
     publisher.send(b"odd")
-    with pytest.raises(rnet.BadValueError):
+    with pytest.raises(rnet.errors.BadValueError):
         subscriber.recv_many(dtype="V4", timeout=LIMIT_S)
     publisher.send(b"later")
     assert bytes(subscriber.latest(LIMIT_S)) == b"later"
@@ -282,7 +282,7 @@ def test_of_a_refused_message_and_that_of_another_publisher_one_is_skipped(node,
     if newest == b"odd":
         two.send(b"1234")
     one.send(b"odd")
-    with pytest.raises(rnet.BadValueError, match="3 bytes"):
+    with pytest.raises(rnet.errors.BadValueError, match="3 bytes"):
         subscriber.recv_many(1, dtype="V4", timeout=LIMIT_S)
     if newest == b"1234":
         two.send(b"1234")
@@ -300,7 +300,7 @@ def test_tasks_and_callbacks_get_a_refused_message(pair):
 
     def refuse() -> None:
         publisher.send(b"odd")
-        with pytest.raises(rnet.BadValueError):
+        with pytest.raises(rnet.errors.BadValueError):
             subscriber.recv_many(dtype="V4", timeout=LIMIT_S)
 
     async def two() -> list[bytes]:
@@ -321,7 +321,7 @@ def test_tasks_and_callbacks_get_a_refused_message(pair):
     subscriber.on(take)
     publisher.send(b"then")
     assert both.wait(LIMIT_S) and got == [b"odd", b"then"]
-    with pytest.raises(rnet.BadValueError, match="go to the callback"):
+    with pytest.raises(rnet.errors.BadValueError, match="go to the callback"):
         subscriber.recv_many(dtype="V4")
 
 
@@ -433,11 +433,11 @@ except KeyboardInterrupt as stop:
 
 
 BAD_RECV = [
-    ({"max": 0}, rnet.BadValueError, "max is 0, and must be 1 or more"),
-    ({"max": -1}, rnet.BadValueError, "max is -1"),
-    ({"timeout": -1}, rnet.BadValueError, "timeout"),
-    ({"max": 5, "out": np.empty(4, IMU)}, rnet.BadValueError, "out has 4 rows, and max is 5"),
-    ({"out": np.empty(0, IMU)}, rnet.BadValueError, "out has 0 rows"),
+    ({"max": 0}, rnet.errors.BadValueError, "max is 0, and must be 1 or more"),
+    ({"max": -1}, rnet.errors.BadValueError, "max is -1"),
+    ({"timeout": -1}, rnet.errors.BadValueError, "timeout"),
+    ({"max": 5, "out": np.empty(4, IMU)}, rnet.errors.BadValueError, "out has 4 rows, and max is 5"),
+    ({"out": np.empty(0, IMU)}, rnet.errors.BadValueError, "out has 0 rows"),
     ({"out": bytearray(100)}, TypeError, "not a bytearray"),
     ({"out": np.empty(4, "u4")}, TypeError, "out is uint32"),
     ({"out": np.empty((4, 4), IMU)}, TypeError, r"of shape \(4, 4\)"),
@@ -530,7 +530,7 @@ assert node.publisher("/raw").send_many(memoryview(bytes(6)).cast("B", (3, 2))) 
 for call in (subscriber.recv_many, node.subscriber("/raw").recv_many):
     try:
         call()
-    except rnet.MissingNumpyError as error:
+    except rnet.errors.MissingNumpyError as error:
         assert isinstance(error, ImportError) and error.what == "recv_many"
         print(error)
 print(subscriber.recv().x)

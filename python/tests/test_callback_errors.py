@@ -36,7 +36,7 @@ def test_each_kind_is_counted_and_reported(
     def message(_: object) -> None:
         raise ValueError("of a message")
 
-    def tick(_: rnet.Tick) -> None:
+    def tick(_: rnet.events.Tick) -> None:
         raise ValueError("of a timer")
 
     def change(_: object) -> None:
@@ -85,7 +85,7 @@ def test_one_that_fails_always_is_counted_and_reported_once_a_second(
 ) -> None:
     broken = node("broken")
 
-    def tick(_: rnet.Tick) -> None:
+    def tick(_: rnet.events.Tick) -> None:
         raise ValueError("again")
 
     with broken.timer(0.001, tick):

@@ -179,9 +179,9 @@ def test_closing_waits_for_a_callback_that_runs(node):
 def test_reading_and_a_callback_do_not_mix(pair):
     publisher, subscriber = pair(sub={"on": print})
     for use in (subscriber.recv, subscriber.try_recv, subscriber.latest, lambda: next(subscriber)):
-        with pytest.raises(rnet.BadValueError, match="go to the callback"):
+        with pytest.raises(rnet.errors.BadValueError, match="go to the callback"):
             use()
-    with pytest.raises(rnet.BadValueError, match="go to the callback"):
+    with pytest.raises(rnet.errors.BadValueError, match="go to the callback"):
         subscriber.on(print)
 
 
@@ -216,7 +216,7 @@ def test_errors_go_to_on_error(node, unraisable):
         error = told.get(timeout=LIMIT_S)
         assert isinstance(error, rnet.IncompatibleTypeError) and error.field_path == "x"
     publisher.close()
-    with pytest.raises(rnet.BadValueError, match="it needs a callback"):
+    with pytest.raises(rnet.errors.BadValueError, match="it needs a callback"):
         node("none").subscriber("/t", on_error=print)
 
 

@@ -50,7 +50,7 @@ class Keys:
     def send(self, number: int) -> None:
         self.state.set(f"/numbers/{number}", number)
 
-    def number(self, change: rnet.Change) -> int:
+    def number(self, change: rnet.state.Change) -> int:
         assert not change.skipped
         return int(change.value)
 
@@ -431,7 +431,7 @@ def test_a_callback_ends_all_that_wait(source):
         came = asyncio.Event()
         loop = asyncio.get_running_loop()
         source.receiver.on(lambda _: loop.call_soon_threadsafe(came.set))
-        with pytest.raises(rnet.BadValueError, match="go to the callback"):
+        with pytest.raises(rnet.errors.BadValueError, match="go to the callback"):
             await task
         source.send(0)
         await came.wait()

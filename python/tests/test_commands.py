@@ -73,18 +73,18 @@ def test_a_higher_priority_takes_over(base):
     low = base.drive("/cmd", Twist, priority=1, lease_ms=600_000)
     low.send(twist(1))
     wheels.wait_for(1)
-    with pytest.raises(rnet.NotInForceError, match="priority 1") as refused:
+    with pytest.raises(rnet.errors.NotInForceError, match="priority 1") as refused:
         base.drive("/cmd", Twist)
     assert refused.value.topic == "/cmd" and base.name in refused.value.why
     with base.drive("/cmd", Twist, priority=2, lease_ms=600_000) as high:
         high.send(twist(2))
         wheels.wait_for(2)
         eventually(lambda: not low.in_force)
-        with pytest.raises(rnet.NotInForceError):
+        with pytest.raises(rnet.errors.NotInForceError):
             low.send(twist(3))
         high.renew()
     wheels.wait_for(0)
-    with pytest.raises(rnet.ReceiverExistsError, match=base.name):
+    with pytest.raises(rnet.errors.ReceiverExistsError, match=base.name):
         base.command("/cmd", Twist, wheels, fallback="hold")
     command.close()
 
@@ -112,15 +112,15 @@ def test_fallbacks(base):
 def test_what_makes_no_sense_is_refused_by_name(base):
     with pytest.raises(TypeError, match="fallback"):
         base.command("/cmd", Twist, print)
-    with pytest.raises(rnet.BadValueError, match="zero"):
+    with pytest.raises(rnet.errors.BadValueError, match="zero"):
         base.command("/cmd", Twist, print, fallback="stop")
-    with pytest.raises(rnet.BadValueError, match="deadline"):
+    with pytest.raises(rnet.errors.BadValueError, match="deadline"):
         base.command("/cmd", Twist, print, fallback="hold", deadline_ms=0)
-    with pytest.raises(rnet.BadValueError):
+    with pytest.raises(rnet.errors.BadValueError):
         base.drive("/cmd", Twist, lease_ms=-1)
-    with pytest.raises(rnet.BadValueError, match="the highest is 2147483646"):
+    with pytest.raises(rnet.errors.BadValueError, match="the highest is 2147483646"):
         base.drive("/cmd", Twist, priority=2**31 - 1, timeout=0.05)
-    with pytest.raises(rnet.BadValueError, match="priority: it is 2147483648, and must be -2147483648 to 2147483646"):
+    with pytest.raises(rnet.errors.BadValueError, match="priority: it is 2147483648, and must be -2147483648 to 2147483646"):
         base.drive("/cmd", Twist, priority=2**31, timeout=0.05)
     with pytest.raises(rnet.WaitTimeoutError, match="after 50 ms waiting for a receiver of /nobody"):
         base.drive("/nobody", Twist, timeout=0.05)
@@ -259,7 +259,7 @@ def test_commands_are_forwarded_to_a_topic(base):
     for wrong in [{}, {"forward": "/wheels", "apply": print}]:
         with pytest.raises(TypeError, match="either apply \\(a function\\) or forward \\(a topic\\)"):
             base.command("/cmd", Twist, fallback="zero", **wrong)
-    with pytest.raises(rnet.BadValueError, match="cannot be published"):
+    with pytest.raises(rnet.errors.BadValueError, match="cannot be published"):
         base.command("/cmd", Twist, forward="/wheels", fallback=lambda reason: None)
 
 
@@ -291,7 +291,7 @@ def test_a_driver_takes_its_authority_again(base, node):
             driver.retake()
             high = other.drive("/cmd", Twist, priority=2, lease_ms=600_000)
             eventually(lambda: not driver.in_force)
-            with pytest.raises(rnet.NotInForceError, match="retake"):
+            with pytest.raises(rnet.errors.NotInForceError, match="retake"):
                 driver.retake()
             high.release()
             driver.retake(timeout=LIMIT_S)
@@ -303,7 +303,7 @@ def test_a_driver_takes_its_authority_again(base, node):
             def drives():
                 try:
                     driver.send(twist(2))
-                except rnet.NotInForceError:
+                except rnet.errors.NotInForceError:
                     return False
                 return True
 
@@ -324,9 +324,9 @@ def test_a_receiver_whose_process_is_stopped_is_reported_at_once(base, child):
     assert receiver.stdout.readline() == "receives\n"
     driver = base.drive("/cmd", lease_ms=600_000)
     receiver.send_signal(signal.SIGSTOP)
-    with pytest.raises(rnet.NotInForceError, match="receiver /receiver is stopped"):
+    with pytest.raises(rnet.errors.NotInForceError, match="receiver /receiver is stopped"):
         base.drive("/cmd", priority=1, timeout=None)
-    with pytest.raises(rnet.NotInForceError, match="receiver /receiver is stopped"):
+    with pytest.raises(rnet.errors.NotInForceError, match="receiver /receiver is stopped"):
         driver.release()
     driver.release()
     receiver.send_signal(signal.SIGCONT)

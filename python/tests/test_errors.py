@@ -18,7 +18,7 @@ from rnet import errors
 
 def test_every_error_code_has_its_exception():
     python_alone = {"missing_numpy", "missing_protobuf", "schema", "launch_failed", "record_failed", "read_failed"}
-    assert set(errors.BY_CODE) == set(rnet.ERROR_CODES) | python_alone
+    assert set(errors.BY_CODE) == set(rnet._rnet.ERROR_CODES) | python_alone
     for code, cls in errors.BY_CODE.items():
         assert cls.code == code and issubclass(cls, rnet.RnetError)
         assert cls.__name__.lower().removesuffix("error").endswith(code.replace("_", ""))
@@ -29,7 +29,7 @@ def test_every_error_code_has_its_exception():
 @pytest.mark.parametrize("cls", errors.BY_CODE.values())
 def test_each_has_code_topic_and_node_and_survives_a_pickle(cls):
     # OSError has an errno of its own, which is to be ours.
-    fields = {"topic": "/t", "node": "/n"} | ({"errno": 2} if cls is rnet.IoError else {})
+    fields = {"topic": "/t", "node": "/n"} | ({"errno": 2} if cls is rnet.errors.IoError else {})
     for given, topic, node in (({}, None, None), (fields, "/t", "/n")):
         error = cls("so; do this", **given)
         for one in (error, pickle.loads(pickle.dumps(error)), copy.copy(error)):
@@ -43,14 +43,14 @@ def test_each_has_code_topic_and_node_and_survives_a_pickle(cls):
     ("cls", "base"),
     [
         (rnet.WaitTimeoutError, TimeoutError),
-        (rnet.OutOfMemoryError, MemoryError),
-        (rnet.NoPermissionError, PermissionError),
+        (rnet.errors.OutOfMemoryError, MemoryError),
+        (rnet.errors.NoPermissionError, PermissionError),
         (rnet.PeerLostError, ConnectionError),
-        (rnet.IoError, OSError),
-        (rnet.BadNameError, ValueError),
-        (rnet.BadValueError, ValueError),
-        (rnet.BadQosError, ValueError),
-        (rnet.MessageTooLargeError, ValueError),
+        (rnet.errors.IoError, OSError),
+        (rnet.errors.BadNameError, ValueError),
+        (rnet.errors.BadValueError, ValueError),
+        (rnet.errors.BadQosError, ValueError),
+        (rnet.errors.MessageTooLargeError, ValueError),
         (rnet.IncompatibleTypeError, TypeError),
     ],
 )
@@ -84,33 +84,33 @@ def test_timeouts(pair):
     with pytest.raises(rnet.WaitTimeoutError):
         subscriber.recv(0)
     for bad in (-1, float("nan"), float("inf")):
-        with pytest.raises(rnet.BadValueError, match="timeout"):
+        with pytest.raises(rnet.errors.BadValueError, match="timeout"):
             subscriber.recv(bad)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "/a//b", "/a/", "ä", "x" * 300, "/a.b"])
 def test_bad_names(node, name):
     home = node()
-    with pytest.raises(rnet.BadNameError) as caught:
+    with pytest.raises(rnet.errors.BadNameError) as caught:
         home.publisher(name)
     assert caught.value.what == "topic" and caught.value.why
     assert (caught.value.topic, caught.value.node) == (caught.value.name or None, None)
-    with pytest.raises(rnet.BadNameError):
+    with pytest.raises(rnet.errors.BadNameError):
         home.subscriber(name)
-    with pytest.raises(rnet.BadNameError) as caught:
+    with pytest.raises(rnet.errors.BadNameError) as caught:
         rnet.Node(name)
     assert caught.value.what == "node"
 
 
 def test_bad_domain():
-    with pytest.raises(rnet.BadNameError) as caught:
+    with pytest.raises(rnet.errors.BadNameError) as caught:
         rnet.Node("a", domain="no spaces")
     assert caught.value.what == "domain"
 
 
 def test_a_name_is_taken_once(node):
     first = node("arm")
-    with pytest.raises(rnet.NameTakenError) as caught:
+    with pytest.raises(rnet.errors.NameTakenError) as caught:
         rnet.Node("arm")
     assert (caught.value.node, caught.value.pid) == ("/arm", os.getpid())
     first.close()
@@ -128,27 +128,27 @@ def test_a_directory_that_is_none(tmp_path):
 
 def test_settings_that_make_no_sense(node):
     home = node()
-    with pytest.raises(rnet.BadQosError, match="power of two"):
+    with pytest.raises(rnet.errors.BadQosError, match="power of two"):
         home.publisher("/t", log_len_bytes=100_000)
-    with pytest.raises(rnet.BadQosError, match="large_depth"):
+    with pytest.raises(rnet.errors.BadQosError, match="large_depth"):
         home.publisher("/t", large_depth=0)
-    with pytest.raises(rnet.BadQosError, match="keep_last"):
+    with pytest.raises(rnet.errors.BadQosError, match="keep_last"):
         home.subscriber("/t", keep_last=0)
-    with pytest.raises(rnet.BadValueError, match="keep_all.* contradicts keep_last"):
+    with pytest.raises(rnet.errors.BadValueError, match="keep_all.* contradicts keep_last"):
         home.subscriber("/t", keep_last=1, keep_all=True)
-    with pytest.raises(rnet.BadQosError, match="stall of 0"):
+    with pytest.raises(rnet.errors.BadQosError, match="stall of 0"):
         home.publisher("/t", reliable=True, on_full=rnet.Detach(0))
-    with pytest.raises(rnet.BadValueError, match="on_full: it needs a reliable"):
+    with pytest.raises(rnet.errors.BadValueError, match="on_full: it needs a reliable"):
         home.publisher("/t", on_full="refuse")
-    with pytest.raises(rnet.BadValueError, match='"refuse"'):
+    with pytest.raises(rnet.errors.BadValueError, match='"refuse"'):
         home.publisher("/t", reliable=True, on_full="wait")
     with pytest.raises(TypeError, match="rnet.Wait"):
         home.publisher("/t", reliable=True, on_full=1.0)
-    with pytest.raises(rnet.BadValueError, match="on_full"):
+    with pytest.raises(rnet.errors.BadValueError, match="on_full"):
         home.publisher("/t", reliable=True, on_full=rnet.Wait(-1))
-    with pytest.raises(rnet.BadValueError, match="lane"):
+    with pytest.raises(rnet.errors.BadValueError, match="lane"):
         home.subscriber("/t", lane="fast")
-    with pytest.raises(rnet.BadValueError, match="wait"):
+    with pytest.raises(rnet.errors.BadValueError, match="wait"):
         home.subscriber("/t", wait="never")
 
 
@@ -226,7 +226,7 @@ def test_a_reliable_publisher_waits_refuses_or_detaches(node):
     publisher, subscriber = full(rnet.Detach(0.02))
     for _ in range(100):
         publisher.send(bytes(1000))
-    with pytest.raises(rnet.DetachedError) as caught:
+    with pytest.raises(rnet.errors.DetachedError) as caught:
         while True:
             subscriber.recv(LIMIT_S)
     assert caught.value.stall_ms == 20

@@ -14,8 +14,8 @@ WITH_EXAMPLE = [
     rnet.Call,
     rnet.Client,
     rnet.Loan,
-    rnet.LogHandler,
-    rnet.Logger,
+    rnet.log.LogHandler,
+    rnet.log.Logger,
     rnet.Merge,
     rnet.Node,
     rnet.Param,
@@ -27,9 +27,9 @@ WITH_EXAMPLE = [
     rnet.State,
     rnet.Subscriber,
     rnet.Timer,
-    rnet.Transaction,
+    rnet.state.Transaction,
     rnet.WaitSet,
-    rnet.Watch,
+    rnet.state.Watch,
 ]
 
 

@@ -72,7 +72,7 @@ def test_every_form_keeps_the_same_messages(pair, form, options, kept):
     assert FORMS[form](subscriber, kept) == list(range(UNREAD - kept, UNREAD))
     (stats,) = subscriber.stats()
     assert (stats.received, stats.skipped, sum(stats.lost.values())) == (kept, UNREAD - kept, 0)
-    assert subscriber.behind == stats.behind == rnet.Backlog(0, 0.0)
+    assert subscriber.behind == stats.behind == rnet.events.Backlog(0, 0.0)
 
 
 def test_latest_skips_the_messages_of_other_publishers(node):

@@ -77,7 +77,7 @@ def test_a_loop_over_nothing_but_a_wrong_publisher_warns_and_waits(loop: Loop, n
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
         warning = told.get(timeout=LIMIT_S)
-        assert warning.category is rnet.IncompatiblePublishersWarning and issubclass(rnet.IncompatiblePublishersWarning, UserWarning)
+        assert warning.category is rnet.errors.IncompatiblePublishersWarning and issubclass(rnet.errors.IncompatiblePublishersWarning, UserWarning)
         assert "/imu" in str(warning.message) and "/wrong" in str(warning.message)
         with pytest.raises(rnet.IncompatibleTypeError):
             wrong.wait_for_subscribers(1, LIMIT_S)
@@ -94,8 +94,8 @@ def test_whoever_wants_the_warning_as_an_error_gets_it(loop: Loop, node):
     wrong = node("wrong").publisher("/imu", Pose)
     subscriber = node("receiver").subscriber("/imu", Imu)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", rnet.IncompatiblePublishersWarning)
-        with pytest.raises(rnet.IncompatiblePublishersWarning, match="incompatible types on /imu"):
+        warnings.simplefilter("error", rnet.errors.IncompatiblePublishersWarning)
+        with pytest.raises(rnet.errors.IncompatiblePublishersWarning, match="incompatible types on /imu"):
             next(loop(subscriber))
     assert wrong.subscriber_count == 0
 

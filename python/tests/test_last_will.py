@@ -65,16 +65,16 @@ def test_an_exception_closes_the_node(node, program):
 
 def test_what_is_no_will_is_refused(node):
     home = node()
-    with pytest.raises(rnet.BadValueError, match="last will on /t: it has 4097 bytes; a last will has at most 4096"):
+    with pytest.raises(rnet.errors.BadValueError, match="last will on /t: it has 4097 bytes; a last will has at most 4096"):
         home.publisher("/t", last_will=bytes(4097))
     with pytest.raises(TypeError, match="Imu"):
         home.publisher("/imu", Imu, last_will=b"bytes")
     without = home.publisher("/t")
-    with pytest.raises(rnet.BadValueError, match="opened without a last will"):
+    with pytest.raises(rnet.errors.BadValueError, match="opened without a last will"):
         without.set_last_will(b"late")
     publisher = home.publisher("/u", last_will=b"")
     publisher.set_last_will(bytes(4096))
-    with pytest.raises(rnet.BadValueError, match="last will on /u: it has 4097 bytes"):
+    with pytest.raises(rnet.errors.BadValueError, match="last will on /u: it has 4097 bytes"):
         publisher.set_last_will(bytes(4097))
     publisher.close()
     with pytest.raises(rnet.ClosedError):

@@ -88,7 +88,7 @@ def test_the_host_and_variables_choose_nodes(robot):
         assert set(launched.nodes) == {"/a"}
     with rnet.launch(file, host="base", set={"sim": True}) as launched:
         assert set(launched.nodes) == {"/a", "/b"}
-    with pytest.raises(rnet.LaunchFailedError, match='expected one of the hosts "base", found "other"'):
+    with pytest.raises(rnet.errors.LaunchFailedError, match='expected one of the hosts "base", found "other"'):
         rnet.launch(file, host="other")
 
 
@@ -108,11 +108,11 @@ def test_the_environment_and_what_the_launcher_is_within_are_the_nodes_too(robot
 
 def test_mistakes_are_told_with_their_place_and_nothing_starts(robot, tmp_path):
     file = robot(sleeper("a") + "[node.b]\ncolour = 1\n")
-    with pytest.raises(rnet.LaunchFailedError, match=r"robot\.toml:5:1: .*colour"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match=r"robot\.toml:5:1: .*colour"):
         rnet.launch(file)
-    with pytest.raises(rnet.LaunchFailedError, match=r"none\.toml: cannot be read"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match=r"none\.toml: cannot be read"):
         rnet.launch(tmp_path / "none.toml")
-    with pytest.raises(rnet.LaunchFailedError, match="it has no|no variable|speed"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match="it has no|no variable|speed"):
         rnet.launch(robot(sleeper("a")), set={"speed": 1})
     assert not (tmp_path / "order").exists()
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_given_to_a_program_is_refused_at_once(robot):
     with pytest.raises(TypeError, match=r"env of a launch: 'SPEED' is 1; names and values must be str"):
         rnet.launch(file, env={**os.environ, "SPEED": 1})
     for wrong in ({"host": "a\0b"}, {"env": {**os.environ, "A": "a\0b"}}, {"within": [1]}):
-        with pytest.raises(rnet.LaunchFailedError, match=r"null byte.*'launch'|not int.*'launch'"):
+        with pytest.raises(rnet.errors.LaunchFailedError, match=r"null byte.*'launch'|not int.*'launch'"):
             rnet.launch(file, **wrong)
 
 
@@ -134,14 +134,14 @@ def test_what_a_program_in_front_of_the_launcher_prints_is_no_table(robot):
 def test_a_file_is_launched_once(robot):
     file = robot(sleeper("a"))
     with rnet.launch(file):
-        with pytest.raises(rnet.LaunchFailedError, match="is already launched in this domain"):
+        with pytest.raises(rnet.errors.LaunchFailedError, match="is already launched in this domain"):
             rnet.launch(file)
 
 
 def test_a_node_that_is_given_up_is_an_error_of_who_waits_for_it(robot):
     bad = '[node.bad]\ncommand = ["sh", "-c", "exit 3"]\nrestart = "never"\nready = "exited"\n'
     launched = rnet.launch(robot(bad + sleeper("next", 'after = ["bad"]')))
-    with pytest.raises(rnet.LaunchFailedError, match="/bad is given up: exit code 3"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match="/bad is given up: exit code 3"):
         launched.wait_ready(LIMIT_S)
     assert launched.wait(LIMIT_S) == 1
     assert launched.nodes["/next"].state == "waiting"
@@ -224,7 +224,7 @@ def test_a_stop_runs_finally_and_atexit_and_is_no_death(robot, tmp_path):
 
 def test_without_the_program_the_error_says_what_brings_it(robot, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    with pytest.raises(rnet.LaunchFailedError, match="rnet is not installed"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match="rnet is not installed"):
         rnet.launch(robot(sleeper("a")))
 
 
@@ -290,14 +290,14 @@ def test_a_killed_program_harms_no_node_and_the_next_launch_takes_it_over(robot,
     launcher.kill()
     launcher.wait()
 
-    def next_one() -> rnet.Launch | None:
+    def next_one() -> rnet.launching.Launch | None:
         try:
             return rnet.launch(file)
-        except rnet.LaunchFailedError as error:  # the kernel is just ending the launcher
+        except rnet.errors.LaunchFailedError as error:  # the kernel is just ending the launcher
             assert "is already launched" in str(error)
             return None
 
-    found: list[rnet.Launch] = []
+    found: list[rnet.launching.Launch] = []
     until(lambda: found.append(one) is None if (one := next_one()) else False)
     with found[0] as launched:
         assert launched.nodes["/a"].pid == pid and is_alive(pid)
@@ -305,7 +305,7 @@ def test_a_killed_program_harms_no_node_and_the_next_launch_takes_it_over(robot,
 
 
 def test_the_thread_that_launches_may_end_before_the_nodes(robot):
-    found: list[rnet.Launch] = []
+    found: list[rnet.launching.Launch] = []
     file = robot(sleeper("a"))
     thread = threading.Thread(target=lambda: found.append(rnet.launch(file)))
     thread.start()

@@ -73,7 +73,7 @@ def test_a_view_outlives_sample_subscriber_and_nodes(node, length):
 def test_too_many_large_samples_is_an_error_until_one_goes(pair):
     publisher, subscriber = pair(pub={"large_depth": 100})
     held = []
-    with pytest.raises(rnet.TooManyPinsError) as caught:
+    with pytest.raises(rnet.errors.TooManyPinsError) as caught:
         for _ in range(100):
             publisher.send(b"\7" * 5000)
             held.append(subscriber.recv(LIMIT_S))
@@ -203,11 +203,11 @@ def test_a_closed_publisher_lends_nothing_and_sends_no_loan(pair):
 
 def test_memory_beyond_the_limit_is_an_error_that_says_so(pair):
     publisher, subscriber = pair(pub={"pool_limit_bytes": 1 << 20})
-    with pytest.raises(rnet.OutOfMemoryError) as caught:
+    with pytest.raises(rnet.errors.OutOfMemoryError) as caught:
         publisher.send(bytes(2 << 20))
     assert isinstance(caught.value, MemoryError)
     assert caught.value.limit_bytes == 1 << 20 and caught.value.topic == "/t"
-    with pytest.raises(rnet.MessageTooLargeError) as too_large:
+    with pytest.raises(rnet.errors.MessageTooLargeError) as too_large:
         publisher.loan((1 << 30) + 1)
     assert too_large.value.limit == 1 << 30
     publisher.send(b"goes on")
@@ -219,11 +219,11 @@ def test_what_late_joiners_are_to_get_is_not_given_up_for_want_of_room(node):
     for n in range(3):
         publisher.send(bytes([n]) * LARGE)
     named = "transient_local keeps the last 3.*pool_limit_bytes"
-    with pytest.raises(rnet.OutOfMemoryError, match=named) as caught:
+    with pytest.raises(rnet.errors.OutOfMemoryError, match=named) as caught:
         publisher.send(bytes(LARGE))
     assert caught.value.topic == "/image" and caught.value.limit_bytes == 400_000
     assert caught.value.needed_bytes >= 4 * LARGE
-    with pytest.raises(rnet.OutOfMemoryError, match="transient_local"):
+    with pytest.raises(rnet.errors.OutOfMemoryError, match="transient_local"):
         publisher.loan(LARGE)
     late = node("late").subscriber("/image", transient_local=True, keep_all=True)
     assert [bytes(late.recv(LIMIT_S))[:1] for _ in range(3)] == [b"\0", b"\1", b"\2"]
@@ -240,9 +240,9 @@ def test_a_promise_that_the_pool_cannot_hold_is_refused(node):
         _fields_ = [("cells", ctypes.c_uint8 * LARGE)]
 
     home = node()
-    with pytest.raises(rnet.BadQosError, match="/grid.*3 messages.*pool_limit_bytes"):
+    with pytest.raises(rnet.errors.BadQosError, match="/grid.*3 messages.*pool_limit_bytes"):
         home.publisher("/grid", Grid, transient_local=3, pool_limit_bytes=4 * LARGE)
-    with pytest.raises(rnet.BadQosError, match="1023"):
+    with pytest.raises(rnet.errors.BadQosError, match="1023"):
         home.publisher("/grid", Grid, transient_local=1024)
     home.publisher("/grid", Grid, transient_local=3).send(Grid())
 

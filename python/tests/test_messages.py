@@ -404,9 +404,9 @@ def test_merge_waits_for_many_topics(node):
 def test_merge_is_of_one_node(node):
     one, other = node("one"), node("other")
     a, b = one.subscriber("/a"), other.subscriber("/a")
-    with pytest.raises(rnet.BadValueError, match="belong to one node"):
+    with pytest.raises(rnet.errors.BadValueError, match="belong to one node"):
         rnet.Merge(a, b)
-    with pytest.raises(rnet.BadValueError, match="listed twice"):
+    with pytest.raises(rnet.errors.BadValueError, match="listed twice"):
         rnet.Merge(a, a)
-    with pytest.raises(rnet.BadValueError, match="at least one subscriber"):
+    with pytest.raises(rnet.errors.BadValueError, match="at least one subscriber"):
         rnet.Merge()

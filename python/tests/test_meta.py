@@ -9,10 +9,10 @@ from conftest import LIMIT_S
 from rnet.msgs import Image, Imu
 
 FULL = {
-    "origin": rnet.Origin(2**64 - 1, 7, 3),
+    "origin": rnet.events.Origin(2**64 - 1, 7, 3),
     "source_ns": -5,
     "correlation": 2**64 - 1,
-    "gap": rnet.KnownGap("link", 4),
+    "gap": rnet.events.KnownGap("link", 4),
 }
 
 
@@ -28,7 +28,7 @@ def test_messages_of_every_length_carry_it(pair, length):
         sample = subscriber.recv_sample(LIMIT_S)
         assert bytes(sample) == bytes(length)
         assert carried(sample) == dict.fromkeys(FULL) | given
-    assert type(FULL["origin"]) is rnet.Origin and subscriber.stats()[0].lost["link"] == 4
+    assert type(FULL["origin"]) is rnet.events.Origin and subscriber.stats()[0].lost["link"] == 4
 
 
 def test_typed_messages_carry_it(pair):
@@ -58,9 +58,9 @@ def test_gaps_are_counted_by_their_cause(pair):
 def test_what_is_no_meta_is_refused(pair):
     publisher, subscriber = pair("/t")
     for given in ({"gap": ("fog", 1)}, {"correlation": -1}, {"source_ns": 2**63}, {"origin": (1, 2)}):
-        with pytest.raises((rnet.BadValueError, OverflowError, ValueError, TypeError)):
+        with pytest.raises((rnet.errors.BadValueError, OverflowError, ValueError, TypeError)):
             publisher.send(b"", **given)
-    with pytest.raises(rnet.BadValueError, match="overrun, link, restart, detached"):
+    with pytest.raises(rnet.errors.BadValueError, match="overrun, link, restart, detached"):
         publisher.publish_gap("fog", 1)
     with pytest.raises(TypeError):
         publisher.send(b"", FULL["origin"])

@@ -37,12 +37,12 @@ def test_the_environment_renames(domain, monkeypatch):
 
 
 def test_what_is_no_rule_is_told(domain, monkeypatch):
-    with pytest.raises(rnet.BadValueError, match="both names or of neither"):
+    with pytest.raises(rnet.errors.BadValueError, match="both names or of neither"):
         rnet.Node("a", remap={"/a/**": "/b"})
-    with pytest.raises(rnet.BadValueError, match="namespace.*' ' at character 3"):
+    with pytest.raises(rnet.errors.BadValueError, match="namespace.*' ' at character 3"):
         rnet.Node("a", namespace="/a b")
     with pytest.raises(TypeError):
         rnet.Node("a", remap={"/a": 1})
     monkeypatch.setenv("RNET_REMAP", "/a")
-    with pytest.raises(rnet.BadValueError, match="RNET_REMAP.*rule 1"):
+    with pytest.raises(rnet.errors.BadValueError, match="RNET_REMAP.*rule 1"):
         rnet.Node("a")

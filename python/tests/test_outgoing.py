@@ -11,9 +11,9 @@ import pytest
 import rnet
 from conftest import LIMIT_S, stable_repr
 
-POINT = rnet.named_dtype("Point", [("x", "f8"), ("n", "i4")])
+POINT = rnet.types.named_dtype("Point", [("x", "f8"), ("n", "i4")])
 #: As POINT, with a field of each other kind.
-LEG = rnet.named_dtype(
+LEG = rnet.types.named_dtype(
     "Leg", [("point", POINT), ("force", "f4", 3), ("grid", "i2", (2, 2)), ("ok", "?"), ("id", "u1")]
 )
 LEG_PARTS = ((1.5, 2), [1.0, 2.0, 3.0], [[1, 2], [3, 4]], True, 255)

@@ -146,10 +146,10 @@ def test_a_loan_that_fails_sends_nothing(pair: Callable[..., Pair]) -> None:
     publisher, subscriber = pair("/camera", Image)
     with pytest.raises(ZeroDivisionError), Image.loan(publisher, 480, 640, "rgb8"):
         1 / 0  # noqa: B018
-    with pytest.raises(rnet.BadValueError, match="frame_id"):
+    with pytest.raises(rnet.errors.BadValueError, match="frame_id"):
         with Image.loan(publisher, 480, 640, "rgb8") as image:
             image.frame_id = "x" * 65
-    with pytest.raises(rnet.BadValueError, match="width is -1"), Image.loan(publisher, 1, -1, "mono8"):
+    with pytest.raises(rnet.errors.BadValueError, match="width is -1"), Image.loan(publisher, 1, -1, "mono8"):
         pass
     assert publisher.sent == 0
     assert subscriber.try_recv() is None
@@ -168,9 +168,9 @@ def test_what_is_no_image_is_not_sent(pair: Callable[..., Pair]) -> None:
             publisher.send(wrong)
     image = Image.from_array(picture(), "rgb8")
     image.width = 641
-    with pytest.raises(rnet.BadValueError, match="row_stride is 1920, but a row takes 1923"):
+    with pytest.raises(rnet.errors.BadValueError, match="row_stride is 1920, but a row takes 1923"):
         publisher.send(image)
-    with pytest.raises(rnet.BadValueError, match="number of bytes"):
+    with pytest.raises(rnet.errors.BadValueError, match="number of bytes"):
         publisher.loan()
     assert publisher.sent == 0
     with pytest.raises(TypeError, match=r"of /camera are rnet\.msgs\.Image.*use recv and send"):
@@ -192,7 +192,7 @@ def test_a_bad_header_is_told_once_and_counted(pair: Callable[..., Pair]) -> Non
     publisher, subscriber = pair("/camera", Image)
     bad_and_good(publisher)
     subscriber.recv(LIMIT_S)
-    with pytest.raises(rnet.MalformedError, match="row_stride is 120, but a row takes 123") as raised:
+    with pytest.raises(rnet.errors.MalformedError, match="row_stride is 120, but a row takes 123") as raised:
         subscriber.recv(LIMIT_S)
     assert (raised.value.topic, raised.value.publisher_node) == ("/camera", "/sender")
     assert raised.value.seq == 1
@@ -213,7 +213,7 @@ def test_a_bad_header_ends_no_loop(pair: Callable[..., Pair]) -> None:
     samples = [subscriber.recv_sample(LIMIT_S) for _ in range(3)]
     for _ in range(2):
         # Of a sample it is told each time that it is looked at, and counted once.
-        with pytest.raises(rnet.MalformedError):
+        with pytest.raises(rnet.errors.MalformedError):
             samples[1].value  # noqa: B018
     assert samples[2].value.timestamp_ns == 3
     assert [stats.malformed for stats in subscriber.stats()] == [2]
@@ -259,8 +259,8 @@ input()
 
 # -- Types that grew -------------------------------------------------------------------------------
 
-OLD = rnet.named_dtype("Level", [("volt", "f8")])
-NEW = rnet.named_dtype("Level", [("volt", "f8"), ("ampere", "f8"), ("cells", "u2", 4)])
+OLD = rnet.types.named_dtype("Level", [("volt", "f8")])
+NEW = rnet.types.named_dtype("Level", [("volt", "f8"), ("ampere", "f8"), ("cells", "u2", 4)])
 
 
 class OldLevel(ctypes.Structure):
@@ -334,5 +334,5 @@ def test_rows_of_types_that_were_shorter(node: Callable[..., rnet.Node]) -> None
 def test_descriptions_are_what_rust_reads() -> None:
     for cls in (Image, PointCloud, Tensor):
         described = rnet.types.describe(cls)
-        assert json.loads(rnet.types.codec(cls).described) == described
+        assert json.loads(rnet.codec.codec(cls).described) == described
         assert described["tail"] is True

@@ -472,10 +472,10 @@ soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
 resource.setrlimit(resource.RLIMIT_NPROC, (1, hard))
 subscriber.on(got.put, on_error=errors.put)
 error = errors.get_nowait()
-assert isinstance(error, rnet.LimitReachedError) and "ulimit -u" in str(error), error
+assert isinstance(error, rnet.errors.LimitReachedError) and "ulimit -u" in str(error), error
 sys.unraisablehook = lambda told: errors.put(told.exc_value)
 node.subscriber("/u", on=got.put)
-assert isinstance(errors.get_nowait(), rnet.LimitReachedError)
+assert isinstance(errors.get_nowait(), rnet.errors.LimitReachedError)
 publisher.wait_for_subscribers(1)
 publisher.send(b"early")
 assert got.empty()

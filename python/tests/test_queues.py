@@ -51,7 +51,7 @@ def test_each_job_goes_to_one_worker(pair):
         jobs.push(b"%d" % n)
     jobs.wait_until_done(LIMIT_S)
     assert sorted(done) == sorted((b"%d" % n, "/planner", False, False) for n in range(100))
-    assert jobs.stats() == rnet.PushStats(pushed=100, done=100, redelivered=0, undelivered=0, open=0)
+    assert jobs.stats() == rnet.events.PushStats(pushed=100, done=100, redelivered=0, undelivered=0, open=0)
     assert jobs.worker_count == 3 and jobs.name == "/jobs"
     assert sum(worker.stats().calls for worker in workers) == 100
 
@@ -130,7 +130,7 @@ def test_a_full_backlog_refuses_or_waits(pair):
     jobs = planner.push("/jobs", backlog=2)
     jobs.push(b"1")
     jobs.push(b"2")
-    with pytest.raises(rnet.LimitReachedError, match="open jobs of a pusher of /jobs"):
+    with pytest.raises(rnet.errors.LimitReachedError, match="open jobs of a pusher of /jobs"):
         jobs.push(b"3")
     waits = planner.push("/jobs", backlog=1, wait=LIMIT_S)
     waits.push(b"4")
@@ -218,7 +218,7 @@ def test_a_job_whose_worker_is_killed_goes_to_another_once(pair):
         assert job.redelivered and job.message == b"hall"
         job.ack()
         jobs.wait_until_done(LIMIT_S)
-    assert jobs.stats() == rnet.PushStats(pushed=1, done=1, redelivered=1, undelivered=0, open=0)
+    assert jobs.stats() == rnet.events.PushStats(pushed=1, done=1, redelivered=1, undelivered=0, open=0)
     # A job that were sent to the one that has closed would be redelivered.
     until(lambda: jobs.worker_count == 0)
     # Two workers have it and are killed: it is handed back, and a third one does not get it.
@@ -311,6 +311,6 @@ def test_workers_of_another_type_are_told_of(pair):
     jobs.push(Vector3(x=1))
     undelivered = back.only()
     assert undelivered.job == Vector3(x=1) and isinstance(undelivered.error, rnet.IncompatibleTypeError)
-    with pytest.raises(rnet.BadValueError):
+    with pytest.raises(rnet.errors.BadValueError):
         planner.push("/jobs", backlog=0)
     worker.close()

@@ -158,7 +158,7 @@ def test_closing_the_node_wakes_who_waits_for_the_descriptor(node):
 
 def test_a_subscriber_with_a_callback_has_no_descriptor(node):
     subscriber = node().subscriber("/t", on=print)
-    with pytest.raises(rnet.BadValueError):
+    with pytest.raises(rnet.errors.BadValueError):
         subscriber.fileno()
 
 

@@ -29,7 +29,7 @@ from test_record import BUILD, program  # noqa: F401  the program `rnet` of this
 COUNT = 20
 #: What no compression makes small, so that files have several chunks.
 NOISE = random.Random(7).randbytes(200_000)
-LEG = rnet.named_dtype("Leg", [("force", "f8"), ("q", "f4", 3)])
+LEG = rnet.types.named_dtype("Leg", [("force", "f8"), ("q", "f4", 3)])
 
 
 def rnet_program(*command: object) -> str:

@@ -70,7 +70,7 @@ def test_a_call_of_every_kind_of_type(node):
         assert home.call("/bytes", request, timeout=LIMIT_S) == request[::-1]
     server.service("/flip", Twist, Twist, lambda twist: Twist(linear=Vector3(x=-twist.linear.x)))
     assert home.call("/flip", Twist(linear=Vector3(x=1.5)), Twist, timeout=LIMIT_S).linear.x == -1.5
-    record = rnet.named_dtype("R", [("x", "f8")])
+    record = rnet.types.named_dtype("R", [("x", "f8")])
     server.service("/sum", record, "f8", lambda row: np.float64(row["x"] + 1))
     row = np.zeros((), record)
     assert home.client("/sum", record, "f8").call(row, timeout=LIMIT_S) == 1.0
@@ -301,21 +301,21 @@ def test_times_and_backlogs_have_an_end(node):
     assert gate.begun.get(timeout=LIMIT_S) == 1
     second = client.start(N(2), timeout=LIMIT_S)
     until(lambda: service.stats().waiting == 1, "the second waits")
-    with pytest.raises(rnet.RefusedError) as caught:
+    with pytest.raises(rnet.errors.RefusedError) as caught:
         client.call(N(3), timeout=LIMIT_S)
     assert (caught.value.backlog, caught.value.node) == (1, "/server")
 
     async def main():
         await client.start(N(4))
 
-    with pytest.raises(rnet.RefusedError):
+    with pytest.raises(rnet.errors.RefusedError):
         run(main())
     gate.open.set()
     assert (first.result().x, second.result().x) == (1, 2)
     for bad in ({"at_once": 0}, {"backlog": 1 << 20}):
-        with pytest.raises(rnet.BadValueError):
+        with pytest.raises(rnet.errors.BadValueError):
             home.service("/bad", N, N, double, **bad)
-    with pytest.raises(rnet.BadNameError):
+    with pytest.raises(rnet.errors.BadNameError):
         home.client("/a b")
     with pytest.raises(rnet.IncompatibleTypeError, match=r"calls of /wait: request: client has .*Twist, server has "):
         home.call("/wait", Twist(), N, timeout=LIMIT_S)
@@ -578,5 +578,5 @@ def test_counts_below_zero_are_refused_by_name(node):
         ("backlog", lambda: home.push("/a", backlog=-1)),
         ("queue", lambda: home.action("/a", None, None, None, bytes, policy="queue", queue=-1)),
     ]:
-        with pytest.raises(rnet.BadValueError, match=f"{name}.* -1, and must be 0 or more"):
+        with pytest.raises(rnet.errors.BadValueError, match=f"{name}.* -1, and must be 0 or more"):
             make()

@@ -51,9 +51,9 @@ def test_first_what_stands_there_then_each_change(state, reader):
     assert "deleted" in repr(told[3]) and "'moving'" in repr(told[1])
     assert watch.prefix == "/arm" and "/arm" in repr(watch)
     for bad in (-1, float("nan")):
-        with pytest.raises(rnet.BadValueError):
+        with pytest.raises(rnet.errors.BadValueError):
             watch.recv(bad)
-    with pytest.raises(rnet.BadNameError):
+    with pytest.raises(rnet.errors.BadNameError):
         reader.watch("no prefix!")
 
 
@@ -181,7 +181,7 @@ def test_a_callback_gets_each_change_on_another_thread(state, reader):
         threads.add(thread)
     assert values == sorted(values) and threads.isdisjoint({threading.get_native_id()})
     for misuse in (lambda: watch.recv(0), watch.try_recv, lambda: watch.on(print)):
-        with pytest.raises(rnet.BadValueError, match="callback"):
+        with pytest.raises(rnet.errors.BadValueError, match="callback"):
             misuse()
     watch.close()
     state["/n"] = 100

@@ -15,7 +15,7 @@ import pytest
 import rnet
 from conftest import LIMIT_S, finish
 from google.protobuf.message import Message
-from rnet import types
+from rnet import codec
 from rnet.msgs import Event, Image, Imu, JointState, LaserScan, Pose
 
 numbers: Iterator[int] = iter(range(1_000_000))
@@ -109,11 +109,11 @@ def test_a_type_may_be_given_by_name(node):
     assert home.subscriber("/joints", "rnet.msgs.JointState")
     names = ("LaserScan", "foxglove/LaserScan", "rnet.msgs.LaserScan", ".foxglove.LaserScan")
     for name in (*names, "sensor_msgs/LaserScan", "sensor_msgs/msg/LaserScan"):
-        assert types.codec(name).cls is LaserScan, name
+        assert codec.codec(name).cls is LaserScan, name
     for name in ("Image", "rnet.msgs.Image"):
-        assert types.codec(name).cls is Image, name
-    assert types.codec("Pose").cls is Pose and types.codec("rnet.msgs.Event").cls is Event
-    assert types.codec("f8").cls is None
+        assert codec.codec(name).cls is Image, name
+    assert codec.codec("Pose").cls is Pose and codec.codec("rnet.msgs.Event").cls is Event
+    assert codec.codec("f8").cls is None
     with pytest.raises(TypeError, match=r"2 types match: foxglove\.Event, rnet\.msgs\.Event; use"):
         home.publisher("/event", "Event")
     with pytest.raises(TypeError, match="'LaserScn' is not a built-in message"):
@@ -140,12 +140,12 @@ def test_many_at_once_are_refused(pair):
         subscriber.recv_many(10)
     with pytest.raises(TypeError, match="use recv and send"):
         publisher.send_many([imu()])
-    with pytest.raises(rnet.BadValueError, match="pass the number of bytes"):
+    with pytest.raises(rnet.errors.BadValueError, match="pass the number of bytes"):
         publisher.loan()
 
 
-def load(text: str) -> rnet.Protos:
-    return rnet.load_text(f'syntax = "proto2"; package typed{next(numbers)}; {text}')
+def load(text: str) -> rnet.types.Protos:
+    return rnet.types.load_proto_text(f'syntax = "proto2"; package typed{next(numbers)}; {text}')
 
 
 def test_what_is_required_must_be_set(pair):
@@ -171,7 +171,7 @@ VERSIONS = 'syntax = "proto3"; package moving; message Arm { %s }'
 
 
 def version(fields: str) -> Any:
-    return rnet.load_text(VERSIONS % fields).Arm
+    return rnet.types.load_proto_text(VERSIONS % fields).Arm
 
 
 def test_old_and_new_understand_each_other(node):
@@ -232,7 +232,7 @@ def test_a_malformed_message_is_told_once_and_the_stream_goes_on(pair):
     send_broken(publisher)
     publisher.send(imu(2))
     assert subscriber.recv(LIMIT_S) == imu(1)
-    with pytest.raises(rnet.MalformedError) as caught:
+    with pytest.raises(rnet.errors.MalformedError) as caught:
         subscriber.recv(LIMIT_S)
     error = caught.value
     assert (error.topic, error.publisher_node, error.seq) == ("/imu", "/sender", 1)
@@ -256,7 +256,7 @@ def test_malformed_messages_of_one_topic_hide_no_other_in_a_merge(node):
     for _ in range(2):
         try:
             outcomes.append(merge.recv(LIMIT_S)[1])
-        except rnet.MalformedError as error:
+        except rnet.errors.MalformedError as error:
             outcomes.append(error.topic)
     assert outcomes == ["/broken", imu(1)]
     with pytest.raises(TypeError, match="Merge takes subscribers, not a str"):
@@ -271,7 +271,7 @@ def test_malformed_messages_are_counted_by_publisher(node):
     for _ in range(3):
         send_broken(publishers[1])
     for _ in range(3):
-        with pytest.raises(rnet.MalformedError, match="/sender1"):
+        with pytest.raises(rnet.errors.MalformedError, match="/sender1"):
             subscriber.recv(LIMIT_S)
     assert {s.publisher: s.malformed for s in subscriber.stats()} == {
         publishers[0].id: 0,
@@ -302,17 +302,17 @@ def test_iterations_pass_over_what_is_malformed_and_count_it(pair, reading):
 def test_whoever_awaits_or_merges_single_messages_is_told(pair):
     publisher, subscriber = pair("/imu", Imu)
     send_broken(publisher)
-    with pytest.raises(rnet.MalformedError):
+    with pytest.raises(rnet.errors.MalformedError):
         rnet.Merge(subscriber).recv(LIMIT_S)
 
     async def read() -> Any:
         return await asyncio.wait_for(subscriber.recv_async(), LIMIT_S)
 
     send_broken(publisher)
-    with pytest.raises(rnet.MalformedError, match="/imu from /sender"):
+    with pytest.raises(rnet.errors.MalformedError, match="/imu from /sender"):
         asyncio.run(read())
     send_broken(publisher)
-    with pytest.raises(rnet.MalformedError):
+    with pytest.raises(rnet.errors.MalformedError):
         subscriber.latest(LIMIT_S)
     assert subscriber.stats()[0].malformed == 3
 
@@ -323,11 +323,11 @@ def test_a_sample_that_is_malformed_is_counted_when_its_value_is_asked_for(pair)
     sample = subscriber.recv_sample(LIMIT_S)
     assert bytes(sample) == BROKEN and subscriber.stats()[0].malformed == 0
     for _ in range(3):
-        with pytest.raises(rnet.MalformedError):
+        with pytest.raises(rnet.errors.MalformedError):
             sample.value
     assert subscriber.stats()[0].malformed == 1
     subscriber.close()
-    with pytest.raises(rnet.MalformedError):
+    with pytest.raises(rnet.errors.MalformedError):
         sample.value
 
 
@@ -345,7 +345,7 @@ def test_callbacks_are_told_by_on_error_or_the_hook(node, monkeypatch, with_on_e
     publisher.send(imu(1))
     assert messages.get(timeout=LIMIT_S) == imu(1)
     error = errors.get(timeout=LIMIT_S)
-    assert isinstance(error, rnet.MalformedError) and error.seq == 0
+    assert isinstance(error, rnet.errors.MalformedError) and error.seq == 0
 
 
 def test_a_message_that_would_grow_without_measure_is_malformed(pair):
@@ -358,7 +358,7 @@ def test_a_message_that_would_grow_without_measure_is_malformed(pair):
         if fits:
             assert len(subscriber.recv(LIMIT_S).parts) == count
         else:
-            with pytest.raises(rnet.MalformedError, match="max_values"):
+            with pytest.raises(rnet.errors.MalformedError, match="max_values"):
                 subscriber.recv(LIMIT_S)
     assert subscriber.stats()[0].malformed == 1
 
@@ -368,7 +368,7 @@ def test_text_that_is_not_utf_8_is_malformed(pair):
     bad = b"\x12\x02\xff\xfe"
     with publisher.loan(len(bad)) as memory:
         memory[:] = bad
-    with pytest.raises(rnet.MalformedError, match="frame_id"):
+    with pytest.raises(rnet.errors.MalformedError, match="frame_id"):
         subscriber.recv(LIMIT_S)
 
 

@@ -11,7 +11,7 @@ import rnet
 from conftest import LIMIT_S
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rnet import types
+from rnet import codec as codecs, types
 
 
 class Stamp(ctypes.Structure):
@@ -28,8 +28,8 @@ class Pose(ctypes.Structure):
     ]
 
 
-STAMP = rnet.named_dtype("Stamp", [("sec", "i4"), ("nsec", "u4")])
-POSE = rnet.named_dtype(
+STAMP = rnet.types.named_dtype("Stamp", [("sec", "i4"), ("nsec", "u4")])
+POSE = rnet.types.named_dtype(
     "Pose",
     [("valid", "?"), ("stamp", STAMP), ("q", "f4", 4), ("grid", "u1", (2, 3)), ("x", "f8")],
 )
@@ -98,7 +98,7 @@ def test_either_side_may_be_either(node, sent_as, received_as):
 
 
 def test_a_received_record_is_a_read_only_view(pair):
-    big = rnet.named_dtype("Big", [("values", "f8", 10_000)])
+    big = rnet.types.named_dtype("Big", [("values", "f8", 10_000)])
     publisher, subscriber = pair(type=big)
     message = np.zeros((), big)
     message["values"] = np.arange(10_000)
@@ -126,7 +126,7 @@ def test_numbers_and_arrays_of_numbers_are_types_too(node):
 
 
 def test_a_record_can_be_given_as_tuple_or_dict(pair):
-    point = rnet.named_dtype("Point", [("x", "f8"), ("n", "i4")])
+    point = rnet.types.named_dtype("Point", [("x", "f8"), ("n", "i4")])
     publisher, subscriber = pair(type=point)
     publisher.send((1.5, 2))
     publisher.send({"n": 2, "x": 1.5})
@@ -156,10 +156,10 @@ def test_typed_loans_know_their_length(node, pair):
     with publisher.loan() as memory:
         Pose.from_buffer(memory).x = 4.0
     assert subscriber.recv(LIMIT_S).x == 4.0
-    with pytest.raises(rnet.BadValueError, match="its type has 48"):
+    with pytest.raises(rnet.errors.BadValueError, match="its type has 48"):
         publisher.loan(47)
     untyped = node().publisher("/untyped")
-    with pytest.raises(rnet.BadValueError, match="pass the number of bytes"):
+    with pytest.raises(rnet.errors.BadValueError, match="pass the number of bytes"):
         untyped.loan()
 
 
@@ -173,11 +173,11 @@ def test_a_raw_subscriber_gets_the_bytes_of_a_typed_topic(node):
 
 def test_named_lays_a_list_out_as_c_does_and_leaves_a_dtype_alone():
     fields = [("n", "u1"), ("x", "f8")]
-    assert rnet.named_dtype("A", fields).itemsize == 16
-    assert rnet.named_dtype("A", np.dtype(fields)).itemsize == 9
+    assert rnet.types.named_dtype("A", fields).itemsize == 16
+    assert rnet.types.named_dtype("A", np.dtype(fields)).itemsize == 9
     assert types.describe(np.dtype(fields))["name"] == "record"
     # A name changes nothing else.
-    assert rnet.named_dtype("A", np.dtype(fields)) == np.dtype(fields)
+    assert rnet.types.named_dtype("A", np.dtype(fields)) == np.dtype(fields)
 
 
 def test_inherited_fields_are_fields():
@@ -251,7 +251,7 @@ def test_a_structure_without_fields_is_refused(node):
     class Empty(ctypes.Structure):
         _fields_ = [("none", ctypes.c_uint8 * 0)]
 
-    with pytest.raises(rnet.BadValueError, match="no size"):
+    with pytest.raises(rnet.errors.BadValueError, match="no size"):
         node().publisher("/t", Empty)
 
 
@@ -270,7 +270,7 @@ NUMBERS = {"u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8", "?"}
 )
 def test_any_dtype_is_described_and_kept(fields, aligned, data):
     dtype = np.dtype([(f"f{n}", t, tuple(s)) for n, (t, s) in enumerate(fields)], align=aligned)
-    codec = types.codec(rnet.named_dtype("Any", dtype))
+    codec = codecs.codec(rnet.types.named_dtype("Any", dtype))
     description = json.loads(codec.described)
     assert description["name"] == "Any" and description["size"] == dtype.itemsize
     assert [f["offset"] for f in description["fields"]] == [dtype.fields[n][1] for n in dtype.names]

@@ -46,7 +46,7 @@ with rnet.Node("typed", domain="x") as node:
     for sample in node.subscriber("/p", Point).samples():
         stamp(sample)
     node.subscriber("/raw", on=lambda sample: print(stamp(sample)))
-    record = rnet.named_dtype("R", [("x", "f8")])
+    record = rnet.types.named_dtype("R", [("x", "f8")])
     print(node.subscriber("/r", record).recv(1.0)["x"], node.subscriber("/n", np.float64).latest())
     for text in node.subscriber("/raw", bytes):
         print(text.decode())
@@ -72,7 +72,7 @@ with rnet.Node("typed", domain="x") as node:
     print(node.call("/upper", b"robot").decode(), node.call("/mirror", Point(1.0), Point).x)
     for reply in mirror.stream(Point(1.0)):
         print(reply.x)
-    robot = rnet.load("robot.proto", include=["protos"])
+    robot = rnet.load_proto("robot.proto", include=["protos"])
     for plan in node.subscriber("/plan", robot.Plan):
         print(plan.speed, list(robot), robot["my.Plan"])
 try:

@@ -117,14 +117,14 @@ def test_what_is_attached_and_detached_while_a_thread_waits(node, sent):
         waits.detach(second)
         assert bytes(first.recv(LIMIT_S)) == b"not for the set" and bytes(second.recv(LIMIT_S)) == b"x"
     for wrong in (first, object()):
-        with pytest.raises(rnet.BadValueError, match="not attached"):
+        with pytest.raises(rnet.errors.BadValueError, match="not attached"):
             waits.detach(wrong)
     waits.attach(first)
-    with pytest.raises(rnet.BadValueError, match="already attached"):
+    with pytest.raises(rnet.errors.BadValueError, match="already attached"):
         waits.attach(first)
     with pytest.raises(TypeError):
         waits.attach("/a")
-    with pytest.raises(rnet.BadValueError, match="to node /other, but the set to node /node"):
+    with pytest.raises(rnet.errors.BadValueError, match="to node /other, but the set to node /node"):
         waits.attach(node("other").subscriber("/a"))
 
 
@@ -229,7 +229,7 @@ def test_several_threads_wait_and_others_receive_meanwhile(node, sent):
     assert len(taken) == total
 
 
-async def idle(watch: rnet.Watch) -> None:
+async def idle(watch: rnet.state.Watch) -> None:
     """Awaits, side by side with the set, a change that does not come."""
     with pytest.raises(asyncio.TimeoutError):
         await asyncio.wait_for(watch.recv_async(), 0.2)
@@ -242,7 +242,7 @@ def test_a_callback_takes_the_place_of_the_wait(node):
     thread, came = waiting(waits)
     subscriber.on(lambda message: None)
     thread.join(LIMIT_S)
-    assert isinstance(came[0], rnet.BadValueError)
+    assert isinstance(came[0], rnet.errors.BadValueError)
 
 
 def test_the_death_of_a_publisher_ends_the_wait(node, program):

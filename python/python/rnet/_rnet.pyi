@@ -20,7 +20,7 @@ from .events import AnyMessage, Backlog, DeadlineMissed, EndpointEvent, KnownGap
 from .events import MatchEvent, NodeEvent, Origin, PublisherStats, Tick, Undelivered, WallOffset
 from .msgs._plain import PlainMessage
 from .qos import Detach, Wait
-from .state import Delete
+from .state_values import Delete
 
 _T_contra = TypeVar("_T_contra", contravariant=True)
 # The values of a parameter: bool, int, float, str, or a list of one of them.
@@ -336,7 +336,7 @@ class Logger:
     _node: Final[str]
     def _is_enabled(self, level: str) -> bool: ...
     def _log_from(self, level: str, text: str, file: str, line: int) -> None: ...
-    def publish(self, level: str, text: str, file: str, line: int) -> None: ...
+    def _publish(self, level: str, text: str, file: str, line: int) -> None: ...
 
 @final
 class Param(Generic[_P]):

@@ -21,6 +21,8 @@ from typing import Any
 from . import programs
 from .errors import ClosedError, LaunchFailedError, WaitTimeoutError
 
+__all__ = ["Launch", "LaunchedNode", "launch"]
+
 _LOGGER = logging.getLogger("rnet.launch")
 
 

@@ -1,4 +1,4 @@
-//! `rnet.RemoteState`, `rnet.Replica`: the state of another host.
+//! `rnet.state.RemoteState`, `rnet.state.Replica`: the state of another host.
 //!
 //! Every call may wait for that host, so it runs without the GIL; Ctrl-C ends the wait.
 
@@ -22,7 +22,7 @@ use crate::wait::{self, WaitLimit};
 /// How long a wait for a change goes on without a look whether the replica is closed.
 const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// An `rnet.WithAge`.
+/// An `rnet.state.WithAge`.
 fn with_age(
     py: Python<'_>,
     aged: WithAge<Option<rust::Entry>>,
@@ -44,7 +44,7 @@ fn with_age(
 /// >>> robot["/arm/mode"] = "idle"
 /// >>> robot["/arm/mode"], robot.get_with_age("/arm/mode").is_stale
 /// ('idle', False)
-#[pyclass(frozen, name = "RemoteState", module = "rnet", weakref)]
+#[pyclass(frozen, name = "RemoteState", module = "rnet.state", weakref)]
 pub(crate) struct PyRemoteState {
     resource: Arc<Resource<Arc<RemoteState>>>,
     node: Arc<NodeCore>,
@@ -173,7 +173,7 @@ impl PyRemoteState {
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.RemoteState of host {}, by node {}>", self.host, self.node.name)
+        format!("<rnet.state.RemoteState of host {}, by node {}>", self.host, self.node.name)
     }
 }
 
@@ -181,7 +181,7 @@ impl PyRemoteState {
 ///
 /// `for change in replica` returns the current values, then each change, as a Watch does, until the replica
 /// or its node is closed. While the host is away the keys keep their values, and `age` grows.
-#[pyclass(frozen, name = "Replica", module = "rnet", weakref)]
+#[pyclass(frozen, name = "Replica", module = "rnet.state", weakref)]
 pub(crate) struct PyReplica {
     resource: Arc<Resource<Arc<rust::Replica>>>,
     types: Arc<Types>,
@@ -266,6 +266,6 @@ impl PyReplica {
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.Replica of {:?} of host {}>", self.prefix, self.host)
+        format!("<rnet.state.Replica of {:?} of host {}>", self.prefix, self.host)
     }
 }
