@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -21,12 +21,7 @@ use crate::meta::make;
 use crate::node_core::NodeCore;
 use crate::resource::Resource;
 use crate::state::disk;
-
-fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(ms / 1000.0).map_err(|_| {
-        bad_value(py, what, format!("it is {ms} ms, and must be a finite number of ms, 0 or more"))
-    })
-}
+use crate::wait::seconds;
 
 /// What the user's functions raise while a receiver is opened, which is raised where it is opened.
 struct OpeningError(Mutex<Option<Option<PyErr>>>);
@@ -146,14 +141,14 @@ impl Command {
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
         target: Target,
         fallback: &Bound<'_, PyAny>,
-        deadline_ms: f64,
+        deadline: f64,
     ) -> PyResult<Command> {
         let check_takes_one = py.import("rnet.calls")?.getattr("check_takes_one")?;
         if let Target::Apply(apply) = &target {
             check_takes_one.call1((apply, "message"))?;
         }
         let codec = Codec::new(py, ty)?;
-        let deadline = millis(py, "deadline_ms", deadline_ms)?;
+        let deadline = seconds(py, "deadline", deadline)?;
         let place = format!("the fallback of {topic}");
         let value = |object: &Bound<'_, PyAny>| {
             with_encoded(&codec, object, &place, <[u8]>::to_vec)
@@ -286,14 +281,14 @@ impl Driver {
         py: Python<'_>,
         node: &Arc<NodeCore>,
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
-        (priority, lease_ms, auto_retake): (i64, f64, bool),
+        (priority, lease, auto_retake): (i64, f64, bool),
         timeout: Option<f64>,
     ) -> PyResult<Driver> {
         let (lowest, highest) = (i32::MIN, rnet::HIGHEST_PRIORITY);
         let why = || format!("it is {priority}, and must be {lowest} to {highest}");
         let priority = i32::try_from(priority).map_err(|_| bad_value(py, "priority", why()))?;
         let codec = Codec::new(py, ty)?;
-        let (lease, timeout) = (millis(py, "lease_ms", lease_ms)?, limit(py, timeout)?);
+        let (lease, timeout) = (seconds(py, "lease", lease)?, limit(py, timeout)?);
         let message_type = codec.message_type.clone();
         let take = || {
             let drive = node.node()?.drive::<[u8]>(topic).priority(priority).lease(lease);

@@ -100,7 +100,7 @@ impl Node {
     /// `type` is None for raw bytes, a protobuf message class (from rnet.msgs, rnet.load_proto or protoc), a
     /// ctypes.Structure class, or a numpy dtype. With `reliable=True`, subscribers that request it lose no
     /// messages, and `on_full` sets what a send does when one of them is behind: Wait(seconds), "refuse", or
-    /// Detach(stall_s); the default is Wait(1.0). `transient_local=n` keeps the last n messages for
+    /// Detach(stall); the default is Wait(1.0). `transient_local=n` keeps the last n messages for
     /// late-joining subscribers; if these have more than 4096 bytes, `pool_limit_bytes` (default 2 GiB) must
     /// hold n + 1 of them, otherwise a send without room raises OutOfMemoryError. `urgent=True` uses the urgent
     /// lane, which bulk traffic does not delay. The log grows with the traffic up to `log_len_bytes`;
@@ -432,13 +432,13 @@ impl Node {
     }
 
     /// Receives a command: passes the messages of the one driver in force to `apply`, or publishes them on
-    /// the topic `forward` without Python. Falls back if no command arrives within `deadline_ms`, the driver
+    /// the topic `forward` without Python. Falls back if no command arrives within `deadline` seconds, the driver
     /// is gone, or `apply` raises.
     ///
     /// `message` is a type as for `publisher`, None for bytes. `fallback` is a message; "zero", the default
     /// of the type; "hold", the last command; or a function, which gets the reason. Both functions run on a
     /// dedicated thread. Raises ReceiverExistsError if the topic has a receiver.
-    #[pyo3(signature = (topic, message, apply = None, *, forward = None, fallback, deadline_ms = 100.0))]
+    #[pyo3(signature = (topic, message, apply = None, *, forward = None, fallback, deadline = 0.1))]
     fn command(
         &self,
         py: Python<'_>,
@@ -447,18 +447,18 @@ impl Node {
         apply: Option<Callback>,
         forward: Option<String>,
         fallback: &Bound<'_, PyAny>,
-        deadline_ms: f64,
+        deadline: f64,
     ) -> PyResult<Command> {
         let target = Target::of(apply.map(Callback::into_inner), forward)?;
-        Command::open(py, &self.shared, (&topic, message), target, fallback, deadline_ms)
+        Command::open(py, &self.shared, (&topic, message), target, fallback, deadline)
     }
 
     /// Takes authority over a command, if no driver has it or its driver has a lower `priority`, and returns
-    /// a Driver. Authority ends `lease_ms` after the last command or renewal; with `auto_retake`, each `send`
+    /// a Driver. Authority ends `lease` seconds after the last command or renewal; with `auto_retake`, each `send`
     /// requests it again. `timeout` is the time in seconds to wait for a receiver. Raises NotInForceError if
     /// another driver has authority; WaitTimeoutError.
-    #[pyo3(signature = (topic, message = None, *, priority = 0, lease_ms = 200.0, auto_retake = false,
-        timeout = Some(10.0)), text_signature = "($self, topic, message=None, *, priority=0, lease_ms=200.0, \
+    #[pyo3(signature = (topic, message = None, *, priority = 0, lease = 0.2, auto_retake = false,
+        timeout = Some(10.0)), text_signature = "($self, topic, message=None, *, priority=0, lease=0.2, \
         auto_retake=False, timeout=10.0)")]
     fn drive(
         &self,
@@ -466,17 +466,11 @@ impl Node {
         topic: Name,
         message: Option<&Bound<'_, PyAny>>,
         priority: i64,
-        lease_ms: f64,
+        lease: f64,
         auto_retake: bool,
         timeout: Option<f64>,
     ) -> PyResult<Driver> {
-        Driver::take(
-            py,
-            &self.shared,
-            (&topic, message),
-            (priority, lease_ms, auto_retake),
-            timeout,
-        )
+        Driver::take(py, &self.shared, (&topic, message), (priority, lease, auto_retake), timeout)
     }
 
     /// Calls `callback` with a Tick every `period` seconds, or only once with `once=True`, on the node's

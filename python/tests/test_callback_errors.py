@@ -70,7 +70,7 @@ def test_each_kind_is_counted_and_reported(
     with pytest.raises(rnet.CallFailedError):
         other.call("/serve", b"x", timeout=LIMIT_S)
     reported(4, "of a handler", handler)
-    command = broken.command("/cmd", None, apply, fallback="hold", deadline_ms=60_000)
+    command = broken.command("/cmd", None, apply, fallback="hold", deadline=60)
     with other.drive("/cmd", None) as driver:
         driver.send(b"x")
         reported(5, "of a command", apply)

@@ -175,7 +175,7 @@ def test_a_merge_that_waits_again_names_the_time_that_it_was_given(node):
     with pytest.raises(rnet.WaitTimeoutError, match="1000 ms") as raised:
         merge.recv(timeout=1.0)
     later.join()
-    assert raised.value.after_ms == 1000
+    assert raised.value.after == 1
 
 
 @pytest.mark.parametrize("empty", [True, False])

@@ -179,15 +179,15 @@ class Node:
     @overload
     def command(
         self, topic: str, message: type[_Request] | _DType | None, apply: Callable[[_Request], object], *,
-        forward: None = None, fallback: Any, deadline_ms: float = 100.0,
+        forward: None = None, fallback: Any, deadline: float = 0.1,
     ) -> Command: ...
     @overload
     def command(
         self, topic: str, message: type | _DType | None, apply: None = None, *, forward: str | None = None,
-        fallback: Any, deadline_ms: float = 100.0,
+        fallback: Any, deadline: float = 0.1,
     ) -> Command: ...
     def drive(
-        self, topic: str, message: type | _DType | None = None, *, priority: int = 0, lease_ms: float = 200.0,
+        self, topic: str, message: type | _DType | None = None, *, priority: int = 0, lease: float = 0.2,
         auto_retake: bool = False, timeout: float | None = 10.0,
     ) -> Driver: ...
     @overload

@@ -133,7 +133,8 @@ class WaitTimeoutError(RnetError, TimeoutError):
 
     code = "timeout"
     what: str
-    after_ms: int
+    #: Seconds.
+    after: float
 
 
 class DetachedError(RnetError):
@@ -141,7 +142,8 @@ class DetachedError(RnetError):
 
     code = "detached"
     publisher_node: str
-    stall_ms: int
+    #: Seconds.
+    stall: float
 
 
 class PeerLostError(RnetError, ConnectionError):
