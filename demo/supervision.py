@@ -167,7 +167,7 @@ class NodeProcesses:
                 child.close_pipe()
         for launch, _ in self._launches:
             with contextlib.suppress(rnet.WaitTimeoutError):
-                launch.wait(max(0.0, deadline - time.monotonic()))
+                launch.wait(timeout=max(0.0, deadline - time.monotonic()))
             launch.stop()
         shutil.rmtree(self.talk)
 

@@ -51,11 +51,11 @@ def test_old_and_new_go_on_beside_a_wrong_one(play: Play) -> None:
         readers = {v: node(f"reads_{v}").subscriber("/gripper", versions[v]) for v in ("v1", "v2")}
         writers = {v: node(f"says_{v}").publisher("/gripper", kind) for v, kind in versions.items()}
         for v in ("v1", "v2"):
-            writers[v].wait_for_subscribers(2, LIMIT_S)
+            writers[v].wait_for_subscribers(2, timeout=LIMIT_S)
         refused: dict[str, rnet.IncompatibleTypeError] = {}
         while len(refused) < 2:
             with pytest.raises(rnet.IncompatibleTypeError) as raised:
-                writers["v3"].wait_for_subscribers(1, LIMIT_S)
+                writers["v3"].wait_for_subscribers(1, timeout=LIMIT_S)
             refused[raised.value.subscriber_node] = raised.value
         for v, kind in versions.items():
             writers[v].send(kind(name=v, mode=1, force=2.5))
@@ -64,7 +64,7 @@ def test_old_and_new_go_on_beside_a_wrong_one(play: Play) -> None:
             errors: list[rnet.IncompatibleTypeError] = []
             while len(heard) < 2 or not errors:
                 try:
-                    gripper = reader.recv(LIMIT_S)
+                    gripper = reader.recv(timeout=LIMIT_S)
                 except rnet.IncompatibleTypeError as error:
                     errors.append(error)
                 else:
@@ -90,7 +90,7 @@ def test_a_broken_message_ends_no_reader(play: Play, version: str) -> None:
         domain = environment["RNET_DOMAIN"]
         with rnet.Node("says", dir=environment["RNET_DIR"], domain=domain) as node:
             publisher = node.publisher("/gripper", kind)
-            publisher.wait_for_subscribers(1, LIMIT_S)
+            publisher.wait_for_subscribers(1, timeout=LIMIT_S)
             with publisher.loan(1) as memory:
                 memory[:] = b"\x0a"
             publisher.send(kind(name="left"))
@@ -113,7 +113,7 @@ def test_the_old_recording_plays_into_nodes_of_the_new_version(play: Play) -> No
         played = json.loads(done.stdout)
         assert (played["messages"], played["failed"]) == (20, 0)
         for _ in range(20):
-            old, new = (readers[v].recv(LIMIT_S) for v in ("v1", "v2"))
+            old, new = (readers[v].recv(timeout=LIMIT_S) for v in ("v1", "v2"))
             assert (old.name, old.width, old.vendor_code) == ("left", 0.08, 17)
             assert (new.name, new.opening, new.force) == ("left", 0.08, 0.5)
             assert not new.HasField("temperature")

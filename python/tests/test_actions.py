@@ -68,7 +68,7 @@ def test_a_goal_has_feedback_and_a_result(robot: rnet.Node) -> None:
     goal = client.send(N(3))
     assert [n.x for n in goal] == [0, 1, 2]
     assert not goal.done
-    assert goal.result(LIMIT_S).x == 6
+    assert goal.result(timeout=LIMIT_S).x == 6
     assert goal.done
     # As often as it is asked, also in a task.
     assert (goal.result().x, asyncio.run(again(goal)).x) == (6, 6)

@@ -24,7 +24,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 def send(node: rnet.Node, topic: str = "/t", message: bytes = b"1") -> rnet.Publisher:
     publisher = node.publisher(topic)
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(message)
     return publisher
 
@@ -86,7 +86,7 @@ def on_deadline(node: rnet.Node, callback: Any) -> Any:
     subscriber = node.subscriber("/t", deadline=0.01)
     subscriber.on_deadline(callback)
     publisher = node.publisher("/t", deadline=0.01)
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"1")
     return subscriber, publisher
 
@@ -214,7 +214,7 @@ def test_calls_of_one_callback_follow_each_other_in_order(node):
         home = node()
         handle = home.subscribe_any("/t", callback, keep_all=True)
         publisher = home.publisher("/t")
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for n in range(10):
             publisher.send(bytes([n]))
         await until(lambda: len(steps) == 20)
@@ -234,7 +234,7 @@ def test_a_loop_that_is_behind_gets_the_newest_of_many_topics(node):
         home = node()
         handle = home.subscribe_any("/t", callback, keep_all=True)
         publisher = home.publisher("/t")
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for n in range(100):
             publisher.send(bytes([n]))
         # The loop runs nothing until all are there.
@@ -300,7 +300,7 @@ def test_nothing_begins_after_the_end(node):
         handle = home.on_endpoint(callback)
         timer = home.timer(0.001, callback)
         publisher, others = home.publisher("/t"), home.subscriber("/t", on=callback)
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(b"1")
         # Until here the loop has not run.
         while timer.ticks == 0:
@@ -402,7 +402,7 @@ def test_a_callback_whose_loop_has_ended_is_called_no_more(node, unraisable):
     before, ticks = len(called), timer.ticks
     subscriber = home.subscriber("/t")
     send(node("another"))
-    assert bytes(subscriber.recv(LIMIT_S)) == b"1"
+    assert bytes(subscriber.recv(timeout=LIMIT_S)) == b"1"
     while timer.ticks < ticks + 3:
         pass
     assert len(called) == before and unraisable.empty()

@@ -47,7 +47,7 @@ def test_a_callback_that_awaits_what_was_cancelled_is_called_again(node, unraisa
         else:
             home.state.watch("/k").on(callback)
         if way != "watch":
-            publisher.wait_for_subscribers(1, LIMIT_S)
+            publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for number in range(3):
             home.state["/k"] = number
             publisher.send(b"%d" % number)
@@ -69,15 +69,15 @@ def test_messages_have_one_callback_and_no_other_reader(node, unraisable):
             raise AssertionError("it was refused")
 
         subscriber, publisher = home.subscriber("/t", on=first, keep_all=True), home.publisher("/t")
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for use in [
             lambda: subscriber.on(second),
             lambda: subscriber.on(print),
-            lambda: subscriber.recv(0),
+            lambda: subscriber.recv(timeout=0),
             lambda: subscriber.try_recv(),
-            lambda: subscriber.latest(0),
+            lambda: subscriber.latest(timeout=0),
             lambda: subscriber.fileno(),
-            lambda: subscriber.recv_many(1, 0, dtype="u1"),
+            lambda: subscriber.recv_many(1, timeout=0, dtype="u1"),
             lambda: next(iter(subscriber)),
         ]:
             with pytest.raises(rnet.errors.BadValueError, match="go to the callback passed as on"):
@@ -87,7 +87,7 @@ def test_messages_have_one_callback_and_no_other_reader(node, unraisable):
         for number in range(10):
             publisher.send(b"%d" % number)
         await until(lambda: len(got) == 10)
-        subscriber.wait_for_publishers(1, LIMIT_S)
+        subscriber.wait_for_publishers(1, timeout=LIMIT_S)
 
         plain = home.subscriber("/t", on=print)
         with pytest.raises(rnet.errors.BadValueError, match="go to the callback passed as on"):
@@ -108,7 +108,7 @@ def test_a_watch_has_one_callback_and_no_lane_of_an_async_one(node, unraisable):
         with pytest.raises(rnet.errors.BadValueError, match="urgent: an async callback runs on the event loop"):
             watch.on(first, urgent=True)
         watch.on(first)
-        for use in [lambda: watch.on(first), lambda: watch.on(print), lambda: watch.recv(0), lambda: watch.try_recv()]:
+        for use in [lambda: watch.on(first), lambda: watch.on(print), lambda: watch.recv(timeout=0), lambda: watch.try_recv()]:
             with pytest.raises(rnet.errors.BadValueError, match="go to the callback passed as on"):
                 use()
         home.state["/k"] = 1

@@ -48,11 +48,11 @@ def test_rows_are_messages(pair):
     publisher, subscriber = pair(type=IMU, **RELIABLE)
     sent = imus(1000)
     assert publisher.send_many(sent) == 1000 == publisher.sent
-    first = subscriber.recv_many(10, LIMIT_S)
+    first = subscriber.recv_many(10, timeout=LIMIT_S)
     assert first.dtype == IMU and len(first) == 10
     # An array of the caller's own: nothing of it is shared, it can be written to.
     assert first.flags.owndata and first.flags.c_contiguous and first.flags.writeable
-    one = subscriber.recv(LIMIT_S)
+    one = subscriber.recv(timeout=LIMIT_S)
     assert one["n"] == 10
     rest = all_of(subscriber, 989)
     assert np.array_equal(np.concatenate([first, sent[10:11], rest]), sent)
@@ -93,15 +93,15 @@ def test_any_order_of_operations(link, steps):
         elif not waiting:
             assert subscriber.try_recv() is None
         elif step == "latest":
-            assert subscriber.latest(LIMIT_S)["n"] == waiting[-1]
+            assert subscriber.latest(timeout=LIMIT_S)["n"] == waiting[-1]
             waiting.clear()
         else:
             if step == "recv":
-                got = [subscriber.recv(LIMIT_S)["n"]]
+                got = [subscriber.recv(timeout=LIMIT_S)["n"]]
             elif step == "recv_many":
-                got = list(subscriber.recv_many(count, LIMIT_S)["n"])
+                got = list(subscriber.recv_many(count, timeout=LIMIT_S)["n"])
             else:
-                got = list(subscriber.recv_many(count, LIMIT_S, out=out)["n"])
+                got = list(subscriber.recv_many(count, timeout=LIMIT_S, out=out)["n"])
             assert 1 <= len(got) <= count and got == waiting[: len(got)]
             del waiting[: len(got)]
     while waiting:
@@ -153,7 +153,7 @@ def test_a_structure_has_a_dtype(pair):
     assert got["grid"].shape == (3, 2, 3) and got["grid"][2, 1, 2] == 7
     # And back, as an array.
     assert publisher.send_many(got) == 3
-    assert [(p.n, p.x) for p in (subscriber.recv(LIMIT_S) for _ in range(3))] == [
+    assert [(p.n, p.x) for p in (subscriber.recv(timeout=LIMIT_S) for _ in range(3))] == [
         (0, 0),
         (1, 0.5),
         (2, 1),
@@ -176,7 +176,7 @@ def test_complex_numbers_are_no_pointers(pair):
     numbers = np.array([1 + 2j, 3j])
     fields = np.array([(1j, 1)], [("ZzP", "c8"), ("O", "u4")])
     assert publisher.send_many(numbers) == 2 and publisher.send_many(fields) == 1
-    assert np.array_equal(subscriber.recv_many(2, LIMIT_S, dtype="c16"), numbers)
+    assert np.array_equal(subscriber.recv_many(2, timeout=LIMIT_S, dtype="c16"), numbers)
     assert np.array_equal(subscriber.recv_many(timeout=LIMIT_S, dtype=fields.dtype), fields)
 
 
@@ -234,17 +234,17 @@ def test_a_message_of_another_length_is_refused_and_not_lost(pair):
     for odd in (b"", b"long" * 5000):
         with pytest.raises(rnet.errors.BadValueError, match=f"it has {len(odd)} bytes"):
             subscriber.recv_many(dtype="V4")
-        assert bytes(subscriber.recv_sample(0)) == odd
+        assert bytes(subscriber.recv_sample(timeout=0)) == odd
     assert subscriber.recv_many(dtype="V4").tolist() == [b"last"]
     assert sum(subscriber.lost.values()) == 0
 
 
 TAKES = {
-    "recv": lambda sub, node: bytes(sub.recv(LIMIT_S)),
+    "recv": lambda sub, node: bytes(sub.recv(timeout=LIMIT_S)),
     "try_recv": lambda sub, node: bytes(sub.try_recv()),
     "iterate": lambda sub, node: bytes(next(sub)),
-    "merge": lambda sub, node: bytes(rnet.Merge(sub).recv(LIMIT_S)[1]),
-    "latest": lambda sub, node: bytes(sub.latest(LIMIT_S)),
+    "merge": lambda sub, node: bytes(rnet.Merge(sub).recv(timeout=LIMIT_S)[1]),
+    "latest": lambda sub, node: bytes(sub.latest(timeout=LIMIT_S)),
 }
 
 
@@ -265,7 +265,7 @@ def test_the_newest_may_be_a_refused_message_or_a_later_one(pair):
     with pytest.raises(rnet.errors.BadValueError):
         subscriber.recv_many(dtype="V4", timeout=LIMIT_S)
     publisher.send(b"later")
-    assert bytes(subscriber.latest(LIMIT_S)) == b"later"
+    assert bytes(subscriber.latest(timeout=LIMIT_S)) == b"later"
     assert subscriber.try_recv() is None
 
 
@@ -274,11 +274,11 @@ def test_of_a_refused_message_and_that_of_another_publisher_one_is_skipped(node,
     one, two = node("one").publisher("/t"), node("two").publisher("/t")
     subscriber = node("home").subscriber("/t", keep_all=True)
     for publisher in (one, two):
-        publisher.wait_for_subscribers(1, LIMIT_S)
-    subscriber.wait_for_publishers(2, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
+    subscriber.wait_for_publishers(2, timeout=LIMIT_S)
     # From here on it is the turn of the first.
     two.send(b"turn")
-    assert bytes(subscriber.recv(LIMIT_S)) == b"turn"
+    assert bytes(subscriber.recv(timeout=LIMIT_S)) == b"turn"
     if newest == b"odd":
         two.send(b"1234")
     one.send(b"odd")
@@ -286,7 +286,7 @@ def test_of_a_refused_message_and_that_of_another_publisher_one_is_skipped(node,
         subscriber.recv_many(1, dtype="V4", timeout=LIMIT_S)
     if newest == b"1234":
         two.send(b"1234")
-    assert bytes(subscriber.latest(LIMIT_S)) == newest
+    assert bytes(subscriber.latest(timeout=LIMIT_S)) == newest
     assert subscriber.try_recv() is None
     counts = {stats.publisher: (stats.received, stats.skipped) for stats in subscriber.stats()}
     assert counts == {one.id: (int(newest == b"odd"), int(newest == b"1234")), two.id: (
@@ -337,7 +337,7 @@ os.kill(os.getpid(), 9)
     got: list[int] = []
     with pytest.raises(rnet.PeerLostError):
         while True:
-            got.extend(subscriber.recv_many(30, LIMIT_S))
+            got.extend(subscriber.recv_many(30, timeout=LIMIT_S))
     assert got == list(range(100))
     process.wait(LIMIT_S)
 
@@ -346,8 +346,8 @@ def test_a_batch_that_does_not_fit_says_how_many_were_sent(node):
     sender, receiver = node("sender"), node("receiver")
     publisher = sender.publisher("/t", reliable=True, on_full="refuse", log_len_bytes=16384)
     subscriber = receiver.subscriber("/t", reliable=True)
-    publisher.wait_for_subscribers(1, LIMIT_S)
-    subscriber.wait_for_publishers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
+    subscriber.wait_for_publishers(1, timeout=LIMIT_S)
     rows = np.arange(1000, dtype="u8").reshape(1000, 1).repeat(20, axis=1)
     left, got = rows, []
     while len(left):
@@ -543,15 +543,15 @@ def test_bytes_are_copies(pair):
     publisher, subscriber = pair(type=bytes, **RELIABLE)
     for message in (b"one", bytearray(b"two"), np.zeros(5000, "u1"), b""):
         publisher.send(message)
-    assert subscriber.recv(LIMIT_S) == b"one"
+    assert subscriber.recv(timeout=LIMIT_S) == b"one"
     assert subscriber.try_recv() == b"two"
     assert next(subscriber) == bytes(5000)
-    sample = subscriber.recv_sample(LIMIT_S)
+    sample = subscriber.recv_sample(timeout=LIMIT_S)
     assert isinstance(sample, rnet.Sample) and type(sample.value) is bytes
     publisher.send(b"newest")
-    assert subscriber.latest(LIMIT_S) == b"newest"
+    assert subscriber.latest(timeout=LIMIT_S) == b"newest"
     publisher.send(b"merged")
-    assert rnet.Merge(subscriber).recv(LIMIT_S)[1] == b"merged"
+    assert rnet.Merge(subscriber).recv(timeout=LIMIT_S)[1] == b"merged"
     got: list[bytes] = []
     done = threading.Event()
     subscriber.on(lambda message: (got.append(message), done.set()))

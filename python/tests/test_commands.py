@@ -151,7 +151,7 @@ def test_the_zero_of_a_plain_type_is_all_zeros(base, dtype):
 
 
 def test_ctrl_c_ends_the_wait_for_a_receiver(program):
-    waits = program("import rnet; rnet.Node('hand').drive('/nobody', 'f8', timeout=None)")
+    waits = program("import rnet; rnet.Node('hand').drive('/nobody', 'f8', timeout=float('inf'))")
     settle(waits)
     waits.send_signal(signal.SIGINT)
     code, _, err = finish(waits)
@@ -325,7 +325,7 @@ def test_a_receiver_whose_process_is_stopped_is_reported_at_once(base, child):
     driver = base.drive("/cmd", lease=600)
     receiver.send_signal(signal.SIGSTOP)
     with pytest.raises(rnet.errors.NotInForceError, match="receiver /receiver is stopped"):
-        base.drive("/cmd", priority=1, timeout=None)
+        base.drive("/cmd", priority=1, timeout=float("inf"))
     with pytest.raises(rnet.errors.NotInForceError, match="receiver /receiver is stopped"):
         driver.release()
     driver.release()
@@ -345,7 +345,7 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
     process = program(
         textwrap.dedent(
             """
-            import os, signal, sys, threading, time
+            import math, os, signal, sys, threading, time
             import rnet
 
             base, hand = rnet.Node("base"), rnet.Node("hand")
@@ -357,7 +357,7 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
 
             def again():
                 try:
-                    driver.retake(timeout=None)
+                    driver.retake(timeout=math.inf)
                 except rnet.ClosedError:
                     print("closed")
 
@@ -413,7 +413,7 @@ def test_a_command_at_a_receiver_whose_program_is_ending_has_failed(base, progra
     receiver.stdin.flush()
     assert receiver.stdout.readline() == "ends\n"
     driver.send(b"go")
-    while not (status := statuses.recv(LIMIT_S)).fallback_failed:
+    while not (status := statuses.recv(timeout=LIMIT_S)).fallback_failed:
         pass
     assert status.applied == 0 and status.state == CommandStatus.STATE_FALLBACK
     receiver.stdin.write("\n")

@@ -99,12 +99,12 @@ def test_what_an_older_publisher_does_not_know_is_zero(
     subscriber = node("new").subscriber("/wheel", longer)
     called: queue.Queue[Any] = queue.Queue()
     node("called").subscriber("/wheel", longer, on=called.put)
-    publisher.wait_for_subscribers(2, LIMIT_S)
+    publisher.wait_for_subscribers(2, timeout=LIMIT_S)
     for _ in range(3):
         publisher.send(Wheel(1.5, 20))
-    sample = subscriber.recv_sample(LIMIT_S)
+    sample = subscriber.recv_sample(timeout=LIMIT_S)
     assert len(sample) == ctypes.sizeof(Wheel)
-    wheels = [subscriber.recv(LIMIT_S), sample.value, called.get(timeout=LIMIT_S), subscriber.latest()]
+    wheels = [subscriber.recv(timeout=LIMIT_S), sample.value, called.get(timeout=LIMIT_S), subscriber.latest()]
     assert [torque_of(wheel) for wheel in wheels] == [0.0] * 4
     assert float(wheels[0]["speed"] if with_numpy else wheels[0].speed) == 1.5
 
@@ -151,10 +151,10 @@ def test_the_publisher_is_that_of_the_sample(node: Callable[..., rnet.Node]) -> 
     samples = node("recorder").subscriber("/leg")
     publishers = [node(name).publisher("/leg", leg(OLD)) for name in ("front", "back")]
     for publisher in publishers:
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(leg(OLD)(force=2.5))
     nodes = {one.publisher: one.node for one in node("asker").published_types("/leg")}
-    heard = [nodes[samples.recv_sample(LIMIT_S).publisher] for _ in publishers]
+    heard = [nodes[samples.recv_sample(timeout=LIMIT_S).publisher] for _ in publishers]
     assert sorted(heard) == ["/back", "/front"]
 
 

@@ -156,7 +156,7 @@ def test_every_topic_that_matches_is_received_with_its_type(node):
     level = sender.publisher("/arm/level", dtype)
     other = sender.publisher("/leg/raw")
     for publisher in (old, joints, level):
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     old.send(b"x" * 10_000)
     message = told.get(timeout=LIMIT_S)
     assert (message.topic, message.type.kind) == ("/arm/left/raw", "raw")

@@ -63,7 +63,7 @@ def test_exceptions_are_pythons_own_too(cls, base):
 def test_errors_can_be_pickled(pair):
     _, subscriber = pair()
     with pytest.raises(TimeoutError) as caught:
-        subscriber.recv(0.01)
+        subscriber.recv(timeout=0.01)
     error = pickle.loads(pickle.dumps(caught.value))
     assert (type(error), str(error)) == (rnet.WaitTimeoutError, str(caught.value))
     assert (error.what, error.topic, error.after) == ("a message on /t", "/t", 0.01)
@@ -72,20 +72,20 @@ def test_errors_can_be_pickled(pair):
 def test_timeouts(pair):
     publisher, subscriber = pair()
     for wait in (
-        lambda: subscriber.recv(0.02),
-        lambda: subscriber.latest(0.02),
-        lambda: subscriber.wait_for_publishers(2, 0.02),
-        lambda: publisher.wait_for_subscribers(2, 0.02),
+        lambda: subscriber.recv(timeout=0.02),
+        lambda: subscriber.latest(timeout=0.02),
+        lambda: subscriber.wait_for_publishers(2, timeout=0.02),
+        lambda: publisher.wait_for_subscribers(2, timeout=0.02),
     ):
         with pytest.raises(rnet.WaitTimeoutError) as caught:
             wait()
         assert (caught.value.after, caught.value.topic, caught.value.node) == (0.02, "/t", None)
         assert "/t" in caught.value.what and "; wait longer" in str(caught.value)
     with pytest.raises(rnet.WaitTimeoutError):
-        subscriber.recv(0)
+        subscriber.recv(timeout=0)
     for bad in (-1, float("nan"), float("inf")):
         with pytest.raises(rnet.errors.BadValueError, match="timeout"):
-            subscriber.recv(bad)
+            subscriber.recv(timeout=bad)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "/a//b", "/a/", "ä", "x" * 300, "/a.b"])
@@ -165,8 +165,8 @@ def test_a_incompatible_type_is_told_to_both_sides(node):
     publisher = node("sender").publisher("/p", Point)
     subscriber = node("receiver").subscriber("/p", Swapped)
     for wait in (
-        lambda: publisher.wait_for_subscribers(1, LIMIT_S),
-        lambda: subscriber.wait_for_publishers(1, LIMIT_S),
+        lambda: publisher.wait_for_subscribers(1, timeout=LIMIT_S),
+        lambda: subscriber.wait_for_publishers(1, timeout=LIMIT_S),
     ):
         with pytest.raises(rnet.IncompatibleTypeError) as caught:
             wait()
@@ -191,9 +191,9 @@ def test_quality_of_service_that_does_not_fit(node):
     publisher = node("sender").publisher("/t")
     subscriber = node("receiver").subscriber("/t", reliable=True)
     with pytest.raises(rnet.IncompatibleQosError, match="make the publisher reliable"):
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     with pytest.raises(rnet.IncompatibleQosError) as caught:
-        subscriber.recv(LIMIT_S)
+        subscriber.recv(timeout=LIMIT_S)
     assert caught.value.node == caught.value.publisher_node == "/sender"
     assert str(caught.value).endswith(caught.value.why)
 
@@ -205,8 +205,8 @@ def test_a_reliable_publisher_waits_refuses_or_detaches(node):
         topic = f"/t{len(made)}"
         publisher = sender.publisher(topic, reliable=True, on_full=on_full, log_len_bytes=16384)
         subscriber = receiver.subscriber(topic, reliable=True)
-        publisher.wait_for_subscribers(1, LIMIT_S)
-        subscriber.wait_for_publishers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
+        subscriber.wait_for_publishers(1, timeout=LIMIT_S)
         return publisher, subscriber
 
     made: list = []
@@ -218,9 +218,9 @@ def test_a_reliable_publisher_waits_refuses_or_detaches(node):
         assert caught.value.topic == publisher.topic
         assert caught.value.node == caught.value.reader_node == f"/r{len(made) - 1}"
         for _ in range(publisher.sent):
-            subscriber.recv(LIMIT_S)
+            subscriber.recv(timeout=LIMIT_S)
         publisher.send(b"goes on")
-        assert bytes(subscriber.recv(LIMIT_S)) == b"goes on"
+        assert bytes(subscriber.recv(timeout=LIMIT_S)) == b"goes on"
         assert sum(subscriber.lost.values()) == 0
 
     publisher, subscriber = full(rnet.Detach(0.02))
@@ -228,7 +228,7 @@ def test_a_reliable_publisher_waits_refuses_or_detaches(node):
         publisher.send(bytes(1000))
     with pytest.raises(rnet.errors.DetachedError) as caught:
         while True:
-            subscriber.recv(LIMIT_S)
+            subscriber.recv(timeout=LIMIT_S)
     assert caught.value.stall == 0.02
 
 
@@ -261,9 +261,9 @@ def test_everything_says_that_it_is_closed(node):
 
 def test_context_managers(node, domain):
     with rnet.Node("a") as a, a.publisher("/t") as publisher, a.subscriber("/t") as subscriber:
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(b"x")
-        assert bytes(subscriber.recv(LIMIT_S)) == b"x"
+        assert bytes(subscriber.recv(timeout=LIMIT_S)) == b"x"
         assert os.listdir(f"{domain}/nodes")
     assert a.closed and publisher.closed and subscriber.closed
     assert os.listdir(f"{domain}/nodes") == []
@@ -289,7 +289,7 @@ def test_a_send_that_waits_ends_when_its_publisher_is_closed(node, send, closes)
         pool_limit_bytes=200_000,
     )
     subscriber = receiver.subscriber("/t", reliable=True)
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     raised: queue.Queue = queue.Queue()
 
     def run() -> None:

@@ -95,7 +95,7 @@ def test_warn_is_warning(node):
     home = node()
     lines = home.subscriber("/log", rnet.msgs.foxglove.Log, transient_local=True)
     home.log.warn("the battery is at %d %%", 7)
-    line = lines.recv(LIMIT_S)
+    line = lines.recv(timeout=LIMIT_S)
     assert (line.message, line.level) == ("the battery is at 7 %", rnet.msgs.foxglove.Log.WARNING)
     assert line.file == __file__
 

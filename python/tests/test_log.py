@@ -19,7 +19,7 @@ def reader(node):
 
 
 def heard(reader):
-    return reader.recv(LIMIT_S)
+    return reader.recv(timeout=LIMIT_S)
 
 
 def test_a_line_says_who_said_it_where_and_how_bad_it_is(node, reader, capfd):

@@ -25,7 +25,7 @@ def test_messages_of_every_length_carry_it(pair, length):
     publisher, subscriber = pair("/t")
     for given in ({}, FULL, {"correlation": 0}):
         publisher.send(bytes(length), **given)
-        sample = subscriber.recv_sample(LIMIT_S)
+        sample = subscriber.recv_sample(timeout=LIMIT_S)
         assert bytes(sample) == bytes(length)
         assert carried(sample) == dict.fromkeys(FULL) | given
     assert type(FULL["origin"]) is rnet.events.Origin and subscriber.stats()[0].lost["link"] == 4
@@ -34,7 +34,7 @@ def test_messages_of_every_length_carry_it(pair, length):
 def test_typed_messages_carry_it(pair):
     imus, seen = pair("/imu", Imu)
     imus.send(Imu(frame_id="imu_link"), **FULL)
-    sample = seen.recv_sample(LIMIT_S)
+    sample = seen.recv_sample(timeout=LIMIT_S)
     assert (sample.value, carried(sample)) == (Imu(frame_id="imu_link"), FULL)
 
 
@@ -42,7 +42,7 @@ def test_images_carry_it(pair):
     images, seen = pair("/image", Image)
     image = Image.from_array(np.full((4, 6), 9, np.uint8), "mono8")
     images.send(image, **FULL)
-    sample = seen.recv_sample(LIMIT_S)
+    sample = seen.recv_sample(timeout=LIMIT_S)
     assert (sample.value.array.tolist(), carried(sample)) == (image.array.tolist(), FULL)
 
 
@@ -50,7 +50,7 @@ def test_gaps_are_counted_by_their_cause(pair):
     publisher, subscriber = pair("/t")
     publisher.publish_gap("link", 5)
     publisher.send(b"", gap=("restart", 2))
-    assert subscriber.recv(LIMIT_S) is not None
+    assert subscriber.recv(timeout=LIMIT_S) is not None
     assert subscriber.try_recv() is None
     assert subscriber.stats()[0].lost == {"overrun": 0, "link": 5, "restart": 2, "detached": 0}
 

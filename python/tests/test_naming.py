@@ -15,9 +15,9 @@ def test_names_go_below_the_namespace_and_rules_rename_them(domain):
     assert (scans.topic, points.topic) == ("/left/eye", "/left/points")
     assert node.publisher("~/dirty").topic == "/left/laser/dirty"
     heard = rnet.Node("plain").subscriber("/left/eye")
-    scans.wait_for_subscribers(1, LIMIT_S)
+    scans.wait_for_subscribers(1, timeout=LIMIT_S)
     scans.send(b"scan")
-    assert bytes(heard.recv(LIMIT_S)) == b"scan"
+    assert bytes(heard.recv(timeout=LIMIT_S)) == b"scan"
 
 
 def test_services_follow_too(domain):

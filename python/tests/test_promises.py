@@ -18,7 +18,7 @@ def test_a_missed_deadline_is_counted_and_told(node: Nodes) -> None:
     a, b = node("a"), node("b")
     publisher = a.publisher("/t", deadline=PERIOD_S)
     subscriber = b.subscriber("/t", deadline=PERIOD_S)
-    publisher.wait_for_subscribers(1, LONG_S)
+    publisher.wait_for_subscribers(1, timeout=LONG_S)
     told: queue.Queue[rnet.events.DeadlineMissed] = queue.Queue()
     offered: queue.Queue[rnet.events.DeadlineMissed] = queue.Queue()
     subscriber.on_deadline(told.put)
@@ -36,7 +36,7 @@ def test_old_messages_expire(node: Nodes) -> None:
     a, b = node("a"), node("b")
     publisher = a.publisher("/t", lifespan=PERIOD_S)
     subscriber = b.subscriber("/t")
-    publisher.wait_for_subscribers(1, LONG_S)
+    publisher.wait_for_subscribers(1, timeout=LONG_S)
     publisher.send(b"old")
     time.sleep(2 * PERIOD_S)  # sleep: the message gets old
     assert subscriber.try_recv() is None
@@ -50,7 +50,7 @@ def test_a_publisher_that_asserts_nothing_is_not_alive(node: Nodes) -> None:
     changes: queue.Queue[rnet.events.LivelinessChange] = queue.Queue()
     subscriber = b.subscriber("/t", on=lambda _: None)
     subscriber.on_liveliness(changes.put)
-    publisher.wait_for_subscribers(1, LONG_S)
+    publisher.wait_for_subscribers(1, timeout=LONG_S)
 
     def until(alive: bool) -> rnet.events.LivelinessChange:
         while (change := changes.get(timeout=LONG_S)).alive != alive:

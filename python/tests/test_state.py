@@ -294,7 +294,7 @@ def test_a_closed_node_has_no_state(node):
         lambda: transaction["/k"],
         lambda: transaction.commit(),
         lambda: arm.all(),
-        lambda: watch.recv(0),
+        lambda: watch.recv(timeout=0),
     ):
         with pytest.raises(rnet.ClosedError):
             use()

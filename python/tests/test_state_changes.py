@@ -80,7 +80,7 @@ def test_last_wills(node):
         watch = reader.watch("/becomes")
         assert next(watch).initial
     # Whose owner it was tells nobody at once.
-    assert watch.recv(LIMIT_S).value == "gone"
+    assert watch.recv(timeout=LIMIT_S).value == "gone"
     while "/goes" in reader:
         pass
     assert reader.snapshot().items() == [

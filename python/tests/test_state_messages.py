@@ -169,7 +169,7 @@ def test_messages_in_snapshots_watches_wills_and_transactions(states):
     writer, reader = states
     watch = reader.watch("/pose")
     writer.set("/pose", msgs.Pose(), last_will=msgs.Pose(position={"x": 1.0}))
-    assert watch.recv(LIMIT_S).value == msgs.Pose()
+    assert watch.recv(timeout=LIMIT_S).value == msgs.Pose()
     assert reader.entry("/pose").last_will.position.x == 1.0
     with reader.transaction() as t:
         pose = t["/pose"]

@@ -75,7 +75,7 @@ def test_a_structure_and_a_dtype_of_one_layout_are_one_type():
 def test_either_side_may_be_either(node, sent_as, received_as):
     publisher = node("sender").publisher("/pose", sent_as)
     subscriber = node("receiver").subscriber("/pose", received_as)
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     if sent_as is Pose:
         pose = Pose(True, Stamp(1, 2), (1, 2, 3, 4), x=0.5)
         pose.grid[1][2] = 9
@@ -84,7 +84,7 @@ def test_either_side_may_be_either(node, sent_as, received_as):
         pose["valid"], pose["stamp"], pose["q"] = True, (1, 2), (1, 2, 3, 4)
         pose["grid"][1, 2], pose["x"] = 9, 0.5
     publisher.send(pose)
-    sample = subscriber.recv_sample(LIMIT_S)
+    sample = subscriber.recv_sample(timeout=LIMIT_S)
     got = sample.value
     if received_as is Pose:
         assert isinstance(got, Pose)
@@ -103,7 +103,7 @@ def test_a_received_record_is_a_read_only_view(pair):
     message = np.zeros((), big)
     message["values"] = np.arange(10_000)
     publisher.send(message)
-    sample = subscriber.recv_sample(LIMIT_S)
+    sample = subscriber.recv_sample(timeout=LIMIT_S)
     values = sample.value["values"]
     memory = np.frombuffer(sample, "f8")
     assert np.shares_memory(values, memory)
@@ -120,9 +120,9 @@ def test_numbers_and_arrays_of_numbers_are_types_too(node):
     ):
         publisher = home.publisher(f"/n{number}", dtype)
         subscriber = home.subscriber(f"/n{number}", dtype)
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(message)
-        assert np.array_equal(subscriber.recv(LIMIT_S), message)
+        assert np.array_equal(subscriber.recv(timeout=LIMIT_S), message)
 
 
 def test_a_record_can_be_given_as_tuple_or_dict(pair):
@@ -132,7 +132,7 @@ def test_a_record_can_be_given_as_tuple_or_dict(pair):
     publisher.send({"n": 2, "x": 1.5})
     publisher.send(np.array([(1.5, 2)], point))
     publisher.send(np.array([(1.5, 2)], point)[0])
-    assert [subscriber.recv(LIMIT_S).item() for _ in range(4)] == [(1.5, 2)] * 4
+    assert [subscriber.recv(timeout=LIMIT_S).item() for _ in range(4)] == [(1.5, 2)] * 4
     with pytest.raises(TypeError, match="has the fields"):
         publisher.send({"x": 1.5})
     with pytest.raises(TypeError, match="cannot send float32"):
@@ -155,7 +155,7 @@ def test_typed_loans_know_their_length(node, pair):
     publisher, subscriber = pair(type=Pose)
     with publisher.loan() as memory:
         Pose.from_buffer(memory).x = 4.0
-    assert subscriber.recv(LIMIT_S).x == 4.0
+    assert subscriber.recv(timeout=LIMIT_S).x == 4.0
     with pytest.raises(rnet.errors.BadValueError, match="its type has 48"):
         publisher.loan(47)
     untyped = node().publisher("/untyped")
@@ -166,9 +166,9 @@ def test_typed_loans_know_their_length(node, pair):
 def test_a_raw_subscriber_gets_the_bytes_of_a_typed_topic(node):
     publisher = node("sender").publisher("/stamp", Stamp)
     subscriber = node("receiver").subscriber("/stamp")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(Stamp(1, 2))
-    assert bytes(subscriber.recv(LIMIT_S)) == bytes(Stamp(1, 2))
+    assert bytes(subscriber.recv(timeout=LIMIT_S)) == bytes(Stamp(1, 2))
 
 
 def test_named_lays_a_list_out_as_c_does_and_leaves_a_dtype_alone():

@@ -47,7 +47,7 @@ with rnet.Node("typed", domain="x") as node:
         stamp(sample)
     node.subscriber("/raw", on=lambda sample: print(stamp(sample)))
     record = rnet.types.named_dtype("R", [("x", "f8")])
-    print(node.subscriber("/r", record).recv(1.0)["x"], node.subscriber("/n", np.float64).latest())
+    print(node.subscriber("/r", record).recv(timeout=1.0)["x"], node.subscriber("/n", np.float64).latest())
     for text in node.subscriber("/raw", bytes):
         print(text.decode())
     print(node.publisher("/r", record).send_many(np.zeros(3, record)) + 1)
@@ -88,7 +88,7 @@ MISTAKES = {
     'node.publisher("/p", on_full="wait")': "call-overload",
     "rnet.Sample().seq = 1": "misc",
     'node.subscriber("/p", bytes).recv().seq': "attr-defined",
-    'node.subscriber("/p").recv_many(5, 1.0, None)': "call-overload",
+    'node.subscriber("/p").recv_many(5, 1.0)': "call-overload",
     'node.publisher("/p").send_many([b"x"])': "arg-type",
     'node.publisher("/scan", LaserScan).send(msgs.Imu())': "arg-type",
     'node.subscriber("/scan", LaserScan).recv().angel_min': "attr-defined",

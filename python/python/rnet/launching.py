@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -121,7 +122,7 @@ class Launch:
         with self._changed:
             return self._exit_code
 
-    def wait_ready(self, timeout: float | None = None) -> None:
+    def wait_ready(self, *, timeout: float | None = None) -> None:
         """Waits until every node is ready, at most ``timeout`` s.
 
         Raises :class:`LaunchFailedError` if a node is given up or the launch ends first, :class:`WaitTimeoutError` with the nodes
@@ -145,7 +146,7 @@ class Launch:
         if missing():
             raise self._failed(f"{', '.join(missing())}: never ready")
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self, *, timeout: float | None = None) -> int:
         """Waits until the launch has ended, at most ``timeout`` s, and returns its :attr:`exit_code`.
 
         Raises :class:`WaitTimeoutError`; the nodes continue.
@@ -155,7 +156,7 @@ class Launch:
         assert self._exit_code is not None
         return self._exit_code
 
-    def stop(self, timeout: float | None = None) -> int:
+    def stop(self, *, timeout: float | None = None) -> int:
         """Stops the nodes, first those that no other depends on, and returns the :attr:`exit_code`.
 
         Each node has its ``interrupt_timeout_s`` and ``stop_timeout_s`` before it is killed. Raises :class:`WaitTimeoutError`
@@ -163,7 +164,7 @@ class Launch:
         """
         self._check_owner()
         self._send_stop()
-        return self.wait(timeout)
+        return self.wait(timeout=timeout)
 
     def __enter__(self) -> Launch:
         return self
@@ -238,7 +239,7 @@ class Launch:
     def _wait_until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
         self._check_owner()
         with self._changed:
-            return self._changed.wait_for(holds, timeout)
+            return self._changed.wait_for(holds, None if timeout == math.inf else timeout)
 
     def _failed(self, otherwise: str) -> LaunchFailedError:
         with self._changed:

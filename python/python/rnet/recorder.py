@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -154,7 +155,7 @@ class Recording:
         with self._changed:
             return self._is_over
 
-    def wait(self, timeout: float | None = None) -> RecordingReport:
+    def wait(self, *, timeout: float | None = None) -> RecordingReport:
         """Waits until the recording has ended, at most ``timeout`` s, and returns the result.
 
         Raises :class:`WaitTimeoutError`, after which the recording continues; :class:`RecordFailedError` if the recorder failed.
@@ -165,12 +166,12 @@ class Recording:
             raise RecordFailedError(" ".join(self._messages) or f"the recorder exited with {self._process.returncode}")
         return self.report
 
-    def stop(self, timeout: float | None = None) -> RecordingReport:
+    def stop(self, *, timeout: float | None = None) -> RecordingReport:
         """Completes the file with all messages sent before, and returns the result, as :meth:`wait`."""
         with self._changed:
             if not self._is_over and os.getpid() == self._owner:
                 self._process.send_signal(signal.SIGINT)
-        return self.wait(timeout)
+        return self.wait(timeout=timeout)
 
     def __enter__(self) -> Recording:
         if self._was_entered:
@@ -222,7 +223,7 @@ class Recording:
         if os.getpid() != self._owner:
             raise ClosedError("the recording belongs to the process that started it, not to this forked child")
         with self._changed:
-            return self._changed.wait_for(holds, timeout)
+            return self._changed.wait_for(holds, None if timeout == math.inf else timeout)
 
 
 def _report(said: dict[str, Any]) -> RecordingReport:

@@ -17,7 +17,7 @@ use crate::members::{Member, MemberKind};
 use crate::node_core::NodeCore;
 use crate::qos::OptionalSetters;
 use crate::resource::Resource;
-use crate::wait::{self, WaitLimit};
+use crate::wait::{self, DEFAULT_TIMEOUT, WaitLimit, answer_limit};
 
 /// How long a wait for a change goes on without a look whether the replica is closed.
 const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -59,9 +59,9 @@ impl PyRemoteState {
         py: Python<'_>,
         node: &Arc<NodeCore>,
         host: &str,
-        timeout: f64,
+        timeout: Option<f64>,
     ) -> PyResult<PyRemoteState> {
-        let timeout = wait::seconds(py, "timeout", timeout)?;
+        let timeout = answer_limit(py, timeout, DEFAULT_TIMEOUT)?;
         let open = || node.node()?.state_of(host);
         let remote = py.detach(open).or_raise(py)?;
         let remote =
@@ -247,8 +247,8 @@ impl PyReplica {
         Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
-    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises WaitTimeoutError.
-    #[pyo3(signature = (timeout = None))]
+    /// Waits for the next change, up to `timeout` seconds, without a limit by default. Raises WaitTimeoutError.
+    #[pyo3(signature = (*, timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         let limit = WaitLimit::new(py, timeout)?;
         self.take(py, &limit)

@@ -146,8 +146,8 @@ impl Watch {
 
 #[pymethods]
 impl Watch {
-    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises WaitTimeoutError.
-    #[pyo3(signature = (timeout = None))]
+    /// Waits for the next change, up to `timeout` seconds, without a limit by default. Raises WaitTimeoutError.
+    #[pyo3(signature = (*, timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         self.take(py, &WaitLimit::new(py, timeout)?)
     }
