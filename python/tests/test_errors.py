@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import math
 import os
 import pickle
 import queue
@@ -22,7 +23,7 @@ def test_every_error_code_has_its_exception():
     for code, cls in errors.BY_CODE.items():
         assert cls.code == code and issubclass(cls, rnet.RnetError)
         assert cls.__name__.lower().removesuffix("error").endswith(code.replace("_", ""))
-        assert getattr(rnet, cls.__name__) is cls
+        assert getattr(errors, cls.__name__) is cls and cls.__name__ in errors.__all__
         assert cls.__doc__
 
 
@@ -83,9 +84,32 @@ def test_timeouts(pair):
         assert "/t" in caught.value.what and "; wait longer" in str(caught.value)
     with pytest.raises(rnet.WaitTimeoutError):
         subscriber.recv(timeout=0)
-    for bad in (-1, float("nan"), float("inf")):
+    for bad in (-1, -math.inf, math.nan):
         with pytest.raises(rnet.errors.BadValueError, match="timeout"):
             subscriber.recv(timeout=bad)
+    publisher.send(b"up")
+    assert bytes(subscriber.recv(timeout=math.inf)) == b"up"
+    with pytest.raises(TypeError, match="positional"):
+        subscriber.recv(0.02)
+
+
+def test_a_call_has_the_timeout_of_its_client_unless_it_is_given_one(node):
+    client = node().client("/nobody", timeout=0.02)
+    for given, after in (({}, 0.02), ({"timeout": 0.03}, 0.03), ({"timeout": None}, 0.02)):
+        for call in (client.call, lambda *request, **more: client.start(*request, **more).result()):
+            with pytest.raises(rnet.WaitTimeoutError) as caught:
+                call(b"", **given)
+            assert caught.value.after == after
+    with pytest.raises(rnet.errors.BadValueError, match="timeout"):
+        node("other").client("/nobody", timeout=-1)
+
+
+def test_a_push_has_the_timeout_of_its_pusher_unless_it_is_given_one(node):
+    jobs = node().push("/jobs", backlog=1, timeout=math.inf)
+    jobs.push(b"first")
+    with pytest.raises(rnet.errors.LimitReachedError):
+        jobs.push(b"second", timeout=0)
+    jobs.close()
 
 
 @pytest.mark.parametrize("name", ["", "a b", "/a//b", "/a/", "ä", "x" * 300, "/a.b"])

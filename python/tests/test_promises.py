@@ -69,6 +69,6 @@ def test_what_does_not_fit_says_so(node: Nodes) -> None:
     subscriber = node("b").subscriber("/t", deadline=0.5)
     for wait in (publisher.wait_for_subscribers, subscriber.wait_for_publishers):
         with pytest.raises(rnet.IncompatibleQosError, match="a deadline of 500ms"):
-            wait(1, LONG_S)
+            wait(1, timeout=LONG_S)
     with pytest.raises(rnet.errors.BadQosError, match="deadline is 0ns"):
         node("c").publisher("/t", deadline=0)

@@ -191,7 +191,7 @@ def test_files_that_contradict_each_other_are_refused(tmp_path):
     for name, field in (("a", "int32"), ("b", "string")):
         text = f'syntax = "proto3"; package {package}; message M {{ {field} x = 1; }}'
         (tmp_path / f"{name}.proto").write_text(text)
-    said = rf"rnet\.load: {package}\.M is defined twice: in a\.proto and in b\.proto"
+    said = rf"rnet\.load_proto: {package}\.M is defined twice: in a\.proto and in b\.proto"
     with pytest.raises(rnet.errors.SchemaError, match=said):
         rnet.load_proto(tmp_path / "a.proto", tmp_path / "b.proto")
 

@@ -207,7 +207,7 @@ def test_what_does_not_fit_is_told_to_both_sides(node):
     subscriber = node("receiver").subscriber("/arm", version("string speed = 1;"))
     for wait in (publisher.wait_for_subscribers, subscriber.wait_for_publishers):
         with pytest.raises(rnet.IncompatibleTypeError) as caught:
-            wait(1, LIMIT_S)
+            wait(1, timeout=LIMIT_S)
         error = caught.value
         assert (error.topic, error.publisher_node, error.subscriber_node) == (
             "/arm",

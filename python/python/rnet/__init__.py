@@ -29,7 +29,7 @@ submodules, which ``import rnet`` imports:
 - :mod:`rnet.types`: message types, their comparison, and ``.proto`` files
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from ._rnet import (
     LAYOUT_VERSION,
@@ -137,7 +137,7 @@ __all__ = [
     "wall_offset",
 ]
 
-if not _TYPE_CHECKING:  # Type checkers would take every name for one that exists.
+if not TYPE_CHECKING:  # Type checkers would take every name for one that exists.
 
     def __getattr__(name: str) -> object:
         why = hints.no_name(name, (errors, events, launching, log, recording, state, types))

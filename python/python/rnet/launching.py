@@ -21,6 +21,7 @@ from typing import Any
 
 from . import programs
 from .errors import ClosedError, LaunchFailedError, WaitTimeoutError
+from .event_loop import run_in_thread
 
 __all__ = ["Launch", "LaunchedNode", "launch"]
 
@@ -171,6 +172,12 @@ class Launch:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    async def __aenter__(self) -> Launch:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await run_in_thread(self.stop)
 
     def __repr__(self) -> str:
         return f"Launch({', '.join(f'{node.name}: {node.state}' for node in self.nodes.values())})"

@@ -20,6 +20,7 @@ from typing import IO, Any, Literal
 
 from . import programs
 from .errors import ClosedError, RecordFailedError, WaitTimeoutError
+from .event_loop import run_in_thread
 
 _LOGGER = logging.getLogger("rnet.record")
 
@@ -182,6 +183,12 @@ class Recording:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    async def __aenter__(self) -> Recording:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await run_in_thread(self.stop)
 
     def __repr__(self) -> str:
         report = self.report

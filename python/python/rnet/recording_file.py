@@ -134,6 +134,12 @@ class RecordingFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> RecordingFile:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
     def __getitem__(self, topic: str) -> RecordedTopic:
         """A topic. Raises :class:`ReadFailedError` with the existing topics."""
         return RecordedTopic(self, topic, self._of(topic))
