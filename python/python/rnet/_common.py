@@ -86,6 +86,8 @@ GENERIC = (
     ext.ActionClient,
     ext.Call,
     ext.Client,
+    ext.Command,
+    ext.Driver,
     ext.Goal,
     ext.Job,
     ext.Publisher,

@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar, final, overload
+from typing import Any, TypeVar, final, overload
 
 from typing_extensions import Self
 
@@ -15,19 +15,28 @@ _Number = TypeVar("_Number", int, float)
 
 @final
 class Entry:
-    key: Final[str]
+    @property
+    def key(self) -> str: ...
     @property
     def value(self) -> Any: ...
-    type_text: Final[str]
-    revision: Final[int]
-    version: Final[int]
-    owner: Final[str]
-    written_unix_ns: Final[int]
-    durable: Final[bool]
-    expires_boot_ns: Final[int | None]
+    @property
+    def type_text(self) -> str: ...
+    @property
+    def revision(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def owner(self) -> str: ...
+    @property
+    def written_unix_ns(self) -> int: ...
+    @property
+    def durable(self) -> bool: ...
+    @property
+    def expires_boot_ns(self) -> int | None: ...
     @property
     def ttl_left(self) -> float | None: ...
-    last_will: Final[Any]
+    @property
+    def last_will(self) -> Any: ...
 
 @final
 class State:
@@ -101,7 +110,8 @@ class Watch:
     def try_recv(self) -> Change | None: ...
     def recv_async(self) -> Next[Change]: ...
     def on(self, callback: Callable[[Change], object], /, *, urgent: bool = False) -> None: ...
-    prefix: Final[str]
+    @property
+    def prefix(self) -> str: ...
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
@@ -116,7 +126,8 @@ class Watch:
 
 @final
 class RemoteState:
-    host: Final[str]
+    @property
+    def host(self) -> str: ...
     def get(self, key: str, default: Any = None, /) -> Any: ...
     def entry(self, key: str) -> Entry | None: ...
     def get_with_age(self, key: str) -> WithAge: ...
@@ -135,8 +146,10 @@ class RemoteState:
 
 @final
 class Replica:
-    prefix: Final[str]
-    host: Final[str]
+    @property
+    def prefix(self) -> str: ...
+    @property
+    def host(self) -> str: ...
     @property
     def age(self) -> float: ...
     @property
