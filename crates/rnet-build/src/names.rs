@@ -1,7 +1,7 @@
-//! Names in `.proto` files, and what prost-build calls them in Rust.
+//! Names of `.proto` files, as prost-build converts them to Rust.
 //!
-//! It exports only how it names modules. A type that were named otherwise here than there would not compile, so a new version of it
-//! cannot go wrong silently.
+//! prost-build exports only its names of modules. If a type name differed between this module and
+//! prost-build, the code would not compile, so a new version cannot break it silently.
 
 use heck::ToUpperCamelCase;
 use prost_build::Module;
@@ -9,13 +9,24 @@ use prost_build::Module;
 /// Packages whose types are in `rnet::msgs`.
 pub(crate) const BUILTIN_PACKAGES: [&str; 2] = ["foxglove", "rnet.msgs"];
 
+/// The built-in files, by the start of their names, whose types are in a crate below `rnet`, which re-exports them. The
+/// other ones are in `rnet` itself.
+const BELOW_RNET: [(&str, &[&str]); 1] =
+    [("rnet-node", &["foxglove/Log.proto", "rnet/msgs/Clock.proto"])];
+
+/// The crate that has the types of a built-in file.
+pub(crate) fn home_crate(file: &str) -> &'static str {
+    let has = |starts: &&[&str]| starts.iter().any(|start| file.starts_with(start));
+    BELOW_RNET.iter().find(|(_, starts)| has(starts)).map_or("rnet", |(name, _)| name)
+}
+
 /// A module or field: `snake_case`, and not a keyword.
 pub(crate) fn snake(name: &str) -> String {
     let module = Module::from_protobuf_package_name(name);
     module.parts().collect::<Vec<_>>().join("::")
 }
 
-/// A type.
+/// The name of a type.
 pub(crate) fn camel(name: &str) -> String {
     match name.to_upper_camel_case() {
         // The only keyword in this form.
@@ -25,7 +36,8 @@ pub(crate) fn camel(name: &str) -> String {
     }
 }
 
-/// Path of a message inside the module of its package, given the messages around it, its own name last: `plan::step::Kind`.
+/// Path of a message inside the module of its package, from its enclosing messages and its own name:
+/// `plan::step::Kind`.
 pub(crate) fn path(scopes: &[String]) -> String {
     let (own, outer) = match scopes {
         [outer @ .., own] => (camel(own), outer),
@@ -36,7 +48,7 @@ pub(crate) fn path(scopes: &[String]) -> String {
     path.join("::")
 }
 
-/// Where `rnet` has the types of a built-in package.
+/// The module of `rnet` with the types of a built-in package.
 pub(crate) fn builtin_module(package: &str) -> &'static str {
     match package {
         "foxglove" => "::rnet::msgs::foxglove",
@@ -49,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_prost_build() {
+    fn names_match_prost_build() {
         assert_eq!(snake("JointState"), "joint_state");
         assert_eq!(snake("type"), "r#type");
         assert_eq!(snake("self"), "self_");

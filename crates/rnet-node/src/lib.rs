@@ -1,10 +1,11 @@
-//! The engine of a node: how it meets its peers, its threads, its waits, and endpoints of bytes and type
-//! descriptions.
+//! The engine of a node: matching, threads, waits, and endpoints of bytes, of type descriptions and of Rust messages.
 //!
-//! It knows nothing of what stands on it. State and parameters (`rnet-state`) ask it for its node, its
-//! threads and its waits, and are told of what they have to know by an [`Extension`]; typed endpoints and all
-//! that users see are `rnet`. The modules are the engine's surface for those two crates, and are no API for
-//! users.
+//! It does not depend on what is made of it: state and parameters (`rnet-state`), calls and commands (`rnet-call`). An
+//! [`Extension`] tells these what they have to know of the node. Users see all of this in `rnet`; the modules of this
+//! crate are not an API for users.
+
+// Generated code of messages says `::rnet::`.
+extern crate self as rnet;
 
 #[doc(hidden)]
 pub mod aligned_bytes;
@@ -32,10 +33,13 @@ pub mod extension;
 #[doc(hidden)]
 pub mod former_publishers;
 #[doc(hidden)]
+pub mod handle;
+#[doc(hidden)]
 pub mod inbox;
 pub mod inspection_shortage;
 #[doc(hidden)]
 pub mod interrupt;
+pub mod log;
 #[doc(hidden)]
 pub mod match_event;
 #[doc(hidden)]
@@ -43,6 +47,7 @@ pub mod matched_publishers;
 #[doc(hidden)]
 pub mod matching;
 pub mod message;
+pub mod msgs;
 #[doc(hidden)]
 pub mod node_event;
 #[doc(hidden)]
@@ -52,6 +57,8 @@ pub mod options;
 #[doc(hidden)]
 pub mod period_estimator;
 #[doc(hidden)]
+pub mod protobuf;
+#[doc(hidden)]
 pub mod receiver;
 #[doc(hidden)]
 pub mod remote_nodes;
@@ -60,6 +67,7 @@ mod reply_estimator;
 pub mod schedule;
 #[doc(hidden)]
 pub mod settings;
+mod sim_clock;
 #[doc(hidden)]
 pub mod subscriber_state;
 #[doc(hidden)]
@@ -72,6 +80,7 @@ pub mod timers;
 pub mod trace;
 #[doc(hidden)]
 pub mod trace_publisher;
+pub mod typed;
 #[doc(hidden)]
 pub mod types;
 #[doc(hidden)]
@@ -88,7 +97,10 @@ pub use endpoint_watch::EndpointWatch;
 pub use endpoints::{Endpoint, EndpointEvent, EndpointQos};
 pub use extension::Extension;
 pub use former_publishers::PublisherStats;
+#[doc(hidden)]
+pub use handle::NodeHandle;
 pub use interrupt::Interrupter;
+pub use log::{LOG_TOPIC, LogLevel, Logger, WeakLogger};
 pub use match_event::{
     DeadlineMissed, LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, PeerInfo,
 };
@@ -98,7 +110,15 @@ pub use options::{PublisherOptions, SubscriberOptions};
 pub use schedule::Tick;
 pub use settings::NodeSettings;
 pub use subscription::Subscription;
+pub use typed::{
+    AnySubscription, Dynamic, Loan, MalformedCounter, OwnedLoan, OwnedSample, Publisher, Rate,
+    Sample, SampleStream, Subscriber, Timer, TimerOptions, WaitSet, WaitSetEntry, WaitSetHandle,
+    Waitable,
+};
 pub use types::MessageType;
+// Named by the code of `protobuf_message!`.
+#[doc(hidden)]
+pub use {rnet_core::Result, rnet_schema as schema};
 
 /// Version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

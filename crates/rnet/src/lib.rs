@@ -33,33 +33,16 @@
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;
 
-mod any_subscription;
-mod batch;
 mod call;
-mod callback;
 mod client_cache;
 mod command;
-mod dynamic;
 pub mod inspect;
 mod link_start;
-mod log;
 pub mod msgs;
 mod node;
 pub mod param;
-#[doc(hidden)]
-pub mod protobuf;
-mod publisher;
-mod rate;
-mod sample;
-mod sim_clock;
 pub mod state;
-mod stream;
-mod subscriber;
-mod timer;
-mod wait_set_entry;
-mod waitset;
 
-pub use any_subscription::AnySubscription;
 pub use call::{
     ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
     Goal, GoalPolicy, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
@@ -71,12 +54,8 @@ pub use command::{
     Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
     command_log_topic, command_of_status, command_status_topic,
 };
-pub use dynamic::Dynamic;
-pub use log::{LOG_TOPIC, LogLevel, Logger, WeakLogger};
 pub use node::{Node, NodeBuilder};
 pub use param::Param;
-pub use publisher::{Loan, OwnedLoan, Publisher};
-pub use rate::Rate;
 pub use rnet_core::{
     Backlog, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
     History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, NameResolver,
@@ -88,33 +67,32 @@ pub use rnet_derive::Plain;
 #[doc(hidden)]
 pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors};
 #[doc(hidden)]
+pub use rnet_node::protobuf;
+#[doc(hidden)]
 pub use rnet_node::receiver::{PublisherStatus, ReadState};
 pub use rnet_node::{
-    DeadlineMissed, Endpoint, EndpointEvent, EndpointQos, EndpointWatch, Interrupter,
-    LivelinessChange, LivelinessCounts, MatchChanges, MatchEvent, Message, MessageType, NodeEvent,
-    PeerInfo, PublisherOptions, PublisherStats, SubscriberOptions, Subscription, Tick,
+    AnySubscription, DeadlineMissed, Dynamic, Endpoint, EndpointEvent, EndpointQos, EndpointWatch,
+    Interrupter, LOG_TOPIC, LivelinessChange, LivelinessCounts, Loan, LogLevel, Logger,
+    MalformedCounter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, OwnedLoan,
+    OwnedSample, PeerInfo, Publisher, PublisherOptions, PublisherStats, Rate, Sample, SampleStream,
+    Subscriber, SubscriberOptions, Subscription, Tick, Timer, TimerOptions, WaitSet, WaitSetEntry,
+    WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
 };
 pub use rnet_schema as schema;
-pub use rnet_shm::event::Event;
+pub use rnet_shm::channel::publisher::InterruptedWait;
+pub use rnet_shm::os::event::Event;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
-pub use rnet_shm::failpoint::install as arm_fail_points;
-pub use rnet_shm::publisher::InterruptedWait;
+pub use rnet_shm::os::failpoint::install as arm_fail_points;
+#[doc(hidden)]
+pub use rnet_shm::os::thread::spawn as spawn_thread;
 #[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
-#[doc(hidden)]
-pub use rnet_shm::thread::spawn as spawn_thread;
-pub use sample::{OwnedSample, Sample};
-pub use stream::SampleStream;
-pub use subscriber::{MalformedCounter, Subscriber};
-pub use timer::{Timer, TimerOptions};
-pub use wait_set_entry::{WaitSetEntry, WaitSetHandle};
-pub use waitset::{WaitSet, Waitable};
 
 /// The named limits: how many nodes, topics, readers, how large a message.
 pub mod limits {
     pub use rnet_core::limits::*;
-    pub use rnet_shm::bell::MAX_SLEEP;
+    pub use rnet_shm::os::bell::MAX_SLEEP;
 }
 
 /// Tracing of message latency: while a subscriber of a topic's trace exists, the subscribers of the topic publish a
@@ -152,22 +130,22 @@ pub mod trace {
 
     /// The node of an endpoint, by a number that no other node has, on any host.
     pub fn node_of(endpoint: u64) -> u64 {
-        rnet_shm::node::incarnation_of(endpoint)
+        rnet_shm::domain::node::incarnation_of(endpoint)
     }
 }
 
 /// Scheduler settings of robot-net's own programs.
 #[doc(hidden)]
 pub mod cpu {
-    pub use rnet_shm::cpu::keep_short_slices;
+    pub use rnet_shm::os::cpu::keep_short_slices;
 }
 
 /// A role that one process of a domain holds at a time, for the link between hosts, and the state that its holder
 /// leaves for the next one. `inspect::Location::role` opens a role.
 #[doc(hidden)]
 pub mod role {
-    pub use rnet_shm::role::{HeldRole, Role};
-    pub use rnet_shm::word_file::{Checkpoint, WordFile};
+    pub use rnet_shm::channel::word_file::{Checkpoint, WordFile};
+    pub use rnet_shm::domain::role::{HeldRole, Role};
 }
 
 #[doc(hidden)]
@@ -178,12 +156,12 @@ pub use link_start::{configured_by as link_configured_by, find_program as link_p
 
 /// Checks for objects that a forked child must not use or drop; for bindings.
 pub mod fork {
-    pub use rnet_shm::fork::{ForkGuard, ProcessOwned};
+    pub use rnet_shm::os::fork::{ForkGuard, ProcessOwned};
 }
 
 /// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps.
 pub fn now_ns() -> u64 {
-    rnet_shm::clock::now_ns()
+    rnet_shm::os::clock::now_ns()
 }
 
 /// How far the wall clock is ahead of [`now_ns`], as [`wall_offset`] has found it.
@@ -200,19 +178,19 @@ pub struct WallOffset {
 /// It changes when the wall clock is set, and slowly while NTP corrects it. It does not show whether the wall clock is
 /// right.
 pub fn wall_offset() -> WallOffset {
-    let (offset_ns, uncertainty_ns) = rnet_shm::clock::wall_offset();
+    let (offset_ns, uncertainty_ns) = rnet_shm::os::clock::wall_offset();
     WallOffset { offset_ns, uncertainty_ns }
 }
 
 /// The current time in ns of CLOCK_BOOTTIME, which expires keys: it advances while the machine is suspended and cannot
 /// be set.
 pub fn boot_ns() -> u64 {
-    rnet_shm::clock::boot_ns()
+    rnet_shm::os::clock::boot_ns()
 }
 
 /// A number for this boot of the machine, the same in all its containers; 0 if the system does not provide one.
 pub fn boot_id() -> u64 {
-    rnet_shm::clock::boot_id()
+    rnet_shm::os::clock::boot_id()
 }
 
 /// Version of this crate.

@@ -19,14 +19,14 @@
 //! A `.proto` of one's own imports them by their path (`import "rnet/msgs/JointState.proto";`); the crate `rnet-build` makes the code.
 
 pub mod plain;
-mod time;
 
 #[doc(inline)]
 pub use foxglove::*;
 #[doc(inline)]
 pub use plain::{Image, PointCloud, Tensor};
-pub use time::{
-    Duration, Timestamp, duration_from_ns, duration_to_ns, timestamp_from_ns, timestamp_now,
+#[doc(inline)]
+pub use rnet_node::msgs::{
+    Clock, Duration, Timestamp, duration_from_ns, duration_to_ns, timestamp_from_ns, timestamp_now,
     timestamp_to_ns,
 };
 
@@ -36,5 +36,7 @@ include!(concat!(env!("OUT_DIR"), "/rnet.msgs.rs"));
 /// The [Foxglove schemas](https://docs.foxglove.dev/docs/sdk/schemas), with their names and numbers, so that viewers and recordings
 /// understand them.
 pub mod foxglove {
+    #[doc(inline)]
+    pub use rnet_node::msgs::{Log, log};
     include!(concat!(env!("OUT_DIR"), "/foxglove.rs"));
 }

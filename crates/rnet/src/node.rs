@@ -1,24 +1,24 @@
 //! Nodes.
 
-use std::path::{Path, PathBuf};
+mod builder;
+
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rnet_core::Result;
-use rnet_node::callback_errors::{CallbackErrors, Report};
-use rnet_node::{NodeCore, NodeSettings};
+use rnet_node::callback_errors::CallbackErrors;
+use rnet_node::{NodeCore, NodeHandle, NodeSettings};
 use rnet_shm::state::Clock;
 
 use crate::client_cache::ClientCache;
-use crate::link_start::LinkStarter;
-use crate::log::{self, LogLevel, Logger};
 use crate::param::{ParamBuilder, ParamType};
-use crate::rate::Rate;
-use crate::sim_clock::SimClock;
 use crate::state::State;
 use crate::{
-    EndpointEvent, EndpointWatch, Message, NodeEvent, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions,
+    AnySubscription, EndpointEvent, EndpointWatch, Logger, Message, NodeEvent, Publisher,
+    PublisherOptions, Rate, Sample, Subscriber, SubscriberOptions, Tick, Timer, TimerOptions,
 };
+pub use builder::NodeBuilder;
 
 /// A named participant of a domain.
 ///
@@ -47,10 +47,9 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Node {
-    core: Arc<NodeCore>,
+    pub(crate) handle: NodeHandle,
     /// Where durable state is kept, if the program chose a place.
     state_dir: Option<Arc<Path>>,
-    log: Logger,
     /// Those that [`Node::call`] uses again; `None` in the handle that one of these clients has.
     pub(crate) clients: Option<Arc<ClientCache>>,
 }
@@ -69,22 +68,22 @@ impl Node {
 
     /// A builder for a node with other settings.
     pub fn builder(name: &str) -> NodeBuilder {
-        NodeBuilder { settings: NodeSettings::new(name), state_dir: None, programs: None }
+        NodeBuilder::new(NodeSettings::new(name))
     }
 
     /// The node's name, with its leading slash.
     pub fn name(&self) -> &str {
-        self.core.state.own.name().as_str()
+        self.handle.name()
     }
 
     /// The domain's id.
     pub fn domain(&self) -> &str {
-        self.core.state.domain.id().as_str()
+        self.core().state.domain.id().as_str()
     }
 
     /// The domain's directory.
     pub fn domain_path(&self) -> &std::path::Path {
-        self.core.state.domain.path()
+        self.core().state.domain.path()
     }
 
     /// A publisher with default options: best_effort, bulk lane.
@@ -101,8 +100,7 @@ impl Node {
         topic: &str,
         options: PublisherOptions,
     ) -> Result<Publisher<T>> {
-        self.core.state.check_fork()?;
-        Publisher::open(&self.core, self.core.state.topic(topic)?, options)
+        self.handle.publisher(topic, options)
     }
 
     /// A subscriber with default options: best_effort, adaptive waiting.
@@ -119,8 +117,42 @@ impl Node {
         topic: &str,
         options: SubscriberOptions,
     ) -> Result<Subscriber<T>> {
-        self.core.state.check_fork()?;
-        Subscriber::open(&self.core, self.core.state.topic(topic)?, options)
+        self.handle.subscriber(topic, options)
+    }
+
+    /// Calls `callback` for each message of each topic that matches `pattern`, including future topics, until the
+    /// returned [`AnySubscription`] is dropped. In a pattern, `*` matches one part of a name and `**` any number of
+    /// parts: `/**` is every topic, including those of this node.
+    ///
+    /// Messages are bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`] describe
+    /// them. `callback` runs on the dispatch threads: the urgent and the bulk thread may call it concurrently. It is
+    /// also called with errors, as in [`Subscriber::on_result`], including the error of a topic that cannot be
+    /// subscribed; that topic is retried with its next publisher. A callback that panics is not called again for that
+    /// topic, but still for the others.
+    /// Each topic is subscribed with the same options when its first publisher is found; earlier messages are received
+    /// only with `transient_local`.
+    ///
+    /// ```no_run
+    /// # fn main() -> rnet::Result<()> {
+    /// let node = rnet::Node::new("logger")?;
+    /// let all = node.subscribe_any("/camera/*/image", Default::default(), |message| {
+    ///     if let Ok(sample) = message {
+    ///         println!("{}: {} bytes of {}", sample.topic(), sample.bytes().len(), sample.type_desc());
+    ///     }
+    /// })?;
+    /// # drop(all); Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `BadName` for an invalid pattern; `BadQos` or `BadValue` for invalid options; the errors of
+    /// [`Node::on_endpoint`].
+    pub fn subscribe_any(
+        &self,
+        pattern: &str,
+        options: SubscriberOptions,
+        callback: impl Fn(Result<Sample<'_, [u8]>>) + Send + Sync + 'static,
+    ) -> Result<AnySubscription> {
+        AnySubscription::open(self.core(), pattern, options, callback)
     }
 
     /// The state of the domain: keys that hold values. Opened at the first call, and one for the node: later
@@ -148,7 +180,7 @@ impl Node {
     }
 
     fn open_state(&self, clock: Option<Clock>) -> Result<State> {
-        State::open(&self.core, clock, self.state_dir.as_deref())
+        State::open(self.core(), clock, self.state_dir.as_deref())
     }
 
     /// A parameter of this node: a setting that users and other nodes can change while it runs.
@@ -191,7 +223,7 @@ impl Node {
     /// # Ok(()) }
     /// ```
     pub fn log(&self) -> &Logger {
-        &self.log
+        &self.handle.log
     }
 
     /// How many panics there were so far in the node's callbacks, timers and handlers, exceptions of a binding included.
@@ -199,13 +231,13 @@ impl Node {
     /// Each is counted, and reported on [`crate::LOG_TOPIC`], at most once a second for each callback; tools show
     /// the count.
     pub fn callback_errors(&self) -> u64 {
-        self.core.state.own.callback_errors()
+        self.core().state.own.callback_errors()
     }
 
     /// The error counter, for bindings whose callbacks run on their own threads.
     #[doc(hidden)]
     pub fn error_counter(&self) -> Arc<CallbackErrors> {
-        self.core.state.errors.clone()
+        self.core().state.errors.clone()
     }
 
     /// The node's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time
@@ -216,12 +248,12 @@ impl Node {
     /// gone. Timers ([`Node::timer`]) and rates ([`Node::rate`]) of the node follow it; message timestamps, deadlines,
     /// lifespans, liveliness and timeouts use the host's clock.
     pub fn now(&self) -> u64 {
-        self.core.state.time.now_ns()
+        self.core().state.time.now_ns()
     }
 
     /// Whether the node's time is simulated.
     pub fn is_sim_time(&self) -> bool {
-        self.core.state.time.is_simulated()
+        self.core().state.time.is_simulated()
     }
 
     /// Keeps a loop at `hz` turns a second of the node's time; as [`Rate::new`] where that is the host's.
@@ -229,14 +261,57 @@ impl Node {
     /// # Errors
     /// As there, and `Closed` in a forked child.
     pub fn rate(&self, hz: f64) -> Result<Rate> {
-        self.core.state.check_fork()?;
-        Rate::of(self.core.state.time.clone(), hz)
+        self.core().state.check_fork()?;
+        Rate::of(self.core().state.time.clone(), hz)
+    }
+
+    /// Calls `callback` each time `period` is over, on the dispatch thread of the bulk lane, until the
+    /// returned [`Timer`] is dropped.
+    ///
+    /// ```no_run
+    /// # fn main() -> rnet::Result<()> {
+    /// # use std::time::Duration;
+    /// let node = rnet::Node::new("beat")?;
+    /// let mut publisher = node.publisher::<[u8]>("/beat")?;
+    /// let timer = node.timer(Duration::from_millis(10), move |tick| {
+    ///     let _ = publisher.send(&tick.number.to_le_bytes());
+    /// })?;
+    /// # drop(timer); Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Node::timer_with`].
+    pub fn timer(
+        &self,
+        period: Duration,
+        callback: impl FnMut(Tick) + Send + 'static,
+    ) -> Result<Timer> {
+        self.timer_with(period, TimerOptions::new(), callback)
+    }
+
+    /// A timer with options.
+    ///
+    /// Timers share their lane's thread with the callbacks of its topics: after a callback returns, the due timers run
+    /// in the order of their due times, and then the next message. A timer thus waits for at most one callback, or for
+    /// the other due timers. The first tick is due one period after this call, and each further tick one period after
+    /// the previous due time. A tick that has not run when the next one is due is skipped and counted
+    /// ([`Tick::missed`], [`Timer::missed`]). A callback that panics is not called again.
+    ///
+    /// # Errors
+    /// `BadValue` for a period of zero; `Closed` in a forked child.
+    pub fn timer_with(
+        &self,
+        period: Duration,
+        options: TimerOptions,
+        callback: impl FnMut(Tick) + Send + 'static,
+    ) -> Result<Timer> {
+        Timer::start(&self.handle.core, period, options, callback)
     }
 
     /// For bindings that stop callbacks before the node: stops a simulated time, and sleeps in it return `Closed`.
     #[doc(hidden)]
     pub fn end_time(&self) {
-        self.core.state.time.end();
+        self.core().state.time.end();
     }
 
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. A callback that panics is not
@@ -246,27 +321,19 @@ impl Node {
     /// Nodes of other hosts are reported as `@host/node`. They also count as died when their host is not reachable.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
         // In a forked child there is no thread to call it.
-        if self.core.state.fork_guard().is_from_parent() {
+        if self.core().state.fork_guard().is_from_parent() {
             return;
         }
-        self.core.state.watchers.add(Box::new(callback));
+        self.core().state.watchers.add(Box::new(callback));
         // It fails where this node cannot write a word of its own file, whose pages are there.
-        let watched = self.core.state.matching().watch_remote_nodes();
-        self.core.state.deliver(watched.unwrap_or_default());
+        let watched = self.core().state.matching().watch_remote_nodes();
+        self.core().state.deliver(watched.unwrap_or_default());
     }
 
     /// The other nodes of this host, as this one knows them; for the link.
     #[doc(hidden)]
     pub fn peers(&self) -> Vec<String> {
-        let matching = self.core.state.matching();
-        matching.registry().peers().values().map(|peer| peer.node.meta().name.clone()).collect()
-    }
-
-    /// Whether the process of another node of this host is stopped, by a signal or a debugger.
-    pub(crate) fn is_stopped(&self, name: &str) -> bool {
-        let matching = self.core.state.matching();
-        let mut peers = matching.registry().peers().values();
-        peers.any(|peer| peer.node.meta().name == name && peer.node.meta().is_stopped())
+        self.handle.peers()
     }
 
     /// Calls `callback` for each publisher and subscription of the domain, including those of this node: once for each
@@ -291,141 +358,20 @@ impl Node {
         &self,
         callback: impl FnMut(&EndpointEvent) + Send + 'static,
     ) -> Result<EndpointWatch> {
-        EndpointWatch::start(&self.core, Box::new(callback))
+        self.handle.on_endpoint(callback)
     }
 
     pub(crate) fn core(&self) -> &Arc<NodeCore> {
-        &self.core
+        &self.handle.core
+    }
+}
+
+// Of [`crate::WaitSet::new`].
+#[doc(hidden)]
+impl AsRef<NodeCore> for Node {
+    fn as_ref(&self) -> &NodeCore {
+        self.core()
     }
 }
 
 rnet_node::debug_by!([] Node, "Node", |this| "name": this.name(), "domain": this.domain());
-
-/// Settings of a node; each overrides the environment.
-#[derive(Clone, Debug)]
-pub struct NodeBuilder {
-    settings: NodeSettings,
-    state_dir: Option<PathBuf>,
-    programs: Option<PathBuf>,
-}
-
-impl NodeBuilder {
-    /// The domain, instead of `RNET_DOMAIN` (default `0`).
-    pub fn domain(mut self, id: &str) -> Self {
-        self.settings.domain = Some(id.to_owned());
-        self
-    }
-
-    /// The directory of the domains, instead of `RNET_DIR` (default `/dev/shm`).
-    pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
-        self.settings.dir = Some(path.into());
-        self
-    }
-
-    /// The Unix group that shares the domain, instead of `RNET_GROUP` (default: none).
-    pub fn group(mut self, group: &str) -> Self {
-        self.settings.group = Some(group.to_owned());
-        self
-    }
-
-    /// The directory for durable state, instead of `RNET_STATE_DIR` (default: `$XDG_STATE_HOME/rnet`, or
-    /// `~/.local/state/rnet`). Each domain has its own subdirectory.
-    pub fn state_dir(mut self, path: impl Into<PathBuf>) -> Self {
-        self.state_dir = Some(path.into());
-        self
-    }
-
-    /// Whether waits may change scheduler settings of the waiting threads, instead of `RNET_TUNE_THREADS` (`1` or `0`,
-    /// default `1`).
-    ///
-    /// A thread that sleeps adaptively for an urgent topic or for state changes gets a short time slice until the
-    /// subscriber or watch is dropped, and timers without slack while it sleeps until a message is due. Settings that
-    /// the user has chosen for a thread (policy, nice value, slice, slack, processors) are not changed. With `false` no
-    /// thread is changed. For the effect see docs/guide/real-time.md.
-    pub fn tune_threads(mut self, yes: bool) -> Self {
-        self.settings.tune_threads = Some(yes);
-        self
-    }
-
-    /// Whether the node uses the simulated time on `/clock`, instead of `RNET_SIM_TIME` (`1` or `0`, default `0`). See
-    /// [`Node::now`].
-    pub fn sim_time(mut self, yes: bool) -> Self {
-        self.settings.sim_time = Some(yes);
-        self
-    }
-
-    /// The namespace of names without a leading `/`, instead of `RNET_NAMESPACE` (default: none): the node's own name,
-    /// and its topics, services, actions and commands. State keys are not changed.
-    ///
-    /// ```no_run
-    /// # fn main() -> rnet::Result<()> {
-    /// let node = rnet::Node::builder("lidar").namespace("/left").open()?;
-    /// let scans = node.publisher::<[u8]>("scan")?;
-    /// assert_eq!((node.name(), scans.topic()), ("/left/lidar", "/left/scan"));
-    /// # Ok(()) }
-    /// ```
-    pub fn namespace(mut self, name: &str) -> Self {
-        self.settings.namespace = Some(name.to_owned());
-        self
-    }
-
-    /// Renames a topic, service, action or command: the program's `from` is `to` in the domain. The first matching rule
-    /// applies, once; rules of `RNET_REMAP` (`FROM=TO,FROM=TO`) come after the rules given here.
-    ///
-    /// Names in rules are as elsewhere: below the namespace without a leading `/`, below the node's name with `~/`.
-    /// `/a/**` to `/b/**` moves all names below `/a`, and `node:lidar` to `eye` renames the node. `/log`, `/clock` and
-    /// `/_rnet/…` cannot be renamed.
-    pub fn remap(mut self, from: &str, to: &str) -> Self {
-        self.settings.remap.push((from.to_owned(), to.to_owned()));
-        self
-    }
-
-    /// The language of the node's program, for the tools; bindings set it.
-    pub fn language(mut self, language: &str) -> Self {
-        self.settings.language = language.to_owned();
-        self
-    }
-
-    /// For the command line: the node is one of a tool, and may take the places that are kept for these.
-    #[doc(hidden)]
-    pub fn tool(mut self) -> Self {
-        self.settings.language = rnet_shm::registry::TOOL_LANGUAGE.to_owned();
-        self
-    }
-
-    /// For bindings: where their programs are, `rnet-link` among them.
-    #[doc(hidden)]
-    pub fn programs(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.programs = Some(dir.into());
-        self
-    }
-
-    /// Joins the domain.
-    ///
-    /// If a network is configured (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`, `RNET_CONFIG`, or a `robot.toml` in
-    /// the working directory), this starts the link between hosts, if it does not run: the program `rnet-link`, in the
-    /// background. A failure of that is reported on stderr and is not an error of the node.
-    ///
-    /// # Errors
-    /// As [`Node::new`], and `BadValue` for an invalid level in `RNET_LOG`, an invalid namespace, or an invalid rule.
-    pub fn open(self) -> Result<Node> {
-        let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
-        let level = log::level_from_env()?;
-        let core = self.settings.open()?;
-        if language != rnet_shm::registry::TOOL_LANGUAGE {
-            LinkStarter { domain, dir, group, programs: self.programs }
-                .keep_link_running(&core.state);
-        }
-        if core.state.time.is_simulated() {
-            SimClock::start(&core)?;
-        }
-        let log = Logger::new(&core, level);
-        let reports = log.downgrade();
-        core.state.errors.set_reporter(move |report| {
-            let Report { text, file, line, printed } = report;
-            reports.write(LogLevel::Error, text, (file.as_str(), *line), !printed);
-        });
-        let (state_dir, clients) = (self.state_dir.map(Into::into), Some(Arc::default()));
-        Ok(Node { core, state_dir, log, clients })
-    }
-}

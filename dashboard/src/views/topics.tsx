@@ -19,7 +19,7 @@ const COLUMNS: Column<TopicRow>[] = [
   { title: "QoS", cell: (t) => <Qos topic={t} />, opt: 1 },
 ];
 
-/** In a word each what publishers and subscribers ask for; all of it stands on the topic's page. */
+/** A short text for the quality of service; the topic's page shows all of it. */
 function Qos({ topic }: { topic: TopicRow }) {
   const words = (endpoints: TopicEndpoint[]) => [...new Set(endpoints.map((endpoint) => endpoint.qos))].join(" | ");
   const all = `${words(topic.publishers) || "no publisher"} → ${words(topic.subscribers) || "no subscriber"}`;

@@ -84,7 +84,7 @@ impl ClientCore {
         let replies = open(topics.reply(), reply)?;
         let feedback = feedback.map(|ty| open(topics.feedback(), ty)).transpose()?;
         let status = node.subscriber_with::<CallStatus>(&topics.status(), options)?;
-        let mut set = WaitSet::adaptive(node);
+        let mut set = WaitSet::adaptive(node.core());
         // A signal ends the wait of a thread whose user looks for signals.
         set.set_interruptible(true);
         set.expect_replies();

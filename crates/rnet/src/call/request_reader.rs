@@ -69,7 +69,7 @@ impl RequestReader {
         let typed = options.clone().message_type(request.clone());
         let requests = node.subscriber_with::<[u8]>(&topics.request(), typed)?;
         let control = node.subscriber_with::<CallControl>(&topics.control(), options)?;
-        let set = WaitSet::adaptive(node);
+        let set = WaitSet::adaptive(node.core());
         let closed = Arc::<Mutex<Vec<u64>>>::default();
         let (closing, wait_handle) = (closed.clone(), set.handle());
         requests.on_match(move |event| {

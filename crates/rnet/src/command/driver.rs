@@ -213,7 +213,7 @@ impl<F: Fn() -> bool> ReceiverWait<F> {
     /// A receiver whose process is stopped answers when somebody lets it go on: it is not waited for.
     fn check_running(&self) -> Result<()> {
         match receiver_of(&self.node, &self.topic, 0)? {
-            Some(node) if self.node.is_stopped(&node) => {
+            Some(node) if self.node.handle.is_stopped(&node) => {
                 let why = format!("the process of its receiver {node} is stopped");
                 Err(Error::NotInForce { topic: self.topic.clone(), why })
             }

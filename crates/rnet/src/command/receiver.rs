@@ -155,7 +155,7 @@ impl Receiver {
     pub fn run(mut self, opened: &SyncSender<bool>) {
         prefault_stack();
         self.peers.core().state.errors.attach_thread();
-        let text = if rnet_shm::thread::use_realtime_priority() { "" } else { NOT_REALTIME };
+        let text = if rnet_shm::os::thread::use_realtime_priority() { "" } else { NOT_REALTIME };
         self.reporter.log_holder_event(Kind::Opened, None, text);
         self.fall_back(FallbackReason::Opened, None);
         let _ = opened.try_send(!self.status.fallback_failed);

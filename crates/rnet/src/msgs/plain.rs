@@ -18,7 +18,6 @@ mod number;
 mod point_cloud;
 mod tensor;
 
-pub use codec::DataLoan;
 pub use foxglove::to_protobuf;
 pub use header::{DataHeader, DataLayout, read};
 pub use header_description::{FieldDoc, FieldForm, HeaderDescription};
@@ -26,6 +25,8 @@ pub use image::{Image, ImageView, Pixels};
 pub use number::{Number, NumberType};
 pub use point_cloud::{PointCloud, PointCloudView, PointField};
 pub use tensor::{DType, Tensor, TensorView};
+
+pub use rnet_node::typed::data_loan::DataLoan;
 
 #[cfg(test)]
 mod tests;

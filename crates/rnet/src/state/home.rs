@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rnet_core::{Error, OnFull, Result};
 use rnet_node::sync::lock;
-use rnet_shm::random::random_u64;
+use rnet_shm::os::random::random_u64;
 use rnet_state::{Change, Entry, State, WatchHandle, transfer};
 
 use super::wire;

@@ -151,7 +151,7 @@ impl Replica {
             interrupter: Mutex::default(),
         });
         let of_thread = shared.clone();
-        let thread = rnet_shm::thread::spawn("rnet-replica", move || of_thread.run())?;
+        let thread = rnet_shm::os::thread::spawn("rnet-replica", move || of_thread.run())?;
         Ok(Replica { shared, thread: Some(thread) })
     }
 

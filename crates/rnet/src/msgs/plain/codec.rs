@@ -1,22 +1,17 @@
-//! Large plain messages on a topic: a publisher fills them in place, a subscriber reads them in place.
-
-#![expect(clippy::result_large_err, reason = "a loan goes back by value, without allocating")]
-
-use std::fmt;
-use std::ops::{Deref, DerefMut};
+//! How a large plain message is sent and received.
 
 use prost::bytes::BufMut;
-use rnet_core::{Error, Meta, Result};
+use rnet_core::Result;
 
-use super::header::{self, DataHeader, bad_header};
+use super::header::{self, DataHeader};
 use super::{Image, PointCloud, Tensor};
-use crate::{Loan, Message, MessageType, OwnedSample, Publisher, Sample};
+use crate::MessageType;
 use rnet_node::message::MessageCodec;
 
 macro_rules! message {
     ($($type:ty),*) => {$(
         /// A header that says of data is not sent by itself: that would be a black image, a tensor of zeros.
-        /// [`Publisher::send_data`] and [`Publisher::loan_with`] send it with its data.
+        /// [`send_data`](crate::Publisher::send_data) and [`loan_with`](crate::Publisher::loan_with) send it with its data.
         impl MessageCodec for $type {
             type DecodeBuffer = Self;
             const NEEDS_BYTES: bool = true;
@@ -62,137 +57,3 @@ macro_rules! message {
 }
 
 message!(Image, PointCloud, Tensor);
-
-impl<T: DataHeader + Message<DecodeBuffer = T>> Publisher<T> {
-    /// Sends a header with its data, which is copied once, to where readers read it.
-    ///
-    /// # Errors
-    /// `BadValue` if `data` has another length than the header says; else as [`Publisher::send`].
-    pub fn send_data(&mut self, header: &T, data: &[u8]) -> Result<()> {
-        let layout = header.layout();
-        if layout.data_len != data.len() as u64 {
-            let (said, len) = (layout.data_len, data.len());
-            return Err(bad_header::<T>(format!(
-                "{len} bytes of data, but the header declares {said}"
-            )));
-        }
-        let mut loan = self.loan_with(header)?;
-        loan.copy_from_slice(data);
-        loan.send().map_err(|(_, error)| error)
-    }
-
-    /// Lends the memory of a message with this header, whose data is then written in place and never copied.
-    ///
-    /// # Errors
-    /// As [`Publisher::send`].
-    ///
-    /// ```
-    /// # fn main() -> rnet::Result<()> {
-    /// # let dir = std::env::temp_dir();
-    /// # let domain = format!("loanimage{}", std::process::id());
-    /// # let node = rnet::Node::builder("camera").dir(dir).domain(&domain).open()?;
-    /// use rnet::msgs::Image;
-    /// let mut images = node.publisher::<Image>("/camera")?;
-    /// let mut seen = node.subscriber::<Image>("/camera")?;
-    /// images.wait_for_subscribers(1, None)?;
-    /// let header = Image::new(640, 480, "mono8")?.with_frame_id("camera")?;
-    /// let mut image = images.loan_with(&header)?;
-    /// image[0] = 255;
-    /// image.send().map_err(|(_, error)| error)?;
-    /// let image = seen.recv(None)?;
-    /// assert_eq!((image.width(), image.encoding()), (640, "mono8"));
-    /// assert_eq!(image.view().pixels::<u8>()?.at(0, 0), Some(&[255][..]));
-    /// # drop(image);
-    /// # drop((images, seen));
-    /// # let path = node.domain_path().to_owned();
-    /// # drop(node);
-    /// # std::fs::remove_dir_all(path).unwrap();
-    /// # Ok(()) }
-    /// ```
-    pub fn loan_with(&mut self, header: &T) -> Result<DataLoan<'_, T>> {
-        let loan = self.loan_bytes(header.data_range().end)?;
-        Ok(DataLoan { loan, header: *header })
-    }
-}
-
-/// Memory of a message lent by [`Publisher::loan_with`]: the bytes of its data. Dropped without [`DataLoan::send`], nothing is sent.
-///
-/// The data is that of an earlier message until it is written.
-pub struct DataLoan<'a, T: DataHeader> {
-    loan: Loan<'a>,
-    header: T,
-}
-
-impl<'a, T: DataHeader> DataLoan<'a, T> {
-    /// The header that is sent.
-    pub fn header(&self) -> &T {
-        &self.header
-    }
-
-    /// Sets the time that the message tells, ns since 1970 UTC.
-    pub fn set_timestamp_ns(&mut self, timestamp_ns: i64) {
-        self.header.set_timestamp_ns(timestamp_ns);
-    }
-
-    /// Sends the message. On error the loan comes back, its content intact.
-    pub fn send(self) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
-        self.send_by(Loan::send)
-    }
-
-    /// As [`DataLoan::send`], with what the message carries beside its content.
-    pub fn send_with(self, meta: Meta) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
-        self.send_by(|loan| loan.send_with(meta))
-    }
-
-    fn send_by(
-        mut self,
-        send: impl FnOnce(Loan<'a>) -> std::result::Result<(), (Loan<'a>, Error)>,
-    ) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
-        let bytes = header::bytes_of(&self.header);
-        // What is between this header and the data is of a later version than this one knows: zero.
-        let (head, _) = self.loan.split_at_mut(self.header.data_range().start);
-        let (own, later) = head.split_at_mut(bytes.len());
-        own.copy_from_slice(bytes);
-        later.fill(0);
-        let Self { loan, header } = self;
-        send(loan).map_err(|(loan, error)| (Self { loan, header }, error))
-    }
-}
-
-impl<T: DataHeader> Deref for DataLoan<'_, T> {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        &self.loan[self.header.data_range()]
-    }
-}
-
-impl<T: DataHeader> DerefMut for DataLoan<'_, T> {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        let range = self.header.data_range();
-        &mut self.loan[range]
-    }
-}
-
-impl<T: DataHeader + fmt::Debug> fmt::Debug for DataLoan<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DataLoan").field(&self.header).finish()
-    }
-}
-
-macro_rules! view {
-    ($sample:ty) => {
-        impl<T: DataHeader + Message<DecodeBuffer = T>> $sample {
-            /// The data, where the publisher wrote it.
-            pub fn data(&self) -> &[u8] {
-                self.bytes().get(self.data_range()).unwrap_or_default()
-            }
-
-            /// The header, as it was checked, with the data, where the publisher wrote it.
-            pub fn view(&self) -> T::View<'_> {
-                T::with_data(self, self.data())
-            }
-        }
-    };
-}
-view!(Sample<'_, T>);
-view!(OwnedSample<T>);

@@ -1,0 +1,32 @@
+//! Typed endpoints: what sends and receives Rust messages, and what waits for them and for the time.
+//!
+//! Calls, remote state and observers are made of topics, so their crates use these. Users see them in `rnet`.
+
+mod any_subscription;
+mod batch;
+mod callback;
+pub mod data_header;
+pub mod data_loan;
+mod dynamic;
+mod publisher;
+mod rate;
+mod sample;
+mod stream;
+mod subscriber;
+mod timer;
+mod wait_set;
+mod wait_set_entry;
+mod waitable;
+
+pub use any_subscription::AnySubscription;
+pub use dynamic::Dynamic;
+pub use publisher::{Loan, OwnedLoan, Publisher};
+pub use rate::Rate;
+pub use sample::{OwnedSample, Sample};
+pub use stream::SampleStream;
+pub(crate) use subscriber::Decode;
+pub use subscriber::{MalformedCounter, Subscriber};
+pub use timer::{Timer, TimerOptions};
+pub use wait_set::WaitSet;
+pub use wait_set_entry::{WaitSetEntry, WaitSetHandle};
+pub use waitable::{TryReceive, Waitable};

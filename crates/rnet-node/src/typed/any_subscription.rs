@@ -1,0 +1,92 @@
+//! Subscribing to every topic whose name matches a pattern.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::sync::lock;
+use crate::{EndpointEvent, EndpointQos, EndpointWatch, PublisherStats, Subscription};
+use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result, TopicName};
+
+use super::sample::Sample;
+use super::subscriber::Subscriber;
+use crate::{NodeCore, SubscriberOptions};
+
+type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
+
+/// A callback for all topics that match a pattern; made by `Node::subscribe_any`. It ends when this is dropped.
+///
+/// Dropping waits for callbacks that are running, except inside a callback of the same node.
+#[must_use = "the callback stops when the AnySubscription is dropped"]
+pub struct AnySubscription {
+    // First: no topic is added when those that there are end.
+    watch: EndpointWatch,
+    topics: Topics,
+    pattern: NamePattern,
+}
+
+impl AnySubscription {
+    /// The pattern, with its leading slash.
+    pub fn pattern(&self) -> &str {
+        self.pattern.as_str()
+    }
+
+    /// The topics that it has found so far, those without a publisher by now included.
+    pub fn topics(&self) -> Vec<String> {
+        lock(&self.topics).keys().cloned().collect()
+    }
+
+    /// Received and lost messages by topic and publisher, as in [`Subscription::stats`].
+    pub fn stats(&self) -> BTreeMap<String, Vec<PublisherStats>> {
+        let topics = lock(&self.topics);
+        topics.iter().map(|(topic, subscription)| (topic.clone(), subscription.stats())).collect()
+    }
+
+    /// As [`Subscription::error`].
+    pub fn error(&self) -> Option<Error> {
+        self.watch.error()
+    }
+}
+
+crate::debug_by!(
+    [] AnySubscription, "AnySubscription", |this| "pattern": this.pattern.as_str()
+);
+
+impl AnySubscription {
+    /// Starts it; `rnet::Node::subscribe_any` is how users do.
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn open(
+        core: &Arc<NodeCore>,
+        pattern: &str,
+        options: SubscriberOptions,
+        callback: impl Fn(Result<Sample<'_, [u8]>>) + Send + Sync + 'static,
+    ) -> Result<AnySubscription> {
+        let pattern = NamePattern::new("topic pattern", pattern, MAX_TOPIC_LEN_BYTES)?;
+        options.qos.validate().map_err(|e| e.with_topic(pattern.as_str()))?;
+        let (topics, callback) = (Topics::default(), Arc::new(callback));
+        let (weak, found, like) = (Arc::downgrade(core), topics.clone(), pattern.clone());
+        let on_event = move |event: &EndpointEvent| {
+            let EndpointEvent::Opened(endpoint) = event else { return };
+            let publishes = matches!(endpoint.qos, EndpointQos::Publisher(_));
+            let topic = &endpoint.topic;
+            if !publishes || !like.matches(topic) || lock(&found).contains_key(topic) {
+                return;
+            }
+            let Some(core) = weak.upgrade() else { return };
+            let opened = TopicName::new(topic)
+                .and_then(|topic| Subscriber::<[u8]>::open(&core, topic, options.clone()));
+            match opened {
+                Ok(subscriber) => {
+                    let callback = callback.clone();
+                    let subscription = subscriber.on_result(move |message| callback(message));
+                    lock(&found).insert(topic.clone(), subscription);
+                }
+                Err(error) => callback(Err(error)),
+            }
+        };
+        let watch = EndpointWatch::start(core, Box::new(on_event))?;
+        Ok(AnySubscription { watch, topics, pattern })
+    }
+}

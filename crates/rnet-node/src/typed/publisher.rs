@@ -1,0 +1,572 @@
+//! Sending.
+
+#![expect(clippy::result_large_err, reason = "a loan goes back by value, without allocating")]
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::NodeCore;
+use crate::match_event::PublisherState;
+use crate::options::deadline;
+use crate::types;
+use rnet_core::{Error, KnownGap, LossCause, MAX_INLINE_LEN_BYTES, Meta, Result, TopicName};
+use rnet_shm::channel::publisher::{PublisherMeta, Writer, WriterLoan};
+use rnet_shm::domain::node::{EndpointKind, Entry};
+
+use crate::{
+    DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,
+};
+
+mod forward;
+mod interrupt;
+mod last_will;
+mod reserve;
+
+/// Memory for encoding that a publisher keeps for the next message.
+const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
+
+/// Sends messages of type `T` on one topic.
+///
+/// Dropping it waits for at most a second until its reliable subscribers have read its large messages, because their
+/// memory is freed with it. Messages in the log can still be read afterwards.
+///
+/// A publisher belongs to one thread at a time (`send` takes `&mut self`); wrap it in a mutex to
+/// share it, or create one per thread: subscribers merge them.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("publisher{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// use std::time::Duration;
+/// use rnet::{OnFull, PublisherOptions, SubscriberOptions};
+///
+/// // Every message arrives; a send waits for room for at most 50 ms.
+/// let on_full = OnFull::Wait(Duration::from_millis(50));
+/// let mut jobs = node.publisher_with::<[u8]>("/jobs", PublisherOptions::new().reliable(on_full))?;
+/// let mut worker = node.subscriber_with::<[u8]>("/jobs", SubscriberOptions::new().reliable())?;
+/// jobs.wait_for_subscribers(1, None)?;
+/// jobs.send(b"weld")?;
+/// assert_eq!(&*worker.recv(None)?, b"weld");
+/// # drop((jobs, worker));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
+pub struct Publisher<T: Message + ?Sized> {
+    writer: Writer,
+    id: u64,
+    topic: TopicName,
+    message_type: MessageType,
+    /// Length that each message must have, from the type.
+    fixed_len: Option<usize>,
+    /// Where messages are encoded that cannot be sent as they are.
+    encoded: Vec<u8>,
+    /// Whether the last one was longer than is kept: those of a topic are alike.
+    was_large: bool,
+    state: Arc<PublisherState>,
+    core: Arc<NodeCore>,
+    _type: PhantomData<fn(&T)>,
+}
+
+impl<T: Message + ?Sized> Publisher<T> {
+    #[doc(hidden)]
+    pub fn open(
+        core: &Arc<NodeCore>,
+        topic: TopicName,
+        options: PublisherOptions,
+    ) -> Result<Publisher<T>> {
+        options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
+        let ty = types::choose_type::<T>(topic.as_str(), options.message_type)?;
+        let fixed_len = ty.fixed_len();
+        let (type_desc, qos, proxy) = (ty.desc(), options.qos, options.proxy);
+        let deferred = options.deferred;
+        let will = options.last_will.map(|will| will.bytes_of(topic.as_str(), &ty)).transpose()?;
+        let (name, will_room) = (topic.to_string(), will.is_some() || options.reserve_will);
+        let meta = PublisherMeta { topic: name, type_desc, qos, proxy, will: will_room };
+        let state = &core.state;
+        state.refresh();
+        state.matching().check_topic_limit(topic.hash())?;
+        let id = state.own.next_endpoint()?;
+        let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
+        ty.write_description(&state.own, topic.as_str())?;
+        let mut writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
+        // Before anybody is told that there is a publisher.
+        will.map_or(Ok(()), |will| writer.set_will(Some(&will)))?;
+        let reader_table = writer.reader_table().clone();
+        let matches =
+            state.matching().add_publisher(id, topic.hash(), meta, reader_table, deferred)?;
+        let core = core.clone();
+        let publisher = Publisher {
+            writer,
+            id,
+            topic,
+            message_type: ty,
+            fixed_len,
+            encoded: Vec::new(),
+            was_large: false,
+            state: matches,
+            core,
+            _type: PhantomData,
+        };
+        publisher.core.state.refresh();
+        Ok(publisher)
+    }
+
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        self.topic.as_str()
+    }
+
+    /// The publisher's id, which each of its messages carries.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Messages sent so far.
+    pub fn sent(&self) -> u64 {
+        self.writer.seq()
+    }
+
+    /// Bytes of shared memory that the publisher takes now.
+    pub fn memory_bytes(&self) -> u64 {
+        self.writer.memory_bytes()
+    }
+
+    /// Sends one message. On `Err` it was not sent, and earlier messages are not lost.
+    ///
+    /// # Errors
+    /// `Full` if a reliable subscriber is full and the chosen [`rnet_core::OnFull`] did not help; `OutOfMemory` and
+    /// `MessageTooLarge` for large messages; `BadValue` for a message of another type.
+    #[inline]
+    pub fn send(&mut self, message: &T) -> Result<()> {
+        let Some(bytes) = message.as_bytes() else { return self.send_encoded(message) };
+        self.check_len(bytes.len())?;
+        self.writer.send(bytes)
+    }
+
+    /// As [`Publisher::send`], with metadata. If the metadata has a known gap, each subscriber counts the gap as lost,
+    /// by its cause, even if the message itself is overrun.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("meta{}", std::process::id());
+    /// # let node = rnet::Node::builder("calls").dir(dir).domain(&domain).open()?;
+    /// use rnet::Meta;
+    /// let mut replies = node.publisher::<[u8]>("/replies")?;
+    /// let mut heard = node.subscriber::<[u8]>("/replies")?;
+    /// replies.wait_for_subscribers(1, None)?;
+    /// replies.send_with(b"done", Meta::default().with_correlation(42))?;
+    /// let reply = heard.recv(None)?;
+    /// assert_eq!((&*reply, reply.correlation()), (&b"done"[..], Some(42)));
+    /// # drop(reply);
+    /// # drop((replies, heard));
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Publisher::send`]; on an error a gap is not counted.
+    pub fn send_with(&mut self, message: &T, meta: Meta) -> Result<()> {
+        if let Some(bytes) = message.as_bytes() {
+            self.check_len(bytes.len())?;
+            return self.writer.send_with(bytes, &meta, None);
+        }
+        self.check(message)?;
+        if let Some(len) = self.large_len(message) {
+            return self.encode_in_place(message, len)?.send_with(meta).map_err(|(_, error)| error);
+        }
+        message.encode(&mut self.encoded);
+        let sent = self.writer.send_with(&self.encoded, &meta, None);
+        self.clear_encoded();
+        sent
+    }
+
+    /// Makes each subscriber count `size` messages as lost for this cause, before the next message: messages that the
+    /// publisher knows to be missing, such as messages lost by a link. Sends no message; waiting subscribers wake up to
+    /// count.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child, `Io` if the publisher's file was truncated; the gap is not counted then.
+    pub fn publish_gap(&mut self, cause: LossCause, size: u64) -> Result<()> {
+        self.writer.publish_gap(KnownGap { cause, size }, None)
+    }
+
+    fn send_encoded(&mut self, message: &T) -> Result<()> {
+        self.check(message)?;
+        if let Some(len) = self.large_len(message) {
+            return self.encode_in_place(message, len)?.send().map_err(|(_, error)| error);
+        }
+        message.encode(&mut self.encoded);
+        let sent = self.writer.send(&self.encoded);
+        self.clear_encoded();
+        sent
+    }
+
+    fn check(&self, message: &T) -> Result<()> {
+        message
+            .check(&self.message_type)
+            .map_err(|why| Error::bad_value(format!("message on {}", self.topic), why))
+    }
+
+    /// The length of a message that is better encoded where its readers read it. That costs a look at
+    /// all of it, so it is asked only after another such message.
+    fn large_len(&mut self, message: &T) -> Option<usize> {
+        let len = self.was_large.then(|| message.encoded_len())?;
+        self.was_large = len > MAX_REUSED_LEN_BYTES;
+        self.was_large.then_some(len)
+    }
+
+    fn encode_in_place(&mut self, message: &T, len: usize) -> Result<Loan<'_>> {
+        let mut loan = self.loan_bytes(len)?;
+        let mut left: &mut [u8] = &mut loan;
+        message.encode(&mut left);
+        let left = left.len();
+        loan.truncate(len - left);
+        Ok(loan)
+    }
+
+    fn clear_encoded(&mut self) {
+        if self.encoded.len() > MAX_REUSED_LEN_BYTES {
+            self.was_large = true;
+            self.encoded = Vec::new();
+        }
+        self.encoded.clear();
+    }
+
+    /// Sends one message if that needs neither a wait nor memory beyond the log. Otherwise it sends nothing and returns
+    /// `false`; use [`Publisher::send`] then.
+    ///
+    /// For callers that must release something before they wait.
+    ///
+    /// # Errors
+    /// `BadValue` if the message has another length or another type.
+    #[inline]
+    pub fn try_send(&mut self, message: &T) -> Result<bool> {
+        let Some(bytes) = message.as_bytes() else {
+            self.check(message)?;
+            if self.large_len(message).is_some() {
+                return Ok(false);
+            }
+            message.encode(&mut self.encoded);
+            let sent = self.writer.try_send(&self.encoded);
+            self.clear_encoded();
+            return Ok(sent);
+        };
+        self.check_len(bytes.len())?;
+        Ok(self.writer.try_send(bytes))
+    }
+
+    #[inline]
+    fn check_len(&self, len: usize) -> Result<()> {
+        match self.fixed_len {
+            Some(fixed) if fixed != len => Err(wrong_len(self.topic.as_str(), len, fixed)),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many subscribers are served now.
+    pub fn subscriber_count(&self) -> usize {
+        if self.writer.fork_guard().is_from_parent() {
+            return 0;
+        }
+        self.state.count(self.writer.reader_table())
+    }
+
+    /// The subscribers that are served now.
+    pub fn subscribers(&self) -> Vec<PeerInfo> {
+        if self.writer.fork_guard().is_from_parent() {
+            return Vec::new();
+        }
+        let readers = self.writer.reader_table().readers();
+        readers.into_iter().map(|(id, node)| PeerInfo { id, node }).collect()
+    }
+
+    /// Errors of subscribers that did not fit (types or quality of service), oldest first.
+    pub fn incompatible(&self) -> Vec<Error> {
+        if self.writer.fork_guard().is_from_parent() {
+            return Vec::new();
+        }
+        self.state.lock().incompatible.clone()
+    }
+
+    /// Waits until at least `n` subscribers are matched: messages sent after that reach them. `None` waits without a
+    /// limit.
+    ///
+    /// # Errors
+    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber that cannot be
+    /// matched; `LimitReached`, once, while nodes cannot be inspected, for example without free file descriptors.
+    pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
+        self.core.state.check_fork()?;
+        let state = &self.state;
+        let waited = state.changed.wait_until(deadline(timeout), || {
+            if state.count(self.writer.reader_table()) >= n {
+                return Some(Ok(()));
+            }
+            let mut matches = state.lock();
+            // Each once: it may be dealt with by the next call.
+            let error = matches.incompatible.get(matches.reported).cloned();
+            matches.reported += usize::from(error.is_some());
+            drop(matches);
+            error.or_else(|| state.shortage.take()).map(Err)
+        });
+        waited.unwrap_or_else(|| {
+            let topic = self.topic.to_string();
+            let what = format!("{n} subscribers of {topic}");
+            let after_ms = timeout.map_or(0, rnet_core::time::ms_ceil);
+            Err(Error::Timeout { topic, what, after_ms })
+        })
+    }
+
+    /// A handle that waits for match changes without borrowing the publisher.
+    pub fn match_changes(&self) -> MatchChanges {
+        self.state.changed.clone()
+    }
+
+    /// Calls `callback` for each match change, on the node's bulk dispatch thread.
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
+        if self.writer.fork_guard().is_from_parent() {
+            return;
+        }
+        self.state.match_callbacks.add(Box::new(callback));
+    }
+}
+
+/// What it has promised.
+impl<T: Message + ?Sized> Publisher<T> {
+    /// Shows that the publisher is alive without sending, if its liveliness is manual by topic. Each message
+    /// shows it, too.
+    ///
+    /// # Errors
+    /// `Closed` in a forked child.
+    pub fn assert_alive(&self) -> Result<()> {
+        self.core.state.check_fork()?;
+        self.writer.reader_table().assert_alive();
+        Ok(())
+    }
+
+    /// Periods of its deadline so far in which it sent nothing; 0 without a deadline.
+    pub fn deadline_missed(&self) -> u64 {
+        self.writer.reader_table().deadline_missed()
+    }
+
+    /// Calls `callback` when a deadline period passes without a message, on the node's bulk dispatch thread. The first
+    /// period starts with the first message.
+    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
+        if !self.writer.fork_guard().is_from_parent() {
+            self.state.deadlines.add(Box::new(callback));
+        }
+    }
+}
+
+impl<T: Message + ?Sized> Publisher<T> {
+    /// [`Publisher::loan`], whatever the messages are.
+    #[doc(hidden)]
+    pub fn loan_bytes(&mut self, len: usize) -> Result<Loan<'_>> {
+        self.check_len(len)?;
+        let loan = self.writer.loan(len)?;
+        let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));
+        Ok(Loan { writer: &mut self.writer, loan: Some(loan), exact })
+    }
+}
+
+impl Publisher<[u8]> {
+    /// Lends `len` bytes to be filled in place and then sent. A large message is built where its
+    /// readers will read it, and is never copied.
+    ///
+    /// # Errors
+    /// `MessageTooLarge`, `OutOfMemory`, and `Full` as for [`Publisher::send`].
+    pub fn loan(&mut self, len: usize) -> Result<Loan<'_>> {
+        self.loan_bytes(len)
+    }
+
+    /// As [`Publisher::loan`], but the loan does not borrow the publisher, so that several can be
+    /// filled at a time. Every one must be returned with [`Publisher::send_loan`] or
+    /// [`Publisher::drop_loan`]; one that is only dropped keeps its memory until the publisher
+    /// ends.
+    ///
+    /// ```
+    /// # fn main() -> rnet::Result<()> {
+    /// # let dir = std::env::temp_dir();
+    /// # let domain = format!("loan{}", std::process::id());
+    /// # let node = rnet::Node::builder("camera").dir(dir).domain(&domain).open()?;
+    /// let mut images = node.publisher::<[u8]>("/image")?;
+    /// let mut left = images.loan_owned(100_000)?;
+    /// let mut right = images.loan_owned(100_000)?;
+    /// images.loaned(&mut left).fill(1);
+    /// images.loaned(&mut right).fill(2);
+    /// images.send_loan(right).map_err(|(_, error)| error)?;
+    /// images.drop_loan(left);
+    /// # drop(images);
+    /// # let path = node.domain_path().to_owned();
+    /// # drop(node);
+    /// # std::fs::remove_dir_all(path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    pub fn loan_owned(&mut self, len: usize) -> Result<OwnedLoan> {
+        self.check_len(len)?;
+        Ok(OwnedLoan { publisher: self.id, loan: self.writer.loan(len)? })
+    }
+
+    /// The bytes of a loan of this publisher; of another one's, no bytes.
+    ///
+    /// They stay where they are until the loan is returned.
+    pub fn loaned<'a>(&'a mut self, loan: &'a mut OwnedLoan) -> &'a mut [u8] {
+        if loan.publisher == self.id { self.writer.loan_bytes_mut(&mut loan.loan) } else { &mut [] }
+    }
+
+    /// Sends a loan. On error it comes back, its content intact.
+    pub fn send_loan(&mut self, loan: OwnedLoan) -> Result<(), (OwnedLoan, Error)> {
+        self.send_loan_by(loan, Writer::send_loan)
+    }
+
+    #[inline]
+    fn send_loan_by(
+        &mut self,
+        loan: OwnedLoan,
+        send: impl FnOnce(&mut Writer, WriterLoan) -> Result<(), (WriterLoan, Error)>,
+    ) -> Result<(), (OwnedLoan, Error)> {
+        if loan.publisher != self.id {
+            let what = format!("loan on {}", self.topic);
+            return Err((
+                loan,
+                Error::bad_value(
+                    what,
+                    "it belongs to another publisher: send it with that publisher",
+                ),
+            ));
+        }
+        let publisher = self.id;
+        send(&mut self.writer, loan.loan)
+            .map_err(|(loan, error)| (OwnedLoan { publisher, loan }, error))
+    }
+
+    /// Ends a loan without sending.
+    pub fn drop_loan(&mut self, loan: OwnedLoan) {
+        if loan.publisher == self.id {
+            self.writer.drop_loan(loan.loan);
+        }
+    }
+}
+
+#[cold]
+fn wrong_len(topic: &str, len: usize, fixed: usize) -> Error {
+    Error::bad_value(
+        format!("message on {topic}"),
+        format!("it has {len} bytes, but its type has {fixed}"),
+    )
+}
+
+impl<T: Message + ?Sized> Drop for Publisher<T> {
+    fn drop(&mut self) {
+        if self.writer.fork_guard().is_from_parent() {
+            return;
+        }
+        self.writer.drop_will();
+        self.core.state.matching().remove(self.id);
+        self.core.state.refresh();
+    }
+}
+
+crate::debug_by!(
+    [T: Message + ?Sized] Publisher<T>, "Publisher", |this| "topic": this.topic, "id": this.id
+);
+
+/// Memory lent by [`Publisher::loan_owned`].
+#[derive(Debug)]
+#[must_use = "the memory stays on loan until its publisher sends or drops the loan"]
+pub struct OwnedLoan {
+    publisher: u64,
+    loan: WriterLoan,
+}
+
+/// Memory lent by [`Publisher::loan`]. Dropped without [`Loan::send`], nothing is sent.
+///
+/// The bytes are those of an earlier message until they are written.
+pub struct Loan<'a> {
+    writer: &'a mut Writer,
+    loan: Option<WriterLoan>,
+    /// Length that the message must have, from its type, and the topic.
+    exact: Option<(usize, &'a str)>,
+}
+
+impl<'a> Loan<'a> {
+    /// Sends the message. On error the loan comes back, its content intact.
+    pub fn send(self) -> Result<(), (Loan<'a>, Error)> {
+        self.send_by(Writer::send_loan)
+    }
+
+    /// As [`Loan::send`], with metadata.
+    pub fn send_with(self, meta: Meta) -> Result<(), (Loan<'a>, Error)> {
+        self.send_by(|writer, loan| writer.send_loan_with(loan, &meta, None))
+    }
+
+    #[inline]
+    fn send_by(
+        mut self,
+        send: impl FnOnce(&mut Writer, WriterLoan) -> Result<(), (WriterLoan, Error)>,
+    ) -> Result<(), (Loan<'a>, Error)> {
+        if let Some((exact, topic)) = self.exact.filter(|(exact, _)| *exact != self.len()) {
+            let error = wrong_len(topic, self.len(), exact);
+            return Err((self, error));
+        }
+        let Some(loan) = self.loan.take() else { return Ok(()) };
+        match send(self.writer, loan) {
+            Ok(()) => Ok(()),
+            Err((loan, error)) => {
+                self.loan = Some(loan);
+                Err((self, error))
+            }
+        }
+    }
+
+    /// Sends only the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        if let Some(loan) = &mut self.loan {
+            loan.truncate(len);
+        }
+    }
+}
+
+impl std::ops::Deref for Loan<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.loan {
+            Some(loan) => self.writer.loan_bytes(loan),
+            None => &[],
+        }
+    }
+}
+
+impl std::ops::DerefMut for Loan<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.loan {
+            Some(loan) => self.writer.loan_bytes_mut(loan),
+            None => &mut [],
+        }
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        if let Some(loan) = self.loan.take() {
+            self.writer.drop_loan(loan);
+        }
+    }
+}
+
+impl std::fmt::Debug for Loan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Loan({} bytes)", self.loan.as_ref().map_or(0, WriterLoan::len))
+    }
+}
+
+const _: () = {
+    const fn send<T: Send>() {}
+    send::<Publisher<[u8]>>();
+};

@@ -1,0 +1,252 @@
+//! Received messages.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use rnet_shm::channel::reader::ReceivedMessage;
+use rnet_shm::channel::received::{Payload, Stamp};
+
+use crate::Message;
+use crate::types::SchemaCache;
+use rnet_core::{Meta, Origin, Result, TypeDesc};
+use rnet_schema::Schema;
+
+/// A received message, valid until the next receive from the same subscriber.
+///
+/// Large messages are read where the publisher wrote them, which cannot reuse the memory until the
+/// next receive; small ones in the copy that the subscriber made of the log. [`Sample::into_owned`] keeps either for longer without copying.
+/// Protobuf messages are decoded: kept, they hold nothing of the publisher's, and [`Sample::into_message`] gives them away.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("sample{}", std::process::id());
+/// # let node = rnet::Node::builder("map").dir(dir).domain(&domain).open()?;
+/// # let mut scans = node.publisher::<[u8]>("/scan")?;
+/// # let mut heard = node.subscriber::<[u8]>("/scan")?;
+/// # scans.wait_for_subscribers(1, None)?;
+/// # scans.send(b"first")?;
+/// # scans.send(b"second")?;
+/// let first = heard.recv(None)?.into_owned(); // stays when the next one is received
+/// let second = heard.recv(None)?;
+/// assert_eq!((&*first, &*second), (&b"first"[..], &b"second"[..]));
+/// assert_eq!(second.seq(), first.seq() + 1);
+/// # drop((first, second));
+/// # drop((scans, heard));
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
+pub struct Sample<'a, T: Message + ?Sized> {
+    pub(crate) taken: ReceivedMessage<'a>,
+    /// What was decoded of it.
+    pub(crate) buffer: &'a mut T::DecodeBuffer,
+}
+
+impl<'a, T: Message + ?Sized> Sample<'a, T> {
+    /// Keeps the message for as long as the result lives.
+    ///
+    /// At most [`rnet_core::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at
+    /// a time; receiving then fails with `TooManyPins` until one is dropped. Any number of those
+    /// that were decoded can be kept.
+    pub fn into_owned(self) -> OwnedSample<T> {
+        OwnedSample {
+            stamp: self.taken.stamp(),
+            meta: self.taken.has_meta().then(|| Box::new(self.taken.meta())),
+            payload: T::NEEDS_BYTES.then(|| self.taken.into_payload()),
+            buffer: T::take_buffer(self.buffer),
+        }
+    }
+
+    /// The message itself, which was decoded. For protobuf messages; plain ones are copied:
+    /// `*sample`. Of an image and its like it is the header alone.
+    ///
+    /// ```no_run
+    /// # let mut plans = rnet::Node::new("arm")?.subscriber::<rnet::msgs::JointState>("/joints")?;
+    /// let joints: rnet::msgs::JointState = plans.recv(None)?.into_message();
+    /// # Ok::<(), rnet::Error>(())
+    /// ```
+    pub fn into_message(self) -> T
+    where
+        T: Sized,
+        T::DecodeBuffer: Into<Option<T>>,
+    {
+        decoded::<T>(T::take_buffer(self.buffer))
+    }
+}
+
+fn decoded<T: Message>(buffer: T::DecodeBuffer) -> T
+where
+    T::DecodeBuffer: Into<Option<T>>,
+{
+    buffer.into().expect("a sample is made of what was decoded")
+}
+
+impl<T: Message + ?Sized> Sample<'_, T> {
+    /// The bytes of the message, as they were sent.
+    pub fn bytes(&self) -> &[u8] {
+        self.taken.bytes()
+    }
+
+    /// Whether it has become older than its publisher's lifespan since it was received, which is counted: for a language
+    /// whose callbacks wait for their interpreter.
+    #[doc(hidden)]
+    pub fn expire(&self) -> bool {
+        self.taken.channel().count_if_expired(self.taken.stamp().sent_ns)
+    }
+
+    /// Whether it has metadata; for programs that forward messages between hosts.
+    #[doc(hidden)]
+    #[inline]
+    pub fn has_meta(&self) -> bool {
+        self.taken.has_meta()
+    }
+
+    /// The topic that it was sent on.
+    pub fn topic(&self) -> &str {
+        &self.taken.channel().meta().topic
+    }
+
+    /// Name of its publisher's node.
+    pub fn node(&self) -> &str {
+        self.taken.channel().node()
+    }
+
+    /// How far from the truth its stamp may be, in ns: 0 for a message of this host, and for one of another host how
+    /// well the link knows the clock there now. `None` if that is not known.
+    pub fn sent_uncertainty_ns(&self) -> Option<u64> {
+        Some(self.taken.channel().uncertain_ns()).filter(|ns| *ns != u64::MAX)
+    }
+
+    /// The type that its publisher declares.
+    pub fn type_desc(&self) -> &TypeDesc {
+        &self.taken.channel().meta().type_desc
+    }
+
+    /// The protobuf type that its publisher declares, read on each call; `None` for messages of another kind.
+    ///
+    /// # Errors
+    /// `Io` once the node is gone; `Corrupt` if its file does not hold this type.
+    pub fn schema(&self) -> Result<Option<Schema>> {
+        SchemaCache::default().read_protobuf(self.taken.channel().folder(), self.type_desc())
+    }
+}
+
+crate::debug_by!(
+    ['a, T: Message + ?Sized] Sample<'a, T>, "Sample",
+    |this| "stamp": this.taken.stamp(), "bytes": this.taken.bytes()
+);
+
+impl<T: Message + ?Sized> Deref for Sample<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        T::view(self.taken.bytes(), self.buffer)
+    }
+}
+
+/// A received message that is kept.
+pub struct OwnedSample<T: Message + ?Sized> {
+    stamp: Stamp,
+    /// `None` for most.
+    meta: Option<Box<Meta>>,
+    /// `None` for what was decoded: it must not hold the publisher's memory.
+    payload: Option<Payload>,
+    buffer: T::DecodeBuffer,
+}
+
+impl<T: Message + ?Sized> Deref for OwnedSample<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        T::view(self.owned_bytes(), &self.buffer)
+    }
+}
+
+impl<T: Message + ?Sized> OwnedSample<T> {
+    fn owned_bytes(&self) -> &[u8] {
+        self.payload.as_ref().map_or(&[], Payload::bytes)
+    }
+
+    /// The bytes of the message, as they were sent; for bytes and plain types.
+    ///
+    /// A protobuf message was decoded and is kept without its bytes: this then does not compile.
+    /// [`Sample::bytes`] has them when it is received, and a subscriber of `[u8]` keeps them.
+    pub fn bytes(&self) -> &[u8] {
+        const {
+            assert!(
+                T::NEEDS_BYTES,
+                "a decoded message is kept without its bytes: use Sample::bytes"
+            )
+        }
+        self.owned_bytes()
+    }
+
+    /// As [`Sample::into_message`].
+    pub fn into_message(self) -> T
+    where
+        T: Sized,
+        T::DecodeBuffer: Into<Option<T>>,
+    {
+        decoded::<T>(self.buffer)
+    }
+}
+
+crate::debug_by!(
+    [T: Message + ?Sized] OwnedSample<T>, "OwnedSample",
+    |this| "stamp": this.stamp, "bytes": this.payload.as_ref().map(Payload::bytes)
+);
+
+macro_rules! stamp_accessors {
+    ($name:ty, |$self:ident| $stamp:expr, $meta:expr) => {
+        impl<T: Message + ?Sized> $name {
+            /// The publisher's id, the same for all its messages.
+            pub fn publisher(&$self) -> u64 {
+                $stamp.publisher
+            }
+            /// Number of the message, counted per publisher from 0.
+            pub fn seq(&$self) -> u64 {
+                $stamp.seq
+            }
+            /// When it was sent, CLOCK_MONOTONIC in ns.
+            pub fn sent_ns(&$self) -> u64 {
+                $stamp.sent_ns
+            }
+            /// When the subscriber took it out of the log, CLOCK_MONOTONIC in ns. Messages that
+            /// had piled up are taken together.
+            pub fn taken_ns(&$self) -> u64 {
+                $stamp.taken_ns
+            }
+            /// Its metadata.
+            pub fn meta(&$self) -> Meta {
+                $meta
+            }
+            /// Its origin, if it was forwarded.
+            pub fn origin(&$self) -> Option<Origin> {
+                $self.meta().origin
+            }
+            /// The time of its source, ns since 1970 UTC, if given.
+            pub fn source_ns(&$self) -> Option<i64> {
+                $self.meta().source_ns
+            }
+            /// Whether it is its publisher's last will: the process of the publisher has died.
+            pub fn is_last_will(&$self) -> bool {
+                $self.meta().last_will
+            }
+            /// Its correlation with another message, if given: the number of a request, in its reply.
+            pub fn correlation(&$self) -> Option<u64> {
+                $self.meta().correlation
+            }
+            /// How long it took from sending to taking.
+            pub fn latency(&$self) -> Duration {
+                Duration::from_nanos($stamp.taken_ns.saturating_sub($stamp.sent_ns))
+            }
+        }
+    };
+}
+stamp_accessors!(Sample<'_, T>, |self| self.taken.stamp(), self.taken.meta());
+stamp_accessors!(
+    OwnedSample<T>,
+    |self| self.stamp,
+    self.meta.as_deref().copied().unwrap_or_default()
+);

@@ -1,0 +1,200 @@
+//! One wait for many topics, changes and ticks.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::options::deadline;
+use crate::wait_source::WaitSource;
+use crate::wait_strategy::{WaitStrategy, note_woken};
+use rnet_core::{Result, Wait};
+use rnet_shm::os::bell::Waiter;
+use rnet_shm::os::cpu;
+
+use super::subscriber::Subscriber;
+use super::wait_set_entry::{Members, WaitSetEntry, WaitSetHandle};
+use super::waitable::Waitable;
+use crate::{Message, NodeCore};
+
+/// Waits until one of several subscribers, watches or rates of a node is ready: those passed to a wait, and those
+/// attached.
+///
+/// ```no_run
+/// # fn main() -> rnet::Result<()> {
+/// let node = rnet::Node::new("both")?;
+/// let mut imu = node.subscriber::<[u8]>("/imu")?;
+/// let mut stop = node.subscriber::<[u8]>("/stop")?;
+/// let mut set = rnet::WaitSet::new(&node);
+/// loop {
+///     set.wait(&mut [&mut imu, &mut stop], None)?;
+///     while let Some(sample) = stop.try_recv()? { println!("stop! {} bytes", sample.len()); }
+///     while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
+/// }
+/// # }
+/// ```
+///
+/// Any thread can attach and detach entries at run time, also during a wait. [`WaitSet::ready`] returns the ready
+/// entries:
+///
+/// ```no_run
+/// # fn main() -> rnet::Result<()> {
+/// # let node = rnet::Node::new("both")?;
+/// let mut set = rnet::WaitSet::new(&node);
+/// let handle = set.handle(); // For other threads.
+/// let mut imu = handle.attach(node.subscriber::<[u8]>("/imu")?)?;
+/// let mut params = handle.attach(node.state()?.watch("/params")?)?;
+/// let mut tick = handle.attach(node.rate(100.0)?)?;
+/// while set.wait(&mut [], None)? {
+///     if set.ready().contains(&tick.id()) && tick.try_tick()?.is_some() { println!("tick"); }
+///     while let Some(change) = params.try_recv()? { println!("{}", change.key); }
+///     while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
+/// }
+/// let imu = imu.detach()?;
+/// # drop(imu); Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct WaitSet {
+    waiter: Waiter,
+    wait_strategy: WaitStrategy,
+    members: Arc<Members>,
+    ready: Vec<u64>,
+    interruptible: bool,
+    wait: Wait,
+}
+
+impl WaitSet {
+    /// A wait set for objects of `node`.
+    pub fn new(node: &impl AsRef<NodeCore>) -> WaitSet {
+        WaitSet::of(node.as_ref())
+    }
+
+    fn of(node: &NodeCore) -> WaitSet {
+        let node = &node.state;
+        let waiter = Waiter::new(node.own.bells().clone());
+        let members = Arc::new(Members::new(node, waiter.bell()));
+        let (wait_strategy, ready) = (WaitStrategy::of(waiter.bells()), Vec::new());
+        WaitSet { waiter, wait_strategy, members, ready, interruptible: false, wait: Wait::Block }
+    }
+
+    /// A handle to attach entries and to interrupt waits from any thread, also during a wait.
+    pub fn handle(&self) -> WaitSetHandle {
+        WaitSetHandle { members: self.members.clone() }
+    }
+
+    /// As [`WaitSetHandle::attach`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn attach<W: Waitable + Send + 'static>(&self, one: W) -> Result<WaitSetEntry<W>> {
+        self.handle().attach(one)
+    }
+
+    /// Lets a signal interrupt a wait with `Interrupted`; otherwise waits continue after the handler.
+    pub fn set_interruptible(&mut self, yes: bool) {
+        self.interruptible = yes;
+    }
+
+    /// A set whose waits are adaptive, as those of one subscriber: of what it has waited for it has to be told by
+    /// [`WaitSet::record_arrival`].
+    #[doc(hidden)]
+    pub fn adaptive(node: &NodeCore) -> WaitSet {
+        WaitSet { wait: Wait::Adaptive, ..WaitSet::of(node) }
+    }
+
+    /// The first part of an adaptive wait: awake, with an eye on `first`, which it is most often for. Whether that may
+    /// have something; the wait for all is the rest otherwise. What `first` gave is told by [`WaitSet::record_arrival_at`].
+    #[doc(hidden)]
+    pub fn spin_first<T: Message + ?Sized>(
+        &mut self,
+        first: &mut Subscriber<T>,
+        others: impl Fn() -> bool,
+    ) -> bool {
+        if !first.receiver.is_ready_before_wait() {
+            self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
+        }
+        let (first, waiting) = (&first.receiver, &self.members);
+        let other = || first.is_ready() || others() || waiting.must_stop();
+        let come = self.wait_strategy.spin_first(|| first.has_more(), other);
+        if come && first.state.is_traced() {
+            note_woken();
+        }
+        come
+    }
+
+    /// As [`WaitSet::record_arrival`], of what a first spin has found, which was taken at `taken_ns`.
+    #[doc(hidden)]
+    pub fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
+        self.wait_strategy.record_arrival_at(taken_ns, sent_ns, count);
+    }
+
+    /// What it waits for answers what was sent right before the wait.
+    #[doc(hidden)]
+    pub fn expect_replies(&mut self) {
+        self.wait_strategy.expect_replies();
+    }
+
+    /// A message was taken that was sent at `sent_ns`, and is number `count` of all that were taken.
+    #[doc(hidden)]
+    pub fn record_arrival(&mut self, sent_ns: u64, count: u64) {
+        self.wait_strategy.record_arrival(sent_ns, count);
+    }
+
+    /// The attached entries that were ready when the last wait returned: the [`WaitSetEntry::id`] of each. A busy entry
+    /// does not hide the others.
+    pub fn ready(&self) -> &[u64] {
+        &self.ready
+    }
+
+    /// Waits until one of the given or attached entries may have a message, a change, a tick or an error; returns
+    /// `false` on a timeout. `None` waits without a limit. If an entry was not read, the next wait returns at once.
+    ///
+    /// # Errors
+    /// `Interrupted`; see [`WaitSet::set_interruptible`], [`WaitSetHandle::interrupt`] and
+    /// [`crate::Interrupter`]. `BadValue` for an entry of another node than the set: its publishers wake only the
+    /// threads of its own node.
+    pub fn wait(
+        &mut self,
+        named: &mut [&mut dyn Waitable],
+        timeout: Option<Duration>,
+    ) -> Result<bool> {
+        self.wait_until(named, deadline(timeout))
+    }
+
+    /// As [`WaitSet::wait`], until that moment.
+    #[doc(hidden)]
+    pub fn wait_until(
+        &mut self,
+        named: &mut [&mut dyn Waitable],
+        until: Option<Instant>,
+    ) -> Result<bool> {
+        self.members.check_fork()?;
+        named.iter_mut().try_for_each(|one| self.members.bind_bell(*one))?;
+        if self.wait == Wait::Adaptive {
+            // As a subscriber that waits by itself.
+            self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
+        }
+        loop {
+            let mut any = false;
+            for one in named.iter_mut() {
+                any |= one.is_ready();
+            }
+            self.ready.clear();
+            self.members.for_each(&mut |id, one| {
+                self.ready.extend(one.is_ready().then_some(id));
+            });
+            if any || !self.ready.is_empty() {
+                self.wait_strategy.end_first_spin();
+                return Ok(true);
+            }
+            let (named, members) = (&*named, &*self.members);
+            let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
+                look(members);
+                named.iter().for_each(|one| look(one.wait_source()));
+                members.for_each(&mut |_, one| look(one.wait_source()));
+            };
+            let WaitSet { waiter, wait_strategy, interruptible, wait, .. } = self;
+            if !wait_strategy.wait_until(waiter, *wait, until, *interruptible, each)? {
+                return Ok(false);
+            }
+        }
+    }
+}
