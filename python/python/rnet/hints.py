@@ -40,7 +40,11 @@ _ROS2 = {
 
 
 #: Names that the package does not have, and what has taken their place.
-_RENAMED = {"load": "rnet.load_proto", "load_text": "rnet.types.load_proto_text"}
+_RENAMED = {
+    "ERROR_CODES": "rnet.errors.BY_CODE",
+    "load": "rnet.load_proto",
+    "load_text": "rnet.types.load_proto_text",
+}
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
