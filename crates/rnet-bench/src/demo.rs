@@ -124,7 +124,7 @@ fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
     }
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name("python3"));
     let fits = |python: &PathBuf| {
-        let look = format!("import sys, rnet.demo; sys.exit(rnet.VERSION != {:?})", rnet::VERSION);
+        let look = format!("import sys, rnet.demo; sys.exit(rnet.__version__ != {:?})", rnet::VERSION);
         let mut command = Command::new(python);
         command
             .args(["-c", &look])

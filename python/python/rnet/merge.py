@@ -60,7 +60,7 @@ class Merge:
         #: Whose turn it is to be asked first, so that a busy topic hides no other.
         self._turn = 0
 
-    def recv(self, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
+    def recv(self, *, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
         """Waits for the next message of any subscriber: `subscriber, message = merge.recv()`."""
         if timeout is not None and not timeout >= 0:
             # Refuses it, whether there is a message or not.
