@@ -196,8 +196,8 @@ impl Region {
     /// Like [`Region::open`], without the cleanup: for the node that becomes the persister of durable state,
     /// which writes the last wills of durable keys. It sweeps afterwards.
     ///
+    /// # Errors
     /// Errors of [`Region::open`].
-    /// Those of [`Region::open`].
     pub fn open_unswept(own: &Arc<OwnNode>, clock: Clock) -> Result<Region, Error> {
         let (file, seed) = file::StateFile::open(own.domain())?;
         let words = file.words();
@@ -259,8 +259,8 @@ impl Region {
     /// Like [`Region::commit`], but only in memory. The disk stays unchanged until a persister opens it again
     /// and makes it match the memory. For changes that must succeed even if the disk is not writable.
     ///
+    /// # Errors
     /// Errors of [`Region::commit`], without `Storage`.
-    /// As there, without `Storage`.
     pub fn commit_in_memory(
         &self,
         writes: &[Write<'_>],

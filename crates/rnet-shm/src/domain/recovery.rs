@@ -65,7 +65,7 @@ impl AsFd for TrackedFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             TrackedFile::Owned(fd) => fd.as_fd(),
-            // SAFETY: the node that owns the descriptor drops these `NodeFiles` before it closes it.
+            // SAFETY: the node that owns the descriptor calls [`NodeFiles::leave`] before it closes it.
             TrackedFile::Borrowed(fd) => unsafe { BorrowedFd::borrow_raw(*fd) },
         }
     }
