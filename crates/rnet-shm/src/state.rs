@@ -305,7 +305,8 @@ impl Region {
             None => writes[index].key,
             Some(guard) => guards[guard].key,
         };
-        let mut check_meta = |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
+        let mut check_meta =
+            |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
         let len = ring_writes.iter().map(|w| w.content.value.len()).sum();
         for attempt in 0..MAX_ATTEMPTS {
             match inner.attempt(&ring_writes, &ring_guards, now, &mut check_meta) {
@@ -328,7 +329,8 @@ impl Region {
             expect: write.expect,
             durable: write.durable,
         };
-        let mut check_meta = |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
+        let mut check_meta =
+            |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
         let len = ring_write.content.value.len();
         for attempt in 0..MAX_ATTEMPTS {
             match inner.attempt_one(&ring_write, now, &mut check_meta) {

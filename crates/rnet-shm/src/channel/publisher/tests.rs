@@ -186,8 +186,6 @@ fn pin_of_a_newly_admitted_reader_is_respected() {
     assert_eq!(acquire(&mut writer), 0, "no reader pins it any more");
 }
 
-/// A control thread that was stopped while it looked for the place of a late joiner reads on where it was:
-/// the memory there does not go meanwhile, or a full file system would end the publisher.
 /// Chunks, and their bytes, after messages of 5, 10, … 60 KiB.
 fn pool_after_growing_messages(pool_limit_bytes: u64) -> (usize, u64) {
     let domain = TestDomain::new();
@@ -201,11 +199,13 @@ fn pool_after_growing_messages(pool_limit_bytes: u64) -> (usize, u64) {
 #[test]
 fn messages_that_grow_to_64_kib_share_a_chunk() {
     assert_eq!(pool_after_growing_messages(1 << 30), (1, 68 << 10));
-    // The limit does not permit one such chunk per kept message: each chunk has the minimum length.
+    // The limit does not permit one such chunk per kept message: each chunk is only as long as it needs.
     let (chunks, bytes) = pool_after_growing_messages(200 << 10);
     assert!(chunks > 1 && bytes <= 200 << 10, "{chunks} chunks, {bytes} bytes");
 }
 
+/// A control thread that was stopped while it searched for the start position of a late joiner resumes reading
+/// there: the memory must not be freed meanwhile, or a full file system would kill the publisher.
 #[test]
 fn no_memory_is_freed_during_an_admission() {
     use rnet_ring::Gate;
