@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`directory`], `version` | the directory: path, owner, layout version |
-//! | [`node`], `endpoint_file` | a node's folder: header, list of endpoints, control FIFO; the head of each endpoint's file |
+//! | [`node`], `endpoint_file` | a node's folder: header, endpoints, control FIFO; heads of endpoint files |
 //! | [`presence`] | liveness as a held kernel lock; removing what dead nodes leave |
 //! | [`registry`], [`liveness_handle`], [`watch`] | a node's view of its peers; detecting their exit |
 //! | [`deaths`] | deaths of nodes, for observers that start later |

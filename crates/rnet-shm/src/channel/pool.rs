@@ -128,7 +128,8 @@ pub struct Pool {
     chunks: Vec<Chunk>,
     /// The messages in chunks, oldest first.
     live: VecDeque<LiveMessage>,
-    /// Total bytes of all messages that were sent in chunks, each as if its chunk were only as long as it needs.
+    /// Total bytes of all messages that were sent in chunks; each counts as if its chunk were only as long as
+    /// needed.
     carried_bytes: u64,
     next_number: u32,
     bytes: u64,

@@ -148,8 +148,8 @@ mod tests {
         let lease = take(&cell);
         let mut suspicion = StallDetector::default();
         // The first check starts the measurement; each later check counts 50 ms.
-        let looks = (0..).take_while(|i| suspicion.check(&*cell, i * 50 * MS).is_none()).count();
-        assert_eq!(looks, 10);
+        let checks = (0..).take_while(|i| suspicion.check(&*cell, i * 50 * MS).is_none()).count();
+        assert_eq!(checks, 10);
         assert!(lease.beat());
         assert_eq!(suspicion.check(&*cell, 1_000 * MS), None, "a beat resets the detector");
         // A waiter that was suspended for an hour counts one check interval.

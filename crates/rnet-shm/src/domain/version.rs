@@ -197,7 +197,7 @@ mod tests {
         std::fs::remove_dir_all(&base).unwrap();
     }
 
-    fn says(dir: &DomainDir) -> String {
+    fn version_text(dir: &DomainDir) -> String {
         std::fs::read_to_string(dir.version_path()).unwrap()
     }
 
@@ -215,7 +215,7 @@ mod tests {
                 }
             })
             .unwrap();
-            assert_eq!(says(dir), format!("{LAYOUT_VERSION}\n"));
+            assert_eq!(version_text(dir), format!("{LAYOUT_VERSION}\n"));
             assert!(dir.has_our_version().unwrap());
         });
     }
@@ -231,7 +231,7 @@ mod tests {
                 .unwrap_err();
             let path = dir.version_path();
             assert_eq!(error, Error::LayoutVersion { path, found: 1, ours: LAYOUT_VERSION });
-            assert_eq!(says(dir), "1\n");
+            assert_eq!(version_text(dir), "1\n");
             drop(old);
             dir.claim_version().unwrap();
         });

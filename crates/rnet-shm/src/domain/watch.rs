@@ -97,8 +97,8 @@ impl Watch {
 
     /// Watches new peers and forgets departed ones.
     ///
-    /// A descriptor is taken out of the epoll set explicitly: other nodes of this process, or a forked child, may
-    /// hold it for longer.
+    /// A descriptor is removed from the epoll set explicitly: other nodes of this process, or a forked child,
+    /// may hold it longer.
     pub fn follow(&mut self, registry: &mut Registry) {
         let watch_changes = registry.take_watch_changes();
         for (id, handle) in watch_changes.departed {

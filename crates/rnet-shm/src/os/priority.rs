@@ -141,36 +141,35 @@ mod tests {
 
     #[test]
     fn normal_priority_thread_starts_normal_threads() {
-        in_plain_thread(started_by_an_ordinary_thread);
+        in_plain_thread(started_by_normal_thread);
     }
 
-    fn started_by_an_ordinary_thread() {
+    fn started_by_normal_thread() {
         for (way, expected) in CHANGES {
-            let ordinary = NormalPriority::start("ordinary").unwrap();
-            let looks = move || {
+            let normal = NormalPriority::start("ordinary").unwrap();
+            let change_priority = move || {
                 let started = || std::thread::spawn(now).join().unwrap();
                 let here = std::thread::current().id();
                 assert_eq!(
-                    ordinary.run(move || (now(), std::thread::current().id())),
+                    normal.run(move || (now(), std::thread::current().id())),
                     (NORMAL, here)
                 );
                 assert!(lower_priority(way));
                 assert_eq!((now(), started()), (expected, expected), "threads inherit it");
-                assert_eq!(ordinary.run(move || (now(), started())), (NORMAL, NORMAL));
+                assert_eq!(normal.run(move || (now(), started())), (NORMAL, NORMAL));
                 // A panic is passed to the caller, and the thread remains usable.
                 assert!(
-                    catch_unwind(AssertUnwindSafe(|| ordinary.run(|| panic!("on purpose"))))
-                        .is_err()
+                    catch_unwind(AssertUnwindSafe(|| normal.run(|| panic!("on purpose")))).is_err()
                 );
-                assert_eq!(ordinary.run(|| 7), 7);
+                assert_eq!(normal.run(|| 7), 7);
             };
-            std::thread::spawn(looks).join().unwrap();
+            std::thread::spawn(change_priority).join().unwrap();
         }
     }
 
     #[test]
     fn slice_is_longer_than_that_of_nodes() {
-        let looks = |way, chosen_ns| {
+        let change_priority = |way, chosen_ns| {
             move || {
                 let before = slice();
                 if chosen_ns != 0 {
@@ -182,10 +181,12 @@ mod tests {
             }
         };
         for (way, _) in CHANGES {
-            let Some((before, after)) = in_plain_thread(looks(way, 0)) else { return };
+            let Some((before, after)) = in_plain_thread(change_priority(way, 0)) else { return };
             assert!(before.is_none_or(|slice| slice < SLICE_NS), "{before:?}");
             assert_eq!(after, before.map(|_| SLICE_NS));
-            let Some((_, longer)) = in_plain_thread(looks(way, 2 * SLICE_NS)) else { return };
+            let Some((_, longer)) = in_plain_thread(change_priority(way, 2 * SLICE_NS)) else {
+                return;
+            };
             assert_eq!(longer, before.map(|_| 2 * SLICE_NS), "a slice chosen by the user");
         }
     }
@@ -193,14 +194,14 @@ mod tests {
     #[test]
     fn keeps_settings_chosen_by_the_user() {
         for (way, chosen) in CHANGES {
-            let looks = move || {
+            let change_priority = move || {
                 assert!(lower_priority(way));
                 for other in CHANGES.map(|(other, _)| other) {
                     assert!(!lower_priority(other));
                     assert_eq!(now(), chosen);
                 }
             };
-            in_plain_thread(looks);
+            in_plain_thread(change_priority);
         }
     }
 }

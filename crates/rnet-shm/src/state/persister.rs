@@ -499,8 +499,8 @@ impl Inner {
                         _ => Instant::now(),
                     };
                     alone = Some((lease, since));
-                    let nobody = lease == 0 || since.elapsed() >= LEASE_STALL_LIMIT;
-                    if nobody && state == Some(PERSISTING) {
+                    let persister_missing = lease == 0 || since.elapsed() >= LEASE_STALL_LIMIT;
+                    if persister_missing && state == Some(PERSISTING) {
                         return Err(error);
                     }
                 }

@@ -89,7 +89,7 @@ fn sleeping_observer_is_woken_and_receives_everything() {
                 sent += 1;
                 // Alternately slow and fast: slow messages need a ring each, fast ones few.
                 if sent % 64 < 8 {
-                    std::thread::sleep(Duration::from_millis(3)); // sleep: the observer must fall asleep between two messages
+                    std::thread::sleep(Duration::from_millis(3)); // sleep: the observer must fall asleep
                 }
             }
         });
@@ -247,7 +247,7 @@ fn files_of_dead_observers_are_swept_and_invalid_files_skipped() {
 
 #[test]
 fn status_is_read_atomically_and_removed_with_its_observer() {
-    let (stage, writer) = TestDomain::new("told", PublisherQos::default());
+    let (stage, writer) = TestDomain::new("status", PublisherQos::default());
     let domain = stage.dir.path();
     assert_eq!(read_statuses(domain), []);
     let (file, silent) =

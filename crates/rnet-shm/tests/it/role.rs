@@ -103,8 +103,8 @@ fn child_entry() {
 
 struct RoleTest {
     base: PathBuf,
-    said: mpsc::Receiver<(usize, Report)>,
-    tell: mpsc::Sender<(usize, Report)>,
+    reports: mpsc::Receiver<(usize, Report)>,
+    sender: mpsc::Sender<(usize, Report)>,
     candidates: Vec<Child>,
 }
 
@@ -112,8 +112,8 @@ impl RoleTest {
     fn new() -> RoleTest {
         let base = PathBuf::from(format!("/dev/shm/rnet-role-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
-        let (tell, said) = mpsc::channel();
-        RoleTest { base, said, tell, candidates: Vec::new() }
+        let (sender, reports) = mpsc::channel();
+        RoleTest { base, reports, sender, candidates: Vec::new() }
     }
 
     fn path(&self) -> PathBuf {
@@ -128,19 +128,19 @@ impl RoleTest {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let (lines, tell) = (BufReader::new(child.stdout.take().unwrap()), self.tell.clone());
+        let (lines, sender) = (BufReader::new(child.stdout.take().unwrap()), self.sender.clone());
         std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
-                let Some((_, said)) = line.split_once(MARK) else { continue };
-                let words: Vec<_> = said.split_whitespace().collect();
+                let Some((_, text)) = line.split_once(MARK) else { continue };
+                let words: Vec<_> = text.split_whitespace().collect();
                 let number = |at: usize| words[at].parse().unwrap();
-                let said = match words[0] {
+                let report = match words[0] {
                     "waits" => Report::Waits,
                     "holds" => Report::Holds { term: number(1), at_ns: number(2) },
                     "lost" => Report::Lost { term: number(1) },
                     _ => Report::Two { term: number(1), other: number(2) },
                 };
-                if tell.send((index, said)).is_err() {
+                if sender.send((index, report)).is_err() {
                     return;
                 }
             }
@@ -156,11 +156,11 @@ impl RoleTest {
         }
         let (mut waiting, mut holder) = (0, None);
         while waiting < count || holder.is_none() {
-            match self.hear() {
+            match self.next_report() {
                 (_, Report::Waits) => waiting += 1,
-                (who, Report::Holds { term, .. }) => {
+                (candidate, Report::Holds { term, .. }) => {
                     assert!(holder.is_none(), "two at once");
-                    holder = Some((who, term));
+                    holder = Some((candidate, term));
                 }
                 other => panic!("{other:?}"),
             }
@@ -179,35 +179,35 @@ impl RoleTest {
         }
     }
 
-    fn hear(&self) -> (usize, Report) {
-        let said = self.hear_any();
-        assert!(!matches!(said.1, Report::Two { .. }), "{said:?}");
-        said
+    fn next_report(&self) -> (usize, Report) {
+        let report = self.receive_report();
+        assert!(!matches!(report.1, Report::Two { .. }), "{report:?}");
+        report
     }
 
-    fn hear_any(&self) -> (usize, Report) {
-        self.said.recv_timeout(LONG).expect("a candidate reports")
+    fn receive_report(&self) -> (usize, Report) {
+        self.reports.recv_timeout(LONG).expect("a candidate reports")
     }
 
     /// The next holder of the role: candidate, term, and time.
     fn next(&self) -> (usize, u64, u64) {
         loop {
-            if let (who, Report::Holds { term, at_ns }) = self.hear() {
-                return (who, term, at_ns);
+            if let (candidate, Report::Holds { term, at_ns }) = self.next_report() {
+                return (candidate, term, at_ns);
             }
         }
     }
 
-    fn signal(&self, who: usize, signal: i32) {
-        let pid = self.candidates[who].id() as libc::pid_t;
+    fn signal(&self, candidate: usize, signal: i32) {
+        let pid = self.candidates[candidate].id() as libc::pid_t;
         // SAFETY: a signal to a child that was not waited for yet.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     }
 
     /// Kills a candidate and starts another in its place.
-    fn replace(&mut self, who: usize) {
-        let new = self.start(who);
-        let mut old = std::mem::replace(&mut self.candidates[who], new);
+    fn replace(&mut self, candidate: usize) {
+        let new = self.start(candidate);
+        let mut old = std::mem::replace(&mut self.candidates[candidate], new);
         old.kill().unwrap();
         old.wait().unwrap();
     }
@@ -233,15 +233,15 @@ fn print_times(what: &str, mut took_ns: Vec<u64>) {
 #[test]
 fn dead_holder_is_replaced() {
     let mut net = RoleTest::new();
-    let (mut who, mut term) = net.start_all(8);
+    let (mut candidate, mut term) = net.start_all(8);
     let mut took = Vec::new();
     for _ in 0..20 {
         let killed_ns = now_ns();
-        net.replace(who);
+        net.replace(candidate);
         let (next, next_term, at_ns) = net.next();
         assert!(next_term > term, "{next_term} after {term}");
         took.push(at_ns.saturating_sub(killed_ns));
-        (who, term) = (next, next_term);
+        (candidate, term) = (next, next_term);
     }
     print_times("killed to replaced", took);
 }
@@ -249,13 +249,13 @@ fn dead_holder_is_replaced() {
 #[test]
 fn stopped_holder_is_replaced_and_notices() {
     let mut net = RoleTest::new();
-    let (mut who, mut term) = net.start_all(4);
+    let (mut candidate, mut term) = net.start_all(4);
     let mut took = Vec::new();
     for _ in 0..4 {
         let stopped_ns = now_ns();
-        net.signal(who, libc::SIGSTOP);
+        net.signal(candidate, libc::SIGSTOP);
         let (next, next_term, at_ns) = net.next();
-        assert!(next != who && next_term > term);
+        assert!(next != candidate && next_term > term);
         // The holder was stopped up to one beat interval after its last beat, and up to one check interval
         // after its waiter's last check.
         let least = STALL_LIMIT
@@ -264,9 +264,9 @@ fn stopped_holder_is_replaced_and_notices() {
         let passed = at_ns.saturating_sub(stopped_ns);
         assert!(passed >= least.as_nanos() as u64, "after {passed} ns");
         took.push(passed);
-        net.signal(who, libc::SIGCONT);
-        assert_eq!(net.hear(), (who, Report::Lost { term }));
-        (who, term) = (next, next_term);
+        net.signal(candidate, libc::SIGCONT);
+        assert_eq!(net.next_report(), (candidate, Report::Lost { term }));
+        (candidate, term) = (next, next_term);
     }
     print_times("stopped to replaced", took);
 }
@@ -279,7 +279,7 @@ fn exit_of_a_stopped_holder_does_not_affect_its_successor() {
     net.signal(first, libc::SIGSTOP);
     let (second, term, _) = net.next();
     net.replace(first);
-    assert_eq!(net.hear(), (first, Report::Waits));
+    assert_eq!(net.next_report(), (first, Report::Waits));
     // The successor's own exit does. The process that replaces it may be the first to notice.
     net.replace(second);
     let (_, next_term, _) = net.next();
@@ -308,7 +308,7 @@ fn removed_or_damaged_file_changes_the_holder() {
         }),
     ];
     let mut net = RoleTest::new();
-    let (mut who, mut term) = net.start_all(4);
+    let (mut candidate, mut term) = net.start_all(4);
     let path = net.path();
     // A process that finds a removed file and never had it open cannot end its holder's role
     // (docs/design/role.md).
@@ -318,9 +318,9 @@ fn removed_or_damaged_file_changes_the_holder() {
         // In any order, and the previous holder may be the next one.
         let (mut lost, mut next) = (false, None);
         while !lost || next.is_none() {
-            match net.hear_any() {
+            match net.receive_report() {
                 (_, Report::Two { .. }) if recreated => {}
-                (by, Report::Lost { term: of }) if (by, of) == (who, term) => lost = true,
+                (by, Report::Lost { term: of }) if (by, of) == (candidate, term) => lost = true,
                 (by, Report::Holds { term: of, .. }) => next = Some((by, of)),
                 // Of several candidates that found it damaged, one has created the file that stays.
                 (by, Report::Lost { term: of }) => {
@@ -331,7 +331,7 @@ fn removed_or_damaged_file_changes_the_holder() {
             }
         }
         let before = term;
-        (who, term) = next.unwrap();
+        (candidate, term) = next.unwrap();
         assert!(term > before, "{what}: {term} after {before}");
     }
 }
@@ -339,15 +339,15 @@ fn removed_or_damaged_file_changes_the_holder() {
 #[test]
 fn one_of_64_candidates_holds_the_role_at_a_time() {
     let mut net = RoleTest::new();
-    let (mut who, mut term) = net.start_all(64);
+    let (mut candidate, mut term) = net.start_all(64);
     let mut took = Vec::new();
     for _ in 0..5 {
         let killed_ns = now_ns();
-        net.candidates[who].kill().unwrap();
+        net.candidates[candidate].kill().unwrap();
         let (next, next_term, at_ns) = net.next();
-        assert!(next_term > term && next != who);
+        assert!(next_term > term && next != candidate);
         took.push(at_ns.saturating_sub(killed_ns));
-        (who, term) = (next, next_term);
+        (candidate, term) = (next, next_term);
     }
     print_times("killed to replaced, of 64", took);
 }

@@ -204,8 +204,8 @@ fn messages_that_grow_to_64_kib_share_a_chunk() {
     assert!(chunks > 1 && bytes <= 200 << 10, "{chunks} chunks, {bytes} bytes");
 }
 
-/// A control thread that was stopped while it searched for the start position of a late joiner resumes reading
-/// there: the memory must not be freed meanwhile, or a full file system would kill the publisher.
+/// A control thread that was stopped while it searched for the start position of a late joiner resumes
+/// reading there: the memory must not be freed meanwhile, or a full file system would kill the publisher.
 #[test]
 fn no_memory_is_freed_during_an_admission() {
     use rnet_ring::Gate;

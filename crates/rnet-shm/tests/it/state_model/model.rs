@@ -395,7 +395,7 @@ impl<'a> Model<'a> {
         let last = self.followers.len() - 1;
         self.followers.swap(which, last);
         self.record = record;
-        self.count("looks");
+        self.count("reads");
     }
 
     /// Deletes everything and checks that the region is empty.
