@@ -338,10 +338,10 @@ impl OwnNode {
         &self.bells
     }
 
+    /// Writes a protobuf type to the folder, once, so that endpoints can name it by its hash.
+    ///
     /// # Errors
     /// `LimitReached`, `OutOfMemory`, `Io`; errors of `set`, which is called if the file does not exist.
-    /// # Errors `LimitReached`, `OutOfMemory`, `Io`; those of `set`, which is asked for the bytes where they
-    /// are not there.
     pub fn write_type(
         &self,
         hash: &str,
