@@ -37,7 +37,7 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
         is_unnoted = has_died && !note(dir, stem);
     }
     presence::sweep(dir, stem, incarnation);
-    // Recorded after the sweep: the dead node's files may have used the space that the note needs.
+    // Retried after the sweep: the dead node's files may have used the space that the note needs.
     if is_unnoted {
         note(dir, stem);
     }

@@ -184,7 +184,7 @@ impl Presence {
 impl Drop for Presence {
     fn drop(&mut self) {
         // Unlinked while the lock is held, so that another node cannot lock the file just before it is
-        // removed. In a forked child the path no longer leads to this file.
+        // removed. In a forked child the descriptor refers to another file.
         fail_point!("name.leaving");
         if same_file(&self.file, &self.path) {
             let _ = rustix::fs::unlink(&self.path);

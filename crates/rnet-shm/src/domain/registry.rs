@@ -100,8 +100,8 @@ pub struct Registry {
     unread: BTreeSet<u64>,
     /// The other nodes of this process.
     siblings: BTreeSet<u64>,
-    /// Changes since a watch followed; `None` before the first. It holds descriptors of dead nodes, which
-    /// accumulate in a registry that is not watched.
+    /// Changes since a watch followed; `None` before the first watch. It holds descriptors of dead nodes, which
+    /// would accumulate in a registry that is not watched.
     watch_changes: Option<WatchChanges>,
     /// Names of nodes that sent a greeting and are not known yet.
     greeted: BTreeMap<u64, String>,

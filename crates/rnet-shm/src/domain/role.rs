@@ -169,7 +169,7 @@ impl RoleFile {
         in_place && self.has_header()
     }
 
-    /// Ends the role of a holder that uses this invalid file: its lease reads 0 from now on.
+    /// Ends the role of a holder that uses this unusable file: its lease reads 0 from now on.
     fn invalidate(&self) {
         let _ = rustix::fs::ftruncate(&self.file, 0);
     }

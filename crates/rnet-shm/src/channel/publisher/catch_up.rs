@@ -43,8 +43,8 @@ impl Default for CatchUp {
 impl Writer {
     /// Before a large message: waits until the slowest reliable reader has read half of its backlog, if the
     /// reader is far behind and falls back further, and the publisher waits for readers. A reader that makes
-    /// no progress is not waited for again until it has drained its current backlog: the pool may grow up to
-    /// its limit. A reader may be slow only at first, like a link that has just started to send. An urgent
+    /// little progress is not waited for again until it has drained its current backlog: the pool may grow up
+    /// to its limit. A reader may be slow only at first, like a link that has just started to send. An urgent
     /// message never waits for memory.
     pub(super) fn wait_for_catch_up(&mut self) -> Result<(), Error> {
         let (OnFull::Wait(limit) | OnFull::Detach { stall: limit }) = self.qos.on_full else {
