@@ -100,7 +100,7 @@ pub struct Registry {
     unread: BTreeSet<u64>,
     /// The other nodes of this process.
     siblings: BTreeSet<u64>,
-    /// Changes since a watch followed; `None` before the first watch. It holds descriptors of dead nodes, which
+    /// Changes since a watch followed; `None` before the first watch. Holds descriptors of dead nodes, which
     /// would accumulate in a registry that is not watched.
     watch_changes: Option<WatchChanges>,
     /// Names of nodes that sent a greeting and are not known yet.
