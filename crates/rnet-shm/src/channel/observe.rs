@@ -36,14 +36,14 @@ pub enum Observation {
     Missed(MissedMessages),
     /// The log is inconsistent.
     Corrupt(&'static str),
-    /// A resource of this process is too short to read the next message; the next poll retries it.
+    /// A resource of this process is exhausted, so the next message cannot be read; the next poll retries it.
     Shortage(Box<Error>),
 }
 
 /// Consecutive messages of one publisher that an observer missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissedMessages {
-    /// The publisher.
+    /// Id of the publisher.
     pub publisher: u64,
     /// Number of the first missed message.
     pub first_seq: u64,
@@ -172,7 +172,7 @@ impl Observer {
         self.map.known_lost().into()
     }
 
-    /// The publisher.
+    /// Id of the publisher.
     pub fn publisher(&self) -> u64 {
         self.map.id()
     }

@@ -66,7 +66,7 @@ impl PublisherMap {
         Ok(PublisherMap { id, map, log_at: at, log_words: words, block_bits, will_at })
     }
 
-    /// The publisher.
+    /// Id of the publisher.
     pub fn id(&self) -> u64 {
         self.id
     }
