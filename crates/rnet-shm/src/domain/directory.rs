@@ -42,11 +42,11 @@ impl DomainDir {
     /// spelled: links, `..` and doubled slashes are resolved.
     pub fn path_of(config: &DomainConfig) -> Result<PathBuf, Error> {
         let base = config.base.as_deref().map_or_else(default_base, canonical);
-        let who = match &config.group {
+        let owner = match &config.group {
             None => rustix::process::geteuid().as_raw().to_string(),
             Some(group) => format!("g{}", group_id(group)?),
         };
-        Ok(base.join(format!("rnet-{who}-{}", config.id)))
+        Ok(base.join(format!("rnet-{owner}-{}", config.id)))
     }
 
     /// Id of the group that shares the domain of `config`, if any.

@@ -169,7 +169,7 @@ impl OrphanSweeper {
 
     /// When to call [`OrphanSweeper::take_due`] next.
     pub fn due(&self) -> Option<Instant> {
-        let next = self.names.values().chain(&self.all).map(|look| look.at).min()?;
+        let next = self.names.values().chain(&self.all).map(|check| check.at).min()?;
         Some(self.last_check.map_or(next, |looked| next.max(looked + MIN_CHECK_INTERVAL)))
     }
 
@@ -182,16 +182,16 @@ impl OrphanSweeper {
             return due;
         }
         self.last_check = Some(now);
-        if let Some(look) = self.all.filter(|look| look.at <= now) {
+        if let Some(check) = self.all.filter(|check| check.at <= now) {
             due.all = true;
-            self.all = look.after(now);
+            self.all = check.after(now);
         }
-        self.names.retain(|name, look| {
-            if look.at > now {
+        self.names.retain(|name, check| {
+            if check.at > now {
                 return true;
             }
             due.names.insert(name.clone());
-            look.after(now).inspect(|next| *look = *next).is_some()
+            check.after(now).inspect(|next| *check = *next).is_some()
         });
         due
     }
