@@ -2,11 +2,11 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`publisher`], [`pool`], [`reader_table`], `handoff` | the writer's side: log, chunks, readers |
-//! | [`subscription`], [`reader`], [`received`], `reader_stats` | the reader's side: file, cursor, messages, counters |
-//! | [`observe`] | reading without taking part |
+//! | [`publisher`], [`pool`], [`reader_table`], `handoff` | writer: log, chunks, readers |
+//! | [`subscription`], [`reader`], [`received`], `reader_stats` | reader: file, cursor, messages, counters |
+//! | [`observe`] | observing without taking part |
 //! | [`extension`] | the extension words of a record |
-//! | [`word_file`] | the words that a writer leaves for its successor |
+//! | [`word_file`] | the words through which a writer passes its progress to its successor |
 
 pub mod extension;
 mod handoff;

@@ -3,16 +3,16 @@
 //! | module | contents |
 //! |---|---|
 //! | [`directory`], `version` | the directory: path, owner, layout version |
-//! | [`node`], `endpoint_file` | a node's folder: header, list of endpoints, control FIFO; the head of each endpoint's file |
-//! | [`presence`] | liveness as a held kernel lock; removing what dead nodes leave |
-//! | [`registry`], [`liveness_handle`], [`watch`] | what a node knows of its peers; how it notices their end |
+//! | [`node`], `endpoint_file` | a node's folder: header, endpoints, control FIFO; heads of endpoint files |
+//! | [`presence`] | liveness as a held kernel lock; removing leftovers of dead nodes |
+//! | [`registry`], [`liveness_handle`], [`watch`] | a node's view of its peers; detecting their exit |
 //! | [`deaths`] | deaths of nodes, for observers that start later |
-//! | [`orphans`] | what dead nodes leave that no peer knew |
+//! | [`orphans`] | leftovers of dead nodes that no peer knew |
 //! | [`recovery`] | a node's files in the directory, and restoring them |
 //! | [`types`] | protobuf types, which endpoints name by hash |
-//! | [`observers`] | observers that sleep, and waking them |
-//! | [`role`], [`heartbeat`] | a task of one process at a time, taken over from the dead and the stopped |
-//! | [`host`] | the number of this host |
+//! | [`observers`] | sleeping observers, and waking them |
+//! | [`role`], [`heartbeat`] | a task of one process at a time, taken over from dead and stopped processes |
+//! | [`host`] | the id of this host |
 //! | `weak_cache` | what the nodes of a process share |
 
 pub mod deaths;

@@ -1,10 +1,10 @@
 //! Shared-memory segments, registry, presence and wake-ups: the only crate that maps memory or
 //! waits on the kernel.
 //!
-//! A domain is one directory on tmpfs; docs/design/shm-layout.md draws every file in it. Who
-//! writes a page owns it: a publisher's log is mapped read-only by its readers, a reader's cursor
-//! and pins stand in the reader's file and are mapped read-only by the publisher. The one page
-//! that strangers write is the doorbell, and all it can do is wake somebody.
+//! A domain is one directory on tmpfs; docs/design/shm-layout.md draws every file in it. A page has one
+//! owner, its writer: a publisher's log is mapped read-only by its readers; a reader's cursor and pins are in
+//! the reader's file and are mapped read-only by the publisher. Only the doorbell page is writable by other
+//! processes, and it can only wake threads.
 //!
 //! | module | contents |
 //! |---|---|
@@ -24,5 +24,5 @@ pub mod state;
 
 pub use rnet_ring as ring;
 
-/// Version of everything that stands in shared memory; processes of one domain must agree.
+/// Version of the whole shared-memory layout; all processes of a domain must use the same.
 pub const LAYOUT_VERSION: u32 = 7;

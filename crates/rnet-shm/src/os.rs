@@ -1,18 +1,18 @@
-//! Linux: memory, files, locks, threads, clocks and wake-ups. No module here knows what a domain or a channel is.
+//! Linux: memory, files, locks, threads, clocks and wake-ups. This layer knows neither domains nor channels.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`bell`], [`barrier`], [`event`] | sleeping and waking across processes; a descriptor for event loops |
-//! | [`clock`], [`sleep`] | clocks, and sleeping by them alone |
-//! | [`cpu`], [`priority`], [`thread`] | what threads ask of the scheduler; starting threads |
+//! | [`clock`], [`sleep`] | clocks, and timed sleeps |
+//! | [`cpu`], [`priority`], [`thread`] | scheduler settings of threads; starting threads |
 //! | `mapping`, `sigbus` | mapped memory with checked bounds; files that shrink under a mapping |
-//! | `files`, `temp_file`, `unlinked_files` | files with errors that name them; complete at once; without a name |
-//! | `folders` | restores a file of this process that somebody has removed |
+//! | `files`, `temp_file`, `unlinked_files` | files: errors with paths; atomic creation; unnamed files |
+//! | `folders` | restoring removed files of this process |
 //! | [`file_lock`], `ofd` | locks of an open file description |
 //! | [`fork`], `process_state` | what a forked child inherits; whether a process is exiting or stopped |
 //! | [`process`], [`stop_signals`] | for programs: settings of child processes, signals that request a stop |
 //! | [`random`], [`tcp`] | random numbers; the TCP connections of this process |
-//! | [`shortage`] | the resource that the system has run out of, by name |
+//! | [`shortage`] | errors that name the exhausted resource |
 
 pub mod barrier;
 pub mod bell;

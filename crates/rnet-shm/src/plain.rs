@@ -1,7 +1,7 @@
 //! Casts between plain values and bytes: the only place where `rnet-node` and `rnet` reinterpret memory.
 //!
-//! All functions are safe. They rely on the promises of the traits of [`rnet_core::plain`]: no padding, every bit
-//! pattern is a value, no interior mutability.
+//! All functions are safe. They rely on the promises of the traits of [`rnet_core::plain`]: no padding, every
+//! bit pattern is valid, no interior mutability.
 
 use std::mem::MaybeUninit;
 
@@ -10,39 +10,39 @@ use rnet_core::{Plain, PlainField, PlainHeader};
 /// The bytes of a message.
 #[inline(always)]
 pub fn bytes_of<T: Plain>(message: &T) -> &[u8] {
-    // SAFETY: `Plain` promises that there is no padding.
+    // SAFETY: `Plain` promises that `T` has no padding.
     unsafe { bytes(std::slice::from_ref(message)) }
 }
 
 /// The bytes of a header.
 #[inline(always)]
 pub fn bytes_of_header<T: PlainHeader>(header: &T) -> &[u8] {
-    // SAFETY: `PlainHeader` promises that there is no padding.
+    // SAFETY: `PlainHeader` promises that `T` has no padding.
     unsafe { bytes(std::slice::from_ref(header)) }
 }
 
 /// The bytes of numbers.
 #[inline(always)]
 pub fn bytes_of_fields<T: PlainField>(fields: &[T]) -> &[u8] {
-    // SAFETY: `PlainField` promises that there is no padding.
+    // SAFETY: `PlainField` promises that `T` has no padding.
     unsafe { bytes(fields) }
 }
 
 /// The bytes of a message, for writing.
 #[inline(always)]
 pub fn bytes_of_mut<T: Plain>(message: &mut T) -> &mut [u8] {
-    // SAFETY: `Plain` promises that there is no padding, and that every bit pattern is a value.
+    // SAFETY: `Plain` promises that `T` has no padding and that every bit pattern is valid.
     unsafe { bytes_mut(message) }
 }
 
 /// The bytes of a header, for writing.
 #[inline(always)]
 pub fn bytes_of_header_mut<T: PlainHeader>(header: &mut T) -> &mut [u8] {
-    // SAFETY: `PlainHeader` promises that there is no padding, and that every bit pattern is a value.
+    // SAFETY: `PlainHeader` promises that `T` has no padding and that every bit pattern is valid.
     unsafe { bytes_mut(header) }
 }
 
-/// The message at the start of `bytes`, in place. `None` if there are too few bytes.
+/// The message at the start of `bytes`, in place. `None` if `bytes` is too short.
 ///
 /// # Panics
 /// If the bytes do not start at a multiple of the alignment of `T`.
@@ -53,12 +53,12 @@ pub fn message_in<T: Plain>(bytes: &[u8]) -> Option<&T> {
     }
     let at = bytes.as_ptr().cast::<T>();
     assert!(at.is_aligned(), "received bytes are 8-byte aligned");
-    // SAFETY: there are enough bytes, aligned, and `Plain` promises that every bit pattern is a value.
+    // SAFETY: the bytes suffice and are aligned, and `Plain` promises that every bit pattern is valid.
     Some(unsafe { &*at })
 }
 
-/// As many fields as `bytes` has, in place; bytes after the last whole field are left out. `None` if the bytes do
-/// not start at a multiple of the alignment of `T`.
+/// As many fields as fit in `bytes`, in place; bytes after the last whole field are skipped. `None` if the
+/// bytes do not start at a multiple of the alignment of `T`.
 #[inline]
 pub fn fields_in<T: PlainField>(bytes: &[u8]) -> Option<&[T]> {
     let at = bytes.as_ptr().cast::<T>();
@@ -66,20 +66,20 @@ pub fn fields_in<T: PlainField>(bytes: &[u8]) -> Option<&[T]> {
         return None;
     }
     let count = bytes.len().checked_div(size_of::<T>()).unwrap_or(0);
-    // SAFETY: aligned as checked, so many fit into `bytes`, and `PlainField` promises that every bit pattern is a
-    // value.
+    // SAFETY: aligned as checked, the fields fit in `bytes`, and `PlainField` promises that every bit pattern
+    // is valid.
     Some(unsafe { std::slice::from_raw_parts(at, count) })
 }
 
 /// A message of zeros.
 pub fn zeroed_box<T: Plain>() -> Box<T> {
-    // SAFETY: `Plain` promises that every bit pattern is a value, zeros among them.
+    // SAFETY: `Plain` promises that every bit pattern is valid, including zeros.
     unsafe { Box::new(MaybeUninit::zeroed()).assume_init() }
 }
 
 /// A header of zeros.
 pub fn zeroed_header<T: PlainHeader>() -> T {
-    // SAFETY: `PlainHeader` promises that every bit pattern is a value, zeros among them.
+    // SAFETY: `PlainHeader` promises that every bit pattern is valid, including zeros.
     unsafe { std::mem::zeroed() }
 }
 
@@ -87,12 +87,12 @@ pub fn zeroed_header<T: PlainHeader>() -> T {
 /// `T` has no padding and no interior mutability.
 #[inline(always)]
 unsafe fn bytes<T>(values: &[T]) -> &[u8] {
-    // SAFETY: the caller promises that all bytes are initialised; they live as long as the borrow.
+    // SAFETY: the caller promises that all bytes are initialized; they live as long as the borrow.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }
 }
 
 /// # Safety
-/// `T` has no padding, and every bit pattern is a value of it.
+/// `T` has no padding, and every bit pattern is valid for it.
 #[inline(always)]
 unsafe fn bytes_mut<T>(value: &mut T) -> &mut [u8] {
     let at = (&raw mut *value).cast::<u8>();
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_the_whole_ones_of_aligned_bytes() {
+    fn reads_whole_fields_of_aligned_bytes() {
         let words = [1u64, 2, 3];
         let bytes = bytes_of_fields(&words);
         assert_eq!(bytes.len(), 24);

@@ -1,21 +1,21 @@
-//! The state of a domain: one file that every node maps which uses state.
+//! The state of a domain: one file that every node that uses state maps.
 //!
-//! The algorithms stand in [`rnet_ring::state`], the layout in docs/design/state-layout.md. Here is
-//! what they need of the kernel: the file and its memory, who lives, who sleeps.
+//! [`rnet_ring::state`] has the algorithms, docs/design/state-layout.md the layout. This module provides what
+//! they need from the kernel: the file and its memory, liveness, and sleeping threads.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `file` | making and mapping the file |
-//! | `process_slots` | a place for each node, and cleaning up after the dead |
+//! | `file` | creating and mapping the file |
+//! | `process_slots` | a slot for each node, and cleaning up after dead nodes |
 //! | `read` | reading one key, and many as of one revision |
-//! | `record` | what goes in and out |
-//! | `reap` | the memory of keys whose time is over |
-//! | `follow` | what changes, and who sleeps until something does |
-//! | `bells` | by which these are woken |
+//! | `record` | what is written and read |
+//! | `reap` | the memory of expired keys |
+//! | `follow` | changes, and the followers that sleep until the next one |
+//! | `bells` | the bells that wake followers |
 //! | `time` | the clocks |
-//! | `waits` | what a binding does while a thread waits for the disk |
-//! | `disk` | what is written to disk before it holds |
-//! | `bound` | which folder on disk |
+//! | `blocking_hooks` | what a binding does while a thread waits for the disk |
+//! | `persister` | writing transactions to disk before they commit |
+//! | `folder_binding` | the folder on disk |
 
 mod bells;
 mod blocking_hooks;
@@ -57,16 +57,17 @@ pub use time::Clock;
 /// Version of the layout of the file `state`.
 pub const STATE_VERSION: u64 = 3;
 
-/// Decides whether a key may be written, from what stands there (`None`: nothing).
+/// Decides whether a key may be written, given its current head (`None`: absent).
 pub type Check<'a> = dyn FnMut(usize, Option<&Head>) -> Result<(), Error> + 'a;
 
-/// Values up to here are written while the node's lock is held; a longer one holds nobody up.
+/// Values up to this length are written while the node's lock is held; a longer one would block other
+/// threads.
 const SHORT_LEN_BYTES: usize = 4096;
-/// Turns that a refused compare-and-set waits: about a microsecond.
+/// Number of spins after a failed compare-and-set: about a microsecond.
 const CONFLICT_SPINS: u32 = 32;
-/// So often in a row that is doubled, at the most.
+/// Maximum number of times in a row that this is doubled.
 const MAX_BACKOFF_DOUBLINGS: u32 = 4;
-/// Attempts of a commit that meets others, before it gives up.
+/// Attempts of a commit that meets concurrent commits, before it fails.
 const MAX_ATTEMPTS: usize = 1000;
 
 /// The state of a domain, as one node sees it.
@@ -82,17 +83,17 @@ struct Inner {
     seed: u64,
     local: Mutex<LocalBlocks>,
     clock: Clock,
-    /// Conditions that were not met since something was written last: races lost in a row.
+    /// Failed conditions since the last successful write: consecutive lost races.
     conflicts: AtomicU32,
-    /// Whether a last will of this node could not be executed when it ended.
+    /// Whether a last will of this node could not be executed when it exited.
     wills_left: AtomicBool,
-    /// Held by the thread that sweeps.
+    /// Held by the sweeping thread.
     sweeping: Mutex<()>,
-    /// Keys of this node that end.
+    /// Keys of this node that expire.
     expiries: Mutex<reap::ExpiryQueue>,
     persister_control: Mutex<Option<Arc<dyn PersisterControl>>>,
     peer_bells: bells::PeerBells,
-    /// Transactions that the persister was writing when their writers lost patience.
+    /// Transactions that the persister was still writing when their writers timed out.
     abandoned: Mutex<Vec<ring::word::BlockRef>>,
 }
 
@@ -103,7 +104,7 @@ impl Environment for Inner {
     fn wake(&self, follower: usize) {
         let ring = self.ring();
         let word = |word| ring.follower(follower, word).load(Ordering::Acquire);
-        // What stands there decides about a ring and nothing else.
+        // The value decides only about a ring.
         let process_slot = word(FOLLOWER_OWNER).wrapping_sub(1) as usize;
         if process_slot < ring.geometry().process_slots {
             let node = ring.process_slot(process_slot, PROCESS_OWNER).load(Ordering::Acquire);
@@ -134,7 +135,7 @@ impl Inner {
         })
     }
 
-    /// The region, or what is wrong with its memory.
+    /// The region, or the error if its memory is invalid.
     fn checked_ring(&self) -> Result<ring::Region<'_>, Error> {
         if self.file.is_truncated() {
             return Err(Error::Corrupt {
@@ -154,7 +155,7 @@ impl Inner {
         }
     }
 
-    /// Why a read as of a revision did not come to an end.
+    /// The error for a read as of a revision that does not complete.
     fn unread_error(&self, ring: &ring::Region<'_>, what: &str) -> Error {
         if !ring.has_free_lease() {
             return Error::LimitReached {
@@ -181,10 +182,10 @@ impl Inner {
 }
 
 impl Region {
-    /// Opens the state of the node's domain; makes it if there is none. Cleans up after nodes that died.
+    /// Opens the state of the node's domain and creates it if it does not exist. Cleans up after dead nodes.
     ///
     /// # Errors
-    /// `OutOfMemory`, `NoPermission`, `Io`; `LayoutVersion`, `Corrupt` for a file that is not ours;
+    /// `OutOfMemory`, `NoPermission`, `Io`; `LayoutVersion`, `Corrupt` for a file of another kind;
     /// `LimitReached` if too many nodes use state.
     pub fn open(own: &Arc<OwnNode>, clock: impl Into<Clock>) -> Result<Region, Error> {
         let region = Region::open_unswept(own, clock.into())?;
@@ -192,11 +193,11 @@ impl Region {
         Ok(region)
     }
 
-    /// As [`Region::open`], without the cleaning up: for who is to be the persister of state on disk, through
-    /// which the last wills of durable keys are written. He sweeps behind that.
+    /// Like [`Region::open`], without the cleanup: for the node that becomes the persister of durable state,
+    /// which writes the last wills of durable keys. It sweeps afterwards.
     ///
     /// # Errors
-    /// Those of [`Region::open`].
+    /// Errors of [`Region::open`].
     pub fn open_unswept(own: &Arc<OwnNode>, clock: Clock) -> Result<Region, Error> {
         let (file, seed) = file::StateFile::open(own.domain())?;
         let words = file.words();
@@ -228,12 +229,12 @@ impl Region {
         Ok(Region { inner })
     }
 
-    /// Writes keys, all or nothing. `check` sees each key's present head (`None`: absent) at each attempt; its
-    /// error ends the commit. Returns the revision, the same for all keys; 0 if nothing was changed.
+    /// Writes keys atomically. `check` gets each key's current head (`None`: absent) at each attempt; its
+    /// error aborts the commit. Returns the revision, the same for all keys; 0 if nothing changed.
     ///
     /// # Errors
-    /// `Conflict`; that of `check`; `OutOfMemory`, `LimitReached`, `BadName`, `BadValue` for a key that
-    /// is named twice; `Storage` and `Timeout` for what goes to disk; `Corrupt`.
+    /// `Conflict`; the error of `check`; `OutOfMemory`, `LimitReached`, `BadName`, `BadValue` for a key that
+    /// is named twice; `Storage` and `Timeout` for durable keys; `Corrupt`.
     pub fn commit(
         &self,
         writes: &[Write<'_>],
@@ -241,7 +242,7 @@ impl Region {
         check: &mut Check<'_>,
     ) -> Result<u64, Error> {
         let mut done = self.commit_now(writes, guards, check, 0);
-        // Once what nobody sees any more is out of the way.
+        // Retries once after the memory of expired keys was freed.
         if matches!(done, Err(Error::OutOfMemory { .. })) && self.reap() {
             done = self.commit_now(writes, guards, check, 0);
         }
@@ -255,11 +256,11 @@ impl Region {
         Ok(revision)
     }
 
-    /// As [`Region::commit`], in memory alone: what is on disk stays as it is until a persister takes the disk
-    /// anew, which then makes it as it is here. For what has to hold though the disk cannot be written.
+    /// Like [`Region::commit`], but only in memory. The disk stays unchanged until a persister opens it again
+    /// and makes it match the memory. For changes that must succeed even if the disk is not writable.
     ///
     /// # Errors
-    /// As there, without `Storage`.
+    /// Errors of [`Region::commit`], without `Storage`.
     pub fn commit_in_memory(
         &self,
         writes: &[Write<'_>],
@@ -304,10 +305,11 @@ impl Region {
             None => writes[index].key,
             Some(guard) => guards[guard].key,
         };
-        let mut look = |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
+        let mut check_meta =
+            |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
         let len = ring_writes.iter().map(|w| w.content.value.len()).sum();
         for attempt in 0..MAX_ATTEMPTS {
-            match inner.attempt(&ring_writes, &ring_guards, now, &mut look) {
+            match inner.attempt(&ring_writes, &ring_guards, now, &mut check_meta) {
                 Ok(done) => return self.conclude(done),
                 Err(refused) => inner.refusal(refused, attempt, len, &named)?,
             }
@@ -327,10 +329,11 @@ impl Region {
             expect: write.expect,
             durable: write.durable,
         };
-        let mut look = |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
+        let mut check_meta =
+            |at: usize, meta: Option<&LeafMeta>| check(at, meta.map(Head::of).as_ref());
         let len = ring_write.content.value.len();
         for attempt in 0..MAX_ATTEMPTS {
-            match inner.attempt_one(&ring_write, now, &mut look) {
+            match inner.attempt_one(&ring_write, now, &mut check_meta) {
                 Ok(done) => return self.conclude(done),
                 Err(refused) => inner.refusal(refused, attempt, len, &|_| write.key)?,
             }
@@ -354,15 +357,15 @@ impl Region {
         self.inner.checked_ring().ok().and_then(|ring| ring.newest().ok()).unwrap_or_default()
     }
 
-    /// Sees to it that others find this region, also when somebody has removed its file's name.
+    /// Makes this region reachable for others again if its file's name was removed.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub fn restore_file(&self) -> Result<FileStatus, Error> {
         self.inner.file.restore()
     }
 
-    /// How much of the region's memory is in use, by looking at all of it.
+    /// Computes how much of the region's memory is in use, by scanning all of it.
     pub fn usage(&self) -> Usage {
         self.inner.ring().usage()
     }
@@ -419,7 +422,7 @@ impl Inner {
                 }
                 Ok(done)
             }
-            // It goes to disk.
+            // The value is durable.
             Ok(None) => ring.commit_all(&mut local, self, &[(*write, leaf)], &[], now, check),
             Err(refused) => {
                 ring.discard(&mut local, leaf);
@@ -428,7 +431,7 @@ impl Inner {
         }
     }
 
-    /// What to do about a refused commit: nothing but to try again, or to give up with an error.
+    /// What to do about a failed commit: retry, or return an error.
     fn refusal<'k>(
         &self,
         refused: CommitError<Error>,
@@ -439,7 +442,8 @@ impl Inner {
         match refused {
             CommitError::Check(error) => Err(error),
             CommitError::Conflict { index, expected, found } => {
-                // Who has lost a race looks again at once; see `commit_one` of the ring for why not that soon.
+                // After a lost race, the next attempt follows soon; `commit_one` of the ring explains the
+                // delay.
                 let lost =
                     self.conflicts.fetch_add(1, Ordering::Relaxed).min(MAX_BACKOFF_DOUBLINGS);
                 (0..CONFLICT_SPINS << lost).for_each(|_| std::hint::spin_loop());
@@ -495,7 +499,7 @@ fn content<'a>(write: &Write<'a>, writer: &'a [u8], unix_now: u64) -> LeafConten
     }
 }
 
-/// A guard on a key that is written as well is the condition of the write.
+/// If a guarded key is also written, the guard becomes the condition of the write.
 fn conditions<'a>(writes: &[Write<'a>], guards: &[Guard<'a>]) -> (Vec<Write<'a>>, Vec<Guard<'a>>) {
     let (mut writes, mut rest) = (writes.to_vec(), Vec::with_capacity(guards.len()));
     for guard in guards {
@@ -539,7 +543,7 @@ fn check_unique<'k>(
     keys: impl Iterator<Item = &'k str>,
     why: &str,
 ) -> Result<(), Error> {
-    // One key is what most transactions write; it needs no list.
+    // Most transactions write one key, which needs no list.
     if len < 2 {
         return Ok(());
     }
@@ -554,7 +558,7 @@ fn check_unique<'k>(
     }
 }
 
-/// Lets the other who was in the way get on.
+/// Gives the conflicting writer time to finish.
 fn back_off(attempt: usize) {
     match attempt {
         0..4 => std::hint::spin_loop(),

@@ -1,9 +1,9 @@
-//! Extension words of a record: what a message carries beside its content, as bytes and back.
+//! Extension words of a record: what a message carries beside its content, to and from bytes.
 //!
-//! The ring checks that the words lie in their record (`rnet_ring::record`); what each of them means is said
-//! here. A word with an unknown tag is passed over, and so is one that is too short for what it should say:
-//! of one that is longer than known the beginning is read. Of two with one tag the first counts.
-//! docs/design/shm-layout.md draws them.
+//! The ring checks that the words are inside their record (`rnet_ring::record`); this module defines their
+//! meaning. A word with an unknown tag is skipped, and so is one that is too short for its value. Of a longer
+//! one, the known prefix is read. Of two with the same tag, the first counts. docs/design/shm-layout.md draws
+//! them.
 
 use rnet_core::{KnownGap, LossCause, Meta, Origin};
 use rnet_ring::record::MAX_EXTENSION_LEN_BYTES;
@@ -14,34 +14,34 @@ pub const TAG_ORIGIN: u32 = 1;
 pub const TAG_SOURCE: u32 = 2;
 /// A number.
 pub const TAG_CORRELATION: u32 = 3;
-/// Cause, size, and the sum of the sizes of this cause with this one.
+/// Cause, size, and the running total of this cause including this gap.
 pub const TAG_GAP: u32 = 4;
-/// Nothing: the message is a last will.
+/// No value: the message is a last will.
 pub const TAG_LAST_WILL: u32 = 5;
 
-/// Longest of what is written here.
+/// Maximum length that this module writes.
 const MAX_LEN_BYTES: usize = 8 + (8 + 24) + (8 + 8) + (8 + 8) + (8 + 24) + 8;
 const _: () = assert!(MAX_LEN_BYTES <= MAX_EXTENSION_LEN_BYTES);
 
-/// What stands before the value of a correlation.
+/// The head word before the value of a correlation.
 const CORRELATION_HEAD: u64 = head_of(TAG_CORRELATION, 1);
-/// Words of a record that says its correlation and nothing else.
+/// Words of a record that carries only a correlation.
 const CORRELATION_WORDS: usize = 3;
-/// What stands before the value of an origin.
+/// The head word before the value of an origin.
 const ORIGIN_HEAD: u64 = head_of(TAG_ORIGIN, 3);
-/// Words of a record that says its origin and nothing else.
+/// Words of a record that carries only an origin.
 pub(crate) const ORIGIN_WORDS: usize = 5;
 
-/// What the extension words of a record say.
+/// The content of a record's extension words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extension {
     pub meta: Meta,
-    /// How many messages of the cause of `meta.gap` the publisher knows to be missing, with that gap.
+    /// The publisher's total of known lost messages of the cause of `meta.gap`, including that gap.
     pub known_lost: u64,
 }
 
 impl Extension {
-    /// What stands before the payload, and how many of these words.
+    /// The words before the payload, and their number.
     #[inline]
     pub(crate) fn words(self) -> ([u64; MAX_LEN_BYTES / 8], usize) {
         let (mut words, mut used) = ([0; MAX_LEN_BYTES / 8], 1);
@@ -78,7 +78,7 @@ impl Extension {
         (words, used)
     }
 
-    /// The origin, if there is nothing else: so it is with most messages of another host.
+    /// The origin, if the record carries nothing else: this applies to most messages of another host.
     #[inline]
     fn only_origin(&self) -> Option<Origin> {
         let Meta { origin, source_ns, correlation, gap, last_will, .. } = self.meta;
@@ -86,7 +86,7 @@ impl Extension {
         origin.filter(|_| !others)
     }
 
-    /// Makes `bytes` what stands before the payload.
+    /// Replaces the content of `bytes` by the words before the payload.
     #[inline]
     pub(crate) fn write_to(self, bytes: &mut Vec<u8>) {
         let (words, used) = self.words();
@@ -94,11 +94,11 @@ impl Extension {
         words[..used].iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
     }
 
-    /// Reads bytes that nobody vouches for; none at all say nothing.
+    /// Parses untrusted bytes; an empty slice is valid and carries nothing.
     #[inline]
     pub(crate) fn from_bytes(bytes: &[u8]) -> Extension {
         let word = |word: &[u8; 8]| u64::from_le_bytes(*word);
-        // What most messages of another host have, and nothing else: it is read three times for each of them.
+        // The only word of most messages of another host: it is read three times per message.
         if let (&[_, head, host, publisher, seq], []) = bytes.as_chunks::<8>()
             && word(&head) == ORIGIN_HEAD
         {
@@ -106,7 +106,7 @@ impl Extension {
             let origin = Origin { host, publisher, seq };
             return Extension { meta: Meta::default().with_origin(origin), known_lost: 0 };
         }
-        // And what most messages of calls have.
+        // The only word of most messages of calls.
         if let (&[_, head, correlation], []) = bytes.as_chunks::<8>()
             && word(&head) == CORRELATION_HEAD
         {
@@ -116,7 +116,7 @@ impl Extension {
         Extension::from_words(bytes)
     }
 
-    /// The origin that the words of a record name, if they say nothing else.
+    /// The origin in a record's words, if they carry nothing else.
     #[inline]
     pub(crate) fn origin_alone(words: &[u64; ORIGIN_WORDS]) -> Option<Origin> {
         let &[_, head, host, publisher, seq] = words;
@@ -152,7 +152,7 @@ impl Extension {
             TAG_CORRELATION if meta.correlation.is_none() => meta.correlation = first,
             TAG_GAP if meta.gap.is_none() => {
                 let Some(((cause, size), known_lost)) = third else { return };
-                // A cause that is not known is one of a later version.
+                // An unknown cause belongs to a later version.
                 let Some(&cause) = LossCause::ALL.get(cause as usize) else { return };
                 meta.gap = Some(KnownGap { cause, size });
                 self.known_lost = known_lost;
@@ -163,19 +163,19 @@ impl Extension {
     }
 }
 
-/// What stands before the payload of a message that names its origin and nothing else.
+/// The words before the payload of a message that carries only its origin.
 #[inline]
 pub(crate) fn words_of(Origin { host, publisher, seq }: Origin) -> [u64; ORIGIN_WORDS] {
     [8 * ORIGIN_WORDS as u64, ORIGIN_HEAD, host, publisher, seq]
 }
 
-/// What stands before the payload of a message that says its correlation and nothing else.
+/// The words before the payload of a message that carries only its correlation.
 #[inline]
 pub(crate) fn words_of_correlation(correlation: u64) -> [u64; CORRELATION_WORDS] {
     [8 * CORRELATION_WORDS as u64, CORRELATION_HEAD, correlation]
 }
 
-/// The correlation, if there is nothing else: so it is with most messages of calls.
+/// The correlation, if the message carries nothing else: this applies to most messages of calls.
 #[inline]
 pub(crate) fn only_correlation(meta: &Meta) -> Option<u64> {
     let Meta { origin, source_ns, correlation, gap, last_will, .. } = meta;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn to_bytes(extension: Extension) -> Vec<u8> {
-        let mut bytes = b"what was there before".to_vec();
+        let mut bytes = b"previous content".to_vec();
         extension.write_to(&mut bytes);
         bytes
     }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn reads_what_was_written() {
         let one = Meta::default().with_correlation(9);
         let origin = Meta::default().with_origin(Origin { host: 7, publisher: 8, seq: u64::MAX });
         let [one, origin] = [one, origin].map(|meta| Extension { meta, known_lost: 0 });
@@ -227,10 +227,10 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_passed_over() {
+    fn skips_unknown_words() {
         let mut bytes = vec![0; 8];
         put(&mut bytes, 999, &[1, 2]);
-        // Three bytes, which take eight.
+        // Three bytes, padded to eight.
         bytes.extend((1000 | 3_u64 << 32).to_le_bytes());
         bytes.extend([0xff; 8]);
         put(&mut bytes, TAG_CORRELATION, &[5]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_another_length_are_read_as_far_as_they_are_known() {
+    fn reads_known_prefix_of_longer_words() {
         let mut bytes = vec![0; 8];
         put(&mut bytes, TAG_ORIGIN, &[1, 2]);
         put(&mut bytes, TAG_SOURCE, &[]);
@@ -252,9 +252,9 @@ mod tests {
         assert_eq!(Extension::from_bytes(&bytes).meta, meta);
     }
 
-    /// Whatever the bytes say, and wherever they end.
+    /// For arbitrary bytes of any length.
     #[test]
-    fn nothing_is_read_beyond_the_end() {
+    fn never_reads_beyond_the_end() {
         let bytes = to_bytes(full());
         for len in 0..bytes.len() {
             let _ = Extension::from_bytes(&bytes[..len]);

@@ -1,18 +1,18 @@
-//! Passes the newest of a series of values to one taker, without a lock.
+//! Passes the newest of a series of values to one receiver, without a lock.
 //!
-//! A publisher's readers are changed by the control thread behind a mutex, and looked at by the
-//! thread that sends, which must take none: the control thread may be stopped while it holds it.
-//! So each change puts a snapshot here, in place of one that nobody has taken, and the sender takes
-//! what is there. A value has one owner at a time, because a swap of the pointer is the only access.
+//! The control thread changes a publisher's readers under a mutex. The sending thread reads them and must
+//! take no lock, because the control thread may be stopped while it holds one. So each change puts a snapshot
+//! here, replacing one that was not taken, and the sender takes it. A value has one owner at a time, because
+//! a swap of the pointer is the only access.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A place for one value; a newer one replaces it.
+/// A slot for one value; a newer value replaces it.
 #[derive(Debug)]
 pub(crate) struct Handoff<T>(AtomicPtr<T>);
 
-// SAFETY: a value is handed from the thread that puts it to the one that takes it and is never
-// shared, so `Send` is all that it needs.
+// SAFETY: a value moves from the thread that puts it to the thread that takes it and is never shared, so
+// `Send` suffices.
 unsafe impl<T: Send> Send for Handoff<T> {}
 // SAFETY: as above; the pointer is changed by atomic swaps only.
 unsafe impl<T: Send> Sync for Handoff<T> {}
@@ -24,20 +24,20 @@ impl<T> Default for Handoff<T> {
 }
 
 impl<T> Handoff<T> {
-    /// Puts a value, in place of one that was not taken.
+    /// Puts a value, replacing one that was not taken.
     pub(crate) fn put(&self, value: T) {
         self.exchange(Box::into_raw(Box::new(value)));
     }
 
-    /// Takes the value that was put last, if it is still there.
+    /// Takes the newest value, if it was not taken yet.
     pub(crate) fn take(&self) -> Option<T> {
         self.exchange(std::ptr::null_mut()).map(|value| *value)
     }
 
     fn exchange(&self, new: *mut T) -> Option<Box<T>> {
         let old = self.0.swap(new, Ordering::AcqRel);
-        // SAFETY: a pointer that is not null comes from `put`, and the swap that returned it took it
-        // out, so nobody else has it. Acquire: what was written before it was put is seen.
+        // SAFETY: a pointer that is not null comes from `put`, and the swap that returned it removed it, so
+        // no other thread has it. Acquire: what was written before `put` is visible.
         (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_is_taken_once_and_the_others_are_dropped() {
+    fn newest_is_taken_once_and_others_are_dropped() {
         let counted = Arc::new(());
         let place = Handoff::default();
         std::thread::scope(|scope| {

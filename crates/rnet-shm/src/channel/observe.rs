@@ -1,8 +1,8 @@
-//! Reading along without taking part: for echo, recorders and dashboards.
+//! Observing a publisher without taking part: for echo, recorders and dashboards.
 //!
-//! An observer has no page that a publisher waits for: it is overrun like nobody else, and counts what
-//! it misses by number. It may sleep: its own file (`ObserverFile` in `observers`) tells publishers so, and they ring
-//! it (`Observers`). docs/design/observers.md draws both sides.
+//! No publisher waits for an observer: it may be overrun at any time, and counts the missed messages by their
+//! numbers. It may sleep: its file (`ObserverFile` in `observers`) tells publishers so, and they ring it
+//! (`Observers`). docs/design/observers.md draws both sides.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -18,37 +18,36 @@ use crate::channel::received::{Batch, PeerChunks, Stamp};
 use crate::os::clock;
 use crate::os::shortage::{self, io_error};
 
-/// Pulls and skipped records after which a poll gives its caller a turn.
+/// Number of pulls and skipped records after which a poll returns to its caller.
 const MAX_EMPTY_PULLS: usize = 1 << 16;
 /// Words copied at a time.
 const BATCH_WORDS: usize = 8192;
-/// How often the end of a log is looked at until both its words agree.
+/// How many times the end of a log is read until its two words are consistent.
 const END_TRIES: usize = 1000;
 
-/// What [`Observer::poll`] found.
+/// The result of [`Observer::poll`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Observation {
-    /// Nothing new.
+    /// No new message.
     Nothing,
-    /// A message: its stamp; the bytes are in the buffer that was given.
+    /// A message: its stamp; the bytes are in the given buffer.
     Message(Stamp),
-    /// Messages that were sent and that this observer did not see. It goes on behind them.
+    /// Messages that were sent and that this observer missed. It continues after them.
     Missed(MissedMessages),
-    /// The log contradicts itself.
+    /// The log is inconsistent.
     Corrupt(&'static str),
-    /// This process ran out of what it takes to read the next message, which is tried again with the
-    /// next poll.
+    /// A resource of this process is exhausted, so the next message cannot be read; the next poll retries it.
     Shortage(Box<Error>),
 }
 
-/// Messages of one publisher, one after the other, that an observer did not see.
+/// Consecutive messages of one publisher that an observer missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissedMessages {
-    /// The publisher.
+    /// Id of the publisher.
     pub publisher: u64,
-    /// Number of the first of them.
+    /// Number of the first missed message.
     pub first_seq: u64,
-    /// How many there are.
+    /// Number of missed messages.
     pub count: u64,
     /// Why they were missed.
     pub cause: MissedCause,
@@ -58,9 +57,9 @@ pub struct MissedMessages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissedCause {
-    /// The publisher wrote over them in its log before the observer had read them.
+    /// The publisher overwrote them in its log before the observer read them.
     Overrun,
-    /// A large message: the publisher used its memory anew before it was copied.
+    /// A large message: the publisher reused its memory before it was copied.
     Reused,
 }
 
@@ -74,7 +73,7 @@ pub struct MissedCounts {
 }
 
 impl MissedCounts {
-    /// Counts what was missed.
+    /// Counts missed messages.
     pub fn add(&mut self, missed: &MissedMessages) {
         let count = match missed.cause {
             MissedCause::Overrun => &mut self.overrun,
@@ -83,19 +82,19 @@ impl MissedCounts {
         *count = count.saturating_add(missed.count);
     }
 
-    /// Adds the counts of another.
+    /// Adds other counts.
     pub fn add_all(&mut self, other: &MissedCounts) {
         self.overrun = self.overrun.saturating_add(other.overrun);
         self.reused = self.reused.saturating_add(other.reused);
     }
 
-    /// All of them.
+    /// The sum of all causes.
     pub fn total(&self) -> u64 {
         self.overrun.saturating_add(self.reused)
     }
 }
 
-/// Follows one publisher unseen. `rnet::inspect::Domain` has an example.
+/// Follows one publisher, which does not notice. `rnet::inspect::Domain` has an example.
 #[derive(Debug)]
 pub struct Observer {
     path: PathBuf,
@@ -104,14 +103,14 @@ pub struct Observer {
     log: LogReader,
     batch: Batch,
     taken_ns: u64,
-    /// What part of the log waited when it was read last.
+    /// The unread fraction of the log at the last read.
     fill: f32,
-    /// Number of the message that comes next; `None` before the first, if any will do.
+    /// Number of the next message; `None` before the first, if any number is acceptable.
     next_seq: Option<u64>,
     missed: MissedCounts,
-    /// A message that was found and not handed out yet; it still stands in `batch`.
+    /// A message that was found and not returned yet; it is still in `batch`.
     withheld: Option<Record>,
-    /// The message that the last poll handed out.
+    /// The message that the last poll returned.
     current: Option<Record>,
     /// Whether the last poll ended with [`Observation::Shortage`].
     short: bool,
@@ -149,62 +148,63 @@ impl Observer {
         })
     }
 
-    /// Hands out messages from this number on. Those from it on that the log does not hold any more
-    /// are missed; to be said before the first poll.
+    /// Returns messages from this number on. Messages from it on that the log no longer holds count as
+    /// missed. Call it before the first poll.
     pub fn expect_from(&mut self, seq: u64) {
         self.next_seq = Some(seq);
     }
 
-    /// What the publisher says of itself.
+    /// The publisher's own description.
     pub fn meta(&self) -> &PublisherMeta {
         &self.meta
     }
 
-    /// What the message carries beside its content that the last poll has found, also of one whose memory was used
-    /// anew; nothing after a poll that found none.
+    /// What the message that the last poll found carries beside its content, even if its memory was reused;
+    /// empty after a poll without a message.
     pub fn message_meta(&self) -> Meta {
         let extension = |record| self.batch.extension(&record, self.log.extension_len(&record));
         self.current.map(extension).unwrap_or_default().meta
     }
 
-    /// Messages that the publisher knows to be missing from all that it has sent, by cause. No observer
-    /// missed these: [`Observer::message_meta`] says where they would be.
+    /// Messages that the publisher knows to be missing from what it has sent, by cause. They do not count as
+    /// missed by an observer: [`Observer::message_meta`] shows their position.
     pub fn known_lost(&self) -> LossCounts {
         self.map.known_lost().into()
     }
 
-    /// The publisher.
+    /// Id of the publisher.
     pub fn publisher(&self) -> u64 {
         self.map.id()
     }
 
-    /// What was missed so far, by cause.
+    /// Missed messages so far, by cause.
     pub fn missed(&self) -> MissedCounts {
         self.missed
     }
 
-    /// What part of the log waited to be read when the last message was found, from 0 to 1: at 1 the next one is overrun.
+    /// The unread fraction of the log when the last message was found, from 0 to 1: at 1, the next message is
+    /// overrun.
     pub fn fill(&self) -> f32 {
         self.fill
     }
 
-    /// Whether a poll may find something.
+    /// Whether a poll may find a message.
     pub fn is_ready(&self) -> bool {
         !self.short && (self.withheld.is_some() || self.log.has_more(self.map.log()))
     }
 
-    /// Whether the publisher counts on the barrier of those that sleep for its messages.
+    /// Whether the publisher relies on the barrier of sleeping readers for its messages.
     pub fn needs_barrier(&self) -> bool {
         // SYNC-SIDES: see `PublisherBarrier::update_send_rate`.
         self.map.control().flow.asymmetric.load(Ordering::Acquire) != 0
     }
 
-    /// The next message; its bytes replace the content of `bytes`. What was missed before it is said
+    /// The next message; its bytes replace the content of `bytes`. Missed messages before it are reported
     /// first.
     pub fn poll(&mut self, bytes: &mut Vec<u8>) -> Observation {
         self.short = false;
         self.current = None;
-        // Bounded, because a hostile publisher could stream nothing but gaps.
+        // Bounded, because a hostile publisher could send an endless stream of gaps.
         for _ in 0..MAX_EMPTY_PULLS {
             let next = match self.withheld.take() {
                 None => self.log.next(&self.batch.0),
@@ -283,7 +283,7 @@ impl Observer {
         Observation::Nothing
     }
 
-    /// Messages from `first_seq` to the one before `next_seq` were missed.
+    /// Reports that the messages from `first_seq` to the one before `next_seq` were missed.
     #[cold]
     fn report_missed(&mut self, first_seq: u64, next_seq: u64, cause: MissedCause) -> Observation {
         self.next_seq = Some(next_seq);
@@ -301,8 +301,8 @@ impl Observer {
             .unwrap_or_else(|| io_error(doing, &path, errno))
     }
 
-    /// Copies a chunk's message; `Ok(false)` if its memory was used anew before the copy was done,
-    /// `Err` if this process ran out of what it takes.
+    /// Copies a chunk's message; `Ok(false)` if its memory was reused before the copy was complete, `Err` if
+    /// a resource of this process is exhausted.
     fn copy_chunk(&mut self, reference: ChunkRef, bytes: &mut Vec<u8>) -> rustix::io::Result<bool> {
         if reference.len > MAX_MESSAGE_LEN_BYTES as u64 {
             return Ok(false);
@@ -312,7 +312,7 @@ impl Observer {
     }
 }
 
-/// The end of a log, and the number of the message there unless the writer died between two stores.
+/// The end of a log, and the number of the next message unless the writer died between two stores.
 fn end_of(log: Log<'_>) -> (u64, Option<u64>) {
     for _ in 0..END_TRIES {
         if let Some((end, seq)) = log.end() {

@@ -1,9 +1,9 @@
 //! Chunks: memory for messages that are too large for the log.
 //!
-//! Each chunk is a file of its own beside the log, so that the pool grows and shrinks by making
-//! and unlinking files and a reader maps only what it reads. The publisher alone decides when a
-//! chunk is used again: when its message is done with and no reader pins it. The messages that late
-//! joiners are to get are never done with for want of room: the next message fails instead.
+//! Each chunk is a separate file beside the log, so that the pool grows and shrinks by creating and unlinking
+//! files, and a reader maps only what it reads. Only the publisher decides when a chunk is reused: when its
+//! message is no longer needed and no reader pins it. Messages that are kept for late joiners are never
+//! dropped for lack of memory: the next message fails instead.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -35,21 +35,21 @@ pub const CHUNK_HEADER_LEN_BYTES: usize = PAGE_LEN_BYTES;
 /// Smallest chunk: below it the file's own overhead dominates.
 const MIN_CHUNK_LEN_BYTES: usize = 16 << 10;
 
-/// Length of a new chunk for a shorter message, where the pool's limit allows it. Making and mapping a chunk takes
-/// longer than sending 64 KiB, and messages whose length grows would pay for that again and again.
+/// Length of a new chunk for a shorter message, if the pool's limit permits it. Creating and mapping a chunk
+/// takes longer than sending 64 KiB, and messages of growing length would cause that repeatedly.
 const DEFAULT_CHUNK_LEN_BYTES: usize = 64 << 10;
 
-/// A chunk longer than [`DEFAULT_CHUNK_LEN_BYTES`] is not used for a message of less than this part of it, or a small
-/// message could occupy the memory of a large one.
+/// A chunk longer than [`DEFAULT_CHUNK_LEN_BYTES`] is not used for a message shorter than this fraction of
+/// it: otherwise a small message could occupy the memory of a large one.
 const MAX_FIT_RATIO: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkState {
-    /// Nobody refers to it, but pins may still hold it.
+    /// No message uses it, but pins may still hold it.
     Idle,
     /// Being filled by the publisher.
     Loaned,
-    /// Carries the message at `position`.
+    /// Holds the message at `position`.
     Live { position: u64, seq: u64 },
 }
 
@@ -67,13 +67,13 @@ impl Chunk {
         self.map.get(0)
     }
 
-    /// Whether a message of `len` bytes may take it, in a pool whose chunks have at least `default_len`.
+    /// Whether a message of `len` bytes may use it, in a pool whose chunks have at least `default_len`.
     fn suits(&self, len: usize, default_len: usize) -> bool {
         self.capacity >= len && self.capacity <= (len * MAX_FIT_RATIO).max(default_len)
     }
 }
 
-/// A message that a chunk carries.
+/// A message in a chunk.
 #[derive(Clone, Copy, Debug)]
 struct LiveMessage {
     number: u32,
@@ -83,7 +83,7 @@ struct LiveMessage {
     before_bytes: u64,
 }
 
-/// What the pool must know about the log to decide what is done with.
+/// The state of the log that the pool needs to decide which messages are no longer needed.
 pub(crate) struct LogView<'a> {
     pub head: u64,
     pub next_seq: u64,
@@ -93,12 +93,11 @@ pub(crate) struct LogView<'a> {
 }
 
 impl LogView<'_> {
-    /// Whether some reader holds the chunk, whose use is over.
+    /// Whether a reader pins the chunk, whose message is no longer needed.
     ///
-    /// The writer's copy of the readers is brought up to date first. One that was admitted a moment
-    /// ago may already have pinned a message of the past: then it saw its admission before the fence
-    /// of its pin, which is before that of [`pins::invalidate`], so the epoch that admitted it is seen
-    /// here (SYNC-PIN).
+    /// The writer's copy of the readers is brought up to date first. A reader that has just been admitted may
+    /// already have pinned an earlier message: then it saw its admission before the fence of its pin, which
+    /// is before that of [`pins::invalidate`], so this load sees the epoch that admitted it (SYNC-PIN).
     fn pinned(&mut self, chunk: u32) -> bool {
         self.reader_table.update(self.seen_epoch, self.readers);
         self.readers.iter().any(|reader| pins::is_pinned(chunk, &reader.page().pins))
@@ -122,14 +121,15 @@ pub struct Pool {
     publisher: u64,
     limit_bytes: u64,
     depth: usize,
-    /// Messages kept for late joiners.
+    /// Number of messages kept for late joiners.
     history: u64,
-    /// Length of the shortest chunks that are made while there is memory for them.
+    /// Length of the shortest chunks that are created while memory permits it.
     default_len: usize,
     chunks: Vec<Chunk>,
-    /// The messages that chunks carry, oldest first.
+    /// The messages in chunks, oldest first.
     live: VecDeque<LiveMessage>,
-    /// Bytes of all messages that were sent in chunks, each as if its chunk were no longer than it needs.
+    /// Total bytes of all messages that were sent in chunks; each counts as if its chunk were only as long as
+    /// needed.
     carried_bytes: u64,
     next_number: u32,
     bytes: u64,
@@ -137,10 +137,10 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// An empty pool; its chunks will be files whose names begin with `prefix`.
+    /// An empty pool; the file names of its chunks start with `prefix`.
     pub(crate) fn new(prefix: PathBuf, mode: u32, publisher: u64, qos: &PublisherQos) -> Pool {
-        // A pool with a low limit has room for as many short messages as before: those that are to stay readable, and
-        // those that readers hold beside them, take a quarter of it at most.
+        // A pool with a low limit holds as many short messages as before: messages that stay readable, and
+        // those that readers hold beside them, use at most a quarter of it.
         let kept = u64::from(qos.large_depth).max(qos.history().saturating_add(1));
         let kept_bytes = kept.saturating_mul(size_for(DEFAULT_CHUNK_LEN_BYTES));
         let is_roomy = kept_bytes <= qos.pool_limit_bytes / 4;
@@ -161,29 +161,29 @@ impl Pool {
         }
     }
 
-    /// Bytes of memory that the chunks take.
+    /// Bytes of memory that the chunks use.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many chunks are out on loan.
+    /// Number of chunks on loan.
     pub(crate) fn loaned(&self) -> usize {
         self.chunks.iter().filter(|c| c.state == ChunkState::Loaned).count()
     }
 
-    /// Chunks there are.
+    /// Number of chunks.
     pub fn len(&self) -> usize {
         self.chunks.len()
     }
 
-    /// Whether there is no chunk.
+    /// Whether the pool has no chunks.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
 
     /// Loans a chunk of at least `len` bytes; returns its number.
     pub(crate) fn acquire(&mut self, len: usize, view: &mut LogView<'_>) -> Result<u32, NoChunk> {
-        // What can never fit must not cost what is there.
+        // A message that can never fit must not evict existing messages.
         let size = size_for(len);
         if size > self.limit_bytes {
             return Err(NoChunk::Exhausted(PoolExhausted {
@@ -200,8 +200,8 @@ impl Pool {
                 Ok(number) => return Ok(number),
                 Err(growth_limit) => growth_limit,
             };
-            // No room: give back what does not fit, then forget the oldest messages; but none that
-            // late joiners are to get, and none for a message that could not be sent all the same.
+            // Memory is short: free chunks that do not fit, then drop the oldest messages. Messages kept for
+            // late joiners stay, and none is dropped for a message that could still not be sent.
             let kept_from = self.kept_from(view);
             let until = RecycleLimit { position: view.lowest_needed(true), seq: kept_from };
             if !self.recycling_helps(len, growth_limit, view, until) {
@@ -210,7 +210,7 @@ impl Pool {
             if self.drop_one_idle(view) {
                 continue;
             }
-            // Pins may have come since the look above.
+            // Readers may have pinned chunks since the previous check.
             let reliable_read = view.lowest_needed(true);
             let may_go = |m: &LiveMessage| m.position < reliable_read && m.seq < kept_from;
             if !self.live.front().is_some_and(may_go) {
@@ -220,8 +220,8 @@ impl Pool {
         }
     }
 
-    /// Loans a chunk that is there and that nobody needs any more: no message ends for it that somebody may still read,
-    /// and the pool does not grow.
+    /// Loans an existing chunk that is no longer needed: no readable message is dropped for it, and the pool
+    /// does not grow.
     pub(crate) fn acquire_idle(&mut self, len: usize, view: &mut LogView<'_>) -> Option<u32> {
         self.recycle(view, false);
         self.take_idle(len, view)
@@ -233,19 +233,19 @@ impl Pool {
         Some(self.chunks[at].number)
     }
 
-    /// Where the publisher writes: `len` bytes of a chunk that is loaned out.
+    /// The publisher's write buffer: `len` bytes of a loaned chunk.
     pub(crate) fn payload(&mut self, number: u32, len: usize) -> Option<&mut [u8]> {
         let chunk = self.chunks.iter_mut().find(|c| c.number == number)?;
         if chunk.state != ChunkState::Loaned || len > chunk.capacity {
             return None;
         }
         let at = chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, len);
-        // SAFETY: the chunk is loaned to the caller, who holds `&mut self`; no reader pins it
-        // and none can, because no record names its present generation yet.
+        // SAFETY: the chunk is loaned to the caller, who holds `&mut self`; no reader pins it or can pin it,
+        // because no record names its current generation yet.
         Some(unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), len) })
     }
 
-    /// As [`Pool::payload`], to look at.
+    /// Like [`Pool::payload`], read-only.
     pub(crate) fn payload_ref(&self, number: u32, len: usize) -> Option<&[u8]> {
         let chunk = self.chunks.iter().find(|c| c.number == number)?;
         if chunk.state != ChunkState::Loaned || len > chunk.capacity {
@@ -256,7 +256,7 @@ impl Pool {
         Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), len) })
     }
 
-    /// What the record must say of a chunk that is loaned out.
+    /// The chunk reference that the record of a loaned chunk must contain.
     pub(crate) fn reference(&self, number: u32, len: usize) -> Option<ChunkRef> {
         let chunk = self.chunks.iter().find(|c| c.number == number)?;
         if chunk.map.is_truncated() {
@@ -265,7 +265,7 @@ impl Pool {
         Some(ChunkRef { chunk: number, generation: chunk.generation, len: len as u64 })
     }
 
-    /// The loaned chunk now carries the message at `position`.
+    /// Marks the loaned chunk as holding the message at `position`.
     pub(crate) fn sent(&mut self, number: u32, len: usize, position: u64, seq: u64) {
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
             chunk.state = ChunkState::Live { position, seq };
@@ -275,44 +275,43 @@ impl Pool {
         }
     }
 
-    /// The loan ends without a message.
+    /// Ends a loan without sending a message.
     pub(crate) fn give_back(&mut self, number: u32) {
         if let Some(chunk) = self.chunks.iter_mut().find(|c| c.number == number) {
             chunk.state = ChunkState::Idle;
         }
     }
 
-    /// Where the newest message stands that a chunk carries.
+    /// Position of the newest message in a chunk.
     pub(crate) fn newest_position(&self) -> Option<u64> {
         self.live.back().map(|message| message.position)
     }
 
-    /// How many of the messages that chunks carry stand at `position` or behind it, and how long their chunks are.
+    /// Number of messages in chunks at or after `position`, and the length of their chunks.
     pub(crate) fn backlog(&self, position: u64) -> (usize, u64) {
         let first = self.live.partition_point(|message| message.position < position);
         let from_bytes = self.live.get(first).map_or(self.carried_bytes, |m| m.before_bytes);
         (self.live.len() - first, self.carried_bytes - from_bytes)
     }
 
-    /// Where the message stands that is the `nth` of those that chunks carry, counted from the newest, which is the
-    /// first.
+    /// Position of the `nth` newest message in a chunk; the newest is the first.
     pub(crate) fn nth_newest_position(&self, nth: usize) -> Option<u64> {
         Some(self.live.get(self.live.len().checked_sub(nth)?)?.position)
     }
 
-    /// Where the oldest message stands that a chunk carries.
+    /// Position of the oldest message in a chunk.
     #[cfg(test)]
     pub(crate) fn oldest_position(&self) -> Option<u64> {
         self.live.front().map(|message| message.position)
     }
 
-    /// Sequence number of the oldest message that late joiners are to get.
+    /// Sequence number of the oldest message that is kept for late joiners.
     fn kept_from(&self, view: &LogView<'_>) -> u64 {
         view.next_seq.saturating_sub(self.history)
     }
 
-    /// Ends messages that nobody will ask for again: the log has passed them, or every reader
-    /// has; and (`beyond_depth`) those beyond the depth that the publisher keeps.
+    /// Drops messages that are no longer needed: the log or every reader has passed them; with
+    /// `beyond_depth`, also those beyond the depth that the publisher keeps.
     fn recycle(&mut self, view: &LogView<'_>, beyond_depth: bool) {
         let all_read = view.lowest_needed(false);
         let reliable_read = view.lowest_needed(true);
@@ -320,7 +319,7 @@ impl Pool {
         while let Some(&LiveMessage { position, seq, .. }) = self.live.front() {
             let passed = position < view.head;
             let read = position < all_read && seq < kept_from;
-            // One more than the history, which stays whole while the next message is built.
+            // One more than the history, which stays complete while the next message is built.
             let kept = self.depth.max((self.history as usize).saturating_add(1));
             let beyond = beyond_depth && self.live.len() >= kept && position < reliable_read;
             if !(passed || read || beyond) {
@@ -340,8 +339,7 @@ impl Pool {
         }
     }
 
-    /// The smallest idle chunk that fits; of equal ones the one used last, which is the one that
-    /// the cache still holds.
+    /// The smallest idle chunk that fits; of equal ones the most recently used, which is still in the cache.
     fn find_idle(&self, len: usize, view: &mut LogView<'_>) -> Option<usize> {
         let fits = |c: &Chunk| c.state == ChunkState::Idle && c.suits(len, self.default_len);
         let mut best: Option<usize> = None;
@@ -403,8 +401,7 @@ impl Pool {
         self.chunks.iter().any(|c| c.number == number && c.map.is_truncated())
     }
 
-    /// Lets go of the chunks that nobody uses and whose files were truncated. Pins or not: what they
-    /// hold stays mapped where it is read.
+    /// Drops idle chunks whose files were truncated, even pinned ones: readers keep their mappings.
     pub(crate) fn drop_truncated(&mut self) {
         let truncated = |c: &Chunk| c.state == ChunkState::Idle && c.map.is_truncated();
         while let Some(at) = self.chunks.iter().position(truncated) {
@@ -429,7 +426,7 @@ impl Pool {
         self.bytes -= chunk.map.len() as u64;
     }
 
-    /// The file that the pool would grow by.
+    /// The file of the next chunk.
     pub(crate) fn next_path(&self) -> PathBuf {
         self.path_of(self.next_number)
     }
@@ -457,7 +454,7 @@ pub(crate) fn chunk_path(publisher: &Path, number: u32) -> PathBuf {
     path.into()
 }
 
-/// Bytes of memory that a message of `len` bytes takes.
+/// Bytes of memory that a message of `len` bytes uses.
 pub(crate) fn size_for(len: usize) -> u64 {
     (capacity_for(len) + CHUNK_HEADER_LEN_BYTES) as u64
 }
@@ -474,7 +471,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capacities_waste_at_most_a_quarter() {
+    fn capacity_wastes_at_most_a_quarter() {
         for len in (0..4 << 20).step_by(997) {
             let capacity = capacity_for(len);
             assert!(capacity >= len && capacity.is_multiple_of(PAGE_LEN_BYTES));

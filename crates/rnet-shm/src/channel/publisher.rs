@@ -67,10 +67,10 @@ const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
 const PAGE: u64 = PAGE_LEN_BYTES as u64;
 
-/// How long a publisher that closes waits for reliable readers to take its large messages.
+/// How long a closing publisher waits for reliable readers to take its large messages.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What a publisher says of itself.
+/// A publisher's own description.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublisherMeta {
     /// The topic.
@@ -80,19 +80,19 @@ pub struct PublisherMeta {
     pub type_desc: TypeDesc,
     /// The quality of service it offers.
     pub qos: PublisherQos,
-    /// Whom it stands for, if it is a proxy.
+    /// The endpoint that it represents, if it is a proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
-    /// Whether there is room for a last will before its log.
+    /// Whether its file has space for a last will before the log.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub will: bool,
 }
 
-/// A publisher's file as its readers and tools open it.
+/// A publisher's file as opened by its readers and by tools.
 #[derive(Debug)]
 pub struct PeerPublisher {
     file: OwnedFd,
-    /// What it says of itself.
+    /// The publisher's own description.
     pub meta: PublisherMeta,
     id: u64,
     log_at: u64,
@@ -123,8 +123,7 @@ impl PeerPublisher {
             .map_err(|e| io_error("cannot map the log of", Path::new(&self.meta.topic), e))
     }
 
-    /// The entries of readers that the first page has no room for, as far as they are in use; read with a
-    /// system call, for tools.
+    /// The admission entries in use that do not fit in the first page, read with a system call, for tools.
     pub fn more_admissions(&self, used: u64) -> Result<Vec<u8>, Error> {
         let more = used.min(READERS_PER_LOG as u64).saturating_sub(READERS_IN_CONTROL as u64);
         let mut bytes = vec![0u8; more as usize * size_of::<Admission>()];
@@ -151,7 +150,7 @@ pub struct Writer {
     map: Arc<PublisherMap>,
     log: LogWriter,
     pool: Pool,
-    /// Messages kept for late joiners.
+    /// Number of messages kept for late joiners.
     history: u64,
     reader_table: Arc<ReaderTable>,
     seen_epoch: u64,
@@ -161,23 +160,24 @@ pub struct Writer {
     barrier: PublisherBarrier,
     stamper: Stamper,
     waiter: Waiter,
-    /// Payloads shorter than this stand in the log itself; 0 once the log is of no more use.
+    /// Shorter payloads are stored in the log itself; 0 once the log is unusable.
     inline_below: usize,
-    /// Truncated mappings of this process when ours were last looked at for that.
+    /// Value of the process's counter of truncated mappings at the last check of ours.
     seen_truncated: u64,
     interruptible: bool,
-    /// Whether it stands for a publisher of another host.
+    /// Whether it represents a publisher of another host.
     is_proxy: bool,
-    /// Whether it is closed at its end: it waits until its large messages were taken, and has no last will then.
+    /// Whether it is closed normally: it then waits until its large messages were taken, and removes its last
+    /// will.
     lingers: bool,
-    /// The wait for readers that goes on with the next send.
+    /// The wait for readers that the next send resumes.
     pending_wait: PendingWait,
     catch_up: CatchUp,
-    /// Asked by an [`InterruptHandle`]: the wait for room that goes on, or the next one, is to end.
+    /// Set by an [`InterruptHandle`]: the current or next wait for capacity must end.
     interrupted: Arc<AtomicBool>,
-    /// Where small loans are built, kept between two of them.
+    /// Buffer for small loans, kept between loans.
     scratch: Vec<u8>,
-    /// Where extension words and their payload are put together, likewise.
+    /// Buffer for extension words and their payload, also kept.
     extended: Vec<u8>,
     forwarding: Forwarding,
     fork_guard: ForkGuard,
@@ -197,7 +197,7 @@ impl Writer {
         let log_len = meta.qos.log_len_for_history().map_err(|e| e.with_topic(&meta.topic))?;
         let failed = |e| create_error(Some(&meta.topic), &path, log_at + log_len, e);
         let mode = node.domain().file_mode();
-        // A block at least, which is longer than the shortest log where the log may get very long.
+        // At least one block, which is longer than the shortest log if the log may become very long.
         let least = rnet_core::MIN_LOG_LEN_BYTES.max(log_len / BLOCKS_PER_LOG as u64);
         let least = if meta.qos.reserve_log { log_len } else { least };
         let file = files::create_sparse(&path, file_len(log_at, log_len), log_at + least, mode)
@@ -259,7 +259,7 @@ impl Writer {
         })
     }
 
-    /// In which process it was made; a forked child of that one gets errors and no memory.
+    /// The process that created it; in a forked child, operations return errors and do not access the memory.
     #[inline]
     pub fn fork_guard(&self) -> ForkGuard {
         self.fork_guard
@@ -280,19 +280,19 @@ impl Writer {
         &self.reader_table
     }
 
-    /// Messages sent so far, which is the next message's sequence number.
+    /// Number of messages sent so far, which is the next message's sequence number.
     pub fn seq(&self) -> u64 {
         self.log.seq()
     }
 
-    /// Bytes of shared memory that the publisher takes.
+    /// Bytes of shared memory that the publisher uses.
     pub fn memory_bytes(&self) -> u64 {
         let log_bytes = self.map.control().flow.log_bytes.load(Ordering::Relaxed);
         self.map.log_at as u64 + log_bytes + self.pool.bytes()
     }
 
-    /// Lets a signal end a wait for room with `Interrupted`, and has each end so after a second: a signal may come while
-    /// the writer is awake.
+    /// Lets a signal end a wait for capacity with `Interrupted`. Each wait then also ends so after a second,
+    /// because a signal may arrive while the writer is awake.
     pub fn set_interruptible(&mut self, yes: bool) {
         self.interruptible = yes;
     }
@@ -318,8 +318,8 @@ impl Writer {
         Ok(loan)
     }
 
-    /// Sends a message if it is short enough for the log and there is room in it at this moment;
-    /// `false` if not, and then nothing was sent.
+    /// Sends a message if it is short enough for the log and fits in it now; `false` if not, and then nothing
+    /// was sent.
     #[inline]
     pub fn try_send(&mut self, payload: &[u8]) -> bool {
         payload.len() < self.inline_below
@@ -331,13 +331,13 @@ impl Writer {
     pub fn loan_bytes_mut<'a>(&'a mut self, loan: &'a mut WriterLoan) -> &'a mut [u8] {
         match &mut loan.buffer {
             LoanBuffer::Scratch(bytes) => &mut bytes[..loan.len],
-            // Its bytes are the parent's to write.
+            // The bytes belong to the parent.
             LoanBuffer::Chunk(_) if self.fork_guard.is_from_parent() => &mut [],
             LoanBuffer::Chunk(number) => self.pool.payload(*number, loan.len).unwrap_or_default(),
         }
     }
 
-    /// The bytes of a loan, to look at.
+    /// The bytes of a loan, read-only.
     pub fn loan_bytes<'a>(&'a self, loan: &'a WriterLoan) -> &'a [u8] {
         match &loan.buffer {
             LoanBuffer::Scratch(bytes) => &bytes[..loan.len],
@@ -348,7 +348,7 @@ impl Writer {
         }
     }
 
-    /// Sends a loan; on error it is given back.
+    /// Sends a loan; on error the loan is returned.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan(&mut self, loan: WriterLoan) -> Result<(), (WriterLoan, Error)> {
         self.send_loan_by(loan, Self::commit)
@@ -378,7 +378,7 @@ impl Writer {
                         })
                 }
                 None if self.pool.is_truncated(*number) => {
-                    // The chunk is dropped with the next look, when it has been given back.
+                    // The chunk is dropped at the next check, after its loan has ended.
                     self.seen_truncated = u64::MAX;
                     Err(truncated(&chunk_path(&self.path, *number)))
                 }
@@ -418,7 +418,7 @@ impl Writer {
         }
     }
 
-    /// The copy of the readers is another than before.
+    /// Updates state that depends on the copy of the readers.
     #[cold]
     fn note_readers(&mut self) {
         self.rung.clear();
@@ -429,7 +429,7 @@ impl Writer {
         }
     }
 
-    /// Appends a record and wakes who sleeps; waits for room as the publisher chose.
+    /// Appends a record and wakes sleeping readers; waits for capacity as configured.
     #[inline]
     fn commit(&mut self, tag: RecordTag, payload: &[u8], counted_len: u64) -> Result<u64, Error> {
         match self.commit_now(tag, payload, counted_len) {
@@ -438,7 +438,7 @@ impl Writer {
         }
     }
 
-    /// Commits if there is room.
+    /// Commits if the log has capacity.
     #[inline]
     fn commit_now(&mut self, tag: RecordTag, payload: &[u8], counted_len: u64) -> Option<u64> {
         self.refresh_readers();
@@ -465,7 +465,7 @@ impl Writer {
         self.log.push(self.map.log(), tag, time_ns, payload, counted_len, &mut gate)
     }
 
-    /// As [`Writer::commit`], of a message that was sent elsewhere at `sent_ns` if that is given.
+    /// Like [`Writer::commit`], for a message that was sent elsewhere at `sent_ns` if given.
     #[cold]
     fn commit_with_wait(
         &mut self,
@@ -498,7 +498,7 @@ impl Writer {
         }
     }
 
-    /// There is no memory for what late joiners are to get beside this message.
+    /// The error if the memory does not suffice for this message and the history for late joiners.
     #[cold]
     fn no_history(&self) -> Error {
         let held = self.map.control().flow.log_bytes.load(Ordering::Relaxed);
@@ -506,7 +506,7 @@ impl Writer {
         create_error(Some(&self.topic), &self.path, held + more, rustix::io::Errno::NOSPC)
     }
 
-    /// After a message: says how often there is one, and wakes the readers that sleep.
+    /// After a message: updates the send rate, and wakes sleeping readers.
     #[inline]
     fn notify(&mut self) {
         if self.log.seq().is_multiple_of(RATE_WINDOW_MESSAGES) {
@@ -518,17 +518,17 @@ impl Writer {
     fn update_send_rate(&mut self) {
         let now_ns = self.stamper.last_ns();
         self.barrier.update_send_rate(now_ns, &self.map.control().flow.asymmetric);
-        // The next message says so: this one was sent, for all we know.
+        // The next message reports it: this one counts as sent.
         let _ = self.check_truncated();
     }
 
-    /// Wakes the readers that sleep.
+    /// Wakes sleeping readers.
     #[inline]
     fn wake(&mut self) {
         self.barrier.light();
         fail_point!("notify.begin");
-        // A reader that was admitted during the push is in no copy of the list yet, and may have
-        // found the log empty and gone to sleep.
+        // A reader that was admitted during the push is not in the copy of the list yet, and may have found
+        // the log empty and gone to sleep.
         self.refresh_readers();
         for (reader, rung) in self.readers.iter().zip(&mut self.rung) {
             if wake::must_ring(&reader.page().bind.asleep, rung) {
@@ -544,8 +544,8 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Lingers, for at most [`LINGER`], until the reliable readers have taken the large messages:
-    /// their memory goes with the publisher. What stands in the log can be read after it.
+    /// Lingers, for at most [`LINGER`], until the reliable readers have taken the large messages, whose
+    /// memory is freed with the publisher. Messages in the log stay readable.
     fn drop(&mut self) {
         if self.fork_guard.is_from_parent() {
             return;

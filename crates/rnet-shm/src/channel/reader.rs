@@ -37,18 +37,19 @@ use cursor::PublishedCursor;
 use history::HistoryFilter;
 pub use message::ReceivedMessage;
 
-/// Why a channel cannot go on.
+/// Why a channel cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelError {
-    /// The publisher let us go; we have asked to be admitted again, if it is still there.
+    /// The publisher has evicted this reader, which has requested admission again if the publisher still
+    /// exists.
     Detached,
-    /// The publisher has no room for another reader; it admits this one once there is.
+    /// The publisher has no capacity for another reader; it admits this one once it has.
     Refused,
-    /// The log contradicts itself.
+    /// The log is inconsistent.
     Corrupt(&'static str),
     /// The user holds as many samples as a reader may.
     TooManyPins,
-    /// This process ran out of what it takes to read the next message, which stays to be read.
+    /// A resource of this process is too short to read the next message, which stays unread.
     Shortage(Box<Error>),
 }
 
@@ -62,48 +63,48 @@ pub struct Reader {
     own: Arc<SubscriptionFile>,
     slot: Arc<Slot>,
     reliable: bool,
-    /// Whether it asked for messages that the publisher has not promised to keep.
+    /// Whether it requested messages that the publisher has not promised to keep.
     asks_from_seq: bool,
     filter: HistoryFilter,
-    /// Where we stand with the publisher.
+    /// The state of our admission by the publisher.
     follower: Follower,
-    /// Whether the user was told that there is no room for us at the publisher.
+    /// Whether the user was notified that the publisher has no capacity for us.
     refusal_reported: bool,
     log: LogReader,
     next: NextRecord,
-    /// The message just taken.
+    /// The message that was just taken.
     current: Record,
     pinned: Option<PinnedMessage>,
     batch: Arc<Batch>,
     spare: Vec<Arc<Batch>>,
     chunks: PeerChunks,
-    /// Batches that followed each other at once, since the reader last found nothing.
+    /// Number of consecutive batches in quick succession since the reader last found nothing.
     contention: u32,
     reader_stats: ReaderStats,
     published: PublishedCursor,
     taken_ns: u64,
-    /// Whether the publisher left by dying.
+    /// Whether the publisher's process died.
     died: bool,
-    /// Whether its last will was read, or cannot be.
+    /// Whether its last will was read, or cannot be read.
     will_read: bool,
-    /// Truncated mappings of this process when ours were last looked at for that.
+    /// Value of the process's counter of truncated mappings at the last check of ours.
     seen_truncated: u64,
-    /// What of the messages that the publisher knows to be missing was counted, by cause.
+    /// The publisher's known lost messages that were counted already, by cause.
     seen_lost: [u64; 4],
-    /// The last message that was had of the publisher for which this one is a proxy.
+    /// The last message that was received from the publisher that this proxy represents.
     last_origin: Option<rnet_core::Origin>,
-    /// Whether it goes on from another proxy, and was not admitted yet.
+    /// Whether it continues after another proxy, and was not admitted yet.
     is_resuming: bool,
 }
 
-/// What a reader goes on with.
+/// What a reader reads next.
 #[derive(Debug)]
 enum NextRecord {
     /// The log's next record.
     Log,
     /// A record that was read and not handed out yet: no pin is free, or it is the newest.
     Withheld(Record),
-    /// A record that could not be read for want of something, not tried again before `at_ns`.
+    /// A record that could not be read because a resource was short; it is not retried before `at_ns`.
     RetryAt { record: Record, at_ns: u64 },
 }
 
@@ -113,7 +114,7 @@ impl NextRecord {
         matches!(self, NextRecord::Log)
     }
 
-    /// The record that was read before, after which the log goes on.
+    /// Takes the record that was read earlier; the log follows.
     #[cold]
     fn take(&mut self) -> Option<Record> {
         match std::mem::replace(self, NextRecord::Log) {
@@ -123,7 +124,7 @@ impl NextRecord {
     }
 }
 
-/// Where a publisher is to be found.
+/// The location of a publisher.
 #[derive(Clone, Debug)]
 pub struct PublisherLocation {
     /// Name of its node.
@@ -137,8 +138,8 @@ pub struct PublisherLocation {
 }
 
 impl Reader {
-    /// Binds a page of `own` to the publisher and maps its log. The publisher then has to be told
-    /// (`ring_control`) and admits us.
+    /// Binds a page of `own` to the publisher and maps its log. The caller must then notify the publisher
+    /// (`ring_control`), which admits us.
     pub fn bind(
         own: &Arc<SubscriptionFile>,
         peer: &PeerPublisher,
@@ -146,16 +147,16 @@ impl Reader {
         binding: Binding,
         keep_last: Option<u32>,
     ) -> Result<Reader, Error> {
-        // Before the first look at what is mapped here; what was truncated earlier is no concern of
-        // this channel, which would otherwise seem ready until it is taken from.
+        // Read before the first access to the new mappings: earlier truncations do not concern this channel,
+        // which would otherwise seem ready until the first take.
         let seen_truncated = truncation_baseline(own);
         let map = peer.map()?;
-        // Before anybody can serve us: what comes after that is for us to count.
+        // Read before we can be admitted: we count what comes after that.
         let seen_lost = map.known_lost();
         let lifespan = peer.meta.qos.lifespan;
         let slot = own.bind(&peer.meta.topic, binding)?;
         let reader_stats = ReaderStats::of(slot.page());
-        // The page says what was asked, and nobody else writes it.
+        // The page contains the request, and only we write it.
         let generation = slot.page().bind.generation.load(Ordering::Relaxed);
         let ask = RequestId { subscription: own.id(), generation };
         Ok(Reader {
@@ -208,7 +209,7 @@ impl Reader {
         &self.location.folder
     }
 
-    /// What the publisher says of itself.
+    /// The publisher's own description.
     pub fn meta(&self) -> &PublisherMeta {
         &self.meta
     }
@@ -218,8 +219,9 @@ impl Reader {
         &self.slot
     }
 
-    /// When the message just taken was sent on this host, as its publisher says, CLOCK_MONOTONIC in ns. One of
-    /// another host came when it was taken, for all that this reader knows.
+    /// When the message that was just taken was sent on this host, according to its publisher,
+    /// CLOCK_MONOTONIC in ns. For a message of another host, when it was taken: this reader knows no better
+    /// arrival time.
     pub fn current_arrival_ns(&self) -> u64 {
         let record = &self.current;
         let is_forwarded =
@@ -227,7 +229,7 @@ impl Reader {
         if is_forwarded { self.taken_ns } else { record.time_ns }
     }
 
-    /// What of a trace is known here of the message just taken.
+    /// The known trace data of the message that was just taken.
     pub fn current_trace(&self) -> TraceRecord {
         let record = &self.current;
         let is_extended = self.log.is_extended(record);
@@ -238,7 +240,7 @@ impl Reader {
             origin_publisher: origin.map_or(0, |origin| origin.publisher),
             origin_seq: origin.map_or(0, |origin| origin.seq),
             len_bytes: self.current_len() as u64,
-            // A stamp from the future is a hostile one.
+            // A stamp from the future is invalid.
             sent_ns: record.time_ns.min(self.taken_ns),
             uncertain_ns: self.uncertain_ns(),
             taken_ns: self.taken_ns,
@@ -246,19 +248,19 @@ impl Reader {
         }
     }
 
-    /// How far from the truth the stamps of its messages may be now, in ns; 0 unless they were stamped on another host.
-    /// The largest value: that is not known.
+    /// The maximum error of the current stamps of its messages, in ns; 0 unless they were stamped on another
+    /// host. The maximum value means unknown.
     pub fn uncertain_ns(&self) -> u64 {
         self.map.control().flow.uncertain_ns.load(Ordering::Relaxed)
     }
 
-    /// Length of the message just taken, in bytes.
+    /// Length of the message that was just taken, in bytes.
     pub fn current_len(&self) -> usize {
         self.pinned.as_ref().map_or(self.current.len, |pinned| pinned.len)
     }
 
-    /// Begins to read if the publisher has admitted us; [`Reader::take`] does so by itself. After
-    /// `Corrupt` the channel is of no more use.
+    /// Starts reading if the publisher has admitted us; [`Reader::take`] does so by itself. After `Corrupt`
+    /// the channel is unusable.
     pub fn begin(&mut self) -> Result<bool, ChannelError> {
         if !self.follower.is_awaiting_admission() {
             return Ok(true);
@@ -267,12 +269,12 @@ impl Reader {
         self.try_begin()
     }
 
-    /// Where wakers look for a sleeping reader.
+    /// The word in which wakers look for a sleeping reader.
     pub fn asleep_word(&self) -> &AtomicU64 {
         &self.slot.page().bind.asleep
     }
 
-    /// Whether the publisher counts on the barrier of those that sleep for its messages.
+    /// Whether the publisher relies on the barrier of sleeping readers for its messages.
     pub fn needs_barrier(&self) -> bool {
         // SYNC-SIDES: see `PublisherBarrier::update_send_rate`.
         self.map.control().flow.asymmetric.load(Ordering::Acquire) != 0
@@ -283,7 +285,7 @@ impl Reader {
         self.slot.page().bind.bell.store(bell, Ordering::Release);
     }
 
-    /// Whether the publisher serves us: it has admitted us and is still there.
+    /// Whether the publisher has admitted us and still exists.
     pub fn is_admitted(&self) -> bool {
         self.follower.is_served()
     }
@@ -293,12 +295,12 @@ impl Reader {
         self.follower.is_awaiting_admission()
     }
 
-    /// Whether the publisher is gone.
+    /// Whether the publisher has left.
     pub fn has_left(&self) -> bool {
         self.follower.has_left()
     }
 
-    /// Whether the publisher is gone because its process died.
+    /// Whether the publisher's process died.
     pub fn has_died(&self) -> bool {
         self.died
     }
@@ -308,35 +310,35 @@ impl Reader {
         loss_counters(self.slot.page()).map(|count| count.load(Ordering::Relaxed)).into()
     }
 
-    /// Messages passed over so far at the user's wish.
+    /// Number of messages skipped so far at the user's request.
     pub fn skipped(&self) -> u64 {
         self.slot.page().count.skipped.load(Ordering::Relaxed)
     }
 
-    /// Messages that were older than their publisher's lifespan so far.
+    /// Number of messages so far that were older than their publisher's lifespan.
     pub fn expired(&self) -> u64 {
         self.slot.page().count.expired.load(Ordering::Relaxed)
     }
 
-    /// Periods of the deadline so far in which the publisher sent nothing.
+    /// Number of deadline periods so far in which the publisher sent nothing.
     pub fn deadline_missed(&self) -> u64 {
         self.slot.page().count.deadline_missed.load(Ordering::Relaxed)
     }
 
-    /// Messages handed out so far.
+    /// Number of messages handed out so far.
     pub fn received(&self) -> u64 {
         self.slot.page().count.received.load(Ordering::Relaxed)
     }
 
-    /// Notes that a sleep ended by its limit, if there was a message that a ring should have told of
-    /// and not one that could not be read before for want of something.
+    /// Counts a sleep that ended by its limit although a message was available that a ring should have
+    /// announced, except one that could not be read because a resource was short.
     pub fn count_late_wake(&self) {
         if !matches!(self.next, NextRecord::RetryAt { .. }) && self.is_ready() {
             bump(&self.slot.page().count.late_wakes, 1);
         }
     }
 
-    /// Whether a take may find something.
+    /// Whether a take may find a message.
     #[inline]
     pub fn is_ready(&self) -> bool {
         if !self.next.is_log() && self.slot.wants_pin() && !self.was_evicted() {
@@ -350,26 +352,26 @@ impl Reader {
             self.follower.is_answered(self.admissions())
                 || (!self.refusal_reported && self.is_refused())
         } else {
-            // If the publisher is gone: something is left to read, or the channel is to be closed.
+            // If the publisher has left: a message is left to read, or the channel must be closed.
             !self.next.is_log()
                 || self.log.has_more(self.map.log())
                 || self.has_left()
                 || self.was_evicted()
                 || self.has_unseen_lost()
         };
-        // Last, because the looks above may be what met a truncated page.
+        // Last, because the checks above may have hit a truncated page.
         found || sigbus::truncated_so_far() != self.seen_truncated
     }
 
-    /// Whether there is more in the log of a publisher that has admitted us: most of what [`Reader::is_ready`] finds,
-    /// for a load of its tail.
-    // As the look of a loop that waits.
+    /// Whether the log of a publisher that has admitted us has more messages: most of what
+    /// [`Reader::is_ready`] finds, for one load of its tail.
+    // Inlined into the loop of a waiting reader.
     #[inline(always)]
     pub fn has_more(&self) -> bool {
         !self.follower.is_awaiting_admission() && self.log.has_more(self.map.log())
     }
 
-    /// Says so if a file of this channel was truncated. A load, unless some file was.
+    /// Fails if a file of this channel was truncated. One load, unless a file was truncated.
     #[inline]
     fn check_truncated(&mut self) -> Result<(), ChannelError> {
         if sigbus::truncated_so_far() == self.seen_truncated {
@@ -379,8 +381,8 @@ impl Reader {
         }
     }
 
-    /// As [`Reader::check_truncated`], and tells of what does not end the channel. Only where nothing
-    /// was read yet that the caller would then not get.
+    /// Like [`Reader::check_truncated`], but also reports truncations that do not end the channel. Call it
+    /// only while no message was read that the caller would then miss.
     #[inline]
     fn check_all_truncated(&mut self) -> Result<(), ChannelError> {
         if sigbus::truncated_so_far() == self.seen_truncated {
@@ -420,13 +422,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the withheld message was tried a moment ago, and could not be read for want of
-    /// something. No sleep is longer than the pause by much, and whoever sleeps looks again.
+    /// Whether the withheld message was tried very recently and could not be read because a resource was
+    /// short. No sleep is much longer than the pause, and a sleeper checks again after it.
     fn must_pause(&self) -> bool {
         matches!(self.next, NextRecord::RetryAt { at_ns, .. } if clock::now_ns() < at_ns)
     }
 
-    /// The publisher is gone: reads what it had committed, then nothing.
+    /// The publisher has left: reads what it had committed, then nothing.
     pub fn publisher_left(&mut self, died: bool) {
         let admissions = self.map.admissions();
         match self.follower.publisher_left(admissions, self.log.next_seq()) {
@@ -440,13 +442,13 @@ impl Reader {
         self.died = died;
     }
 
-    /// The publisher, which left, turns out to have died.
+    /// Records that the publisher, which has left, died.
     pub fn note_death(&mut self) {
         self.died = true;
     }
 
-    /// Number of the next message: those before it were handed out, counted as lost, or never promised. `None`
-    /// until the publisher has admitted us, and after it has let us go.
+    /// Number of the next message: earlier ones were handed out, counted as lost, or never promised. `None`
+    /// until the publisher has admitted us, and after it has evicted us.
     pub fn next_seq(&self) -> Option<u64> {
         match &self.next {
             _ if self.is_asking() => None,
@@ -455,18 +457,18 @@ impl Reader {
         }
     }
 
-    /// Number behind the last message of a publisher that is gone, whether or not it has admitted us.
+    /// Number after the last message of a publisher that has left, whether or not it has admitted us.
     pub fn end_seq(&self) -> Option<u64> {
         self.next_seq().or_else(|| self.map.log().end().map(|(_, seq)| seq))
     }
 
-    /// Where the publisher's log ends now.
+    /// The current end of the publisher's log.
     pub fn end(&self) -> u64 {
         self.map.control().tail.tail.load(Ordering::Acquire)
     }
 
-    /// Whether all that stood before `end` in the log was read. Of a publisher that has not admitted us, nothing
-    /// is to be read.
+    /// Whether everything before `end` in the log was read. `true` if the publisher has not admitted us,
+    /// because there is nothing to read.
     pub fn has_read_to(&self, end: u64) -> bool {
         if self.follower.is_awaiting_admission() {
             return !self.follower.is_answered(self.admissions());
@@ -474,7 +476,7 @@ impl Reader {
         self.next.is_log() && self.log.position() >= end
     }
 
-    /// Whether the publisher is gone and everything it had committed was read.
+    /// Whether the publisher has left and everything that it had committed was read.
     pub fn is_finished(&self) -> bool {
         self.next.is_log()
             && self.follower.is_finished(self.admissions())
@@ -487,15 +489,15 @@ impl Reader {
         self.map.admissions()
     }
 
-    /// Whether the publisher has no room for us.
+    /// Whether the publisher has no capacity for us.
     fn is_refused(&self) -> bool {
         let (control, us) = (self.map.control(), self.follower.request().subscription);
         let refused = control.refusals.iter().any(|r| {
             r.subscription.load(Ordering::Acquire) == us
                 && r.reason.load(Ordering::Relaxed) == REFUSED_FULL
         });
-        // Of many that are refused at once the publisher names but the last; the others see that
-        // all places are taken, and none is theirs.
+        // If many readers are refused at once, the publisher names only the last one; the others see that all
+        // slots are taken, and none is theirs.
         let others = |a: &Admission| {
             a.state.load(Ordering::Acquire) != ADMISSION_FREE
                 && a.subscription.load(Ordering::Relaxed) != us
@@ -504,14 +506,14 @@ impl Reader {
         refused || (table.used() == table.len() && table.iter().all(others))
     }
 
-    /// Begins to read if the publisher has admitted us.
+    /// Starts reading if the publisher has admitted us.
     fn try_begin(&mut self) -> Result<bool, ChannelError> {
         let admissions = self.map.admissions();
         if let Some(begun) = self.follower.begin(admissions, self.log.next_seq()) {
             self.begin_at(begun);
             return Ok(true);
         }
-        // Told once; we go on asking.
+        // Reported once; we keep requesting admission.
         if !self.refusal_reported && self.is_refused() {
             self.refusal_reported = true;
             return Err(ChannelError::Refused);
@@ -520,14 +522,14 @@ impl Reader {
     }
 
     fn begin_at(&mut self, begun: ReadStart) {
-        // Counted here, so that no later loss or skip is mistaken for it.
+        // Counted here, so that no later loss or skip is confused with it.
         if begun.missed != 0 {
             bump(&self.slot.page().count.lost_detached, begun.missed);
             self.count_known_lost();
         }
         self.refusal_reported = false;
         self.log = LogReader::new(begun.start & !7);
-        // A push that had not seen us may have given up where we begin, and none since.
+        // A push that had not seen us may have dropped messages at our start position; later pushes have not.
         if self.asks_from_seq && self.reliable {
             self.log.resync_to_oldest();
         }
@@ -542,7 +544,7 @@ impl Reader {
         self.follower.was_detached(self.admissions())
     }
 
-    /// Asks to be admitted again after having been let go, if there is somebody to ask.
+    /// Requests admission again after an eviction, if the publisher still exists.
     fn handle_eviction(&mut self) -> ChannelError {
         if let AfterDetach::Request(ask) = self.follower.note_detach(|| self.own.next_request()) {
             rnet_ring::binding::renew_request(&self.slot.page().bind, ask.generation);
@@ -550,7 +552,8 @@ impl Reader {
             self.slot.cancel_pin_wait();
             self.own.ring(&self.location.folder);
         }
-        // One whose own file was cut was let go for that, and has met it by asking at the latest.
+        // A reader whose own file was truncated was evicted for that, and has hit it at the latest when it
+        // requested admission.
         self.check_truncated().err().unwrap_or(ChannelError::Detached)
     }
 }
@@ -560,19 +563,19 @@ impl Drop for Reader {
         if self.own.fork_guard().is_from_parent() {
             return;
         }
-        // A message that was taken and never looked at is let go of first.
+        // Releases a message that was taken and never read.
         self.pinned = None;
         self.own.release(&self.slot);
         self.own.ring(&self.location.folder);
     }
 }
 
-/// What a channel has seen when it has looked at all that is its own. No such number while the
-/// node's doorbells are still to be told of, so that the next take looks again.
+/// The truncation counter at which a channel has checked all its files. Returns an invalid value while the
+/// truncation of the node's doorbells is unreported, so that the next take checks again.
 fn truncation_baseline(own: &SubscriptionFile) -> u64 {
     let now = sigbus::truncated_so_far();
     if own.own_node().bells().must_report_truncated() { u64::MAX } else { now }
 }
 
-/// Samples that one reader may hold at a time.
+/// Maximum number of samples that one reader may hold at a time.
 pub const PIN_LIMIT: usize = MAX_PINS_PER_READER;

@@ -1,11 +1,11 @@
-//! What a reader counts of itself, in its own page, for tools that look from outside.
+//! A reader's own counters, in its page, for inspection tools.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::layout::ReaderSlot;
 
-/// The sums of what was handed to the user, as they stand in the reader's page. They are kept here
-/// as well, because to read them back from there would cost the message path more.
+/// The totals of what was handed to the user, as in the reader's page. They are also kept here, because
+/// reading them back from the page would cost the message path more.
 #[derive(Debug, Default)]
 pub(crate) struct ReaderStats {
     pub received: u64,
@@ -15,7 +15,7 @@ pub(crate) struct ReaderStats {
 }
 
 impl ReaderStats {
-    /// Goes on from what the page says, which its owner alone writes.
+    /// Continues from the values in the page, which only its owner writes.
     pub(crate) fn of(page: &ReaderSlot) -> ReaderStats {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ReaderStats {
@@ -33,8 +33,8 @@ pub(crate) fn loss_counters(page: &ReaderSlot) -> [&AtomicU64; 4] {
     [&count.lost_overrun, &count.lost_link, &count.lost_restart, &count.lost_detached]
 }
 
-/// Counts a message whose chunk carries a newer one already, or went with its publisher. For a
-/// reliable reader that was not let go only the second can be: its chunks are not reused.
+/// Counts a message whose chunk already holds a newer one, or was removed with its publisher. For a reliable
+/// reader that was not evicted, only the second is possible: its chunks are not reused.
 #[cold]
 pub(crate) fn lost_chunk(page: &ReaderSlot, detached: bool, gone: bool) {
     let count = &page.count;

@@ -1,5 +1,5 @@
-//! A publisher's readers: admitted and dismissed by the node's control thread, known to the
-//! writer's hot path by a private copy.
+//! A publisher's readers: the node's control thread admits and removes them, and the writer's hot path has a
+//! private copy.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -36,9 +36,9 @@ pub struct ReaderRef {
     pub node: String,
     /// Whether it holds the writer back.
     pub reliable: bool,
-    /// How many of the newest messages it wants; `None`: every one.
+    /// How many of the newest messages it wants; `None`: all.
     pub(crate) keep_last: Option<u32>,
-    /// What it does for a link between hosts.
+    /// Its role for a link between hosts.
     link: Option<LinkRole>,
     /// Which of its requests was granted.
     generation: u64,
@@ -46,11 +46,11 @@ pub struct ReaderRef {
     page: Mapping,
     bells: Arc<Bells>,
     start: AtomicU64,
-    /// For how long it has stood still.
+    /// How long it has been stalled.
     pub(crate) progress: ReaderProgress,
-    /// Set when the reader unsubscribed while samples of it were still held: only its pins count.
+    /// Set when the reader unsubscribed while its samples were still held: only its pins count.
     left: AtomicBool,
-    /// Set once the reader has been told from where it reads: what is sent from then on reaches it.
+    /// Set once the reader knows its start position: messages that are sent after that reach it.
     admitted: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl ReaderRef {
         self.page().pins.iter().any(|pin| pin.load(Ordering::Acquire) != 0)
     }
 
-    /// Whether it forwards to another host what it reads.
+    /// Whether it forwards what it reads to another host.
     pub(crate) fn forwards(&self) -> bool {
         matches!(self.link, Some(LinkRole::Forwards(_)))
     }
@@ -73,7 +73,7 @@ impl ReaderRef {
         self.admitted.load(Ordering::Acquire) && !self.has_left()
     }
 
-    /// Whether it is one of those whom the publisher serves, for its user.
+    /// Whether it counts as one of the publisher's readers.
     fn counts(&self) -> bool {
         self.is_served() && !self.forwards()
     }
@@ -82,7 +82,8 @@ impl ReaderRef {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Whether the page still says what was granted: the reader has neither left it nor asked again.
+    /// Whether the page still contains the granted request: the reader has neither left it nor requested
+    /// admission again.
     fn is_bound(&self) -> bool {
         let bind = &self.page().bind;
         bind.state.load(Ordering::Relaxed) == SLOT_BOUND
@@ -96,8 +97,8 @@ impl ReaderRef {
             return u64::MAX;
         }
         let page = self.page();
-        // SYNC-CURSOR: acquire, because the reader's copies out of the log are over before it shows
-        // the cursor.
+        // SYNC-CURSOR: acquire, because the reader completes its copies from the log before it publishes the
+        // cursor.
         page.cursor.cursor.load(Ordering::Acquire).max(self.start.load(Ordering::Acquire))
     }
 
@@ -117,21 +118,21 @@ pub struct ReaderTable {
     bells: Arc<Bells>,
     epoch: Epoch,
     list: Mutex<Vec<Arc<ReaderRef>>>,
-    /// The list for the writer, which takes no lock: put with the list locked and before the epoch is
-    /// raised, whenever the list changes.
+    /// The list for the writer, which takes no lock: put under the list's lock and before the epoch is
+    /// incremented, at each change.
     latest_list: Handoff<Vec<Arc<ReaderRef>>>,
     /// The observers for the writer, put in the same way.
     latest_observers: Handoff<Vec<ObserverRef>>,
-    /// The observers as they were put last.
+    /// The observers that were put last.
     observers: Mutex<Vec<ObserverRef>>,
     next_refusal: AtomicU64,
-    /// Admissions that are looking through the log for where their reader begins.
+    /// Number of admissions that are searching the log for their reader's start position.
     scans: AtomicUsize,
-    /// What became of their requests. Locked after the list, where both are.
+    /// The outcomes of their requests. If both are locked, the list is locked first.
     requests: Mutex<ReaderRequests>,
 }
 
-/// An admission that looks through the log.
+/// An admission that searches the log.
 #[derive(Debug)]
 pub(crate) struct Scan<'a>(&'a AtomicUsize);
 
@@ -141,12 +142,12 @@ impl Drop for Scan<'_> {
     }
 }
 
-/// Why a reader is taken off the list.
+/// Why a reader is removed from the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RemovalReason {
-    /// It unsubscribed, or its process ended: nobody is left to tell.
+    /// It unsubscribed, or its process exited: no reader is left to notify.
     Gone,
-    /// It stood still for too long, and may ask again.
+    /// It stalled for too long, and may request admission again.
     Stalled,
 }
 
@@ -171,7 +172,7 @@ impl ReaderTable {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The readers now, as subscription and node.
+    /// The current readers, as subscription and node.
     pub fn readers(&self) -> Vec<(u64, String)> {
         let list = self.list();
         list.iter().filter(|r| r.counts()).map(|r| (r.subscription, r.node.clone())).collect()
@@ -182,12 +183,12 @@ impl ReaderTable {
         self.list().iter().filter(|r| r.counts()).count()
     }
 
-    /// Whether nobody reads.
+    /// Whether there are no readers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The list for the writer has changed. Those that read nothing are none of its business.
+    /// Publishes a changed list to the writer, without readers that read nothing.
     fn publish_list(&self, list: &[Arc<ReaderRef>]) {
         let reads = |r: &&Arc<ReaderRef>| r.link != Some(LinkRole::Passive);
         self.latest_list.put(list.iter().filter(reads).cloned().collect());
@@ -197,39 +198,40 @@ impl ReaderTable {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the subscription is served as it asks to be now. If not, it may have asked again.
+    /// Whether the subscription is served according to its current request. If not, it may have requested
+    /// admission again.
     pub fn serves(&self, subscription: u64) -> bool {
         let list = self.list();
         list.iter().any(|r| r.subscription == subscription && !r.has_left() && r.is_bound())
     }
 
-    /// Whether this very request was granted and its reader let go since, because it stood still:
-    /// it has to ask again.
+    /// Whether this request was granted and its reader evicted since, because it stalled: it must request
+    /// admission again.
     pub fn was_evicted(&self, subscription: u64, binding: &PeerBinding) -> bool {
         let ask = RequestId { subscription, generation: binding.generation };
         self.requests().state(ask) == Some(AdmissionState::Detached)
     }
 
-    /// The writer's side: brings its private copy up to date, returns whether it changed. Takes no
-    /// lock: a control thread that was stopped with the list in its hands must not stop a send.
+    /// For the writer: updates its private copy, and returns whether it changed. Takes no lock: a control
+    /// thread that was stopped while it holds the list must not block a send.
     #[inline]
     pub(crate) fn update(&self, seen: &mut u64, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
         self.epoch.changed(seen) && self.take_list(copy)
     }
 
-    /// Whether the readers have changed since the copy was brought up to date.
+    /// Whether the readers have changed since the copy was updated.
     pub(crate) fn is_newer(&self, mut seen: u64) -> bool {
         self.epoch.changed(&mut seen)
     }
 
     #[cold]
     fn take_list(&self, copy: &mut Vec<Arc<ReaderRef>>) -> bool {
-        // Nothing, if what this epoch stands for was taken with the one before.
+        // Nothing, if the previous call already took the list of this epoch.
         self.latest_list.take().map(|list| *copy = list).is_some()
     }
 
-    /// These observers follow the publisher now. Those that are new look again once the writer knows
-    /// them, so that they sleep through nothing that it sent before.
+    /// Sets the observers that follow the publisher. New ones check again once the writer knows them, so that
+    /// they miss nothing that it sent before.
     pub fn set_observers(&self, observers: Vec<ObserverRef>) {
         let mut before = self.observers.lock().unwrap_or_else(PoisonError::into_inner);
         if are_same(&before, &observers) {
@@ -244,7 +246,7 @@ impl ReaderTable {
         observers.iter().for_each(ObserverRef::ring);
     }
 
-    /// The writer's side, where [`ReaderTable::update`] said that something has changed.
+    /// For the writer, after [`ReaderTable::update`] returned a change.
     pub(crate) fn take_observers(&self) -> Option<Vec<ObserverRef>> {
         self.latest_observers.take()
     }
@@ -253,21 +255,21 @@ impl ReaderTable {
         self.map.admissions()
     }
 
-    /// Begins to look through the log, which gives back no memory until the scan is dropped. The
-    /// reader's cursor does not say that this thread reads there, nor how far it is.
+    /// Starts a search of the log, which frees no memory until the scan is dropped: the reader's cursor does
+    /// not show that this thread reads there.
     pub(crate) fn scan(&self) -> Scan<'_> {
         self.scans.fetch_add(1, Ordering::Relaxed);
-        // Pairs with the fence of `is_scanned`: the writer sees the scan, or the scan sees the head
-        // behind everything that the writer gives back.
+        // Pairs with the fence of `is_scanned`: the writer sees the scan, or the scan sees a head past
+        // everything that the writer frees.
         fence(Ordering::SeqCst);
         Scan(&self.scans)
     }
 
-    /// The writer's side, with the head stored: whether memory below the head may be looked at by an
-    /// admission.
+    /// For the writer, after it has stored the head: whether an admission may be reading memory below the
+    /// head.
     pub(crate) fn is_scanned(&self) -> bool {
         fence(Ordering::SeqCst);
-        // Acquire: what a scan that is over has read, it read before.
+        // Acquire: what a completed scan has read, it read before this.
         self.scans.load(Ordering::Acquire) != 0
     }
 
@@ -280,7 +282,7 @@ impl ReaderTable {
         fail_point!("refuse.subscription");
     }
 
-    /// It is admitted after all; what was said before must not be taken for an answer the next time.
+    /// The reader was admitted: an earlier refusal must not be taken for the next answer.
     fn forget_refusal(&self, subscription: u64) {
         for refusal in &self.map.control().refusals {
             if refusal.subscription.load(Ordering::Relaxed) == subscription {
@@ -289,19 +291,19 @@ impl ReaderTable {
         }
     }
 
-    /// Lets a reader go that unsubscribed; samples that it still holds stay pinned. Returns
-    /// whether it was there.
+    /// Removes a reader that unsubscribed; samples that it still holds stay pinned. Returns whether it was in
+    /// the list.
     pub fn remove(&self, subscription: u64) -> bool {
         self.remove_reader(subscription, RemovalReason::Gone, true)
     }
 
-    /// Lets a reader go whose process has died, and its pins with it.
+    /// Removes a reader whose process has died, together with its pins.
     pub fn remove_dead(&self, subscription: u64) -> bool {
         self.remove_reader(subscription, RemovalReason::Gone, false)
     }
 
-    /// Forgets the readers of a node that is gone, those included that had unsubscribed and were
-    /// kept for their pins: whoever held the samples is gone too.
+    /// Removes the readers of a node that has exited, including those that had unsubscribed and were kept for
+    /// their pins: the holders of the samples are gone too.
     pub fn remove_dead_node(&self, incarnation: u64) {
         let mut list = self.list();
         let before = list.len();
@@ -332,7 +334,7 @@ impl ReaderTable {
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
     }
 
-    /// Lets a reader go because it stood still; it may ask again.
+    /// Evicts a reader because it stalled; it may request admission again.
     pub(crate) fn detach(&self, subscription: u64) -> bool {
         let done = self.remove_reader(subscription, RemovalReason::Stalled, true);
         if done {
@@ -343,8 +345,7 @@ impl ReaderTable {
         done
     }
 
-    /// Lets the readers go whose pages were cut off their files: they can neither show how far they
-    /// are nor what they pin.
+    /// Evicts the readers whose pages were truncated: they can publish neither their progress nor their pins.
     pub(crate) fn evict_truncated(&self) {
         let list = self.list();
         let truncated = list.iter().filter(|r| r.page.is_truncated()).map(|r| r.subscription);
@@ -365,7 +366,7 @@ impl ReaderTable {
         list.retain(|r| r.subscription != subscription || !r.has_left() || lingers(r));
         self.publish_list(&list);
         fail_point!("remove.unlisted");
-        // With the list locked: nobody finds it neither served nor let go.
+        // Under the list's lock: a lookup never finds the reader neither served nor evicted.
         match (why, &reader) {
             (RemovalReason::Gone, _) => self.requests().forget(self.admissions(), subscription),
             (RemovalReason::Stalled, Some(_)) => {
@@ -379,7 +380,7 @@ impl ReaderTable {
         self.epoch.advance();
         reader.ring();
         fail_point!("remove.rung");
-        // The writer may sleep until this very reader makes room.
+        // The writer may sleep until this reader makes progress.
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
         true
     }
@@ -399,9 +400,9 @@ mod tests {
     use crate::domain::node::OwnNode;
     use crate::os::random::random_u64;
 
-    /// A reader that was let go keeps its request, and is admitted again only once it has asked again.
+    /// An evicted reader keeps its request, and is admitted again only after a new request.
     #[test]
-    fn one_that_was_let_go_has_to_ask_again() {
+    fn evicted_reader_must_request_admission_again() {
         let base = std::env::temp_dir().join(format!("rnet-reader_table-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
@@ -443,7 +444,7 @@ mod tests {
                 node.bells().clone(),
             )
         };
-        // The table takes memory for the entries that are in use.
+        // The table allocates memory for the entries in use.
         let path = node.folder().join("p");
         let blocks = || std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap());
         let before = blocks();
@@ -454,14 +455,14 @@ mod tests {
             assert_eq!((used, grown > 0), (number + 1, number >= READERS_IN_CONTROL), "{number}");
         }
         assert_eq!((blocks() - before) * 512, MORE_ADMISSIONS_LEN_BYTES as u64);
-        // A file may say what it wants.
+        // The file's content is untrusted.
         for used in [READERS_PER_LOG as u64, u64::MAX] {
             assert_eq!(peer.more_admissions(used).unwrap().len(), 448 * 40);
         }
         let (evicted, _, _, slot) = &readers[0];
         assert!(reader_table.detach(*evicted) && !reader_table.serves(*evicted));
         assert!(reader_table.was_evicted(*evicted, &found(0).binding));
-        // It keeps its request; a third gives its own up.
+        // It keeps its request; a third reader withdraws its own.
         admit(READERS_PER_LOG).unwrap_err();
         assert!(reader_table.remove(readers[1].0));
         assert_eq!(admit(READERS_PER_LOG).unwrap(), AdmitOutcome::New);

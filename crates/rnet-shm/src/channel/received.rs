@@ -17,12 +17,12 @@ use crate::channel::subscription::Slot;
 use crate::os::files;
 use crate::os::mapping::{Access, Mapping};
 
-/// Words that a reader copies out of the log at a time. docs/decisions/0001 has the measurement.
+/// Number of words that a reader copies from the log at a time. docs/decisions/0001 has the measurement.
 const BATCH_WORDS: usize = 1024;
 
 const _: () = assert!(BATCH_WORDS * 8 >= MAX_INLINE_LEN_BYTES + MAX_EXTENSION_LEN_BYTES + 64);
 
-/// A private copy of a piece of the log.
+/// A private copy of a part of the log.
 #[derive(Debug)]
 pub struct Batch(pub(crate) Box<[u64]>);
 
@@ -38,7 +38,7 @@ impl Batch {
             end.is_some_and(|end| end <= self.0.len() * 8),
             "a record extends beyond its batch"
         );
-        // SAFETY: the range is inside the boxed words, which are initialised bytes.
+        // SAFETY: the range is inside the boxed words, which are initialized bytes.
         unsafe {
             std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>().wrapping_add(offset), len)
         }
@@ -46,7 +46,7 @@ impl Batch {
 }
 
 impl Batch {
-    /// What the extension words say that take `len` bytes before the payload of a record.
+    /// The extension words that take `len` bytes before the payload of a record.
     #[inline]
     pub(crate) fn extension(&self, record: &Record, len: usize) -> Extension {
         match record.offset.checked_sub(len) {
@@ -63,8 +63,8 @@ pub(crate) struct PeerChunk {
 }
 
 impl PeerChunk {
-    /// Opens a chunk; `Ok(None)` if it is gone or is none, `Err` if this process ran out of what
-    /// it takes.
+    /// Opens a chunk; `Ok(None)` if it was removed or is not a chunk, `Err` if a resource of this process is
+    /// exhausted.
     pub(crate) fn open(
         publisher: &Path,
         owner: u64,
@@ -96,15 +96,15 @@ impl PeerChunk {
         self.map.is_truncated()
     }
 
-    /// Copies a message to the end of `bytes`; `false` if the chunk holds another by the end of it, and
-    /// then what was copied is of no use.
+    /// Appends a copy of a message to `bytes`; `false` if the chunk held another message before the copy was
+    /// complete; the copy is then invalid.
     pub(crate) fn copy(&self, reference: ChunkRef, bytes: &mut Vec<u8>) -> bool {
         let current = || self.header().generation.load(Ordering::Acquire) == reference.generation;
         if !self.holds(reference.len) || !current() {
             return false;
         }
         self.map.copy_to(CHUNK_HEADER_LEN_BYTES, reference.len as usize, bytes);
-        // SYNC-LAP, for chunks: the copy above is over before the generation is looked at again.
+        // SYNC-LAP, for chunks: the copy above is complete before the generation is read again.
         fence(Ordering::Acquire);
         current()
     }
@@ -114,18 +114,19 @@ impl PeerChunk {
     }
 }
 
-/// What this process ran out of says nothing about the chunk; any other error is the chunk's end.
+/// An exhausted resource of this process says nothing about the chunk; any other error means that the chunk
+/// is gone.
 fn shortage_or_none<T>(errno: Errno) -> rustix::io::Result<Option<T>> {
     if is_shortage(errno) { Err(errno) } else { Ok(None) }
 }
 
-/// Whether this process, or the machine, ran out of something.
+/// Whether a resource of this process or of the machine is exhausted.
 pub(crate) fn is_shortage(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
-/// The chunks of one publisher that a reader has mapped, by number. Each large message looks one
-/// up: a tree that is a leaf or two costs less than hashing the number would.
+/// The chunks of one publisher that a reader has mapped, by number. Each large message looks one up: a tree
+/// of one or two leaves costs less than hashing the number.
 #[derive(Debug, Default)]
 pub(crate) struct PeerChunks(BTreeMap<u32, Arc<PeerChunk>>);
 
@@ -135,8 +136,8 @@ impl PeerChunks {
         self.0.values().any(|chunk| chunk.is_truncated())
     }
 
-    /// A chunk of the publisher whose file is `path`, mapped at first use. `Ok(None)` if it is
-    /// gone, or if the publisher shows more chunks than a publisher may have.
+    /// A chunk of the publisher whose file is `path`, mapped at first use. `Ok(None)` if it was removed, or
+    /// if the publisher shows more chunks than a publisher may have.
     pub(crate) fn get(
         &mut self,
         path: &Path,
@@ -146,7 +147,7 @@ impl PeerChunks {
         if let Some(chunk) = self.0.get(&number) {
             return Ok(Some(chunk.clone()));
         }
-        // A new chunk is rare; a good time to let go of those that the publisher has given up.
+        // New chunks are rare; this is a good time to unmap those that the publisher has retired.
         self.0.retain(|_, chunk| chunk.header().retired.load(Ordering::Acquire) == 0);
         if self.0.len() >= MAX_CHUNKS_PER_CHANNEL {
             return Ok(None);
@@ -159,7 +160,7 @@ impl PeerChunks {
     }
 }
 
-/// A message that is read where its publisher wrote it; lets go on drop.
+/// A message that is read where its publisher wrote it; unpinned on drop.
 #[derive(Debug)]
 pub struct PinnedMessage {
     pub(crate) chunk: Arc<PeerChunk>,
@@ -172,9 +173,9 @@ impl PinnedMessage {
     /// The message.
     pub fn bytes(&self) -> &[u8] {
         let at = self.chunk.map.bytes(CHUNK_HEADER_LEN_BYTES, self.len);
-        // SAFETY: inside the mapping (checked), which lives as long as `self`. The publisher does
-        // not write a chunk that this slot pins; one that breaks the protocol changes what the
-        // bytes say. So what is decoded is copied first, and of a plain header each byte is read once.
+        // SAFETY: inside the mapping (checked), which lives as long as `self`. The publisher does not write a
+        // chunk that this slot pins; one that breaks the protocol changes the content of the bytes. So what
+        // is decoded is copied first, and each byte of a plain header is read once.
         unsafe { std::slice::from_raw_parts(at.as_ptr(), self.len) }
     }
 }
@@ -185,7 +186,7 @@ impl Drop for PinnedMessage {
     }
 }
 
-/// Where a message's bytes are.
+/// The location of a message's bytes.
 #[derive(Debug)]
 pub enum Payload {
     /// In a private copy, shared by the messages that came with it.
@@ -211,7 +212,7 @@ impl Payload {
     }
 }
 
-/// What is known of a message beside its bytes.
+/// The metadata of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The publisher.

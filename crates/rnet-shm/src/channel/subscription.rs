@@ -1,7 +1,7 @@
-//! A subscription's file: what it wants, and one page per publisher it reads from.
+//! A subscription's file: its description, and one page per publisher that it reads from.
 //!
-//! The file belongs to the subscriber. A publisher that admits it maps the page that is bound to
-//! it, read-only, and sees there how far the reader is, whether it sleeps, and what it pins.
+//! The file belongs to the subscriber. A publisher that admits it maps the page that is bound to it,
+//! read-only, and reads there the reader's progress, whether it sleeps, and its pins.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -32,11 +32,11 @@ const MAGIC: u64 = u64::from_le_bytes(*b"RNETSUB\x01");
 const HEADER_WORDS: usize = 7;
 const SLOT_COUNT_AT: u64 = 6 * 8;
 const PAGE: u64 = PAGE_LEN_BYTES as u64;
-/// Pages of readers in one file: one for the sums of those that are gone; and for each publisher that
-/// may be there one, and one for what others have left unread.
+/// Maximum number of pages of readers in one file: one for the totals of departed publishers; one per
+/// publisher; and as many for unread messages of departed ones.
 const MAX_SLOTS: usize = 1 + 2 * MAX_PUBLISHERS_PER_SUBSCRIPTION;
 
-/// What a subscription says of itself.
+/// A subscription's own description.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubscriptionMeta {
     /// The topic.
@@ -44,26 +44,26 @@ pub struct SubscriptionMeta {
     /// The message type it expects.
     #[serde(rename = "type")]
     pub type_desc: TypeDesc,
-    /// The quality of service it asks for.
+    /// The quality of service that it requests.
     pub qos: SubscriberQos,
-    /// Whom it stands for, if it is a proxy.
+    /// The endpoint that it represents, if it is a proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
-    /// What it does for a link between hosts, if it is no ordinary one.
+    /// Its role for a link between hosts, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkRole>,
 }
 
-/// How a slot is to be bound.
+/// The parameters for binding a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     /// The publisher.
     pub publisher: u64,
     /// Whether the reader holds the writer back.
     pub reliable: bool,
-    /// What it asks for of what was sent before, a [`HistoryRequest`](rnet_ring::binding::HistoryRequest) as its word.
+    /// The requested earlier messages, a [`HistoryRequest`](rnet_ring::binding::HistoryRequest) as its word.
     pub history: u64,
-    /// Which of the reader's node's bells wakes it.
+    /// The bell of the reader's node that wakes it.
     pub bell: u64,
 }
 
@@ -71,11 +71,11 @@ pub struct Binding {
 #[derive(Debug)]
 pub struct Slot {
     map: Mapping,
-    /// Which pins are taken, a bit each; private, so that threads can let go of samples.
+    /// The pins in use, one bit each; private, so that threads can release samples.
     pins_taken: AtomicU64,
-    /// Set while the reader cannot go on for want of a pin: the next one freed wakes it.
+    /// Set while the reader cannot continue because no pin is free: the next released pin wakes it.
     wants_pin: AtomicBool,
-    /// Samples keep their node: its presence is what makes publishers honour the pins.
+    /// Samples keep their node alive: publishers honour the pins because of its presence.
     node: Arc<OwnNode>,
 }
 
@@ -86,7 +86,7 @@ impl Slot {
         self.map.get(0)
     }
 
-    /// Whether the page was cut off the file: nobody sees any more what is written to it.
+    /// Whether the page was truncated: no publisher sees what is written to it.
     pub(crate) fn is_truncated(&self) -> bool {
         self.map.is_truncated()
     }
@@ -98,7 +98,7 @@ impl Slot {
             let free = (!taken).trailing_zeros() as usize;
             if free >= MAX_PINS_PER_READER {
                 self.wants_pin.store(true, Ordering::SeqCst);
-                // One freed just before that store would wake nobody.
+                // A pin released just before that store would not have woken the reader.
                 taken = self.pins_taken.load(Ordering::SeqCst);
                 if taken == u64::MAX {
                     return None;
@@ -122,9 +122,9 @@ impl Slot {
         }
     }
 
-    /// Lets go of a pin.
+    /// Releases a pin.
     pub fn release_pin(&self, pin: usize) {
-        // A forked child has a copy of the sample; the pin is its parent's.
+        // A forked child has a copy of the sample; the pin belongs to its parent.
         if self.node.fork_guard().is_from_parent() {
             return;
         }
@@ -135,7 +135,7 @@ impl Slot {
         }
     }
 
-    /// The reader no longer waits for a pin: it gave up the message that needed one.
+    /// Records that the reader no longer waits for a pin: it gave up the message that needed one.
     pub fn cancel_pin_wait(&self) {
         self.wants_pin.store(false, Ordering::SeqCst);
     }
@@ -159,7 +159,7 @@ pub struct SubscriptionFile {
     path: PathBuf,
     slots_at: u64,
     slots: Mutex<Vec<Arc<Slot>>>,
-    /// Requests to read that it has made, on all pages together.
+    /// Number of read requests that it has made, on all pages together.
     requests: AtomicU64,
 }
 
@@ -191,7 +191,7 @@ impl SubscriptionFile {
             .map_err(failed);
         drop(file);
         let slots = Mutex::new(Vec::new());
-        // From here on the file is removed with it, whatever fails.
+        // From here on the file is removed with this object, whatever fails.
         let own = SubscriptionFile { node, id, path, slots_at, slots, requests: AtomicU64::new(0) };
         written?;
         fail_point!("subscription.header");
@@ -205,8 +205,8 @@ impl SubscriptionFile {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a slot back: its publisher is gone or let go of. Its counters join those of all
-    /// publishers that are gone, so that what tools read never goes backwards.
+    /// Releases a slot whose publisher has departed or is no longer followed. Its counters are added to the
+    /// totals of all departed publishers, so that counters in tools never decrease.
     pub(crate) fn release(&self, slot: &Slot) {
         let slots = self.lock();
         let page = slot.page();
@@ -239,12 +239,14 @@ impl SubscriptionFile {
         fail_point!("release.free");
     }
 
-    /// Counts a message of `publisher` that could not be decoded; of one that is gone, among those.
+    /// Counts a message of `publisher` that could not be decoded; in the totals, if that publisher has
+    /// departed.
     pub fn count_malformed(&self, publisher: u64) {
         self.count_of(publisher, |count| count.malformed.fetch_add(1, Ordering::Relaxed));
     }
 
-    /// Counts periods of the deadline in which `publisher` sent nothing; of one that is gone, among those.
+    /// Counts deadline periods in which `publisher` sent nothing; in the totals, if that publisher has
+    /// departed.
     pub fn count_deadline_missed(&self, publisher: u64, periods: u64) {
         self.count_of(publisher, |c| c.deadline_missed.fetch_add(periods, Ordering::Relaxed));
     }
@@ -261,7 +263,7 @@ impl SubscriptionFile {
         }
     }
 
-    /// The pages there are, bound or not; the first adds up the publishers that are gone.
+    /// All pages, bound or not; the first has the totals of departed publishers.
     pub fn slots(&self) -> Vec<Arc<Slot>> {
         self.lock().clone()
     }
@@ -271,7 +273,7 @@ impl SubscriptionFile {
         self.id
     }
 
-    /// In which process it was made.
+    /// The process that created it.
     pub fn fork_guard(&self) -> ForkGuard {
         self.node.fork_guard()
     }
@@ -288,12 +290,12 @@ impl SubscriptionFile {
         self.node.incarnation()
     }
 
-    /// Rings the node whose folder it is: something has changed at this one.
+    /// Notifies the node with this folder that this node has changed.
     pub fn ring(&self, folder: &Path) {
         self.node.ring(folder);
     }
 
-    /// A number for the next request to read.
+    /// A number for the next read request.
     pub(crate) fn next_request(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -333,7 +335,7 @@ impl SubscriptionFile {
         // Opened when it grows, not kept open: a node may have thousands of subscriptions.
         let file = files::open_write(&self.path).map_err(failed)?;
         if files::len_of(&file).map_err(failed)? < at {
-            // Our readers' pages and the header with them: no publisher would find us there.
+            // The truncation removed our readers' pages and the header: no publisher would find us there.
             return Err(Error::Corrupt {
                 topic: topic.to_owned(),
                 publisher_node: self.node.name().to_string(),
@@ -361,7 +363,7 @@ impl SubscriptionFile {
         let count = (slots.len() as u64 + 1).to_le_bytes();
         files::write_all_at(&file, &count, SLOT_COUNT_AT).map_err(failed)?;
         fail_point!("slots.counted");
-        // Last: a page that publishers do not know of must not be bound.
+        // Last: a page that publishers do not know must not be bound.
         slots.push(slot.clone());
         Ok(slot)
     }
@@ -378,7 +380,7 @@ impl Drop for SubscriptionFile {
     }
 }
 
-/// The error for one publisher more than a subscriber may follow.
+/// The error if a subscriber would follow one publisher too many.
 pub fn too_many_publishers(topic: &str) -> Error {
     Error::LimitReached {
         what: format!("publishers of {topic} at one subscriber"),
@@ -397,15 +399,15 @@ fn cannot_map(topic: &str, errno: rustix::io::Errno) -> Error {
 #[derive(Debug)]
 pub struct PeerSubscription {
     file: OwnedFd,
-    /// What it says of itself.
+    /// The subscription's own description.
     pub meta: SubscriptionMeta,
     slots_at: u64,
 }
 
-/// A page of a peer's file that is bound to a publisher of ours, mapped.
+/// A page of a peer's file that is bound to one of our publishers, mapped.
 #[derive(Debug)]
 pub struct BoundPage {
-    /// What it asks for.
+    /// Its request.
     pub binding: PeerBinding,
     pub(crate) page: Mapping,
 }
@@ -413,15 +415,15 @@ pub struct BoundPage {
 /// A slot's binding as read from a peer's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerBinding {
-    /// Which of the subscription's requests it is.
+    /// The number of the subscription's request.
     pub generation: u64,
     /// Whether the reader holds the writer back.
     pub reliable: bool,
-    /// What it asks for of what was sent before, a [`HistoryRequest`](rnet_ring::binding::HistoryRequest) as its word.
+    /// The requested earlier messages, a [`HistoryRequest`](rnet_ring::binding::HistoryRequest) as its word.
     pub history: u64,
-    /// How many of the newest messages it wants; `None`: every one.
+    /// How many of the newest messages it wants; `None`: all.
     pub keep_last: Option<u32>,
-    /// What the subscription does for a link between hosts.
+    /// The subscription's role for a link between hosts.
     pub link: Option<LinkRole>,
 }
 
@@ -452,12 +454,12 @@ impl PeerSubscription {
         })
     }
 
-    /// The page that is bound to `publisher`, mapped read-only, if there is one.
+    /// The page that is bound to `publisher`, mapped read-only, if it exists.
     ///
     /// # Errors
     /// `OutOfMemory` or `Io` if the page cannot be mapped.
     pub fn binding_to(&self, publisher: u64) -> Result<Option<BoundPage>, Error> {
-        // The newest, while the subscription still drains what it had of an earlier one.
+        // The newest binding, while the subscription still drains an earlier one.
         let asks = |(index, page): (u64, Vec<u8>)| {
             let word = |at: usize| word_at(&page, at / 8);
             (word(128) == SLOT_BOUND && word(136) == publisher).then(|| (word(152), index))
@@ -466,8 +468,8 @@ impl PeerSubscription {
         let at = self.slots_at + index * PAGE;
         let page = Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Read, true)
             .map_err(|e| cannot_map(&self.meta.topic, e))?;
-        // What a `pread` copies of a page that changes may be of any mixture of times: it says where to look,
-        // and no more.
+        // A `pread` of a changing page may return a mixture of old and new words: it only shows which page to
+        // check.
         let slot: &ReaderSlot = page.get(0);
         let Some((request, generation)) = binding::read(&slot.bind, publisher) else {
             return Ok(None);
@@ -495,10 +497,10 @@ mod tests {
     use crate::domain::directory::{DomainConfig, DomainDir};
     use crate::os::random::random_u64;
 
-    /// A page goes from publisher to publisher while another process looks for its own: it finds the whole
-    /// of a binding that is its own, or none.
+    /// A page is rebound from publisher to publisher while another process searches for its own: it finds a
+    /// complete binding of its own, or none.
     #[test]
-    fn a_binding_is_read_whole() {
+    fn binding_is_read_atomically() {
         let base = std::env::temp_dir().join(format!("rnet-binding-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
@@ -521,7 +523,7 @@ mod tests {
                 for turn in 0..100_000_u64 {
                     let publisher = 1 + turn % 2;
                     let reliable = publisher == 1;
-                    // What it asks for says whose it is, and which of them.
+                    // The history request encodes the publisher and the turn.
                     let binding = Binding { publisher, reliable, history: turn + 1, bell: 0 };
                     let slot = file.bind("/t", binding).unwrap();
                     file.release(&slot);

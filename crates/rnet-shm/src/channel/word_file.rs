@@ -1,5 +1,5 @@
-//! A file of words that one process at a time writes, each with one store: what it has come to is there for the
-//! next one, at whatever moment it is killed.
+//! A file of words that one process at a time writes, each with one store: its progress is available to the
+//! next process, even after a kill.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::os::files::{self, io_error};
 use crate::os::mapping::{Access, Mapping};
 
-/// The file, mapped. Those words that are not [backed](WordFile::back) must not be touched: they have no memory.
+/// The file, mapped. Words that are not [backed](WordFile::back) must not be accessed: they have no memory.
 #[derive(Debug)]
 pub struct WordFile {
     path: PathBuf,
@@ -21,11 +21,11 @@ pub struct WordFile {
 }
 
 impl WordFile {
-    /// Opens the file, and makes it if it is not there, and says what its first `count` words are. Those that are
-    /// not in the file are 0.
+    /// Opens the file, creating it if it does not exist, and returns its first `count` words. Words beyond
+    /// the end of the file are 0.
     ///
     /// # Errors
-    /// `Io` if the file cannot be opened, made longer or mapped.
+    /// `Io` if the file cannot be opened, extended or mapped.
     pub fn open(path: &Path, count: usize) -> Result<(WordFile, Vec<u64>)> {
         let failed = |errno: Errno| io_error("cannot open", path, errno);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -34,7 +34,7 @@ impl WordFile {
         if files::len_of(&file).map_err(failed)? < len as u64 {
             rustix::fs::ftruncate(&file, len as u64).map_err(failed)?;
         }
-        // Not by way of the mapping, which would take memory for what has none.
+        // Not through the mapping, which would allocate memory for holes.
         let mut bytes = vec![0; len];
         files::read_exact_at(&file, &mut bytes, 0).map_err(failed)?;
         let (words, _) = bytes.as_chunks::<8>();
@@ -44,21 +44,22 @@ impl WordFile {
         Ok((WordFile { path: path.to_owned(), map }, words))
     }
 
-    /// Gives these words memory; `false` if there is none.
+    /// Allocates memory for these words; `false` if that fails.
     pub fn back(&self, first: usize, count: usize) -> bool {
         let at = 8 * first / PAGE_LEN_BYTES * PAGE_LEN_BYTES;
         let end = (8 * (first + count)).next_multiple_of(PAGE_LEN_BYTES).min(self.map.len());
         self.map.back(&self.path, at, end - at).is_ok()
     }
 
-    /// A word. It is written behind whatever this thread has written before, also for who reads it after a kill.
+    /// Stores a word. The store is ordered after all previous writes of this thread, even for a process that
+    /// reads the file after a kill.
     #[inline]
     pub fn set(&self, at: usize, value: u64) {
         self.map.get::<AtomicU64>(8 * at).store(value, Ordering::Release);
     }
 }
 
-/// Where a publisher says how far it has come with messages of another host: see
+/// Where a publisher stores its progress with messages of another host: see
 /// [`Writer::set_checkpoint`](crate::channel::publisher::Writer::set_checkpoint).
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
@@ -67,12 +68,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// This word, which is backed.
+    /// A checkpoint in this word, which is backed.
     pub fn new(words: Arc<WordFile>, at: usize) -> Checkpoint {
         Checkpoint { words, at }
     }
 
-    /// It has come to this number; `None` to none. The word is one more than the number.
+    /// Stores the progress; `None` if there is none yet. The word is the number plus one.
     #[inline]
     pub fn set(&self, next_seq: Option<u64>) {
         self.words.set(self.at, next_seq.map_or(0, |next_seq| next_seq.saturating_add(1)));
@@ -84,11 +85,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_there_for_the_next() {
+    fn next_process_reads_the_written_words() {
         let dir = std::env::temp_dir().join(format!("rnet-words-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("words");
-        // Shorter than a word, and longer than all of them.
+        // Shorter than a word, and longer than all words.
         for before in [vec![0xff; 5], vec![0xff; 1 << 16]] {
             std::fs::write(&path, &before).unwrap();
             let (_, words) = WordFile::open(&path, 2000).unwrap();
@@ -97,19 +98,19 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let (words, before) = WordFile::open(&path, 2000).unwrap();
         assert!(before.iter().all(|word| *word == 0) && before.len() == 2000);
-        // On the border of two pages, and the last.
+        // At the border of two pages, and the last words.
         for first in [510, 1997] {
             assert!(words.back(first, 3));
             (first..first + 3).for_each(|at| words.set(at, at as u64));
         }
         let (_, after) = WordFile::open(&path, 2000).unwrap();
-        let told: Vec<u64> = after.into_iter().filter(|word| *word > 0).collect();
-        assert_eq!(told, [510, 511, 512, 1997, 1998, 1999]);
-        // Cut off under the mapping: nobody is told, and nobody is ended.
+        let stored: Vec<u64> = after.into_iter().filter(|word| *word > 0).collect();
+        assert_eq!(stored, [510, 511, 512, 1997, 1998, 1999]);
+        // Truncated under the mapping: no error is reported, and no process is killed.
         std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
         words.set(510, 7);
         assert_eq!(WordFile::open(&path, 2000).unwrap().1, [0; 2000]);
-        // What is no file.
+        // A path without a regular file.
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         let error = WordFile::open(&path, 1).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The directory of a domain: where it is, whose it is, which layout version it holds.
+//! The directory of a domain: its location, its owner, and its layout version.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,22 +10,22 @@ use rustix::io::Errno;
 
 use crate::os::{files, temp_file};
 
-/// Where domains stand when nothing else is said.
+/// Default parent directory of domains.
 pub const DEFAULT_BASE: &str = "/dev/shm";
 
-/// How often a domain is looked at again that another user has begun and not finished: making one
-/// takes microseconds.
+/// How many times a start retries a domain that another user has created only partly: creating one takes
+/// microseconds.
 const CREATE_TRIES: u32 = 50;
 const CREATE_RETRY: Duration = Duration::from_millis(1);
 
-/// Which domain to join, and where it stands.
+/// Which domain to join, and its parent directory.
 #[derive(Clone, Debug, Default)]
 pub struct DomainConfig {
     /// The domain's id.
     pub id: DomainId,
-    /// Directory in which domains stand; `None` means [`DEFAULT_BASE`].
+    /// Parent directory of domains; `None` means [`DEFAULT_BASE`].
     pub base: Option<PathBuf>,
-    /// Unix group that shares the domain; `None` keeps it to this user.
+    /// Unix group that shares the domain; `None` restricts it to this user.
     pub group: Option<String>,
 }
 
@@ -38,26 +38,26 @@ pub struct DomainDir {
 }
 
 impl DomainDir {
-    /// Where the domain of `config` stands, whether or not it exists. However the base is spelled, the
-    /// path is the same: links, `..` and doubled slashes are resolved.
+    /// Path of the domain of `config`, whether or not it exists. The path does not depend on how the base is
+    /// spelled: links, `..` and doubled slashes are resolved.
     pub fn path_of(config: &DomainConfig) -> Result<PathBuf, Error> {
         let base = config.base.as_deref().map_or_else(default_base, canonical);
-        let who = match &config.group {
+        let owner = match &config.group {
             None => rustix::process::geteuid().as_raw().to_string(),
             Some(group) => format!("g{}", group_id(group)?),
         };
-        Ok(base.join(format!("rnet-{who}-{}", config.id)))
+        Ok(base.join(format!("rnet-{owner}-{}", config.id)))
     }
 
-    /// Number of the group that shares the domain of `config`, if one does.
+    /// Id of the group that shares the domain of `config`, if any.
     ///
     /// # Errors
-    /// `BadValue`: there is no such group.
+    /// `BadValue`: the group does not exist.
     pub fn group_of(config: &DomainConfig) -> Result<Option<u32>, Error> {
         config.group.as_deref().map(group_id).transpose()
     }
 
-    /// Opens the domain, creating it where it is not there yet.
+    /// Opens the domain and creates it if it does not exist.
     pub fn open_or_create(config: &DomainConfig) -> Result<DomainDir, Error> {
         #[cfg(debug_assertions)]
         crate::os::failpoint::install();
@@ -88,7 +88,7 @@ impl DomainDir {
         let mut tries = 0;
         let dir = loop {
             match DomainDir::join(config, &path, gid) {
-                // Another user may be between two steps of making it.
+                // Another user may be between two steps of creating it.
                 Err(Error::NoPermission { .. }) if gid.is_some() && tries < CREATE_TRIES => {
                     tries += 1;
                     std::thread::sleep(CREATE_RETRY);
@@ -98,13 +98,13 @@ impl DomainDir {
         };
         dir.claim_version()?;
         fail_point!("domain.claimed");
-        // What was killed half-way left its temporary files.
+        // Creators that were killed left their temporary files.
         temp_file::sweep(&dir.path);
         temp_file::sweep(&dir.names());
         Ok(dir)
     }
 
-    /// Checks the directory and makes what is to be in it.
+    /// Checks the directory and creates what is missing in it.
     fn join(config: &DomainConfig, path: &Path, gid: Option<u32>) -> Result<DomainDir, Error> {
         let dir = DomainDir::check(config, path.to_owned())?;
         fail_point!("domain.checked");
@@ -124,7 +124,7 @@ impl DomainDir {
         Ok(dir)
     }
 
-    /// Opens the domain if it is there; `Ok(None)` if nobody has ever joined it.
+    /// Opens the domain if it exists; `Ok(None)` if it was never created.
     pub fn open(config: &DomainConfig) -> Result<Option<DomainDir>, Error> {
         let path = DomainDir::path_of(config)?;
         match rustix::fs::lstat(&path) {
@@ -143,7 +143,7 @@ impl DomainDir {
         }
     }
 
-    /// Refuses a directory that is not ours: another user could read along or spoil it.
+    /// Rejects a directory that other users can read or modify.
     fn check(config: &DomainConfig, path: PathBuf) -> Result<DomainDir, Error> {
         let no = |why: String| Error::NoPermission { path: path.clone(), why };
         let stat =
@@ -200,7 +200,7 @@ impl DomainDir {
         Ok(DomainDir { config: config.clone(), path, shared })
     }
 
-    /// Makes anew what somebody has removed of the directory, whose path stays as it was.
+    /// Recreates the removed parts of the directory at the same path.
     ///
     /// # Errors
     /// Those of [`DomainDir::open_or_create`].
@@ -209,7 +209,7 @@ impl DomainDir {
         DomainDir::open_or_create(&DomainConfig { base, ..self.config.clone() }).map(drop)
     }
 
-    /// Notes that a node has put back what somebody had removed: for the tools to tell.
+    /// Records that a node restored removed files, for inspection tools.
     pub fn note_restore(&self, node: &NodeName) {
         let text = format!("{} {node}\n", crate::os::clock::unix_ns() / 1_000_000_000);
         if let Ok((file, temp_file)) = temp_file::TempFile::create(&self.path, self.file_mode())
@@ -219,7 +219,7 @@ impl DomainDir {
         }
     }
 
-    /// When its nodes last had to put back what somebody had removed, in s since 1970, and which node did.
+    /// When a node last restored removed files, in s since 1970, and the name of that node.
     pub fn last_restore(&self) -> Option<(u64, String)> {
         let text = std::fs::read_to_string(self.path.join("restored")).ok()?;
         let (at, node) = text.trim_end().split_once(' ')?;
@@ -246,22 +246,22 @@ impl DomainDir {
         self.path.join("nodes")
     }
 
-    /// Folder of the notes of deaths, made by whoever notes the first one.
+    /// Folder of the death notes, created by the process that records the first one.
     pub(crate) fn deaths(&self) -> PathBuf {
         self.path.join("deaths")
     }
 
-    /// The note of the death of the last node that bore a name, as written in file names.
+    /// The death note of the last node of a name, as written in file names.
     pub(crate) fn death_note(&self, stem: &str) -> PathBuf {
         self.deaths().join(stem)
     }
 
-    /// Folder of the observers' files, made by the first observer.
+    /// Folder of the observers' files, created by the first observer.
     pub fn observers(&self) -> PathBuf {
         self.path.join(crate::domain::observers::FOLDER)
     }
 
-    /// Makes a folder that not every domain has.
+    /// Creates an optional folder of the domain.
     pub(crate) fn make_folder(&self, folder: &Path) -> Result<(), Error> {
         make_folder(folder, DomainDir::group_of(&self.config)?)
             .map_err(|e| files::io_error("cannot create", folder, e))
@@ -278,13 +278,13 @@ impl DomainDir {
     }
 }
 
-/// [`DEFAULT_BASE`] as it is spelled here: on some systems it is a link.
+/// The canonical path of [`DEFAULT_BASE`]: on some systems it is a link.
 pub fn default_base() -> PathBuf {
     canonical(Path::new(DEFAULT_BASE))
 }
 
-/// The one spelling of a path: absolute, without links, `..` and doubled slashes. What of it is not there
-/// yet, or may not be looked at, is taken as it is written.
+/// The canonical spelling of a path: absolute, without links, `..` and doubled slashes. Parts that do not
+/// exist yet or cannot be read are taken as written.
 pub fn canonical(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let known = |at: &Path| std::fs::canonicalize(at).ok();
@@ -296,9 +296,9 @@ pub fn canonical(path: &Path) -> PathBuf {
     spelled.unwrap_or(path)
 }
 
-/// Makes a folder of a domain with its group and its mode, or finishes one that this user has begun
-/// and not finished, because it was killed or its umask was in the way. What is another's, or has
-/// more than its mode, is left as it is.
+/// Creates a folder of a domain with its group and mode. Completes a folder that this user created only
+/// partly, because the process was killed or its umask restricted the mode. Folders of other users, or with
+/// more than that mode, are left unchanged.
 fn make_folder(path: &Path, gid: Option<u32>) -> rustix::io::Result<()> {
     let mode: u32 = if gid.is_some() { 0o2770 } else { 0o700 };
     match rustix::fs::mkdir(path, Mode::from_raw_mode(mode)) {
@@ -313,7 +313,7 @@ fn make_folder(path: &Path, gid: Option<u32>) -> rustix::io::Result<()> {
     if let Some(gid) = gid
         && stat.st_gid != gid
     {
-        // One with anything in it was finished once, for that group.
+        // A folder with content was completed earlier, for that group.
         if !is_empty(path) {
             return Ok(());
         }
@@ -322,13 +322,13 @@ fn make_folder(path: &Path, gid: Option<u32>) -> rustix::io::Result<()> {
     rustix::fs::chmod(path, Mode::from_raw_mode(mode))
 }
 
-/// Whether a folder is ours and has less than its mode.
+/// Whether this user owns the folder and its mode is more restrictive than `mode`.
 fn is_unfinished(stat: &Stat, mode: u32) -> bool {
     let (is, me) = (stat.st_mode, rustix::process::geteuid().as_raw());
     is & 0o170000 == 0o040000 && stat.st_uid == me && is & 0o7777 != mode && is & 0o777 & !mode == 0
 }
 
-/// Why a folder that another user has begun cannot be used, and what to do.
+/// Why a folder that another user created only partly cannot be used, and what to do.
 fn unfinished(path: &Path) -> String {
     let owner = rustix::fs::lstat(path).map_or(0, |stat| stat.st_uid);
     format!(
@@ -343,13 +343,13 @@ fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Asked for the effective user, as all else is.
+/// Checks the permissions of the effective user, as all other checks do.
 fn may_use(path: &Path) -> bool {
     let all = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     rustix::fs::accessat(rustix::fs::CWD, path, all, AtFlags::EACCESS).is_ok()
 }
 
-/// The group's number, from its name or the number itself.
+/// The group's id, from its name or its number.
 fn group_id(group: &str) -> Result<u32, Error> {
     if let Ok(id) = group.parse() {
         return Ok(id);

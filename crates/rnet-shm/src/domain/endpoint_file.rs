@@ -1,4 +1,4 @@
-//! The head of an endpoint's file: a header, and behind the first page a description as JSON.
+//! The head of an endpoint's file: a header, and after the first page a description as JSON.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use crate::LAYOUT_VERSION;
 use crate::os::files::{io_error, open_read, read_exact_at, word_at};
 
-/// What an endpoint says of itself: read from the head of its file.
+/// Reads an endpoint's header and description from its file.
 ///
-/// `header_words` words at the start of the file, checked for magic and version, and the JSON
-/// text behind the first page.
+/// `header_words` words at the start of the file, checked for magic and version, and the JSON text after the
+/// first page.
 pub fn read_endpoint_header(
     path: &Path,
     magic: u64,
@@ -63,7 +63,7 @@ pub(crate) fn parse_meta<T: DeserializeOwned>(path: &Path, json: &[u8]) -> Resul
         .map_err(|e| corrupt(path, &format!("the description does not parse: {e}")))
 }
 
-/// The error for a file of a peer that does not have the form which it must have.
+/// The error for a malformed file of a peer.
 pub(crate) fn corrupt(path: &Path, what: &str) -> Error {
     Error::Corrupt {
         topic: path.display().to_string(),

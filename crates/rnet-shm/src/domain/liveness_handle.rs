@@ -1,6 +1,6 @@
-//! By what the end of a peer is noticed: a descriptor that the kernel marks, where there is one.
+//! How the exit of a peer is detected: by a descriptor that the kernel marks, if one is available.
 //!
-//! A process has one pidfd for each other process, however many nodes the two have.
+//! A process holds one pidfd per other process, however many nodes the two have.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
@@ -18,35 +18,35 @@ use crate::os::{files, unlinked_files};
 /// The pidfds of this process, by process id.
 static PIDFDS: WeakCache<OwnedFd> = WeakCache::new();
 
-/// By what the end of a peer is noticed.
+/// How the exit of a peer is detected.
 #[derive(Clone, Debug)]
 pub enum LivenessHandle {
-    /// It lives in this very process and cannot end without us.
+    /// The peer lives in this process and cannot exit on its own.
     InProcess,
-    /// A pidfd: readable once the process has ended.
+    /// A pidfd: readable once the process has exited.
     PidFd(Arc<OwnedFd>),
-    /// The write end of its FIFO: in error once nobody reads there any more.
+    /// The write end of the peer's FIFO: in error once it has no reader.
     Fifo(Arc<OwnedFd>),
-    /// Its FIFO had no reader when we came: it was ending just then.
+    /// The peer's FIFO had no reader when it was opened: the peer was exiting.
     Exiting,
-    /// No descriptor was to be had; its lock is asked for from time to time.
+    /// No descriptor was available; the peer's lock is polled.
     LockOnly,
 }
 
 impl LivenessHandle {
-    /// The best one for a peer whose lock was just held.
+    /// The best handle for a peer whose lock was just held.
     pub(crate) fn open(dir: &DomainDir, node: &PeerNode) -> LivenessHandle {
         if node.is_this_process() {
             return LivenessHandle::InProcess;
         }
         let mut end = node.weak_handle();
-        // Another node of this process has found it to be the peer's.
+        // Another node of this process has verified that the handle belongs to the peer.
         if let Some(handle) = end.as_ref().and_then(WeakLivenessHandle::handle) {
             return handle;
         }
         let handle = match pidfd(node.meta()) {
-            // The number could have been given to another process before we opened it; the lock
-            // says that the node lives, hence that the number was still its own.
+            // The process id could have been reused before the pidfd was opened. The lock shows that the node
+            // lives, hence that the id was still its own.
             Some(process) => match presence::is_alive(dir, node.stem(), node.incarnation()) {
                 true => LivenessHandle::PidFd(process),
                 false => LivenessHandle::Exiting,
@@ -72,18 +72,18 @@ impl LivenessHandle {
         }
     }
 
-    /// Whether the kernel says that it has ended.
+    /// Whether the kernel reports the peer's exit.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self, LivenessHandle::PidFd(process) if process_has_ended(process))
     }
 
-    /// Whether only the lock says for certain.
+    /// Whether only the lock is reliable.
     pub(crate) fn must_check_lock(&self) -> bool {
         matches!(self, LivenessHandle::Fifo(_) | LivenessHandle::Exiting | LivenessHandle::LockOnly)
     }
 }
 
-/// What this process holds to notice the end of a peer, for as long as one of its nodes does.
+/// What this process holds to detect the exit of a peer, while one of its nodes uses it.
 #[derive(Debug)]
 pub(crate) struct WeakLivenessHandle {
     is_pidfd: bool,

@@ -1,8 +1,8 @@
-//! A node's folder: the header that says who it is, the list of its endpoints, its doorbells and
-//! the FIFO by which peers tell it that something about matching has changed.
+//! A node's folder: the header that identifies it, the list of its endpoints, its doorbells, and the FIFO
+//! through which peers report changes that concern matching.
 //!
-//! Everything here is the control plane: written with system calls, and read with them but for the first page,
-//! which peers map.
+//! Everything here belongs to the control plane: it is written and read with system calls, except the first
+//! page, which peers map.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -50,7 +50,7 @@ const COUNT_AT: u64 = 5 * 8;
 const GOODBYE_AT: u64 = 6 * 8;
 const WATCHING_AT: u64 = 7 * 8;
 const CALLBACK_ERRORS_AT: u64 = 8 * 8;
-/// The one word of a node's folder that another process writes: see [`PeerNode::set_stop_request`].
+/// The only word of a node's folder that another process writes: see [`PeerNode::set_stop_request`].
 const STOP_REQUESTED_AT: u64 = 9 * 8;
 const DROPPED_CALLBACKS_AT: u64 = 10 * 8;
 
@@ -58,21 +58,22 @@ const DROPPED_CALLBACKS_AT: u64 = 10 * 8;
 const ENTRY_FREE: u64 = 0;
 /// Entry state: its endpoint was lost.
 const ENTRY_LOST: u64 = 1 << 32;
-/// How long an entry says that its endpoint was lost, for peers that look late.
+/// How long an entry records that its endpoint was lost, for peers that read late.
 const LOST_RETENTION: Duration = Duration::from_secs(60);
 
-/// What a process is asked for, which says what its end counts as.
+/// What a process was asked to do, which determines how its exit is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopRequest {
-    /// Nothing: its end is a death.
+    /// Nothing: its exit is a death.
     None = 0,
-    /// To stop: its end is a departure, without last will and `PeerLost`.
+    /// To stop: its exit is a departure, without last will and `PeerLost`.
     Stop = 1,
-    /// It is killed by whoever stops it: its peers lose it, and its death is not noted for those that look later.
+    /// The process that stops it also kills it: its peers report its loss, but its death is not recorded for
+    /// later observers.
     Kill = 2,
 }
 
-/// What kind of endpoint an entry announces.
+/// The kind of endpoint that an entry announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EndpointKind {
     /// Its file is `p<number>`.
@@ -90,18 +91,18 @@ pub struct Entry {
     pub topic_hash: u64,
     /// Publisher or subscription.
     pub kind: EndpointKind,
-    /// How many endpoints it stands for: 1, or, of a proxy's subscription, up to [`MAX_ENDPOINTS_PER_PROXY`]. Its state in
-    /// the list; 0 is a free place.
+    /// The number of endpoints that this entry represents: 1, or up to [`MAX_ENDPOINTS_PER_PROXY`] for a
+    /// proxy's subscription. It is the entry's state in the list; 0 marks a free slot.
     pub endpoint_count: u32,
 }
 
 impl Entry {
-    /// An endpoint that stands for itself alone.
+    /// An entry for a single endpoint.
     pub fn new(id: u64, topic_hash: u64, kind: EndpointKind) -> Entry {
         Entry { id, topic_hash, kind, endpoint_count: 1 }
     }
 
-    /// Whether it may stand for that many.
+    /// Whether the endpoint count is valid.
     fn is_sound(&self) -> bool {
         let most = if self.kind == EndpointKind::Publisher { 1 } else { MAX_ENDPOINTS_PER_PROXY };
         (1..=most).contains(&self.endpoint_count)
@@ -122,20 +123,20 @@ pub fn incarnation_of(endpoint: u64) -> u64 {
     endpoint >> ENDPOINT_BITS
 }
 
-/// Who a node is; stands in its header as JSON.
+/// The identity of a node, stored in its header as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeMeta {
     /// The node's name, `/arm/controller`.
     pub name: String,
     /// Process id in the node's own pid namespace.
     pub pid: u32,
-    /// Which pid namespace that is (inode number).
+    /// The pid namespace of that process id (inode number).
     pub pid_namespace: u64,
     /// User id.
     pub uid: u32,
-    /// When it started, ns since 1970; for people.
+    /// When it started, ns since 1970; for display.
     pub started_unix_ns: u64,
-    /// The same in ns of CLOCK_BOOTTIME, which nobody sets: how long it has run.
+    /// The start time in ns of CLOCK_BOOTTIME, which cannot be set: the base of the node's uptime.
     #[serde(default)]
     pub started_boot_ns: u64,
     /// Path of the program.
@@ -168,12 +169,13 @@ impl NodeMeta {
         self.pid == std::process::id() && self.is_in_our_pid_namespace()
     }
 
-    /// Whether its process id means here what it means there; not where a side has no `/proc`.
+    /// Whether its process id is valid in our pid namespace; `false` if either side has no `/proc`.
     pub fn is_in_our_pid_namespace(&self) -> bool {
         self.pid_namespace != 0 && self.pid_namespace == pid_namespace()
     }
 
-    /// Whether a signal or a debugger has stopped its process; not of one that cannot be seen from here.
+    /// Whether a signal or a debugger has stopped its process; `false` for a process that is not visible from
+    /// here.
     pub fn is_stopped(&self) -> bool {
         self.is_in_our_pid_namespace() && is_stopped(self.pid)
     }
@@ -187,11 +189,11 @@ pub struct OwnNode {
     incarnation: u64,
     name: NodeName,
     file: OwnedFd,
-    /// The file once more, locked for as long as the node lives: by it those know who lives that have the
-    /// file open, also when it has lost its name.
+    /// A second open file description of the file, locked while the node lives. Processes that have the file
+    /// open use this lock to check liveness even if the name was removed.
     _lock: UnsharedFd,
     fifo: UnsharedFd,
-    /// What the FIFO holds; less than usual for users who have very many.
+    /// Capacity of the FIFO; less than usual for users that have many FIFOs.
     fifo_len_bytes: usize,
     bells: Arc<Bells>,
     entries: Mutex<EntryTable>,
@@ -205,12 +207,12 @@ pub struct OwnNode {
 
 #[derive(Debug, Default)]
 struct EntryTable {
-    /// `None` is a free place that the next endpoint takes.
+    /// `None` is a free slot for the next endpoint.
     slots: Vec<Option<Entry>>,
-    /// Where the endpoints stand, by id, and the places before the end that are free.
+    /// Slots of the endpoints by id, and the free slots before the end.
     slot_by_id: HashMap<u64, usize>,
     free: BTreeSet<usize>,
-    /// Places that say of an endpoint that it was lost, since when; oldest first.
+    /// Slots that record lost endpoints, and since when; oldest first.
     lost: VecDeque<(usize, u64, Instant)>,
     next_number: u64,
     generation: u64,
@@ -218,9 +220,9 @@ struct EntryTable {
 }
 
 impl EntryTable {
-    /// Where an entry is to stand.
+    /// The slot for an entry.
     fn slot_for(&mut self, id: u64) -> usize {
-        // Peers read no more places than a node may have endpoints.
+        // Peers read at most as many slots as a node may have endpoints.
         let is_full = |table: &EntryTable| {
             table.free.is_empty() && table.slots.len() >= MAX_ENDPOINTS_PER_NODE
         };
@@ -249,12 +251,12 @@ impl OwnNode {
             if dir.has_our_version()? {
                 break presence;
             }
-            // Taken over by another layout before we had a name that kept it from doing so.
+            // Another layout took the directory over before our name prevented it.
             drop(presence);
             dir.claim_version()?;
         };
         let stem = name.file_stem();
-        // The name lives again.
+        // A node of this name lives again.
         let _ = rustix::fs::unlink(dir.death_note(&stem));
         let folder = dir.nodes().join(presence::folder_name(&stem, incarnation));
         rustix::fs::mkdir(&folder, Mode::from_raw_mode(dir.folder_mode()))
@@ -306,7 +308,7 @@ impl OwnNode {
         }
     }
 
-    /// What it has in the domain's directory.
+    /// Its files in the domain's directory.
     pub fn node_files(&self) -> &NodeFiles {
         &self.node_files
     }
@@ -326,7 +328,7 @@ impl OwnNode {
         &self.name
     }
 
-    /// A number that no other node has or had.
+    /// A number that is unique among all nodes, present and past.
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
@@ -338,8 +340,8 @@ impl OwnNode {
 
     /// Writes a protobuf type to the folder, once, so that endpoints can name it by its hash.
     ///
-    /// # Errors `LimitReached`, `OutOfMemory`, `Io`; those of `set`, which is asked for the bytes where they
-    /// are not there.
+    /// # Errors
+    /// `LimitReached`, `OutOfMemory`, `Io`; errors of `set`, which is called if the file does not exist.
     pub fn write_type(
         &self,
         hash: &str,
@@ -348,7 +350,7 @@ impl OwnNode {
         self.types.write_once(&self.folder, self.dir.file_mode(), hash, set)
     }
 
-    /// An id for one more endpoint.
+    /// A new endpoint id.
     pub fn next_endpoint(&self) -> Result<u64, Error> {
         let mut table = self.table();
         if table.slot_by_id.len() >= MAX_ENDPOINTS_PER_NODE
@@ -365,12 +367,12 @@ impl OwnNode {
         Ok(self.incarnation << ENDPOINT_BITS | number)
     }
 
-    /// In which process it was made; in a child of that one it is to be left alone.
+    /// Identifies the process that created it; a forked child must not use it.
     pub fn fork_guard(&self) -> ForkGuard {
         self.control().fork_guard()
     }
 
-    /// Makes an endpoint known, or what it stands for by now; its file must be complete.
+    /// Announces an endpoint, or updates its entry; its file must be complete.
     pub fn announce(&self, entry: Entry) -> Result<(), Error> {
         let mut table = self.table();
         let place = table.slot_for(entry.id);
@@ -396,7 +398,7 @@ impl OwnNode {
         Ok(())
     }
 
-    /// Takes an endpoint back; peers find that it was closed, or `lost`.
+    /// Withdraws an endpoint; peers see that it was closed or, with `lost`, that it was lost.
     pub fn withdraw(&self, id: u64, lost: bool) {
         let mut table = self.table();
         if let Some(place) = table.slot_by_id.remove(&id) {
@@ -411,7 +413,7 @@ impl OwnNode {
                     [id, entry.topic_hash, entry.kind as u64, ENTRY_LOST]
                 }
             };
-            // Failing to write would leave an entry whose file is gone, which peers skip.
+            // If the write fails, the entry names a missing file, which peers skip.
             let _ = self.write_entry(place, words);
             fail_point!("withdraw.entry");
             let _ = self.write_generation(&mut table);
@@ -419,15 +421,15 @@ impl OwnNode {
         }
     }
 
-    /// Whether an endpoint that is not there any more was lost.
+    /// Whether a withdrawn endpoint was lost.
     pub fn has_lost(&self, id: u64) -> bool {
         self.table().lost.iter().any(|(_, lost, _)| *lost == id)
     }
 
-    /// Says whether this node is to be rung at every change of a peer's list.
+    /// Sets whether peers notify this node of every change of their lists.
     ///
     /// # Errors
-    /// `Io` if that cannot be written.
+    /// `Io` if the setting cannot be written.
     pub fn set_watching(&self, yes: bool) -> Result<(), Error> {
         let mut table = self.table();
         files::write_all_at(&self.file, &u64::from(yes).to_le_bytes(), WATCHING_AT)
@@ -435,12 +437,12 @@ impl OwnNode {
             .map_err(|e| io_error("cannot write", &self.folder.join("node"), e))
     }
 
-    /// Counts an error of a callback of the node's program, where tools read it.
+    /// Counts an error of a callback of the node's program; inspection tools read the counter.
     pub fn count_callback_error(&self) {
         self.count(&self.callback_errors, CALLBACK_ERRORS_AT);
     }
 
-    /// Counts a callback that panicked and is not called again, where tools read it.
+    /// Counts a callback that panicked and is not called again; inspection tools read the counter.
     pub fn count_dropped_callback(&self) {
         self.count(&self.dropped_callbacks, DROPPED_CALLBACKS_AT);
     }
@@ -448,17 +450,17 @@ impl OwnNode {
     fn count(&self, count: &Mutex<u64>, at: u64) {
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
         *count += 1;
-        // Under the lock, so that no smaller number is written after a larger one. A number that cannot be written is
-        // written with the next one.
+        // Written under the lock so that a smaller number never follows a larger one. A number that cannot be
+        // written is written with the next one.
         let _ = files::write_all_at(&self.file, &count.to_le_bytes(), at);
     }
 
-    /// Errors of callbacks that were counted so far.
+    /// The number of callback errors so far.
     pub fn callback_errors(&self) -> u64 {
         *self.callback_errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Callbacks that were counted so far because they panicked and are not called again.
+    /// The number of callbacks dropped so far because they panicked.
     pub fn dropped_callbacks(&self) -> u64 {
         *self.dropped_callbacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -477,17 +479,17 @@ impl OwnNode {
         files::write_all_at(&self.file, &bytes, ENTRIES_AT + place as u64 * ENTRY_LEN_BYTES)
     }
 
-    /// Last step of every change: peers read the entries anew when the generation differs.
+    /// The last step of every change: peers reread the entries when the generation differs.
     fn write_generation(&self, table: &mut EntryTable) -> rustix::io::Result<()> {
         table.generation += 1;
         let count = table.slots.len() as u64;
-        // SYNC-LIST: a call each, because what one call writes is seen in any order; who sees the
-        // generation sees the entries and how many there are.
+        // SYNC-LIST: one call each, because readers see the bytes of one call in any order. A reader that
+        // sees the generation also sees the entries and their count.
         files::write_all_at(&self.file, &count.to_le_bytes(), COUNT_AT)?;
         fail_point!("announce.count");
         fence(Ordering::Release);
         let done = files::write_all_at(&self.file, &table.generation.to_le_bytes(), GENERATION_AT);
-        // Whoever announces looks at the peers next: one of two that announce at the same time
+        // The announcing node reads its peers next: of two nodes that announce concurrently, at least one
         // must see the other.
         fence(Ordering::SeqCst);
         done
@@ -499,14 +501,14 @@ impl Drop for OwnNode {
         if self.fork_guard().is_from_parent() {
             return;
         }
-        // Dropped last: the name is released when the folder is gone.
+        // Dropped last: the name is released after the folder is removed.
         let _presence = self.node_files.leave();
         fail_point!("leave.begin");
         let _ = files::write_all_at(&self.file, &1u64.to_le_bytes(), GOODBYE_AT);
         fail_point!("leave.goodbye");
         remove_folder(&self.folder, &self.types);
         fail_point!("leave.folder");
-        // Listed now: whoever has seen the folder before is there, also one that this node has not met.
+        // Listed now: this includes each node that has seen the folder, even if this node has not met it.
         for (stem, id) in presence::list(&self.dir).unwrap_or_default() {
             let peer = self.dir.nodes().join(presence::folder_name(&stem, id));
             ring_control(&peer, self.incarnation);
@@ -515,8 +517,8 @@ impl Drop for OwnNode {
     }
 }
 
-/// Removes a node's folder, by name first: to list it takes a file descriptor, and the want of one
-/// may be why it has to go. The types last: see [`crate::domain::types::is_lost`].
+/// Removes a node's folder, its files by name first: listing the folder needs a file descriptor, and the node
+/// may leave because none is free. The types last: see [`crate::domain::types::is_lost`].
 fn remove_folder(folder: &Path, types: &TypeFiles) {
     for name in ["node", "ctl", "bells"] {
         let _ = rustix::fs::unlink(folder.join(name));

@@ -1,8 +1,8 @@
-//! Observers that sleep: by what they are found, and how they are rung.
+//! Sleeping observers: how publishers find them and how they are rung.
 //!
-//! An observer ([`crate::channel::observe`]) has a file that names the publishers which it follows
-//! ([`ObserverFile`]); the nodes of these find it there ([`Observers`]). docs/design/observers.md draws
-//! both sides.
+//! An observer ([`crate::channel::observe`]) has a file that names the publishers that it follows
+//! ([`ObserverFile`]); the nodes of these publishers find the file ([`Observers`]). docs/design/observers.md
+//! draws both sides.
 
 mod file;
 mod peers;
@@ -22,9 +22,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"RNETOBS\x01");
 const PAGE: u64 = PAGE_LEN_BYTES as u64;
 /// The folder of observers in the directory of a domain.
 pub(crate) const FOLDER: &str = "observers";
-/// What the name of an observer's doorbells ends with.
+/// Suffix of an observer's doorbell file.
 const BELLS_SUFFIX: &str = ".bells";
-/// And that of what it tells of itself.
+/// Suffix of an observer's status file.
 const STATUS_SUFFIX: &str = ".told";
 /// The bell that wakes the observer.
 const WAKE: u64 = 0;

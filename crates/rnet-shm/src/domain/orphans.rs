@@ -1,9 +1,8 @@
-//! What a node leaves that died before its peers knew it, or after they had forgotten it: a name
-//! without a folder, a folder that nobody watches.
+//! Leftovers of nodes that died before their peers knew them, or after their peers had forgotten them: a name
+//! without a folder, or a folder that no peer watches.
 //!
-//! A node holds its name's file open for writing for as long as it lives. The kernel tells who watches
-//! `names/` when such a file is closed, and which, so that somebody sweeps at once and nobody has to
-//! look again and again.
+//! A node holds its name's file open for writing while it lives. The kernel notifies watchers of `names/`
+//! when such a file is closed, with the file's name. So orphans are swept at once, without polling.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::MaybeUninit;
@@ -19,21 +18,20 @@ use crate::domain::watch::Watch;
 use crate::os::fork::UnsharedFd;
 use crate::os::temp_file;
 
-/// When to look after the kernel has told of a close: it does so just before it releases the lock, and
-/// a dying process may be held up between the two.
+/// Delays of the checks after a close event: the kernel reports the close just before it releases the lock,
+/// and a dying process may be delayed between the two.
 const CHECK_DELAYS: [Duration; 3] =
     [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(200)];
-/// Looks come no closer than this: each lists the domain, and where many come and go there is always
-/// one due.
+/// Minimum interval between checks: each lists the domain, and in a busy domain a check is always due.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Hears when a name's file is closed. A forked child gives back its share: the kernel has few.
+/// Reports closes of name files. A forked child releases its share: the kernel limits inotify instances.
 #[derive(Debug)]
 struct NameWatch(UnsharedFd);
 
 impl NameWatch {
-    /// Watches the names of a domain; `None` where the kernel has no watch left for this user. Then
-    /// orphans stay until a node joins.
+    /// Watches the names of a domain; `None` if the kernel grants this user no more watches. Then orphans
+    /// stay until a node joins.
     fn new(dir: &DomainDir) -> Option<NameWatch> {
         let open = || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let fd = UnsharedFd::open(open).ok()?;
@@ -42,8 +40,7 @@ impl NameWatch {
         Some(NameWatch(fd))
     }
 
-    /// The names that were closed; `None` if there were too many to be told. And whether the folder was
-    /// removed.
+    /// Reads the names that were closed, `None` if the queue overflowed, and whether the folder was removed.
     fn read_events(&self) -> (Option<BTreeSet<String>>, bool) {
         let mut room = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.0, &mut room);
@@ -59,7 +56,7 @@ impl NameWatch {
     }
 }
 
-/// A look that is due at some time.
+/// A scheduled check.
 #[derive(Clone, Copy, Debug)]
 struct ScheduledCheck {
     at: Instant,
@@ -77,7 +74,7 @@ impl ScheduledCheck {
     }
 }
 
-/// Names of which it is time to see who bears them, and what was left.
+/// Names that were released and whose leftovers must be checked.
 #[derive(Debug, Default)]
 pub struct ReleasedNames {
     all: bool,
@@ -85,34 +82,34 @@ pub struct ReleasedNames {
 }
 
 impl ReleasedNames {
-    /// Whether this name is among them.
+    /// Whether this name is included.
     pub fn has(&self, stem: &str) -> bool {
         self.all || self.names.contains(stem)
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         !self.all && self.names.is_empty()
     }
 }
 
-/// Sweeps the orphans of a domain as they come to be. One node of each process does it: a user has a
-/// hundred watches or so.
+/// Sweeps orphans as they appear. One node of each process does it, because a user may have only about a
+/// hundred watches.
 #[derive(Debug)]
 pub struct OrphanSweeper {
     dir: DomainDir,
     is_watching: bool,
     watch: Option<NameWatch>,
-    /// Names that were given up, and when to look at each.
+    /// Names that were released, and when to check each.
     names: BTreeMap<String, ScheduledCheck>,
-    /// When to look at all.
+    /// When to check all names.
     all: Option<ScheduledCheck>,
-    /// The last look.
+    /// The last check.
     last_check: Option<Instant>,
 }
 
 impl OrphanSweeper {
-    /// Nothing is looked at and nothing heard yet.
+    /// Creates a sweeper that does not watch yet.
     pub fn new(dir: &DomainDir) -> OrphanSweeper {
         let names = BTreeMap::new();
         OrphanSweeper {
@@ -125,32 +122,32 @@ impl OrphanSweeper {
         }
     }
 
-    /// Begins to look and to hear, by events with this mark, or leaves it to another.
+    /// Starts watching, by events with this mark, or stops because another node watches.
     pub fn set_watching(&mut self, yes: bool, events: &Watch, mark: u32) {
         if yes != self.is_watching {
             self.is_watching = yes;
-            // Nobody may have looked for a while.
+            // No node may have checked for a while.
             self.all = yes.then(ScheduledCheck::first);
         }
         if yes == self.watch.is_some() {
             return;
         }
         if let Some(watch) = self.watch.take() {
-            // Not by closing it alone: a copy of it, in a child between vfork and exec say, would
-            // keep it among the events, and nobody could take them out.
+            // Closing it is not enough: a copy of it, for example in a child between vfork and exec, would
+            // stay in the epoll set, and could not be removed.
             let _ = events.ignore(&watch.0);
             return;
         }
-        // Where it cannot be listened to, orphans stay until a node joins.
+        // If the folder cannot be watched, orphans stay until a node joins.
         let watch = NameWatch::new(&self.dir);
         self.watch = watch.filter(|watch| events.listen(&watch.0, mark, false).is_ok());
         if self.watch.is_some() {
-            // Nobody may have heard for a while.
+            // No node may have received events for a while.
             self.all = Some(ScheduledCheck::first());
         }
     }
 
-    /// Call it when there is something to hear. `true` if somebody has removed the folder of the names.
+    /// Call it when events are pending. Returns `true` if the folder of the names was removed.
     pub fn process_events(&mut self) -> bool {
         let Some(watch) = &self.watch else { return false };
         let (names, removed) = watch.read_events();
@@ -163,7 +160,7 @@ impl OrphanSweeper {
         removed
     }
 
-    /// The folder of the names is another one now: the next [`OrphanSweeper::set_watching`] listens there.
+    /// The folder of the names was replaced: the next [`OrphanSweeper::set_watching`] watches the new one.
     pub fn unwatch(&mut self, events: &Watch) {
         if let Some(watch) = self.watch.take() {
             let _ = events.ignore(&watch.0);
@@ -172,12 +169,12 @@ impl OrphanSweeper {
 
     /// When to call [`OrphanSweeper::take_due`] next.
     pub fn due(&self) -> Option<Instant> {
-        let next = self.names.values().chain(&self.all).map(|look| look.at).min()?;
+        let next = self.names.values().chain(&self.all).map(|check| check.at).min()?;
         Some(self.last_check.map_or(next, |looked| next.max(looked + MIN_CHECK_INTERVAL)))
     }
 
-    /// The names to be looked at now: first at the peers who bore them, so that their end is told,
-    /// then with [`OrphanSweeper::sweep`].
+    /// Takes the names that are due for a check: first check the peers that hold them, so that their exit is
+    /// reported, then call [`OrphanSweeper::sweep`].
     pub fn take_due(&mut self) -> ReleasedNames {
         let now = Instant::now();
         let mut due = ReleasedNames::default();
@@ -185,21 +182,21 @@ impl OrphanSweeper {
             return due;
         }
         self.last_check = Some(now);
-        if let Some(look) = self.all.filter(|look| look.at <= now) {
+        if let Some(check) = self.all.filter(|check| check.at <= now) {
             due.all = true;
-            self.all = look.after(now);
+            self.all = check.after(now);
         }
-        self.names.retain(|name, look| {
-            if look.at > now {
+        self.names.retain(|name, check| {
+            if check.at > now {
                 return true;
             }
             due.names.insert(name.clone());
-            look.after(now).inspect(|next| *look = *next).is_some()
+            check.after(now).inspect(|next| *check = *next).is_some()
         });
         due
     }
 
-    /// Removes those of these names that nobody bears.
+    /// Removes those of these names that no living node holds.
     pub fn sweep(&self, due: &ReleasedNames) {
         if !due.is_empty() {
             sweep(&self.dir, due);
@@ -207,10 +204,11 @@ impl OrphanSweeper {
     }
 }
 
-/// Removes what the dead have left in a domain whose nodes may all be dead: folders, names, observers' files
-/// and temporary files. Whoever lives holds a lock, and so does a node that starts meanwhile: they keep what is theirs.
+/// Removes what dead nodes left in a domain that may have no living node: folders, names, observers' files
+/// and temporary files. Living nodes, including a node that starts meanwhile, hold locks and keep their
+/// files.
 pub fn sweep_all(dir: &DomainDir) {
-    // Without a list of them the domain is being made.
+    // If the list is missing, the domain is being created.
     for (stem, incarnation) in presence::list(dir).unwrap_or_default() {
         deaths::sweep(dir, &stem, incarnation);
     }
@@ -220,10 +218,11 @@ pub fn sweep_all(dir: &DomainDir) {
     deaths::forget_all(dir);
 }
 
-/// Removes the names that belong to nobody alive. The folders are for the registry to find, so that an end
-/// is told of before its traces are gone.
+/// Removes the names that no living node holds. The registry removes the folders, so that an exit is reported
+/// before its traces are removed.
 fn sweep(dir: &DomainDir, due: &ReleasedNames) {
-    // A temporary file whose close was heard has no maker any more; of the others only the old ones go.
+    // A temporary file whose close was reported has no writer any more; of the others, only old ones are
+    // removed.
     due.names.iter().for_each(|stem| presence::sweep_name(dir, stem));
     if due.all {
         let entries = std::fs::read_dir(dir.names()).into_iter().flatten().flatten();

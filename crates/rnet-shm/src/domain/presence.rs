@@ -1,10 +1,10 @@
-//! Who lives is a fact of the kernel: a lock that a process holds and cannot forget to release.
+//! Liveness of nodes: a kernel lock that a process cannot forget to release.
 //!
-//! Each node name has a file in `names/`, on which the node that bears the name holds an open
-//! file description lock for as long as it lives. The file says which incarnation that is. So a
-//! folder in `nodes/` belongs to the living exactly if its name is locked and the file names its
-//! incarnation, and anyone may sweep away the others. The lock can be *asked for* without taking
-//! it (`F_OFD_GETLK`), so asking never gets into the way of a node that starts.
+//! Each node name has a file in `names/`, on which the node of that name holds an open file description lock
+//! while it lives. The file contains the node's incarnation. So a folder in `nodes/` belongs to a living node
+//! exactly if its name is locked and the name's file contains the folder's incarnation; any process may sweep
+//! the others. The lock can be *queried* without taking it (`F_OFD_GETLK`), so queries never block a node
+//! that starts.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use crate::os::process_state::is_exiting;
 use crate::os::temp_file::TempFile;
 use crate::os::unlinked_files;
 
-/// How often a start asks again for a name that seems taken: a sweeper holds it for microseconds.
+/// How many times a start retries a name that seems taken: a sweeper holds it for microseconds.
 const NAME_TRIES: u32 = 20;
 const NAME_RETRY: Duration = Duration::from_millis(1);
-/// The same for a name whose holder is dying: for ten seconds and more.
+/// The same for a name whose holder is exiting: more than ten seconds.
 const EXITING_TRIES: u32 = 10_000;
 
 /// A held name; released on drop or by the kernel.
@@ -48,10 +48,10 @@ pub fn pid_namespace() -> u64 {
     rustix::fs::stat("/proc/self/ns/pid").map_or(0, |s| s.st_ino)
 }
 
-/// What a name's file says: who bears the name.
+/// The content of a name's file: the holder of the name.
 struct NameHolder {
     incarnation: Option<u64>,
-    /// Its process, where the number means anything here.
+    /// The holder's process id, if it is valid in this pid namespace.
     pid: Option<u32>,
 }
 
@@ -65,7 +65,7 @@ impl NameHolder {
         let incarnation = words.next().and_then(|w| u64::from_str_radix(w, 16).ok());
         let pid = words.next().and_then(|w| w.parse().ok());
         let namespace = words.next().and_then(|w| w.parse::<u64>().ok());
-        // In another container the number is that of somebody else here.
+        // In another container, the number identifies a different process here.
         let here = namespace.is_some_and(|ns| ns != 0 && ns == pid_namespace());
         NameHolder { incarnation, pid: pid.filter(|_| here) }
     }
@@ -83,7 +83,7 @@ fn write_holder(file: impl AsFd, incarnation: u64) -> rustix::io::Result<()> {
         .and_then(|()| rustix::fs::ftruncate(file, text.len() as u64))
 }
 
-/// Why a name's file cannot be opened: somebody else's left-over, say.
+/// Why a name's file cannot be opened: for example, another user left it.
 fn cannot_open(path: &Path, errno: Errno) -> Error {
     let owner = rustix::fs::lstat(path).map(|stat| stat.st_uid);
     match (errno, owner) {
@@ -99,12 +99,12 @@ fn cannot_open(path: &Path, errno: Errno) -> Error {
 }
 
 impl Presence {
-    /// Takes the name for `incarnation`, or says who has it.
+    /// Takes the name for `incarnation`, or returns the holder in the error.
     pub fn take(dir: &DomainDir, name: &NodeName, incarnation: u64) -> Result<Presence, Error> {
         let path = dir.names().join(name.file_stem());
         let mut asked_again = false;
-        // The file that was asked for last: its closing is heard by all processes of the domain, so
-        // it is not opened anew for every try.
+        // The file that was queried last: all processes of the domain are notified when it is closed, so it
+        // is not reopened for every try.
         let mut open: Option<UnsharedFd> = None;
         for attempt in 0.. {
             let opened = match open.take().filter(|file| same_file(file, &path)) {
@@ -115,7 +115,7 @@ impl Presence {
                 Ok(file) => file,
                 Err(Errno::NOENT) => match Presence::make(dir, &path, incarnation) {
                     Ok(Some(presence)) => return Ok(presence),
-                    // Another was faster.
+                    // Another process created it first.
                     Ok(None) => continue,
                     Err(e) => return Err(files::io_error("cannot create", &path, e)),
                 },
@@ -123,7 +123,7 @@ impl Presence {
             };
             fail_point!("name_reuse.opened");
             match ofd::take(&file, WHOLE) {
-                // A sweeper may have unlinked the file between our two steps.
+                // A sweeper may have unlinked the file between the two steps.
                 Ok(true) if !same_file(&file, &path) => continue,
                 Ok(true) => {
                     fail_point!("name_reuse.locked");
@@ -140,7 +140,7 @@ impl Presence {
                 Ok(false) => {
                     let pid = NameHolder::read(&file).pid;
                     let dying = pid.is_some_and(is_exiting);
-                    // Once more after its end: it may have come between our two questions.
+                    // Retries once after the holder's exit: it may have happened between the two queries.
                     if attempt < EXITING_TRIES && (dying || !asked_again) {
                         asked_again = !dying;
                         open = Some(file);
@@ -152,11 +152,11 @@ impl Presence {
                 Err(e) => return Err(files::io_error("cannot lock", &path, e)),
             }
         }
-        unreachable!("the loop ends by returning")
+        unreachable!("the loop exits by returning")
     }
 
-    /// The name's file, locked before anybody sees it; `None` if there is one by now, or somebody
-    /// took the temp_file for a left-over.
+    /// Creates the name's file, locked before it becomes visible. `None` if the file exists by now or a
+    /// sweeper removed the temporary file as stale.
     fn make(
         dir: &DomainDir,
         path: &Path,
@@ -164,7 +164,7 @@ impl Presence {
     ) -> rustix::io::Result<Option<Presence>> {
         let (file, temp_file) = TempFile::create(&dir.names(), dir.file_mode())?;
         if !ofd::take(&file, WHOLE)? {
-            // A sweeper, which is about to remove it.
+            // A sweeper holds the lock and is about to remove the file.
             return Ok(None);
         }
         fail_point!("name.locked");
@@ -175,7 +175,7 @@ impl Presence {
 }
 
 impl Presence {
-    /// Whether the file that is locked is the one that others find.
+    /// Whether the locked file is the one at the path.
     pub(crate) fn is_in_place(&self) -> bool {
         same_file(&self.file, &self.path)
     }
@@ -183,8 +183,8 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // Unlinked while the lock is held, so that nobody can take the file and lose it. In a forked
-        // child it is not the file any more.
+        // Unlinked while the lock is held, so that another node cannot lock the file just before it is
+        // removed. In a forked child the descriptor refers to another file.
         fail_point!("name.leaving");
         if same_file(&self.file, &self.path) {
             let _ = rustix::fs::unlink(&self.path);
@@ -195,7 +195,7 @@ impl Drop for Presence {
 
 /// Whether `incarnation` of the node whose names are written as `stem` lives.
 ///
-/// Its name says so, or where somebody has removed that, the lock on the file in its folder.
+/// The lock on its name decides, or, if the name was removed, the lock on the file in its folder.
 pub fn is_alive(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
     holds_name(dir, stem, incarnation) || {
         let node = dir.nodes().join(folder_name(stem, incarnation)).join("node");
@@ -207,41 +207,41 @@ fn holds_name(dir: &DomainDir, stem: &str, incarnation: u64) -> bool {
     let file = match files::open_read(&dir.names().join(stem)) {
         Ok(file) => file,
         Err(Errno::NOENT) => return false,
-        // No file descriptor left, say: not to know is not to be dead.
+        // For example, no file descriptor is free: an unknown state does not count as dead.
         Err(_) => return true,
     };
     match ofd::holder(&file, WHOLE) {
         Ok(None) => false,
         Ok(Some(_)) => NameHolder::read(&file).incarnation == Some(incarnation),
-        // Not to know is not to be dead: sweeping a living node would be worse.
+        // An unknown state does not count as dead: sweeping a living node would be worse.
         Err(_) => true,
     }
 }
 
-/// Whether a node holds the name of this file, or it cannot be told. The same in every layout.
+/// Whether a node holds the name of this file, or the state is unknown. The same in every layout.
 pub fn is_held(path: &Path) -> bool {
     match files::open_read(path) {
         Ok(file) => !matches!(ofd::holder(&file, WHOLE), Ok(None)),
-        // Gone, or a link: nobody holds that.
+        // The file is missing or a link: it has no holder.
         Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => false,
         Err(_) => true,
     }
 }
 
-/// Removes what a dead incarnation left: its folder, and its name if nobody bears it now.
+/// Removes what a dead incarnation left: its folder, and its name if no living node holds it.
 ///
-/// Any number of processes may sweep at once.
+/// Several processes may sweep concurrently.
 pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     if is_alive(dir, stem, incarnation) {
         return;
     }
     fail_point!("sweep.begin");
     let folder = dir.nodes().join(folder_name(stem, incarnation));
-    // One whose maker was killed before its first file may be closed to us by its maker's umask,
-    // but is removed without a look inside.
+    // If the creator was killed before it wrote the first file, its umask may prevent us from opening the
+    // folder. Such a folder is removed without being read.
     match rustix::fs::rmdir(&folder) {
         Ok(()) => {}
-        // No folder at all: somebody's litter under a name of ours.
+        // Not a folder: an unrelated file under one of our names.
         Err(Errno::NOTDIR) => rustix::fs::unlink(&folder).unwrap_or(()),
         Err(_) => std::fs::remove_dir_all(&folder).unwrap_or(()),
     }
@@ -249,10 +249,10 @@ pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
     sweep_name(dir, stem);
 }
 
-/// Removes the file of a name that nobody bears.
+/// Removes the file of a name that no living node holds.
 pub(crate) fn sweep_name(dir: &DomainDir, stem: &str) {
     let path = dir.names().join(stem);
-    // Asked first, and without writing: the closing of a file that could be written is heard by all.
+    // Queried first, through a read-only descriptor: closing a writable one notifies all processes.
     let borne = |file: OwnedFd| matches!(ofd::holder(&file, WHOLE), Ok(Some(_)));
     if files::open_read(&path).is_ok_and(borne) {
         return;
@@ -287,7 +287,7 @@ pub fn list(dir: &DomainDir) -> Result<Vec<(String, u64)>, Error> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        // Anything else in the folder is somebody's litter, and none of ours.
+        // Anything else in the folder is not ours and is ignored.
         if let Some(name) = entry.file_name().to_str()
             && let Some((stem, id)) = parse_folder_name(name)
         {
@@ -297,7 +297,7 @@ pub fn list(dir: &DomainDir) -> Result<Vec<(String, u64)>, Error> {
     Ok(found)
 }
 
-/// The folder of an incarnation whose name is not known, if there is one.
+/// The folder of an incarnation whose name is unknown, if it exists.
 pub(crate) fn find_folder(dir: &DomainDir, incarnation: u64) -> Option<PathBuf> {
     let (stem, id) = list(dir).ok()?.into_iter().find(|(_, id)| *id == incarnation)?;
     Some(dir.nodes().join(folder_name(&stem, id)))
@@ -321,15 +321,15 @@ mod tests {
         std::fs::remove_dir_all(&base).unwrap();
     }
 
-    /// Each closing of a file that could be written wakes all processes of the domain.
+    /// Each close of a writable file wakes all processes of the domain.
     #[test]
-    fn asking_for_a_taken_name_is_heard_once() {
+    fn querying_a_taken_name_raises_one_event() {
         with_domain(|dir| {
             let name = NodeName::new("taken").unwrap();
             let held = Presence::take(dir, &name, 1).unwrap();
             let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
             let ear = inotify::init(flags).unwrap();
-            // The openings too: of equal events that follow each other but one is told.
+            // Opens are watched too: inotify merges equal events that follow each other.
             let what = inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::OPEN;
             inotify::add_watch(&ear, dir.names(), what).unwrap();
             let error = Presence::take(dir, &name, 2).unwrap_err();

@@ -1,14 +1,14 @@
-//! What a node has in the domain's directory, and putting it back when somebody has removed it.
+//! A node's files in the domain's directory, and their restoration after removal.
 //!
-//! systemd-logind removes the files of a user who logs out (RemoveIPC), and clean-up scripts do so too,
-//! under living nodes. Their files live on, by descriptors and mappings, but no new node finds them. So each
-//! node holds descriptors of the files in its folder, looks once a second whether all is in its
-//! place, and puts back what is not: the directory and its version, its name with its lock, its folder, and in
-//! that a link to each file (`unlinked_files.rs`). Nothing changes for those who have the files open, and whoever comes
-//! finds the same logs, pages and counters.
+//! systemd-logind removes the files of a user who logs out (RemoveIPC), and so do clean-up scripts, while
+//! nodes are alive. The files survive through descriptors and mappings, but new nodes do not find them. So
+//! each node holds descriptors of the files in its folder, checks once a second that all are in place, and
+//! restores what is missing: the directory and its version, its name with its lock, its folder, and in it a
+//! link to each file (`unlinked_files.rs`). Processes that have the files open are not affected, and new
+//! nodes find the same logs, pages and counters.
 //!
-//! Descriptors are few. Those of endpoints are held only while their numbers are in the lower half of
-//! what the process may have; a file that is not held cannot be put back, and that is told.
+//! Descriptors are scarce. Descriptors of endpoint files are held only if their numbers are in the lower half
+//! of the process limit. A file whose descriptor is not held cannot be restored; this is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -27,10 +27,10 @@ use crate::os::files::{self, io_error};
 use crate::os::folders::{self, NodeFolder};
 use crate::os::{clock, unlinked_files};
 
-/// How long a folder must have been unchanged before its time of change proves anything.
+/// How long a folder must be unchanged before its change time is reliable.
 const SETTLED_NS: u64 = 50_000_000;
 
-/// A node's place in the directory.
+/// A node's files in the directory.
 #[derive(Debug)]
 pub struct NodeFiles {
     dir: DomainDir,
@@ -42,14 +42,14 @@ pub struct NodeFiles {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// `None` once the node has left, and what is gone then is to be gone.
+    /// `None` once the node has left; then missing files are not restored.
     presence: Option<Presence>,
     tracked: BTreeMap<OsString, TrackedFile>,
-    /// Files of which no descriptor is held.
+    /// Files whose descriptors are not held.
     untracked: BTreeSet<OsString>,
-    /// When the folder was last changed, as of the last look that found all in its place.
+    /// When the folder was last changed, as of the last check that found all files in place.
     seen: Option<(u64, i64, u64)>,
-    /// What was put back for a file that was needed at once, and not taken note of since.
+    /// What was restored because a file was needed at once, and has not been reported yet.
     restored: Option<RecoveryReport>,
 }
 
@@ -57,7 +57,7 @@ struct Inner {
 #[derive(Debug)]
 enum TrackedFile {
     Owned(OwnedFd),
-    /// Held by another part of the node, for as long as the node is there.
+    /// Held by another part of the node, for the node's lifetime.
     Borrowed(RawFd),
 }
 
@@ -65,28 +65,28 @@ impl AsFd for TrackedFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             TrackedFile::Owned(fd) => fd.as_fd(),
-            // SAFETY: the node that owns the descriptor ends this home before it closes it.
+            // SAFETY: the node that owns the descriptor calls [`NodeFiles::leave`] before it closes it.
             TrackedFile::Borrowed(fd) => unsafe { BorrowedFd::borrow_raw(*fd) },
         }
     }
 }
 
-/// What was put back.
+/// What was restored.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Files that others find again.
+    /// Files that are visible again.
     pub files: usize,
-    /// Files that could not be put back.
+    /// Files that could not be restored.
     pub lost: Vec<String>,
 }
 
-/// Whether a file of this name holds a type. What becomes of one alone is told to those whom it concerns, as a type
-/// that cannot be read; it comes back with the rest.
+/// Whether a file of this name holds a type. A single missing type is reported to its users, as an unreadable
+/// type; it is restored with the other files.
 fn is_type(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"t")
 }
 
-/// Nodes that live and whose folders are not there, with their processes: as far as we may look.
+/// Living nodes whose folders are missing, with their processes, as far as permissions allow.
 pub fn nodes_without_folder(domain: &Path) -> Vec<(u32, String)> {
     let mut found = BTreeSet::new();
     let nodes = domain.join("nodes");
@@ -105,7 +105,7 @@ pub fn nodes_without_folder(domain: &Path) -> Vec<(u32, String)> {
 }
 
 impl NodeFiles {
-    /// The home of a node that has its name, and whose folder was just made.
+    /// The files of a node that holds its name and whose folder was just created.
     pub(crate) fn new(
         dir: &DomainDir,
         name: &NodeName,
@@ -125,13 +125,13 @@ impl NodeFiles {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file whose descriptor the node itself holds.
+    /// Tracks a file whose descriptor the node itself holds.
     pub(crate) fn track_fd(&self, name: &str, file: impl AsFd) {
         let number = TrackedFile::Borrowed(file.as_fd().as_raw_fd());
         self.inner().tracked.insert(name.into(), number);
     }
 
-    /// The node leaves: nothing is put back any more. Its name is given up by dropping what this returns.
+    /// Stops restoration because the node leaves. Dropping the returned value releases its name.
     pub(crate) fn leave(&self) -> Option<Presence> {
         folders::unregister(&self.folder);
         let mut inner = self.inner();
@@ -140,11 +140,11 @@ impl NodeFiles {
         inner.presence.take()
     }
 
-    /// Whether everything is in its place, as far as can be told at little cost.
+    /// Whether all files are in place, by a cheap check.
     pub fn is_whole(&self) -> bool {
         let inner = &mut *self.inner();
         let Some(presence) = &inner.presence else { return true };
-        // A version that cannot be read, for want of a descriptor say, is no reason to write it.
+        // An unreadable version, for example because no descriptor is free, is not rewritten.
         if !presence.is_in_place() || matches!(self.dir.has_our_version(), Ok(false)) {
             return false;
         }
@@ -165,15 +165,15 @@ impl NodeFiles {
         true
     }
 
-    /// What was put back before anybody looked, because a file was needed: once.
+    /// Takes the report of what was restored between checks because a file was needed.
     pub fn take_restored(&self) -> Option<RecoveryReport> {
         self.inner().restored.take()
     }
 
-    /// Puts back what is not in its place.
+    /// Restores missing files.
     ///
     /// # Errors
-    /// Those of joining a domain; `NameTaken` if another node has taken the name meanwhile.
+    /// Errors of joining a domain; `NameTaken` if another node has taken the name meanwhile.
     pub fn restore_missing(&self) -> Result<RecoveryReport, Error> {
         let inner = &mut *self.inner();
         let Some(presence) = &mut inner.presence else { return Ok(RecoveryReport::default()) };
@@ -181,7 +181,7 @@ impl NodeFiles {
         self.dir.recreate()?;
         fail_point!("recovery.directory");
         if !presence.is_in_place() {
-            // The old file's lock goes with it: nobody can ask for that one any more.
+            // Dropping the old file also drops its lock, which no process can query any more.
             *presence = Presence::take(&self.dir, &self.name, self.incarnation)?;
         }
         fail_point!("recovery.name");
@@ -194,7 +194,7 @@ impl NodeFiles {
         }
         fail_point!("recovery.folder");
         let mut done = RecoveryReport::default();
-        // What says that the node is complete comes last.
+        // The file that marks the node as complete comes last.
         let (head, rest): (Vec<_>, Vec<_>) =
             inner.tracked.iter().partition(|(name, _)| *name == "node");
         for (name, file) in rest.into_iter().chain(head) {

@@ -1,4 +1,4 @@
-//! What a node knows of its peers: who there is, what each announces, and who has died.
+//! A node's view of its peers: the living nodes, what each announces, and which died.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,61 +13,61 @@ use crate::domain::presence;
 use crate::os::process_state::is_exiting;
 use crate::os::shortage::{io_error, is_transient};
 
-/// The language of nodes that people's tools open: they have places of their own in a domain.
+/// The language of nodes that users' tools open: they have separate slots in a domain.
 pub const TOOL_LANGUAGE: &str = "tool";
 
-/// Why a peer is no longer there.
+/// Why a peer has departed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
-    /// It said goodbye, or ended after it was asked to stop.
+    /// It said goodbye, or exited after it was asked to stop.
     Left,
-    /// Its process ended without a word.
+    /// Its process exited without a goodbye.
     Died,
 }
 
-/// What a [`Registry::refresh`] found.
+/// The result of a [`Registry::refresh`].
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Peers that were not known before.
+    /// Peers that were unknown before.
     pub joined: Vec<u64>,
-    /// Peers that are gone.
+    /// Peers that have departed.
     pub departed: Vec<(u64, NodeMeta, Departure)>,
     /// Peers whose endpoints have changed, new ones included.
     pub changed: Vec<u64>,
-    /// Nodes that came and went between two looks: they never were peers.
+    /// Nodes that joined and departed between two scans: they never were peers.
     pub unseen: Vec<(NodeMeta, Departure)>,
-    /// Whether a node has ended, known or not, or may have: what follows from an end is to be looked for.
+    /// Whether a node has exited, known or not, or may have: the consequences of an exit must be checked.
     pub ended: bool,
 }
 
-/// A peer and the kernel's handle on its end.
+/// A peer and the kernel's handle on its exit.
 #[derive(Debug)]
 pub struct Peer {
     /// The peer's folder.
     pub node: PeerNode,
-    /// By what its end is noticed.
+    /// How its exit is detected.
     pub handle: LivenessHandle,
 }
 
-/// What a [`Watch`](crate::domain::watch::Watch) is to follow.
+/// What a [`Watch`](crate::domain::watch::Watch) must follow.
 #[derive(Debug, Default)]
 pub(crate) struct WatchChanges {
     /// Peers that are new, or have another handle.
     pub joined: Vec<u64>,
-    /// Those that are gone, and by what their end was noticed.
+    /// Peers that have departed, with the handle that detected their exit.
     pub departed: Vec<(u64, LivenessHandle)>,
 }
 
-/// Folders of nodes that are gone.
+/// Folders of nodes that have departed.
 #[derive(Debug)]
-#[must_use = "what the dead have left stays until it is swept"]
+#[must_use = "folders of dead nodes stay until they are swept"]
 pub struct DeadFolders {
     dir: DomainDir,
     folders: Vec<(String, u64)>,
 }
 
 impl DeadFolders {
-    /// Removes them, as far as they are there.
+    /// Removes the folders that still exist.
     pub fn sweep(self) {
         for (stem, incarnation) in self.folders {
             deaths::sweep(&self.dir, &stem, incarnation);
@@ -75,7 +75,7 @@ impl DeadFolders {
     }
 }
 
-/// Reads what a peer has announced since.
+/// Reads what a peer has announced since the last read.
 fn read(id: u64, peer: &mut Peer, unread: &mut BTreeSet<u64>, changes: &mut Changes) {
     if peer.node.refresh() {
         changes.changed.push(id);
@@ -86,38 +86,38 @@ fn read(id: u64, peer: &mut Peer, unread: &mut BTreeSet<u64>, changes: &mut Chan
     };
 }
 
-/// All living nodes of a domain but (where asked) our own.
+/// All living nodes of a domain, optionally without our own.
 #[derive(Debug)]
 pub struct Registry {
     dir: DomainDir,
     own: Option<u64>,
     peers: BTreeMap<u64, Peer>,
-    /// Who bears a name, as written in file names.
+    /// The holder of each name, as written in file names.
     by_name: HashMap<Arc<str>, u64>,
-    /// Peers whose locks say whether they live.
+    /// Peers whose liveness only their locks show.
     lock_checked: BTreeSet<u64>,
-    /// Peers whose endpoints could not be read for want of a file descriptor.
+    /// Peers whose endpoints could not be read because no file descriptor was free.
     unread: BTreeSet<u64>,
     /// The other nodes of this process.
     siblings: BTreeSet<u64>,
-    /// What has changed since a watch followed; `None` before one does. It holds descriptors of the dead, which nobody
-    /// would take from a registry that is not watched.
+    /// Changes since a watch followed; `None` before the first watch. Holds descriptors of dead nodes, which
+    /// would accumulate in a registry that is not watched.
     watch_changes: Option<WatchChanges>,
-    /// Names of nodes that have greeted and are not known yet.
+    /// Names of nodes that sent a greeting and are not known yet.
     greeted: BTreeMap<u64, String>,
-    /// Peers that may have ended without the kernel saying so: their locks are asked for.
+    /// Peers that may have exited without a kernel event: their locks are queried.
     suspected: BTreeSet<u64>,
-    /// Peers that have died and whose processes go on as another program.
+    /// Peers that have died while their processes continue as another program.
     outlived: Vec<u64>,
-    /// Folders of the dead that nobody has swept yet.
+    /// Folders of dead nodes that are not swept yet.
     dead_folders: Vec<(String, u64)>,
-    /// Whether everything was looked at once: who was dead by then has not departed since.
+    /// Whether a full scan has completed: nodes that were dead before it are not reported as departed.
     scanned: bool,
-    /// Nodes whose end was told, until their folders are gone: each is told of once.
+    /// Nodes whose exit was reported, until their folders are removed: each exit is reported once.
     reported: HashSet<u64>,
-    /// Whether the last look met a node that was still being made.
+    /// Whether the last scan met an incomplete node.
     incomplete: bool,
-    /// Why the domain or a node could not be looked at, if something was short.
+    /// Why the domain or a node could not be scanned, if a resource was short.
     scan_error: Option<Error>,
 }
 
@@ -159,12 +159,12 @@ impl Registry {
         self.peers.get(&incarnation)
     }
 
-    /// Whether the word on some peers' life is their lock, which has to be asked for.
+    /// Whether the locks of some peers must be polled to check their liveness.
     pub fn needs_polling(&self) -> bool {
         !self.lock_checked.is_empty()
     }
 
-    /// What has changed since this was asked last; at first all peers are new.
+    /// Takes the changes since the last call; at first, all peers are new.
     pub(crate) fn take_watch_changes(&mut self) -> WatchChanges {
         let all = || WatchChanges {
             joined: self.peers.keys().copied().collect(),
@@ -173,19 +173,19 @@ impl Registry {
         self.watch_changes.replace(WatchChanges::default()).unwrap_or_else(all)
     }
 
-    /// These nodes have told their names: the next look at them need not search for them.
+    /// Stores the names that nodes sent in their rings, so that the next scan need not search for them.
     pub fn note_names(&mut self, names: BTreeMap<u64, String>) {
         self.greeted = names;
     }
 
-    /// Whether no other node of this process comes before ours: one does what need not be done
-    /// twice. `false` until all were looked at.
+    /// Whether our node is the first of this process: work that is needed once per process is done by the
+    /// first node. `false` until the first full scan.
     pub fn leads_its_process(&self) -> bool {
         self.scanned && self.siblings.first().is_none_or(|first| Some(*first) > self.own)
     }
 
-    /// The next look asks for the locks of the peers with these names, and need not believe their
-    /// processes: one that calls `execve` goes on, and its node does not. Returns who they are.
+    /// Makes the next scan query the locks of the peers with these names instead of trusting their processes:
+    /// a process that calls `execve` continues, but its node does not. Returns these peers.
     pub fn suspect(&mut self, named: impl Fn(&str) -> bool) -> Vec<u64> {
         let peers = self.peers.iter();
         let named = peers.filter(|(_, p)| !p.node.is_this_process() && named(p.node.stem()));
@@ -194,29 +194,29 @@ impl Registry {
         found
     }
 
-    /// Peers that have died since this was asked last, though their processes go on: whoever only
-    /// watches these does not know.
+    /// Takes the peers that have died since the last call although their processes continue: a watch of the
+    /// processes does not report them.
     pub fn take_outlived(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.outlived)
     }
 
-    /// What the dead have left, to be swept once their end was told: it may be much, and takes time.
+    /// Takes the folders of dead nodes, to be swept after their exit was reported: sweeping may take long.
     pub fn take_dead_folders(&mut self) -> DeadFolders {
         DeadFolders { dir: self.dir.clone(), folders: std::mem::take(&mut self.dead_folders) }
     }
 
-    /// Whether the last look met a node whose folder was there and not yet complete. Nodes greet
-    /// their peers when they are; whoever looks from outside has to look again.
+    /// Whether the last scan met a node whose folder was incomplete. Nodes greet their peers once they are
+    /// complete; an outside observer must scan again.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete
     }
 
-    /// Whether a node could not be looked at for want of a file descriptor: look again later.
+    /// Whether a node could not be scanned because no file descriptor was free: scan again later.
     pub fn needs_rescan(&self) -> bool {
         self.scan_error.is_some() || !self.unread.is_empty() || !self.suspected.is_empty()
     }
 
-    /// Why the domain, or a node, could not be looked at, if something was short.
+    /// Why the domain or a node could not be scanned, if a resource was short.
     pub fn shortage(&self) -> Option<Error> {
         let unread = || {
             let node = &self.peers.get(self.unread.first()?)?.node;
@@ -225,18 +225,18 @@ impl Registry {
         self.scan_error.clone().or_else(unread)
     }
 
-    /// Reads the directory anew, and what has changed. What the dead have left is to be taken with
+    /// Rereads the directory and all changes. Take the folders of dead nodes with
     /// [`Registry::take_dead_folders`].
     ///
     /// # Errors
-    /// Those of reading the directory itself; a peer that cannot be read is left out.
+    /// Errors of reading the directory itself; an unreadable peer is skipped.
     pub fn refresh(&mut self) -> Result<Changes, Error> {
         let mut changes = Changes::default();
         let listed = self.list()?;
         let here: HashSet<u64> = listed.iter().map(|(_, id)| *id).collect();
-        // One that the list leaves out is asked for by name: a directory changes while it is read.
+        // A peer that the list omits is checked by name: a directory may change while it is read.
         let left_out = |id: &u64, peer: &Peer| {
-            // One whose folder somebody has removed under it puts it back.
+            // A living node whose folder was removed restores it.
             !here.contains(id) && !peer.node.folder_exists() && !peer.node.lives()
         };
         let gone =
@@ -249,7 +249,7 @@ impl Registry {
         self.add_nodes(listed, &mut changes);
         self.scanned = true;
         for id in self.lock_checked.clone() {
-            // There may be a file descriptor for it by now.
+            // A file descriptor may be free by now.
             if let Some(peer) = self.peers.get(&id)
                 && matches!(peer.handle, LivenessHandle::LockOnly)
             {
@@ -260,7 +260,7 @@ impl Registry {
         Ok(changes)
     }
 
-    /// Reads anew what the peers have announced that are known; a call for each that has announced something since.
+    /// Rereads what known peers have announced; one call per peer that has announced something since.
     pub fn refresh_lists(&mut self) -> Changes {
         let mut changes = Changes::default();
         for (id, peer) in &mut self.peers {
@@ -269,7 +269,7 @@ impl Registry {
         changes
     }
 
-    /// As [`Registry::refresh`], but looks at the known peers alone, which takes no look at the directory.
+    /// Like [`Registry::refresh`], but checks only known peers, without reading the directory.
     pub fn refresh_known(&mut self) -> Changes {
         let known: Vec<u64> = self.peers.keys().copied().collect();
         let mut changes = Changes::default();
@@ -277,9 +277,9 @@ impl Registry {
         changes
     }
 
-    /// As [`Registry::refresh`], but looks only at the nodes that have rung or ended, and at those of
-    /// which only the name is known, if `named` says so: in a large domain a change at one node must not
-    /// make all nodes look at all others.
+    /// Like [`Registry::refresh`], but checks only the nodes that have rung or exited, and nodes of which
+    /// only the name is known if `named` returns true: in a large domain, a change at one node must not make
+    /// all nodes check all others.
     pub fn refresh_only(
         &mut self,
         nodes: &[u64],
@@ -287,7 +287,7 @@ impl Registry {
     ) -> Result<Changes, Error> {
         let mut changes = Changes::default();
         let mut names = std::mem::take(&mut self.greeted);
-        // A ring is believed in what can be seen.
+        // A ring counts only if its node is visible.
         names.retain(|id, stem| {
             let folder = || self.dir.nodes().join(presence::folder_name(stem, *id));
             !self.peers.contains_key(id) && rustix::fs::lstat(folder()).is_ok()
@@ -303,16 +303,16 @@ impl Registry {
             names.insert(node.incarnation(), node.stem().to_string());
         }
         let name_of = |id: &u64| names.remove(id).map(|stem| (stem, *id));
-        let told: Vec<(String, u64)> = unknown.iter().filter_map(name_of).collect();
-        // To list the folders forgets whose folder is gone.
+        let with_names: Vec<(String, u64)> = unknown.iter().filter_map(name_of).collect();
+        // Listing the folders forgets nodes whose folders are removed.
         let strangers = named.is_some()
-            || told.len() < unknown.len()
+            || with_names.len() < unknown.len()
             || self.reported.len() > MAX_NODES_PER_DOMAIN;
-        // First, because it may fail, and nothing must be taken note of by halves.
-        let mut listed = if strangers { self.list()? } else { told };
+        // Listing comes first, because it may fail and no partial state must remain.
+        let mut listed = if strangers { self.list()? } else { with_names };
         self.look_at(nodes, &mut changes);
         if !listed.is_empty() || !unknown.is_empty() {
-            // One that rang and is not there came and went, and somebody else has swept its folder.
+            // A node that rang and is missing has joined and departed, and another node has swept its folder.
             let swept = |id: &u64| !listed.iter().any(|(_, listed)| listed == id);
             changes.ended |= unknown.iter().any(swept);
             let is_named = |stem: &str| named.is_some_and(|named| named(stem));
@@ -329,7 +329,7 @@ impl Registry {
         Ok(changes)
     }
 
-    /// Reads what these peers have announced, and whether they live.
+    /// Reads what these peers have announced, and checks whether they live.
     fn look_at(&mut self, nodes: &[u64], changes: &mut Changes) {
         for id in nodes {
             let Some(peer) = self.peers.get_mut(id) else { continue };
@@ -351,7 +351,7 @@ impl Registry {
                 && !presence::is_alive(&self.dir, peer.node.stem(), peer.node.incarnation()))
     }
 
-    /// Gets to know the nodes that are new.
+    /// Adds new nodes.
     fn add_nodes(&mut self, listed: Vec<(String, u64)>, changes: &mut Changes) {
         self.incomplete = false;
         let is_new = |(_, id): &(String, u64)| {
@@ -379,7 +379,7 @@ impl Registry {
                 Ok(Some(node)) => {
                     self.join(node);
                     changes.joined.push(id);
-                    // Whoever bore a name before its bearer is gone, whatever its process does.
+                    // The previous holder of a name has departed, whatever its process does.
                     self.depart_previous_bearer(id, changes);
                 }
                 Ok(None) => self.incomplete = true,
@@ -413,26 +413,26 @@ impl Registry {
         }
     }
 
-    /// The one that bore this name before is gone.
+    /// The previous holder of this name has departed.
     fn depart_previous_bearer(&mut self, id: u64, changes: &mut Changes) {
         let Some(peer) = self.peers.get(&id) else { return };
         let Some(before) = self.by_name.insert(peer.node.stem().clone(), id) else { return };
         let was_new = changes.joined.contains(&before);
         self.depart(before, changes);
-        // Not told of as one that is there.
+        // A new peer that has already departed is not reported as joined.
         if was_new && let Some((_, meta, departure)) = changes.departed.pop() {
             changes.joined.retain(|joined| *joined != before);
             changes.unseen.push((meta, departure));
         }
     }
 
-    /// A folder of the dead, of a node that never was a peer: its end is told of nevertheless, once.
+    /// Reports a dead node that never was a peer, once.
     fn report_unseen_death(&mut self, stem: &str, id: u64, changes: &mut Changes) {
         changes.ended = true;
         if !self.scanned || self.reported.contains(&id) {
             return;
         }
-        // One that was killed before it had written who it is was nobody yet.
+        // A node that was killed before it wrote its identity is not reported.
         if let Ok(Some(node)) = PeerNode::open(&self.dir, stem, id) {
             self.reported.insert(id);
             let departure = if node.has_left() { Departure::Left } else { Departure::Died };
@@ -453,9 +453,9 @@ impl Registry {
         }
         let departure = if peer.node.has_left() { Departure::Left } else { Departure::Died };
         let goes_on = matches!(peer.handle, LivenessHandle::PidFd(_)) && !peer.handle.has_ended();
-        // Whoever goes on after its goodbye sees to its name itself.
+        // A process that continues after its goodbye releases its name itself.
         let leaves_nothing = departure == Departure::Left && goes_on && !peer.node.folder_exists();
-        // A process that is ending closes its files before the kernel says that it has ended.
+        // An exiting process closes its files before the kernel reports its exit.
         if departure == Departure::Died && goes_on && !is_exiting(peer.node.meta().pid) {
             self.outlived.push(id);
         }
@@ -469,7 +469,7 @@ impl Registry {
         }
     }
 
-    /// The folders that are there; whose folder is gone is forgotten.
+    /// Lists the existing folders and forgets nodes whose folders are removed.
     fn list(&mut self) -> Result<Vec<(String, u64)>, Error> {
         let found = presence::list(&self.dir).inspect_err(|error| {
             if is_transient(error) {

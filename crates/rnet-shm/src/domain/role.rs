@@ -1,13 +1,13 @@
-//! A task that one process of the domain has at a time: the link between hosts, say.
+//! A task that one process of the domain has at a time, for example the link between hosts.
 //!
-//! A role is a file in the domain's directory. A word in it, the lease (`heartbeat.rs`), decides who
-//! holds the role; the holder's number is its **term**. The kernel's lock on one byte of the file, whose
-//! place is the term, says whether that holder lives. So there is no lock to inherit: who takes the
-//! role from a process that is stopped locks a byte of his own, and the old one keeps his, which says
-//! nothing any more. The byte is locked before the word names it. docs/design/role.md draws the states.
+//! A role is a file in the domain's directory. A word in it, the lease (`heartbeat.rs`), identifies the
+//! holder of the role; the holder's number is its **term**. The kernel's lock on one byte of the file, at an
+//! offset given by the term, shows whether that holder lives. So no lock is inherited: a process that takes
+//! the role from a stopped process locks its own byte. The previous holder keeps its byte, which has no
+//! meaning any more. The byte is locked before the word names it. docs/design/role.md draws the states.
 //!
-//! Each term is higher than all before, also behind a file that was removed or scribbled over: none is below
-//! the time since boot when it was taken, and none begins before that time.
+//! Each term is higher than all previous terms, even after the file was removed or overwritten: a term is at
+//! least the time since boot when it was taken, and starts no earlier than that time.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -40,18 +40,18 @@ const VERSION: u64 = 1;
 const AT_MAGIC: usize = 0;
 const AT_VERSION: usize = 8;
 const AT_LEASE: usize = 16;
-/// The holder's process: a hint whose end to wait for. Nothing but a wait depends on it.
+/// The holder's process: a hint for waiting on its exit. Only waits depend on it.
 const AT_PID: usize = 24;
 const LEN_BYTES: usize = PAGE_LEN_BYTES;
 const TICK_BITS: u32 = 16;
-/// How far a term may be ahead of the clock. One that is further was scribbled.
+/// How far a term may be ahead of the clock. A term further ahead is invalid data.
 const MAX_AHEAD: u64 = 1 << 36;
-/// For how many terms a taker asks that others, who take at the same moment, have locked before him.
+/// How many terms a taker tries when concurrent takers have locked them first.
 const MAX_RIVALS: u64 = 4096;
-/// How often a file is made anew in the place of one that is none, because others did, too.
+/// How many times an invalid file is replaced while other processes do the same.
 const MAX_TRIES: u32 = 100;
 
-/// A role of the domain, for who wants to have it.
+/// A role of the domain, for processes that compete for it.
 #[derive(Clone, Debug)]
 pub struct Role {
     path: PathBuf,
@@ -65,7 +65,7 @@ struct RoleFile {
     map: Mapping,
 }
 
-/// What the holder and its heartbeat share.
+/// State shared by the holder and its heartbeat thread.
 #[derive(Debug)]
 struct RoleState {
     path: PathBuf,
@@ -74,7 +74,7 @@ struct RoleState {
     ended: AtomicBool,
 }
 
-/// The role, while it is ours. Given back on drop, and by the kernel when the process ends.
+/// A role that this process holds. Released on drop, and by the kernel when the process exits.
 #[derive(Debug)]
 pub struct HeldRole {
     shared: Arc<RoleState>,
@@ -91,18 +91,18 @@ impl LeaseCell for RoleFile {
     }
 }
 
-/// Time since boot, in units of 65.5 µs: a term has room for 36 years of them.
+/// Time since boot, in units of 65.5 µs: a term covers 36 years of them.
 fn ticks() -> u64 {
     clock::boot_ns() >> TICK_BITS
 }
 
-/// The byte whose lock says that the holder of a term lives.
+/// The byte whose lock shows that the holder of a term lives.
 fn byte_of(term: u64) -> Span {
     (term as i64, 1)
 }
 
 impl RoleFile {
-    /// Opens and maps a file; `None` if it is none of a role, or not there.
+    /// Opens and maps a file; `None` if it is not a role file or does not exist.
     fn open(path: &Path) -> Result<Option<RoleFile>> {
         let failed = |errno| files::io_error("cannot open", path, errno);
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -121,26 +121,26 @@ impl RoleFile {
                 }
                 Ok(sound.then_some(role))
             }
-            // Too short, or nothing that can be mapped.
+            // Too short, or not mappable.
             Err(Errno::INVAL | Errno::NODEV | Errno::ACCESS) => Ok(None),
             Err(errno) => Err(failed(errno)),
         }
     }
 
-    /// Puts a new file there, in the place of whatever stands there. Others may do so at the same time.
+    /// Replaces whatever is at the path with a new file. Other processes may do so at the same time.
     fn make(path: &Path, mode: u32) -> Result<()> {
         let failed = |errno| files::io_error("cannot create", path, errno);
         let folder = path.parent().unwrap_or(Path::new("/"));
         let (file, temp_file) = TempFile::create(folder, mode).map_err(failed)?;
         let head = [MAGIC.to_le_bytes(), VERSION.to_le_bytes()].concat();
-        // Backed, so that writing to it cannot fail for lack of room.
+        // Allocated, so that writing to it cannot fail because the disk is full.
         files::reserve(&file, 0, LEN_BYTES as u64)
             .and_then(|()| files::write_all_at(&file, &head, 0))
             .map_err(failed)?;
         if temp_file.persist_new(path).map_err(failed)? || RoleFile::open(path)?.is_some() {
             return Ok(());
         }
-        // What stood there may have become a role's file since: then its holder is one no more.
+        // The replaced file may have become a valid role file meanwhile: then its holder loses the role.
         let see = |old: &Path| {
             if let Ok(Some(old)) = RoleFile::open(old) {
                 old.invalidate();
@@ -158,23 +158,23 @@ impl RoleFile {
         is(AT_MAGIC, MAGIC) && is(AT_VERSION, VERSION) && !self.map.is_truncated()
     }
 
-    /// Whether it is still whole, and the file that others find.
+    /// Whether the file is still valid and at its path.
     fn is_sound(&self, path: &Path) -> bool {
         let in_place = match rustix::fs::lstat(path) {
             Ok(at) => rustix::fs::fstat(&self.file)
                 .is_ok_and(|f| (f.st_dev, f.st_ino) == (at.st_dev, at.st_ino)),
-            // Whoever cannot look knows nothing.
+            // An unreadable path gives no information.
             Err(errno) => errno != Errno::NOENT,
         };
         in_place && self.has_header()
     }
 
-    /// Takes a file that is of no use from who holds the role by it: its lease reads 0 from now on.
+    /// Ends the role of a holder that uses this unusable file: its lease reads 0 from now on.
     fn invalidate(&self) {
         let _ = rustix::fs::ftruncate(&self.file, 0);
     }
 
-    /// Whether nobody who lives holds the role by this word.
+    /// Whether no living process holds the role by this word.
     fn is_free(&self, word: u64) -> rustix::io::Result<bool> {
         let term = epoch_of(word);
         if term == 0 || term > ticks() + MAX_AHEAD {
@@ -183,14 +183,14 @@ impl RoleFile {
         Ok(ofd::holder(&self.file, byte_of(term))?.is_none())
     }
 
-    /// Takes the role if the word still reads `seen`.
+    /// Takes the role if the word still equals `seen`.
     fn take(self: &Arc<RoleFile>, seen: u64) -> rustix::io::Result<Option<Arc<Lease>>> {
         let now = ticks();
-        // One that was scribbled counts for nothing.
+        // An invalid term is ignored.
         let before = Some(epoch_of(seen)).filter(|term| *term <= now + MAX_AHEAD).unwrap_or(0);
         let first = (before + 1).max(now);
         for term in first..first + MAX_RIVALS {
-            // Locked by another who takes just now, and may be stopped at that.
+            // Locked by a concurrent taker, which may be stopped.
             if !ofd::take(&self.file, byte_of(term))? {
                 continue;
             }
@@ -207,10 +207,10 @@ impl RoleFile {
 }
 
 impl Role {
-    /// The role `name` of a domain, whose file is made if it is not there.
+    /// Opens the role `name` of a domain and creates its file if it does not exist.
     ///
     /// # Errors
-    /// Those of the system, naming the file.
+    /// Errors of the system, with the file's path.
     pub fn open(dir: &DomainDir, name: &str) -> Result<Role> {
         let role = Role { path: dir.path().join(name), mode: dir.file_mode() };
         role.file()?;
@@ -227,10 +227,11 @@ impl Role {
         Err(files::io_error("cannot use", &self.path, Errno::BUSY))
     }
 
-    /// The process that holds the role, moving or not; `None` if none does. Another may take it at any moment.
+    /// The process that holds the role, responsive or not; `None` if the role is free. Another process may
+    /// take it at any moment.
     ///
     /// # Errors
-    /// Those of the system, naming the file.
+    /// Errors of the system, with the file's path.
     pub fn holder(&self) -> Result<Option<u32>> {
         let file = self.file()?;
         let failed = |errno| files::io_error("cannot inspect", &self.path, errno);
@@ -239,8 +240,8 @@ impl Role {
         Ok((!free).then(|| u32::try_from(pid).unwrap_or_default()))
     }
 
-    /// The process that held the role by the file `name` of a domain's directory and has ended without giving it back,
-    /// if no other one has it since.
+    /// The process that held the role through the file `name` of a domain's directory and exited without
+    /// releasing it, if the role was not taken since.
     pub fn killed_holder(domain: &Path, name: &str) -> Option<u32> {
         let file = RoleFile::open(&domain.join(name)).ok()??;
         let pid = u32::try_from(file.word(AT_PID).load(Ordering::Relaxed)).ok()?;
@@ -248,11 +249,11 @@ impl Role {
         (is_free && pid != 0).then_some(pid)
     }
 
-    /// As [`Role::holder`], of one that moves: its next beat is waited for, up to
+    /// Like [`Role::holder`], but only a responsive holder: waits for its next beat, up to
     /// [`STALL_LIMIT`](crate::domain::heartbeat::STALL_LIMIT).
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Role::holder`].
     pub fn responsive_holder(&self) -> Result<Option<u32>> {
         let file = self.file()?;
         let (first, mut stall_detector) = (file.read(), StallDetector::default());
@@ -268,12 +269,13 @@ impl Role {
         }
     }
 
-    /// Waits until nobody else holds the role, and takes it: at once when its holder's process has ended, after
-    /// [`CHECK_INTERVAL`] when its holder has given it back, and after [`STALL_LIMIT`](crate::domain::heartbeat::STALL_LIMIT) when its
-    /// process is stopped. `None` once `stop` is set, which is looked at every [`CHECK_INTERVAL`].
+    /// Waits until the role is free, and takes it: at once if its holder's process has exited, after
+    /// [`CHECK_INTERVAL`] if its holder released it, and after
+    /// [`STALL_LIMIT`](crate::domain::heartbeat::STALL_LIMIT) if its process is stopped. Returns `None` once
+    /// `stop` is set, which is checked every [`CHECK_INTERVAL`].
     ///
     /// # Errors
-    /// Those of the system, naming the file or the thread.
+    /// Errors of the system, with the file's path or the thread.
     pub fn wait_for_turn(&self, stop: &AtomicBool) -> Result<Option<HeldRole>> {
         let failed = |errno| files::io_error("cannot lock", &self.path, errno);
         let (mut file, mut stall_detector) = (self.file()?, StallDetector::default());
@@ -300,7 +302,7 @@ impl Role {
     }
 }
 
-/// The process that a waiter believes to be the holder.
+/// The process that a waiter assumes to be the holder.
 #[derive(Default)]
 struct HolderProcess {
     pid: u64,
@@ -308,7 +310,7 @@ struct HolderProcess {
 }
 
 impl HolderProcess {
-    /// Waits for its end, and no longer than to the next look.
+    /// Waits for its exit, at most until the next check.
     fn wait(&mut self, pid: u64) {
         if self.pid != pid {
             let pid_t = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -320,7 +322,7 @@ impl HolderProcess {
         let ended = matches!(poll(&mut fds, Some(&timeout)), Ok(1..));
         drop(fds);
         if ended {
-            // If it was not the holder, it is not waited for again.
+            // If it was not the holder, do not wait for it again.
             self.process = None;
         }
     }
@@ -328,7 +330,7 @@ impl HolderProcess {
 
 impl HeldRole {
     fn start(path: &Path, file: Arc<RoleFile>, lease: Arc<Lease>) -> Result<HeldRole> {
-        // It was ahead because of rivals. The next taker may have nothing but the clock to begin from.
+        // The term was ahead because of concurrent takers. The next taker may start from the clock alone.
         while ticks() <= lease.epoch() {
             std::thread::sleep(Duration::from_nanos(1 << TICK_BITS));
         }
@@ -339,13 +341,13 @@ impl HeldRole {
         Ok(HeldRole { shared, heartbeat })
     }
 
-    /// The number of this holder: higher than those of all before.
+    /// The number of this holder: higher than those of all previous holders.
     pub fn term(&self) -> u64 {
         self.shared.lease.epoch()
     }
 
-    /// Whether the role is still ours: one load. To be asked before each act that the role allows; once
-    /// `false`, another has the role, or will have it, and this one never again.
+    /// Whether this process still holds the role: one load. Check it before each act that the role permits.
+    /// Once it returns `false`, another process has or will have the role, and this holder never regains it.
     #[inline]
     pub fn holds(&self) -> bool {
         self.shared.lease.holds()
@@ -356,7 +358,7 @@ impl RoleState {
     fn beat(&self) {
         while !self.ended.load(Ordering::SeqCst) {
             if !self.file.is_sound(&self.path) {
-                // Removed or spoilt: others hold the role by another file, or will.
+                // Removed or damaged: other processes hold the role through another file, or will.
                 return self.file.invalidate();
             }
             if !self.lease.beat() {
@@ -377,11 +379,11 @@ impl Drop for HeldRole {
             heartbeat.thread().unpark();
             let _ = heartbeat.join();
         }
-        // Nobody is waited for, and nobody was killed.
+        // Clears the pid: a waiter need not wait for this process, and it counts as not killed.
         let pid = self.shared.file.word(AT_PID);
         let own = u64::from(std::process::id());
         let _ = pid.compare_exchange(own, 0, Ordering::Relaxed, Ordering::Relaxed);
-        // What the word says stays: the next one sees that nobody has the lock.
+        // The word stays unchanged: the next taker sees that the lock is free.
         ofd::release(&self.shared.file.file, byte_of(self.term()));
     }
 }

@@ -1,7 +1,7 @@
-//! Protobuf types in a node's folder: each in a file of its own, which endpoints name by its hash.
+//! Protobuf types in a node's folder: each in a separate file, which endpoints name by its hash.
 //!
-//! A descriptor set is too long to stand in each endpoint's description, and the same for all
-//! endpoints of a type. The file is complete before an endpoint names it, and goes with the node.
+//! A descriptor set is too long for each endpoint's description, and the same for all endpoints of a type.
+//! The file is complete before an endpoint names it, and is removed with the node.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::domain::presence;
 use crate::os::files::{self, create_error, io_error, word_at};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETTYP\x01");
-/// Where the descriptor set begins.
+/// Offset of the descriptor set.
 const SET_AT: u64 = 64;
 /// Digits of a hash.
 const HASH_LEN: usize = 32;
@@ -27,7 +27,7 @@ const HASH_LEN: usize = 32;
 pub(crate) struct TypeFiles(Mutex<BTreeSet<String>>);
 
 impl TypeFiles {
-    /// Writes a type, unless it is there.
+    /// Writes a type unless it exists.
     pub(crate) fn write_once(
         &self,
         folder: &Path,
@@ -39,7 +39,7 @@ impl TypeFiles {
             what: "hash of a type".to_owned(),
             why: format!("{hash:?} is not {HASH_LEN} hexadecimal digits"),
         })?;
-        // Held while the file is written: whoever finds the hash here may name the file.
+        // Held while the file is written: a thread that finds the hash here may name the file.
         let mut types = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if types.contains(hash) {
             return Ok(());
@@ -66,7 +66,7 @@ impl TypeFiles {
 }
 
 impl TypeFiles {
-    /// Removes the files, by name: to list the folder takes a file descriptor.
+    /// Removes the files by name: listing the folder needs a file descriptor.
     pub(crate) fn remove(&self, folder: &Path) {
         for hash in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let _ = path_of(folder, hash).map(rustix::fs::unlink);
@@ -91,10 +91,10 @@ fn write(path: &Path, mode: u32, set: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// Reads the descriptor set that a node's endpoints name. What it says may be anything.
+/// Reads the descriptor set that a node's endpoints name. Its content is untrusted.
 ///
 /// # Errors
-/// `Io` (`NotFound` if the node is gone), `LayoutVersion`, `Corrupt`.
+/// `Io` (`NotFound` if the node has left), `LayoutVersion`, `Corrupt`.
 pub fn read(folder: &Path, hash: &str) -> Result<Vec<u8>, Error> {
     let Some(path) = path_of(folder, hash) else {
         return Err(corrupt(folder, "an endpoint names a type by an invalid hash"));
@@ -119,18 +119,18 @@ pub fn read(folder: &Path, hash: &str) -> Result<Vec<u8>, Error> {
     Ok(set)
 }
 
-/// Whether the type that [`read`] did not find is lost: its node is neither leaving nor dead, and so
-/// will not put it there again.
+/// Whether the type that [`read`] did not find is lost: its node is neither leaving nor dead, and will not
+/// write it again.
 pub fn is_lost(dir: &DomainDir, folder: &Path) -> bool {
-    // Whoever leaves removes this file before the types.
+    // A leaving node removes this file before the types.
     let stays = rustix::fs::lstat(folder.join("node")).is_ok();
     let name = folder.file_name().and_then(|name| name.to_str());
     let named = name.and_then(presence::parse_folder_name);
     stays && named.is_some_and(|(stem, incarnation)| presence::is_alive(dir, stem, incarnation))
 }
 
-/// The file of a type; `None` if that is no hash: it may come from a hostile peer, and `/` in it
-/// would lead out of the folder.
+/// The path of a type's file; `None` if `hash` is not a valid hash. A hostile peer could use `/` in it to
+/// leave the folder.
 fn path_of(folder: &Path, hash: &str) -> Option<PathBuf> {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     (hash.len() == HASH_LEN && hash.bytes().all(digit)).then(|| folder.join(format!("t{hash}")))
@@ -143,12 +143,12 @@ mod tests {
     const HASH: &str = "0123456789abcdef0123456789abcdef";
 
     #[test]
-    fn written_once_and_read() {
+    fn writes_type_once_and_reads_it() {
         let folder = std::env::temp_dir().join(format!("rnet-types-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let types = TypeFiles::default();
         types.write_once(&folder, 0o600, HASH, || Ok(b"the set".to_vec())).unwrap();
-        types.write_once(&folder, 0o600, HASH, || panic!("it is there")).unwrap();
+        types.write_once(&folder, 0o600, HASH, || panic!("the type already exists")).unwrap();
         assert_eq!(read(&folder, HASH).unwrap(), b"the set");
         let path = path_of(&folder, HASH).unwrap();
 
@@ -163,7 +163,7 @@ mod tests {
             types.write_once(&folder, 0o600, &HASH.replace('0', "2"), || Ok(long)).unwrap_err();
         assert!(refused.to_string().contains("1048576"), "{refused}");
 
-        // A length that the file does not have, one beyond the limit, another magic, an empty file.
+        // A length beyond the file, a length beyond the limit, another magic, an empty file.
         for (at, word) in [(16, 1 << 19), (16, u64::MAX), (8, 1), (0, 0)] {
             let honest = std::fs::read(&path).unwrap();
             let mut corrupt = honest.clone();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_has_a_limited_number() {
+    fn limits_types_per_node() {
         let folder = std::env::temp_dir().join(format!("rnet-types-many-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let types = TypeFiles::default();

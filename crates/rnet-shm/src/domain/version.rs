@@ -1,19 +1,19 @@
-//! Which layout a domain's directory holds, and who may say so.
+//! The layout version of a domain's directory, and which process may change it.
 //!
-//! Three things are the same in every layout, so that a process can judge a directory of another
-//! version: the file `VERSION` (a decimal number), the folder `names/`, and that a living node
-//! holds a lock on its file in there. So a start finds out whether anybody lives in a directory of
-//! another version, or in one whose `VERSION` a power cut has left empty. If so, it is refused:
-//! the layouts would not understand each other. If not, the directory is taken over; what stands
-//! in it belongs to nobody and is swept as that of any dead node. The user has nothing to remove.
+//! Three things are the same in every layout, so that a process can check a directory of another version: the
+//! file `VERSION` (a decimal number), the folder `names/`, and the lock that a living node holds on its file
+//! in that folder. So a start detects living nodes in a directory of another version, or in one whose
+//! `VERSION` a power loss left empty. If a node lives, the start is rejected, because the layouts are
+//! incompatible. If not, the directory is taken over and its content is swept like that of any dead node. The
+//! user need not remove anything.
 //!
-//! `VERSION` is written aside and renamed, by one process at a time, which holds a lock on the
-//! directory meanwhile. A node that starts without finding anything to change takes no lock.
+//! `VERSION` is written to a temporary file and renamed, by one process at a time, which holds a lock on the
+//! directory. A node that starts without a version change takes no lock.
 //!
-//! A take-over writes a mark that no layout reads as its own, looks once more for somebody who had
-//! read the version before, and only then writes ours. So whoever starts meanwhile, of any layout,
-//! waits for the lock, and the second look finds none of our own layout. A node that has taken its
-//! name reads the version again, and starts anew if the directory was taken over in between.
+//! A takeover writes a mark that no layout accepts as its own, checks again for nodes that had read the
+//! previous version, and only then writes our version. So a node of any layout that starts meanwhile waits
+//! for the lock, and the second check finds no node of our layout. A node that has taken its name reads the
+//! version again, and restarts its join if the directory was taken over in between.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -29,46 +29,46 @@ use crate::domain::presence;
 use crate::os::files;
 use crate::os::temp_file::{self, TempFile};
 
-/// How often a start asks for the lock on the directory, which is held for some system calls.
+/// How many times a start retries the lock on the directory, which is held for a few system calls.
 const LOCK_TRIES: u32 = 500;
 const LOCK_RETRY: Duration = Duration::from_millis(10);
-/// More is no version.
+/// A longer text is not a version.
 const MAX_LEN_BYTES: usize = 32;
 
-/// What `VERSION` says while the directory is taken over; no number, so that all wait for the lock.
+/// Content of `VERSION` during a takeover; not a number, so all processes wait for the lock.
 const TAKING_OVER: &str = "taken over\n";
 
-/// What `VERSION` says.
+/// The content of `VERSION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VersionState {
     Ours,
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// Somebody takes the directory over, or was killed while doing so.
+    /// A process is taking the directory over, or was killed during a takeover.
     TakingOver,
-    /// Another number; 0 for what is no number.
+    /// Another number; 0 for text that is not a number.
     Other(u32),
 }
 
 impl DomainDir {
-    /// Sees to it that the directory is of our layout, or says why it cannot be.
+    /// Makes the directory use our layout, or returns why it cannot.
     pub(crate) fn claim_version(&self) -> Result<(), Error> {
         self.claim_version_with(|| {})
     }
 
-    /// Whether the directory still is of our layout; to be asked once a name was taken.
+    /// Whether the directory still has our layout; to be checked after a name was taken.
     pub(crate) fn has_our_version(&self) -> Result<bool, Error> {
         Ok(self.read_version()? == VersionState::Ours)
     }
 
-    /// As [`DomainDir::claim_version`]; `between` runs before a take-over looks for the second time.
+    /// Like [`DomainDir::claim_version`]; `between` runs before the second check of a takeover.
     fn claim_version_with(&self, between: impl FnOnce()) -> Result<(), Error> {
         if self.read_version()? == VersionState::Ours {
             return Ok(());
         }
         let _lock = self.lock_directory()?;
         let found = match self.read_version()? {
-            // Another one was faster.
+            // Another process was faster.
             VersionState::Ours => return Ok(()),
             VersionState::Missing => return self.write_version(&format!("{LAYOUT_VERSION}\n")),
             VersionState::TakingOver => 0,
@@ -81,8 +81,8 @@ impl DomainDir {
         }
         self.write_version(TAKING_OVER)?;
         between();
-        // One of the other version may have started between our question and the mark: it looked
-        // at the version before it took its name.
+        // A node of the other version may have started between our check and the mark: it read the version
+        // before it took its name.
         if self.has_living_node() {
             self.write_version(&format!("{found}\n"))?;
             return refused();
@@ -90,8 +90,8 @@ impl DomainDir {
         self.write_version(&format!("{LAYOUT_VERSION}\n"))
     }
 
-    /// For those who only look: the directory is of our layout, or its first node is between two
-    /// of its steps.
+    /// For observers: checks that the directory has our layout, or that its first node is between two of its
+    /// steps.
     pub(crate) fn check_version(&self) -> Result<(), Error> {
         match self.read_version()? {
             VersionState::Ours | VersionState::Missing | VersionState::TakingOver => Ok(()),
@@ -107,7 +107,7 @@ impl DomainDir {
 
     fn read_version(&self) -> Result<VersionState, Error> {
         let path = self.version_path();
-        // Neither follows a link nor waits for the other end of a FIFO.
+        // Neither follows a link nor blocks on a FIFO.
         let file = match files::open_read(&path) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(VersionState::Missing),
@@ -134,7 +134,7 @@ impl DomainDir {
         })
     }
 
-    /// Call it with the directory locked.
+    /// Requires the lock on the directory.
     fn write_version(&self, text: &str) -> Result<(), Error> {
         let path = self.version_path();
         let failed = |e| files::io_error("cannot write", &path, e);
@@ -161,17 +161,17 @@ impl DomainDir {
         Ok(dir)
     }
 
-    /// Whether some name is held, or it cannot be told.
+    /// Whether a name is held, or the state is unknown.
     fn has_living_node(&self) -> bool {
         let Ok(names) = std::fs::read_dir(self.names()) else { return true };
-        // One that is only being drafted has no name yet, and reads the version once it has.
+        // A draft of a name file is not a name yet; its node reads the version once it has the name.
         names
             .flatten()
             .filter(|entry| !temp_file::is_temp_file(entry.file_name().as_encoded_bytes()))
             .any(|entry| presence::is_held(&entry.path()))
     }
 
-    /// The error for something of the wrong kind under a name of ours.
+    /// The error for a file of the wrong type at one of our paths.
     pub(crate) fn wrong_kind_error(&self, kind: &str, path: PathBuf) -> Error {
         Error::NoPermission { path, why: format!("it is not a {kind}; remove it or set RNET_DIR") }
     }
@@ -186,7 +186,7 @@ mod tests {
     use crate::domain::presence::Presence;
     use crate::os::random::random_u64;
 
-    /// Runs `body` with a directory of another layout in which nobody lives.
+    /// Runs `body` with a directory of another layout without living nodes.
     fn with_other_layout(body: impl FnOnce(&DomainDir)) {
         let base = std::env::temp_dir().join(format!("rnet-version-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
@@ -197,32 +197,32 @@ mod tests {
         std::fs::remove_dir_all(&base).unwrap();
     }
 
-    fn says(dir: &DomainDir) -> String {
+    fn version_text(dir: &DomainDir) -> String {
         std::fs::read_to_string(dir.version_path()).unwrap()
     }
 
-    /// One of our own layout that starts while the directory is taken over does not end that.
+    /// A node of our own layout that starts during a takeover does not end it.
     #[test]
-    fn a_start_in_the_middle_of_a_take_over_waits() {
+    fn start_during_takeover_waits() {
         with_other_layout(|dir| {
             let name = NodeName::new("b").unwrap();
             let mut other = None;
             dir.claim_version_with(|| {
                 dir.check_version().unwrap();
-                // As a start does that need not wait for the lock.
+                // As in a start that need not wait for the lock.
                 if dir.has_our_version().unwrap() {
                     other = Some(Presence::take(dir, &name, 1).unwrap());
                 }
             })
             .unwrap();
-            assert_eq!(says(dir), format!("{LAYOUT_VERSION}\n"));
+            assert_eq!(version_text(dir), format!("{LAYOUT_VERSION}\n"));
             assert!(dir.has_our_version().unwrap());
         });
     }
 
-    /// One of the other layout had read the version before: it stays, and we are refused.
+    /// A node of the other layout had read the previous version: it stays, and our start is rejected.
     #[test]
-    fn one_of_the_other_layout_that_was_about_to_start_keeps_the_directory() {
+    fn starting_node_of_other_layout_keeps_the_directory() {
         with_other_layout(|dir| {
             let name = NodeName::new("old").unwrap();
             let mut old = None;
@@ -231,15 +231,15 @@ mod tests {
                 .unwrap_err();
             let path = dir.version_path();
             assert_eq!(error, Error::LayoutVersion { path, found: 1, ours: LAYOUT_VERSION });
-            assert_eq!(says(dir), "1\n");
+            assert_eq!(version_text(dir), "1\n");
             drop(old);
             dir.claim_version().unwrap();
         });
     }
 
-    /// Who was killed in the middle of it is in nobody's way.
+    /// A process that was killed during a takeover does not block others.
     #[test]
-    fn a_take_over_that_was_not_finished_is_finished_by_the_next() {
+    fn next_start_completes_interrupted_takeover() {
         with_other_layout(|dir| {
             std::fs::write(dir.version_path(), TAKING_OVER).unwrap();
             assert!(!dir.has_our_version().unwrap());

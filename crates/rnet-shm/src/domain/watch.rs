@@ -1,13 +1,13 @@
-//! Watching for the end of peers, without asking them and without polling.
+//! Detects the exit of peers without requests and without polling.
 //!
-//! The kernel tells of a process's end in two ways. In our own pid namespace a *pidfd* becomes
-//! readable. A process in another one (a container) cannot be named from here; but its node holds
-//! its FIFO `ctl` open for reading, so whoever holds the *write end* is told, by `EPOLLERR`, when
-//! the last reader has closed it, and a process closes its files however it ends. That is a hint,
-//! for somebody else may have opened the FIFO for reading. The truth is the node's lock
-//! ([`presence`](crate::domain::presence)), which the kernel releases microseconds before or after the FIFO: so it is asked
-//! for at the hint, again in steps that double up to [`MAX_RETRY_DELAY`], and then once per [`POLL_INTERVAL`],
-//! which is also how the end is seen where there is no hint.
+//! The kernel reports a process's exit in two ways. In our own pid namespace, a *pidfd* becomes readable. A
+//! process in another namespace (a container) cannot be named from here. But its node holds its FIFO `ctl`
+//! open for reading, so a process that holds the *write end* receives `EPOLLERR` when the last reader closes
+//! it; a process closes its files however it exits. That is a hint, because another process may have opened
+//! the FIFO for reading. The node's lock ([`presence`](crate::domain::presence)) is authoritative; the kernel
+//! releases it microseconds before or after the FIFO. So the lock is queried at the hint, again at intervals
+//! that double up to [`MAX_RETRY_DELAY`], and then once per [`POLL_INTERVAL`], which also detects the exit if
+//! a hint is missing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -21,51 +21,51 @@ use rustix::io::Errno;
 use crate::domain::liveness_handle::LivenessHandle;
 use crate::domain::registry::Registry;
 
-/// How often locks are asked for where nothing hints at anything.
+/// Interval at which locks are queried without a hint.
 pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The lock of a node whose FIFO was closed is asked for again after this time, and twice that, …
+/// First delay before the lock of a node with a closed FIFO is queried again; it doubles each time, …
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(1);
 /// … up to this.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(32);
-/// Events that are taken at once; the others follow.
+/// Maximum number of events per call; the others follow.
 const MAX_EVENTS: usize = 64;
-/// Marks descriptors that are no peer's among the events; numbers of descriptors have 31 bits.
+/// Marks events of descriptors that do not belong to peers; descriptor numbers have 31 bits.
 const LISTENED_BIT: u64 = 1 << 63;
 
-/// What has woken a [`Watch`].
+/// What woke a [`Watch`].
 #[derive(Debug, Default)]
 pub struct WatchEvents {
-    /// Peers that have ended, or seem to.
+    /// Peers that have exited, or may have.
     pub peers: Vec<u64>,
     /// Marks of the other descriptors that are readable.
     pub listened: Vec<u32>,
-    /// Whether it is time to look at all peers, because some can only be asked.
+    /// Whether to check all peers, because some can only be polled.
     pub poll: bool,
 }
 
-/// A peer that seems to have ended and whose lock is still held.
+/// A peer that may have exited while its lock is still held.
 #[derive(Debug)]
 struct Suspect {
     due: Instant,
     step: Duration,
 }
 
-/// A descriptor that is watched. All nodes of a process share theirs.
+/// A watched descriptor. All nodes of a process share theirs.
 #[derive(Debug)]
 struct Watched {
     descriptor: Arc<OwnedFd>,
     peers: BTreeSet<u64>,
-    /// Whether it has told of their end, which it does once.
+    /// Whether it has reported the exit of its peers, which happens once.
     reported: bool,
 }
 
-/// Waits for the end of peers, and for what else its owner listens to.
+/// Waits for the exit of peers and for the other descriptors that its owner registers.
 #[derive(Debug)]
 pub struct Watch {
     epoll: OwnedFd,
-    /// Descriptors by number, and whose end they tell of.
+    /// Descriptors by number, with the peers whose exit they report.
     watched: HashMap<RawFd, Watched>,
-    /// Peers that the kernel does not watch for us.
+    /// Peers that the kernel does not watch.
     unwatched: BTreeSet<u64>,
     suspects: BTreeMap<u64, Suspect>,
     /// When the next poll is due, while some peers need it.
@@ -73,7 +73,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches nobody yet.
+    /// Creates a watch without peers.
     pub fn new() -> rustix::io::Result<Watch> {
         Ok(Watch {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
@@ -84,21 +84,21 @@ impl Watch {
         })
     }
 
-    /// Wakes for this descriptor, too; with `once`, for the first time only.
+    /// Also wakes for this descriptor; with `once`, only the first time.
     pub fn listen(&self, fd: impl AsFd, mark: u32, once: bool) -> rustix::io::Result<()> {
         let flags = if once { EventFlags::IN | EventFlags::ONESHOT } else { EventFlags::IN };
         epoll::add(&self.epoll, fd, EventData::new_u64(LISTENED_BIT | u64::from(mark)), flags)
     }
 
-    /// Wakes for this descriptor no more, whoever holds copies of it.
+    /// Stops waking for this descriptor, even if copies of it are open.
     pub fn ignore(&self, fd: impl AsFd) -> rustix::io::Result<()> {
         epoll::delete(&self.epoll, fd)
     }
 
-    /// Watches the peers that are new, forgets those that have departed.
+    /// Watches new peers and forgets departed ones.
     ///
-    /// A descriptor is taken out of the epoll set explicitly: other nodes of this process, or a forked child, may
-    /// hold it for longer.
+    /// A descriptor is removed from the epoll set explicitly: other nodes of this process, or a forked child,
+    /// may hold it longer.
     pub fn follow(&mut self, registry: &mut Registry) {
         let watch_changes = registry.take_watch_changes();
         for (id, handle) in watch_changes.departed {
@@ -118,14 +118,14 @@ impl Watch {
                     true
                 }
                 LivenessHandle::PidFd(fd) => self.add(fd, id, EventFlags::IN),
-                // Its end is an error, which is told of unasked.
+                // Its exit is an error event, which epoll always reports.
                 LivenessHandle::Fifo(fd) => self.add(fd, id, EventFlags::empty()),
             };
             if !added {
                 self.unwatched.insert(id);
             }
         }
-        // Whom the kernel does not watch for us is looked at, and tried to be watched, until it does.
+        // Peers that the kernel does not watch are polled, and registered again until that succeeds.
         self.next_poll = match self.next_poll {
             _ if self.unwatched.is_empty() && !registry.needs_polling() => None,
             None => Some(Instant::now() + POLL_INTERVAL),
@@ -167,7 +167,7 @@ impl Watch {
         self.suspects.entry(id).or_insert(Suspect { due, step: MIN_RETRY_DELAY });
     }
 
-    /// Sleeps until something has happened, or for `limit`, or until a signal comes.
+    /// Sleeps until an event, a signal, or `limit`.
     pub fn wait(&mut self, limit: Option<Duration>) -> rustix::io::Result<WatchEvents> {
         let now = Instant::now();
         let due = self.suspects.values().map(|s| s.due).chain(self.next_poll).min();
@@ -193,13 +193,13 @@ impl Watch {
                 }
             }
         }
-        // Those that have really ended are forgotten with the next `follow`.
+        // Peers that have really exited are forgotten with the next `follow`.
         woken.peers.iter().for_each(|id| self.suspect(*id));
         self.retry_suspects(&mut woken);
         Ok(woken)
     }
 
-    /// Adds what is due by the clock.
+    /// Adds the checks that are due.
     fn retry_suspects(&mut self, woken: &mut WatchEvents) {
         let now = Instant::now();
         self.suspects.retain(|id, suspect| {
@@ -226,9 +226,9 @@ mod tests {
     use crate::os::random::random_u64;
     use rnet_core::NodeName;
 
-    /// The kernel refuses to watch a descriptor: its peer is looked at once a second all the same.
+    /// If the kernel cannot watch a descriptor, its peer is still checked once a second.
     #[test]
-    fn one_that_the_kernel_does_not_watch_is_polled() {
+    fn polls_peer_that_the_kernel_does_not_watch() {
         let base = std::env::temp_dir().join(format!("rnet-watch-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
@@ -237,7 +237,7 @@ mod tests {
         let node = OwnNode::create(&dir, &name, "rust", "0").unwrap();
         let mut registry = Registry::new(dir, None);
         registry.refresh().unwrap();
-        // It says that it waits for an end, and is of a kind that epoll does not take.
+        // A handle of a kind that epoll does not accept.
         let plain = std::fs::File::open(node.folder().join("node")).unwrap();
         let handle = LivenessHandle::PidFd(Arc::new(plain.into()));
         registry.set_handle(node.incarnation(), handle);

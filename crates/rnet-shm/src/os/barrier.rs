@@ -1,10 +1,10 @@
-//! The barrier between a frequent publisher and a rare sleeper, moved to the sleeper.
+//! The barrier between a frequent publisher and a rare sleeper, moved to the sleeper's side.
 //!
-//! `membarrier(2)` makes every running thread of the registered processes pass a full fence, so a
-//! publisher pays nothing per message to ask "is anyone asleep". It interrupts those threads,
-//! though, for microseconds; so a publisher has sleepers issue it only while it sends often, and
-//! says so in its page. Otherwise, until its process is registered, and where the kernel offers no
-//! membarrier, it fences for itself.
+//! `membarrier(2)` makes every running thread of the registered processes execute a full fence, so a
+//! publisher need not fence per message before it checks for sleepers. However, it interrupts those threads
+//! for microseconds. So a publisher asks sleepers to issue it only while it sends often, by a word in its
+//! page. Otherwise, until its process is registered, and on kernels without membarrier, the publisher issues
+//! its own fences.
 
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
@@ -17,10 +17,10 @@ const CMD_QUERY: libc::c_int = 0;
 const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const CMD_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 
-/// Messages after which a publisher takes its pace.
+/// Number of messages after which a publisher measures its send rate.
 pub const RATE_WINDOW_MESSAGES: u64 = 64;
-/// A publisher sends often if less time passes from message to message: a fence for each, of some
-/// 20 ns, is then more than a thousandth of its time.
+/// A publisher sends often if the interval between messages is shorter: a fence per message, about 20 ns,
+/// then takes more than a thousandth of its time.
 const FREQUENT_INTERVAL_NS: u64 = 20_000;
 
 fn membarrier(command: libc::c_int) -> libc::c_long {
@@ -30,8 +30,8 @@ fn membarrier(command: libc::c_int) -> libc::c_long {
 
 /// Whether the kernel offers the barrier to this process.
 pub fn is_supported() -> bool {
-    // No OnceLock here and below: one that a thread of the parent was about to fill would be
-    // waited for without end in a forked child. To ask twice does no harm.
+    // No OnceLock here and below: a forked child would wait forever for one that a thread of the parent was
+    // initializing. A duplicate query is harmless.
     static SUPPORTED: AtomicU8 = AtomicU8::new(UNKNOWN);
     match SUPPORTED.load(Ordering::Relaxed) {
         UNKNOWN => {
@@ -49,8 +49,8 @@ const UNKNOWN: u8 = 0;
 const NO: u8 = 1;
 const YES: u8 = 2;
 
-/// A kernel fact of the process: once true it stays so. In the upper bits, how many forks ago; a
-/// child asks anew.
+/// Whether the process is registered: once true, it stays true. The upper bits hold the fork count; a child
+/// registers again.
 static REGISTERED: AtomicU64 = AtomicU64::new(UNKNOWN as u64);
 
 fn registered() -> u8 {
@@ -58,11 +58,11 @@ fn registered() -> u8 {
     if word >> 8 == u64::from(fork::count()) { word as u8 } else { UNKNOWN }
 }
 
-/// Registers this process so that its publishers may do without fences.
+/// Registers this process so that its publishers need no fences.
 ///
-/// The kernel registers a process with one thread at once. Any other waits for an RCU grace period
-/// of 10 to 30 ms, and *cannot be killed meanwhile*: its peers would notice its death that much
-/// later. So a process of several threads is registered only once it pays, see [`registration_requests`].
+/// The kernel registers a single-threaded process at once. A multithreaded one waits for an RCU grace period
+/// of 10 to 30 ms, and *cannot be killed meanwhile*: its peers would notice its death that much later. So a
+/// multithreaded process is registered only once that pays, see [`registration_requests`].
 pub fn register() {
     if registered() == UNKNOWN {
         let forks = u64::from(fork::count());
@@ -72,25 +72,25 @@ pub fn register() {
     }
 }
 
-/// Whether [`register`] would make its caller wait.
+/// Whether [`register`] would block its caller.
 pub fn register_blocks() -> bool {
     registered() == UNKNOWN && !process::is_single_threaded()
 }
 
-/// Through which publishers ask for the registration: the descriptor, and in the upper half, one
-/// more than how many forks ago; 0 before there is one. A child must not ask its parent.
+/// The descriptor through which publishers request registration; the upper half holds the fork count plus
+/// one; 0 if no descriptor exists. A child must not ask its parent.
 static REQUEST_FD: AtomicU64 = AtomicU64::new(0);
-/// The same upper half once a publisher has asked.
+/// The same upper half once a publisher has requested registration.
 static REQUESTED: AtomicU32 = AtomicU32::new(0);
 
-/// This process, and no other that it was forked from or that is forked from it.
+/// Identifies this process among its ancestors and forked children.
 fn this_process() -> u32 {
     fork::count().wrapping_add(1)
 }
 
-/// Readable once a publisher of this process sends so often that [`register`] pays; whoever
-/// watches it is to call that, on a thread that nobody waits for. `None` where there is nothing to
-/// register for, or no descriptor is left; publishers then go on fencing for themselves.
+/// Readable once a publisher of this process sends often enough for [`register`] to pay. The thread that
+/// watches it must call `register` where blocking is acceptable. `None` if registration is unsupported or no
+/// descriptor is free; publishers then keep issuing fences.
 pub fn registration_requests() -> Option<BorrowedFd<'static>> {
     use rustix::event::{EventfdFlags, eventfd};
     if registered() != UNKNOWN || !is_supported() {
@@ -105,7 +105,7 @@ pub fn registration_requests() -> Option<BorrowedFd<'static>> {
     match REQUEST_FD.compare_exchange(before, word, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(request_fd(word)),
         Err(faster) => {
-            // SAFETY: made above, and another thread's is in use.
+            // SAFETY: opened above and unused; another thread's descriptor is in use.
             drop(unsafe { OwnedFd::from_raw_fd(made) });
             Some(request_fd(faster))
         }
@@ -117,7 +117,7 @@ fn request_fd(word: u64) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw((word as u32).cast_signed()) }
 }
 
-/// One system call in the life of a process.
+/// Makes one system call in the lifetime of a process.
 fn request_registration() {
     let wanted = REQUEST_FD.load(Ordering::Acquire);
     if (wanted >> 32) as u32 == this_process()
@@ -131,15 +131,14 @@ fn request_registration() {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PublisherBarrier {
     asymmetric: bool,
-    /// When the pace was taken last.
+    /// When the send rate was last measured.
     since_ns: u64,
 }
 
 impl PublisherBarrier {
-    /// Takes the publisher's pace and changes sides where that pays: whoever sends often does
-    /// without fences and has sleepers issue the barrier, an interruption of all others, which a
-    /// publisher that sends rarely spares them. Called once per [`RATE_WINDOW_MESSAGES`] messages, between two of
-    /// them. `shown` is what sleepers go by.
+    /// Measures the send rate and switches sides if that pays. A frequent publisher omits fences and has
+    /// sleepers issue the barrier; a rare publisher spares all other threads this interruption. Called once
+    /// per [`RATE_WINDOW_MESSAGES`] messages, between two messages. Sleepers read `shown`.
     #[cold]
     pub fn update_send_rate(&mut self, now_ns: u64, shown: &AtomicU64) {
         let passed = now_ns.saturating_sub(self.since_ns);
@@ -160,7 +159,8 @@ impl PublisherBarrier {
             self.asymmetric = true;
         } else if !often && self.asymmetric {
             self.asymmetric = false;
-            // SYNC-SIDES: release, so that who sees it also sees what was sent without a fence.
+            // SYNC-SIDES: release, so that a sleeper that sees it also sees messages that were sent without a
+            // fence.
             shown.store(0, Ordering::Release);
         }
     }
@@ -181,8 +181,7 @@ impl Barrier for PublisherBarrier {
     }
 }
 
-/// The side of whoever is about to sleep: the barrier is issued if one of the publishers that it
-/// sleeps for counts on it.
+/// The sleeper's side: issues the barrier if one of the publishers that it waits for relies on it.
 #[derive(Clone, Copy, Debug)]
 pub struct ConditionalBarrier<F>(pub F);
 
@@ -193,7 +192,7 @@ impl<F: Fn() -> bool> Barrier for ConditionalBarrier<F> {
     }
 
     fn heavy(&self) {
-        // SYNC-SIDES: the ticket before the question.
+        // SYNC-SIDES: the ticket is stored before `shown` is read.
         fence(Ordering::SeqCst);
         if (self.0)() {
             SleeperBarrier.heavy();
@@ -201,7 +200,7 @@ impl<F: Fn() -> bool> Barrier for ConditionalBarrier<F> {
     }
 }
 
-/// The side of whoever admits a reader, or sleeps for it does not know whom.
+/// The side of a thread that admits a reader, or that sleeps for unknown publishers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SleeperBarrier;
 
@@ -213,8 +212,8 @@ impl Barrier for SleeperBarrier {
 
     fn heavy(&self) {
         fence(Ordering::SeqCst);
-        // Where a filter refuses to us what the publisher was granted, a wake-up may be missed;
-        // the bounded sleep of `bell` is then what ends the wait.
+        // If a filter denies membarrier to this process but not to the publisher, a wake-up may be missed;
+        // the bounded sleep of `bell` then ends the wait.
         if is_supported() {
             membarrier(CMD_GLOBAL_EXPEDITED);
         }

@@ -1,7 +1,7 @@
 //! Doorbells: one futex word per waiting thread, in a file that every peer may write.
 //!
-//! A bell can only wake somebody, so a peer that scribbles over it costs time, never data: a
-//! sleep is bounded by [`MAX_SLEEP`], after which the sleeper looks for itself.
+//! A bell can only wake threads, so a peer that overwrites it costs time, never data: a sleep is at most
+//! [`MAX_SLEEP`] long, after which the sleeper checks on its own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::os::cpu::PreciseTimers;
 use crate::os::files;
 use crate::os::mapping::{Access, Mapping};
 
-/// No sleep is longer, whatever a peer does to the bell.
+/// Maximum length of a sleep, whatever a peer does to the bell.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 const FILE_LEN_BYTES: usize = MAX_BELLS_PER_NODE * 4;
@@ -28,11 +28,11 @@ const FILE_LEN_BYTES: usize = MAX_BELLS_PER_NODE * 4;
 pub struct Bells {
     map: Mapping,
     next: AtomicU32,
-    /// Of all waiters of the node: several may wait for the same subscriber in turn.
+    /// Tickets of all waiters of the node: several may wait for the same subscriber in turn.
     tickets: Tickets,
-    /// Whether the user was told that the file was truncated.
+    /// Whether the truncation of the file was reported to the user.
     reported: AtomicBool,
-    /// Whether those who wait here may change what the scheduler does with their threads.
+    /// Whether waiters may change the scheduling of their threads.
     tunes_threads: AtomicBool,
 }
 
@@ -62,29 +62,29 @@ impl Bells {
         })
     }
 
-    /// Whether the file was truncated, which nobody was told of yet: the rings of peers do not arrive
-    /// any more, and each sleep lasts as long as it may.
+    /// Whether the file was truncated and this is not reported yet: rings of peers no longer arrive, and each
+    /// sleep lasts for its full limit.
     pub(crate) fn must_report_truncated(&self) -> bool {
         self.map.is_truncated() && !self.reported.load(Ordering::Relaxed)
     }
 
-    /// As [`Bells::must_report_truncated`], for who then tells of it: `true` once.
+    /// Like [`Bells::must_report_truncated`], for the caller that reports it: `true` once.
     pub(crate) fn report_truncated(&self) -> bool {
         self.must_report_truncated() && !self.reported.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether waits may change what the scheduler does with the threads that wait ([`crate::os::cpu`]).
+    /// Whether waits may change the scheduling of the waiting threads ([`crate::os::cpu`]).
     pub fn tunes_threads(&self) -> bool {
         self.tunes_threads.load(Ordering::Relaxed)
     }
 
-    /// See [`Bells::tunes_threads`]; they may, unless this says otherwise.
+    /// See [`Bells::tunes_threads`]; the default is `true`.
     pub fn set_tunes_threads(&self, yes: bool) {
         self.tunes_threads.store(yes, Ordering::Relaxed);
     }
 
-    /// A bell for one more waiting thread. Beyond the limit two waiters share a bell, which costs
-    /// them needless wake-ups and nothing else.
+    /// Allocates a bell for one more waiting thread. Beyond the limit, two waiters share a bell, which only
+    /// causes spurious wake-ups.
     pub fn allocate(&self) -> u64 {
         u64::from(self.next.fetch_add(1, Ordering::Relaxed)) % MAX_BELLS_PER_NODE as u64
     }
@@ -93,20 +93,20 @@ impl Bells {
         self.map.get(index as usize % MAX_BELLS_PER_NODE * 4)
     }
 
-    /// What the bell reads now; take it before looking for work.
+    /// The bell's current value; read it before checking for work.
     pub fn read(&self, index: u64) -> u32 {
         self.word(index).load(Ordering::Acquire)
     }
 
-    /// Rings, whoever waits wakes. The index may come from a peer; it is taken modulo.
+    /// Rings the bell, which wakes its waiters. The index may come from a peer; it is taken modulo.
     pub fn ring(&self, index: u64) {
         let word = self.word(index);
         wake::ring(word);
         let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
     }
 
-    /// Sleeps until the bell no longer reads `before`, at the longest for `limit` or
-    /// [`MAX_SLEEP`]. Returns `false` if a signal ended the sleep.
+    /// Sleeps until the bell no longer reads `before`, at most for `limit` or [`MAX_SLEEP`]. Returns `false`
+    /// if a signal ended the sleep.
     fn sleep(&self, index: u64, before: u32, limit: Duration, sleep: SleepMode) -> bool {
         let _precise = (sleep == SleepMode::Timed).then(PreciseTimers::enable);
         let limit = limit.min(MAX_SLEEP);
@@ -119,19 +119,19 @@ impl Bells {
     }
 }
 
-/// How a sleep is meant to end.
+/// How a sleep is expected to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SleepMode {
-    /// By a ring; its limit may be overstepped by the thread's timer slack, 50 µs by default.
+    /// By a ring; the sleep may exceed its limit by the thread's timer slack, 50 µs by default.
     UntilRung,
-    /// At its limit, as closely as the kernel can.
+    /// At its limit, as precisely as the kernel can.
     Timed,
 }
 
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeReason {
-    /// There was something, or somebody rang: look.
+    /// Work may be available, or the bell was rung: check for work.
     Ready,
     /// The sleep reached its limit.
     TimedOut,
@@ -139,7 +139,7 @@ pub enum WakeReason {
     Signal,
 }
 
-/// One thread that waits, at one bell, for any number of logs.
+/// One waiting thread, at one bell, for any number of logs.
 #[derive(Debug)]
 pub struct Waiter {
     bells: Arc<Bells>,
@@ -147,18 +147,18 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter at a bell of its own.
+    /// A waiter with its own bell.
     pub fn new(bells: Arc<Bells>) -> Waiter {
         let index = bells.allocate();
         Waiter { bells, index }
     }
 
-    /// A waiter at a bell that was allotted before.
+    /// A waiter at a bell that was allocated before.
     pub fn at(bells: Arc<Bells>, index: u64) -> Waiter {
         Waiter { bells, index }
     }
 
-    /// Which bell wakes this waiter.
+    /// The bell that wakes this waiter.
     pub fn bell(&self) -> u64 {
         self.index
     }
@@ -168,11 +168,11 @@ impl Waiter {
         &self.bells
     }
 
-    /// Sleeps until a peer rings, `ready` says there is something, or `limit` is over.
+    /// Sleeps until a peer rings, `ready` returns true, or `limit` expires.
     ///
-    /// `places` names the words in which the wakers look for a sleeper, as they are when it is called;
-    /// `ready` is asked once between showing the ticket and sleeping, and anything that others do before
-    /// ringing this bell is seen by it or ends the sleep.
+    /// `places` lists the words in which wakers look for a sleeper, as of the call. `ready` is called once
+    /// after the ticket is published and before the sleep. Anything that others do before they ring this bell
+    /// is visible to `ready` or ends the sleep.
     pub fn sleep(
         &self,
         sleep: SleepMode,
@@ -185,13 +185,13 @@ impl Waiter {
         self.sleep_since(sleep, before, places, barrier, limit, ready)
     }
 
-    /// What the bell reads now, for [`Waiter::sleep_since`].
+    /// The bell's current value, for [`Waiter::sleep_since`].
     pub fn read(&self) -> u32 {
         self.bells.read(self.index)
     }
 
-    /// As [`Waiter::sleep`], for a waiter that looked for work before it could name the places:
-    /// does not sleep if the bell was rung since it read `before`.
+    /// Like [`Waiter::sleep`], for a waiter that checked for work before it could list the places: does not
+    /// sleep if the bell was rung since it read `before`.
     pub fn sleep_since(
         &self,
         sleep: SleepMode,

@@ -1,6 +1,5 @@
-//! The clocks: CLOCK_MONOTONIC stamps messages, CLOCK_BOOTTIME ends the time of keys, and the wall clock
-//! tells people when something was. All processes of a host share them; only the last one can be set, so
-//! nothing is decided by it.
+//! The clocks: CLOCK_MONOTONIC stamps messages, CLOCK_BOOTTIME expires keys, and the wall clock is for
+//! display. All processes of a host share them; only the wall clock can be set, so no decision depends on it.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -11,46 +10,46 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Now, in ns of CLOCK_BOOTTIME: as [`now_ns`], but it goes on while the machine is suspended.
+/// Now, in ns of CLOCK_BOOTTIME: like [`now_ns`], but it continues while the machine is suspended.
 pub fn boot_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// A number for the boot that this is, whose CLOCK_BOOTTIME no other boot continues; 0 if it cannot be told.
+/// An id of the current boot, whose CLOCK_BOOTTIME no other boot continues; 0 if it is unknown.
 pub fn boot_id() -> u64 {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     if id.is_empty() { 0 } else { rnet_core::fnv1a_64(id.trim().as_bytes()) }
 }
 
-/// Wall-clock time, in ns since 1970; for people, as it may be set at any time.
+/// Wall-clock time, in ns since 1970; for display, because it may be set at any time.
 pub fn unix_ns() -> u64 {
     let now = clock_gettime(ClockId::Realtime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Readings of which the tightest counts.
+/// Number of readings, of which the tightest counts.
 const OFFSET_READINGS: usize = 8;
 
-/// By how much [`unix_ns`] is ahead of [`now_ns`], and by how much that may be wrong either way, both in ns.
+/// The offset of [`unix_ns`] from [`now_ns`], and its maximum error in either direction, both in ns.
 pub fn wall_offset() -> (i64, u64) {
     let reading = || {
         let (before, unix, after) = (now_ns(), unix_ns(), now_ns());
         let width = after.saturating_sub(before);
-        // The wall clock was read somewhere in between. Half a width more or less is below one step of a clock.
+        // The wall clock was read somewhere in between. The rounding of the half width is below one clock
+        // step.
         ((unix as i64).wrapping_sub((before + width / 2) as i64), width / 2 + 1)
     };
     let readings = (0..OFFSET_READINGS).map(|_| reading());
     readings.min_by_key(|(_, uncertainty)| *uncertainty).unwrap_or((0, u64::MAX))
 }
 
-/// CLOCK_MONOTONIC for whoever asks for it all the time, never backwards.
+/// CLOCK_MONOTONIC for frequent readers; never goes backwards.
 ///
-/// Where the kernel itself keeps time by the processor's time stamp counter, this reads the
-/// counter and extrapolates from the last time that it asked the kernel, which it does again every
-/// millisecond: so it is off by less than 0.1 µs as a rule, and costs 10 ns instead of 24 (decision
-/// 0009). Two stampers may differ by as much: stamps of two publishers that are closer than that
-/// do not say which message was sent first.
+/// If the kernel itself uses the processor's time stamp counter, this reads the counter and extrapolates from
+/// the last reading of the kernel's clock, which it repeats every millisecond. So the error is usually below
+/// 0.1 µs, and a reading costs 10 ns instead of 24 (decision 0009). Two stampers may differ by as much:
+/// closer stamps of two publishers do not define an order.
 #[derive(Debug)]
 pub struct Stamper {
     last_ns: u64,
@@ -69,7 +68,7 @@ impl Default for Stamper {
 }
 
 impl Stamper {
-    /// What [`Stamper::now_ns`] said last.
+    /// The last result of [`Stamper::now_ns`].
     pub fn last_ns(&self) -> u64 {
         self.last_ns
     }
@@ -93,14 +92,14 @@ impl Stamper {
 mod counter {
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    /// How long an extrapolation is good for.
+    /// How long an extrapolation is valid.
     const VALID_FOR_NS: u64 = 1_000_000;
-    /// The rate is taken over at least this long, and anew after as long again.
+    /// The rate is measured over at least this interval, and again after the same interval.
     const MIN_RATE_WINDOW_NS: u64 = 1_000_000;
     const RATE_REFRESH_NS: u64 = 1_000_000_000;
-    /// An extrapolation that was wrong by more is not built upon: the machine was suspended or moved.
+    /// An extrapolation with a larger error is discarded: the machine was suspended or migrated.
     const MAX_ERROR_NS: u64 = 2_000;
-    /// A reading of both clocks that took more ticks, some 0.2 µs, was interrupted between them.
+    /// A reading of both clocks that took more ticks, about 0.2 µs, was interrupted between them.
     const MAX_READING_TICKS: u64 = 500;
     const READINGS: usize = 4;
 
@@ -110,9 +109,9 @@ mod counter {
         unsafe { core::arch::x86_64::_rdtsc() }
     }
 
-    /// Whether the kernel found the counters of all processors steady and equal.
+    /// Whether the kernel found the counters of all processors stable and synchronized.
     pub(super) fn is_tsc_the_clocksource() -> bool {
-        // No OnceLock: a forked child would wait for one that another thread was about to fill.
+        // No OnceLock: a forked child would wait forever for one that another thread was initializing.
         static IS_TSC: AtomicU8 = AtomicU8::new(0);
         match IS_TSC.load(Ordering::Relaxed) {
             0 => {
@@ -157,14 +156,14 @@ mod counter {
 
     #[derive(Debug, Default)]
     pub(super) struct TscExtrapolation {
-        /// From where we reckon, and for how many ticks: 0 while the rate is unknown.
+        /// The base of the extrapolation; `valid_ticks` limits its length and is 0 while the rate is unknown.
         from: ClockSample,
         valid_ticks: u64,
         /// Nanoseconds per tick, times 2^32.
         rate: u64,
-        /// The other end of what the rate is taken over.
+        /// Start of the interval over which the rate is measured.
         start: ClockSample,
-        /// The kernel has found the counters unsteady since.
+        /// The kernel has since found the counters unstable.
         is_disabled: bool,
     }
 
@@ -172,7 +171,7 @@ mod counter {
         #[inline]
         pub(super) fn now_ns(&mut self) -> u64 {
             let ticks = read().wrapping_sub(self.from.ticks);
-            // A counter that went back makes this huge.
+            // A counter that went backwards makes this huge.
             if ticks < self.valid_ticks {
                 return self.from.ns + (ticks.wrapping_mul(self.rate) >> 32);
             }
@@ -224,7 +223,7 @@ mod counter {
 
     #[cfg(test)]
     impl TscExtrapolation {
-        /// As if the machine had slept while the counter ran on.
+        /// Simulates a suspend during which the counter continues.
         pub(super) fn simulate_suspend(&mut self) {
             self.from.ns = self.from.ns.saturating_sub(1_000_000_000);
             self.valid_ticks = 0;
@@ -239,7 +238,7 @@ mod counter {
 mod tests {
     use super::*;
 
-    /// Between two readings of the kernel's clock, give or take what an extrapolation may be off.
+    /// Checks that a stamp is between two readings of the kernel's clock, within the extrapolation error.
     fn assert_right(stamper: &mut Stamper) {
         let before = now_ns();
         let stamp = stamper.now_ns();
@@ -248,10 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_is_where_the_offset_says() {
+    fn wall_offset_matches_the_wall_clock() {
         let (offset_ns, uncertainty_ns) = wall_offset();
         let (before, unix, after) = (now_ns(), unix_ns(), now_ns());
-        // NTP slews by 500 ppm at the most, and nobody sets the clock of a machine that tests.
+        // NTP slews by at most 500 ppm, and a test machine's clock is not set.
         let slack = uncertainty_ns as i64 + 1_000_000;
         assert!(unix as i64 >= before as i64 + offset_ns - slack);
         assert!(unix as i64 <= after as i64 + offset_ns + slack);
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamper_keeps_to_the_kernels_clock_and_never_goes_back() {
+    fn stamper_follows_the_kernel_clock_and_never_goes_backwards() {
         let mut stamper = Stamper::default();
         let (until, mut last) = (now_ns() + 30_000_000, 0);
         while now_ns() < until {
@@ -270,12 +269,12 @@ mod tests {
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(counter) = &mut stamper.counter {
-            assert!(counter.is_extrapolating(), "it never got to reckon");
+            assert!(counter.is_extrapolating(), "it never extrapolated");
             counter.simulate_suspend();
             assert_right(&mut stamper);
         }
-        // Silence is longer than an extrapolation is good for.
-        std::thread::sleep(std::time::Duration::from_millis(3)); // sleep: silence is what is tested
+        // The pause exceeds the validity of an extrapolation.
+        std::thread::sleep(std::time::Duration::from_millis(3)); // sleep: the test needs a pause
         assert_right(&mut stamper);
     }
 }

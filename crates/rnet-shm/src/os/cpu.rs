@@ -1,18 +1,17 @@
-//! What waiting asks of the scheduler for the thread that waits, and how that is taken back.
+//! Scheduler settings of waiting threads, and how they are restored.
 //!
-//! A thread that sleeps for messages asks for a short time slice: it gets no more of the processor
-//! than before, but what it gets sooner, before threads that compute. Without that a thread which
-//! wakes on a busy machine may wait for the end of another's slice, and the kernel looks for that end
-//! at its ticks only, every 1 to 10 ms. It needs no rights, and Linux 6.12 or newer; elsewhere nothing
-//! changes.
+//! A thread that sleeps for messages requests a short time slice: it gets the same share of the processor,
+//! but gets it earlier than compute threads. Without a short slice, a thread that wakes on a busy machine may
+//! wait for the end of another thread's slice, which the kernel checks only at its ticks, every 1 to 10 ms.
+//! The setting needs no privileges, and Linux 6.12 or newer; on older kernels nothing changes.
 //!
-//! The slice stays short for as long as a subscriber or watch that waited in the thread is there
-//! ([`ShortSlice`]). Taking it back after each wait costs two system calls for each message, and the
-//! thread loses its turn by the second one just when it has the message (decision 0023).
+//! The slice stays short while a subscriber or watch that waited in the thread exists ([`ShortSlice`]).
+//! Restoring it after each wait would cost two system calls per message, and with the second one the thread
+//! would lose its turn just when it has the message (decision 0023).
 //!
-//! A thread for which its user has chosen a policy, a nice value, a slice or processors is left
-//! alone. The kernel does not say who chose a value, so a value counts as chosen when it differs
-//! from the kernel's default, which a thread of our own finds out ([`detect_defaults`]).
+//! A thread for which the user has chosen a policy, a nice value, a slice or processors is left unchanged.
+//! The kernel does not report the origin of a value, so a value counts as chosen if it differs from the
+//! kernel's default, which one of our own threads determines ([`detect_defaults`]).
 
 use std::cell::RefCell;
 use std::num::NonZeroU64;
@@ -25,31 +24,31 @@ use rustix::thread::{
 
 use crate::os::fork::ForkGuard;
 
-/// For what a thread waits, which decides how short its slice is, in ns. A thread with a shorter one
-/// goes before a running thread that has a longer one.
+/// The slice length in ns, by the purpose of the wait. A thread with a shorter slice preempts a running
+/// thread with a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum SliceLen {
     /// Urgent messages, and changes of state: the shortest slice that the kernel gives.
     Urgent = 100_000,
-    /// Other messages.
+    /// All other messages.
     Bulk = 200_000,
 }
 
-/// The slack of timers that the kernel gives to threads, in ns.
+/// The kernel's default timer slack of threads, in ns.
 const DEFAULT_SLACK_NS: NonZeroU64 = NonZeroU64::new(50_000).expect("it is not zero");
 
-/// What threads have for which nobody has chosen anything.
+/// The settings of threads for which the user has chosen none.
 struct Defaults {
     slice_ns: u64,
     cpus: CpuSet,
 }
 
-/// Of this kernel and cpuset. Where they change later, all threads count as chosen for.
+/// Defaults of this kernel and cpuset. If they change later, all threads count as configured by the user.
 static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
 
-/// Finds out what the kernel gives to threads by default. Only threads of our own may call it: it
-/// gives up, for an instant, what the calling thread has inherited from its user's.
+/// Determines the kernel's default settings of threads. Call it only from our own threads: it briefly resets
+/// what the calling thread has inherited.
 pub fn detect_defaults() {
     if DEFAULTS.get().is_none()
         && let Some(defaults) = Defaults::detect()
@@ -71,7 +70,7 @@ impl Defaults {
         let chosen = sched_getaffinity(None).ok()?;
         let mut all = CpuSet::new();
         (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
-        // The kernel takes from it what the cpuset allows.
+        // The kernel intersects the mask with the cpuset.
         sched_setaffinity(None, &all).ok()?;
         let cpus = sched_getaffinity(None).ok()?;
         if cpus != chosen {
@@ -81,7 +80,7 @@ impl Defaults {
     }
 }
 
-/// A thread of our own asks for the shortest slices for as long as it lives.
+/// Requests the shortest slices for one of our own threads, for its lifetime.
 pub fn keep_short_slices() {
     detect_defaults();
     if let Some(defaults) = DEFAULTS.get() {
@@ -99,14 +98,14 @@ fn shorten(defaults: &Defaults, slice_len: SliceLen) -> bool {
     })
 }
 
-/// The slice of a thread is short for as long as one of these is there that was taken in it.
+/// Keeps the slice of its thread short until all such guards of the thread are dropped.
 #[derive(Debug)]
 pub struct ShortSlice {
     thread: Arc<Thread>,
     slice_len: SliceLen,
 }
 
-/// A thread whose slice was shortened, or was to be.
+/// A thread whose slice was shortened or left unchanged.
 #[derive(Debug)]
 struct Thread {
     id: Pid,
@@ -116,16 +115,16 @@ struct Thread {
 
 #[derive(Debug, Default)]
 struct SliceState {
-    /// How many hold its slice short, for urgent messages and for others.
+    /// Number of guards that hold its slice short for urgent messages, and for others.
     urgent: usize,
     bulk: usize,
-    /// What it was shortened to; 0 if it was left alone.
+    /// The shortened slice; 0 if it was left unchanged.
     slice_ns: u64,
-    /// Its id may be that of another thread by now.
+    /// The thread has exited; its id may belong to another thread.
     over: bool,
 }
 
-/// Notes the end of its thread.
+/// Records the exit of its thread.
 struct CurrentThread(Arc<Thread>);
 
 impl Drop for CurrentThread {
@@ -145,7 +144,7 @@ impl Thread {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The calling one; `None` while it ends.
+    /// The calling thread; `None` while it exits.
     fn current() -> Option<Arc<Thread>> {
         let get = |here: &RefCell<Option<CurrentThread>>| {
             let mut here = here.borrow_mut();
@@ -153,7 +152,7 @@ impl Thread {
                 let state = Mutex::default();
                 let thread =
                     Arc::new(Thread { id: gettid(), fork_guard: ForkGuard::here(), state });
-                // That of a parent may be locked by a thread which is not here.
+                // Do not drop it: a thread that does not exist in this process may hold the parent's lock.
                 std::mem::forget(here.replace(CurrentThread(thread)));
             }
             here.as_ref().map(|here| here.0.clone())
@@ -163,8 +162,8 @@ impl Thread {
 }
 
 impl ShortSlice {
-    /// Keeps the slice of the calling thread short, unless it has to be left alone; `current` is what the
-    /// caller got the last time. Without a system call if that was here and for as much.
+    /// Keeps the slice of the calling thread short unless it must stay unchanged; `current` is the guard from
+    /// the previous call. Makes no system call if that guard is of this thread and slice length.
     pub fn keep(current: &mut Option<ShortSlice>, slice_len: SliceLen) {
         let Some(thread) = Thread::current() else { return };
         if current
@@ -174,7 +173,7 @@ impl ShortSlice {
             return;
         }
         let Some(defaults) = DEFAULTS.get() else { return };
-        // The new one first: a slice that is to stay as it is then stays.
+        // The new guard comes first: an unchanged slice then stays unchanged.
         let slice = ShortSlice::take(defaults, thread, slice_len);
         *current = Some(slice);
     }
@@ -221,8 +220,8 @@ impl SliceState {
         }
     }
 
-    /// Changes the slice from what it was shortened to, 0 to the default, unless somebody has chosen
-    /// something meanwhile.
+    /// Changes the slice from the shortened value, with 0 to the default, unless the user has changed it
+    /// meanwhile.
     fn change(&mut self, thread: Option<Pid>, slice_ns: u64) {
         if let Some(now) = SchedAttr::read(thread)
             && now.is_default_priority()
@@ -234,14 +233,14 @@ impl SliceState {
     }
 }
 
-/// Takes the slack out of the calling thread's timers while it lives, unless the thread's user has
-/// chosen a slack for it.
+/// Removes the slack of the calling thread's timers during its lifetime, unless the user has chosen a slack
+/// for the thread.
 #[derive(Debug)]
 pub(crate) struct PreciseTimers(bool);
 
 impl PreciseTimers {
     pub(crate) fn enable() -> PreciseTimers {
-        // Threads of real-time priority have none.
+        // Real-time threads have no slack.
         let free = current_timer_slack().is_ok_and(|slack| slack == DEFAULT_SLACK_NS.get());
         PreciseTimers(free && set_current_timer_slack(NonZeroU64::new(1)).is_ok())
     }
@@ -264,7 +263,7 @@ pub(crate) struct SchedAttr {
     flags: u64,
     pub nice: i32,
     priority: u32,
-    /// Of SCHED_OTHER: the slice. 0 asks for the default.
+    /// The slice of SCHED_OTHER. 0 requests the default.
     slice_ns: u64,
     deadline_ns: u64,
     period_ns: u64,
@@ -272,11 +271,11 @@ pub(crate) struct SchedAttr {
 
 const _: () = assert!(size_of::<SchedAttr>() == 48);
 
-/// SCHED_FLAG_KEEP_POLICY: one that somebody chooses meanwhile stays.
+/// SCHED_FLAG_KEEP_POLICY: a policy that is chosen meanwhile stays.
 const KEEP_POLICY: u64 = 0x08;
 
 impl SchedAttr {
-    /// Of a thread of this process; `None` is the calling one.
+    /// Attributes of a thread of this process; `None` is the calling thread.
     pub fn read(thread: Option<Pid>) -> Option<SchedAttr> {
         let mut attributes = SchedAttr::default();
         let size = size_of::<SchedAttr>() as u32;
@@ -291,7 +290,7 @@ impl SchedAttr {
         self.policy == libc::SCHED_OTHER as u32
     }
 
-    /// Whether nobody has chosen a policy or a nice value.
+    /// Whether policy and nice value are the defaults.
     pub fn is_default_priority(&self) -> bool {
         self.is_sched_other() && self.nice == 0
     }
@@ -320,13 +319,13 @@ impl SchedAttr {
         self
     }
 
-    /// Gives them to a thread, but for the policy; returns whether the kernel took them.
+    /// Applies the attributes to a thread, except the policy; returns whether the kernel accepted them.
     fn write(mut self, thread: Option<Pid>) -> bool {
         self.flags = KEEP_POLICY;
         self.write_with_flags(thread)
     }
 
-    /// Gives all of them to a thread; returns whether the kernel took them.
+    /// Applies all attributes to a thread; returns whether the kernel accepted them.
     pub fn write_all(mut self, thread: Option<Pid>) -> bool {
         self.flags = 0;
         self.write_with_flags(thread)
@@ -335,7 +334,7 @@ impl SchedAttr {
     fn write_with_flags(mut self, thread: Option<Pid>) -> bool {
         self.size = size_of::<SchedAttr>() as u32;
         let id = Pid::as_raw(thread);
-        // SAFETY: the kernel reads `size` bytes of the structure, no more.
+        // SAFETY: the kernel reads at most `size` bytes of the structure.
         let set = unsafe { libc::syscall(libc::SYS_sched_setattr, id, &raw const self, 0) };
         set == 0
     }
@@ -346,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timers_are_precise_for_a_while_unless_their_slack_was_chosen() {
+    fn precise_timers_last_until_drop_and_keep_a_chosen_slack() {
         let slack = || current_timer_slack().unwrap();
         set_current_timer_slack(Some(DEFAULT_SLACK_NS)).unwrap();
         let precise = PreciseTimers::enable();
@@ -363,14 +362,14 @@ mod tests {
     }
 
     #[test]
-    fn to_learn_what_is_given_changes_nothing() {
-        // A thread of its own, as it is for threads of ours.
+    fn detecting_defaults_changes_nothing() {
+        // In a separate thread, as for our own threads.
         let learn = || {
             let before = (SchedAttr::read(None).unwrap(), sched_getaffinity(None).unwrap());
             let defaults = Defaults::detect().unwrap();
             assert_eq!(SchedAttr::read(None), Some(before.0));
             assert_eq!(sched_getaffinity(None).unwrap(), before.1);
-            // A choice that the thread has inherited stays.
+            // An inherited setting stays.
             let chosen = before.0.with_slice(1_500_000);
             let mut only = CpuSet::new();
             only.set((0..CpuSet::MAX_CPU).find(|&cpu| before.1.is_set(cpu)).unwrap());

@@ -1,7 +1,6 @@
-//! A descriptor that is readable while something is there, for loops that wait for descriptors: epoll,
-//! asyncio, Qt, libuv.
+//! A descriptor that is readable while an event is raised, for event loops: epoll, asyncio, Qt, libuv.
 //!
-//! It is an `eventfd` of this process, which no peer sees. Senders do not know of it: they ring the bell of a
+//! It is an `eventfd` of this process, invisible to peers. Senders do not know it: they ring the bell of a
 //! thread, and that thread raises the event.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +27,7 @@ impl Event {
     /// An event that is not raised.
     ///
     /// # Errors
-    /// `LimitReached` where the process has no descriptor left.
+    /// `LimitReached` if the process has no free descriptor.
     pub fn new() -> Result<Event, Error> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| io_error("cannot create", Path::new("an eventfd"), errno))?;
@@ -36,8 +35,8 @@ impl Event {
     }
 
     fn set(&self, raised: bool) -> bool {
-        // The descriptor of a forked child is that of its parent, and the lock may be held by a thread that
-        // only the parent has.
+        // A forked child shares the descriptor with its parent, and a thread that only the parent has may
+        // hold the lock.
         if self.fork_guard.is_from_parent() {
             return false;
         }
@@ -46,7 +45,7 @@ impl Event {
             return false;
         }
         *now = raised;
-        // Neither blocks nor fails: the counter is 1 while raised, else 0.
+        // Neither blocks nor fails: the counter is 1 while raised, otherwise 0.
         let _ = match raised {
             true => rustix::io::write(&self.fd, &1_u64.to_ne_bytes()),
             false => rustix::io::read(&self.fd, &mut [0_u8; 8]),
@@ -65,8 +64,8 @@ impl Event {
             && *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the descriptor unreadable; returns whether it was readable. Look for work once more after this:
-    /// what raised the event before it is forgotten.
+    /// Makes the descriptor unreadable; returns whether it was readable. Check for work once more after this:
+    /// earlier causes of the event are forgotten.
     pub fn lower(&self) -> bool {
         self.set(false)
     }
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_readable_while_it_is_raised() {
+    fn readable_while_raised() {
         let event = Event::new().unwrap();
         assert!(!is_readable(&event) && !event.lower());
         (0..3).for_each(|_| event.raise());
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_raise_and_lower_leave_flag_and_descriptor_agreed() {
+    fn flag_and_descriptor_agree_after_concurrent_raise_and_lower() {
         let event = Arc::new(Event::new().unwrap());
         let threads: Vec<_> = (0..4)
             .map(|n| {

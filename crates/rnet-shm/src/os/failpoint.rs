@@ -1,20 +1,21 @@
-//! What happens at a fail point: this process kills or stops itself where it stands.
+//! The action of a fail point: this process kills or stops itself there.
 //!
-//! Only in development builds (`debug_assertions`). `RNET_FAIL_POINT=<name>[@<n-th pass>][=kill|stop]` arms one;
-//! `kill`, at the first pass, is what happens when nothing else is said.
+//! Only in development builds (`debug_assertions`). `RNET_FAIL_POINT=<name>[@<n-th pass>][=kill|stop]` arms
+//! one; the default is `kill` at the first pass.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Armed {
     name: String,
-    /// At which pass it fires, counted from 1.
+    /// The pass at which it fires, counted from 1.
     at: u64,
     signal: libc::c_int,
     passed: AtomicU64,
 }
 
-/// Arms what the environment names; called by whoever joins a domain, and by programs that pass points without one.
+/// Arms the fail point of the environment variable; called when a process joins a domain, and by programs
+/// that use fail points without one.
 pub fn install() {
     rnet_ring::failpoint::install(pass);
 }
@@ -24,8 +25,8 @@ fn pass(name: &'static str) {
     let armed = ARMED.get_or_init(|| parse(&std::env::var("RNET_FAIL_POINT").ok()?));
     let Some(armed) = armed.as_ref().filter(|armed| armed.name == name) else { return };
     if armed.passed.fetch_add(1, Ordering::Relaxed) + 1 == armed.at {
-        // To this thread and not to the process: it is delivered before the call returns, so that the
-        // thread does not go on while the kernel tells another. Both signals then are for all threads.
+        // To this thread and not to the process: the signal is delivered before the call returns, so the
+        // thread does not continue while the kernel notifies another. Both signals then affect all threads.
         // SAFETY: takes nothing and cannot fail.
         let process = unsafe { libc::getpid() };
         // SAFETY: takes nothing and cannot fail.
@@ -35,7 +36,8 @@ fn pass(name: &'static str) {
     }
 }
 
-/// `None`, and a line that says so, if the text is no fail point: a run that arms nothing is no test.
+/// Returns `None` and prints a message if the text is not a fail point: a run that arms nothing tests
+/// nothing.
 fn parse(text: &str) -> Option<Armed> {
     let (place, action) = text.split_once('=').unwrap_or((text, "kill"));
     let (name, at) = place.split_once('@').unwrap_or((place, "1"));

@@ -1,10 +1,10 @@
-//! A file that one process at a time may write: the kernel's lock on it, which says who has it.
+//! A file that one process at a time may write: a kernel lock on it, which identifies the holder.
 //!
-//! It is an open file description lock, as on the names of nodes: it ends with its process, however
-//! that ends, and a forked child has no share in it. All lock from the first byte on, so any two
-//! exclude each other; how *far* each locks is one more than the number that it is known by. So
-//! who is refused learns from the kernel, with the refusal, whom it is refused for. A text in a
-//! file could be older than the lock.
+//! It is an open file description lock, as on the files of node names: it is released with its process,
+//! however that exits, and a forked child does not share it. All locks start at the first byte, so any two
+//! conflict; the *length* of each is its holder's number plus one. So a process whose request is rejected
+//! learns the holder's number from the kernel in the same step. A text in the file could be older than the
+//! lock.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -17,29 +17,29 @@ use crate::os::fork::UnsharedFd;
 use crate::os::ofd::{self, Span, WHOLE};
 use crate::os::unlinked_files;
 
-/// The largest number that a holder can be known by.
+/// The largest possible number of a holder.
 pub const MAX_HOLDER: u64 = (1 << 62) - 1;
 
-/// How often a lock is asked for whose holder has gone by the time that it is asked about.
+/// How many times a lock is requested if its holder has released it before it is queried.
 const TRIES: u32 = 100;
 
-/// A locked file; the lock ends when it is dropped, or with the process.
+/// A locked file; the lock is released on drop or when the process exits.
 #[derive(Debug)]
 pub struct FileLock {
     file: UnsharedFd,
 }
 
-/// What came of asking for a lock.
+/// The result of a lock request.
 #[derive(Debug)]
 pub enum LockAttempt {
-    /// It is ours.
+    /// This process has acquired it.
     Acquired(FileLock),
-    /// The holder of this number has it.
+    /// The holder with this number has it.
     HeldBy(u64),
 }
 
 impl FileLock {
-    /// Whether the locked file is the one at `path`, and not one that was moved away or removed.
+    /// Whether the locked file is the one at `path`, and was not moved or removed.
     pub fn is_at(&self, path: &Path) -> bool {
         match (rustix::fs::fstat(&self.file), rustix::fs::lstat(path)) {
             (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,
@@ -58,10 +58,10 @@ fn span_of(holder: u64) -> Span {
     (0, 1 + holder.min(MAX_HOLDER) as i64)
 }
 
-/// Asks for the lock on the file at `path`, to be known as `holder`, at most [`MAX_HOLDER`].
+/// Requests the lock on the file at `path` with the number `holder`, at most [`MAX_HOLDER`].
 ///
 /// # Errors
-/// Those of the system; `AGAIN` if it is never free and never held when looked at.
+/// Errors of the system; `AGAIN` if each request fails but each query finds no holder.
 pub fn try_lock(path: &Path, holder: u64) -> rustix::io::Result<LockAttempt> {
     let file = UnsharedFd::open(|| unlinked_files::open(path, OFlags::RDWR))?;
     for _ in 0..TRIES {
@@ -69,17 +69,18 @@ pub fn try_lock(path: &Path, holder: u64) -> rustix::io::Result<LockAttempt> {
             return Ok(LockAttempt::Acquired(FileLock { file }));
         }
         if let Some((_, len)) = ofd::holder(&file, span_of(holder))? {
-            // One of 0 reaches to the end: not one of ours, which are never so long.
+            // Length 0 reaches to the end of the file: not one of our locks, whose lengths are never that
+            // large.
             return Ok(LockAttempt::HeldBy((len as u64).wrapping_sub(1).min(MAX_HOLDER)));
         }
     }
     Err(Errno::AGAIN)
 }
 
-/// Makes a new, empty file at `path` and locks it.
+/// Creates a new, empty file at `path` and locks it.
 ///
 /// # Errors
-/// `EXIST` if there is one; `AGAIN` if another was faster to lock it, to sweep it away.
+/// `EXIST` if the file exists; `AGAIN` if another process locked it first to sweep it.
 pub fn create_locked(path: &Path, mode: u32, holder: u64) -> rustix::io::Result<FileLock> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(mode);
@@ -87,17 +88,17 @@ pub fn create_locked(path: &Path, mode: u32, holder: u64) -> rustix::io::Result<
     if !ofd::take(&file, span_of(holder))? {
         return Err(Errno::AGAIN);
     }
-    // The umask has narrowed the mode; a group needs it as asked.
+    // The umask restricted the mode; a group needs the requested one.
     rustix::fs::fchmod(&file, mode)?;
     Ok(FileLock { file })
 }
 
-/// Removes the file at `path` if nobody holds it.
+/// Removes the file at `path` if it is unlocked.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors of the system.
 pub fn remove_if_unlocked(path: &Path) -> rustix::io::Result<bool> {
-    // Asked without taking part: what was opened to be written cannot be told from its maker's.
+    // Queried through a read-only descriptor: a writable one would look like that of the creator.
     let file: OwnedFd = files::open_read(path)?;
     if ofd::holder(&file, WHOLE)?.is_some() {
         return Ok(false);
@@ -112,7 +113,7 @@ mod tests {
     use crate::os::random::random_u64;
 
     #[test]
-    fn who_is_refused_learns_whose_it_is() {
+    fn rejected_lock_request_reports_the_holder() {
         let folder = std::env::temp_dir().join(format!("rnet-lease-{:x}", random_u64()));
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("file");
@@ -126,7 +127,7 @@ mod tests {
         }
         assert!(!remove_if_unlocked(&path).unwrap());
         drop(first);
-        // The largest number, and the smallest, are told apart as well.
+        // The largest and the smallest number are distinguished too.
         for number in [MAX_HOLDER, 0] {
             let Ok(LockAttempt::Acquired(held)) = try_lock(&path, number) else {
                 panic!("it is free")

@@ -1,4 +1,4 @@
-//! Files in the domain's directory, with errors that name them.
+//! Files in the domain's directory, with errors that include their paths.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::os::{folders, shortage, unlinked_files};
 use rnet_ring::layout::PAGE_LEN_BYTES;
 
-/// An error of the system, with what was being done. What the system ran out of is named: see
+/// An error of the system, with the failed operation. It names an exhausted resource: see
 /// [`crate::os::shortage`].
 pub fn io_error(doing: &str, path: &Path, source: impl Into<io::Error>) -> Error {
     let source = source.into();
@@ -28,7 +28,7 @@ pub fn io_error(doing: &str, path: &Path, source: impl Into<io::Error>) -> Error
     }
 }
 
-/// The error for a file of `len` bytes that could not be made, for the topic if it has one.
+/// The error for a file of `len` bytes that could not be created, with the topic if it has one.
 pub fn create_error(topic: Option<&str>, path: &Path, len: u64, errno: Errno) -> Error {
     shortage::error_for("cannot create", path, topic, len, errno)
         .unwrap_or_else(|| io_error("cannot create", path, errno))
@@ -44,7 +44,8 @@ pub fn open_write(path: &Path) -> rustix::io::Result<OwnedFd> {
     open(path, OFlags::RDWR)
 }
 
-/// Not to be called under the lock of `fork.rs`, as in what opens an `UnsharedFd`: there, [`unlinked_files::open`] is.
+/// Must not be called under the lock of `fork.rs`, for example to open an `UnsharedFd`: use
+/// [`unlinked_files::open`] there.
 fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     match unlinked_files::open(path, flags) {
         Err(Errno::NOENT) if folders::restore_own(path) => unlinked_files::open(path, flags),
@@ -52,24 +53,24 @@ fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     }
 }
 
-/// Creates a new file in the folder of a node of `len` zero bytes whose memory is really there: writing to it later
-/// cannot fail for lack of room, which would be a SIGBUS.
+/// Creates a file of `len` zero bytes in a node's folder with allocated memory: a later write cannot fail
+/// because the disk is full, which would raise SIGBUS.
 pub fn create_sized(path: &Path, len: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
     create_sparse(path, len, len, mode)
 }
 
-/// As [`create_sized`], with memory for the first `backed` bytes. The rest must not be touched before
-/// [`Mapping::back`](crate::os::mapping::Mapping::back) has had memory for it.
+/// Like [`create_sized`], with memory for the first `backed` bytes. The rest must not be accessed before
+/// [`Mapping::back`](crate::os::mapping::Mapping::back) has allocated its memory.
 pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let create = || rustix::fs::open(path, flags, Mode::from_raw_mode(mode));
     let fd = match create() {
-        // Somebody has removed the folder under a living node.
+        // The folder was removed under a living node.
         Err(Errno::NOENT) if folders::restore_for(path) => create()?,
         created => created?,
     };
     fail_point!("file.created");
-    // The umask has narrowed the mode; a group domain needs it as asked.
+    // The umask restricted the mode; a group domain needs the requested one.
     let sized = rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode))
         .and_then(|()| rustix::fs::ftruncate(&fd, len))
         .and_then(|()| {
@@ -89,7 +90,7 @@ pub fn create_sparse(path: &Path, len: u64, backed: u64, mode: u32) -> rustix::i
     }
 }
 
-/// Backs a range of a file with memory.
+/// Allocates memory for a range of a file.
 pub fn reserve(fd: impl AsFd, offset: u64, len: u64) -> rustix::io::Result<()> {
     loop {
         match rustix::fs::fallocate(&fd, FallocateFlags::empty(), offset, len) {
@@ -99,8 +100,8 @@ pub fn reserve(fd: impl AsFd, offset: u64, len: u64) -> rustix::io::Result<()> {
     }
 }
 
-/// Whether a descriptor is of the upper half of what the process may have open: that half is for what cannot be
-/// done without one.
+/// Whether a descriptor's number is in the upper half of the process limit: that half is reserved for
+/// operations that cannot work without a descriptor.
 pub fn is_scarce(fd: impl AsFd) -> bool {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.is_some_and(|limit| fd.as_fd().as_raw_fd() as u64 >= limit / 2)
@@ -111,7 +112,7 @@ pub fn len_of(fd: &OwnedFd) -> rustix::io::Result<u64> {
     Ok(rustix::fs::fstat(fd)?.st_size as u64)
 }
 
-/// Whether two descriptors are of one file.
+/// Whether two descriptors refer to the same file.
 pub fn are_same(a: impl AsFd, b: impl AsFd) -> bool {
     match (rustix::fs::fstat(a), rustix::fs::fstat(b)) {
         (Ok(a), Ok(b)) => a.st_ino == b.st_ino && a.st_dev == b.st_dev,

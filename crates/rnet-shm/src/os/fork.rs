@@ -1,22 +1,19 @@
-//! `fork()`: what a child inherits, and must neither use nor end.
+//! `fork()`: what a child inherits and must neither use nor release.
 //!
-//! A child has all objects and descriptors of its parent and none of its threads. Three things
-//! follow, and each has its part here:
+//! A child has all objects and descriptors of its parent and none of its threads. This has three
+//! consequences:
 //!
-//! - The lock on a node's name belongs to the *open file description*, which the child shares: the
-//!   kernel would hold it until the child has ended, too, and nobody would see the parent die. So
-//!   a handler of `pthread_atfork` gives back the child's share ([`UnsharedFd`]) before anything else
-//!   runs in it. The number of the descriptor stays taken, so that whoever closes it later closes
-//!   nothing of somebody else's.
-//! - What was made before the fork is its maker's. The handler counts forks, and everything that
-//!   acts on shared memory remembers the count at its [`ForkGuard`]: one relaxed load tells a child
-//!   that a thing is its parent's. Then it gives an error, or, dropped, does nothing.
-//! - A mutex may be held by a thread that only the parent has. So the question comes before any
-//!   lock is taken.
+//! - The lock on a node's name belongs to the *open file description*, which the child shares: the kernel
+//!   would hold it until the child has exited too, and peers would not notice the parent's death. So a
+//!   handler of `pthread_atfork` closes the child's share ([`UnsharedFd`]) before anything else runs in the
+//!   child. The descriptor's number stays occupied, so that a later close does not close another file.
+//! - An object that was created before the fork belongs to its creator. The handler counts forks, and every
+//!   object that acts on shared memory stores the count in its [`ForkGuard`]: one relaxed load detects an
+//!   object of the parent. Its operations then fail, and its drop does nothing.
+//! - A thread that only the parent has may hold a mutex. So this check comes before any lock is taken.
 //!
-//! `vfork`, `posix_spawn` and raw `clone` run no handlers. The first two lead to an `execve`, which
-//! closes the descriptors (all are close-on-exec); whoever uses the third is on his own. See
-//! docs/decisions/0013-fork.md.
+//! `vfork`, `posix_spawn` and raw `clone` run no handlers. The first two lead to an `execve`, which closes
+//! the descriptors (all are close-on-exec); raw `clone` is unsupported. See docs/decisions/0013-fork.md.
 
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
@@ -26,20 +23,19 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use rnet_core::{Error, Result};
 
-/// How often this process and its ancestors have forked; global because a fork is an event of
-/// the whole process.
+/// The number of forks of this process and its ancestors; global because a fork affects the whole process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
-/// Whether the handlers are in place; changed under the fork lock.
+/// Whether the handlers are installed; changed under the fork lock.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 static FORK_LOCK: ForkLock = ForkLock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
 static FIRST_BLOCK: FdBlock = FdBlock::new();
 
-/// Closed while descriptors come and go, and during each fork: so no child is born between the
-/// opening of one and its entry in the list. A mutex of the C library, because std's cannot be
-/// locked in one function and unlocked in another.
+/// Held while descriptors are opened and closed, and during each fork: no fork happens between the opening of
+/// a descriptor and its entry in the list. A mutex of the C library, because std's cannot be locked in one
+/// function and unlocked in another.
 struct ForkLock(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: only the functions of the C library touch it, and they are made for that.
+// SAFETY: only functions of the C library access it, and they support concurrent use.
 unsafe impl Sync for ForkLock {}
 
 impl ForkLock {
@@ -50,7 +46,7 @@ impl ForkLock {
     }
 
     fn unlock(&self) {
-        // SAFETY: as above; locked by this thread, or by the one that it is a copy of.
+        // SAFETY: as above; this thread, or the parent's thread of which it is a copy, has locked it.
         let code = unsafe { libc::pthread_mutex_unlock(self.0.get()) };
         debug_assert_eq!(code, 0);
     }
@@ -68,20 +64,20 @@ impl ForkLock {
     }
 }
 
-/// Runs something during which this process does not fork.
+/// Runs a function during which this process does not fork.
 pub(crate) fn without_fork<R>(act: impl FnOnce() -> R) -> R {
     install();
     FORK_LOCK.with(act)
 }
 
-/// Descriptors of which children give back their share: a list of blocks that only grows, so that
-/// the handler can walk it without a lock or an allocation.
+/// Descriptors that are not shared with children: a list of blocks that only grows, so that the handler can
+/// walk it without a lock or an allocation.
 struct FdBlock {
     fds: [AtomicI32; 62],
     next: AtomicPtr<FdBlock>,
 }
 
-/// No descriptor.
+/// Marks a free entry.
 const NO_FD: RawFd = -1;
 
 impl FdBlock {
@@ -102,11 +98,11 @@ fn slots() -> impl Iterator<Item = &'static AtomicI32> {
     std::iter::successors(Some(&FIRST_BLOCK), |block| block.next()).flat_map(|block| &block.fds)
 }
 
-/// Notes a descriptor. Call it under the fork lock.
+/// Registers a descriptor. Call it under the fork lock.
 fn register_fd(fd: RawFd) -> &'static AtomicI32 {
     let mut block = &FIRST_BLOCK;
     loop {
-        // Relaxed: the gate orders all who write.
+        // Relaxed: the fork lock orders all writers.
         if let Some(free) = block.fds.iter().find(|fd| fd.load(Ordering::Relaxed) == NO_FD) {
             free.store(fd, Ordering::Relaxed);
             return free;
@@ -132,7 +128,7 @@ fn install() {
             let code = unsafe {
                 libc::pthread_atfork(Some(before_fork), Some(after_in_parent), Some(after_in_child))
             };
-            // For want of memory only; then the next object tries again.
+            // Fails only if memory is short; then the next object retries.
             INSTALLED.store(code == 0, Ordering::Release);
         }
     });
@@ -146,14 +142,14 @@ unsafe extern "C" fn after_in_parent() {
     FORK_LOCK.unlock();
 }
 
-/// Runs in the child before `fork` returns there: only what may be done in a signal handler.
+/// Runs in the child before `fork` returns there: only async-signal-safe operations.
 unsafe extern "C" fn after_in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     neutralize_unshared_fds();
     FORK_LOCK.unlock();
 }
 
-/// Puts a description of no meaning under each number.
+/// Replaces each registered descriptor by a neutral one.
 fn neutralize_unshared_fds() {
     let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
     // SAFETY: the call takes no pointers.
@@ -165,25 +161,25 @@ fn neutralize_unshared_fds() {
             continue;
         }
         if nothing < 0 {
-            // There was no number left; now there is this one.
-            // SAFETY: the number is taken by the thing that entered it, which is never used here.
+            // No number was free; now this one is.
+            // SAFETY: the number belongs to the object that registered it, which is never used here.
             unsafe { libc::close(fd) };
             // SAFETY: the call takes no pointers.
             nothing = unsafe { libc::eventfd(0, flags) };
             keep = nothing == fd;
         }
         if nothing >= 0 && nothing != fd {
-            // SAFETY: replaces what stands under our own number; no pointers.
+            // SAFETY: replaces our own descriptor number; no pointers.
             unsafe { libc::dup3(nothing, fd, libc::O_CLOEXEC) };
         }
     }
     if nothing >= 0 && !keep {
-        // SAFETY: opened above, and known to nobody else.
+        // SAFETY: opened above, and used only here.
         unsafe { libc::close(nothing) };
     }
 }
 
-/// How often this process and its ancestors have forked.
+/// The number of forks of this process and its ancestors.
 pub(crate) fn count() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
@@ -194,24 +190,24 @@ pub(crate) fn generation() -> u32 {
     count().wrapping_add(1)
 }
 
-/// In which process something was made.
+/// The process in which an object was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkGuard(u32);
 
 impl ForkGuard {
-    /// For something that is made now.
+    /// A guard for an object that is created now.
     pub fn here() -> ForkGuard {
         install();
         ForkGuard(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Whether it was made before a fork, in the parent.
+    /// Whether the object was created before a fork, in the parent.
     #[inline]
     pub fn is_from_parent(self) -> bool {
         self.0 != FORKS.load(Ordering::Relaxed)
     }
 
-    /// What an error calls a thing that was made then.
+    /// The name of an object in errors about such use.
     pub fn name(self, thing: String) -> String {
         if self.is_from_parent() {
             format!("{thing}, created before this process was forked from its parent,")
@@ -220,10 +216,10 @@ impl ForkGuard {
         }
     }
 
-    /// Refuses what is the parent's.
+    /// Rejects the use of an object of the parent.
     ///
     /// # Errors
-    /// `Closed`, naming the thing and that it was made before the fork.
+    /// `Closed`, with the object's name and the fact that it was created before the fork.
     #[inline]
     pub fn check(self, thing: impl FnOnce() -> String) -> Result<()> {
         if self.is_from_parent() { Err(self.closed_error(thing())) } else { Ok(()) }
@@ -235,7 +231,7 @@ impl ForkGuard {
     }
 }
 
-/// A thing that only the process which made it may drop.
+/// An object that only the process that created it may drop.
 #[derive(Debug)]
 pub struct ProcessOwned<T> {
     thing: ManuallyDrop<T>,
@@ -243,7 +239,7 @@ pub struct ProcessOwned<T> {
 }
 
 impl<T> ProcessOwned<T> {
-    /// Made here.
+    /// Wraps an object that was created in this process.
     pub fn new(thing: T) -> ProcessOwned<T> {
         ProcessOwned { thing: ManuallyDrop::new(thing), fork_guard: ForkGuard::here() }
     }
@@ -252,7 +248,7 @@ impl<T> ProcessOwned<T> {
 impl<T> Drop for ProcessOwned<T> {
     fn drop(&mut self) {
         if !self.fork_guard.is_from_parent() {
-            // SAFETY: nothing uses the thing after the drop of its owner.
+            // SAFETY: the object is not used after the drop of its owner.
             unsafe { ManuallyDrop::drop(&mut self.thing) }
         }
     }
@@ -271,7 +267,7 @@ impl<T> DerefMut for ProcessOwned<T> {
     }
 }
 
-/// A descriptor whose description a forked child does not share.
+/// A descriptor whose open file description is not shared with forked children.
 #[derive(Debug)]
 pub struct UnsharedFd {
     fd: ManuallyDrop<OwnedFd>,
@@ -280,12 +276,12 @@ pub struct UnsharedFd {
 }
 
 impl UnsharedFd {
-    /// In which process it was opened.
+    /// The process in which it was opened.
     pub fn fork_guard(&self) -> ForkGuard {
         self.fork_guard
     }
 
-    /// Opens it; no fork comes in between.
+    /// Opens it; no fork happens in between.
     pub fn open(
         open: impl FnOnce() -> rustix::io::Result<OwnedFd>,
     ) -> rustix::io::Result<UnsharedFd> {
@@ -304,7 +300,7 @@ impl Drop for UnsharedFd {
             if !self.fork_guard.is_from_parent() {
                 self.slot.store(NO_FD, Ordering::Relaxed);
             }
-            // SAFETY: nothing uses the descriptor after the drop of its owner.
+            // SAFETY: the descriptor is not used after the drop of its owner.
             unsafe { ManuallyDrop::drop(&mut self.fd) }
         });
     }

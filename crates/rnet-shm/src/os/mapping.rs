@@ -1,7 +1,7 @@
-//! Mapped memory with checked bounds: every reference into a file is made here.
+//! Mapped memory with checked bounds: every reference into a mapped file is made here.
 //!
-//! A file may be truncated by whoever may write it; the pages that go then read as zeros, and
-//! [`Mapping::is_truncated`] says so (`sigbus.rs` has the how).
+//! A process that may write a file may also truncate it. The removed pages then read as zeros, and
+//! [`Mapping::is_truncated`] returns true (see `sigbus.rs`).
 
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::os::{files, sigbus};
 
-/// Structures that may be looked at in shared memory.
+/// Structures that may be referenced in shared memory.
 ///
 /// # Safety
-/// Only for types made of nothing but atomics, for which every bit pattern is a value: another
-/// process may write them at any time.
+/// Only for types that consist of atomics and for which every bit pattern is valid: another process may write
+/// them at any time.
 pub unsafe trait Shared: Sized {}
 
 // SAFETY: atomics only.
@@ -40,7 +40,7 @@ unsafe impl Shared for ObserverSlot {}
 /// Whether this process may write the mapped pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Another's pages: a write would be a fault, not a corruption.
+    /// Pages of another owner: a write would be a fault, not a corruption.
     Read,
     /// Our own pages (or doorbells).
     Write,
@@ -63,7 +63,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `len` bytes at `offset` (a multiple of the page size) of an open file.
     ///
-    /// The file must be at least `offset + len` long, which is checked: a shorter one would be a
+    /// The file must be at least `offset + len` bytes long, which is checked: a shorter one would cause a
     /// SIGBUS later. `populate` takes the page faults now instead of at first use.
     pub fn new(
         fd: BorrowedFd<'_>,
@@ -88,15 +88,15 @@ impl Mapping {
         let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
         let Some(sigbus_entry) = sigbus::register(base.as_ptr(), len, access == Access::Write)
         else {
-            // SAFETY: made above and not used yet.
+            // SAFETY: created above and not used yet.
             let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast::<c_void>(), len) };
             return Err(rustix::io::Errno::NOMEM);
         };
         Ok(Mapping { base, len, sigbus_entry })
     }
 
-    /// Whether the file was truncated under the mapping and somebody has met that: what was cut off
-    /// reads as zeros, and what is written there reaches nobody.
+    /// Whether the file was truncated under the mapping and an access has hit the removed part: it reads as
+    /// zeros, and writes to it are lost.
     #[inline]
     pub fn is_truncated(&self) -> bool {
         self.sigbus_entry.is_truncated()
@@ -107,11 +107,11 @@ impl Mapping {
         self.len
     }
 
-    /// Backs a range of our own file with memory, or says why that cannot be: what the range is
-    /// written with later cannot fail for lack of room, which would be a SIGBUS.
+    /// Allocates memory for a range of our own file: later writes to the range cannot fail because memory is
+    /// short, which would raise SIGBUS.
     ///
-    /// By way of the mapping, because a node may have thousands of publishers and keeps no
-    /// descriptor for each. `path` is the file's, for a kernel that cannot do that (before 5.14).
+    /// This uses the mapping, because a node may have thousands of publishers and keeps no descriptor for
+    /// each. `path` is the path of the file, for kernels without this operation (before 5.14).
     pub fn back(&self, path: &Path, offset: usize, len: usize) -> rustix::io::Result<()> {
         match self.advise(offset, len, Advice::LinuxPopulateWrite) {
             Err(Errno::INVAL) => {
@@ -122,13 +122,13 @@ impl Mapping {
         }
     }
 
-    /// Fetches the pages of a range that has memory, as `populate` does for all of a mapping.
+    /// Faults in the pages of an allocated range, as `populate` does for a whole mapping.
     pub fn populate(&self, offset: usize, len: usize) {
-        // Without it each page is fetched at first use.
+        // If it fails, each page is faulted in at first use.
         let _ = self.advise(offset, len, Advice::LinuxPopulateRead);
     }
 
-    /// Gives back the memory of a range of our own file, which reads as zeros from then on.
+    /// Frees the memory of a range of our own file, which reads as zeros afterwards.
     pub fn give_back(&self, offset: usize, len: usize) -> rustix::io::Result<()> {
         self.advise(offset, len, Advice::LinuxRemove)
     }
@@ -136,8 +136,8 @@ impl Mapping {
     fn advise(&self, offset: usize, len: usize, advice: Advice) -> rustix::io::Result<()> {
         let at = self.bytes(offset, len);
         loop {
-            // SAFETY: the range is inside of the mapping, as just checked. None of these takes the
-            // mapping away; `LinuxRemove` zeroes atomics, which may change at any time.
+            // SAFETY: the range is inside the mapping, as just checked. None of these operations unmaps it;
+            // `LinuxRemove` zeroes atomics, which may change at any time.
             match unsafe { rustix::mm::madvise(at.as_ptr().cast::<c_void>(), len, advice) } {
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 done => return done,
@@ -156,12 +156,12 @@ impl Mapping {
         at
     }
 
-    /// The structure at `offset`. Panics if it does not lie inside the mapping: offsets come from
-    /// our own constants, never from a peer.
+    /// The structure at `offset`. Panics if it is not inside the mapping: offsets come from our own
+    /// constants, never from a peer.
     #[inline]
     pub fn get<T: Shared>(&self, offset: usize) -> &T {
         let at = self.checked::<T>(offset, 1);
-        // SAFETY: in bounds, aligned, and `Shared` says that concurrent writes are expected.
+        // SAFETY: in bounds, aligned, and `Shared` permits concurrent writes.
         unsafe { at.as_ref() }
     }
 
@@ -173,19 +173,19 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(at.as_ptr(), count) }
     }
 
-    /// Appends a copy of `len` bytes from `offset` on, at the speed of memory; bounds as in
-    /// [`Mapping::get`]. Another process may write them meanwhile, and the copy is then of no
-    /// particular moment: the caller has to find out, as a reader of a log does (SYNC-LAP).
+    /// Appends a copy of `len` bytes from `offset` on, at the speed of memory; bounds as in [`Mapping::get`].
+    /// Another process may write them meanwhile, and the copy is then inconsistent: the caller must detect
+    /// that, as a reader of a log does (SYNC-LAP).
     pub fn copy_to(&self, offset: usize, len: usize, to: &mut Vec<u8>) {
         let from = self.bytes(offset, len);
         to.reserve(len);
         let before = to.len();
         let room = to.spare_capacity_mut().as_mut_ptr().cast::<u8>();
-        // SAFETY: `from` is inside of the mapping (checked), `room` has at least `len` bytes, and the
-        // two are different memory. No reference to the mapped bytes is made, and each value is one of
-        // a `u8`, whoever writes them while they are copied.
+        // SAFETY: `from` is inside the mapping (checked), `room` has at least `len` bytes, and the two do not
+        // overlap. No reference to the mapped bytes is made, and every byte is a valid `u8`, even if another
+        // process writes it during the copy.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), room, len) };
-        // SAFETY: as many bytes were reserved, and written just now.
+        // SAFETY: that many bytes were reserved and have just been written.
         unsafe { to.set_len(before + len) };
     }
 
@@ -199,7 +199,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         sigbus::unregister(self.sigbus_entry);
-        // SAFETY: made by `new`, and nobody borrows from `self` any more.
+        // SAFETY: created by `new`, and no borrow of `self` exists any more.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), self.len) };
     }
 }

@@ -1,17 +1,17 @@
 //! Locks of an open file description, on a range of a file's bytes.
 //!
-//! The kernel releases such a lock when the last copy of the descriptor is closed, however its process
-//! ends. Anybody who may open the file can ask for it without taking it, also when the file has no name
-//! any more. Lengths of 0 reach to the end of the file.
+//! The kernel releases such a lock when the last copy of the descriptor is closed, however its process exits.
+//! Any process that may open the file can query the lock without taking it, even if the file's name was
+//! removed. Lengths of 0 reach to the end of the file.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
 
-/// A range of bytes: where it begins, and how long it is.
+/// A range of bytes: its start and its length.
 pub(crate) type Span = (i64, i64);
 
-/// All of a file.
+/// The whole file.
 pub(crate) const WHOLE: Span = (0, 0);
 
 fn call(
@@ -35,7 +35,7 @@ fn call(
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
-/// Takes the lock; `false` if another open file description has one that overlaps.
+/// Takes the lock; `false` if another open file description holds an overlapping one.
 pub(crate) fn take(file: impl AsFd, span: Span) -> rustix::io::Result<bool> {
     match call(file, libc::F_OFD_SETLK, libc::F_WRLCK, span) {
         Ok(_) => Ok(true),
@@ -44,20 +44,20 @@ pub(crate) fn take(file: impl AsFd, span: Span) -> rustix::io::Result<bool> {
     }
 }
 
-/// Gives the lock back.
+/// Releases the lock.
 pub(crate) fn release(file: impl AsFd, span: Span) {
     let _ = call(file, libc::F_OFD_SETLK, libc::F_UNLCK, span);
 }
 
-/// The span of a lock that another open file description has and that overlaps; `None` if there is none.
+/// The span of an overlapping lock of another open file description; `None` if there is no such lock.
 pub(crate) fn holder(file: impl AsFd, span: Span) -> rustix::io::Result<Option<Span>> {
     let found = call(file, libc::F_OFD_GETLK, libc::F_WRLCK, span)?;
     let held = found.l_type != libc::F_UNLCK as libc::c_short;
     Ok(held.then_some((found.l_start, found.l_len)))
 }
 
-/// Whether anybody holds a lock on the whole of a file that may have lost its name: `None` where that cannot be
-/// told. Reads the list of all locks of the machine, so not for what is asked often.
+/// Whether any process holds a lock on the whole file, which may have lost its name; `None` if this is
+/// unknown. Reads the list of all locks of the machine, so it is unsuitable for frequent calls.
 pub(crate) fn is_held_somewhere(file: &FileId) -> Option<bool> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let (major, minor) = (rustix::fs::major(file.device), rustix::fs::minor(file.device));
@@ -69,7 +69,7 @@ pub(crate) fn is_held_somewhere(file: &FileId) -> Option<bool> {
     Some(locks.lines().any(is_it))
 }
 
-/// Which file it is, whatever has become of its name.
+/// Identifies a file independently of its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileId {
     device: u64,

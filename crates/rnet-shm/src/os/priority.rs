@@ -1,11 +1,12 @@
-//! Giving way: what a thread asks of the scheduler that only looks on.
+//! Lower priority: the scheduler settings of threads that only observe.
 //!
-//! A thread that gives way and wakes does not take the processor from an ordinary one that runs. It needs no rights to,
-//! and what it starts inherits it, threads as well as processes; nobody without a right undoes all of it. So what others
-//! count on, the threads of a node that takes part above all, is started by a thread that does not ([`NormalPriority`]).
+//! A thread of lower priority that wakes does not preempt a running normal thread. This needs no privileges.
+//! Threads and processes that it starts inherit the setting, and an unprivileged process cannot fully undo
+//! it. So threads that others rely on, in particular those of a participating node, are started by a thread
+//! of normal priority ([`NormalPriority`]).
 //!
-//! A thread for which its user has chosen a policy or a nice value is left alone, and keeps a slice that is longer than
-//! the one here.
+//! A thread for which the user has chosen a policy or a nice value is left unchanged, and a slice that is
+//! longer than the one here is kept.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -16,31 +17,32 @@ use std::thread::JoinHandle;
 
 use crate::os::cpu::SchedAttr;
 
-/// How far a thread gives way.
+/// How far to lower a thread's priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityChange {
-    /// `SCHED_BATCH`: it gets as much of the processor as before, and waits for it until others sleep or have had their
-    /// share. For what is lost if it comes much too late.
+    /// `SCHED_BATCH`: the thread gets the same share of the processor, but waits until others sleep or have
+    /// used their share. For work that is lost if it is much too late.
     Batch,
-    /// `SCHED_BATCH` with the highest nice value: beside a thread that computes it gets a hundredth of a core or two. Not
-    /// `SCHED_IDLE`, which gets a fifth of that: beside two busy loops on two cores `rnet top` was drawn each 6 s.
+    /// `SCHED_BATCH` with the highest nice value: beside a compute thread it gets a hundredth of a core or
+    /// two. Not `SCHED_IDLE`, which gets a fifth of that: beside two busy loops on two cores, `rnet top` was
+    /// drawn every 6 s.
     Lowest,
 }
 
 /// The highest nice value.
 const MAX_NICE: i32 = 19;
-/// The slice of a thread that gives way. Since Linux 6.12 a thread that wakes takes the processor from one whose slice is
-/// longer than its own. Threads of nodes for which nobody has chosen anything, those that wait for a timer among them,
-/// have 3 ms or less. Not the longest that the kernel gives, 100 ms: on a busy machine a thread waits for about as long,
-/// and what recorders do not read in time is lost to them.
+/// The slice of a thread of lower priority. Since Linux 6.12, a thread that wakes preempts one whose slice is
+/// longer than its own. Threads of nodes with default settings, including those that wait for a timer, have 3
+/// ms or less. Not the kernel's maximum, 100 ms: on a busy machine a thread waits for about that time, and
+/// recorders lose what they do not read in time.
 const SLICE_NS: u64 = 10_000_000;
 
 thread_local! {
-    /// This thread has given way.
+    /// Whether this thread has lowered its priority.
     static LOWERED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has the calling thread give way. Whether it does now.
+/// Lowers the priority of the calling thread. Returns whether it is lower now.
 pub fn lower_priority(way: PriorityChange) -> bool {
     let nice = match way {
         PriorityChange::Batch => 0,
@@ -57,7 +59,7 @@ pub fn lower_priority(way: PriorityChange) -> bool {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that does not give way, for threads that do.
+/// A thread of normal priority, for use by threads of lower priority.
 #[derive(Debug)]
 pub struct NormalPriority {
     jobs: Option<Sender<Job>>,
@@ -65,10 +67,10 @@ pub struct NormalPriority {
 }
 
 impl NormalPriority {
-    /// Starts it. Whoever calls this has not given way.
+    /// Starts the thread. The caller must have normal priority.
     ///
     /// # Errors
-    /// Those of starting a thread.
+    /// Errors of starting a thread.
     pub fn start(name: &str) -> io::Result<NormalPriority> {
         let (jobs, given) = channel::<Job>();
         let work = move || given.iter().for_each(|job| job());
@@ -76,16 +78,17 @@ impl NormalPriority {
         Ok(NormalPriority { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Runs `f`, and what it starts does not give way: in the calling thread, if that has not given way, or in this one.
+    /// Runs `f` so that what it starts has normal priority: in the calling thread if that has normal
+    /// priority, otherwise in this one.
     pub fn run<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
         let Some(jobs) = self.jobs.as_ref().filter(|_| LOWERED.get()) else { return f() };
-        let (tell, told) = channel::<Result<T, Box<dyn Any + Send>>>();
+        let (result_sender, result) = channel::<Result<T, Box<dyn Any + Send>>>();
         let job = move || {
-            // Who waits for it is there: it does nothing else meanwhile.
-            let _ = tell.send(catch_unwind(AssertUnwindSafe(f)));
+            // The receiver exists: its thread only waits for this result.
+            let _ = result_sender.send(catch_unwind(AssertUnwindSafe(f)));
         };
-        jobs.send(Box::new(job)).expect("it ends with its owner");
-        match told.recv().expect("each job tells how it ended") {
+        jobs.send(Box::new(job)).expect("the thread runs until its owner is dropped");
+        match result.recv().expect("each job sends its result") {
             Ok(done) => done,
             Err(panic) => resume_unwind(panic),
         }
@@ -110,7 +113,7 @@ mod tests {
         (now.policy.cast_signed(), now.nice)
     }
 
-    /// In ns; `None` where the kernel is older than 6.12 and gives all threads the same.
+    /// In ns; `None` if the kernel is older than 6.12 and uses one slice for all threads.
     fn slice() -> Option<u64> {
         Some(SchedAttr::read(None).unwrap().slice_ns()).filter(|slice| *slice != 0)
     }
@@ -121,8 +124,8 @@ mod tests {
         (PriorityChange::Lowest, (libc::SCHED_BATCH, MAX_NICE)),
     ];
 
-    /// Runs `check` in a thread with the default policy and nice value, also if the tests were started with `nice`.
-    /// A user who may not lower a nice value gets the check that nothing is changed.
+    /// Runs `check` in a thread with the default policy and nice value, even if the tests were started with
+    /// `nice`. If the user may not lower a nice value, checks that nothing changes.
     fn in_plain_thread<T: Send + 'static>(check: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let plain = move || {
             let now = SchedAttr::read(None).unwrap();
@@ -137,37 +140,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_started_by_an_ordinary_thread_does_not_give_way() {
-        in_plain_thread(started_by_an_ordinary_thread);
+    fn normal_priority_thread_starts_normal_threads() {
+        in_plain_thread(started_by_normal_thread);
     }
 
-    fn started_by_an_ordinary_thread() {
+    fn started_by_normal_thread() {
         for (way, expected) in CHANGES {
-            let ordinary = NormalPriority::start("ordinary").unwrap();
-            let looks = move || {
+            let normal = NormalPriority::start("ordinary").unwrap();
+            let change_priority = move || {
                 let started = || std::thread::spawn(now).join().unwrap();
                 let here = std::thread::current().id();
                 assert_eq!(
-                    ordinary.run(move || (now(), std::thread::current().id())),
+                    normal.run(move || (now(), std::thread::current().id())),
                     (NORMAL, here)
                 );
                 assert!(lower_priority(way));
                 assert_eq!((now(), started()), (expected, expected), "threads inherit it");
-                assert_eq!(ordinary.run(move || (now(), started())), (NORMAL, NORMAL));
-                // A panic is that of who asked, and the thread is there for the next.
+                assert_eq!(normal.run(move || (now(), started())), (NORMAL, NORMAL));
+                // A panic is passed to the caller, and the thread remains usable.
                 assert!(
-                    catch_unwind(AssertUnwindSafe(|| ordinary.run(|| panic!("on purpose"))))
-                        .is_err()
+                    catch_unwind(AssertUnwindSafe(|| normal.run(|| panic!("on purpose")))).is_err()
                 );
-                assert_eq!(ordinary.run(|| 7), 7);
+                assert_eq!(normal.run(|| 7), 7);
             };
-            std::thread::spawn(looks).join().unwrap();
+            std::thread::spawn(change_priority).join().unwrap();
         }
     }
 
     #[test]
-    fn its_slice_is_longer_than_that_of_nodes() {
-        let looks = |way, chosen_ns| {
+    fn slice_is_longer_than_that_of_nodes() {
+        let change_priority = |way, chosen_ns| {
             move || {
                 let before = slice();
                 if chosen_ns != 0 {
@@ -179,25 +181,27 @@ mod tests {
             }
         };
         for (way, _) in CHANGES {
-            let Some((before, after)) = in_plain_thread(looks(way, 0)) else { return };
+            let Some((before, after)) = in_plain_thread(change_priority(way, 0)) else { return };
             assert!(before.is_none_or(|slice| slice < SLICE_NS), "{before:?}");
             assert_eq!(after, before.map(|_| SLICE_NS));
-            let Some((_, longer)) = in_plain_thread(looks(way, 2 * SLICE_NS)) else { return };
-            assert_eq!(longer, before.map(|_| 2 * SLICE_NS), "what its user has chosen");
+            let Some((_, longer)) = in_plain_thread(change_priority(way, 2 * SLICE_NS)) else {
+                return;
+            };
+            assert_eq!(longer, before.map(|_| 2 * SLICE_NS), "a slice chosen by the user");
         }
     }
 
     #[test]
-    fn what_its_user_has_chosen_stays() {
+    fn keeps_settings_chosen_by_the_user() {
         for (way, chosen) in CHANGES {
-            let looks = move || {
+            let change_priority = move || {
                 assert!(lower_priority(way));
                 for other in CHANGES.map(|(other, _)| other) {
                     assert!(!lower_priority(other));
                     assert_eq!(now(), chosen);
                 }
             };
-            in_plain_thread(looks);
+            in_plain_thread(change_priority);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! This process and its children: what `std` offers as unsafe functions only.
+//! Settings of this process and its children that `std` offers only as unsafe functions.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// What a child process sets for itself before it executes its program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChildSettings {
-    /// The cores that it may run on; empty for those of its parent.
+    /// The cores that it may run on; empty to inherit those of its parent.
     pub cpus: Vec<usize>,
     /// Limit of its data memory, in bytes.
     pub data_limit_bytes: Option<u64>,
@@ -22,18 +22,18 @@ pub struct ChildSettings {
 }
 
 impl ChildSettings {
-    /// Has the child of `command` apply these. SIGKILL ends the child when its parent ends; a child whose parent has
-    /// ended before executes nothing.
+    /// Makes the child of `command` apply these settings. SIGKILL ends the child when its parent exits; a
+    /// child whose parent has exited before does not execute its program.
     pub fn apply_to(self, command: &mut Command) {
         let parent = getpid();
-        // SAFETY: between fork and exec the child makes system calls and nothing else.
+        // SAFETY: between fork and exec the child only makes system calls.
         unsafe { command.pre_exec(move || self.apply(parent)) };
     }
 
     /// Allocates nothing and takes no lock.
     fn apply(&self, parent: Pid) -> io::Result<()> {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // It was killed before the kernel was asked.
+        // The parent was killed before the child requested its death signal.
         if getppid() != Some(parent) {
             return Err(Errno::SRCH.into());
         }
@@ -51,35 +51,36 @@ impl ChildSettings {
     }
 }
 
-/// Confines the calling thread to these cores, as far as the machine has them.
+/// Confines the calling thread to those of these cores that the machine has.
 ///
 /// # Errors
-/// Those of `sched_setaffinity(2)`.
+/// Errors of `sched_setaffinity(2)`.
 pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Gives the calling thread this policy (`libc::SCHED_*`) and priority.
+/// Sets the policy (`libc::SCHED_*`) and priority of the calling thread.
 ///
 /// # Errors
-/// Those of `sched_setscheduler(2)`.
+/// Errors of `sched_setscheduler(2)`.
 pub fn set_scheduler(policy: i32, priority: i32) -> io::Result<()> {
     let param = libc::sched_param { sched_priority: priority };
-    // SAFETY: a structure of this function, which the call only reads.
+    // SAFETY: a local structure, which the call only reads.
     match unsafe { libc::sched_setscheduler(0, policy, &raw const param) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Whether this process has one thread; `false` where the kernel does not tell.
+/// Whether this process has one thread; `false` if the kernel does not report it.
 pub fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// Sets a variable of the environment, if no other thread could read the environment meanwhile. Returns whether it did.
+/// Sets an environment variable if this process has no other thread that could read the environment
+/// meanwhile. Returns whether it did.
 pub fn set_env(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> bool {
     let is_safe = is_single_threaded();
     if is_safe {
@@ -89,19 +90,19 @@ pub fn set_env(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> bool {
     is_safe
 }
 
-/// Closes all descriptors above 2, which the starting process has left open. Call it before this process opens
-/// anything: a descriptor of its own would be closed under its owner.
+/// Closes all descriptors above 2, which were inherited. Call it before this process opens any file: it would
+/// close the file's descriptor under its owner.
 pub fn close_inherited_fds() {
     let number =
         |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
     let open: Vec<i32> = match std::fs::read_dir("/proc/self/fd") {
         Ok(entries) => entries.filter_map(number).collect(),
-        // Without /proc, the usual ones.
+        // Without /proc, the usual range.
         Err(_) => (3..1024).collect(),
     };
     for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // SAFETY: by the contract above nothing of this process is behind the number, and closing a number that is not
-        // open does no harm.
+        // SAFETY: by the contract above, this process owns none of the descriptors, and closing an unused
+        // number is harmless.
         unsafe { libc::close(fd) };
     }
 }
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_run_in_threads_so_the_environment_stays() {
+    fn set_env_changes_nothing_with_other_threads() {
         std::thread::scope(|scope| {
             scope.spawn(|| assert!(!set_env("RNET_TEST_SET_ENV", "1")));
         });

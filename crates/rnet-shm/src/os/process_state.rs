@@ -1,17 +1,18 @@
-//! Processes that are ending or stopped, as the kernel says. A name that an ending one holds is about to be free.
+//! Processes that are exiting or stopped, according to the kernel. A name held by an exiting process becomes
+//! free soon.
 //!
-//! A process that is killed lets go of its locks only when its memory has been taken down, which
-//! takes tens of milliseconds for a large one, or when the kernel has written its core. A
-//! supervisor that restarts it at once must not be told that the name is taken.
+//! A killed process releases its locks only after its memory is freed, which takes tens of milliseconds for a
+//! large process, or after the kernel has written its core dump. A supervisor that restarts it at once must
+//! not get the error that the name is taken.
 
-/// Whether the process is on its way out: it is exiting, is dead, or SIGKILL waits for it.
+/// Whether the process is exiting or dead, or has a pending SIGKILL.
 ///
-/// `pid` is what the holder of a name wrote down: where it is a number of another pid namespace the
-/// answer is about a stranger, which costs its asker a bounded wait and nothing else.
+/// `pid` was written by the holder of a name. If it belongs to another pid namespace, the result is about an
+/// unrelated process, which only costs the caller a bounded wait.
 pub(crate) fn is_exiting(pid: u32) -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
     let Ok(stat) = read("stat") else {
-        // Its locks went before its number. Or it is in another pid namespace.
+        // The locks were released before the process id. Or the process is in another pid namespace.
         return false;
     };
     is_ending(&stat) || read("status").is_ok_and(|status| is_to_be_killed(&status))
@@ -23,7 +24,8 @@ pub(crate) fn is_stopped(pid: u32) -> bool {
     matches!(fields_of(&stat).first(), Some(&("T" | "t")))
 }
 
-/// Of `/proc/pid/stat`: the state and what follows it, behind the name, which may hold anything.
+/// From `/proc/pid/stat`: the state and the fields after it. They follow the name, which may contain any
+/// character.
 fn fields_of(stat: &str) -> Vec<&str> {
     stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect())
 }
@@ -37,7 +39,7 @@ fn is_ending(stat: &str) -> bool {
     matches!(fields.first(), Some(&("Z" | "X" | "x"))) || flags & PF_EXITING != 0
 }
 
-/// From `/proc/pid/status`: SIGKILL among the signals that are pending.
+/// From `/proc/pid/status`: whether SIGKILL is pending.
 fn is_to_be_killed(status: &str) -> bool {
     const KILL: u64 = 1 << (libc::SIGKILL - 1);
     let pending = |line: &str| {
@@ -52,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_is_found_behind_any_name() {
+    fn parses_state_after_any_name() {
         let rest = "1 2 3 4 5 4194304 7 8";
         assert!(!is_ending(&format!("17 (a) Z (b) S {rest}")));
         assert!(is_ending(&format!("17 (a) S (b) Z {rest}")));

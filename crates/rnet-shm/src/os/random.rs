@@ -1,24 +1,24 @@
-//! Random numbers of the kernel, and identities that no other process has.
+//! Random numbers of the kernel, and process-unique identities.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::os::{clock, fork};
 
-/// A number that nobody else has, from the kernel. Forks do not repeat it.
+/// A unique random number from the kernel. Forks do not repeat it.
 pub fn random_u64() -> u64 {
     let mut bytes = [0u8; 8];
-    // Small requests are never cut short, and the call cannot fail once the system is up.
+    // Small requests are never truncated, and the call cannot fail after boot.
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
         Ok(8) => u64::from_le_bytes(bytes),
         _ => clock::now_ns() ^ u64::from(std::process::id()) << 40,
     }
 }
 
-/// An identity of 32 bits, for what cannot carry 64. The identities of a process count on from a random number, so
-/// that no two of them are alike; a forked child counts on from a random number of its own.
+/// A 32-bit identity, for formats that cannot hold 64 bits. The identities of a process count up from a
+/// random number, so no two of them are equal; a forked child starts from its own random number.
 pub fn next_id() -> u32 {
-    /// Above: one more than the number of forks in which the count began, so that 0 is a count that has not begun.
-    /// Below: the next identity.
+    /// Upper half: the fork count plus one when counting started, so that 0 means not started. Lower half:
+    /// the next identity.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let process = fork::generation();
     let mut seen = NEXT.load(Ordering::Relaxed);

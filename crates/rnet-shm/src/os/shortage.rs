@@ -1,7 +1,7 @@
-//! What the system has run out of, by name: which limit it is, how high, and what to do.
+//! Exhausted resources of the system: which limit, its value, and what to do.
 //!
-//! Everything here is off the message path, and careful with the very thing that is short: it
-//! reads files through a buffer on the stack, and does without those that cannot be opened.
+//! Everything here is off the message path, and does not depend on the exhausted resource: it reads files
+//! through a buffer on the stack, and skips those that cannot be opened.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,16 +13,16 @@ use rustix::process::{Resource, getrlimit};
 
 pub use crate::os::files::io_error;
 
-/// Memory maps that may be missing from the count: other threads come and go meanwhile.
+/// Tolerance of the memory map count: other threads map and unmap meanwhile.
 const MAPS_SLACK: usize = 16;
 
-/// Whether an error says that something is short for now, so that trying again later makes sense.
+/// Whether an error reports a temporary shortage, so that a retry makes sense.
 pub fn is_transient(error: &Error) -> bool {
     matches!(error, Error::OutOfMemory { .. } | Error::LimitReached { .. })
 }
 
-/// The error for `errno` if it says that the system ran out of something: of what, for whom
-/// (`topic`, or the file where there is none), and how many bytes it was to be.
+/// The error for `errno` if it reports an exhausted resource: which resource, for which topic (`topic`, or
+/// the file without one), and the requested number of bytes.
 pub fn error_for(
     doing: &str,
     path: &Path,
@@ -39,7 +39,7 @@ pub fn error_for(
         }),
         Errno::NFILE => Some(Error::LimitReached {
             what: format!("open files on this machine ({place})"),
-            // Who may open no file cannot look up how many the machine allows.
+            // A process that cannot open files cannot read the machine's limit.
             limit: number_in("/proc/sys/fs/file-max").unwrap_or(0),
             hint: "raise fs.file-max (sysctl fs.file-max shows it), or stop the processes that hold them"
                 .to_owned(),
@@ -61,7 +61,7 @@ fn no_space(
     needed_bytes: u64,
     errno: Errno,
 ) -> Error {
-    // The file itself may not have come into being.
+    // The file itself may not have been created.
     let there = path.ancestors().find_map(|path| rustix::fs::statvfs(path).ok());
     let (total, free, files, files_free) = there.map_or((0, 0, 0, 0), |s| {
         (s.f_blocks * s.f_frsize, s.f_bavail * s.f_frsize, s.f_files, s.f_ffree)
@@ -120,7 +120,7 @@ pub fn no_thread(name: &str, source: &std::io::Error) -> Error {
     if source.raw_os_error() != Some(Errno::AGAIN.raw_os_error()) {
         return Error::io("cannot start the thread", name, source);
     }
-    // Which of the limits it was, the system does not say. That of the user does not hold for root.
+    // The system does not report which limit was reached. The user's limit does not apply to root.
     let user = rustix::process::geteuid();
     let of_user = limit_of(Resource::Nproc).filter(|_| !user.is_root()).map(|n| n as usize);
     let of_group = group_file("pids.max").and_then(number_in);
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_shortage_names_its_limit_and_what_to_do() {
+    fn each_shortage_reports_its_limit_and_remedy() {
         let path = Path::new("/dev/shm/of-nobody/p1");
         let text = |errno| {
             error_for("cannot create", path, Some("/t"), 4096, errno).map(|e| e.to_string())

@@ -1,4 +1,4 @@
-//! Sleeping by the clock alone: nobody rings for it.
+//! Sleeping by the clock alone, without a bell.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use rustix::time::{ClockId, Timespec};
 use crate::os::clock::now_ns;
 use crate::os::cpu::PreciseTimers;
 
-/// No sleep is longer.
+/// Maximum length of a sleep.
 const MAX_TIMED_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Sleeps for so long, as closely as the kernel can, but no longer than a day. Returns `false` if a
-/// signal ended the sleep.
+/// Sleeps for `limit`, as precisely as the kernel can, but at most one day. Returns `false` if a signal ended
+/// the sleep.
 pub fn sleep_for(limit: Duration) -> bool {
     let _precise = PreciseTimers::enable();
     let end = Duration::from_nanos(now_ns()) + limit.min(MAX_TIMED_SLEEP);

@@ -1,7 +1,8 @@
-//! SIGINT, SIGTERM and SIGHUP as requests to stop: counted, waited for, and at a given count the end of the process.
+//! SIGINT, SIGTERM and SIGHUP as requests to stop: they are counted and waited for, and a given count ends
+//! the process.
 //!
-//! A signal handler has no argument through which it could reach anything but a static, so a process has one set of
-//! these. For programs; libraries leave signals alone.
+//! A signal handler has no argument and can only reach statics, so a process has one set of these. For
+//! programs only; libraries do not handle signals.
 
 use std::fs::File;
 use std::io;
@@ -18,20 +19,20 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 /// The exit code of a process that a repeated signal ends.
 const INTERRUPTED: libc::c_int = 130;
-/// More than any id of a process or group: the kernel's are below 2^22.
+/// Larger than any id of a process or group: the kernel's are below 2^22.
 const INVALID_PGID: i32 = 1 << 30;
 
-/// How many signals and requests have come.
+/// Number of signals and requests so far.
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Whether one has come, for those who wait for a flag.
+/// Whether a signal or request has arrived, for waiters that need a flag.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// The signal with this number ends the process at once.
 static EXIT_AT: AtomicU32 = AtomicU32::new(2);
-/// The terminal before this program changed it.
+/// The terminal's state before this program changed it.
 static SAVED_TERMINAL: OnceLock<SavedTerminal> = OnceLock::new();
 static IS_CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// A terminal as it was.
+/// The saved state of a terminal.
 struct SavedTerminal {
     keys: File,
     mode: Termios,
@@ -52,8 +53,8 @@ extern "C" fn on_signal(_: libc::c_int) {
 pub fn install() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in SIGNALS {
-        // SAFETY: the handler touches atomics, makes system calls on files that stay open and calls `_exit`, all
-        // async-signal-safe.
+        // SAFETY: the handler touches atomics, makes system calls on files that stay open and calls `_exit`,
+        // all async-signal-safe.
         unsafe { libc::signal(signal, handler) };
     }
 }
@@ -63,7 +64,7 @@ pub fn count() -> u32 {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// Whether a signal or a request has come, as a flag.
+/// Whether a signal or a request has arrived, as a flag.
 pub fn requested() -> &'static AtomicBool {
     &REQUESTED
 }
@@ -74,16 +75,16 @@ pub fn request() {
     COUNT.fetch_add(1, Ordering::Relaxed);
 }
 
-/// From now on the signal with this number ends the process at once. Returns the previous number.
+/// Makes the signal with this number end the process at once. Returns the previous number.
 pub fn exit_at(count: u32) -> u32 {
     EXIT_AT.swap(count, Ordering::Relaxed)
 }
 
-/// Keeps the mode of a terminal for [`restore_terminal`], with the file that is drawn on and the bytes that restore it.
-/// The signal that ends the process restores it too. Returns the mode that is to be changed.
+/// Saves the mode of a terminal for [`restore_terminal`], with the file that is drawn on and the bytes that
+/// restore it. The signal that ends the process restores it too. Returns the mode, for the caller to change.
 ///
 /// # Errors
-/// Those of reading the mode and of duplicating descriptors.
+/// Errors of reading the mode and of duplicating descriptors.
 pub fn save_terminal(keys: &File, screen: Option<(&File, &'static [u8])>) -> io::Result<Termios> {
     let mode = tcgetattr(keys)?;
     let screen = screen.map(|(out, leave)| Ok::<_, io::Error>((out.try_clone()?, leave)));
@@ -95,26 +96,26 @@ pub fn save_terminal(keys: &File, screen: Option<(&File, &'static [u8])>) -> io:
     Ok(mode)
 }
 
-/// Restores the terminal, once. It is async-signal-safe: two system calls on files that stay open.
+/// Restores the terminal, once. Async-signal-safe: two system calls on files that stay open.
 pub fn restore_terminal() {
     if !IS_CHANGED.swap(false, Ordering::AcqRel) {
         return;
     }
     if let Some(SavedTerminal { keys, mode, screen }) = SAVED_TERMINAL.get() {
-        // A terminal that is gone needs no care.
+        // Errors are ignored: the terminal may have been closed.
         let _ = tcsetattr(keys, OptionalActions::Now, mode);
         let _ = screen.as_ref().map(|(out, leave)| rustix::io::write(out, leave));
     }
 }
 
-/// Waits until the descriptor is ready, the time is over, or a signal comes. Unless `even_if_stopped`, it returns at
-/// once if one has come before.
+/// Waits until the descriptor is ready, the time expires, or a signal arrives. Unless `even_if_stopped`, it
+/// returns at once if a signal has arrived before.
 ///
-/// The signals are blocked from the check of the count until `ppoll` waits, which lets them in: a signal between the two
-/// ends the wait.
+/// The signals are blocked from the check of the count until `ppoll` waits, which unblocks them: a signal
+/// between the two ends the wait.
 ///
 /// # Errors
-/// Those of `ppoll(2)`, except `EINTR`.
+/// Errors of `ppoll(2)`, except `EINTR`.
 pub fn wait(
     fd: Option<(BorrowedFd<'_>, PollFlags)>,
     limit: Option<Duration>,
@@ -136,7 +137,8 @@ pub fn wait(
         return Ok(());
     }
     let len = polled.len() as libc::nfds_t;
-    // SAFETY: so many entries, a time or none, and a mask that `BlockedSignals` got from the kernel; all outlive the call.
+    // SAFETY: as many entries as given, a time or null, and a mask that `BlockedSignals` got from the kernel;
+    // all outlive the call.
     if unsafe { libc::ppoll(polled.as_mut_ptr(), len, limit, &raw const blocked.previous) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
@@ -146,32 +148,33 @@ pub fn wait(
     Ok(())
 }
 
-/// After it, [`count`] includes each signal to this process's group that had reached another member of the group before.
+/// After this call, [`count`] includes each signal to this process's group that had already reached another
+/// member of the group.
 ///
-/// Whoever signals a group holds the kernel's list of tasks for reading (`tasklist_lock`) until every member has its
-/// signal. So a producer may be gone, and the end of its pipe be read here, while the loop has not come to this process yet.
-/// A change of groups takes the same list for writing, and thus waits until the loop is over; then the signal is pending,
-/// and its handler runs before the call returns. The kernel refuses the change that is asked for here: no group has this
-/// number.
+/// A sender that signals a group holds the kernel's task list for reading (`tasklist_lock`) until every
+/// member has its signal. So a producer may have exited, and this process may read the end of its pipe,
+/// before the kernel's loop reaches this process. A change of process groups takes the same list for writing,
+/// and thus waits until the loop has finished. Then the signal is pending, and its handler runs before the
+/// call returns. The kernel rejects the change that is requested here, because no group has this number.
 pub fn await_group_signals() {
     let _ = setpgid(None, Pid::from_raw(INVALID_PGID));
 }
 
-/// The signals of [`install`], blocked in this thread until it is dropped.
+/// The signals of [`install`], blocked in this thread until this value is dropped.
 struct BlockedSignals {
     previous: libc::sigset_t,
 }
 
 impl BlockedSignals {
     fn new() -> BlockedSignals {
-        // SAFETY: a set of signals is an array of integers, for which zeros are a value.
+        // SAFETY: a signal set is an array of integers, for which zeros are valid.
         let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
         let mut previous = signals;
         for signal in SIGNALS {
-            // SAFETY: a set of this function's own, and a signal that exists.
+            // SAFETY: a local signal set, and a valid signal.
             unsafe { libc::sigaddset(&raw mut signals, signal) };
         }
-        // SAFETY: both sets are of this function.
+        // SAFETY: both sets are local.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, &raw mut previous) };
         BlockedSignals { previous }
     }
@@ -180,7 +183,7 @@ impl BlockedSignals {
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
         let previous = &raw const self.previous;
-        // SAFETY: the set that the kernel gave.
+        // SAFETY: the set that the kernel returned.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, previous, ptr::null_mut()) };
     }
 }

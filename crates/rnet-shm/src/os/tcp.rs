@@ -1,7 +1,7 @@
 //! The TCP connections of this process, as the kernel sees them.
 //!
-//! `/proc/net/tcp` has the same facts, and costs milliseconds: the kernel walks its table of all connections
-//! of all processes for each read. Each socket is asked here.
+//! `/proc/net/tcp` has the same data but costs milliseconds: the kernel walks its table of all connections of
+//! all processes for each read. This module queries each socket instead.
 
 use std::fs;
 use std::mem::MaybeUninit;
@@ -10,17 +10,17 @@ use std::os::fd::{BorrowedFd, RawFd};
 
 use rustix::net::getpeername;
 
-/// The kernel's number of the state of a connection that is established (`TCP_ESTABLISHED`).
+/// The kernel's number for the state of an established connection (`TCP_ESTABLISHED`).
 const ESTABLISHED: u8 = 1;
 
 /// An established connection of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpConnection {
-    /// The address of the other end.
+    /// The address of the peer.
     pub peer: SocketAddr,
-    /// How often the oldest data that is not acknowledged were sent again.
+    /// Number of retransmissions of the oldest unacknowledged data.
     pub retransmits: u8,
-    /// Probes that are not answered: of a full receive window, or of an idle connection (keep-alive).
+    /// Unanswered probes: of a full receive window, or of an idle connection (keep-alive).
     pub probes: u8,
 }
 
@@ -37,10 +37,10 @@ pub fn connections_of_this_process() -> Vec<TcpConnection> {
         .collect()
 }
 
-/// What this descriptor is the socket of; `None` if it is another file, or no connection.
+/// The connection of this descriptor; `None` if it is another file, or not connected.
 fn connection(fd: RawFd) -> Option<TcpConnection> {
-    // SAFETY: the descriptor may be closed meanwhile or be that of another file. Both calls only ask; they
-    // fail then, or answer for that file.
+    // SAFETY: the descriptor may be closed meanwhile or refer to another file. Both calls only query; they
+    // then fail, or report about that file.
     let socket = unsafe { BorrowedFd::borrow_raw(fd) };
     let peer = SocketAddr::try_from(getpeername(socket).ok()??).ok()?;
     let info = tcp_info(fd)?;
@@ -55,7 +55,7 @@ fn connection(fd: RawFd) -> Option<TcpConnection> {
 fn tcp_info(fd: RawFd) -> Option<libc::tcp_info> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut len_bytes = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len_bytes` bytes to `info`, which has as many.
+    // SAFETY: the kernel writes at most `len_bytes` bytes to `info`, which has that size.
     let failed = unsafe {
         libc::getsockopt(
             fd,
@@ -65,7 +65,7 @@ fn tcp_info(fd: RawFd) -> Option<libc::tcp_info> {
             &raw mut len_bytes,
         )
     };
-    // SAFETY: it consists of integers, and is zero where the kernel wrote nothing.
+    // SAFETY: it consists of integers, and the bytes that the kernel did not write are zero.
     (failed == 0).then(|| unsafe { info.assume_init() })
 }
 

@@ -4,15 +4,15 @@ use std::thread::JoinHandle;
 
 use rnet_core::Result;
 
-/// Starts a thread that leaves signals to the threads of the user's program.
+/// Starts a thread that blocks signals, so that the threads of the user's program handle them.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let failed = |e: std::io::Error| crate::os::shortage::no_thread(name, &e);
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the call writes the set that it is given.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // But not of this one, which is no message but a fault of the thread itself: while it is
-    // blocked, a file that a peer truncates ends the process (docs/decisions/0010).
+    // Except SIGBUS, which reports a fault of the thread itself: while it is blocked, a file that a peer
+    // truncates kills the process (docs/decisions/0010).
     // SAFETY: `all` was written above.
     unsafe { libc::sigdelset(all.as_mut_ptr(), libc::SIGBUS) };
     // SAFETY: `all` was written above; the call writes `before`.
@@ -23,19 +23,20 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHan
     thread.map_err(failed)
 }
 
-/// Has this thread go before all that are scheduled by need (`SCHED_FIFO` at its lowest priority), where the process
-/// may ask for that; leaves it alone where somebody has chosen a real-time policy for it. Whether it goes first now.
+/// Gives this thread precedence over all normally scheduled threads (`SCHED_FIFO` at its lowest priority) if
+/// the process may do so; does nothing if a real-time policy was chosen for it. Returns whether it has
+/// precedence now.
 pub fn use_realtime_priority() -> bool {
-    // SAFETY: it asks about this thread alone.
+    // SAFETY: it queries only this thread.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
-    // Those of `SCHED_BATCH` and `SCHED_IDLE` go behind all others.
+    // `SCHED_BATCH` and `SCHED_IDLE` threads run after all others.
     if matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE) {
         return true;
     }
-    // SAFETY: `sched_param` is plain data, of which all zeros are a value.
+    // SAFETY: `sched_param` is plain data, for which all zeros is a valid value.
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
     param.sched_priority = 1;
-    // SAFETY: it changes this thread alone, and reads `param` during the call.
+    // SAFETY: it changes only this thread, and reads `param` during the call.
     unsafe {
         libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) == 0
     }

@@ -1,13 +1,12 @@
-//! Files that have lost their names, and how others reach them nevertheless.
+//! Files that have lost their names, and how other processes reach them.
 //!
-//! A file of a living node may be removed under it: systemd-logind and clean-up scripts do that. The node
-//! still holds the file open, so the file lives; but the kernel gives no name back to a file that has
-//! lost its last one. So its place is taken by a link to the descriptor of its holder,
-//! `/proc/<pid>/fd/<number>`, which opens that very file. The link leads nowhere once the holder has ended.
+//! A file of a living node may be removed: systemd-logind and clean-up scripts do that. The node still holds
+//! the file open, so the file exists. But the kernel cannot give a name to a file whose last name was
+//! removed. So a link to its holder's descriptor takes its place: `/proc/<pid>/fd/<number>`, which opens that
+//! very file. The link is dangling once the holder has exited.
 //!
-//! Links are followed here only if they are of this form and lead to the file that once stood in their very
-//! place, that has no name now and belongs to whoever made the link: a link that somebody planted leads to
-//! nothing of ours.
+//! Links are followed here only if they have this form and lead to the unnamed file that was once at this
+//! path and belongs to the owner of the link. So a planted link does not lead to a file of ours.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::os::random::random_u64;
 
-/// Opens a file of a domain, close-on-exec, by its name or where a link of ours leads.
+/// Opens a file of a domain, close-on-exec, by its name or through one of our links.
 pub(crate) fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     match rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty()) {
@@ -35,20 +34,20 @@ fn open_link_target(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         Err(errno @ (Errno::ACCESS | Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
             return Err(errno);
         }
-        // The holder has ended, and its number, or that of its descriptor, may be another's. A FIFO says that
-        // nobody reads it.
+        // The holder has exited, and its process id or descriptor number may be reused. A FIFO reports that
+        // it has no reader.
         Err(Errno::NXIO) if flags.contains(OFlags::WRONLY) => return Err(Errno::NXIO),
         Err(_) => return Err(Errno::NOENT),
     };
     let stat = rustix::fs::fstat(&file)?;
-    // Else the number was given anew, to another process or to another file of the same one.
+    // Otherwise the number was reused, by another process or for another file of the same process.
     let number = file.as_raw_fd();
     let was = rustix::fs::readlink(format!("/proc/self/fd/{number}"), Vec::new())?;
     let is_it = was.to_bytes().strip_suffix(b" (deleted)") == Some(path.as_os_str().as_bytes());
     if stat.st_nlink == 0 && stat.st_uid == maker && is_it { Ok(file) } else { Err(Errno::NOENT) }
 }
 
-/// Where a link leads, if it is one of ours.
+/// The target of a link, if it is one of ours.
 fn target(path: &Path) -> Option<PathBuf> {
     let target = rustix::fs::readlink(path, Vec::new()).ok()?;
     let target = target.to_str().ok()?;
@@ -57,12 +56,12 @@ fn target(path: &Path) -> Option<PathBuf> {
     (is_number(pid) && is_number(number)).then(|| target.into())
 }
 
-/// What a link to a descriptor of this process says.
+/// The text of a link to a descriptor of this process.
 fn link_to(file: impl AsFd) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_fd().as_raw_fd())
 }
 
-/// Whether what stands at `path` is this file, or our link to it.
+/// Whether `path` holds this file, or our link to it.
 pub(crate) fn is_at(path: &Path, file: impl AsFd) -> bool {
     match rustix::fs::lstat(path) {
         Ok(stat) if stat.st_mode & 0o170000 == 0o120000 => {
@@ -74,16 +73,16 @@ pub(crate) fn is_at(path: &Path, file: impl AsFd) -> bool {
     }
 }
 
-/// Puts a link to the file in its place, whatever stands there.
+/// Puts a link to the file at its path, replacing whatever is there.
 pub(crate) fn replace_with_link(path: &Path, file: impl AsFd) -> rustix::io::Result<()> {
-    // The name of a temp_file: whoever is killed in between leaves what is swept as one.
+    // The name of a temporary file: if the process is killed in between, it is swept as one.
     let temp_file = path.with_file_name(format!("@{:016x}", random_u64()));
     rustix::fs::symlink(link_to(file), &temp_file)?;
     rustix::fs::rename(&temp_file, path)
         .inspect_err(|_| rustix::fs::unlink(&temp_file).unwrap_or(()))
 }
 
-/// As [`replace_with_link`], where nothing stands; `false` if something does.
+/// Like [`replace_with_link`], if the path is free; `false` if it is not.
 pub(crate) fn create_link(path: &Path, file: impl AsFd) -> rustix::io::Result<bool> {
     match rustix::fs::symlink(link_to(file), path) {
         Ok(()) => Ok(true),
@@ -92,8 +91,8 @@ pub(crate) fn create_link(path: &Path, file: impl AsFd) -> rustix::io::Result<bo
     }
 }
 
-/// A file that once stood at `path` and that some process which we may look at still holds open. Looks at
-/// all processes: for what is done once in the life of a domain.
+/// A file that was once at `path` and is still held open by a process that we may inspect. Scans all
+/// processes: for operations that happen once in the lifetime of a domain.
 pub(crate) fn find_open(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     let mut found = None;
     for_each_deleted_fd(|_, descriptor, lost| {
@@ -108,8 +107,8 @@ pub(crate) fn find_open(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     found
 }
 
-/// Shows the files without a name that processes hold open which we may look at: the process, and where the
-/// file once stood. A node holds several descriptors of some.
+/// Visits the unnamed files that accessible processes hold open: the process, and the file's former path. A
+/// node holds several descriptors of some.
 pub(crate) fn for_each_unlinked(mut see: impl FnMut(u32, &Path)) {
     for_each_deleted_fd(|pid, _, lost| see(pid, lost));
 }

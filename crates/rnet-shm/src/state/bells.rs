@@ -1,5 +1,5 @@
-//! The bells of the nodes that follow the state: whoever writes rings a follower at the bell of its node that it
-//! has named, as publishers ring subscribers.
+//! The bells of the nodes that follow the state: a writer rings a follower at the bell that the follower has
+//! named, as publishers ring subscribers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,14 @@ use crate::domain::node::OwnNode;
 use crate::domain::presence;
 use crate::os::bell::{Bells, MAX_SLEEP};
 
-/// A node whose bells cannot be found is looked for again after so long, and not at every ring: its watches
-/// look by themselves in each [`MAX_SLEEP`].
+/// A node whose bells were not found is searched for again after this time, not at every ring: its watches
+/// check on their own at least every [`MAX_SLEEP`].
 const RETRY_INTERVAL_NS: u64 = MAX_SLEEP.as_nanos() as u64;
 
-/// What is known of another node.
+/// What this node knows of another node.
 struct Peer {
     incarnation: u64,
-    /// Its bells, or when they were looked for in vain.
+    /// Its bells, or the time of the last failed search.
     bells: Result<Arc<Bells>, u64>,
 }
 
@@ -24,8 +24,8 @@ struct Peer {
 pub(super) struct PeerBells(Mutex<BTreeMap<usize, Peer>>);
 
 impl PeerBells {
-    /// Those of the node that has the process slot, mapped at their first use if it lives. `None` if it has
-    /// none: it has ended, or is not there any more.
+    /// The bells of the node in this process slot, mapped at first use if the node lives. `None` if it has
+    /// exited or has no bells.
     pub(super) fn of(
         &self,
         own: &OwnNode,
@@ -48,7 +48,7 @@ impl PeerBells {
                 Err(_) => {}
             }
         }
-        // Asked with the list locked, so that a death behind this is seen by `forget`.
+        // Checked with the list locked, so that `forget` sees a death after this.
         if !lives() {
             return None;
         }
@@ -59,13 +59,13 @@ impl PeerBells {
         bells
     }
 
-    /// Whether something is known of a node for which this is true.
+    /// Whether an entry exists for a node that satisfies `is`.
     pub(super) fn has(&self, is: impl Fn(u64) -> bool) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.values().any(|peer| is(peer.incarnation))
     }
 
-    /// Lets go of the bells of nodes that do not live any more, by process slot and incarnation.
+    /// Drops the bells of nodes that are dead, by process slot and incarnation.
     pub(super) fn forget(&self, lives: impl Fn(usize, u64) -> bool) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|process_slot, peer| lives(*process_slot, peer.incarnation));
@@ -81,7 +81,7 @@ mod tests {
     use crate::os::random::random_u64;
 
     #[test]
-    fn a_peer_without_a_folder_is_not_looked_for_at_every_ring() {
+    fn peer_without_folder_is_not_searched_at_every_ring() {
         let base = std::env::temp_dir().join(format!("rnet-peer-bells-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
         let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
@@ -95,16 +95,16 @@ mod tests {
         std::fs::rename(&folder, base.join("away")).unwrap();
         assert!(!find(1));
         std::fs::rename(base.join("away"), &folder).unwrap();
-        assert!(!find(RETRY_INTERVAL_NS), "it is not looked for yet");
-        // Another node that has the slot now is.
+        assert!(!find(RETRY_INTERVAL_NS), "the next search is not due yet");
+        // Another node that owns the slot now is searched for.
         let third = open("third");
         assert!(bells.of(&own, 3, third.incarnation(), || 2, || true).is_some());
         std::fs::rename(&folder, base.join("away")).unwrap();
         assert!(!find(3));
         std::fs::rename(base.join("away"), &folder).unwrap();
         assert!(find(3 + RETRY_INTERVAL_NS));
-        assert!(find(3), "it is known");
-        // Once it has ended nobody has its bells any more.
+        assert!(find(3), "its bells are found");
+        // After its exit, no entry holds its bells.
         bells.forget(|_, _| false);
         assert!(!bells.has(|_| true));
         assert!(bells.of(&own, 3, peer.incarnation(), || 4, || false).is_none());

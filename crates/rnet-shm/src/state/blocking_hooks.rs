@@ -1,13 +1,13 @@
-//! What a thread does while it waits for the disk, by whoever called: a binding lets other threads of its
-//! interpreter run, and looks for signals.
+//! What a thread does while it waits for the disk, as chosen by the caller: a binding lets other threads of
+//! its interpreter run and checks for signals.
 
 use std::cell::Cell;
 
-/// What is to be done around a wait for the disk.
+/// Hooks for waits for the disk.
 pub trait BlockingHooks: Sync {
-    /// Runs what may wait. The caller of the region holds no lock of ours meanwhile.
+    /// Runs a call that may block. The caller of the region holds none of our locks during the call.
     fn run_blocking(&self, wait: &mut (dyn FnMut() + Send));
-    /// Asked again and again while it goes on; with `false` it ends with `Interrupted`.
+    /// Called repeatedly during the wait; `false` ends it with `Interrupted`.
     fn should_continue(&self) -> bool;
 }
 
@@ -15,12 +15,12 @@ thread_local! {
     static HOOKS: Cell<Option<&'static dyn BlockingHooks>> = const { Cell::new(None) };
 }
 
-/// Runs `act`, whose waits for the disk in this thread are left to `hooks`.
+/// Runs `act`; `hooks` run its waits for the disk in this thread.
 ///
-/// A write that `hooks` interrupts is withdrawn, and nothing has changed, unless the persister has begun to
-/// write it: then it may come yet.
+/// A write that `hooks` interrupts is withdrawn without effect, unless the persister has started to write it:
+/// then it may still complete.
 pub fn with_blocking_hooks<T>(hooks: &'static dyn BlockingHooks, act: impl FnOnce() -> T) -> T {
-    /// Also behind a panic.
+    /// Also restored after a panic.
     struct RestoreHooks(Option<&'static dyn BlockingHooks>);
     impl Drop for RestoreHooks {
         fn drop(&mut self) {
@@ -35,7 +35,7 @@ pub(super) fn run_blocking<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
     let Some(hooks) = HOOKS.get() else { return wait() };
     let (mut wait, mut done) = (Some(wait), None);
     hooks.run_blocking(&mut || done = wait.take().map(|wait| wait()));
-    done.expect("what is to wait is run")
+    done.expect("`run_blocking` runs its argument")
 }
 
 pub(super) fn should_continue() -> bool {

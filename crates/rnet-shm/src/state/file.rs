@@ -1,7 +1,7 @@
-//! The file `state` of a domain: made whole, mapped whole, backed with memory as it is used.
+//! The file `state` of a domain: created and mapped at full length, and allocated as it is used.
 //!
-//! It is as long as it can ever be, and has holes where nothing is yet: so it is mapped once, and grows
-//! under its readers' hands without their knowing.
+//! The file has its maximum length from the start, with holes for unused parts. So it is mapped once, and
+//! grows transparently for its readers.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -24,9 +24,9 @@ use crate::os::random::random_u64;
 use crate::os::temp_file::TempFile;
 use crate::os::unlinked_files;
 
-/// The first word: what the file is, and in the last byte its version.
+/// The first word: the magic, and in the last byte the version.
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSTA\0") | STATE_VERSION << 56;
-/// How often a file is looked for again that was swept away while it was made.
+/// How many times opening is retried if the file was swept while it was created.
 const TRIES: usize = 100;
 
 /// The mapped file.
@@ -34,31 +34,31 @@ pub(super) struct StateFile {
     pub(super) path: PathBuf,
     pub(super) fd: OwnedFd,
     map: Mapping,
-    /// The file once more, for the lock on our process slot's byte: a mapping keeps the description that it was
-    /// made of, and a forked child keeps the mapping.
+    /// A second open file description, for the lock on the byte of our process slot: a mapping keeps its own
+    /// description open, and a forked child keeps the mapping.
     locks: UnsharedFd,
-    /// Whether others have begun another region in the place of this one.
+    /// Whether another process has created another region at this path.
     replaced: AtomicBool,
 }
 
-/// How the file that is mapped stands to the directory.
+/// The relation of the mapped file to the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileStatus {
-    /// It is in its place, as a file or by a link.
+    /// It is in its place, as a file or through a link.
     InPlace,
-    /// Its name had been removed, and now there is a link to it.
+    /// Its name was removed; a link now replaces it.
     Restored,
-    /// Another file has its name: others have begun a new region.
+    /// Another file has its name: another process has created a new region.
     Replaced,
 }
 
-/// Where a domain's state stands.
+/// The path of a domain's state.
 pub(super) fn path_of(dir: &DomainDir) -> PathBuf {
     dir.path().join("state")
 }
 
 impl StateFile {
-    /// Opens the file, or makes it; with the seed of its hashes.
+    /// Opens or creates the file; returns it with the seed of its hashes.
     pub(super) fn open(dir: &DomainDir) -> Result<(StateFile, u64), Error> {
         let path = path_of(dir);
         for _ in 0..TRIES {
@@ -67,12 +67,12 @@ impl StateFile {
                 Ok((fd, locks))
             });
             match opened {
-                // Another file by now: look again.
+                // The file was replaced in between: retry.
                 Ok((fd, locks)) if !files::are_same(&fd, &locks) => {}
                 Ok((fd, locks)) => return StateFile::map(path, fd, locks),
                 Err(Errno::NOENT) => match unlinked_files::find_open(&path, OFlags::RDWR) {
-                    // A region lives as long as anybody has it open: those who have lost their directory
-                    // are not to be left alone with it.
+                    // A region lives while any process has it open: nodes that lost their directory must stay
+                    // connected to the others.
                     Some(fd) if restore_link(&path, &fd).is_ok() => {
                         let locks = UnsharedFd::open(|| unlinked_files::open(&path, OFlags::RDWR));
                         if let Ok(locks) = locks
@@ -113,7 +113,7 @@ impl StateFile {
         let placed = temp_file
             .persist_new(&path)
             .map_err(|errno| io_error("cannot create", &path, errno))?;
-        // A link to a region whose last holder has ended is in nobody's way.
+        // A link to a region whose last holder has exited does not block the path.
         if !placed && matches!(files::open_read(&path), Err(Errno::NOENT)) {
             let _ = rustix::fs::unlink(&path);
         }
@@ -145,7 +145,7 @@ impl StateFile {
         Ok((file, seed))
     }
 
-    /// Locks the byte that stands for a process slot; `false` if another has it.
+    /// Locks the byte of a process slot; `false` if another process holds the lock.
     pub(super) fn lock_process_slot(&self, process_slot: usize) -> bool {
         ofd::take(&self.locks, span_of(process_slot)) == Ok(true)
     }
@@ -154,24 +154,24 @@ impl StateFile {
         ofd::release(&self.locks, span_of(process_slot));
     }
 
-    /// Whether another has locked the byte of a process slot: then the process slot's owner lives. Not to
-    /// know is not to be dead.
+    /// Whether another process holds the lock of a process slot: then the slot's owner lives. An unknown
+    /// state counts as alive.
     pub(super) fn process_slot_is_locked(&self, process_slot: usize) -> bool {
         !matches!(ofd::holder(&self.locks, span_of(process_slot)), Ok(None))
     }
 
-    /// An error for a file that is not what it should be.
+    /// The error for an invalid file.
     pub(super) fn corrupt_error(&self, what: &str) -> Error {
         corrupt_error(&self.path, what)
     }
 
-    /// All of the region.
+    /// The whole region.
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
         self.map.slice(0, Geometry::DOMAIN.words())
     }
 
-    /// The lower half of a word, on which the kernel can wait.
+    /// The lower half of a word, which can be used as a futex.
     pub(super) fn futex(&self, word: usize) -> &AtomicU32 {
         self.map.get(word * 8)
     }
@@ -181,7 +181,7 @@ impl StateFile {
         self.map.is_truncated() || self.replaced.load(Ordering::Relaxed)
     }
 
-    /// Why the region is of no use, when it is truncated.
+    /// Why the region is unusable after it was truncated.
     pub(super) fn why_corrupt(&self) -> &'static str {
         match self.replaced.load(Ordering::Relaxed) {
             true => {
@@ -192,10 +192,10 @@ impl StateFile {
         }
     }
 
-    /// Sees to it that those who open the state by its name find this one.
+    /// Makes the path lead to this file again.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(super) fn restore(&self) -> Result<FileStatus, Error> {
         match files::open_read(&self.path) {
             Ok(found) if files::are_same(&found, &self.fd) => Ok(FileStatus::InPlace),
@@ -211,7 +211,7 @@ impl StateFile {
     }
 }
 
-/// Puts a link to the file where there is nothing, or a link that leads nowhere.
+/// Creates a link to the file if the path is free or holds a dangling link.
 fn restore_link(path: &std::path::Path, fd: &OwnedFd) -> rustix::io::Result<()> {
     if unlinked_files::create_link(path, fd)?
         || !matches!(files::open_read(path), Err(Errno::NOENT))

@@ -1,16 +1,16 @@
-//! The folder that a region is bound to: the one that its durable state was loaded from, or was first
-//! written to. It stands in the region as a key of our own, which the first to write it decides.
+//! The folder that a region is bound to: the one from which its durable state was loaded, or to which it was
+//! first written. It is stored in the region as an internal key; the first writer decides it.
 
 use rnet_core::Error;
 use rnet_ring::state::{self as ring, CommitError, LeafContent, LeafMeta};
 
 use super::{PersisterHandle, Record};
 
-/// The key. No user's key begins like this.
+/// The key. User keys never start like this.
 const KEY: &str = "!disk-folder";
 
 impl PersisterHandle {
-    /// What the region is bound to; `None`: nothing yet.
+    /// What the region is bound to; `None` if it is not bound yet.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -24,7 +24,7 @@ impl PersisterHandle {
         Ok(found?.then(|| String::from_utf8_lossy(record.value()).into_owned()))
     }
 
-    /// Binds the region to `place`, unless it is bound; to what it then is.
+    /// Binds the region to `place` unless it is bound. Returns what it is bound to.
     ///
     /// # Errors
     /// `OutOfMemory`, `Corrupt`.

@@ -1,4 +1,4 @@
-//! Following the changes of a domain: reading the journal, and showing whoever writes that one sleeps at its end.
+//! Following the changes of a domain: reads the journal, and shows writers that a follower sleeps at its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,32 +10,32 @@ use rnet_ring::state::{self as ring, Position};
 
 use super::{Inner, Record, Region};
 
-/// What [`Follower::next`] has found.
+/// The result of [`Follower::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextChange {
-    /// A change; it stands in the record.
+    /// A change; the record contains it.
     Change,
-    /// Nothing more at the moment.
+    /// No more changes at the moment.
     Nothing,
-    /// Something was missed: take a snapshot, and follow anew from its revision.
+    /// Changes were missed: take a snapshot and resume from its revision.
     Overrun,
 }
 
 /// Follows the changes of the domain.
-/// Its place in the region is free again when it is dropped.
+/// Dropping it frees its slot in the region.
 pub struct Follower {
     inner: Arc<Inner>,
-    /// Of its place in the region.
+    /// Its slot in the region.
     number: usize,
     at: Position,
     prefix: (String, ring::Prefix),
 }
 
 impl Region {
-    /// Every change after a revision.
+    /// Follows every change after a revision.
     ///
     /// # Errors
-    /// `LimitReached` if there are too many followers, `Corrupt`.
+    /// `LimitReached` if the domain has too many followers, `Corrupt`.
     pub fn follow(&self, after_revision: u64) -> Result<Follower, Error> {
         let inner = &self.inner;
         let ring = inner.checked_ring()?;
@@ -68,7 +68,7 @@ fn prefix(inner: &Inner, text: &str) -> ring::Prefix {
 }
 
 impl Follower {
-    /// The next change of a key that `prefix` means; see [`Region::snapshot`].
+    /// The next change of a key that matches `prefix`; see [`Region::snapshot`].
     pub fn next(&mut self, prefix: &str, into: &mut Record) -> NextChange {
         self.set_prefix(prefix);
         let Ok(ring) = self.inner.checked_ring() else { return NextChange::Overrun };
@@ -82,12 +82,12 @@ impl Follower {
         }
     }
 
-    /// Goes on with the changes after a revision, as one that was [`NextChange::Overrun`] has to.
+    /// Resumes with the changes after a revision, as required after [`NextChange::Overrun`].
     pub fn resume_after(&mut self, after_revision: u64) {
         self.at = Position { revision: after_revision.wrapping_add(1), within: 0 };
     }
 
-    /// The revision up to which no deletion was missed, also when it is [`NextChange::Overrun`].
+    /// The revision up to which no deletion was missed, even after [`NextChange::Overrun`].
     pub fn known(&self) -> u64 {
         self.at.revision.saturating_sub(1)
     }
@@ -98,16 +98,16 @@ impl Follower {
         }
     }
 
-    /// Names the bell of its node, at which whoever waits for it sleeps.
+    /// Sets the bell of its node at which its waiting thread sleeps.
     pub fn set_bell(&self, bell: u64) {
-        // Relaxed: seen by whoever sees from `before_sleep` on that it sleeps.
+        // Relaxed: a writer that sees the sleep announced by `before_sleep` also sees this.
         self.inner.ring().follower(self.number, FOLLOWER_BELL).store(bell, Ordering::Relaxed);
     }
 
-    /// Shows that somebody is about to sleep at its bell, who has read the bell before; `true` if there may be
-    /// something already. Whoever makes a change from here on that may match rings the bell, once.
+    /// Announces that a thread, which has already read the bell, is about to sleep at it; `true` if a change
+    /// may be available. A writer that makes a potentially matching change after this rings the bell once.
     pub fn before_sleep(&self) -> bool {
-        // What cannot be read is looked at again when the sleep is over.
+        // An unreadable region is checked again after the sleep.
         let Ok(ring) = self.inner.checked_ring() else { return false };
         let filter = self.prefix.1.root().map_or(0, |root| u64::from(root) + 1);
         ring.follower(self.number, FOLLOWER_FILTER).store(filter, Ordering::Release);
@@ -115,13 +115,13 @@ impl Follower {
         ring.before_sleep(self.number, &self.at)
     }
 
-    /// Whether something was changed that it has not passed yet; it may not match. Also where nothing can be read
-    /// any more, which the next look says.
+    /// Whether the follower has unread changes; they may not match. Also `true` if the region is unreadable,
+    /// which the next read reports.
     pub fn has_unread(&self) -> bool {
         self.inner.checked_ring().map_or(true, |ring| ring.may_have(&self.at))
     }
 
-    /// Nobody sleeps for it any more.
+    /// Announces that the thread no longer sleeps.
     pub fn after_sleep(&self) {
         self.inner.ring().after_sleep(self.number);
     }

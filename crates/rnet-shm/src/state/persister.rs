@@ -1,8 +1,8 @@
-//! What is to be on disk before it holds: asking the persister, and being it.
+//! Writing transactions to disk before they commit: requests to the persister, and the persister's side.
 //!
-//! A transaction with durable keys waits in its slots, not decided; readers go by what was before.
-//! Its writer puts it where the persister looks, and sleeps. The persister takes all that wait, writes them
-//! to disk at once, and decides each. docs/design/durable-state.md has the whole of it.
+//! A transaction with durable keys waits in its slots, undecided; readers see the previous values. Its writer
+//! queues it for the persister and sleeps. The persister takes all queued transactions, writes them to disk
+//! together, and decides each. See docs/design/durable-state.md.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -18,50 +18,49 @@ use rustix::thread::futex;
 
 use super::{Clock, Inner, Record, Region, blocking_hooks};
 
-/// Word of the persister's line: its bell, rung when somebody asks.
+/// Word of the persister's line: its bell, rung for each request.
 const PERSISTER_BELL: usize = PERSISTER_AT;
-/// Word of the persister's line: the writers' bell, rung when something is decided.
+/// Word of the persister's line: the writers' bell, rung after each decision.
 const DECIDED_BELL: usize = PERSISTER_AT + 1;
-/// Word of the persister's line: who keeps, and that it is not stopped.
+/// Word of the persister's line: the lease, which identifies the persister and shows that it is not stopped.
 const LEASE: usize = PERSISTER_AT + 2;
 
-/// How long a writer waits before it looks whether there still is a persister.
+/// Interval at which a waiting writer checks that a persister exists.
 const PERSISTER_CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a writer stays awake for the persister, and the persister for the next writer.
+/// How long a writer spins for the persister, and the persister for the next writer.
 const SPIN_LIMIT: Duration = Duration::from_micros(300);
-/// How long the persister waits for those it has just answered, so that they are written together again.
+/// How long the persister waits for the writers that it has just answered, so that they are batched again.
 const BATCH_DELAY: Duration = Duration::from_micros(60);
-/// How long a persister's lease may stay as it is before nobody counts on him.
+/// How long a persister's lease may stay unchanged before it counts as stopped.
 const LEASE_STALL_LIMIT: Duration = Duration::from_millis(700);
-/// How long a writer waits for a persister that does not take what it asks.
+/// How long a writer waits for a persister that does not take its request.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
-/// What those who wait for the persister need of it.
+/// What waiting writers need from the persister's owner.
 pub trait PersisterControl: Send + Sync {
-    /// Sees to it that there is a persister; called again and again.
+    /// Ensures that a persister exists; called repeatedly.
     ///
     /// # Errors
-    /// There is none and can be none: that of the disk.
+    /// The error of the disk, if a persister neither exists nor can be started.
     fn ensure_persister(&self) -> Result<(), Error>;
 
-    /// Whether what this node writes may be kept at all.
+    /// Checks whether this node may write durable keys.
     ///
     /// # Errors
-    /// The node was told another place than the domain's.
+    /// The node was configured with another folder than the domain's.
     fn check_allowed(&self) -> Result<(), Error>;
 
-    /// What a reason that was given to [`PersisterHandle::decide`] means.
+    /// The error for a reason that was passed to [`PersisterHandle::decide`].
     fn refusal_error(&self, reason: u64) -> Error;
 }
 
-/// The persister's side of a region. It may outlive the [`Region`], whose last wills are written through
-/// it too.
+/// The persister's side of a region. It may outlive the [`Region`], whose last wills it also writes.
 #[derive(Clone)]
 pub struct PersisterHandle {
     pub(super) inner: Arc<Inner>,
 }
 
-/// A value that was on disk.
+/// A value loaded from disk.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskValue<'a> {
     /// The key.
@@ -74,7 +73,7 @@ pub struct DiskValue<'a> {
     pub version: u64,
     /// When it was written, ns since 1970.
     pub written_unix_ns: u64,
-    /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
+    /// Expiry time in ns of CLOCK_BOOTTIME; 0: never.
     pub expires_boot_ns: u64,
     /// Name of the node that wrote it.
     pub writer: &'a str,
@@ -90,57 +89,57 @@ pub struct PersistRequest {
     pub changes: Vec<DurableChange>,
 }
 
-/// What came of [`PersisterHandle::restore`].
+/// The result of [`PersisterHandle::restore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreOutcome {
-    /// It stands in the region, or is no key at all.
+    /// The region contains the value, or the key is invalid.
     Done,
-    /// Something else stands there. If that is not to be on disk itself, the disk keeps what it has.
+    /// The region contains another value. If that value is not durable, the disk keeps its own.
     Occupied,
-    /// A transaction is in the way, whose end is not known yet.
+    /// An undecided transaction on the key blocks it.
     Pending,
 }
 
 /// A change of a durable key.
 #[derive(Clone, Debug)]
 pub struct DurableChange {
-    /// The key, its value and all about it.
+    /// The key, its value and metadata.
     pub record: Record,
-    /// Whether the disk is to have it; else it is to forget the key.
+    /// Whether the disk must store the key; otherwise it must remove it.
     pub keep: bool,
 }
 
 impl Region {
-    /// Says what is to be done so that there is a persister; without it, who waits for one waits in vain. What
-    /// is given may hold a [`PersisterHandle`]: it is let go of with the region, behind the last wills.
+    /// Sets the control that starts a persister; without it, a durable write waits in vain for one. The
+    /// control may hold a [`PersisterHandle`]: it is dropped with the region, after the last wills.
     pub fn set_persister_control(&self, control: Arc<dyn PersisterControl>) {
         *self.inner.persister_control.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(control);
     }
 
-    /// The persister's side.
+    /// Returns the persister's side.
     pub fn persister_handle(&self) -> PersisterHandle {
         PersisterHandle { inner: self.inner.clone() }
     }
 }
 
 impl PersisterHandle {
-    /// A number below 2^62 that tells the regions apart that are in use on this machine.
+    /// A number below 2^62 that identifies the region among those in use on this machine.
     pub fn region(&self) -> u64 {
-        // Of two files that are open, not both are the same.
+        // Device and inode together identify an open file.
         let id = rustix::fs::fstat(&self.inner.file.fd).map_or(0, |stat| {
             rnet_core::fnv1a_64(format!("{} {}", stat.st_dev, stat.st_ino).as_bytes())
         });
         id >> 2
     }
 
-    /// A word that says whether what was on disk is here: 0 nobody has looked yet, 1 it is, 2 the disk
-    /// could not be used when it was looked at.
+    /// A word that tells whether the disk's content is loaded: 0 not tried yet, 1 loaded, 2 the disk was
+    /// unusable.
     pub fn loaded(&self) -> &AtomicU64 {
         self.inner.ring().header(LOADED_AT)
     }
 
-    /// A word for who keeps, 0 in a new region. It means what its users agree on.
+    /// The lease word of the persister, 0 in a new region. Its users define its meaning.
     pub fn lease(&self) -> &AtomicU64 {
         self.inner.ring().header(LEASE)
     }
@@ -155,7 +154,7 @@ impl PersisterHandle {
         &self.inner.clock
     }
 
-    /// Shows each value that is to be on disk and that holds, those of internal keys too.
+    /// Visits each committed durable value, including those of internal keys.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -174,7 +173,7 @@ impl PersisterHandle {
         walked.map_err(|_| self.inner.corrupt("a list walk does not finish"))
     }
 
-    /// What is to be on disk of a key, as the region has it; `None`: nothing.
+    /// The durable value of a key in the region; `None` if absent.
     pub fn durable_at(&self, key: &str) -> Option<Record> {
         let inner = &*self.inner;
         let (ring, ring_key) = (inner.checked_ring().ok()?, inner.key(key).ok()?);
@@ -185,13 +184,13 @@ impl PersisterHandle {
         (found == Ok(true) && record.durable).then_some(record)
     }
 
-    /// Puts back what was on disk, where nothing stands. It does not go to disk again.
+    /// Restores a value from disk if the key is absent. It is not written to disk again.
     ///
     /// # Errors
-    /// Those of [`Region::commit`] for one key.
+    /// Errors of [`Region::commit`] for one key.
     pub fn restore(&self, value: &DiskValue<'_>) -> Result<RestoreOutcome, Error> {
         let inner = &*self.inner;
-        // No key of ours: a store that was tampered with. It is passed over, and the others are loaded.
+        // Invalid key: the store was modified by another program. It is skipped, and the others are loaded.
         let Ok(key) = inner.key(value.key) else { return Ok(RestoreOutcome::Done) };
         let meta = LeafMeta {
             kind: value.kind,
@@ -221,8 +220,8 @@ impl PersisterHandle {
         }
     }
 
-    /// For the persister: all transactions that wait. From here on their writers do not withdraw them;
-    /// the same again until [`PersisterHandle::decide`].
+    /// For the persister: takes all waiting transactions. From here on their writers do not withdraw them.
+    /// Returns them again until [`PersisterHandle::decide`].
     pub fn take_requests(&self) -> Vec<PersistRequest> {
         let Ok(ring) = self.inner.checked_ring() else { return Vec::new() };
         let mut requests = Vec::new();
@@ -239,7 +238,7 @@ impl PersisterHandle {
             {
                 requests.push(PersistRequest { word, changes });
             } else {
-                // Decided already, by a persister that was killed before it cleared the place.
+                // Already decided by a persister that was killed before it cleared the slot.
                 let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
                 let _ = ring.persist_request(place).compare_exchange(word.0, 0, ok, miss);
             }
@@ -251,14 +250,14 @@ impl PersisterHandle {
         let ring = self.inner.ring();
         let mut changes = Vec::new();
         for (leaf, before) in ring.pairs(txn)? {
-            // A key that was only read stays as it is.
+            // A guarded key that was only read is unchanged.
             if ring.meta_of(leaf)?.has(GUARD) {
                 continue;
             }
             let mut record = Record::default();
             ring.copy_leaf(leaf, &mut record.raw)?;
             record.load_meta();
-            // Not known before it is decided.
+            // The revision is unknown until the transaction is decided.
             record.revision = 0;
             let keep = record.raw.meta.has(DURABLE) && !record.raw.meta.has(DELETED);
             let was = ring.meta_of(before).is_some_and(|meta| meta.has(DURABLE));
@@ -269,15 +268,16 @@ impl PersisterHandle {
         Some(changes)
     }
 
-    /// For the persister: what it asked for is on disk, or is not and never will be, for this reason
-    /// ([`PersisterControl::refusal_error`] says what it means). Whether it has ended so; another persister may have been faster.
+    /// For the persister: decides a transaction. `Ok` means that it is on disk; an error means that it never
+    /// will be, for this reason ([`PersisterControl::refusal_error`] interprets it). Returns whether this
+    /// outcome was recorded; another persister may have been faster.
     pub fn decide(&self, ask: &PersistRequest, done: Result<(), u64>) -> bool {
         let ring = self.inner.ring();
         if let Err(reason) = done {
             ring.set_reason(ask.word, reason);
         }
         let to = if done.is_ok() { COMMITTED } else { ABORTED };
-        // Its writer may have seen the end, and have put the place to other use, if it was another's.
+        // If another node wrote it, its writer may have seen the outcome and reused the slot.
         let mine = ring.decide(ask.word, WRITING, to);
         let so = mine || ring.status(ask.word).is_some_and(|status| status.state() == to);
         self.inner.withdraw_request(ask.word);
@@ -289,8 +289,8 @@ impl PersisterHandle {
         so
     }
 
-    /// Reads a key of a transaction that holds, which numbers it: followers then see the change also if
-    /// its writer does not come to that, because he is stopped, or has lost patience.
+    /// Reads a key of a committed transaction, which assigns its revision. So followers see the change even
+    /// if its writer does not do this, because it is stopped or has timed out.
     fn read_first_key(&self, ask: &PersistRequest) {
         let Some(change) = ask.changes.first() else { return };
         let Ok(key) = self.inner.key(change.record.key()) else { return };
@@ -299,13 +299,14 @@ impl PersisterHandle {
         let _ = self.inner.ring().get(self.inner.process_slot, &key, &now, &mut seen);
     }
 
-    /// What the persister's bell reads now: for [`PersisterHandle::wait_for_requests`], before the look at what there is.
+    /// The persister's bell: read it before checking for requests, then pass it to
+    /// [`PersisterHandle::wait_for_requests`].
     pub fn bell(&self) -> u32 {
         self.inner.file.futex(PERSISTER_BELL).load(Ordering::Acquire)
     }
 
-    /// For the persister: sleeps until somebody asks, if nobody has since the bell read `before`; no longer
-    /// than `limit`.
+    /// For the persister: sleeps until a request arrives, unless one has since the bell read `before`, at
+    /// most for `limit`.
     pub fn wait_for_requests(&self, before: u32, limit: Duration) {
         let bell = self.inner.file.futex(PERSISTER_BELL);
         if !spin_until(&|| bell.load(Ordering::Acquire) != before, SPIN_LIMIT) {
@@ -313,7 +314,8 @@ impl PersisterHandle {
         }
     }
 
-    /// For the persister, behind a commit: waits a moment until as many ask as it has just answered.
+    /// For the persister, after a commit: waits briefly until as many requests arrive as it has just
+    /// answered.
     pub fn wait_for_batch(&self, answered: usize) {
         let ring = self.inner.ring();
         let asks = ring.geometry().persist_requests;
@@ -331,7 +333,7 @@ impl PersisterHandle {
     }
 }
 
-/// Stays awake until something is so, for a time.
+/// Spins until `so` returns true, at most for `limit`.
 fn spin_until(so: &dyn Fn() -> bool, limit: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < limit {
@@ -365,7 +367,7 @@ impl Inner {
         self.persister_control.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets go of who keeps, and with that of the cycle from here over its [`PersisterHandle`] to here.
+    /// Drops the persister control, and with it the reference cycle through its [`PersisterHandle`].
     pub(super) fn drop_persister_control(&self) {
         self.finish_abandoned();
         let kept = self.persister_control.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -377,7 +379,7 @@ impl Inner {
         control.map_or(Ok(()), |control| control.ensure_persister())
     }
 
-    /// Has the persister write a transaction of ours to disk: its revision once it is there.
+    /// Has the persister write one of our transactions to disk; returns its revision once it is there.
     pub(super) fn persist(&self, txn: BlockRef) -> Result<u64, Error> {
         blocking_hooks::run_blocking(|| self.persist_now(txn))
     }
@@ -392,7 +394,7 @@ impl Inner {
         if waited.is_err() && ring.decide(txn, PERSISTING, ABORTED) {
             self.withdraw_request(txn);
         } else {
-            // It was decided, or is being written and will be.
+            // It was decided, or is being written and will be decided.
             self.wait_until_decided(txn).inspect_err(|_| self.abandoned().push(txn))?;
         }
         let concluded = ring.conclude(&mut self.local(), self, txn);
@@ -412,7 +414,7 @@ impl Inner {
         !self.abandoned().is_empty()
     }
 
-    /// Ends the transactions of ours that were decided behind our patience.
+    /// Completes our transactions that were decided after their writers timed out.
     fn finish_abandoned(&self) {
         let mut abandoned = self.abandoned();
         if abandoned.is_empty() {
@@ -429,7 +431,7 @@ impl Inner {
         });
     }
 
-    /// Why the persister refused.
+    /// The error for the persister's refusal.
     fn refusal_error(&self, reason: u64) -> Error {
         self.persister_control().map_or_else(
             || Error::Storage { path: "state".into(), why: "the persister refused it".to_owned() },
@@ -452,7 +454,7 @@ impl Inner {
             if !blocking_hooks::should_continue() {
                 return Err(Error::Interrupted);
             }
-            // Whether somebody is the persister is found out once there is room to ask.
+            // A persister is started once the queue has space for the request.
             let _ = self.ensure_persister();
             let bell = self.file.futex(DECIDED_BELL);
             wait(bell, bell.load(Ordering::Acquire), PERSISTER_CHECK_INTERVAL);
@@ -468,7 +470,7 @@ impl Inner {
         }
     }
 
-    /// Waits until a transaction, of anybody, is decided.
+    /// Waits until a transaction of any node is decided.
     fn wait_until_decided(&self, txn: BlockRef) -> Result<(), Error> {
         let ring = self.ring();
         let bell = self.file.futex(DECIDED_BELL);
@@ -486,10 +488,10 @@ impl Inner {
             if !blocking_hooks::should_continue() {
                 return Err(Error::Interrupted);
             }
-            // Before the first sleep too: there may be no persister.
+            // Also before the first sleep: a persister may not exist.
             match self.ensure_persister() {
                 Ok(()) => alone = None,
-                // This process cannot be the persister. Another may be, and then its lease changes.
+                // This process cannot be the persister. Another process may be; then its lease changes.
                 Err(error) => {
                     let lease = ring.header(LEASE).load(Ordering::SeqCst);
                     let since = match alone {
@@ -497,8 +499,8 @@ impl Inner {
                         _ => Instant::now(),
                     };
                     alone = Some((lease, since));
-                    let nobody = lease == 0 || since.elapsed() >= LEASE_STALL_LIMIT;
-                    if nobody && state == Some(PERSISTING) {
+                    let persister_missing = lease == 0 || since.elapsed() >= LEASE_STALL_LIMIT;
+                    if persister_missing && state == Some(PERSISTING) {
                         return Err(error);
                     }
                 }
@@ -510,8 +512,8 @@ impl Inner {
         }
     }
 
-    /// How long a writer stays awake: a disk takes little longer than waking an idle core twice. Not where
-    /// several wait, who would be in the persister's way.
+    /// How long a writer spins: a disk takes little longer than waking an idle core twice. Several waiting
+    /// writers do not spin, because they would slow down the persister.
     fn spin_limit(&self) -> Duration {
         let ring = self.ring();
         let asks = ring.geometry().persist_requests;
@@ -520,7 +522,7 @@ impl Inner {
         if waiting.count() < 2 { SPIN_LIMIT } else { Duration::ZERO }
     }
 
-    /// Waits for a transaction in the way of a write.
+    /// Waits for a transaction that blocks a write.
     pub(super) fn wait_for(&self, txn: BlockRef) -> Result<(), Error> {
         blocking_hooks::run_blocking(|| {
             self.request_for_writer(txn);
@@ -528,8 +530,8 @@ impl Inner {
         })
     }
 
-    /// Asks for a transaction whose writer has not: he may have been stopped right before. That he, or
-    /// others, ask as well does no harm.
+    /// Queues a transaction whose writer has not done so: it may have been stopped just before. Duplicate
+    /// requests are harmless.
     fn request_for_writer(&self, txn: BlockRef) {
         let ring = self.ring();
         let asks = || (0..ring.geometry().persist_requests).map(|ask| ring.persist_request(ask));

@@ -1,9 +1,9 @@
-//! Process slots: a place in the region for each node that uses state, and cleaning up after the dead.
+//! Process slots: a slot in the region for each node that uses state, and cleaning up after dead nodes.
 //!
-//! Whether a process slot's owner lives is a fact of the region's file: the owner has locked the byte of the
-//! file whose number is the process slot's, before it wrote itself into the process slot, and the kernel
-//! releases the lock with the process. So a process slot that has an owner and no lock is that of a dead
-//! node, whoever knew the node, and whatever has become of the domain's directory meanwhile.
+//! A lock on the region's file shows whether a slot's owner lives: before it writes itself into the slot, the
+//! owner locks the byte of the file whose number is the slot's, and the kernel releases the lock with the
+//! process. So a slot that has an owner and no lock belongs to a dead node, whichever nodes knew it and
+//! whatever happened to the domain's directory.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -19,8 +19,8 @@ use rnet_ring::state::{self as ring, SweepOutcome};
 use super::file::StateFile;
 use super::{Inner, Region, StoredValue, Will, Write};
 
-/// Takes a free process slot; where there is none, that of a dead node which left nothing to do, as a sweep
-/// needs a process slot itself.
+/// Takes a free process slot. If none is free, takes that of a dead node that left no work, because a sweep
+/// itself needs a process slot.
 pub(super) fn claim(file: &StateFile, ring: &ring::Region<'_>, incarnation: u64) -> Option<u16> {
     let process_slots = 0..ring.geometry().process_slots;
     let free = process_slots.clone().find(|process_slot| {
@@ -55,8 +55,8 @@ fn take(
     taken
 }
 
-/// Takes the process slot of a dead node that has no will to be done and was in the middle of nothing. Blocks
-/// that it kept stay the process slot's, and are found by the sweep after the process slot's new owner.
+/// Takes the process slot of a dead node that has no will to execute and no interrupted operation. Blocks
+/// that it kept stay with the slot; the sweep after the new owner's exit finds them.
 fn take_clean(
     file: &StateFile,
     ring: &ring::Region<'_>,
@@ -71,8 +71,8 @@ fn take_clean(
     if owner == 0 || !idle || !take(file, ring, process_slot, owner, incarnation) {
         return false;
     }
-    // SYNC-SWEEP: pairs with `Region::sweep_process_slot`. A sweep of the process slot that has begun is seen
-    // here, also if it was stopped in the middle; one that begins from here on sees another owner.
+    // SYNC-SWEEP: pairs with `Region::sweep_process_slot`. This load sees a sweep of the slot that has begun,
+    // even if it was interrupted; a sweep that begins later sees another owner.
     if word(PROCESS_SWEEPER).load(Ordering::SeqCst) != 0 {
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = word(PROCESS_OWNER).compare_exchange(incarnation, owner, ok, miss);
@@ -84,13 +84,13 @@ fn take_clean(
 }
 
 impl Region {
-    /// Whether a process slot is owned by a node that does not live any more.
+    /// Whether a dead node owns a process slot.
     pub fn has_dead(&self) -> bool {
         !self.inner.dead_process_slots().is_empty()
     }
 
-    /// Whether a process slot is owned by a node that is neither this one nor known to the caller, or this node
-    /// has something of such a one. Cheap.
+    /// Whether a process slot has an owner that is neither this node nor known to the caller, or this node
+    /// holds bells of such a node. Cheap.
     pub fn has_unknown_owners(&self, known: impl Fn(u64) -> bool) -> bool {
         let inner = &*self.inner;
         let stranger =
@@ -98,7 +98,7 @@ impl Region {
         inner.owners().into_iter().any(stranger) || inner.peer_bells.has(|node| !known(node))
     }
 
-    /// Lets go of what this node has of others for ringing them, if they do not live any more.
+    /// Drops the bells of dead nodes.
     pub fn forget_dead(&self) {
         let inner = &*self.inner;
         let Ok(ring) = inner.checked_ring() else { return };
@@ -108,21 +108,21 @@ impl Region {
         });
     }
 
-    /// Executes the last wills of nodes that died, and cleans up after them; `false` if something is left to
-    /// do, later. Any number of nodes may do so at the same time. Wills of keys on disk wait for the persister.
+    /// Executes the last wills of dead nodes and cleans up after them; `false` if work remains for later. Any
+    /// number of nodes may do so concurrently. Wills of durable keys wait for the persister.
     pub fn sweep_dead(&self) -> bool {
         let mut all = true;
-        // One thread of a node: the process slot's mark names the node.
+        // One thread per node: the mark in the slot names the node.
         let _alone = self.inner.sweeping.lock().unwrap_or_else(PoisonError::into_inner);
         for (process_slot, owner) in self.inner.dead_process_slots() {
-            // A will that could not be executed keeps its process slot from being swept, which would forget it.
+            // If a will could not be executed, its slot is not swept, which would discard the will.
             all &= self.execute_wills(process_slot, owner).is_ok()
                 && self.sweep_process_slot(process_slot, owner);
         }
         all
     }
 
-    /// Sweeps a process slot, unless another who lives does; `false` if it is to be tried again.
+    /// Sweeps a process slot unless another living node does; `false` if it must be retried.
     fn sweep_process_slot(&self, process_slot: u16, owner: u64) -> bool {
         let inner = &*self.inner;
         let Ok(ring) = inner.checked_ring() else { return true };
@@ -132,7 +132,7 @@ impl Region {
         let me = inner.own.incarnation();
         let another = now != 0 && now != me;
         if another && inner.lives(now) {
-            // Should it die in the middle, whoever hears of that goes on.
+            // If that node dies during the sweep, the nodes that notice its death continue.
             return true;
         }
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
@@ -140,12 +140,12 @@ impl Region {
             return true;
         }
         fail_point!("state.sweeper");
-        // SYNC-SWEEP: asked again; it may have been swept, or taken by another, since.
+        // SYNC-SWEEP: the owner is read again, because the slot may have been swept or taken meanwhile.
         let mut clean = ring.process_slot(at, PROCESS_OWNER).load(Ordering::SeqCst) != owner;
         if !clean
             && ring.sweep(&mut inner.local(), inner, process_slot) == Ok(SweepOutcome::Complete)
         {
-            // A transaction of the dead that was being written to disk may hold only now.
+            // A transaction of the dead node that was being written to disk may commit only now.
             clean = self.execute_wills(process_slot, owner).is_ok();
             if clean {
                 ring.process_slot(at, PROCESS_WILLS).store(0, Ordering::Release);
@@ -157,7 +157,7 @@ impl Region {
         clean
     }
 
-    /// Makes the keys of a process slot what their last wills say, as long as the process slot is this owner's.
+    /// Executes the last wills of a process slot's keys, while the slot still has this owner.
     fn execute_wills(&self, process_slot: u16, owner: u64) -> Result<(), Error> {
         let inner = &*self.inner;
         let ring = inner.checked_ring()?;
@@ -170,7 +170,7 @@ impl Region {
             ));
         });
         walked.map_err(|_| inner.corrupt("a list walk does not finish"))?;
-        // Swept by another, and claimed by one who lives: these may be his.
+        // Another node swept and claimed the slot: the keys may belong to the living owner.
         if ring.process_slot(usize::from(process_slot), PROCESS_OWNER).load(Ordering::Acquire)
             != owner
         {
@@ -186,7 +186,7 @@ impl Region {
                 expires_boot_ns: 0,
             });
             let write = Write { key: &key, value, expect: Some(revision), durable: None };
-            // Any other error: somebody wrote it since, or executed the will, or nobody ever can.
+            // Any other error: the key was written since, the will was executed, or it can never be.
             if let Err(
                 error @ (Error::Timeout { .. }
                 | Error::Storage { .. }
@@ -203,7 +203,7 @@ impl Region {
 }
 
 impl Inner {
-    /// The process slots that have owners, with these.
+    /// The process slots that have owners, with these owners.
     fn owners(&self) -> Vec<(u16, u64)> {
         let Ok(ring) = self.checked_ring() else { return Vec::new() };
         (0..ring.geometry().process_slots as u16)
@@ -218,9 +218,9 @@ impl Inner {
             .collect()
     }
 
-    /// Process slots whose owners do not live, with their owners.
+    /// Process slots whose owners are dead, with these owners.
     fn dead_process_slots(&self) -> Vec<(u16, u64)> {
-        // The lock is asked for after the owner was read: it was locked when its owner came.
+        // The lock is queried after the owner was read: an owner locks the slot before it registers.
         let dead = |(process_slot, _): &(u16, u64)| {
             *process_slot != self.process_slot
                 && !self.file.process_slot_is_locked(usize::from(*process_slot))
@@ -238,12 +238,12 @@ impl Inner {
 }
 
 impl Drop for Region {
-    /// The node's own last wills; followers may go on until they are dropped too.
+    /// Executes the node's own last wills; followers may outlive this.
     fn drop(&mut self) {
         if !self.inner.own.fork_guard().is_from_parent() {
             let inner = &self.inner;
             let executed = self.execute_wills(inner.process_slot, inner.own.incarnation());
-            // Others find what is left when they look for the dead.
+            // Other nodes find the remaining wills when they sweep dead nodes.
             inner.wills_left.store(executed.is_err(), Ordering::Release);
             inner.drop_persister_control();
         }
@@ -257,8 +257,8 @@ impl Drop for Inner {
         }
         let Ok(ring) = self.checked_ring() else { return };
         let mut local = self.local();
-        // What somebody still reads, and what is not ended yet, is left to whoever sweeps the process slot,
-        // as one of the dead.
+        // Blocks that are still read and transactions that are not completed are left to the node that sweeps
+        // the slot like that of a dead node.
         let open = self.wills_left.load(Ordering::Acquire) || self.has_abandoned();
         if ring.leave(&mut local) && !open {
             let process_slot = usize::from(self.process_slot);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn process_slots_of_the_dead_are_taken_when_there_is_no_other_but_none_that_is_being_swept() {
+    fn takes_slots_of_dead_nodes_when_none_is_free_except_during_a_sweep() {
         const DEAD: u64 = 77;
         let base = PathBuf::from(format!("/dev/shm/rnet-process_slots-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
@@ -301,7 +301,7 @@ mod tests {
         let ring = region.inner.checked_ring().unwrap();
         for process_slot in 1..ring.geometry().process_slots {
             ring.process_slot(process_slot, PROCESS_OWNER).store(DEAD, Ordering::Relaxed);
-            // A sweep that was stopped in the middle goes on at any time.
+            // An interrupted sweep may continue at any time.
             ring.process_slot(process_slot, PROCESS_SWEEPER)
                 .store(u64::from(process_slot != 5), Ordering::Relaxed);
         }

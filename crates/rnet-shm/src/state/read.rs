@@ -6,11 +6,11 @@ use rnet_ring::state::{self as ring, Key};
 
 use super::{Record, Region};
 
-/// A moment at which no time is over.
+/// A time before any expiry.
 const BEFORE_ANY_EXPIRY: u64 = 0;
 
 impl Region {
-    /// Copies what stands at a key; `false` if it is absent, or its time is over.
+    /// Copies the record of a key; `false` if it is absent or expired.
     ///
     /// # Errors
     /// `BadName`, `Corrupt`.
@@ -19,7 +19,7 @@ impl Region {
         self.read(&self.inner.key(key)?, into)
     }
 
-    /// A key whose path is found once, for many reads.
+    /// Resolves a key's path once, for many reads.
     ///
     /// # Errors
     /// `BadName`.
@@ -27,7 +27,7 @@ impl Region {
         Ok(KeyPath { trie_path: self.inner.key(key)?.trie_path(), key: key.into() })
     }
 
-    /// As [`Region::get`].
+    /// Like [`Region::get`], for a resolved path.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -36,10 +36,10 @@ impl Region {
         self.read(&Key::with(path.key.as_bytes(), path.trie_path), into)
     }
 
-    /// As [`Region::get`], and what is over as well, as long as nobody has deleted it.
+    /// Like [`Region::get`], but also returns an expired key that is not deleted yet.
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`Region::get`].
     pub fn get_with_expired(&self, key: &str, into: &mut Record) -> Result<bool, Error> {
         self.read_at(&self.inner.key(key)?, &|| BEFORE_ANY_EXPIRY, into)
     }
@@ -66,29 +66,29 @@ impl Region {
         Ok(found)
     }
 
-    /// All keys that a prefix means, as of one revision; in no order. `/arm` means that key and all below
-    /// it, `/arm/` what is below, `/` or nothing all keys of users.
+    /// All keys that match a prefix, as of one revision, unordered. `/arm` matches that key and all keys
+    /// below it, `/arm/` only the keys below it, `/` or an empty prefix all user keys.
     ///
     /// # Errors
-    /// `Corrupt`; `LimitReached` if too many read so at the same time.
+    /// `Corrupt`; `LimitReached` if too many snapshots are read at the same time.
     pub fn snapshot(&self, prefix: &str) -> Result<(u64, Vec<Record>), Error> {
         let mut records = Vec::new();
         let revision = self.visit(prefix, &mut |record| records.push(record.clone()))?;
         Ok((revision, records))
     }
 
-    /// As [`Region::snapshot`], showing one record after the other, each once, when all were read.
+    /// Like [`Region::snapshot`], but passes each record to `see` once, after all were read.
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`Region::snapshot`].
     pub fn visit(&self, prefix: &str, see: &mut dyn FnMut(&Record)) -> Result<u64, Error> {
         self.visit_at(prefix, self.inner.clock.boot_ns(), see)
     }
 
-    /// As [`Region::visit`], and what is over as well, as long as nobody has deleted it.
+    /// Like [`Region::visit`], including expired keys that are not deleted yet.
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`Region::visit`].
     pub fn visit_with_expired(
         &self,
         prefix: &str,
@@ -111,7 +111,7 @@ impl Region {
     }
 }
 
-/// A key, and where it leads.
+/// A key and its resolved path.
 #[derive(Clone, Debug)]
 pub struct KeyPath {
     key: Box<str>,

@@ -1,8 +1,8 @@
-//! Keys whose time is over: nobody sees them any more, and their memory is to come back.
+//! Expired keys: readers no longer see them, and their memory must be freed.
 //!
-//! Who watches a key deletes it at its time, so that all are told. Of the others, each node remembers
-//! the keys that it gave a time to, and deletes some that are over each time it writes another such
-//! key. What a node leaves that ends, or writes no more, is looked for when memory is short.
+//! A watcher of a key deletes it when it expires, so that all watchers are notified. Each node also remembers
+//! the keys for which it set an expiry time, and deletes some expired ones each time it writes another such
+//! key. The expired keys of a node that exits, or stops writing, are searched for when memory is short.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -13,17 +13,17 @@ use rnet_ring::state::{self as ring, CommitError, LeafMeta};
 
 use super::{Inner, MAX_ATTEMPTS, Region, Write, back_off, content};
 
-/// Keys that a node remembers; those beyond are found when memory is short.
+/// Maximum number of keys that a node remembers; others are found when memory is short.
 const MAX_TRACKED_KEYS: usize = 1 << 16;
-/// Keys that one write deletes.
+/// Maximum number of keys that one write deletes.
 const DELETES_PER_WRITE: usize = 2;
 
-/// What a node remembers of the keys that it gave a time to.
+/// The keys for which a node set an expiry time.
 #[derive(Default)]
 pub(super) struct ExpiryQueue {
-    /// When to look at which key; each stands there once.
+    /// When to check which key; each key is listed once.
     due: BinaryHeap<Reverse<(u64, Box<str>)>>,
-    /// When it really ends by now, and at which revision.
+    /// The current expiry time of each key, and its revision.
     latest: HashMap<Box<str>, (u64, u64)>,
 }
 
@@ -37,12 +37,12 @@ impl ExpiryQueue {
         }
     }
 
-    /// A key that is over, and at which revision it was to be.
+    /// Takes an expired key, with the revision of the expired value.
     fn pop_expired(&mut self, now: u64) -> Option<(u64, Box<str>)> {
         while self.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
             let Reverse((_, key)) = self.due.pop()?;
             match self.latest.get(&key).copied() {
-                // Renewed meanwhile.
+                // The expiry time was extended meanwhile.
                 Some((ends, _)) if ends > now => self.due.push(Reverse((ends, key))),
                 Some((_, revision)) => {
                     self.latest.remove(&key);
@@ -56,7 +56,7 @@ impl ExpiryQueue {
 }
 
 impl Region {
-    /// A key was written that ends at a time.
+    /// Remembers a written key that expires.
     pub(super) fn track_expiry(&self, ends_boot_ns: u64, revision: u64, key: &str) {
         let now = self.inner.clock.boot_ns();
         let mut over: Vec<(u64, Box<str>)> = Vec::with_capacity(DELETES_PER_WRITE);
@@ -70,11 +70,10 @@ impl Region {
         }
     }
 
-    /// Deletes a key that is over, unless it was written since. Of one that is on disk too the persister
-    /// does the same there.
+    /// Deletes an expired key unless it was written since. The persister also deletes a durable key on disk.
     ///
-    /// Waits for nobody. `false` if it could not be done: there is no memory left to write that down, or a
-    /// transaction on the key that is being written to disk is in the way.
+    /// Never blocks. Returns `false` if the deletion is impossible: no memory is left to record it, or a
+    /// transaction on the key is being written to disk.
     pub fn delete_expired(&self, key: &str, revision: u64) -> bool {
         let inner = &*self.inner;
         let Ok(ring_key) = inner.key(key) else { return false };
@@ -86,7 +85,7 @@ impl Region {
             expect: write.expect,
             durable: None,
         };
-        // Only what is not there any more.
+        // Only if the key is absent for readers.
         let mut over = |_, head: Option<&LeafMeta>| match head {
             None => Ok(()),
             Some(_) => Err(Error::Interrupted),
@@ -101,7 +100,7 @@ impl Region {
         false
     }
 
-    /// Deletes all that is over; whether there was any.
+    /// Deletes all expired keys; returns whether any existed.
     pub(super) fn reap(&self) -> bool {
         let inner: &Inner = &self.inner;
         let now = inner.clock.boot_ns();

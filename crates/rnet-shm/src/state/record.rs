@@ -1,34 +1,34 @@
-//! What goes into the region and what comes out.
+//! What is written to the region and read from it.
 
 use rnet_ring::state as ring;
 use rnet_ring::state::leaf::{DELETED, DURABLE, EXPIRED};
 
-/// What a read copies out. Reusable: its buffer is kept.
+/// The result of a read. Reusable: its buffer is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Revision at which this was written; 0 if nothing was read.
     pub revision: u64,
-    /// Writes of this key since it was made, from 1 on.
+    /// Number of writes of this key since it was created, from 1 on.
     pub version: u64,
-    /// What kind of value it is; the meaning is the caller's.
+    /// The kind of the value; the caller defines the meaning.
     pub kind: u16,
-    /// Which type of values; the meaning is the caller's.
+    /// The type of the value; the caller defines the meaning.
     pub type_id: u64,
     /// The key was deleted; only from [`super::Follower::next`].
     pub deleted: bool,
-    /// The key was deleted because its time was over.
+    /// The key was deleted because it expired.
     pub expired: bool,
     /// Whether the key is kept on disk.
     pub durable: bool,
     /// When it was written, ns since 1970.
     pub written_unix_ns: u64,
-    /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
+    /// Expiry time in ns of CLOCK_BOOTTIME; 0: never.
     pub expires_boot_ns: u64,
     pub(super) raw: ring::LeafBuffer,
 }
 
 impl Record {
-    /// Shows what was copied.
+    /// Fills the fields from the copied data.
     #[inline]
     pub(super) fn load_meta(&mut self) {
         let meta = &self.raw.meta;
@@ -43,7 +43,7 @@ impl Record {
         self.expires_boot_ns = meta.expires_boot_ns;
     }
 
-    /// The key; empty if what stands there is no text.
+    /// The key; empty if the data is not valid UTF-8.
     pub fn key(&self) -> &str {
         str::from_utf8(self.raw.key()).unwrap_or_default()
     }
@@ -58,26 +58,26 @@ impl Record {
         self.raw.value()
     }
 
-    /// What the key becomes when its writer ends, as it was given; see [`Will`].
+    /// What the key becomes when its writer exits, as it was written; see [`Will`].
     pub fn will(&self) -> Option<&[u8]> {
         self.raw.will()
     }
 }
 
-/// What stands at a key while a write is decided.
+/// The metadata of a key while a write is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its revision.
     pub revision: u64,
-    /// Writes of the key since it was made.
+    /// Number of writes of the key since it was created.
     pub version: u64,
     /// See [`Record::kind`].
     pub kind: u16,
     /// See [`Record::type_id`].
     pub type_id: u64,
-    /// Whether it is kept on disk.
+    /// Whether the key is durable.
     pub durable: bool,
-    /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
+    /// Expiry time in ns of CLOCK_BOOTTIME; 0: never.
     pub expires_boot_ns: u64,
 }
 
@@ -97,13 +97,13 @@ impl Head {
 /// One change of a commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
-    /// Which key.
+    /// The key.
     pub key: &'a str,
-    /// What it becomes; `None`: it is deleted.
+    /// The new value; `None` deletes the key.
     pub value: Option<StoredValue<'a>>,
-    /// The revision at which it must be; `Some(0)`: it must be absent.
+    /// The required revision; `Some(0)`: the key must be absent.
     pub expect: Option<u64>,
-    /// Whether it is to be on disk; `None`: as the key is.
+    /// Whether the key is stored on disk; `None`: unchanged.
     pub durable: Option<bool>,
 }
 
@@ -116,22 +116,22 @@ pub struct StoredValue<'a> {
     pub type_id: u64,
     /// The value.
     pub bytes: &'a [u8],
-    /// What the key becomes when the writing node ends; see [`Will`].
+    /// What the key becomes when the writing node exits; see [`Will`].
     pub will: Option<&'a [u8]>,
-    /// When its time is over, in ns of CLOCK_BOOTTIME; 0: never.
+    /// Expiry time in ns of CLOCK_BOOTTIME; 0: never.
     pub expires_boot_ns: u64,
 }
 
-/// A key that was read, and must be unchanged when the commit holds.
+/// A key that was read and must be unchanged when the commit takes effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
-    /// Which key.
+    /// The key.
     pub key: &'a str,
-    /// At which revision; 0: absent.
+    /// The required revision; 0: absent.
     pub revision: u64,
 }
 
-/// What a last will says: what the key becomes.
+/// The encoding of a last will: what the key becomes.
 pub struct Will;
 
 impl Will {
@@ -147,8 +147,8 @@ impl Will {
         will
     }
 
-    /// Kind, type and bytes of the value that the key becomes; `None`: it is deleted, or the will is
-    /// none that [`Will::encode`] makes.
+    /// Kind, type and bytes of the value that the key becomes; `None` if the key is deleted or the will was
+    /// not made by [`Will::encode`].
     pub fn decode(will: &[u8]) -> Option<(u16, u64, &[u8])> {
         let (kind, rest) = will.split_first_chunk::<8>()?;
         let (type_id, bytes) = rest.split_first_chunk::<8>()?;

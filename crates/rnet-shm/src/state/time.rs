@@ -1,4 +1,4 @@
-//! The clocks of a region: one that stamps writes, one that ends the time of keys.
+//! The clocks of a region: one stamps writes, the other expires keys.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ impl std::fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// Those of the machine.
+    /// The clocks of the machine.
     pub fn system() -> Clock {
         Clock::new(crate::os::clock::unix_ns, crate::os::clock::boot_ns)
             .in_boot(crate::os::clock::boot_id())
     }
 
-    /// Others, for tests: one that may be set, which stamps writes, and one that cannot be, which ends the
-    /// time of keys.
+    /// Other clocks, for tests: one that may be set, which stamps writes, and a monotonic one, which expires
+    /// keys.
     pub fn new(
         wall: impl Fn() -> u64 + Send + Sync + 'static,
         boot: impl Fn() -> u64 + Send + Sync + 'static,
@@ -32,12 +32,12 @@ impl Clock {
         Clock { wall: Arc::new(wall), boot_ns: Arc::new(boot), boot: 1 }
     }
 
-    /// The same in another boot of the machine.
+    /// The same clocks in another boot of the machine.
     pub fn in_boot(self, boot: u64) -> Clock {
         Clock { boot, ..self }
     }
 
-    /// In which boot this is; 0 if that is not known.
+    /// The id of the boot; 0 if it is unknown.
     pub fn boot(&self) -> u64 {
         self.boot
     }

@@ -1,4 +1,5 @@
-//! A peer reads a node's list of endpoints while it grows: who has seen that it changed has seen the change.
+//! A peer reads a node's list of endpoints while it grows: a peer that sees the new generation sees the new
+//! entry.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,7 +9,7 @@ use rnet_shm::domain::directory::{DomainConfig, DomainDir};
 use rnet_shm::domain::node::{EndpointKind, Entry, OwnNode, PeerNode};
 
 #[test]
-fn no_announcement_is_missed() {
+fn peer_misses_no_announcement() {
     let base = std::env::temp_dir().join(format!("rnet-announce-{}", std::process::id()));
     std::fs::create_dir(&base).unwrap();
     let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
@@ -28,7 +29,7 @@ fn no_announcement_is_missed() {
                 }
             });
             while !announcer.is_finished() {
-                // Where docs/design/shm-layout.md has it; one more announcement each.
+                // At the offset in docs/design/shm-layout.md; each turn announces one more endpoint.
                 let mut generation = [0; 8];
                 header.read_exact_at(&mut generation, 32).unwrap();
                 peer.refresh();

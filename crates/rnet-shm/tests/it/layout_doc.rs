@@ -1,8 +1,8 @@
-//! docs/design/shm-layout.md and the code say the same, byte for byte.
+//! docs/design/shm-layout.md and the code agree, byte for byte.
 //!
-//! Tables of structs are compared with the compiler's own offsets; tables of files with files that
-//! are made here, by looking for known values at the offsets that the page names. A table must
-//! cover its struct without gaps, so that nothing stands in memory that is not drawn.
+//! Tables of structs are compared with the compiler's own offsets. Tables of files are compared with files
+//! that the tests create, by searching known values at the documented offsets. A table must cover its struct
+//! without gaps, so that all memory is documented.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -26,7 +26,7 @@ fn root() -> PathBuf {
 }
 
 fn page() -> String {
-    std::fs::read_to_string(root().join("docs/design/shm-layout.md")).expect("the page is there")
+    std::fs::read_to_string(root().join("docs/design/shm-layout.md")).expect("the page exists")
 }
 
 /// One line of a table; offset and length are `None` where the page has no number.
@@ -38,7 +38,7 @@ struct Row {
     field: Option<String>,
 }
 
-/// The tables of the page that begin with an offset, by the heading above them.
+/// The tables of the page that start with an offset, by the heading above them.
 fn tables(page: &str) -> BTreeMap<String, Vec<Row>> {
     let mut tables: BTreeMap<String, Vec<Row>> = BTreeMap::new();
     let mut heading = String::new();
@@ -78,8 +78,7 @@ fn size_of_field<S, F>(_: fn(&S) -> &F) -> u64 {
     size_of::<F>() as u64
 }
 
-/// The fields of a struct as the compiler lays them out. The pattern fails to compile if one is
-/// forgotten.
+/// The fields of a struct as the compiler lays them out. The pattern does not compile if a field is missing.
 macro_rules! fields_of {
     ($struct:ident { $($field:ident),* $(,)? }) => {{
         let _all = |s: &$struct| {
@@ -95,7 +94,7 @@ macro_rules! fields_of {
 }
 
 #[test]
-fn structs_are_as_drawn() {
+fn structs_match_the_page() {
     let tables = tables(&page());
     let structs = [
         fields_of!(TailLine { tail, last, seq, bytes }),
@@ -163,11 +162,11 @@ fn structs_are_as_drawn() {
         assert_eq!(&drawn, fields, "{name}");
     }
     let drawn = tables.keys().filter(|heading| heading.starts_with("Struct ")).count();
-    assert_eq!(drawn, structs.len(), "a table of a struct that is not compared");
+    assert_eq!(drawn, structs.len(), "a table has a struct that is not compared");
 }
 
 #[test]
-fn constants_are_as_written() {
+fn constants_match_the_page() {
     use rnet_core::limits;
     use rnet_ring::{layout, record};
     let code: BTreeMap<&str, u64> = BTreeMap::from([
@@ -215,7 +214,7 @@ fn constants_are_as_written() {
 }
 
 #[test]
-fn sync_points_are_named_at_both_ends() {
+fn sync_points_are_named_on_both_sides() {
     fn names(text: &str) -> impl Iterator<Item = String> + '_ {
         text.split("SYNC-").skip(1).filter_map(|rest| {
             let end = rest.find(|c: char| !c.is_ascii_uppercase()).unwrap_or(rest.len());
@@ -231,7 +230,7 @@ fn sync_points_are_named_at_both_ends() {
         while let Some(folder) = folders.pop() {
             for file in std::fs::read_dir(folder).unwrap() {
                 let path = file.unwrap().path();
-                // The state's have a page and a test of their own.
+                // The sync points of the state have a separate page and test.
                 if path.is_dir() && path.ends_with("rnet-ring/src/state") {
                     continue;
                 }
@@ -244,9 +243,9 @@ fn sync_points_are_named_at_both_ends() {
             }
         }
     }
-    assert_eq!(written, ends.keys().cloned().collect(), "page and code name other points");
+    assert_eq!(written, ends.keys().cloned().collect(), "page and code name different points");
     for (name, count) in ends {
-        assert!(count >= 2, "{name} is named at one end only");
+        assert!(count >= 2, "{name} is named on one side only");
     }
 }
 
@@ -309,7 +308,7 @@ impl<'a> Drawn<'a> {
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// Magic, version, and zeros where the page has reserved bytes.
+    /// Checks magic, version, and zeros in the page's reserved bytes.
     fn check_header(&self, magic: &[u8; 8]) {
         assert_eq!(&self.bytes::<8>(self.offset("magic")), magic);
         assert_eq!(self.word("version"), u64::from(rnet_shm::LAYOUT_VERSION));
@@ -323,7 +322,7 @@ impl<'a> Drawn<'a> {
 }
 
 #[test]
-fn type_file_is_as_drawn() {
+fn type_file_matches_the_page() {
     let (page, domain) = (page(), TestDomain::new("layout_type"));
     let tables = tables(&page);
     let node = domain.node();
@@ -342,11 +341,11 @@ fn type_file_is_as_drawn() {
     );
     let folder = node.folder().to_owned();
     drop(node);
-    assert!(!folder.exists(), "the types go with their node");
+    assert!(!folder.exists(), "the types are removed with their node");
 }
 
 #[test]
-fn node_file_is_as_drawn() {
+fn node_file_matches_the_page() {
     let (page, domain) = (page(), TestDomain::new("layout_node"));
     let tables = tables(&page);
     let node = domain.node();
@@ -415,7 +414,7 @@ fn node_file_is_as_drawn() {
 }
 
 #[test]
-fn subscription_file_is_as_drawn() {
+fn subscription_file_matches_the_page() {
     let (page, domain) = (page(), TestDomain::new("layout_sub"));
     let tables = tables(&page);
     let node = std::sync::Arc::new(domain.node());
@@ -434,7 +433,7 @@ fn subscription_file_is_as_drawn() {
 }
 
 #[test]
-fn observer_file_is_as_drawn() {
+fn observer_file_matches_the_page() {
     let (page, domain) = (page(), TestDomain::new("layout_observer"));
     let tables = tables(&page);
     let mut file = rnet_shm::domain::observers::ObserverFile::create(&domain.0).unwrap();
@@ -461,7 +460,7 @@ fn observer_file_is_as_drawn() {
 }
 
 #[test]
-fn publisher_file_records_and_chunk_are_as_drawn() {
+fn publisher_file_records_and_chunk_match_the_page() {
     const LOG_LEN: u64 = 16 << 10;
     const BLOCK_LEN: u64 = 8 << 10;
     let more = rnet_ring::layout::MORE_ADMISSIONS_LEN_BYTES as u64;
@@ -517,7 +516,7 @@ fn publisher_file_records_and_chunk_are_as_drawn() {
     assert_eq!(chunk.file.metadata().unwrap().len(), 4096 + chunk.word("capacity"));
     assert_eq!(chunk.bytes::<8>(4096), [7; 8]);
 
-    // A record that begins in one block goes on in the next: here the second is that after the first.
+    // A record that starts in one block continues in the next: here the second message follows the first.
     let [mut end, mut seq] = [80, 2];
     while BLOCK_LEN - end >= 1016 {
         writer.send(&[0; 1000]).unwrap();
@@ -529,7 +528,7 @@ fn publisher_file_records_and_chunk_are_as_drawn() {
     let table = drawn.offset("control") + offset_of!(LogControl, blocks) as u64;
     assert_eq!([0, 1].map(|block| drawn.word_at(table + 8 * block)), [0, 1]);
     assert_eq!(drawn.bytes::<8>(log_at + BLOCK_LEN), [1; 8]);
-    // The third takes the place of the first.
+    // The third replaces the first.
     (0..10).for_each(|_| writer.send(&[2; 1000]).unwrap());
     let log_bytes = offset_of!(LogControl, flow) + offset_of!(FlowLine, log_bytes);
     assert_eq!(drawn.word_at(drawn.offset("control") + log_bytes as u64), LOG_LEN);

@@ -1,4 +1,4 @@
-//! Endpoints that were lost stay in their node's list for a while, and take no place from others.
+//! Lost endpoints stay in their node's list for a while, and use no slot that others need.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rnet_shm::domain::node::{EndpointKind, Entry, OwnNode};
 use rnet_shm::domain::registry::Registry;
 
 #[test]
-fn however_many_are_lost_peers_see_those_that_are_there() {
+fn peers_see_existing_endpoints_however_many_are_lost() {
     let base = std::env::temp_dir().join(format!("rnet-lost-{}", std::process::id()));
     std::fs::create_dir(&base).unwrap();
     let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
@@ -31,12 +31,12 @@ fn however_many_are_lost_peers_see_those_that_are_there() {
     let mut registry = Registry::new(dir, None);
     registry.refresh().unwrap();
     let peer = &registry.peer(node.incarnation()).unwrap().node;
-    let mut there: Vec<u64> = peer.entries().iter().map(|entry| entry.id).collect();
-    there.sort_unstable();
-    assert_eq!(there, [first, last]);
+    let mut existing: Vec<u64> = peer.entries().iter().map(|entry| entry.id).collect();
+    existing.sort_unstable();
+    assert_eq!(existing, [first, last]);
     let newest = lost.last().copied().unwrap();
     assert!(peer.has_lost(newest) && node.has_lost(newest));
-    assert!(!peer.has_lost(oldest) && !node.has_lost(oldest), "its place was needed");
+    assert!(!peer.has_lost(oldest) && !node.has_lost(oldest), "its slot was reused");
     assert!(!peer.has_lost(first) && !peer.has_lost(last));
     drop(node);
     std::fs::remove_dir_all(&base).unwrap();

@@ -1,4 +1,4 @@
-//! Observers: what they read, what they miss, how they are woken, and what a hostile one can do.
+//! Observers: what they read, what they miss, how they are woken, and the limits of a hostile one.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,10 +14,10 @@ use rnet_shm::domain::node::OwnNode;
 use rnet_shm::domain::observers::{MAX_STATUS_LEN_BYTES, ObserverFile, Observers, read_statuses};
 use rnet_shm::os::bell::WakeReason;
 
-/// Long enough for anything that is going to happen at all.
+/// Time limit of events that must happen.
 const LONG: Duration = Duration::from_secs(30);
 
-/// A domain with one publisher; removed at the end.
+/// A domain with one publisher; removed on drop.
 struct TestDomain {
     dir: DomainDir,
     node: OwnNode,
@@ -43,8 +43,8 @@ impl TestDomain {
         Observer::open(self.path.clone(), self.id, false).unwrap()
     }
 
-    /// What the control thread does when an observer has rung.
-    fn look(&self, observers: &mut Observers, writer: &Writer) {
+    /// What the control thread does after an observer has rung.
+    fn refresh(&self, observers: &mut Observers, writer: &Writer) {
         observers.refresh();
         let mut found = observers.of_node(self.node.incarnation());
         writer.reader_table().set_observers(found.remove(&self.id).unwrap_or_default());
@@ -54,7 +54,7 @@ impl TestDomain {
         std::fs::read_dir(self.dir.observers()).unwrap().count()
     }
 
-    /// The only file of an observer that there is.
+    /// The only observer's file.
     fn only_file(&self) -> PathBuf {
         let entries = std::fs::read_dir(self.dir.observers()).unwrap();
         let mut paths = entries.map(|entry| entry.unwrap().path());
@@ -73,13 +73,13 @@ fn small() -> PublisherQos {
 }
 
 #[test]
-fn an_observer_that_sleeps_is_woken_and_hears_everything() {
+fn sleeping_observer_is_woken_and_receives_everything() {
     let (stage, mut writer) = TestDomain::new("woken", PublisherQos::default());
     let mut file = ObserverFile::create(&stage.dir).unwrap();
     let mut observers = Observers::new(&stage.dir);
     let mut observer = stage.observer();
     file.follow(stage.id, stage.node.folder()).unwrap();
-    stage.look(&mut observers, &writer);
+    stage.refresh(&mut observers, &writer);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -87,23 +87,23 @@ fn an_observer_that_sleeps_is_woken_and_hears_everything() {
             while !done.load(Ordering::Relaxed) {
                 writer.send(&sent.to_le_bytes()).unwrap();
                 sent += 1;
-                // Slow and fast by turns: the one needs a ring for each, the other few.
+                // Alternately slow and fast: slow messages need a ring each, fast ones few.
                 if sent % 64 < 8 {
-                    std::thread::sleep(Duration::from_millis(3)); // sleep: the observer is to fall asleep between two messages
+                    std::thread::sleep(Duration::from_millis(3)); // sleep: the observer must fall asleep
                 }
             }
         });
-        let (mut bytes, mut heard, mut woken) = (Vec::new(), 0u64, 0);
+        let (mut bytes, mut received, mut woken) = (Vec::new(), 0u64, 0);
         while woken < 30 {
             match observer.poll(&mut bytes) {
                 Observation::Message(stamp) => {
-                    assert_eq!((stamp.seq, &bytes[..]), (heard, &heard.to_le_bytes()[..]));
-                    heard += 1;
+                    assert_eq!((stamp.seq, &bytes[..]), (received, &received.to_le_bytes()[..]));
+                    received += 1;
                 }
                 Observation::Nothing => {
                     let slept =
                         file.sleep(LONG, || observer.needs_barrier(), || observer.is_ready());
-                    assert_eq!(slept, WakeReason::Ready, "after {heard} messages");
+                    assert_eq!(slept, WakeReason::Ready, "after {received} messages");
                     woken += 1;
                 }
                 other => panic!("{other:?}"),
@@ -116,13 +116,13 @@ fn an_observer_that_sleeps_is_woken_and_hears_everything() {
 }
 
 #[test]
-fn what_is_missed_is_known_by_number_and_cause() {
+fn missed_messages_are_reported_by_number_and_cause() {
     let (stage, mut writer) = TestDomain::new("missed", small());
     let mut observer = stage.observer();
     let (mut bytes, mut next) = (Vec::new(), 0u64);
     let mut large_missed = 0;
     for round in 0..200u64 {
-        // Bursts longer than the log, and large messages whose memory is used anew.
+        // Bursts longer than the log, and large messages whose memory is reused.
         for turn in 0..round % 40 * 8 {
             let len = if turn % 37 == 5 { 300_000 } else { 100 };
             writer.send(&vec![turn as u8; len]).unwrap();
@@ -154,25 +154,25 @@ fn what_is_missed_is_known_by_number_and_cause() {
 }
 
 #[test]
-fn one_that_expects_the_first_message_counts_those_that_it_came_too_late_for() {
+fn late_observer_counts_messages_from_the_first_as_missed() {
     let (stage, mut writer) = TestDomain::new("late", small());
-    // The log holds a second at least, so it has to grow to its end.
+    // The log holds at least one second, so it must grow to its maximum.
     (0..10_000).for_each(|_| writer.send(&[1; 100]).unwrap());
     let mut observer = Observer::open(stage.path.clone(), stage.id, true).unwrap();
     observer.expect_from(0);
     let mut bytes = Vec::new();
     let Observation::Missed(missed) = observer.poll(&mut bytes) else {
-        panic!("it was there too early")
+        panic!("the observer was not late")
     };
     assert_eq!((missed.first_seq, missed.cause), (0, MissedCause::Overrun));
     let Observation::Message(stamp) = observer.poll(&mut bytes) else {
-        panic!("a message is there")
+        panic!("a message is available")
     };
     assert_eq!(stamp.seq, missed.count);
 }
 
 #[test]
-fn a_hostile_observer_is_rung_so_often_and_no_more() {
+fn rings_of_a_hostile_observer_are_limited() {
     let (stage, mut writer) = TestDomain::new("hostile", PublisherQos::default());
     let mut files = Vec::new();
     let mut observers = Observers::new(&stage.dir);
@@ -185,7 +185,7 @@ fn a_hostile_observer_is_rung_so_often_and_no_more() {
     }
     let full = ObserverFile::create(&stage.dir).unwrap_err();
     assert!(full.to_string().contains("64"), "{full}");
-    stage.look(&mut observers, &writer);
+    stage.refresh(&mut observers, &writer);
     let rings = || {
         let mut word = [0; 4];
         bells.read_exact_at(&mut word, 0).unwrap();
@@ -196,25 +196,25 @@ fn a_hostile_observer_is_rung_so_often_and_no_more() {
         page.write_all_at(&ticket.to_le_bytes(), 4096 + slot as u64 * 128 + 8).unwrap();
         writer.send(&[0; 8]).unwrap();
     }
-    // The stamps by which the publisher counts may be a little off this clock.
+    // The publisher's stamps may differ slightly from this clock.
     let most = begun.elapsed().as_micros() / 500 + 10;
     let rung = rings() - before;
     assert!(rung > 0 && u128::from(rung) <= most, "{rung} rings, {most} at most");
-    // Cut off under the publisher: it sends on, and lets go of the observer with the next look.
+    // Truncated under the publisher: it continues to send, and drops the observer at the next check.
     page.set_len(0).unwrap();
     writer.send(&[0; 8]).unwrap();
-    stage.look(&mut observers, &writer);
+    stage.refresh(&mut observers, &writer);
     writer.send(&[0; 8]).unwrap();
     drop((file, files));
     assert_eq!(stage.left(), 0);
 }
 
 #[test]
-fn what_the_dead_and_the_mad_have_left_is_swept_or_passed_over() {
+fn files_of_dead_observers_are_swept_and_invalid_files_skipped() {
     let (stage, writer) = TestDomain::new("dead", PublisherQos::default());
     let file = ObserverFile::create(&stage.dir).unwrap();
     let (alive, folder) = (stage.only_file(), stage.dir.observers());
-    // Copies have no lock, so they are of the dead.
+    // Copies have no lock, so they count as files of dead observers.
     for id in ["0123456789abcdef", "1123456789abcdef"] {
         let dead = folder.join(id);
         std::fs::copy(&alive, &dead).unwrap();
@@ -228,32 +228,32 @@ fn what_the_dead_and_the_mad_have_left_is_swept_or_passed_over() {
     File::options().write(true).open(&orphan).unwrap().set_modified(long_ago).unwrap();
     std::fs::write(folder.join("3123456789abcdef"), "no header").unwrap();
     std::fs::create_dir(folder.join("4123456789abcdef")).unwrap();
-    std::fs::write(folder.join("what is this"), "").unwrap();
+    std::fs::write(folder.join("unknown file"), "").unwrap();
     let mut observers = Observers::new(&stage.dir);
-    stage.look(&mut observers, &writer);
-    // The living one with its bells, and three that are none of ours.
+    stage.refresh(&mut observers, &writer);
+    // The living observer with its bells, and three unrelated files.
     assert_eq!(stage.left(), 5);
     drop(file);
-    stage.look(&mut observers, &writer);
+    stage.refresh(&mut observers, &writer);
     assert_eq!(stage.left(), 3);
-    // Where there is no observer at all, too.
+    // Also without any observer.
     std::fs::remove_file(folder.join("3123456789abcdef")).unwrap();
     std::fs::remove_dir(folder.join("4123456789abcdef")).unwrap();
     std::fs::write(&orphan, "").unwrap();
     File::options().write(true).open(&orphan).unwrap().set_modified(long_ago).unwrap();
-    stage.look(&mut observers, &writer);
+    stage.refresh(&mut observers, &writer);
     assert_eq!(stage.left(), 1);
 }
 
 #[test]
-fn what_an_observer_tells_is_read_whole_and_goes_with_it() {
-    let (stage, writer) = TestDomain::new("told", PublisherQos::default());
+fn status_is_read_atomically_and_removed_with_its_observer() {
+    let (stage, writer) = TestDomain::new("status", PublisherQos::default());
     let domain = stage.dir.path();
     assert_eq!(read_statuses(domain), []);
     let (file, silent) =
         (ObserverFile::create(&stage.dir).unwrap(), ObserverFile::create(&stage.dir).unwrap());
     let texts = || read_statuses(domain).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
-    assert_eq!(texts(), [""; 0], "nobody has told anything");
+    assert_eq!(texts(), [""; 0], "no status was published");
     file.publish_status("first").unwrap();
     file.publish_status("second").unwrap();
     assert_eq!((texts(), stage.left()), (vec!["second".to_owned()], 5));
@@ -261,7 +261,7 @@ fn what_an_observer_tells_is_read_whole_and_goes_with_it() {
     file.publish_status(&long).unwrap();
     assert_eq!(file.publish_status(&(long.clone() + "x")).unwrap_err().code(), "io");
     assert_eq!(texts(), [long]);
-    // Others write there too, who keep to nothing.
+    // Other processes may write there, in any format.
     let place =
         listed(&stage.dir).into_iter().find(|path| path.extension().is_some_and(|of| of == "told"));
     let place = place.unwrap();
@@ -277,7 +277,7 @@ fn what_an_observer_tells_is_read_whole_and_goes_with_it() {
     file.publish_status("third").unwrap();
     drop((file, silent));
     assert_eq!(stage.left(), 0);
-    // One that was killed has told something and lives no more.
+    // A killed observer has published a status and is dead.
     let file = ObserverFile::create(&stage.dir).unwrap();
     file.publish_status("I live").unwrap();
     let kept: Vec<_> =
@@ -285,19 +285,19 @@ fn what_an_observer_tells_is_read_whole_and_goes_with_it() {
     drop(file);
     kept.iter().for_each(|(bytes, path)| std::fs::write(path, bytes).unwrap());
     assert_eq!((texts(), stage.left()), (vec![], 3));
-    stage.look(&mut Observers::new(&stage.dir), &writer);
+    stage.refresh(&mut Observers::new(&stage.dir), &writer);
     assert_eq!(stage.left(), 0);
 }
 
 #[test]
-fn one_observer_follows_many() {
+fn one_observer_follows_many_publishers() {
     let (stage, writer) = TestDomain::new("many", PublisherQos::default());
     let mut file = ObserverFile::create(&stage.dir).unwrap();
     let mut observers = Observers::new(&stage.dir);
     let first = stage.id;
     let slots: Vec<usize> =
         (0..100).map(|number| file.follow(first + number, stage.node.folder()).unwrap()).collect();
-    stage.look(&mut observers, &writer);
+    stage.refresh(&mut observers, &writer);
     assert_eq!(observers.of_node(stage.node.incarnation()).len(), 100);
     slots[50..].iter().for_each(|slot| file.leave(*slot));
     assert_eq!(observers.of_node(stage.node.incarnation()).len(), 50);
@@ -309,7 +309,7 @@ fn one_observer_follows_many() {
     assert_eq!(rung, WakeReason::TimedOut);
 }
 
-/// What an observer that was killed has left: its files, and nobody who holds them.
+/// Leaves the files of a killed observer, without locks.
 fn leave_a_dead_one(dir: &DomainDir) {
     let before = listed(dir);
     let file = ObserverFile::create(dir).unwrap();
@@ -324,7 +324,7 @@ fn listed(dir: &DomainDir) -> Vec<PathBuf> {
 }
 
 #[test]
-fn dead_ones_take_no_place_where_no_node_sweeps() {
+fn dead_observers_use_no_slot_without_a_sweeping_node() {
     let (stage, writer) = TestDomain::new("dead64", small());
     (0..64).for_each(|_| leave_a_dead_one(&stage.dir));
     assert_eq!(stage.left(), 128);

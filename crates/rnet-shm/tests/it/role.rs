@@ -1,4 +1,4 @@
-//! Roles over processes that are killed, stopped and go on, and over files that are removed and scribbled.
+//! Roles over processes that are killed, stopped and resumed, and over files that are removed or overwritten.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -18,9 +18,9 @@ use rnet_shm::os::random::random_u64;
 const DIR: &str = "RNET_ROLE_DIR";
 const INDEX: &str = "RNET_ROLE_INDEX";
 const MARK: &str = "@@";
-/// Between two looks of a holder.
+/// Interval between two checks of a holder.
 const PAUSE: Duration = Duration::from_micros(200);
-/// For anything that is going to happen at all.
+/// Time limit of events that must happen.
 const LONG: Duration = Duration::from_secs(60);
 
 fn domain(base: &Path) -> DomainDir {
@@ -28,7 +28,7 @@ fn domain(base: &Path) -> DomainDir {
     DomainDir::open_or_create(&config).unwrap()
 }
 
-/// The highest term in which each candidate has seen itself hold the role, in a file that all share.
+/// The highest term in which each candidate has seen itself hold the role, in a shared file.
 struct Log(File);
 
 impl Log {
@@ -49,7 +49,7 @@ impl Log {
     }
 }
 
-/// What a candidate says.
+/// A candidate's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
     Waits,
@@ -57,11 +57,11 @@ enum Report {
         term: u64,
         at_ns: u64,
     },
-    /// It noticed that the role was another's.
+    /// It noticed that another process holds the role.
     Lost {
         term: u64,
     },
-    /// Another with a higher term had held the role before this one was told that it holds it.
+    /// Another candidate had held the role with a higher term before this one confirmed that it holds it.
     Two {
         term: u64,
         other: u64,
@@ -73,7 +73,7 @@ enum Report {
 fn child_entry() {
     let (Ok(base), Ok(index)) = (std::env::var(DIR), std::env::var(INDEX)) else { return };
     std::thread::spawn(|| {
-        // The parent's end is ours.
+        // The child exits when its parent exits.
         let _ = std::io::stdin().read_line(&mut String::new());
         std::process::exit(0);
     });
@@ -86,7 +86,7 @@ fn child_entry() {
         let term = held.term();
         println!("{MARK} holds {term} {}", now_ns());
         loop {
-            // In this order: what was noted before we ask was held before we are told.
+            // In this order: a term that was recorded before the query was held before the answer.
             let other = log.highest();
             if !held.holds() {
                 break;
@@ -103,8 +103,8 @@ fn child_entry() {
 
 struct RoleTest {
     base: PathBuf,
-    said: mpsc::Receiver<(usize, Report)>,
-    tell: mpsc::Sender<(usize, Report)>,
+    reports: mpsc::Receiver<(usize, Report)>,
+    sender: mpsc::Sender<(usize, Report)>,
     candidates: Vec<Child>,
 }
 
@@ -112,8 +112,8 @@ impl RoleTest {
     fn new() -> RoleTest {
         let base = PathBuf::from(format!("/dev/shm/rnet-role-{:x}", random_u64()));
         std::fs::create_dir(&base).unwrap();
-        let (tell, said) = mpsc::channel();
-        RoleTest { base, said, tell, candidates: Vec::new() }
+        let (sender, reports) = mpsc::channel();
+        RoleTest { base, reports, sender, candidates: Vec::new() }
     }
 
     fn path(&self) -> PathBuf {
@@ -128,19 +128,19 @@ impl RoleTest {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let (lines, tell) = (BufReader::new(child.stdout.take().unwrap()), self.tell.clone());
+        let (lines, sender) = (BufReader::new(child.stdout.take().unwrap()), self.sender.clone());
         std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
-                let Some((_, said)) = line.split_once(MARK) else { continue };
-                let words: Vec<_> = said.split_whitespace().collect();
+                let Some((_, text)) = line.split_once(MARK) else { continue };
+                let words: Vec<_> = text.split_whitespace().collect();
                 let number = |at: usize| words[at].parse().unwrap();
-                let said = match words[0] {
+                let report = match words[0] {
                     "waits" => Report::Waits,
                     "holds" => Report::Holds { term: number(1), at_ns: number(2) },
                     "lost" => Report::Lost { term: number(1) },
                     _ => Report::Two { term: number(1), other: number(2) },
                 };
-                if tell.send((index, said)).is_err() {
+                if sender.send((index, report)).is_err() {
                     return;
                 }
             }
@@ -148,7 +148,7 @@ impl RoleTest {
         child
     }
 
-    /// Starts so many candidates; all of them wait, but for one.
+    /// Starts `count` candidates; all of them wait, except one.
     fn start_all(&mut self, count: usize) -> (usize, u64) {
         for index in 0..count {
             let child = self.start(index);
@@ -156,11 +156,11 @@ impl RoleTest {
         }
         let (mut waiting, mut holder) = (0, None);
         while waiting < count || holder.is_none() {
-            match self.hear() {
+            match self.next_report() {
                 (_, Report::Waits) => waiting += 1,
-                (who, Report::Holds { term, .. }) => {
+                (candidate, Report::Holds { term, .. }) => {
                     assert!(holder.is_none(), "two at once");
-                    holder = Some((who, term));
+                    holder = Some((candidate, term));
                 }
                 other => panic!("{other:?}"),
             }
@@ -168,46 +168,46 @@ impl RoleTest {
         holder.unwrap()
     }
 
-    /// Waits until each candidate has the file mapped: they say that they wait before they do.
+    /// Waits until each candidate has mapped the file: candidates report that they wait before they do.
     fn until_all_have_open(&self, path: &Path) {
         let path = path.to_str().unwrap();
         for child in &self.candidates {
             let maps = format!("/proc/{}/maps", child.id());
             while !std::fs::read_to_string(&maps).unwrap().contains(path) {
-                std::thread::sleep(PAUSE); // sleep: between two looks at /proc
+                std::thread::sleep(PAUSE); // sleep: between two reads of /proc
             }
         }
     }
 
-    fn hear(&self) -> (usize, Report) {
-        let said = self.hear_any();
-        assert!(!matches!(said.1, Report::Two { .. }), "{said:?}");
-        said
+    fn next_report(&self) -> (usize, Report) {
+        let report = self.receive_report();
+        assert!(!matches!(report.1, Report::Two { .. }), "{report:?}");
+        report
     }
 
-    fn hear_any(&self) -> (usize, Report) {
-        self.said.recv_timeout(LONG).expect("a candidate says something")
+    fn receive_report(&self) -> (usize, Report) {
+        self.reports.recv_timeout(LONG).expect("a candidate reports")
     }
 
-    /// The next one who holds the role: who, in which term, since when.
+    /// The next holder of the role: candidate, term, and time.
     fn next(&self) -> (usize, u64, u64) {
         loop {
-            if let (who, Report::Holds { term, at_ns }) = self.hear() {
-                return (who, term, at_ns);
+            if let (candidate, Report::Holds { term, at_ns }) = self.next_report() {
+                return (candidate, term, at_ns);
             }
         }
     }
 
-    fn signal(&self, who: usize, signal: i32) {
-        let pid = self.candidates[who].id() as libc::pid_t;
+    fn signal(&self, candidate: usize, signal: i32) {
+        let pid = self.candidates[candidate].id() as libc::pid_t;
         // SAFETY: a signal to a child that was not waited for yet.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     }
 
     /// Kills a candidate and starts another in its place.
-    fn replace(&mut self, who: usize) {
-        let new = self.start(who);
-        let mut old = std::mem::replace(&mut self.candidates[who], new);
+    fn replace(&mut self, candidate: usize) {
+        let new = self.start(candidate);
+        let mut old = std::mem::replace(&mut self.candidates[candidate], new);
         old.kill().unwrap();
         old.wait().unwrap();
     }
@@ -231,67 +231,68 @@ fn print_times(what: &str, mut took_ns: Vec<u64>) {
 }
 
 #[test]
-fn a_dead_holder_is_replaced() {
+fn dead_holder_is_replaced() {
     let mut net = RoleTest::new();
-    let (mut who, mut term) = net.start_all(8);
+    let (mut candidate, mut term) = net.start_all(8);
     let mut took = Vec::new();
     for _ in 0..20 {
         let killed_ns = now_ns();
-        net.replace(who);
+        net.replace(candidate);
         let (next, next_term, at_ns) = net.next();
         assert!(next_term > term, "{next_term} after {term}");
         took.push(at_ns.saturating_sub(killed_ns));
-        (who, term) = (next, next_term);
+        (candidate, term) = (next, next_term);
     }
     print_times("killed to replaced", took);
 }
 
 #[test]
-fn a_stopped_holder_is_replaced_and_notices() {
+fn stopped_holder_is_replaced_and_notices() {
     let mut net = RoleTest::new();
-    let (mut who, mut term) = net.start_all(4);
+    let (mut candidate, mut term) = net.start_all(4);
     let mut took = Vec::new();
     for _ in 0..4 {
         let stopped_ns = now_ns();
-        net.signal(who, libc::SIGSTOP);
+        net.signal(candidate, libc::SIGSTOP);
         let (next, next_term, at_ns) = net.next();
-        assert!(next != who && next_term > term);
-        // Its last beat was up to one beat, and its waiter's last look one look, before it was stopped.
+        assert!(next != candidate && next_term > term);
+        // The holder was stopped up to one beat interval after its last beat, and up to one check interval
+        // after its waiter's last check.
         let least = STALL_LIMIT
             - rnet_shm::domain::heartbeat::HEARTBEAT_INTERVAL
             - 2 * rnet_shm::domain::heartbeat::CHECK_INTERVAL;
         let passed = at_ns.saturating_sub(stopped_ns);
         assert!(passed >= least.as_nanos() as u64, "after {passed} ns");
         took.push(passed);
-        net.signal(who, libc::SIGCONT);
-        assert_eq!(net.hear(), (who, Report::Lost { term }));
-        (who, term) = (next, next_term);
+        net.signal(candidate, libc::SIGCONT);
+        assert_eq!(net.next_report(), (candidate, Report::Lost { term }));
+        (candidate, term) = (next, next_term);
     }
     print_times("stopped to replaced", took);
 }
 
-/// Its lock is that of a term which is over: what becomes of it says nothing.
+/// Its lock belongs to a past term: its fate has no meaning.
 #[test]
-fn the_end_of_a_stopped_holder_takes_nothing_from_its_successor() {
+fn exit_of_a_stopped_holder_does_not_affect_its_successor() {
     let mut net = RoleTest::new();
     let (first, _) = net.start_all(3);
     net.signal(first, libc::SIGSTOP);
     let (second, term, _) = net.next();
     net.replace(first);
-    assert_eq!(net.hear(), (first, Report::Waits));
-    // The successor's own end does. Who started in its place may be the first to notice.
+    assert_eq!(net.next_report(), (first, Report::Waits));
+    // The successor's own exit does. The process that replaces it may be the first to notice.
     net.replace(second);
     let (_, next_term, _) = net.next();
     assert!(next_term > term, "{next_term} after {term}");
 }
 
 #[test]
-fn a_file_that_is_removed_or_spoilt_changes_hands() {
+fn removed_or_damaged_file_changes_the_holder() {
     let write = |path: &Path, bytes: &[u8], at: u64| {
         File::options().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
     };
     type Spoil<'a> = &'a dyn Fn(&Path);
-    // And whether it has to be made anew in its place, where two may do so at the same moment.
+    // And whether the file must be recreated, which two processes may do at the same time.
     let ways: [(&str, bool, Spoil<'_>); 7] = [
         ("removed", false, &|path| std::fs::remove_file(path).unwrap()),
         ("a lease of ones", false, &|path| write(path, &[0xff; 16], 16)),
@@ -301,26 +302,27 @@ fn a_file_that_is_removed_or_spoilt_changes_hands() {
         }),
         ("zeros", true, &|path| write(path, &[0; 4096], 0)),
         ("ones", true, &|path| write(path, &[0xff; 4096], 0)),
-        ("a link that leads nowhere", true, &|path| {
+        ("a dangling link", true, &|path| {
             std::fs::remove_file(path).unwrap();
             std::os::unix::fs::symlink("/nowhere/at/all", path).unwrap();
         }),
     ];
     let mut net = RoleTest::new();
-    let (mut who, mut term) = net.start_all(4);
+    let (mut candidate, mut term) = net.start_all(4);
     let path = net.path();
-    // One who comes to a removed file that it never had open cannot cut its holder off (docs/design/role.md).
+    // A process that finds a removed file and never had it open cannot end its holder's role
+    // (docs/design/role.md).
     net.until_all_have_open(&path);
-    for (what, anew, spoil) in ways {
+    for (what, recreated, spoil) in ways {
         spoil(&path);
-        // In any order, and the old holder may be the next one.
+        // In any order, and the previous holder may be the next one.
         let (mut lost, mut next) = (false, None);
         while !lost || next.is_none() {
-            match net.hear_any() {
-                (_, Report::Two { .. }) if anew => {}
-                (by, Report::Lost { term: of }) if (by, of) == (who, term) => lost = true,
+            match net.receive_report() {
+                (_, Report::Two { .. }) if recreated => {}
+                (by, Report::Lost { term: of }) if (by, of) == (candidate, term) => lost = true,
                 (by, Report::Holds { term: of, .. }) => next = Some((by, of)),
-                // Of several who found it spoilt one has made the file that stays.
+                // Of several candidates that found it damaged, one has created the file that stays.
                 (by, Report::Lost { term: of }) => {
                     assert_eq!(next, Some((by, of)), "{what}");
                     next = None;
@@ -329,29 +331,29 @@ fn a_file_that_is_removed_or_spoilt_changes_hands() {
             }
         }
         let before = term;
-        (who, term) = next.unwrap();
+        (candidate, term) = next.unwrap();
         assert!(term > before, "{what}: {term} after {before}");
     }
 }
 
 #[test]
-fn of_64_one_holds_the_role_and_then_another() {
+fn one_of_64_candidates_holds_the_role_at_a_time() {
     let mut net = RoleTest::new();
-    let (mut who, mut term) = net.start_all(64);
+    let (mut candidate, mut term) = net.start_all(64);
     let mut took = Vec::new();
     for _ in 0..5 {
         let killed_ns = now_ns();
-        net.candidates[who].kill().unwrap();
+        net.candidates[candidate].kill().unwrap();
         let (next, next_term, at_ns) = net.next();
-        assert!(next_term > term && next != who);
+        assert!(next_term > term && next != candidate);
         took.push(at_ns.saturating_sub(killed_ns));
-        (who, term) = (next, next_term);
+        (candidate, term) = (next, next_term);
     }
     print_times("killed to replaced, of 64", took);
 }
 
 #[test]
-fn who_gives_it_back_is_followed_and_who_is_to_stop_stops() {
+fn released_role_is_taken_and_stop_ends_the_wait() {
     let net = RoleTest::new();
     let dir = domain(&net.base);
     let role = Role::open(&dir, "link").unwrap();
@@ -364,7 +366,7 @@ fn who_gives_it_back_is_followed_and_who_is_to_stop_stops() {
         drop(first);
         let second = second.join().unwrap();
         assert!(second.holds() && second.term() > term);
-        // Another role of the domain is another matter.
+        // Another role of the domain is independent.
         let other = Role::open(&dir, "other").unwrap();
         assert!(other.wait_for_turn(&stop).unwrap().is_some_and(|held| held.holds()));
         let third = scope.spawn(|| role.wait_for_turn(&stop).unwrap().is_none());

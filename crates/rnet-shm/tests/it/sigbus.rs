@@ -1,4 +1,4 @@
-//! The handler of SIGBUS that a node installs leaves every other SIGBUS of the process as it was.
+//! A node's SIGBUS handler leaves every other SIGBUS of the process unchanged.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
@@ -9,7 +9,7 @@ use rnet_shm::domain::directory::{DomainConfig, DomainDir};
 use rnet_shm::domain::node::OwnNode;
 
 const ROLE: &str = "RNET_TEST_SIGBUS";
-/// What the program's own handler ends the process with.
+/// Exit code of the program's own handler.
 const HANDLED: i32 = 42;
 
 extern "C" fn plain_handler(_: libc::c_int) {
@@ -22,14 +22,14 @@ extern "C" fn full_handler(
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // SAFETY: the kernel hands a valid structure to a handler with SA_SIGINFO.
+    // SAFETY: the kernel passes a valid structure to a handler with SA_SIGINFO.
     let whole = unsafe { (*info).si_signo } == signal && !context.is_null();
     // SAFETY: async-signal-safe.
     unsafe { libc::_exit(if whole { HANDLED } else { 1 }) };
 }
 
 fn set(handler: libc::sighandler_t, flags: libc::c_int) {
-    // SAFETY: all zero is a valid action.
+    // SAFETY: all zeros is a valid action.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
     action.sa_flags = flags;
@@ -37,7 +37,7 @@ fn set(handler: libc::sighandler_t, flags: libc::c_int) {
     assert_eq!(unsafe { libc::sigaction(libc::SIGBUS, &action, ptr::null_mut()) }, 0);
 }
 
-/// Touches memory that has lost its file and is none of robot-net's.
+/// Accesses a mapping that has lost its file and is not registered by robot-net.
 fn fault_elsewhere() {
     let file = rustix::fs::memfd_create("elsewhere", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&file, 4096).unwrap();
@@ -45,20 +45,20 @@ fn fault_elsewhere() {
     // SAFETY: a fresh mapping at an address of the kernel's choice.
     let at = unsafe { rustix::mm::mmap(ptr::null_mut(), 4096, prot, flags, &file, 0) }.unwrap();
     rustix::fs::ftruncate(&file, 0).unwrap();
-    // SAFETY: mapped above; it faults, which is what this is for.
+    // SAFETY: mapped above; the fault is intended.
     unsafe { at.cast::<u8>().read_volatile() };
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "run by the children of the other tests"]
 fn child_entry() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let (before, then) = role.split_once(',').unwrap();
     let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a limit of this process.
+    // SAFETY: sets a limit of this process.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &no_core) };
     match before {
-        "rust" => {} // the handler of the standard library, which is there from the start
+        "rust" => {} // the handler of the standard library, which is installed from the start
         "default" => set(libc::SIG_DFL, 0),
         "ignored" => set(libc::SIG_IGN, 0),
         "plain" => set(plain_handler as extern "C" fn(libc::c_int) as libc::sighandler_t, 0),
@@ -79,7 +79,7 @@ fn child_entry() {
     let node = node.unwrap();
     match then {
         "fault" => fault_elsewhere(),
-        // SAFETY: a signal to this thread.
+        // SAFETY: sends a signal to this thread.
         "sent" => assert_eq!(unsafe { libc::raise(libc::SIGBUS) }, 0),
         other => panic!("{other}"),
     }
@@ -95,14 +95,14 @@ fn play(role: &str) -> ExitStatus {
 }
 
 #[test]
-fn other_faults_and_signals_end_as_they_did() {
+fn other_faults_and_signals_are_unaffected() {
     for role in ["rust,fault", "default,fault", "ignored,fault", "default,sent"] {
         assert_eq!(play(role).signal(), Some(libc::SIGBUS), "{role}");
     }
     for role in ["plain,fault", "plain,sent", "full,fault", "full,sent"] {
         assert_eq!(play(role).code(), Some(HANDLED), "{role}");
     }
-    // The handler of the standard library lets the first one that is sent pass.
+    // The handler of the standard library ignores the first one that is sent.
     for role in ["ignored,sent", "rust,sent"] {
         assert!(play(role).success(), "{role}");
     }

@@ -1,4 +1,4 @@
-//! The region's side of durable writes, with a persister that does what the test wants.
+//! The region's side of durable writes, with a persister that the test controls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rnet_shm::state::{
     RestoreOutcome, StoredValue, Write,
 };
 
-/// A domain of a test's own.
+/// A domain for one test.
 struct TestDomain(PathBuf);
 
 impl TestDomain {
@@ -38,7 +38,7 @@ impl Drop for TestDomain {
     }
 }
 
-/// Says that there is a persister, until it is to say that there can be none.
+/// Reports that a persister exists, until it must report that there can be none.
 #[derive(Default)]
 struct FakePersister {
     broken: AtomicBool,
@@ -76,7 +76,7 @@ fn read(region: &Region, key: &str) -> Option<Vec<u8>> {
     region.get(key, &mut record).unwrap().then(|| record.value().to_vec())
 }
 
-/// Waits for somebody who asks.
+/// Waits for a request.
 fn asked(disk: &PersisterHandle) -> Vec<PersistRequest> {
     loop {
         let bell = disk.bell();
@@ -102,7 +102,7 @@ fn restored<'a>(key: &'a str, bytes: &'a [u8]) -> DiskValue<'a> {
 }
 
 #[test]
-fn what_the_persister_decides_holds_and_nothing_before() {
+fn durable_write_takes_effect_only_when_the_persister_decides() {
     let net = TestDomain::new();
     let region = net.region("a");
     region.set_persister_control(Arc::new(FakePersister::default()));
@@ -133,7 +133,7 @@ fn what_the_persister_decides_holds_and_nothing_before() {
 }
 
 #[test]
-fn restoring_keeps_what_was_and_yields_to_what_is() {
+fn restore_keeps_metadata_and_yields_to_newer_values() {
     let net = TestDomain::new();
     let region = net.region("a");
     region.set_persister_control(Arc::new(FakePersister::default()));
@@ -143,12 +143,12 @@ fn restoring_keeps_what_was_and_yields_to_what_is() {
     assert!(region.get("/k", &mut record).unwrap());
     assert_eq!((record.version, record.writer(), record.durable), (41, "/before", true));
     assert_eq!((record.type_id, record.written_unix_ns, record.value()), (7, 3, &b"old"[..]));
-    assert!(disk.take_requests().is_empty(), "it does not go to disk again");
-    // What was written since is newer; it is not on disk, so the disk keeps what it has.
+    assert!(disk.take_requests().is_empty(), "it is not written to disk again");
+    // A value that was written since is newer; it is not on disk, so the disk keeps its own.
     write(&region, "/new", b"new", false).unwrap();
     assert_eq!(disk.restore(&restored("/new", b"old")).unwrap(), RestoreOutcome::Occupied);
     assert_eq!(read(&region, "/new").as_deref(), Some(&b"new"[..]));
-    // A transaction that is not decided yet is in the way; refused, it leaves the way free.
+    // An undecided transaction blocks the key; after it fails, the key is free.
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&region, "/late", b"1", true));
         let requests = asked(&disk);
@@ -160,10 +160,10 @@ fn restoring_keeps_what_was_and_yields_to_what_is() {
     assert_eq!(read(&region, "/late").as_deref(), Some(&b"old"[..]));
 }
 
-/// A writer loses patience with a persister that has begun to write: he has an error, and the change comes
-/// nevertheless, to followers too.
+/// A writer times out on a persister that has started to write: it gets an error, and the change takes effect
+/// nevertheless, for followers too.
 #[test]
-fn a_change_that_comes_late_is_seen_and_cleaned_up_behind() {
+fn late_change_is_visible_and_cleaned_up() {
     let net = TestDomain::new();
     let region = net.region("a");
     let promise = Arc::new(FakePersister::default());
@@ -180,17 +180,17 @@ fn a_change_that_comes_late_is_seen_and_cleaned_up_behind() {
         assert_eq!(read(&region, "/k"), None);
         assert!(disk.decide(&requests[0], Ok(())));
     });
-    // Nobody has read it, and its writer has gone on.
+    // It was not read yet, and its writer has continued.
     let mut record = Record::default();
     assert_eq!(follower.next("/", &mut record), NextChange::Change);
     assert_eq!((record.key(), record.value()), ("/k", &b"late"[..]));
     assert_eq!(read(&peer, "/k").as_deref(), Some(&b"late"[..]));
-    // The next durable write ends what is left of it.
+    // The next durable write completes the late transaction.
     promise.broken.store(false, Ordering::SeqCst);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&region, "/k", b"next", true));
         let requests = asked(&disk);
-        assert_eq!(requests.len(), 1, "the late one is over");
+        assert_eq!(requests.len(), 1, "the late transaction is complete");
         assert!(disk.decide(&requests[0], Ok(())));
         assert!(writer.join().unwrap().is_ok());
     });
@@ -198,7 +198,7 @@ fn a_change_that_comes_late_is_seen_and_cleaned_up_behind() {
 }
 
 #[test]
-fn regions_are_told_apart() {
+fn regions_have_distinct_numbers() {
     let (one, two) = (TestDomain::new(), TestDomain::new());
     let (a, b, c) = (one.region("a"), one.region("b"), two.region("a"));
     assert_eq!(a.persister_handle().region(), b.persister_handle().region());

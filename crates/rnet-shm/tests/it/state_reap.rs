@@ -1,4 +1,4 @@
-//! Keys whose time is over take no memory for long, though nobody looks at them.
+//! Memory of expired keys is freed soon, even if they are not read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn set(region: &Region, key: &str, ends: u64) {
 }
 
 #[test]
-fn what_is_over_makes_room() {
+fn expired_keys_free_memory() {
     let net = TestDomain(PathBuf::from(format!("/dev/shm/rnet-reap-{:x}", random_u64())));
     std::fs::create_dir(&net.0).unwrap();
     let config = DomainConfig { base: Some(net.0.clone()), ..DomainConfig::default() };
@@ -40,7 +40,7 @@ fn what_is_over_makes_room() {
     for lease in 0..20_000 {
         let now = clock.fetch_add(1, Ordering::SeqCst);
         set(&region, &format!("/lease/{lease}"), now + 50);
-        // One that is renewed all the time is there all the time.
+        // A key that is renewed continuously exists continuously.
         set(&region, "/renewed", now + 50);
     }
     let usage = region.usage();

@@ -1,4 +1,4 @@
-//! What the end of a process counts as that was asked to stop.
+//! How the exit of a process is reported after it was asked to stop.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rnet_shm::domain::deaths;
 use rnet_shm::domain::directory::{DomainConfig, DomainDir};
 use rnet_shm::domain::node::{OwnNode, PeerNode, StopRequest};
 
-/// The file of a node as that of another process, which has been killed.
+/// A node's file, modified as if another process that was killed had written it.
 fn of_another_process(file: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(file).unwrap();
     let own = format!("\"pid\":{}", std::process::id());
@@ -18,7 +18,7 @@ fn of_another_process(file: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn a_process_that_is_killed_by_who_stops_it_is_lost_and_not_missed() {
+fn process_killed_on_request_is_lost_without_a_recorded_death() {
     let base =
         std::env::temp_dir().join(format!("rnet-stop-{:x}", rnet_shm::os::random::random_u64()));
     std::fs::create_dir(&base).unwrap();

@@ -1,4 +1,4 @@
-//! How the end of a peer in another pid namespace is noticed: by its FIFO, then its lock.
+//! Detection of the exit of a peer in another pid namespace: by its FIFO, then its lock.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,7 +13,7 @@ use rnet_shm::domain::node::{OwnNode, pid_namespace};
 use rnet_shm::domain::registry::{Changes, Departure, Registry};
 use rnet_shm::domain::watch::Watch;
 
-/// What does not happen within this time does not happen.
+/// An event that does not happen within this time counts as not happening.
 const LONG: Option<Duration> = Some(Duration::from_secs(50));
 
 struct TestDomain {
@@ -33,7 +33,7 @@ impl TestDomain {
         TestDomain { base, dir }
     }
 
-    /// A node that says that it is in another pid namespace.
+    /// A node that claims to be in another pid namespace.
     fn stranger(&self) -> OwnNode {
         let name = NodeName::new("/stranger").unwrap();
         let node = OwnNode::create(&self.dir, &name, "rust", "0").unwrap();
@@ -68,9 +68,9 @@ fn mkfifo(path: &Path) -> std::fs::File {
     std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap()
 }
 
-/// The kernel tells, nobody polls.
+/// The kernel reports the exit without polling.
 #[test]
-fn the_end_of_a_stranger_wakes() {
+fn exit_of_peer_in_another_pid_namespace_wakes() {
     let domain = TestDomain::new();
     let node = domain.stranger();
     let id = node.incarnation();
@@ -85,9 +85,9 @@ fn the_end_of_a_stranger_wakes() {
     assert_eq!(changes.departed[0].2, Departure::Left);
 }
 
-/// Whoever closes its FIFO first and its lock later is asked again, at once and not in a second.
+/// A peer that closes its FIFO before its lock is checked again soon, not after a second.
 #[test]
-fn a_suspect_is_asked_again() {
+fn suspect_is_checked_again() {
     let domain = TestDomain::new();
     let node = domain.stranger();
     let id = node.incarnation();
@@ -100,9 +100,9 @@ fn a_suspect_is_asked_again() {
     drop(reader);
     let mut asked = 0;
     for _ in 0..30 {
-        // On a machine that stands still for a second, the poll is in between.
+        // On a machine that stalls for a second, a poll happens in between.
         asked += usize::from(watch.wait(LONG).unwrap().peers == [id]);
-        // The lock is the truth: it lives.
+        // The lock is authoritative: the peer lives.
         assert!(registry.refresh_only(&[id], None).unwrap().departed.is_empty());
         watch.follow(&mut registry);
         if asked == 5 {
@@ -110,19 +110,19 @@ fn a_suspect_is_asked_again() {
         }
     }
     assert_eq!(asked, 5);
-    // In the end it is only looked at with all others.
+    // Finally it is checked only by the general poll.
     while !watch.wait(LONG).unwrap().poll {
         watch.follow(&mut registry);
     }
     drop(node);
     assert_eq!(registry.refresh().unwrap().departed.len(), 1);
     watch.follow(&mut registry);
-    assert!(!watch.wait(Some(Duration::from_millis(1))).unwrap().poll, "nobody needs it");
+    assert!(!watch.wait(Some(Duration::from_millis(1))).unwrap().poll, "a poll is not needed");
 }
 
-/// It was ending when we came.
+/// The peer was already exiting when the watch started.
 #[test]
-fn one_that_nobody_listens_for_is_a_suspect_at_once() {
+fn peer_without_fifo_reader_is_suspected_at_once() {
     let domain = TestDomain::new();
     let node = domain.stranger();
     let id = node.incarnation();
@@ -136,9 +136,9 @@ fn one_that_nobody_listens_for_is_a_suspect_at_once() {
     assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
 }
 
-/// There was no descriptor for it when we came: it is polled, and watched once there is one.
+/// A peer without a watchable descriptor is polled at first, and watched once a descriptor is available.
 #[test]
-fn one_that_could_not_be_watched_is_watched_later() {
+fn peer_that_could_not_be_watched_is_watched_later() {
     let domain = TestDomain::new();
     let node = domain.stranger();
     let id = node.incarnation();
@@ -149,21 +149,21 @@ fn one_that_could_not_be_watched_is_watched_later() {
     assert!(matches!(registry.peer(id).unwrap().handle, LivenessHandle::LockOnly));
     let mut watch = Watch::new().unwrap();
     watch.follow(&mut registry);
-    assert!(watch.wait(LONG).unwrap().poll, "it can only be asked");
+    assert!(watch.wait(LONG).unwrap().poll, "it can only be polled");
     std::fs::remove_file(&ctl).unwrap();
     let reader = mkfifo(&ctl);
     registry.refresh().unwrap();
     assert!(matches!(registry.peer(id).unwrap().handle, LivenessHandle::Fifo(_)));
     watch.follow(&mut registry);
     drop((node, reader));
-    // A few polls may be in between, on a machine that stands still.
+    // A few polls may happen in between, on a machine that stalls.
     let mut wakes = std::iter::repeat_with(|| watch.wait(LONG).unwrap()).take(20);
-    assert_eq!(wakes.find(|woken| !woken.poll).expect("the kernel tells").peers, [id]);
+    assert_eq!(wakes.find(|woken| !woken.poll).expect("the kernel reports the exit").peers, [id]);
 }
 
-/// Somebody who rings without end does not keep the locks from being asked for.
+/// A peer that rings without end does not prevent the polling of locks.
 #[test]
-fn noise_does_not_hide_the_poll() {
+fn constant_ringing_does_not_prevent_the_poll() {
     let domain = TestDomain::new();
     let _node = domain.stranger();
     let mut registry = domain.registry();
@@ -185,13 +185,13 @@ fn noise_does_not_hide_the_poll() {
     }
 }
 
-/// A process may outlive its node without a word, as one that calls `execve`.
+/// A process may outlive its node without a goodbye, for example after `execve`.
 #[test]
-fn whoever_bears_a_name_is_the_end_of_who_bore_it() {
+fn new_holder_of_a_name_replaces_the_previous_node() {
     let domain = TestDomain::new();
     let name = NodeName::new("/a").unwrap();
     let first = OwnNode::create(&domain.dir, &name, "rust", "0").unwrap();
-    // It says that it is of process 1, which lives on.
+    // The node claims to belong to process 1, which continues to live.
     let path = first.folder().join("node");
     let mut bytes = std::fs::read(&path).unwrap();
     let own = format!("\"pid\":{}", std::process::id());
@@ -210,9 +210,9 @@ fn whoever_bears_a_name_is_the_end_of_who_bore_it() {
     assert_eq!(registry.peers().len(), 1);
 }
 
-/// A node that comes while another leaves is told, also when the other has never heard of it.
+/// A node that joins while another leaves is notified, even if the leaving node does not know it.
 #[test]
-fn a_node_that_leaves_tells_whoever_is_there() {
+fn leaving_node_notifies_all_present_nodes() {
     let domain = TestDomain::new();
     let create =
         |name| OwnNode::create(&domain.dir, &NodeName::new(name).unwrap(), "rust", "0").unwrap();
@@ -223,10 +223,10 @@ fn a_node_that_leaves_tells_whoever_is_there() {
     assert_eq!(comes.drain_control().unwrap().nodes, [id]);
 }
 
-/// The nodes of a process find for themselves that a peer is gone, and only the first sweeps. Whoever is last may
-/// see the folder until then.
+/// The nodes of a process detect separately that a peer has left, and only the first one sweeps. The last one
+/// may see the folder until then.
 #[test]
-fn a_departed_node_whose_folder_stands_is_told_of_once() {
+fn departed_node_with_remaining_folder_is_reported_once() {
     let domain = TestDomain::new();
     let node = domain.stranger();
     let id = node.incarnation();
@@ -238,14 +238,14 @@ fn a_departed_node_whose_folder_stands_is_told_of_once() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("node"), header).unwrap();
     assert_eq!(registry.refresh_only(&[id], None).unwrap().departed.len(), 1);
-    // By a look at its name, by a ring in its name, by a look at all.
-    let looks: [&dyn Fn(&mut Registry) -> Changes; 3] = [
+    // By a check of its name, by a ring with its name, by a full scan.
+    let refreshes: [&dyn Fn(&mut Registry) -> Changes; 3] = [
         &|registry| registry.refresh_only(&[], Some(&|named| named == stem)).unwrap(),
         &|registry| registry.refresh_only(&[id], None).unwrap(),
         &|registry| registry.refresh().unwrap(),
     ];
-    for look in looks {
-        let changes = look(&mut registry);
+    for refresh in refreshes {
+        let changes = refresh(&mut registry);
         assert!(changes.joined.is_empty() && changes.departed.is_empty(), "{changes:?}");
         assert!(changes.unseen.is_empty(), "{changes:?}");
     }

@@ -1,40 +1,40 @@
-//! Why a pool has no room, and what would make some.
+//! Why a pool is exhausted, and what would free memory.
 
 use rustix::io::Errno;
 
 use super::{Chunk, ChunkState, LogView, Pool, size_for};
 
-/// Why no chunk could be had.
+/// Why no chunk is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoChunk {
     /// A reliable reader still needs the oldest messages.
     HeldByReader,
-    /// There is no room, and no reader that reads on would make any.
+    /// Memory is short, and no progress of a reader would free any.
     Exhausted(PoolExhausted),
 }
 
-/// A pool without room for a message.
+/// A pool without memory for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolExhausted {
-    /// What it has run into.
+    /// The limit that was reached.
     pub growth_limit: GrowthLimit,
-    /// Bytes that the pool would need for this message and those that late joiners are to get, if
-    /// these are what takes the room.
+    /// Bytes that the pool would need for this message and those kept for late joiners, if the latter use the
+    /// memory.
     pub for_history_bytes: Option<u64>,
 }
 
-/// What keeps a pool from growing.
+/// What prevents a pool from growing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowthLimit {
-    /// Its limit in bytes.
+    /// The pool's limit in bytes.
     Limit,
-    /// There are as many chunks as there may be.
+    /// The maximum number of chunks.
     TooMany,
-    /// The system refused.
+    /// An error of the system.
     System(Errno),
 }
 
-/// Messages below both may be forgotten.
+/// Messages below both positions may be dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecycleLimit {
     pub(super) position: u64,
@@ -42,8 +42,8 @@ pub(super) struct RecycleLimit {
 }
 
 impl Pool {
-    /// Whether room for a message of `len` bytes would come of giving back what is idle and
-    /// forgetting the messages below `until`, as far as nobody pins them.
+    /// Whether freeing idle chunks and dropping the messages below `until`, except pinned ones, would make
+    /// space for a message of `len` bytes.
     pub(super) fn recycling_helps(
         &self,
         len: usize,
@@ -57,7 +57,7 @@ impl Pool {
                 self.bytes - freed + size <= self.limit_bytes
             }
             GrowthLimit::System(Errno::NOSPC | Errno::DQUOT | Errno::NOMEM) => freed >= size,
-            // What is short is not memory: only a chunk that can be used as it is helps.
+            // The exhausted resource is not memory: only an existing chunk helps.
             GrowthLimit::System(_) => false,
         };
         let mut freed = 0;
@@ -78,8 +78,8 @@ impl Pool {
         false
     }
 
-    /// Who stands in the way of a message that forgetting what may be forgotten does not help: a
-    /// reader, if it helps once that has read; late joiners, if nothing else is left to forget.
+    /// Finds what blocks a message for which dropping messages does not free enough memory: a reader, if its
+    /// progress would suffice; late joiners, if no other messages are left to drop.
     #[cold]
     pub(super) fn find_blocker(
         &self,
@@ -101,7 +101,7 @@ impl Pool {
         }
     }
 
-    /// What late joiners are to get stands in the way.
+    /// Messages kept for late joiners block the message.
     #[cold]
     pub(super) fn blocked_by_history(
         &self,
@@ -117,14 +117,14 @@ impl Pool {
         let is_kept =
             |c: &&Chunk| matches!(c.state, ChunkState::Live { seq, .. } if seq >= kept_from);
         let kept = bytes(&mut self.chunks.iter().filter(is_kept));
-        // Of the same size as this one; or, if those before were larger, what they take.
+        // Kept messages count with the size of this one, or with their actual size if that is larger.
         let promised = size.saturating_mul(self.history.saturating_add(1)).max(kept + size);
-        let lent = bytes(&mut self.chunks.iter().filter(|c| match c.state {
+        let loaned = bytes(&mut self.chunks.iter().filter(|c| match c.state {
             ChunkState::Loaned => true,
             ChunkState::Idle => view.pinned(c.number),
             ChunkState::Live { .. } => false,
         }));
-        let for_history_bytes = Some(promised.saturating_add(lent));
+        let for_history_bytes = Some(promised.saturating_add(loaned));
         NoChunk::Exhausted(PoolExhausted { growth_limit, for_history_bytes })
     }
 }

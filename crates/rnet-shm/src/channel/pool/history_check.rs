@@ -1,4 +1,4 @@
-//! What a pool must be able to hold so that late joiners get what they are promised.
+//! Checks that a pool can hold the history that late joiners are promised.
 
 use rnet_core::{
     Error, MAX_CHUNKS_PER_CHANNEL, MAX_INLINE_LEN_BYTES, PublisherQos, Result, TypeDesc,
@@ -6,11 +6,11 @@ use rnet_core::{
 
 use super::size_for;
 
-/// Checks that a pool of these settings can hold what late joiners are promised, and the message
-/// that is being built, where the type says how long messages are.
+/// Checks that a pool with these settings can hold the history for late joiners and the message that is being
+/// built, if the type defines the length of messages.
 ///
 /// # Errors
-/// `BadQos` with an empty topic, naming the bytes or the chunks that are missing.
+/// `BadQos` with an empty topic; the error states the missing bytes or chunks.
 pub(crate) fn check_history(qos: &PublisherQos, type_desc: &TypeDesc) -> Result<()> {
     let len = match type_desc {
         TypeDesc::Plain(plain) if !plain.tail => plain.size,

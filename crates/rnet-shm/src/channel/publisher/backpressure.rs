@@ -1,4 +1,4 @@
-//! What a publisher does while a reliable reader holds it back.
+//! Backpressure: what a publisher does while a reliable reader blocks it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,24 +13,24 @@ use crate::channel::reader_table::ReaderRef;
 use crate::os::bell::{SleepMode, WakeReason};
 use crate::os::clock;
 
-/// A writer that waits for room looks up this often, should a ring have been missed. One that signals may end returns to
-/// its caller as often, should a signal have come while it was awake.
+/// A writer that waits for capacity checks at this interval, in case a ring was missed. An interruptible
+/// writer returns to its caller at the same interval, in case a signal arrived while it was awake.
 const CAPACITY_POLL: Duration = Duration::from_secs(1);
-/// How long a writer waits for plenty of room, before any will do.
+/// How long a writer waits for ample capacity before it accepts any.
 const CAPACITY_WAIT: Duration = Duration::from_millis(1);
-/// Plenty of room is this part of the log.
+/// Ample capacity is this fraction of the log.
 pub(super) const PLENTY_DIVISOR: u64 = 4;
-/// A writer that would let a reader go looks at all of them so many times in a stall, and no more often than
-/// this: how far a look may be late.
+/// A writer that may evict a reader observes all readers this many times per stall limit, which bounds how
+/// late an observation may be.
 const OBSERVATIONS_PER_STALL: u32 = 8;
 const OBSERVATION_INTERVAL: Duration = Duration::from_millis(1);
-/// How long a writer spins for room before it sleeps: about what a sleep and a wake-up cost.
+/// How long a writer spins for capacity before it sleeps: about the cost of a sleep and a wake-up.
 const CAPACITY_SPIN: Duration = Duration::from_micros(50);
 
 impl Writer {
-    /// Waits until the reader is past `needed` or has left, for at most `limit`; for a moment, until
-    /// it is past by `plenty`: a writer that goes on at the first byte of room finds the log full
-    /// again at the next message, and both then work for each other's cache lines.
+    /// Waits until the reader is past `needed` or has left, for at most `limit`; briefly, until it is past by
+    /// `plenty`. A writer that resumes at the first free byte finds the log full again at the next message,
+    /// and both then contend for the same cache lines.
     pub(super) fn wait_for_reader(
         &mut self,
         slowest: &Arc<ReaderRef>,
@@ -58,7 +58,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Sleeps until the reader needs nothing before `wanted`, there are other readers, or `limit` is over.
+    /// Sleeps until the reader needs nothing before `wanted`, the readers change, or `limit` expires.
     pub(super) fn sleep_for_capacity(
         &mut self,
         slowest: &Arc<ReaderRef>,
@@ -86,9 +86,9 @@ impl Writer {
         Ok(())
     }
 
-    /// The reliable reader that is furthest behind, and from where on it needs the log. Take it
-    /// before an attempt that may fail for want of room: what is made while it goes on must not be
-    /// waited for a second time.
+    /// The slowest reliable reader, and the position from which it needs the log. Read it before an attempt
+    /// that may fail for lack of capacity: capacity that is freed during the attempt must not be waited for
+    /// again.
     pub(super) fn slowest(&self) -> Option<(Arc<ReaderRef>, u64)> {
         let reliable = self.readers.iter().filter(|r| r.reliable);
         let (reader, needed) =
@@ -96,8 +96,8 @@ impl Writer {
         Some((reader.clone(), needed))
     }
 
-    /// One step of what the publisher chose to do when a reader holds it back: returns to try
-    /// again, or gives up with `Full`. `slowest` is what [`Writer::slowest`] said before the attempt.
+    /// One step of the configured policy for a blocking reader: returns to retry, or fails with `Full`.
+    /// `slowest` is the result of [`Writer::slowest`] before the attempt.
     #[cold]
     pub(super) fn wait_for_capacity(
         &mut self,
@@ -163,12 +163,12 @@ impl Writer {
         }
     }
 
-    /// Notes where all reliable readers are, for a wait that begins or goes on. Those that stand still before one
-    /// message do so for all who wait to send it in turn; the time between two attempts, in which nobody waits, is not
-    /// theirs.
+    /// Records the positions of all reliable readers, for a wait that begins or continues. Readers that are
+    /// stalled before one message are stalled for all threads that wait to send it in turn. The time between
+    /// two attempts, in which no thread waits, does not count.
     fn observe_readers(&mut self, now_ns: u64, begins: bool, of_another_attempt: bool) {
         let (seq, tail) = (self.log.seq(), self.log.tail());
-        // One that never waits would have waited all the time between its attempts.
+        // A writer that never waits counts as waiting throughout the time between its attempts.
         let (waits, goes_on) =
             (!self.pending_wait.never_waits, !self.pending_wait.never_waits || !begins);
         let tracker =
@@ -194,35 +194,36 @@ enum WaitDecision {
     Detach,
 }
 
-/// A wait for readers that ended with `Interrupted`, for the next attempt to go on with ([`Writer::resume_wait`]).
+/// A wait for readers that ended with `Interrupted`; the next attempt can resume it
+/// ([`Writer::resume_wait`]).
 #[derive(Clone, Copy, Debug)]
 pub struct InterruptedWait {
     pub(super) began_ns: u64,
 }
 
-/// What a writer keeps of a wait for readers from one attempt to send to the next, as long as none succeeds.
+/// State of a wait for readers that a writer keeps between attempts to send, until one succeeds.
 #[derive(Debug, Default)]
 pub(super) struct PendingWait {
     /// Whether the writer never waits.
     pub(super) never_waits: bool,
-    /// When the wait began that the next attempt goes on with: one that was resumed, or that a writer that never waits
-    /// would have begun. 0: it begins one.
+    /// When the wait began that the next attempt resumes: an explicitly resumed wait, or the implied wait of
+    /// a writer that never waits. 0: the next attempt starts a new wait.
     since_ns: u64,
-    /// When the wait of the last attempt began, if that was interrupted; else 0.
+    /// When the wait of the last attempt began, if it was interrupted; otherwise 0.
     interrupted_ns: u64,
-    /// Messages sent until then.
+    /// Number of messages sent at that time.
     seq: u64,
     pub(super) stall_tracker: Option<StallTracker>,
 }
 
-/// For how long readers are looked at.
+/// The period over which readers are observed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StallTracker {
-    /// Messages sent until then.
+    /// Number of messages sent at that time.
     seq: u64,
-    /// Since when, had nobody stopped to wait meanwhile.
+    /// Start of the period, excluding times in which no thread waited.
     pub(super) since_ns: u64,
-    /// Until when.
+    /// End of the period.
     pub(super) observed_ns: u64,
 }
 
@@ -234,26 +235,27 @@ impl PendingWait {
 }
 
 impl Writer {
-    /// Whether a send or a loan may wait for readers, as the publisher chose. One that may not returns `Full`
-    /// at once in place of a wait, and lets readers go as it would have done after one.
+    /// Whether a send or a loan may wait for readers, as configured. Without waiting, it returns `Full` at
+    /// once, and evicts readers as it would after a wait.
     pub fn set_waiting(&mut self, yes: bool) {
         self.pending_wait = PendingWait { never_waits: !yes, ..PendingWait::default() };
     }
 
-    /// The wait of the last attempt, if it ended with `Interrupted` while it waited for readers.
+    /// The wait of the last attempt, if it ended with `Interrupted` while waiting for readers.
     pub fn interrupted_wait(&self) -> Option<InterruptedWait> {
         let PendingWait { interrupted_ns: began_ns, seq, .. } = self.pending_wait;
         (began_ns != 0 && seq == self.log.seq()).then_some(InterruptedWait { began_ns })
     }
 
-    /// Has the next message go on with a wait, so that its limit is for all attempts together; `None`: it begins its own.
+    /// Makes the next message resume a wait, so that its limit covers all attempts together; `None`: it
+    /// starts a new wait.
     pub fn resume_wait(&mut self, wait: Option<InterruptedWait>) {
         let began_ns = wait.map_or(0, |wait| wait.began_ns);
         (self.pending_wait.since_ns, self.pending_wait.interrupted_ns) = (began_ns, began_ns);
         self.pending_wait.seq = self.log.seq();
     }
 
-    /// For a send or a loan that has found the log full.
+    /// A timer for a send or a loan that has found the log full.
     fn stall_timer(&self) -> StallTimer {
         let PendingWait { never_waits, since_ns, seq, .. } = self.pending_wait;
         StallTimer {
@@ -267,7 +269,7 @@ impl Writer {
     }
 }
 
-/// The memory of one send that found the log full.
+/// State of one send that found the log full.
 pub(super) struct StallTimer {
     on_full: OnFull,
     never_waits: bool,
@@ -275,9 +277,9 @@ pub(super) struct StallTimer {
     began_ns: u64,
     /// When this attempt found the log full.
     resumed: Instant,
-    /// Whether it has looked at the readers.
+    /// Whether it has observed the readers.
     observed: bool,
-    /// Whether the cursors were looked at a second time: the first look may have been at an old copy.
+    /// Whether it has read the cursors a second time: the first read may have used a stale copy.
     observed_twice: bool,
 }
 
@@ -294,7 +296,7 @@ impl StallTimer {
             OnFull::Detach { stall } => match slowest.progress.remaining(stall, now_ns) {
                 Duration::ZERO => WaitDecision::Detach,
                 _ if self.never_waits => self.refuse(),
-                // Not for longer: the others are to be seen moving as well.
+                // Not longer: the progress of the other readers must be observed too.
                 left => WaitDecision::Wait(
                     left.min(OBSERVATION_INTERVAL.max(stall / OBSERVATIONS_PER_STALL)),
                 ),

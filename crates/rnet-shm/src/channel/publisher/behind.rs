@@ -1,4 +1,4 @@
-//! How far a reader is behind its publisher, by what stands in the log.
+//! A reader's backlog, computed from the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,19 +9,19 @@ use super::PublisherMap;
 use crate::os::clock;
 
 impl PublisherMap {
-    /// How far a reader is behind that has done with everything below the position `from`, and with
-    /// every message whose number is below `next_seq`.
+    /// The backlog of a reader that has consumed everything below the position `from` and every message whose
+    /// number is below `next_seq`.
     pub fn behind(&self, from: u64, next_seq: u64) -> Backlog {
         let log = self.log();
         let messages = log.control.tail.seq.load(Ordering::Acquire).saturating_sub(next_seq);
         let sent_ns = if messages == 0 { None } else { log.sent_at(from, next_seq) };
-        // A stamp from the future is a hostile one.
+        // A stamp from the future is invalid.
         let age = |sent_ns: u64| clock::now_ns().saturating_sub(sent_ns);
         Backlog { messages, age_ns: sent_ns.map_or(0, age) }
     }
 
-    /// As [`PublisherMap::behind`], of another thread's reader, by what its page says. One that has not
-    /// looked yet gets what was sent since it was admitted.
+    /// Like [`PublisherMap::behind`], for another thread's reader, from its page. If the reader has not read
+    /// yet, its backlog is what was sent since its admission.
     pub fn behind_of(&self, page: &ReaderSlot) -> Backlog {
         let word = |word: &AtomicU64| word.load(Ordering::Acquire);
         let us = word(&page.bind.subscription);

@@ -1,8 +1,9 @@
-//! What a publisher of large messages does for a reliable reader that falls behind: it waits for a moment, so that
-//! both go on in memory that is in use already.
+//! A publisher of large messages waits briefly for a reliable reader that falls behind, so that both use
+//! memory that is already in use.
 //!
-//! A publisher on this host is faster than most readers, and far faster than a link to another host. It could be as far
-//! ahead as its pool may grow, with new memory for each message, which costs several times as much as to fill it.
+//! A publisher on this host is faster than most readers, and much faster than a link to another host. It
+//! could get as far ahead as its pool may grow, with new memory for each message, which costs several times
+//! as much as filling it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,24 +13,24 @@ use rnet_core::{Error, Lane, OnFull};
 use super::Writer;
 use crate::channel::reader_table::ReaderRef;
 
-/// A reader that is behind by more bytes than these, and by more messages than the publisher's depth of large ones, is
-/// far behind.
+/// A reader is far behind if its backlog exceeds this many bytes and the publisher's depth of large messages.
 const MAX_LAG_LEN_BYTES: u64 = 16 << 20;
-/// Who reads so much for each millisecond of a wait is worth the next one, however far behind it is.
+/// A reader that reads at least this much per millisecond of a wait justifies the next wait, however far
+/// behind it is.
 const MIN_READ_BYTES_PER_MS: u64 = 100 << 10;
-/// A reader that is behind by so much more than it has been since the last wait falls behind; another one catches up by
-/// itself.
+/// A reader whose backlog has grown by this much over its minimum since the last wait is falling behind; a
+/// smaller growth may recover without a wait.
 const LAG_GROWTH_LEN_BYTES: u64 = 2 << 20;
 
-/// How a writer has waited for readers that are far behind.
+/// State of the writer's waits for readers that are far behind.
 #[derive(Debug)]
 pub(super) struct CatchUp {
     /// The longest wait before a message, in ms: long enough for a reader that shares its core with others.
     limit_ms: u16,
-    /// After a wait that was of little use there is none until the slowest reader needs nothing before this position
-    /// of the log, or none is far behind.
+    /// After an ineffective wait, the writer does not wait until the slowest reader needs nothing before this
+    /// position of the log, or no reader is far behind.
     resume_at: u64,
-    /// By how much the slowest reader was behind when it was least so, since the last wait.
+    /// The minimum backlog of the slowest reader since the last wait.
     least_bytes: u64,
 }
 
@@ -40,10 +41,11 @@ impl Default for CatchUp {
 }
 
 impl Writer {
-    /// Before a large message: waits until the slowest reliable reader has read half of what it is behind, if it is far
-    /// behind and falls back further, and the publisher is one that waits. One that reads little meanwhile is not waited
-    /// for again before it has read all that stands before it now: the pool may grow up to its limit. A reader may be slow
-    /// at first only, as a link that has just begun to send. An urgent message waits for no memory.
+    /// Before a large message: waits until the slowest reliable reader has read half of its backlog, if the
+    /// reader is far behind and falls back further, and the publisher waits for readers. A reader that makes
+    /// little progress is not waited for again until it has drained its current backlog: the pool may grow up
+    /// to its limit. A reader may be slow only at first, like a link that has just started to send. An urgent
+    /// message never waits for memory.
     pub(super) fn wait_for_catch_up(&mut self) -> Result<(), Error> {
         let (OnFull::Wait(limit) | OnFull::Detach { stall: limit }) = self.qos.on_full else {
             return Ok(());
@@ -72,11 +74,11 @@ impl Writer {
         else {
             return Ok(());
         };
-        // What the publisher chose is for a log or a pool that is full, and counts from then on.
+        // The configured policy applies to a full log or pool, and its time starts then.
         let own_limit = Duration::from_millis(self.catch_up.limit_ms.into());
         let began = Instant::now();
         let waited = self.sleep_until_read(&slowest, wanted, began + own_limit.min(limit / 4));
-        // Where others have come meanwhile, the next message waits for whoever is the slowest then.
+        // If the readers changed meanwhile, the next message waits for the then slowest reader.
         if !self.reader_table.is_newer(self.seen_epoch) {
             let left_bytes = self.pool.backlog(slowest.needed()).1;
             let worth_bytes = MIN_READ_BYTES_PER_MS * began.elapsed().as_millis() as u64;
@@ -87,7 +89,7 @@ impl Writer {
         waited
     }
 
-    /// Other readers wake it, too, and it sleeps again.
+    /// Other readers wake it, too; it then sleeps again.
     fn sleep_until_read(
         &mut self,
         reader: &Arc<ReaderRef>,
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     const LEN: usize = 4 << 20;
-    /// So many unread messages of [`LEN`] are not far behind.
+    /// This many unread messages of [`LEN`] are not far behind.
     const NEAR: usize = 11;
     const LONG: Duration = Duration::from_secs(3600);
 
@@ -130,12 +132,12 @@ mod tests {
             large_depth: NEAR as u32,
             ..PublisherQos::default()
         });
-        // A minute: a wait that does not come to its end is the failure of its test.
+        // A minute: a wait that never ends fails its test.
         writer.catch_up.limit_ms = u16::MAX;
         writer
     }
 
-    /// Does something once the writer sleeps.
+    /// Runs `then` once the writer sleeps.
     fn asleep(map: Arc<PublisherMap>, then: impl FnOnce()) {
         while map.control().flow.asleep.load(Ordering::Acquire) == 0 {
             std::thread::yield_now();
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_reads_on_is_waited_for_and_the_pool_stays_small() {
+    fn waits_for_progressing_reader_and_keeps_pool_small() {
         let domain = TestDomain::new();
         let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
@@ -158,7 +160,7 @@ mod tests {
         let (_fast, quick) = domain.admit(&reader_table, true);
         let (map, bells, over) = (writer.map.clone(), domain.node.bells(), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            // Both read only when the writer sleeps. The fast one is first, and wakes the writer for nothing.
+            // Both read only when the writer sleeps. The fast reader is first, and wakes the writer in vain.
             let reader = scope.spawn(|| {
                 let flow = &map.control().flow;
                 let cursors = [&quick, &slot].map(|slot| &slot.page().cursor.cursor);
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stands_still_is_waited_for_once() {
+    fn waits_for_stalled_reader_once() {
         let domain = TestDomain::new();
         let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
@@ -199,7 +201,7 @@ mod tests {
         send(&mut writer, NEAR + 2);
         let gave_up_at = writer.catch_up.resume_at;
         assert_ne!(gave_up_at, 0);
-        // Another wait would not end; nor if it has read on a little.
+        // Another wait would not end; nor would it if the reader had read a little.
         writer.catch_up.limit_ms = u16::MAX;
         let read_to = |position| slot.page().cursor.cursor.store(position, Ordering::Release);
         send(&mut writer, NEAR);
@@ -207,7 +209,7 @@ mod tests {
         send(&mut writer, NEAR);
         // Two were read.
         assert_eq!(writer.pool.backlog(0).0, 3 * NEAR);
-        // Once it has read what stood before it then, it is waited for again, as far behind as it is.
+        // Once the reader has drained that backlog, the writer waits for it again, at the same backlog.
         writer.catch_up.limit_ms = 1;
         read_to(gave_up_at);
         send(&mut writer, 1);
@@ -221,9 +223,9 @@ mod tests {
         reader_table.remove_dead_node(domain.node.incarnation());
     }
 
-    /// A publisher that keeps a rate would otherwise have half of it while its reader catches up.
+    /// A publisher with a fixed rate would otherwise send at half that rate while its reader catches up.
     #[test]
-    fn one_that_catches_up_by_itself_is_not_waited_for() {
+    fn does_not_wait_for_reader_that_catches_up() {
         let domain = TestDomain::new();
         let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_waits_does_not_wait_for_it() {
+    fn writer_without_waiting_does_not_wait_for_catch_up() {
         let domain = TestDomain::new();
         for (on_full, lane, waits) in [
             (OnFull::Refuse, Lane::Bulk, true),
@@ -262,9 +264,9 @@ mod tests {
         }
     }
 
-    /// Who joins ends the wait, which says nothing of the one that was waited for.
+    /// A joining reader ends the wait, which tells nothing about the reader that was waited for.
     #[test]
-    fn one_that_joins_meanwhile_does_not_end_the_waits_for_another() {
+    fn joining_reader_does_not_end_later_waits_for_another() {
         let domain = TestDomain::new();
         let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();
@@ -285,9 +287,9 @@ mod tests {
         reader_table.remove_dead_node(domain.node.incarnation());
     }
 
-    /// Whoever interrupts it ends the wait, and nothing was sent.
+    /// An interrupt ends the wait, and nothing was sent.
     #[test]
-    fn a_wait_can_be_stopped() {
+    fn wait_can_be_interrupted() {
         let domain = TestDomain::new();
         let mut writer = writer(&domain, OnFull::Wait(8 * LONG), Lane::Bulk);
         let reader_table = writer.reader_table().clone();

@@ -1,7 +1,7 @@
-//! Messages that carry more than their content, and what their publisher knows to be missing.
+//! Messages that carry more than their content, and known gaps of their publisher.
 //!
-//! A known gap is counted twice over: in the publisher's first page, where every reader finds the sums
-//! however many records it missed, and in the record that says where it is.
+//! A known gap is recorded twice: in the publisher's first page, whose totals every reader finds however many
+//! records it missed, and in the record at the position of the gap.
 
 use std::sync::atomic::Ordering;
 
@@ -18,8 +18,8 @@ const _: () = assert!(
 );
 
 impl Writer {
-    /// As [`Writer::send`], with what the message carries beside its content. `sent_ns` is when it was sent on
-    /// another host, CLOCK_MONOTONIC of this one in ns; one from the future counts as sent now.
+    /// Like [`Writer::send`], with the data that the message carries beside its content. `sent_ns` is when it
+    /// was sent on another host, CLOCK_MONOTONIC of this host in ns; a time in the future counts as now.
     #[inline(never)]
     pub fn send_with(
         &mut self,
@@ -47,7 +47,7 @@ impl Writer {
         })
     }
 
-    /// As [`Writer::send_loan`], with what [`Writer::send_with`] takes.
+    /// Like [`Writer::send_loan`], with the arguments of [`Writer::send_with`].
     #[cold]
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn send_loan_with(
@@ -61,8 +61,8 @@ impl Writer {
         })
     }
 
-    /// Commits a small message of a call, whose words and payload are put together in the log itself; `false` where that
-    /// takes room that is not there, or another block, and then nothing was sent.
+    /// Commits a small message of a call, whose words and payload are written directly into the log; `false`
+    /// if that needs capacity that is not available, or another block, and then nothing was sent.
     #[inline]
     fn commit_correlated(&mut self, payload: &[u8], correlation: u64) -> bool {
         self.refresh_readers();
@@ -93,14 +93,14 @@ impl Writer {
         };
         self.extended = bytes;
         let position = committed?;
-        // Not before: of a message that was not sent nothing is counted.
+        // After the send: a message that was not sent is not counted.
         if let Some(gap) = meta.gap {
             self.raise_known_lost(gap);
         }
         Ok(position)
     }
 
-    /// As [`Writer::commit`], of a message that was sent elsewhere at `sent_ns`.
+    /// Like [`Writer::commit`], for a message that was sent elsewhere at `sent_ns`.
     fn commit_forwarded(
         &mut self,
         tag: RecordTag,
@@ -127,7 +127,7 @@ impl Writer {
         payload: &[u8],
         counted_len: u64,
     ) -> Result<u64, PushError> {
-        // Before the commit: who sees the message sees that it has come now.
+        // Before the commit: a reader that sees the message also sees its arrival time.
         self.map.control().flow.forwarded_ns.store(now_ns, Ordering::Relaxed);
         let stamps = (now_ns, sent_ns.min(now_ns));
         let mut gate = LogGate {
@@ -149,9 +149,9 @@ impl Writer {
         Ok(position)
     }
 
-    /// Has every reader count messages that are missing, without a message of its own, and wakes those
-    /// that sleep. Of messages of another host, `next_seq` is noted where [`Writer::set_checkpoint`] says: the number behind
-    /// those that are missing.
+    /// Makes every reader count missing messages, without a message, and wakes sleeping readers. For messages
+    /// of another host, `next_seq`, the number after the missing ones, is stored in the checkpoint
+    /// ([`Writer::set_checkpoint`]).
     pub fn publish_gap(&mut self, gap: KnownGap, next_seq: Option<u64>) -> Result<(), Error> {
         self.check_fork()?;
         self.check_truncated()?;

@@ -1,4 +1,4 @@
-//! What the log asks of its publisher: how long the readers need what is there, and memory.
+//! What the log needs from its publisher: memory, and how long readers need records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) struct LogGate<'a> {
     pub reader_table: &'a ReaderTable,
     pub map: &'a PublisherMap,
     pub path: &'a Path,
-    /// Messages kept for late joiners.
+    /// Number of messages kept for late joiners.
     pub history: u64,
 }
 

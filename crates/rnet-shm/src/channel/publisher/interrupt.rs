@@ -1,4 +1,4 @@
-//! Ending a send that waits for room from another thread.
+//! Ending a send that waits for capacity from another thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -9,7 +9,7 @@ use super::Writer;
 use crate::os::bell::Bells;
 use crate::os::fork::ForkGuard;
 
-/// Ends the waits of one writer; made by [`Writer::interrupt_handle`].
+/// Ends the waits of one writer; created by [`Writer::interrupt_handle`].
 #[derive(Clone, Debug)]
 pub struct InterruptHandle {
     requested: Arc<AtomicBool>,
@@ -19,13 +19,13 @@ pub struct InterruptHandle {
 }
 
 impl InterruptHandle {
-    /// Has the wait for room that goes on end with `Interrupted`, or the next one if none does.
+    /// Ends the current wait for capacity with `Interrupted`, or the next one if no wait is active.
     pub fn interrupt(&self) {
         if self.fork_guard.is_from_parent() {
             return;
         }
         self.requested.store(true, Ordering::Release);
-        // Whoever is about to sleep has read the bell before it looks at `asked` for the last time.
+        // A writer that is about to sleep has read the bell before its last check of the flag.
         fence(Ordering::SeqCst);
         self.bells.ring(self.bell);
     }
@@ -42,7 +42,7 @@ impl Writer {
         }
     }
 
-    /// Ends a wait that is to end, once.
+    /// Ends a wait that was interrupted, once.
     pub(super) fn check_interrupted(&self) -> Result<(), Error> {
         if self.interrupted.swap(false, Ordering::AcqRel) {
             Err(Error::Interrupted)

@@ -1,7 +1,7 @@
-//! Signs of life of a publisher: its newest message, and what it asserts without one.
+//! Liveliness of a publisher: its newest message, and its explicit assertions.
 //!
-//! A message is a sign by itself, so deadlines and leases cost a send nothing: whoever watches one looks at
-//! the log.
+//! A message is itself a sign of life, so deadlines and leases add no cost to a send: their watchers read the
+//! log.
 
 use std::sync::atomic::Ordering;
 
@@ -12,22 +12,22 @@ use crate::os::clock;
 /// The newest message of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewestMessage {
-    /// Messages sent so far, this one included.
+    /// Number of messages sent so far, including this one.
     pub sent: u64,
-    /// When it was sent on this host, as its publisher says, CLOCK_MONOTONIC in ns. One of another host was sent
-    /// when it came: deadlines and leases are about what comes.
+    /// When it was sent on this host, according to its publisher, CLOCK_MONOTONIC in ns. For a message of
+    /// another host, its arrival time: deadlines and leases apply to arrivals.
     pub sent_ns: u64,
 }
 
 impl PublisherMap {
-    /// The newest message; `None` before the first one, and for a moment while another is being committed.
+    /// The newest message; `None` before the first one, and briefly while another is being committed.
     pub fn newest(&self) -> Option<NewestMessage> {
         let tail = &self.control().tail;
         let sent = tail.seq.load(Ordering::Acquire);
-        // SYNC-COMMIT: see `LogWriter::push`. Both may be those of a message that is not committed yet.
+        // SYNC-COMMIT: see `LogWriter::push`. Both values may belong to a message that is not committed yet.
         let last = tail.last.load(Ordering::Acquire);
         let sent_ns = self.log().sent_at(last, sent.checked_sub(1)?)?;
-        // After the look at the log, which has seen the commit.
+        // After the read of the log, which has seen the commit.
         let sent_ns = sent_ns.max(self.control().flow.forwarded_ns.load(Ordering::Acquire));
         Some(NewestMessage { sent, sent_ns })
     }
@@ -37,15 +37,15 @@ impl PublisherMap {
         self.control().flow.asserted_ns.load(Ordering::Acquire)
     }
 
-    /// When the publisher last showed that it is alive, by a message or without, CLOCK_MONOTONIC in ns. A
-    /// stamp from the future is a hostile one, and counts as now.
+    /// When the publisher last showed that it is alive, by a message or an assertion, CLOCK_MONOTONIC in ns.
+    /// A stamp from the future is invalid and counts as now.
     pub fn last_alive_ns(&self, now_ns: u64) -> u64 {
         let newest_ns = self.newest().map_or(0, |newest| newest.sent_ns);
         self.asserted_ns().max(newest_ns).min(now_ns)
     }
 }
 
-/// What the publisher's own node notes in its page.
+/// What the publisher's own node records in its page.
 impl ReaderTable {
     /// The publisher's file, as others see it.
     pub fn map(&self) -> &PublisherMap {
@@ -57,12 +57,12 @@ impl ReaderTable {
         self.map.control().flow.asserted_ns.store(clock::now_ns(), Ordering::Release);
     }
 
-    /// Counts periods of the publisher's deadline in which it sent nothing.
+    /// Counts deadline periods in which the publisher sent nothing.
     pub fn count_deadline_missed(&self, periods: u64) {
         self.map.control().flow.deadline_missed.fetch_add(periods, Ordering::Relaxed);
     }
 
-    /// Periods of the publisher's deadline so far in which it sent nothing.
+    /// Number of deadline periods so far in which the publisher sent nothing.
     pub fn deadline_missed(&self) -> u64 {
         self.map.control().flow.deadline_missed.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Memory that a publisher lends to its user, who fills it and sends it or gives it back.
+//! Memory that a publisher loans to its user, who fills it and then sends it or returns it.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use rnet_ring::fail_point;
 use super::Writer;
 use crate::channel::pool::{LogView, NoChunk, Pool};
 
-/// Memory lent to the sender.
+/// Memory on loan to the sender.
 #[derive(Debug)]
 pub struct WriterLoan {
     pub(super) len: usize,
@@ -16,12 +16,12 @@ pub struct WriterLoan {
 }
 
 impl WriterLoan {
-    /// Bytes lent.
+    /// Length of the loan in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no byte is lent.
+    /// Whether the loan is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -34,14 +34,14 @@ impl WriterLoan {
 
 #[derive(Debug)]
 pub(super) enum LoanBuffer {
-    /// Small: built aside and copied into the log, which costs less than a chunk.
+    /// Small: built in a buffer and copied into the log, which costs less than a chunk.
     Scratch(Vec<u8>),
     /// Large: the chunk that readers will read.
     Chunk(u32),
 }
 
 impl Writer {
-    /// Lends `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
+    /// Loans `len` bytes to be filled in place. Return them with [`Writer::send_loan`] or
     /// [`Writer::drop_loan`].
     pub fn loan(&mut self, len: usize) -> Result<WriterLoan, Error> {
         self.check_fork()?;
@@ -84,9 +84,9 @@ impl Writer {
         }
     }
 
-    /// As [`Writer::loan`], of a chunk that is there and that nobody needs any more; `None` if there is none, or `len`
-    /// bytes need none. It never waits, takes no memory, and ends no message that somebody may still read: for a message
-    /// of which nobody knows whether it will be whole.
+    /// Like [`Writer::loan`], with an existing chunk that is no longer needed; `None` if no such chunk
+    /// exists, or `len` bytes need no chunk. It never waits, allocates no memory, and drops no readable
+    /// message: for a message that may remain incomplete.
     pub fn loan_idle(&mut self, len: usize) -> Option<WriterLoan> {
         if len < self.inline_below || self.check_fork().is_err() || self.check_truncated().is_err()
         {

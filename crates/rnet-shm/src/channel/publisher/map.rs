@@ -14,11 +14,11 @@ use rnet_ring::layout::{
 
 use crate::os::mapping::{Access, Mapping};
 
-/// Where the log's control lines stand in the first page.
+/// Offset of the log's control lines in the first page.
 pub const CONTROL_AT: usize = 256;
 const _: () = assert!(CONTROL_AT + size_of::<LogControl>() <= PAGE_LEN_BYTES);
 
-/// Where the first of the two slots of a last will begins, behind the word that says which of them holds.
+/// Offset of the first of the two slots of a last will, after the word that selects the valid slot.
 pub(super) const SLOTS_AT: usize = 64;
 const WILL_LEN_BYTES: usize =
     (SLOTS_AT + 2 * MAX_INLINE_LEN_BYTES).next_multiple_of(PAGE_LEN_BYTES);
@@ -28,8 +28,7 @@ pub(super) fn will_len(has_will: bool) -> u64 {
     if has_will { WILL_LEN_BYTES as u64 } else { 0 }
 }
 
-/// Length of a publisher's file: behind the log stand the entries of readers that the first page has no room
-/// for.
+/// Length of a publisher's file: after the log come the admission entries that do not fit in the first page.
 pub(super) fn file_len(log_at: u64, log_len: u64) -> u64 {
     log_at + log_len + MORE_ADMISSIONS_LEN_BYTES as u64
 }
@@ -42,7 +41,7 @@ pub struct PublisherMap {
     pub(super) log_at: usize,
     log_words: usize,
     block_bits: u32,
-    /// Where the last will stands, if there is room for one.
+    /// Offset of the last will, if the file has space for one.
     pub(super) will_at: Option<usize>,
 }
 
@@ -56,7 +55,7 @@ impl PublisherMap {
     ) -> Result<Self, rustix::io::Errno> {
         let len =
             usize::try_from(file_len(log_at, log_len)).map_err(|_| rustix::io::Errno::NOMEM)?;
-        // To fetch all of a log would fill what has no memory yet.
+        // Populating all of the log would allocate memory that it does not have yet.
         let map = Mapping::new(file.as_fd(), 0, len, access, false)?;
         let at = log_at as usize;
         map.populate(0, at);
@@ -67,12 +66,12 @@ impl PublisherMap {
         Ok(PublisherMap { id, map, log_at: at, log_words: words, block_bits, will_at })
     }
 
-    /// The publisher.
+    /// Id of the publisher.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether its file was truncated under us.
+    /// Whether its file was truncated under the mapping.
     #[inline]
     pub fn is_truncated(&self) -> bool {
         self.map.is_truncated()
@@ -87,7 +86,7 @@ impl PublisherMap {
     /// Messages that the publisher knows to be missing, by cause.
     pub fn known_lost(&self) -> [u64; 4] {
         let sums = &self.control().head.known_lost;
-        // Pairs with `Writer::raise_known_lost`; whoever was rung for a gap finds it.
+        // Pairs with `Writer::raise_known_lost`; a reader that was rung for a gap finds it.
         std::array::from_fn(|at| sums[at].load(Ordering::Acquire))
     }
 
@@ -103,14 +102,14 @@ impl PublisherMap {
         self.log_at + self.log_words * 8
     }
 
-    /// Has memory for the entry at `place` of the table of readers, and for all before it.
+    /// Allocates memory for the entry at `place` of the table of readers, and for all entries before it.
     pub(crate) fn back_admission(&self, path: &Path, place: usize) -> rustix::io::Result<()> {
         let table = self.admissions();
         let used = table.used();
         if place < used {
             return Ok(());
         }
-        // An entry may begin in one page and end in the next.
+        // An entry may start in one page and end in the next.
         let end_of =
             |count: usize| count.saturating_sub(READERS_IN_CONTROL) * size_of::<Admission>();
         let first = end_of(used) / PAGE_LEN_BYTES * PAGE_LEN_BYTES;

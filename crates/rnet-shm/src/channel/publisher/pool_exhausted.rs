@@ -1,4 +1,4 @@
-//! What a publisher says when it has no room for a large message.
+//! The error of a publisher that has no memory for a large message.
 
 use rnet_core::{Error, MAX_CHUNKS_PER_CHANNEL};
 
@@ -7,7 +7,7 @@ use crate::channel::pool::{GrowthLimit, PoolExhausted, size_for};
 use crate::os::files::create_error;
 
 impl Writer {
-    /// The error for a message of `len` bytes: which limit, and what to do.
+    /// The error for a message of `len` bytes: which limit was reached, and what to do.
     #[cold]
     pub(super) fn exhausted_error(&self, len: usize, exhausted: PoolExhausted) -> Error {
         let PoolExhausted { growth_limit, for_history_bytes } = exhausted;

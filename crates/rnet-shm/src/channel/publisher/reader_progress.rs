@@ -1,23 +1,23 @@
-//! For how long a reliable reader has stood still, as its writer sees it.
+//! How long a reliable reader has been stalled, as its writer sees it.
 //!
-//! A writer looks at its readers only while one of them holds it back, and then at all of them: each
-//! has a time of its own, from the moment at which it moved last or the writer began to wait for room
-//! for its next message. So those that stand still together are let go together, however many they are.
+//! A writer observes its readers only while one of them blocks it, and then all of them. Each has a separate
+//! timer, which starts when the reader moved last or when the writer began to wait for capacity for its next
+//! message. So readers that stall together are evicted together, however many they are.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Where a reader is that has nothing left to read, or has left.
+/// The position of a reader that has nothing left to read, or has left.
 const NO_POSITION: u64 = u64::MAX;
 
-/// What a writer knows of one reader's standing still; only the thread that sends uses it.
+/// A writer's record of one reader's stall; only the sending thread uses it.
 #[derive(Debug)]
 pub(crate) struct ReaderProgress {
-    /// Where the reader was when the writer looked last.
+    /// The reader's position at the last observation.
     at: AtomicU64,
     /// Since when it has been there.
     since_ns: AtomicU64,
-    /// Where it was through all of a wait that ended because of another's stall.
+    /// Its position throughout a wait that ended because of another reader's stall.
     outlasted_at: AtomicU64,
 }
 
@@ -29,8 +29,8 @@ impl Default for ReaderProgress {
 }
 
 impl ReaderProgress {
-    /// Looks at a reader that needs the log from `needed` on, which ends at `tail`; `first` when a
-    /// wait begins. One that has read everything does not stand still.
+    /// Observes a reader that needs the log from `needed` on; the log ends at `tail`. `first` marks the start
+    /// of a wait. A reader that has read everything is not stalled.
     pub(super) fn observe(&self, needed: u64, tail: u64, now_ns: u64, first: bool) {
         let at = if needed < tail { needed } else { NO_POSITION };
         if first || at != self.at.load(Ordering::Relaxed) {
@@ -39,13 +39,13 @@ impl ReaderProgress {
         }
     }
 
-    /// Nobody has waited for the reader for so long.
+    /// Extends the timer by a time in which no thread waited for the reader.
     pub(super) fn extend(&self, gap_ns: u64) {
         let since_ns = self.since_ns.load(Ordering::Relaxed);
         self.since_ns.store(since_ns.saturating_add(gap_ns), Ordering::Relaxed);
     }
 
-    /// How much of `stall` is left to the reader.
+    /// The remaining time of `stall` for the reader.
     pub(super) fn remaining(&self, stall: Duration, now_ns: u64) -> Duration {
         let at = self.at.load(Ordering::Relaxed);
         if at == NO_POSITION {
@@ -58,9 +58,10 @@ impl ReaderProgress {
         stall.saturating_sub(Duration::from_nanos(stood_ns))
     }
 
-    /// Another reader's stall is over, of waits that began at `began_ns`, without the time between them. If this one
-    /// stood still all the while it is not waited for either, should it hold the writer back without having moved. (One
-    /// that moved in that wait may move again and not show it until the next.)
+    /// Another reader reached the stall limit, in waits that began at `began_ns`, without the time between
+    /// them. If this reader was stalled throughout, the writer does not wait for it either if it blocks
+    /// without having moved. (A reader that moved during that wait may move again and not show it until the
+    /// next.)
     pub(super) fn mark_outlasted(&self, began_ns: u64) {
         if self.since_ns.load(Ordering::Relaxed) == began_ns {
             self.outlasted_at.store(self.at.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_a_time_of_its_own() {
+    fn each_reader_has_a_separate_timer() {
         let (still, moves) = (ReaderProgress::default(), ReaderProgress::default());
         for progress in [&still, &moves] {
             progress.observe(8, 80, 1000, true);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_read_everything_does_not_stand_still() {
+    fn reader_without_backlog_is_not_stalled() {
         let progress = ReaderProgress::default();
         progress.observe(80, 80, 1000, true);
         assert_eq!(left(&progress, 5000), 100);
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_outlasted_a_stall_is_not_waited_for_until_it_moves() {
+    fn does_not_wait_for_reader_stalled_through_another_stall_until_it_moves() {
         let (still, moved) = (ReaderProgress::default(), ReaderProgress::default());
         for progress in [&still, &moved] {
             progress.observe(8, 80, 1000, true);

@@ -1,8 +1,8 @@
-//! How far a publisher of large messages gets ahead of its readers on another host.
+//! Limits how far a publisher of large messages gets ahead of its readers on another host.
 //!
-//! A large message takes 40 bytes of the log, and its pool may grow to 2 GiB: over a slow network that is many minutes of
-//! images, each older when it arrives. So the pool counts as full where the link has more than a few MiB to read, and so
-//! does that of the proxy there where a reliable reader has.
+//! A large message takes 40 bytes of the log, and its pool may grow to 2 GiB: over a slow network that is
+//! many minutes of images, each older when it arrives. So the pool counts as full when the link has more than
+//! a few MiB to read. The proxy's pool on the other host counts as full when a reliable reader there does.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use rnet_core::OnFull;
 use super::Writer;
 use crate::channel::reader_table::ReaderRef;
 
-/// A reader for another host holds the publisher back once large messages of more bytes than these are unread: as many
-/// as the other host takes before it has read any.
+/// A reader for another host blocks the publisher once its unread large messages exceed this many bytes: as
+/// many as the other host accepts before it has read any.
 const REMOTE_WINDOW_LEN_BYTES: u64 = 4 << 20;
-/// The same of a reader of a proxy, which does not wait: what it has no room for stays with the link, at the cost of a
-/// copy.
+/// The same limit for a reader of a proxy, which does not wait: messages that do not fit stay with the link,
+/// at the cost of a copy.
 const PROXY_WINDOW_LEN_BYTES: u64 = 16 << 20;
 
 impl Writer {
-    /// The reliable reader that is so far behind, and between hosts, that no large message is sent, from where on it needs
-    /// the log, and to where it would have read half of that. Those that late joiners are to get do not count: they stay
-    /// in memory in any case. A publisher that lets readers go for standing still waits for none of them here: a single
-    /// message may take a network longer than that.
+    /// The reliable reader, on the path between hosts, whose backlog blocks large messages, the position from
+    /// which it needs the log, and the position at which it would have read half of the backlog. Messages
+    /// kept for late joiners do not count: they stay in memory in any case. A publisher that evicts stalled
+    /// readers does not wait here: a single message may occupy a network longer than the stall limit.
     pub(super) fn reader_beyond_window(&self) -> Option<(Arc<ReaderRef>, u64, u64)> {
         let is_proxy = self.is_proxy;
         let limit_bytes = if is_proxy { PROXY_WINDOW_LEN_BYTES } else { REMOTE_WINDOW_LEN_BYTES };
@@ -43,7 +43,7 @@ impl Writer {
         if len_bytes - kept_bytes <= limit_bytes {
             return None;
         }
-        // Past the start of that message, so that a single one is waited for, too.
+        // Past the start of that message, so that a single message is waited for, too.
         let half = self.pool.nth_newest_position(messages / 2 + 1).unwrap_or(needed) + 1;
         Some((reader.clone(), needed, half))
     }
@@ -60,7 +60,7 @@ mod tests {
     use crate::channel::subscription::LinkRole;
 
     const LEN: usize = 1 << 20;
-    /// So many of them are more than [`REMOTE_WINDOW_LEN_BYTES`].
+    /// This many of them exceed [`REMOTE_WINDOW_LEN_BYTES`].
     const AHEAD: u64 = 4;
 
     fn writer(domain: &TestDomain, on_full: OnFull, durability: Durability) -> Writer {
@@ -68,7 +68,7 @@ mod tests {
         domain.writer(PublisherQos { reliability, on_full, durability, ..PublisherQos::default() })
     }
 
-    /// Sends until it is refused; returns how many were sent.
+    /// Sends until a send fails; returns the number of sent messages.
     fn fill(writer: &mut Writer, limit: u64) -> u64 {
         let before = writer.seq();
         while writer.seq() < before + limit {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_for_another_host_holds_the_publisher_back() {
+    fn reader_for_another_host_blocks_the_publisher() {
         for on_full in [OnFull::Refuse, OnFull::Wait(Duration::from_millis(1))] {
             let domain = TestDomain::new();
             let mut writer = writer(&domain, on_full, Durability::Volatile);
@@ -93,9 +93,9 @@ mod tests {
             let forwards = Some(LinkRole::Forwards(0));
             let (_file, slot) = domain.admit_as(&reader_table, true, forwards);
             assert_eq!(fill(&mut writer, 100), AHEAD);
-            // Small messages are not held.
+            // Small messages are not blocked.
             writer.send(&[7; 100]).unwrap();
-            // As soon as it has read one there is room for one.
+            // As soon as it has read one message, one more fits.
             let read_to = writer.pool.nth_newest_position(AHEAD as usize - 1).unwrap();
             slot.page().cursor.cursor.store(read_to, std::sync::atomic::Ordering::Release);
             assert_eq!(fill(&mut writer, 100), 1);
@@ -103,9 +103,9 @@ mod tests {
         }
     }
 
-    /// A wait for a position that the reader has come to would spin.
+    /// Waiting for a position that the reader has reached would spin.
     #[test]
-    fn a_single_long_message_is_waited_for() {
+    fn waits_for_a_single_long_message() {
         let domain = TestDomain::new();
         let mut writer = writer(&domain, OnFull::Refuse, Durability::Volatile);
         let reader_table = writer.reader_table().clone();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_a_proxy_holds_it_back() {
+    fn reader_of_a_proxy_blocks_it() {
         let domain = TestDomain::new();
         let wait = OnFull::Wait(Duration::from_secs(3600));
         let mut writer = writer(&domain, wait, Durability::Volatile);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn others_hold_it_back_when_the_pool_is_full() {
+    fn other_readers_block_it_when_the_pool_is_full() {
         let (wait, stall) = (Duration::from_millis(1), Duration::from_millis(1));
         for (on_full, reliable, link) in [
             (OnFull::Wait(wait), true, None),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_late_joiners_are_to_get_does_not_count() {
+    fn messages_kept_for_late_joiners_do_not_count() {
         let domain = TestDomain::new();
         let kept = Durability::TransientLocal { depth: 10 };
         let mut writer = writer(&domain, OnFull::Refuse, kept);

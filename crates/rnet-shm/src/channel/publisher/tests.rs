@@ -1,4 +1,4 @@
-//! What a send does while another thread of its node stands still.
+//! Sends while another thread of the same node is stopped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::channel::subscription::{
 use crate::domain::directory::{DomainConfig, DomainDir};
 use crate::os::random::random_u64;
 
-/// How long a send may take that nothing holds up, on a machine that does much else.
+/// Time limit of a send that nothing blocks, on a busy machine.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) struct TestDomain {
@@ -45,7 +45,7 @@ impl TestDomain {
         Writer::create(&self.node, self.node.folder().join("p"), self.id, &meta).unwrap()
     }
 
-    /// A reader that has bound a page, with what it asks of the publisher.
+    /// A reader that has bound a page, with its requests to the publisher.
     fn bind(&self, reliable: bool, history: u64) -> (SubscriptionFile, Arc<Slot>, BoundPage) {
         self.bind_as(reliable, history, None)
     }
@@ -81,7 +81,7 @@ impl TestDomain {
         self.admit_as(reader_table, reliable, None)
     }
 
-    /// The same, of one that does something for a link between hosts.
+    /// Like [`admit`], for a reader with a role for a link between hosts.
     pub(super) fn admit_as(
         &self,
         reader_table: &ReaderTable,
@@ -100,7 +100,7 @@ impl Drop for TestDomain {
     }
 }
 
-/// A thread that sends what it is told to, each with its outcome.
+/// A thread that sends messages on request and reports each result.
 fn sender(mut writer: Writer) -> (Sender<usize>, Receiver<Result<(), Error>>, JoinHandle<Writer>) {
     let (ask, asked) = channel::<usize>();
     let (done, outcome) = channel();
@@ -113,11 +113,11 @@ fn sender(mut writer: Writer) -> (Sender<usize>, Receiver<Result<(), Error>>, Jo
     (ask, outcome, thread)
 }
 
-/// The control thread is stopped with the list of readers in its hands, at the worst moment: it has
-/// just changed the list. Small and large messages are sent all the same, in chunks that were used
-/// before, and a reliable reader that stands still holds them no longer than it may.
+/// The control thread is stopped at the worst moment: it holds the lock of the readers' list and has just
+/// changed the list. Small and large messages are still sent, in reused chunks, and a stalled reliable reader
+/// blocks them no longer than permitted.
 #[test]
-fn a_control_thread_that_stands_still_stops_no_send() {
+fn stopped_control_thread_does_not_block_sends() {
     let domain = TestDomain::new();
     let wait = Duration::from_millis(20);
     let writer = domain.writer(PublisherQos {
@@ -133,7 +133,7 @@ fn a_control_thread_that_stands_still_stops_no_send() {
     let (ask, outcome, thread) = sender(writer);
     let send = |len: usize| {
         ask.send(len).unwrap();
-        outcome.recv_timeout(WAIT_LIMIT).expect("the send waits for a thread that stands still")
+        outcome.recv_timeout(WAIT_LIMIT).expect("the send waits for a stopped thread")
     };
     assert!(reader_table.remove(reliable.id()));
     let stopped = reader_table.list();
@@ -154,16 +154,16 @@ fn a_control_thread_that_stands_still_stops_no_send() {
     assert!(writer.pool.len() <= 4, "{} chunks: none was used again", writer.pool.len());
 }
 
-/// A reader that the writer's copy of the list does not have yet pins a message of the past: its
-/// chunk is not used again.
+/// A reader that is missing in the writer's copy of the list pins an earlier message: its chunk is not
+/// reused.
 #[test]
-fn a_pin_of_a_reader_just_admitted_is_seen() {
+fn pin_of_a_newly_admitted_reader_is_respected() {
     let domain = TestDomain::new();
     let mut writer = domain.writer(PublisherQos { large_depth: 1, ..PublisherQos::default() });
     let reader_table = writer.reader_table().clone();
     writer.send(&[1; 100_000]).unwrap();
     let acquire = |writer: &mut Writer| {
-        // The writer has looked at its readers; what changes from here on it has not seen.
+        // The writer has read its readers; it has not seen later changes.
         let mut view = LogView {
             head: writer.log.head(),
             next_seq: writer.log.seq(),
@@ -183,11 +183,9 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
     assert_eq!(writer.readers.len(), 1);
     pin.store(0, Ordering::SeqCst);
     writer.send(&[1; 100_000]).unwrap();
-    assert_eq!(acquire(&mut writer), 0, "nobody holds it any more");
+    assert_eq!(acquire(&mut writer), 0, "no reader pins it any more");
 }
 
-/// A control thread that was stopped while it looked for the place of a late joiner reads on where it was:
-/// the memory there does not go meanwhile, or a full file system would end the publisher.
 /// Chunks, and their bytes, after messages of 5, 10, … 60 KiB.
 fn pool_after_growing_messages(pool_limit_bytes: u64) -> (usize, u64) {
     let domain = TestDomain::new();
@@ -201,13 +199,15 @@ fn pool_after_growing_messages(pool_limit_bytes: u64) -> (usize, u64) {
 #[test]
 fn messages_that_grow_to_64_kib_share_a_chunk() {
     assert_eq!(pool_after_growing_messages(1 << 30), (1, 68 << 10));
-    // The limit does not allow one such chunk for each message that is kept: each takes what it needs.
+    // The limit does not permit one such chunk per kept message: each chunk is only as long as it needs.
     let (chunks, bytes) = pool_after_growing_messages(200 << 10);
     assert!(chunks > 1 && bytes <= 200 << 10, "{chunks} chunks, {bytes} bytes");
 }
 
+/// A control thread that was stopped while it searched for the start position of a late joiner resumes
+/// reading there: the memory must not be freed meanwhile, or a full file system would kill the publisher.
 #[test]
-fn no_memory_is_given_back_under_an_admission() {
+fn no_memory_is_freed_during_an_admission() {
     use rnet_ring::Gate;
 
     let domain = TestDomain::new();
@@ -234,11 +234,11 @@ fn no_memory_is_given_back_under_an_admission() {
     assert_eq!(log_bytes(), least);
 }
 
-/// The control thread is stopped while it admits a reader with a past, at the worst moment: it has
-/// found from where on the reader reads, and has not said so. The writer, which has seen the reader,
-/// gives nothing of that past up: neither of the log, also where it would get shorter, nor a chunk.
+/// The control thread is stopped while it admits a reader with history, at the worst moment: it has found the
+/// reader's start position and not published it. The writer, which has seen the reader, frees nothing from
+/// that position on: neither log, even if the log would shrink, nor chunks.
 #[test]
-fn the_past_is_held_while_a_reader_is_admitted() {
+fn history_is_kept_while_a_reader_is_admitted() {
     const HISTORY: u64 = 4;
     let domain = TestDomain::new();
     for len in [1000, 100_000] {
@@ -261,7 +261,7 @@ fn the_past_is_held_while_a_reader_is_admitted() {
         let ask = RequestId { subscription: file.id(), generation: bound.binding.generation };
         let (lowest, lowest_seq) = reader_table.starting_point(0, HistoryRequest::Newest(HISTORY));
         assert_eq!(lowest_seq, 10 - HISTORY);
-        // What is sent before the writer has seen it is no more of the past that it gets.
+        // Messages that are sent before the writer has seen it are not part of its history.
         send().unwrap();
         let bells = domain.node.bells().clone();
         let reader = reader_table.enlist("/both", "/t", bound, bells, (ask, lowest)).unwrap();
@@ -279,16 +279,16 @@ fn the_past_is_held_while_a_reader_is_admitted() {
     }
 }
 
-/// Deadlines and leases are about what comes, whenever it was sent on its host.
+/// Deadlines and leases apply to arrivals, whenever the message was sent on its host.
 #[test]
-fn a_forwarded_message_is_a_sign_of_life_when_it_comes() {
+fn forwarded_message_counts_as_alive_at_arrival() {
     let domain = TestDomain::new();
     let mut writer = domain.writer(PublisherQos::default());
     for len in [10, 100_000] {
         let before_ns = crate::os::clock::now_ns();
         writer.send_with(&vec![7; len], &rnet_core::Meta::default(), Some(1)).unwrap();
         let newest = writer.map.newest().unwrap();
-        // Two clocks of this host may differ by less than that.
+        // Two clocks of this host differ by less than that.
         assert!(newest.sent_ns + 10_000 > before_ns, "{newest:?}, before {before_ns}");
         assert_eq!(newest.sent, writer.seq());
         assert!(writer.map.last_alive_ns(u64::MAX) >= newest.sent_ns);
@@ -298,7 +298,7 @@ fn a_forwarded_message_is_a_sign_of_life_when_it_comes() {
     assert_eq!((newest.sent, newest.sent_ns), (3, sent));
 }
 
-/// A writer whose log is full of what two readers have not read.
+/// A writer whose log is full of messages that two readers have not read.
 fn held_back(domain: &TestDomain, on_full: OnFull) -> (Writer, [(SubscriptionFile, Arc<Slot>); 2]) {
     let mut writer = domain.writer(PublisherQos {
         reliability: Reliability::Reliable,
@@ -322,10 +322,10 @@ fn read_to(reader: &(SubscriptionFile, Arc<Slot>), position: u64) {
 
 const MESSAGE: &[u8] = b"12345678";
 
-/// A signal may come while the writer is awake, and no sleep then ends for it: who sends has to look. The limit is
-/// that of the message, however often it does.
+/// A signal may arrive while the writer is awake, and then ends no sleep: the sender must check for it. The
+/// time limit is that of the message, however many attempts it takes.
 #[test]
-fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
+fn interruptible_wait_ends_periodically_and_next_attempt_resumes_it() {
     let domain = TestDomain::new();
     let (mut writer, readers) = held_back(&domain, OnFull::Wait(Duration::from_secs(3600)));
     let full = |writer: &Writer| writer.map.control().flow.full.load(Ordering::Relaxed);
@@ -338,8 +338,8 @@ fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
         writer.resume_wait(wait);
     }
     assert_eq!(full(&writer), was_full + 1, "it is one wait");
-    // One that has begun long ago is over, also if another thread's message was sent meanwhile, and does not go on with
-    // the next message.
+    // A wait that began long ago has expired, even if another thread's message was sent meanwhile, and the
+    // next message does not resume it.
     let long_ago = InterruptedWait { began_ns: 1 };
     writer.qos.on_full = OnFull::Wait(Duration::from_secs(4));
     read_to_end(&readers, &writer);
@@ -350,11 +350,11 @@ fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
     assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
     assert!(writer.interrupted_wait().is_none());
     let was_full = full(&writer);
-    // Nor does one go on that is not resumed.
+    // A wait that is not resumed explicitly does not continue either.
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
     assert_eq!((writer.seq(), full(&writer)), (sent, was_full + 2));
-    // Nor one after a message that was sent.
+    // Nor does a wait after a message that was sent.
     writer.resume_wait(Some(long_ago));
     read_to_end(&readers, &writer);
     writer.send(MESSAGE).unwrap();
@@ -366,7 +366,7 @@ fn an_interruptible_wait_ends_by_itself_and_goes_on_with_the_next_attempt() {
 
 const STALL: Duration = Duration::from_secs(60);
 
-/// As if the attempt that was just made had lasted for so much longer, and had ended so long ago.
+/// Simulates that the last attempt lasted longer by `lasted`, and ended `ended` ago.
 fn date_back(writer: &mut Writer, lasted: Duration, ended: Duration) {
     let (lasted_ns, ended_ns) = (lasted.as_nanos() as u64, ended.as_nanos() as u64);
     let tracker = writer.pending_wait.stall_tracker.as_mut().unwrap();
@@ -377,24 +377,24 @@ fn date_back(writer: &mut Writer, lasted: Duration, ended: Duration) {
     }
 }
 
-/// Two that stand still together are let go together, though the wait is interrupted; threads that take turns with
-/// the publisher give them no further time.
+/// Two readers that stall together are evicted together, although the wait is interrupted; threads that
+/// alternate give them no additional time.
 #[test]
-fn readers_that_stand_still_are_let_go_after_one_stall_of_all_attempts() {
+fn stalled_readers_are_evicted_after_one_stall_over_all_attempts() {
     let domain = TestDomain::new();
     let (mut writer, readers) = held_back(&domain, OnFull::Detach { stall: STALL });
     let reader_table = writer.reader_table().clone();
-    // Each holds the writer back at a place of its own.
+    // Each blocks the writer at a different position.
     let tail = writer.log.tail();
     read_to(&readers[1], tail / 2);
-    // The first reads at last, and what the other stood still before that message is not counted for the next.
+    // The first finally reads, and the other's stall before that message does not count for the next.
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
     date_back(&mut writer, STALL, Duration::ZERO);
     read_to(&readers[0], tail);
     while writer.try_send(MESSAGE) {}
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));
     date_back(&mut writer, STALL, Duration::ZERO);
-    // Of another thread, with a message of its own.
+    // From another thread, with another message.
     writer.resume_wait(None);
     assert_eq!(writer.send(MESSAGE), Ok(()));
     assert_eq!(reader_table.readers().len(), 1);
@@ -406,7 +406,7 @@ fn readers_that_stand_still_are_let_go_after_one_stall_of_all_attempts() {
 
 /// A message that was given up, and another one much later.
 #[test]
-fn readers_are_not_let_go_for_a_time_in_which_nobody_waited() {
+fn time_without_a_waiting_sender_does_not_evict_readers() {
     let domain = TestDomain::new();
     let (mut writer, _readers) = held_back(&domain, OnFull::Detach { stall: STALL });
     assert_eq!(writer.send(MESSAGE), Err(Error::Interrupted));

@@ -1,4 +1,4 @@
-//! What a publisher does when files are truncated under it: its own, its chunks, its readers' pages.
+//! What a publisher does when its own file, its chunks, or its readers' pages are truncated.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::Writer;
 use crate::os::files::io_error;
 use crate::os::sigbus;
 
-/// A file of our own was cut off: nobody sees what is written there.
+/// The error for a truncated file of our own: writes to it reach no reader.
 #[cold]
 pub(super) fn truncated(path: &Path) -> Error {
     let doing = "a file of this publisher was truncated, so the publisher must be reopened; cannot send \
@@ -18,11 +18,11 @@ pub(super) fn truncated(path: &Path) -> Error {
 }
 
 impl Writer {
-    /// Lets go of what was truncated; fails if that is the log. A load, unless some file was.
+    /// Drops what was truncated; fails if that is the log. One load, unless a file was truncated.
     ///
-    /// Asked where a message waits for room or memory and once in
-    /// [`RATE_WINDOW_MESSAGES`](crate::os::barrier::RATE_WINDOW_MESSAGES) messages: a writer only writes to its log, and what it wrote to
-    /// pages that are gone does no harm but reach nobody.
+    /// Called when a message waits for capacity or memory, and once every
+    /// [`RATE_WINDOW_MESSAGES`](crate::os::barrier::RATE_WINDOW_MESSAGES) messages: a writer only writes to
+    /// its log, and writes to removed pages are harmless, but reach no reader.
     #[inline]
     pub(super) fn check_truncated(&mut self) -> Result<(), Error> {
         if sigbus::truncated_so_far() == self.seen_truncated && self.inline_below != 0 {
@@ -37,7 +37,7 @@ impl Writer {
         self.reader_table.evict_truncated();
         self.pool.drop_truncated();
         if self.map.is_truncated() {
-            // From now on every message, however short, comes this way.
+            // From now on every message, however short, takes this path.
             self.inline_below = 0;
             return Err(truncated(&self.path));
         }

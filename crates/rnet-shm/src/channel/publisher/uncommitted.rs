@@ -1,5 +1,5 @@
-//! Messages of another host that came together: readers see some of them at once, so that the cost of showing them
-//! and of looking who sleeps is theirs together.
+//! Messages of another host that arrived together: readers see several of them at once, which shares the cost
+//! of committing them and of checking for sleepers.
 
 use std::sync::atomic::Ordering;
 
@@ -11,31 +11,31 @@ use crate::channel::extension::{Extension, words_of};
 use crate::channel::word_file::Checkpoint;
 use crate::os::barrier::RATE_WINDOW_MESSAGES;
 
-/// Bytes of the log that are shown at once, so that a reader begins while others are still written.
+/// Bytes of the log that are committed at once, so that a reader starts while more messages are written.
 const COMMIT_BATCH_LEN_BYTES: u64 = 4096;
 
-/// Records that stand in the log, and that its readers do not see yet.
+/// Records in the log that its readers do not see yet.
 #[derive(Clone, Copy, Debug)]
 struct Uncommitted {
-    /// Where the last one stands, and where the log ends behind it.
+    /// Position of the last record, and the end of the log after it.
     last: u64,
     end: u64,
-    /// Where the log ends for readers, and how many messages it has for them.
+    /// The end of the log for readers, and their number of messages.
     committed_end: u64,
     committed_seq: u64,
     /// When the first of them was written.
     now_ns: u64,
-    /// Number of the message behind them at its origin.
+    /// Number of the message after them at its origin.
     next_seq: Option<u64>,
 }
 
-/// What a writer knows of messages of another host.
+/// A writer's state for messages of another host.
 #[derive(Debug, Default)]
 pub struct Forwarding {
     uncommitted: Option<Uncommitted>,
-    /// Where it says how far it has come.
+    /// Where it stores its progress.
     checkpoint: Option<Checkpoint>,
-    /// Number of the message at its origin that follows the one that is being sent.
+    /// Number, at the origin, of the message after the one that is being sent.
     next_origin_seq: Option<u64>,
 }
 
@@ -44,8 +44,8 @@ fn next_origin_seq(meta: &Meta) -> Option<u64> {
 }
 
 impl Writer {
-    /// As [`Writer::send_with`], of a message that was sent on another host at `sent_ns`. Readers may see it no earlier
-    /// than [`Writer::commit_pending`] is called, or something else is sent.
+    /// Like [`Writer::send_with`], for a message that was sent on another host at `sent_ns`. Readers may not
+    /// see it before [`Writer::commit_pending`] is called or another message is sent.
     pub fn forward(&mut self, payload: &[u8], meta: &Meta, sent_ns: u64) -> Result<(), Error> {
         if meta.gap.is_none() {
             let (words, used) = Extension { meta: *meta, known_lost: 0 }.words();
@@ -56,7 +56,7 @@ impl Writer {
         self.forward_committed(payload, meta, sent_ns)
     }
 
-    /// As [`Writer::forward`], of a message that carries nothing but its origin.
+    /// Like [`Writer::forward`], for a message that carries only its origin.
     pub fn forward_plain(
         &mut self,
         payload: &[u8],
@@ -70,7 +70,7 @@ impl Writer {
         self.forward_committed(payload, &Meta::default().with_origin(origin), sent_ns)
     }
 
-    /// Writes a small message for which there is room, for readers to see with those that follow.
+    /// Writes a small message that fits, to be committed with those that follow.
     #[inline(always)]
     fn write_uncommitted(
         &mut self,
@@ -86,7 +86,7 @@ impl Writer {
         let (committed_end, committed_seq) = (self.log.tail(), self.log.seq());
         let uncommitted = self.forwarding.uncommitted.get_or_insert_with(|| Uncommitted {
             last: 0,
-            // Of no log: there is nothing to show yet.
+            // Belongs to no log: nothing is pending yet.
             end: u64::MAX,
             committed_end,
             committed_seq,
@@ -107,7 +107,7 @@ impl Writer {
         true
     }
 
-    /// As [`Writer::forward`], of a loan, which readers see at once; on error it is given back.
+    /// Like [`Writer::forward`], for a loan, which readers see at once; on error the loan is returned.
     #[expect(clippy::result_large_err, reason = "the loan goes back by value, without allocating")]
     pub fn forward_loan(
         &mut self,
@@ -128,7 +128,7 @@ impl Writer {
         meta: &Meta,
         sent_ns: u64,
     ) -> Result<(), Error> {
-        // Whoever has to make room has to be seen.
+        // A reader must see the pending messages before it can free capacity.
         self.commit_pending();
         self.forwarding.next_origin_seq = next_origin_seq(meta);
         let sent = self.send_with(payload, meta, Some(sent_ns));
@@ -136,20 +136,21 @@ impl Writer {
         sent
     }
 
-    /// Has each message that is forwarded noted there once readers can see it, by the number behind its own at its
-    /// origin: before they are woken, so that there is no time to be killed in between.
+    /// Sets the checkpoint in which each forwarded message is recorded once readers can see it, by the number
+    /// after its own at its origin. It is written before readers are woken, so that a kill in between loses
+    /// nothing.
     pub fn set_checkpoint(&mut self, checkpoint: Option<Checkpoint>) {
         self.forwarding.checkpoint = checkpoint;
     }
 
-    /// Says how far from the truth the stamps of the messages that are forwarded from now on may be, in ns; `None` if
-    /// that is not known.
+    /// Sets the maximum error of the stamps of messages that are forwarded from now on, in ns; `None` if it
+    /// is unknown.
     pub fn set_uncertain_ns(&mut self, uncertain_ns: Option<u64>) {
         let uncertain_ns = uncertain_ns.unwrap_or(u64::MAX);
         self.map.control().flow.uncertain_ns.store(uncertain_ns, Ordering::Relaxed);
     }
 
-    /// Notes the message that was appended just now, if it is one that is forwarded.
+    /// Records the message that was just appended, if it is a forwarded one.
     pub(super) fn checkpoint_appended(&self) {
         self.checkpoint(self.forwarding.next_origin_seq);
     }
@@ -161,9 +162,9 @@ impl Writer {
         }
     }
 
-    /// Shows readers what was forwarded, and wakes those that sleep.
+    /// Commits forwarded messages, and wakes sleeping readers.
     pub fn commit_pending(&mut self) {
-        // What was sent since has shown it.
+        // A later send has already committed them.
         let Some(uncommitted) = self
             .forwarding
             .uncommitted
@@ -173,7 +174,7 @@ impl Writer {
             return;
         };
         let flow = &self.map.control().flow;
-        // Before: who sees the messages sees that they have come now.
+        // Before the commit: a reader that sees the messages also sees their arrival time.
         flow.forwarded_ns.store(uncommitted.now_ns, Ordering::Relaxed);
         self.log.commit(self.map.log(), uncommitted.last);
         self.checkpoint(uncommitted.next_seq);

@@ -1,7 +1,7 @@
-//! The last will of a publisher: a message that its subscribers read when its process has died.
+//! The last will of a publisher: a message that its subscribers read after its process has died.
 //!
-//! It stands in the publisher's own file, in pages of its own before the log, so whoever is matched has it mapped
-//! when the publisher dies, whatever becomes of the file's name. docs/design/shm-layout.md draws it.
+//! It is stored in the publisher's file, in separate pages before the log. So every matched subscriber has it
+//! mapped when the publisher dies, even if the file's name was removed. docs/design/shm-layout.md draws it.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -12,14 +12,14 @@ use super::Writer;
 use super::map::{PublisherMap, SLOTS_AT};
 
 const SLOT_WORDS: usize = MAX_INLINE_LEN_BYTES / 8;
-/// In the word: the length plus 1; 0 says that there is none.
+/// In the word: the length plus 1; 0 means no will.
 const LEN: u64 = (1 << 16) - 1;
-/// In the word: which slot holds it.
+/// In the word: the slot that holds the will.
 const SLOT: u64 = 1 << 16;
-/// In the word: counts changes, in the bits above.
+/// In the word: the change counter, in the bits above.
 const CHANGE: u64 = 1 << 17;
 
-/// How often a look is repeated at a will that is being changed.
+/// How many times a read is repeated while a will is being changed.
 const TRIES: usize = 8;
 
 impl PublisherMap {
@@ -32,18 +32,18 @@ impl PublisherMap {
         self.map.slice(at + usize::from(word & SLOT != 0) * MAX_INLINE_LEN_BYTES, SLOT_WORDS)
     }
 
-    /// Length of the last will in bytes; `None` if there is none at present.
+    /// Length of the current last will in bytes; `None` if none is set.
     pub fn will_len(&self) -> Option<u64> {
         len_of(self.will_word()?.load(Ordering::Acquire)).map(|len| len as u64)
     }
 
-    /// Which last will there is at present: another number after each change, `None` for none.
+    /// The version of the current last will: it differs after each change; `None` if none is set.
     pub fn will_change(&self) -> Option<u64> {
         let word = self.will_word()?.load(Ordering::Acquire);
         len_of(word).map(|_| word)
     }
 
-    /// The last will; `None` if there is none at present, and if it is being changed all the time.
+    /// The last will; `None` if none is set, or if it keeps changing.
     pub fn will(&self) -> Option<Vec<u8>> {
         for _ in 0..TRIES {
             // SYNC-WILL: pairs with the release store in `PublisherMap::put_will`.
@@ -55,7 +55,7 @@ impl PublisherMap {
                 bytes.truncate(len);
                 bytes
             });
-            // SYNC-WILL: the copy above is over before the word is looked at again.
+            // SYNC-WILL: the copy above is complete before the word is read again.
             fence(Ordering::Acquire);
             if self.will_word()?.load(Ordering::Relaxed) == word {
                 return message;
@@ -65,15 +65,15 @@ impl PublisherMap {
     }
 }
 
-/// The length that the word says, if it says one that a will can have.
+/// The length in the word, if it is valid for a will.
 fn len_of(word: u64) -> Option<usize> {
     let len = usize::try_from(word & LEN).ok()?.checked_sub(1)?;
     (len <= MAX_INLINE_LEN_BYTES).then_some(len)
 }
 
 impl Writer {
-    /// Makes a message the last will, or takes it back. Whenever the process dies, the will is the one of before or
-    /// this one.
+    /// Sets the last will, or removes it. If the process dies at any moment, either the previous will or this
+    /// one applies.
     pub fn set_will(&mut self, message: Option<&[u8]>) -> Result<(), Error> {
         self.check_fork()?;
         self.check_truncated()?;
@@ -90,13 +90,13 @@ impl Writer {
         Ok(())
     }
 
-    /// It ends as if its process had died: its large messages go at once, and its last will stays.
+    /// Ends as if its process had died: its large messages are dropped at once, and its last will stays.
     pub fn end_as_lost(&mut self) {
         self.lingers = false;
     }
 
-    /// Takes the last will back, of a publisher that is closed and not lost. Before anything else of its end: a process that is
-    /// killed meanwhile has closed it.
+    /// Removes the last will of a publisher that is closed and not lost. This is the first step of its
+    /// shutdown: a process that is killed later counts as having closed it.
     pub fn drop_will(&self) {
         if self.lingers && self.map.will_len().is_some() {
             self.map.put_will(None);
@@ -105,12 +105,12 @@ impl Writer {
 }
 
 impl PublisherMap {
-    /// By the publisher alone, of a message that is no longer than a slot.
+    /// Called only by the publisher, with a message that fits in a slot.
     pub(super) fn put_will(&self, message: Option<&[u8]>) {
         let Some(word) = self.will_word() else { return };
         let next = word.load(Ordering::Relaxed) & !LEN;
         let next = (next ^ SLOT).wrapping_add(CHANGE);
-        // SYNC-WILL: who copies any of what is written over sees the word that names the other slot.
+        // SYNC-WILL: a reader that copies overwritten bytes also sees the word that names the other slot.
         fence(Ordering::Release);
         if let Some(message) = message {
             for (to, from) in self.will_slot(next).iter().zip(message.chunks(8)) {
@@ -120,12 +120,12 @@ impl PublisherMap {
             }
         }
         fail_point!("will.written");
-        // SYNC-WILL: whoever loads it finds all of what it names.
+        // SYNC-WILL: a reader that loads the word sees all of the will that it names.
         word.store(next | message.map_or(0, |message| message.len() as u64 + 1), Ordering::Release);
     }
 }
 
-/// Refuses a will for which a slot has no room.
+/// Rejects a will that does not fit in a slot.
 pub(super) fn check_will(topic: &str, message: &[u8]) -> Result<(), Error> {
     if message.len() <= MAX_INLINE_LEN_BYTES {
         return Ok(());

@@ -1,4 +1,4 @@
-//! How far a reader is, as the writer sees it.
+//! A reader's progress, as published to the writer.
 
 use std::sync::atomic::Ordering;
 
@@ -6,17 +6,17 @@ use rnet_ring::{RecordKind, backpressure, fail_point};
 
 use super::Reader;
 
-/// What the writer has been shown, and what of it was seen.
+/// What was published to the writer, and what the writer has seen of it.
 #[derive(Debug, Default)]
 pub(super) struct PublishedCursor {
     position: u64,
-    /// [`rnet_ring::layout::FlowLine::full`] when the cursor was last shown for it.
+    /// [`rnet_ring::layout::FlowLine::full`] when the cursor was last published because of it.
     full: u64,
     rung: u64,
 }
 
 impl Reader {
-    /// Shows the writer how far we are, and wakes it if it waits for that.
+    /// Publishes our progress, and wakes the writer if it waits for that.
     #[inline]
     pub(super) fn publish_cursor(&mut self) {
         let position = self.log.position();
@@ -34,9 +34,9 @@ impl Reader {
         }
     }
 
-    /// Shows the cursor in the middle of a batch if the writer has found the log full since: a
-    /// reader that goes on, however slowly, must not look as if it stood still. After a large
-    /// message always, because its memory may be needed long before the batch is used up.
+    /// Publishes the cursor in the middle of a batch if the writer has found the log full since: a slow
+    /// reader must not look stalled. After a large message always, because its memory may be needed long
+    /// before the batch is used up.
     #[inline]
     pub(super) fn publish_cursor_if_awaited(&mut self, kind: RecordKind) {
         let flow = &self.map.control().flow;
@@ -48,7 +48,7 @@ impl Reader {
             self.published.full = full;
             self.publish_cursor();
         } else if asleep {
-            // Not enough to wake the writer, which looks for itself when its patience is over.
+            // Too little to wake the writer, which checks by itself when its wait expires.
             self.slot.page().cursor.cursor.store(position, Ordering::Release);
         }
     }

@@ -1,10 +1,10 @@
-//! What a subscriber has had of a publisher of another host, whichever proxy has brought it.
+//! Detection of messages of another host's publisher that were already received through any proxy.
 //!
-//! When the link between hosts changes hands, its new life opens a proxy of its own and repeats what it
-//! does not know to have arrived. A record of a proxy says of which publisher it is and its number there.
-//! So a reader drops what it has had, and a reader of the next proxy goes on from there
-//! ([`Reader::resume_after`]). A repetition counts as nothing: it was counted when it came first. Records
-//! without extension words never come here.
+//! When the link between hosts changes its process, the new process opens its own proxy and repeats messages
+//! whose arrival is unconfirmed. A record of a proxy contains its publisher and its number there. So a reader
+//! drops what it has already received, and a reader of the next proxy continues from there
+//! ([`Reader::resume_after`]). A duplicate is not counted: it was counted on first arrival. Records without
+//! extension words are not checked.
 
 use std::sync::atomic::Ordering;
 
@@ -13,29 +13,31 @@ use rnet_ring::record::Record;
 
 use super::Reader;
 
-/// How far below what was had a number may be to be a repetition. One further below is of another numbering: so
-/// who claims a large number for a publisher that is not his silences it for no longer than for so many.
+/// Maximum distance of a duplicate's number below the last received one. A number further below belongs to
+/// another numbering. So a peer that claims a large number for another publisher can suppress at most that
+/// many of its messages.
 const MAX_DUPLICATE_DISTANCE: u64 = 1 << 16;
 
-/// What extension words make of a record.
+/// The classification of a record by its extension words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DuplicateCheck {
     /// It has none.
     NoExtension,
-    /// It may name its origin, and is not a repetition.
+    /// It may contain its origin, and is not a duplicate.
     New,
-    /// It was had before.
+    /// It was already received.
     Duplicate,
 }
 
 impl Reader {
-    /// The last message that was had of the publisher for which this one is a proxy.
+    /// The last message that was received from the publisher that this proxy represents.
     pub fn last_origin(&self) -> Option<Origin> {
         self.last_origin
     }
 
-    /// Messages up to this one were had by way of another proxy of the same publisher. So all that this one sends
-    /// is wanted, and all that it knows to be missing: also what came before it has admitted us.
+    /// Messages up to this one were received through another proxy of the same publisher. So everything that
+    /// this proxy sends is relevant, and everything that it knows to be missing, including what came before
+    /// our admission.
     pub fn resume_after(&mut self, last_origin: Origin) {
         self.last_origin = Some(last_origin);
         self.seen_lost = Default::default();
@@ -45,7 +47,7 @@ impl Reader {
         }
     }
 
-    /// What was had of the origin of the record, and its number.
+    /// The last received number of the record's origin, and the record's number.
     fn last_origin_of(&self, record: &Record) -> Option<(u64, u64)> {
         let last_origin = self.last_origin?;
         let origin = self.extension_of(record).meta.origin?;
@@ -60,7 +62,7 @@ impl Reader {
         self.last_origin_of(record).is_some_and(is_duplicate)
     }
 
-    /// How many of the records that the log lost before this one were no repetitions.
+    /// How many of the records that the log lost before this one were not duplicates.
     pub(super) fn lost_without_duplicates(&self, lost: u64, record: &Record) -> u64 {
         match self.last_origin_of(record) {
             Some((last_seq, seq)) if seq > last_seq => lost.min(seq - last_seq - 1),
@@ -69,7 +71,7 @@ impl Reader {
         }
     }
 
-    /// Notes what the record has as its origin: it was handed out, or counted.
+    /// Stores the origin of a record that was handed out or counted.
     #[cold]
     #[inline(never)]
     pub(super) fn note_origin(&mut self, record: &Record) {
@@ -80,14 +82,14 @@ impl Reader {
         }
     }
 
-    /// Goes on behind a repetition.
+    /// Skips a duplicate.
     #[cold]
     pub(super) fn drop_duplicate(&mut self, record: &Record) {
         self.slot.page().count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
         self.finish_skip(record.kind);
     }
 
-    /// What the publisher knew to be missing when it sent a repetition was counted when that came first.
+    /// Skips the known gaps of a duplicate: they were counted on its first arrival.
     pub(super) fn skip_known_lost_of(&mut self, record: &Record) {
         let extension = self.extension_of(record);
         if let Some(gap) = extension.meta.gap {

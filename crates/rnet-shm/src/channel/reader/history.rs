@@ -1,12 +1,12 @@
-//! What a reader does not hand out though it was not lost, and how far it is behind.
+//! Messages that a reader does not hand out although they were not lost, and a reader's backlog.
 //!
-//! A reader that keeps the last few messages passes over a message once more than that many have
-//! been committed from it on, as of the moment at which it would be handed out. What it passes over
-//! is counted as skipped, and so is what the log lost before the reader looked, as far as it would
-//! have been passed over anyway: a loss is only what the reader still wanted.
+//! A reader that keeps the last few messages skips a message once more than that many messages, including it,
+//! have been committed, at the time when it would be handed out. A skipped message is counted as skipped. So
+//! is what the log lost before the reader read it, as far as it would have been skipped anyway: a loss is
+//! only what the reader still wanted.
 //!
-//! A message that is older than its publisher's lifespan at that moment has expired, whatever else the reader
-//! keeps. So has what the log lost before an expired message: it was sent earlier.
+//! A message that is older than its publisher's lifespan at that time has expired, whatever else the reader
+//! keeps. So has what the log lost before an expired message, because it was sent earlier.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,9 +27,9 @@ use crate::os::clock;
 pub(super) struct HistoryFilter {
     /// How many unread ones; [`u64::MAX`] for all.
     keep_last: u64,
-    /// How old one may be to be handed out, in ns; [`u64::MAX`] for any age.
+    /// Maximum age of a message that is handed out, in ns; [`u64::MAX`] for any age.
     lifespan_ns: u64,
-    /// Whether one of the two says that some messages are not handed out.
+    /// Whether one of the two limits applies.
     is_active: bool,
 }
 
@@ -44,15 +44,15 @@ impl HistoryFilter {
 }
 
 impl Reader {
-    /// Whether newer messages have taken the place of this one, or it has expired. A comparison for a
-    /// reader that takes all; for others a look at the log's end and the clock as they are now, not as
-    /// they were when the batch was copied: between two messages of a batch the user may have slept.
+    /// Whether newer messages have superseded this one, or it has expired. One comparison for a reader that
+    /// takes all messages. For others, this reads the log's end and the clock now, not when the batch was
+    /// copied: the user may have slept between two messages of a batch.
     #[inline]
     pub(super) fn should_skip(&self, record: &Record) -> bool {
         self.filter.is_active && self.is_superseded_or_expired(record.seq, record.time_ns)
     }
 
-    /// Out of line, so that readers which take all pay for the comparison alone.
+    /// Out of line, so that readers that take all messages pay only for the comparison.
     #[inline(never)]
     fn is_superseded_or_expired(&self, seq: u64, sent_ns: u64) -> bool {
         self.is_superseded(seq) || self.has_expired(sent_ns)
@@ -63,7 +63,8 @@ impl Reader {
         self.filter.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
     }
 
-    /// Whether a message that was handed out has expired since, which is counted: its user has waited before it was used.
+    /// Whether a message that was handed out has expired since, because its user waited before using it;
+    /// counts it if so.
     pub fn count_if_expired(&self, sent_ns: u64) -> bool {
         let expired = self.has_expired(sent_ns);
         if expired {
@@ -72,8 +73,8 @@ impl Reader {
         expired
     }
 
-    /// Out of line, so that the readers of publishers without a lifespan do not make room for the call. A
-    /// stamp from the future is a hostile one.
+    /// Out of line, so that readers of publishers without a lifespan do not set up the call. A stamp from the
+    /// future is invalid.
     #[inline(never)]
     fn is_too_old(&self, sent_ns: u64) -> bool {
         clock::now_ns().saturating_sub(sent_ns) > self.filter.lifespan_ns
@@ -83,14 +84,14 @@ impl Reader {
     fn is_superseded(&self, seq: u64) -> bool {
         let end = self.map.control().tail.seq.load(Ordering::Relaxed);
         let newer = end.saturating_sub(seq);
-        // Of a reader that keeps all, never.
+        // Never true for a reader that keeps all messages.
         newer > self.filter.keep_last
             && (newer - self.filter.keep_last > MAX_COMMIT_RECORDS
                 || self.is_superseded_by_committed(seq))
     }
 
-    /// The number at the end of the log is stored before the message is committed. A writer that
-    /// died in between must not cost the reader the oldest of those that it keeps.
+    /// The number at the end of the log is stored before the message is committed. A writer that died in
+    /// between must not make the reader lose the oldest message that it keeps.
     #[cold]
     fn is_superseded_by_committed(&self, seq: u64) -> bool {
         let (log, keep) = (self.map.log(), self.filter.keep_last);
@@ -100,7 +101,7 @@ impl Reader {
         }
     }
 
-    /// Counts a message that is passed over, and goes on behind it.
+    /// Counts a skipped message, and continues after it.
     #[cold]
     pub(super) fn skip(&mut self, seq: u64, sent_ns: u64) {
         let count = &self.slot.page().count;
@@ -108,13 +109,13 @@ impl Reader {
         count.next_seq.store(seq.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Where a message is counted that is passed over.
+    /// The counter for a skipped message.
     fn skip_counter(&self, sent_ns: u64) -> &AtomicU64 {
         let count = &self.slot.page().count;
         if self.has_expired(sent_ns) { &count.expired } else { &count.skipped }
     }
 
-    /// Counts what is missing before a message, and says whether it is one that was had before.
+    /// Counts what is missing before a message, and returns whether the message is a duplicate.
     #[inline]
     pub(super) fn count_gap(&mut self, record: &Record) -> DuplicateCheck {
         let lost = self.log.take_lost();
@@ -161,8 +162,8 @@ impl Reader {
         count.next_seq.store(seq, Ordering::Relaxed);
     }
 
-    /// Goes to the newest message, which [`Reader::take`] then hands out and [`Reader::skip_withheld`]
-    /// does not, and passes over those before it. Says when it was sent.
+    /// Finds the newest message, which [`Reader::take`] then hands out and [`Reader::skip_withheld`] skips,
+    /// and skips those before it. Returns when it was sent.
     pub fn find_newest(&mut self) -> Result<Option<u64>, ChannelError> {
         if !self.prepare()? {
             return Ok(None);
@@ -180,7 +181,7 @@ impl Reader {
             },
         };
         if self.has_will() {
-            // That is newer.
+            // This record is newer.
             self.next = NextRecord::Withheld(record);
             self.skip_withheld();
             let Some(will) = self.found_nothing()? else { return Ok(None) };
@@ -191,19 +192,19 @@ impl Reader {
             bump(self.skip_counter(record.time_ns), self.lost_without_duplicates(lost, &record));
         }
         if self.is_duplicate(&record) {
-            // All that its publisher has sent so far was had.
+            // Everything that its publisher has sent so far was received.
             self.seen_lost = self.map.known_lost();
             self.drop_duplicate(&record);
             return Ok(None);
         }
-        // Now: this record may be the last that is read of a publisher that has left.
+        // Counted now: this record may be the last one of a publisher that has left.
         if self.has_unseen_lost() {
             self.count_known_lost();
         }
         self.count_known_lost_of(&record);
         self.slot.page().count.next_seq.store(record.seq, Ordering::Relaxed);
         if self.has_expired(record.time_ns) {
-            // Nor is there a newer one.
+            // A newer record does not exist either.
             self.note_origin(&record);
             self.skip(record.seq, record.time_ns);
             self.finish_skip(record.kind);
@@ -213,7 +214,7 @@ impl Reader {
         Ok(Some(record.time_ns))
     }
 
-    /// Passes over the message that [`Reader::find_newest`] went to, or that waits for a pin.
+    /// Skips the message that [`Reader::find_newest`] found, or that waits for a pin.
     pub fn skip_withheld(&mut self) {
         let Some(record) = self.next.take() else { return };
         self.slot.cancel_pin_wait();
@@ -228,8 +229,8 @@ impl Reader {
         }
     }
 
-    /// Lets go of what was committed and not read yet, of a publisher that is gone: what was still wanted
-    /// is counted as lost with it.
+    /// Discards committed unread messages of a publisher that has left: those that were still wanted count as
+    /// lost with it.
     pub fn discard_unread(&mut self) {
         let end = self.map.control().tail.tail.load(Ordering::Acquire);
         while !self.next.is_log() || self.log.position() < end {
@@ -253,7 +254,7 @@ impl Reader {
         }
     }
 
-    /// How far it is behind its publisher.
+    /// Its backlog.
     pub fn behind(&self) -> Backlog {
         if self.is_asking()
             && let Some((_, grant, _)) = admission::find(self.admissions(), self.follower.request())

@@ -1,8 +1,8 @@
-//! What the publisher itself knows to be missing from what it sends: the loss of a link, for example.
+//! Messages that the publisher itself knows to be missing from its stream, for example lost on a link.
 //!
-//! A reader counts it where it meets the record that says so, where the log lost records, and where it
-//! finds nothing more. The publisher's sums tell what was counted already, so a gap counts once, and no
-//! record that was overrun takes one with it.
+//! A reader counts them when it meets the record that reports them, when the log lost records, and when it
+//! finds no more messages. The publisher's totals show what was already counted, so a gap counts once, and an
+//! overrun record does not hide one.
 
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ impl Reader {
         self.map.known_lost().iter().zip(&self.seen_lost).any(|(now, seen)| now > seen)
     }
 
-    /// What the publisher knows to be missing, by cause, as far as it was counted or not promised.
+    /// The publisher's known lost messages that were counted or not promised, by cause.
     pub fn known_lost(&self) -> [u64; 4] {
         self.seen_lost
     }
@@ -29,7 +29,7 @@ impl Reader {
         self.map.asserted_ns()
     }
 
-    /// Counts all that the publisher knows of by now.
+    /// Counts all losses that the publisher knows of by now.
     #[cold]
     pub fn count_known_lost(&mut self) {
         for (at, sum) in self.map.known_lost().into_iter().enumerate() {
@@ -37,13 +37,13 @@ impl Reader {
         }
     }
 
-    /// What the extension words say of the record that was read last.
+    /// The extension words of the record that was read last.
     #[inline]
     pub(super) fn extension_of(&self, record: &Record) -> Extension {
         self.batch.extension(record, self.log.extension_len(record))
     }
 
-    /// Counts what a record says.
+    /// Counts the losses that a record reports.
     pub(super) fn count_known_lost_of(&mut self, record: &Record) {
         let extension = self.extension_of(record);
         if let Some(gap) = extension.meta.gap {
@@ -54,7 +54,7 @@ impl Reader {
     fn count_known_lost_to(&mut self, at: usize, sum: u64) {
         let seen = &mut self.seen_lost[at];
         let counter = loss_counters(self.slot.page())[at];
-        // A sum that is absurd fills the counter, and does not turn it round.
+        // An absurd total saturates the counter instead of wrapping it.
         let room = u64::MAX - counter.load(Ordering::Relaxed);
         bump(counter, sum.saturating_sub(*seen).min(room));
         *seen = sum.max(*seen);

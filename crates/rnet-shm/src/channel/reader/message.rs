@@ -8,16 +8,16 @@ use super::Reader;
 use crate::channel::received::{Payload, Stamp};
 
 impl Reader {
-    /// The message that the last successful [`Reader::take`] went on to.
+    /// The message of the last successful [`Reader::take`].
     #[inline]
     pub fn current(&mut self) -> ReceivedMessage<'_> {
         ReceivedMessage { reader: self }
     }
 }
 
-/// A message just taken, still in the channel's hands. No more than a borrow of it: what is copied
-/// on its way through three layers would cost more than all else that a small message takes. So
-/// the channel holds a large message until its next take.
+/// A message that was just taken and is still owned by the channel. It is only a borrow: copying it through
+/// three layers would cost more than everything else that a small message takes. So the channel holds a large
+/// message until its next take.
 pub struct ReceivedMessage<'a> {
     reader: &'a mut Reader,
 }
@@ -33,15 +33,15 @@ impl ReceivedMessage<'_> {
         }
     }
 
-    /// The message in the reader's own copy of the log, which its publisher cannot change; `None` for a large message,
-    /// which is read in its publisher's memory.
+    /// The message in the reader's own copy of the log, which its publisher cannot change; `None` for a large
+    /// message, which is read in its publisher's memory.
     #[inline]
     pub fn copied_bytes(&self) -> Option<&[u8]> {
         let Reader { current, pinned, batch, .. } = &*self.reader;
         pinned.is_none().then(|| batch.bytes(current.offset, current.len))
     }
 
-    /// Who sent it, and when.
+    /// Its sender and its times.
     #[inline]
     pub fn stamp(&self) -> Stamp {
         let Reader { publisher, current, taken_ns, .. } = &*self.reader;
@@ -53,12 +53,12 @@ impl ReceivedMessage<'_> {
         }
     }
 
-    /// The channel that it came by.
+    /// The channel through which it arrived.
     pub fn channel(&self) -> &Reader {
         self.reader
     }
 
-    /// What it carries beside its content.
+    /// The data that it carries beside its content.
     #[inline]
     pub fn meta(&self) -> Meta {
         if !self.has_meta() {
@@ -67,7 +67,7 @@ impl ReceivedMessage<'_> {
         self.reader.extension_of(&self.reader.current).meta
     }
 
-    /// Whether it carries anything beside its content.
+    /// Whether it carries data beside its content.
     #[inline]
     pub fn has_meta(&self) -> bool {
         self.reader.log.is_extended(&self.reader.current)

@@ -15,11 +15,11 @@ use crate::channel::received::PinnedMessage;
 use crate::os::files::io_error;
 use crate::os::{clock, shortage};
 
-/// How long a large message waits that could not be mapped, before it is tried again.
+/// Delay before a large message that could not be mapped is retried.
 const RETRY_NS: u64 = 1_000_000_000;
 
 impl Reader {
-    /// What it takes to read a message in place cannot be had: it is tried again in a while.
+    /// A resource for reading a message in place is short: schedules a retry.
     #[cold]
     fn schedule_retry(
         &mut self,
@@ -35,19 +35,18 @@ impl Reader {
         ChannelError::Shortage(Box::new(named.unwrap_or_else(|| io_error(doing, &path, errno))))
     }
 
-    /// Counts a message that was lost because its chunk went on without it: `missing` if there is no
-    /// such chunk any more.
+    /// Counts a message that was lost because its chunk was reused or removed: `missing` if the chunk does
+    /// not exist any more.
     #[cold]
     fn count_lost_chunk(&mut self, record: &Record, missing: bool) {
         if self.should_skip(record) {
-            // The publisher was faster than this look, but the message is not wanted any more.
+            // The publisher was faster than this read, but the message is not wanted any more.
             self.skip(record.seq, record.time_ns);
             return;
         }
-        // One that carries a newer message says that its publisher outlived this one. That has to
-        // be enough: a reader that asked the kernel for each message that it is behind would never
-        // catch up. The files may be swept before we are told that the publisher is gone, in any
-        // order; that it is dead comes before all that.
+        // A chunk with a newer message shows that its publisher continued after this one. That must suffice:
+        // a reader that queried the kernel for each message of its backlog would never catch up. The files
+        // may be swept in any order before we learn that the publisher has left; its death precedes all that.
         let swept =
             || !self.location.path.exists() || !self.own.is_node_alive(&self.location.folder);
         let gone = self.has_left() || self.reliable || (missing && swept());
@@ -57,7 +56,7 @@ impl Reader {
         page.count.next_seq.store(record.seq.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Takes hold of a large message; `Ok(None)` if it is lost, which is counted.
+    /// Pins a large message; `Ok(None)` if it is lost, which is counted.
     pub(super) fn pin(&mut self, record: &Record) -> Result<Option<PinnedMessage>, ChannelError> {
         let bytes = self.batch.bytes(record.offset, record.len);
         let Some(reference) = ChunkRef::from_bytes(bytes) else {
@@ -79,7 +78,8 @@ impl Reader {
         }
         let Some(pin) = self.slot.take_pin() else {
             if self.was_evicted() {
-                // Its memory is kept for us no more, and we are not to wait before we ask again.
+                // Its memory is no longer kept for us; do not wait for a pin before requesting admission
+                // again.
                 self.slot.cancel_pin_wait();
                 self.count_lost_chunk(record, false);
                 return Ok(None);

@@ -1,5 +1,5 @@
-//! The way of a message through its channel: records out of the log, batch by batch, each counted and made
-//! the current one.
+//! The path of a message through its channel: records are read from the log batch by batch, and each is
+//! counted and becomes the current one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,12 +16,12 @@ use crate::channel::reader_stats::bump;
 use crate::channel::received::Batch;
 use crate::os::clock;
 
-/// Records and pulls without a message for the user after which a take gives its caller a turn: a
-/// publisher that streams nothing but gaps must not hold up a lane or a time-out.
+/// Number of records and pulls without a message for the user after which a take returns to its caller: a
+/// publisher that sends an endless stream of gaps must not block a lane or a timeout.
 const MAX_EMPTY_PULLS: usize = 1 << 16;
-/// A reader in pursuit that found less than this pauses, so that the writer gets ahead.
+/// Under contention, a reader that found less than this pauses, so that the writer gets ahead.
 const BACKOFF_LEN_BYTES: usize = 2048;
-/// Batches that are further apart are not of a pursuit: the user works between them.
+/// Batches that are further apart do not count as contention: the user works between them.
 const BACKOFF_NS: u64 = 20_000;
 /// Length of that pause, in spin-loop hints: about a microsecond.
 const BACKOFF_SPINS: u32 = 32;
@@ -29,8 +29,8 @@ const BACKOFF_SPINS: u32 = 32;
 const SPARE_BATCHES: usize = 4;
 
 impl Reader {
-    /// [`Reader::take`] in its common case: a small message that was copied with those before it.
-    /// `false` says nothing; then ask `take`.
+    /// [`Reader::take`] in its common case: a small message that was copied with those before it. `false` has
+    /// no meaning; call `take` then.
     #[inline]
     pub fn take_plain(&mut self) -> bool {
         if self.follower.is_awaiting_admission() || !self.next.is_log() || self.pinned.is_some() {
@@ -47,8 +47,8 @@ impl Reader {
         true
     }
 
-    /// As [`Reader::take_plain`], of a message of another host that follows the one that was had last of its
-    /// publisher there, and names its origin alone.
+    /// Like [`Reader::take_plain`], for a message of another host that directly follows the last one received
+    /// from its publisher there, and carries only its origin.
     #[inline(never)]
     fn take_forwarded(&mut self) -> bool {
         let Some(last_origin) = &mut self.last_origin else { return false };
@@ -65,7 +65,7 @@ impl Reader {
         true
     }
 
-    /// Counts a message that was handed out as skipped instead: its user passes over it for a newer one.
+    /// Counts a message that was handed out as skipped instead: its user discards it for a newer one.
     pub fn count_as_skipped(&mut self) {
         let (stats, count) = (&mut self.reader_stats, &self.slot.page().count);
         stats.received = stats.received.wrapping_sub(1);
@@ -89,7 +89,7 @@ impl Reader {
         fail_point!("take.next_seq");
         count.newest_time_ns.store(record.time_ns, Ordering::Relaxed);
         fail_point!("take.newest");
-        // A stamp from the future is a hostile one.
+        // A stamp from the future is invalid.
         let latency = self.taken_ns.saturating_sub(record.time_ns);
         stats.sum_latency_ns = stats.sum_latency_ns.wrapping_add(latency);
         count.sum_latency_ns.store(stats.sum_latency_ns, Ordering::Relaxed);
@@ -106,8 +106,8 @@ impl Reader {
         }
     }
 
-    /// Goes on to the next message, which [`Reader::current`] then hands out. `Ok(false)`:
-    /// nothing now. After `Corrupt` or `Refused` the channel is of no more use.
+    /// Advances to the next message, which [`Reader::current`] then returns. `Ok(false)`: no message at
+    /// present. After `Corrupt` or `Refused` the channel is unusable.
     pub fn take(&mut self) -> Result<bool, ChannelError> {
         if !self.prepare()? {
             return Ok(false);
@@ -156,11 +156,11 @@ impl Reader {
         Ok(false)
     }
 
-    /// What every look begins with; `false` if nothing can be had for now.
+    /// The first step of every read; `false` if no message can be read at present.
     pub(super) fn prepare(&mut self) -> Result<bool, ChannelError> {
         // While the message of the last take is still known: it may have read as zeros.
         self.check_all_truncated()?;
-        // Here and not when the next message is there: until then the publisher would miss it.
+        // Here and not when the next message arrives: until then the publisher would lack it.
         self.pinned = None;
         if self.follower.is_awaiting_admission() && !self.try_begin()? {
             return Ok(false);
@@ -168,15 +168,15 @@ impl Reader {
         Ok(!self.must_pause())
     }
 
-    /// What a look ends with that found nothing in the log: were we let go, or is it the turn of the last will?
+    /// The last step of a read that found nothing in the log: checks for an eviction and for the last will.
     pub(super) fn found_nothing(&mut self) -> Result<Option<Record>, ChannelError> {
         let evicted = self.was_evicted();
-        // A truncated page says that we were let go, or that there is nothing.
+        // A truncated page looks like an eviction or an empty log.
         self.check_truncated()?;
         if evicted { Err(self.handle_eviction()) } else { Ok(self.take_will()) }
     }
 
-    /// The record that was withheld, or the log's next.
+    /// The withheld record, or the log's next.
     pub(super) fn next_record(&mut self) -> Result<Option<Record>, ChannelError> {
         if !self.next.is_log()
             && let Some(record) = self.next.take()
@@ -197,7 +197,7 @@ impl Reader {
             }
             let Some(batch) = Arc::get_mut(&mut self.batch) else { return Ok(None) };
             let pulled = self.log.pull(self.map.log(), &mut batch.0);
-            // Before the copy is believed: what was cut off reads as zeros.
+            // Before the copy is used: truncated parts read as zeros.
             self.check_truncated()?;
             match pulled {
                 Pull::Batch => {
@@ -225,14 +225,14 @@ impl Reader {
         Ok(None)
     }
 
-    /// Its user has seen that there is nothing, and waits: what comes then is not taken on the heels of the writer.
+    /// Its user has found no message and waits: the next message will not contend with the writer.
     pub fn reset_contention(&mut self) {
         self.contention = 0;
     }
 
-    /// Lets a writer in full flight get ahead. A reader on its heels takes one message at a time
-    /// and fights it for every cache line, which costs both several times the pause. Before the
-    /// look, not after it: each look takes the line from the writer.
+    /// Lets a fast writer get ahead. A reader close behind it takes one message at a time and contends for
+    /// every cache line, which costs both several times the pause. The pause comes before the read, because
+    /// each read takes the cache line from the writer.
     #[inline]
     fn back_off(&self) {
         if self.contention > 1 && self.log.batch_len_bytes() < BACKOFF_LEN_BYTES {
@@ -242,7 +242,7 @@ impl Reader {
         }
     }
 
-    /// Samples of the present batch are still held: goes on with another.
+    /// Samples of the current batch are still held: continues with another batch.
     #[cold]
     fn change_batch(&mut self) {
         let free = self.spare.iter_mut().position(|batch| Arc::get_mut(batch).is_some());

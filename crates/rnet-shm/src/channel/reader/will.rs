@@ -1,4 +1,4 @@
-//! The last will of a publisher that has died: the message that is read when all others were.
+//! The last will of a publisher that has died: the message that is read after all others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,24 +12,24 @@ use crate::channel::extension::Extension;
 use crate::os::clock;
 
 impl Reader {
-    /// Whether the publisher has died and its last will is still to be read.
+    /// Whether the publisher has died and its last will is still unread.
     #[inline]
     pub fn has_will(&self) -> bool {
         self.died && !self.will_read && self.map.will_len().is_some()
     }
 
-    /// Which last will the publisher has at present: another number after each change, `None` for none.
+    /// The version of the publisher's current last will: it differs after each change; `None` if none is set.
     pub fn will_change(&self) -> Option<u64> {
         self.map.will_change()
     }
 
-    /// The last will that the publisher has at present; `None` if there is none, or it is being changed all the time.
+    /// The publisher's current last will; `None` if none is set, or it keeps changing.
     pub fn will(&self) -> Option<Vec<u8>> {
         self.map.will()
     }
 
-    /// Makes the last will the record that is read next, if it is its turn. The batch must be used up: it takes the
-    /// place of what was copied from the log.
+    /// Makes the last will the next record, if its turn has come. The batch must be used up: the will
+    /// replaces what was copied from the log.
     #[inline]
     pub(super) fn take_will(&mut self) -> Option<Record> {
         if self.has_will() { self.read_will() } else { None }
@@ -51,7 +51,7 @@ impl Reader {
             *to = u64::from_ne_bytes(word);
         }
         self.taken_ns = clock::now_ns();
-        // One that was never admitted was promised nothing before.
+        // A reader that was never admitted was promised no earlier messages.
         let sent = &self.map.control().tail.seq;
         let seq = self.log.next_seq().unwrap_or_else(|| sent.load(Ordering::Acquire));
         self.log.note_extended(seq, words);

@@ -1,9 +1,8 @@
-//! How a reader comes into the writer's list, and from where on it reads.
+//! How a reader enters the writer's list, and its start position.
 //!
-//! The control thread admits while the writer sends. The position from which a reader with a past
-//! begins takes a walk over the log to find, and the writer may give that position up meanwhile. So
-//! the reader is listed with a lower bound, which holds the writer, and the exact position is found
-//! afterwards.
+//! The control thread admits readers while the writer sends. Finding the start position of a reader with
+//! history takes a walk over the log, and the writer may drop that position meanwhile. So the reader is
+//! listed with a lower bound, which holds the writer, and the exact position is found afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,17 +21,17 @@ use crate::os::barrier::SleeperBarrier;
 use crate::os::bell::Bells;
 use crate::os::files::create_error;
 
-/// How often the end of the log is looked at until both its words agree; a writer in full flight
-/// is between them for nanoseconds.
+/// How many times the end of the log is read until its two words are consistent; a fast writer is between
+/// their stores for nanoseconds.
 const START_TRIES: u32 = 1_000_000;
 const SPINS_PER_YIELD: u32 = 100;
 
-/// What [`ReaderTable::admit`] did.
+/// The result of [`ReaderTable::admit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmitOutcome {
-    /// The reader is in.
+    /// The reader was admitted.
     New,
-    /// It was in already.
+    /// The reader was already admitted.
     AlreadyAdmitted,
 }
 
@@ -40,8 +39,8 @@ impl ReaderTable {
     /// Admits a reader that has bound a page to this publisher.
     ///
     /// # Errors
-    /// `LimitReached` if the table is full; the reader is told as well. `OutOfMemory` if there is no memory for
-    /// more of the table.
+    /// `LimitReached` if the table is full; the reader is notified as well. `OutOfMemory` if memory for more
+    /// of the table is not available.
     pub fn admit(
         &self,
         subscription: u64,
@@ -61,7 +60,7 @@ impl ReaderTable {
         Ok(AdmitOutcome::New)
     }
 
-    /// Whether the reader of this very request is in the list. Only the control thread adds to it.
+    /// Whether the reader of this request is in the list. Only the control thread adds to it.
     fn grants(&self, ask: RequestId) -> bool {
         let granted = |r: &Arc<ReaderRef>| {
             r.subscription == ask.subscription && r.generation == ask.generation && !r.has_left()
@@ -69,8 +68,8 @@ impl ReaderTable {
         self.list().iter().any(granted)
     }
 
-    /// The first step of an admission: puts the reader into the writer's list. Once the writer has seen
-    /// it there, nothing that stands at `lowest` or behind it is given up.
+    /// The first step of an admission: adds the reader to the writer's list. Once the writer has seen it
+    /// there, nothing at or after `lowest` is dropped.
     pub(crate) fn enlist(
         &self,
         node: &str,
@@ -83,7 +82,7 @@ impl ReaderTable {
         let subscription = ask.subscription;
         let mut list = self.list();
         list.retain(|r| !r.has_left() || r.holds_pins());
-        // Those that linger for their pins have no request any more, but not without end.
+        // Readers that linger for their pins have no request any more, but their number is bounded.
         let linger = list.len() >= 2 * READERS_PER_LOG;
         let place = self.requests().entry_for(subscription, READERS_PER_LOG).filter(|_| !linger);
         let Some(place) = place else {
@@ -101,8 +100,7 @@ impl ReaderTable {
             .map_err(|e| create_error(Some(topic), &self.path, PAGE_LEN_BYTES as u64, e))?;
         fail_point!("admit.backed");
         self.requests().reserve(ask, place);
-        // One that has asked again is another reader now. The samples that the one before still
-        // holds stay pinned.
+        // A repeated request creates a new reader. The samples that the previous one still holds stay pinned.
         for old in list.iter().filter(|r| r.subscription == subscription) {
             old.left.store(true, Ordering::Relaxed);
         }
@@ -130,7 +128,7 @@ impl ReaderTable {
         Ok(reader)
     }
 
-    /// The last step: the reader reads from `start` on, which is message `start_seq`, and is told so.
+    /// The last step: publishes the reader's start position `start`, which is message `start_seq`.
     pub(crate) fn answer(
         &self,
         ask: RequestId,
@@ -141,7 +139,7 @@ impl ReaderTable {
         // The writer may sleep until the reader needs no more than this.
         self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
         fail_point!("admit.start");
-        // The writer may have let it go meanwhile, or somebody dismissed it.
+        // Meanwhile the writer may have evicted it, or it may have been removed.
         let standing =
             self.requests().answer(self.admissions(), Grant { request: ask, start, start_seq });
         reader.admitted.store(standing.is_some(), Ordering::Release);
@@ -150,14 +148,14 @@ impl ReaderTable {
         fail_point!("admit.rung");
     }
 
-    /// Position and sequence number from which a new reader reads: the end, or where the past begins that it asks
-    /// for, which stands at `lowest` or behind it.
+    /// Position and sequence number from which a new reader reads: the end, or the start of the requested
+    /// history, which is at or after `lowest`.
     ///
-    /// What is found before the writer knows the reader is no more than a lower bound: the messages
-    /// that are the newest later stand behind it, and by then the writer may have given it up. What is
-    /// found after the epoch was raised is exact: a push in flight that has not seen the reader yet
-    /// gives up nothing of the newest messages that late joiners get, because no push does. Of older ones it may:
-    /// a reader that asked for those finds itself lapped, and begins with the oldest record.
+    /// Before the writer knows the reader, the result is only a lower bound: later newest messages are after
+    /// it, and the writer may have dropped it by then. After the epoch was incremented, the result is exact:
+    /// a push in flight that has not seen the reader yet never drops the newest messages that are kept for
+    /// late joiners. It may drop older ones: a reader that requested those finds itself lapped, and starts
+    /// with the oldest record.
     pub(crate) fn starting_point(&self, lowest: u64, past: HistoryRequest) -> (u64, u64) {
         let log = self.map.log();
         let line = &log.control.tail;
@@ -168,11 +166,11 @@ impl ReaderTable {
             }
             tries += 1;
             if tries > START_TRIES {
-                // A stray pointer of this process truncated the log; any number will do.
+                // This process has corrupted its own log by truncating it; any number will do.
                 break (line.tail.load(Ordering::Acquire), line.seq.load(Ordering::Relaxed));
             }
             if tries % SPINS_PER_YIELD == 0 {
-                // The writer's thread may wait for this very processor.
+                // The writer's thread may be waiting for this processor.
                 std::thread::yield_now();
             }
             std::hint::spin_loop();

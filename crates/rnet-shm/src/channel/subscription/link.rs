@@ -1,4 +1,4 @@
-//! Subscriptions that a link between hosts opens beside those of users.
+//! Subscriptions that a link between hosts opens in addition to those of users.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Binding, Slot, SubscriptionFile, SubscriptionMeta};
 
-/// What a subscription does for a link between hosts.
+/// A subscription's role for a link between hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkRole {
-    /// It reads the messages of this publisher alone, to forward them. Nobody counts it.
+    /// It reads only the messages of this publisher, to forward them. It is not counted.
     Forwards(u64),
-    /// It says what subscriptions of another host ask for. It is counted by the publishers that it has bound a
-    /// page to, and reads nothing.
+    /// It represents the requests of subscriptions of another host. The publishers to which it has bound a
+    /// page count it, and it reads nothing.
     Passive,
 }
 
@@ -47,10 +47,10 @@ pub struct PassivePage {
 }
 
 impl PassivePage {
-    /// Binds a page. The publisher then has to be told.
+    /// Binds a page. The caller must then notify the publisher.
     ///
     /// # Errors
-    /// Those of [`SubscriptionFile::bind`].
+    /// Errors of [`SubscriptionFile::bind`].
     pub fn bind(
         own: &Arc<SubscriptionFile>,
         topic: &str,
@@ -59,7 +59,7 @@ impl PassivePage {
     ) -> Result<PassivePage, Error> {
         let binding = Binding { publisher, reliable: false, history: 0, bell };
         let slot = own.bind(topic, binding)?;
-        // For tools: nothing is left to read for it.
+        // For tools: it has nothing left to read.
         slot.page().count.next_seq.store(u64::MAX, Ordering::Relaxed);
         Ok(PassivePage { own: own.clone(), slot, folder })
     }

@@ -1,6 +1,6 @@
-//! The control FIFO: by it peers tell a node at which node something has changed.
+//! The control FIFO: through it, peers notify a node of which node has changed.
 //!
-//! A node that joins tells its name with that, so that nobody has to list the domain for it.
+//! A node that joins includes its name, so that its peers need not list the domain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,26 +15,26 @@ use crate::os::files::{io_error, word_at};
 use crate::os::fork::UnsharedFd;
 use crate::os::unlinked_files;
 
-/// A ring at the control FIFO: the incarnation of the node that rings, and above it the length of its name, which
-/// follows, padded to whole words; mostly there is none.
+/// A ring in the control FIFO: the incarnation of the ringing node, and in the upper bits the length of its
+/// name, which follows, padded to whole words; most rings have no name.
 const RING_LEN_BYTES: usize = 8;
 const NAME_LEN_SHIFT: u32 = 48;
-/// No ring is longer.
+/// Maximum length of a ring.
 const MAX_RING_LEN_BYTES: usize = RING_LEN_BYTES + MAX_NODE_NAME_LEN_BYTES.next_multiple_of(8);
-/// A FIFO is made of pages, of this length or a multiple of it.
+/// The capacity of a FIFO is a multiple of this page length.
 const PAGE_LEN_BYTES: usize = 4096;
 
-/// What was rung.
+/// The rings that were received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rings {
-    /// The nodes at which something has changed, each once.
+    /// The nodes that have changed, each once.
     pub nodes: Vec<u64>,
-    /// Names of those that have told them, as written in file names.
+    /// Names of the nodes that included them, as written in file names.
     pub names: BTreeMap<u64, String>,
 }
 
 impl Rings {
-    /// Adds what a FIFO held; `false` if that is not whole rings.
+    /// Adds the content of a FIFO; `false` if it does not consist of whole rings.
     fn add(&mut self, mut bytes: &[u8]) -> bool {
         while let Some((head, rest)) = bytes.split_at_checked(RING_LEN_BYTES) {
             let word = word_at(head, 0);
@@ -63,18 +63,18 @@ impl OwnNode {
         &self.fifo
     }
 
-    /// Rings this node's own control thread; needs no file descriptor that might not be had.
+    /// Rings this node's own control thread; needs no additional file descriptor.
     pub fn ring_self(&self) {
         let _ = rustix::io::write(&self.fifo, &self.incarnation.to_le_bytes());
     }
 
-    /// Tells the node whose folder it is that something has changed here. What cannot be done for
-    /// want of a file descriptor is pending_rings: see [`OwnNode::ring_pending`].
+    /// Notifies the node of this folder of a change here. A ring that fails because no file descriptor is
+    /// free becomes pending: see [`OwnNode::ring_pending`].
     pub fn ring(&self, folder: &Path) {
         self.ring_or_queue(folder, ring_control(folder, self.incarnation));
     }
 
-    /// As [`OwnNode::ring`], for a node that may not know this one.
+    /// Like [`OwnNode::ring`], for a node that may not know this one.
     pub fn greet(&self, folder: &Path) {
         self.ring_or_queue(folder, ring_with(folder, self.incarnation, &self.name.file_stem()));
     }
@@ -82,12 +82,12 @@ impl OwnNode {
     fn ring_or_queue(&self, folder: &Path, rung: bool) {
         if !rung {
             self.pending_rings().insert(folder.to_owned());
-            // The control thread then tries again once a second.
+            // The control thread then retries once a second.
             self.ring_self();
         }
     }
 
-    /// Rings those that could not be rung before; `false` if some still cannot.
+    /// Rings the nodes with pending rings; `false` if some still fail.
     pub fn ring_pending(&self) -> bool {
         let mut pending_rings = self.pending_rings();
         pending_rings.retain(|folder| !ring_control(folder, self.incarnation));
@@ -98,10 +98,10 @@ impl OwnNode {
         self.pending_rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Takes the pending rings out of the control FIFO. `None` if it cannot be told who has rung,
-    /// because the FIFO was full or a peer wrote what is no ring; then anyone may have.
+    /// Takes the pending rings out of the control FIFO. `None` if the FIFO was full or a peer wrote an
+    /// invalid ring: then any node may have rung.
     pub fn drain_control(&self) -> Option<Rings> {
-        // One call takes all that is there, so that none ends within a ring.
+        // One call reads everything, so that no read ends within a ring.
         let mut bytes = Vec::with_capacity(self.fifo_len_bytes);
         let room = rustix::buffer::spare_capacity(&mut bytes);
         match rustix::io::read(&self.fifo, room) {
@@ -115,8 +115,8 @@ impl OwnNode {
         (whole && !self.may_be_full(bytes.len())).then_some(rings)
     }
 
-    /// Whether a ring may have found no room beside so many bytes. One that the last page has no room for is
-    /// written to the next page, so the end of each page may be empty.
+    /// Whether a ring may have been dropped because the FIFO held this many bytes. A ring that does not fit
+    /// in the last page is written to the next page, so the end of each page may be empty.
     fn may_be_full(&self, len: usize) -> bool {
         let pages = self.fifo_len_bytes.div_ceil(PAGE_LEN_BYTES);
         len + pages * MAX_RING_LEN_BYTES > self.fifo_len_bytes
@@ -135,14 +135,14 @@ pub(super) fn create_fifo(path: &Path, mode: u32) -> Result<UnsharedFd, Error> {
     .and_then(|()| rustix::fs::chmod(path, Mode::from_raw_mode(mode)))
     .map_err(failed)?;
     fail_point!("node.fifo");
-    // Open for both directions: then there is always a reader and a writer, and neither end sees
-    // an end of file or a SIGPIPE when peers come and go.
+    // Open for both directions: the FIFO then always has a reader and a writer, and neither end gets an end
+    // of file or a SIGPIPE when peers come and go.
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     UnsharedFd::open(|| rustix::fs::open(path, flags, Mode::empty())).map_err(failed)
 }
 
-/// Tells a node that something has changed at the node `from`. Its control thread then looks
-/// there. `false` if that has to be tried again: a file descriptor was wanting.
+/// Notifies a node that the node `from` has changed. Its control thread then checks that node. `false` if the
+/// ring must be retried because no file descriptor was free.
 pub fn ring_control(folder: &Path, from: u64) -> bool {
     ring_with(folder, from, "")
 }
@@ -152,15 +152,14 @@ fn ring_with(folder: &Path, from: u64, name: &str) -> bool {
     ring.extend(name.as_bytes());
     ring.resize(ring.len().next_multiple_of(8), 0);
     match unlinked_files::open(&folder.join("ctl"), OFlags::RDWR) {
-        // Short writes to a FIFO are whole or not at all. One that is full has been rung so often
-        // that its node will look everywhere.
+        // Short writes to a FIFO are atomic. The node of a full FIFO checks all nodes anyway.
         Ok(fifo) => {
             fail_point!("ring.opened");
             let _ = rustix::io::write(&fifo, &ring);
             fail_point!("ring.written");
         }
         Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => return false,
-        // A node that has left.
+        // The node has left.
         Err(_) => {}
     }
     true
@@ -189,23 +188,23 @@ mod tests {
         ring
     }
 
-    /// Of whatever length its rings are: some leave the end of each page empty.
+    /// For rings of every length: some leave the end of each page empty.
     #[test]
-    fn a_ring_that_was_lost_is_noticed() {
+    fn detects_a_lost_ring() {
         with_node(|node| {
             for name_len in (0..=MAX_NODE_NAME_LEN_BYTES).step_by(8) {
                 let name = "n".repeat(name_len);
                 let ring = ring_of(7, name.as_bytes());
                 while rustix::io::write(&node.fifo, &ring).is_ok() {}
                 assert_eq!(node.drain_control(), None, "{} bytes", ring.len());
-                // It is empty then.
+                // The FIFO is empty then.
                 assert_eq!(node.drain_control(), Some(Rings::default()));
             }
         });
     }
 
     #[test]
-    fn half_a_fifo_of_rings_is_believed() {
+    fn accepts_rings_of_a_half_full_fifo() {
         with_node(|node| {
             let ring = ring_of(7, b"sixteen_letters_");
             for _ in 0..node.fifo_len_bytes / 2 / ring.len() {
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_no_ring() {
+    fn rejects_ring_with_invalid_name() {
         let long = [b'n'; MAX_NODE_NAME_LEN_BYTES + 8];
         for name in [&b"a/b"[..], b"\xff", b"..", &long] {
             let mut bytes = ring_of(7, name);

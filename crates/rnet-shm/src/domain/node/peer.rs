@@ -1,8 +1,8 @@
 //! A peer's folder, as its node has written it.
 //!
-//! What does not depend on who looks is there once in a process, however many of its nodes know the peer
-//! ([`PeerFile`]). The header of its file is mapped, so a look at whether its endpoints have changed is a load,
-//! and its goodbye can be read when the folder is gone. It takes no descriptor.
+//! State that does not depend on the reading node exists once per process, however many of its nodes know the
+//! peer ([`PeerFile`]). The header of its file is mapped, so a check for changed endpoints is one load, and
+//! the goodbye is readable after the folder is removed. The mapping needs no descriptor.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -34,7 +34,7 @@ use crate::os::ofd::{self, FileId};
 /// The peers of the nodes of this process, by incarnation.
 static PEERS: WeakCache<PeerFile> = WeakCache::new();
 
-/// What this process has of a peer.
+/// What this process shares of a peer.
 #[derive(Debug)]
 struct PeerFile {
     folder: PathBuf,
@@ -42,19 +42,19 @@ struct PeerFile {
     incarnation: u64,
     /// The header of its file `node`.
     head: Mapping,
-    /// That file, to be asked for its lock when it has lost its name.
+    /// That file, whose lock is queried if the name was removed.
     id: FileId,
     meta: NodeMeta,
     is_ours: bool,
     fork_guard: ForkGuard,
-    /// Whether a node of this process has found that it is gone.
+    /// Whether a node of this process has found that the peer has departed.
     gone: AtomicBool,
     list: Mutex<EndpointList>,
     bells: Mutex<Option<Arc<Bells>>>,
     weak_handle: Mutex<Option<WeakLivenessHandle>>,
 }
 
-/// As `starts_with` of whole components, of paths that are written alike.
+/// Like `starts_with` of whole components, for paths that are spelled alike.
 fn is_below(path: &Path, folder: &Path) -> bool {
     let rest = path.as_os_str().as_bytes().strip_prefix(folder.as_os_str().as_bytes());
     rest.is_some_and(|rest| rest.starts_with(b"/"))
@@ -110,11 +110,11 @@ impl PeerFile {
                 version: String::new(),
             },
         };
-        // The lock is on the folder's name, so that is who it is, whatever the header claims.
+        // The lock is on the folder's name, so this name counts, whatever the header claims.
         meta.name = name.to_string();
         let head = match Mapping::new(file.as_fd(), 0, META_AT as usize, Access::Read, false) {
             Ok(head) => head,
-            // Truncated since.
+            // The file was truncated meanwhile.
             Err(Errno::INVAL) => return Ok(None),
             Err(e) => return Err(failed(e)),
         };
@@ -134,7 +134,7 @@ impl PeerFile {
         }))
     }
 
-    /// Whether it can still be used, in this domain.
+    /// Whether the cached file is still valid for this domain.
     fn is_usable(&self, dir: &DomainDir) -> bool {
         !self.fork_guard.is_from_parent()
             && !self.gone.load(Ordering::Relaxed)
@@ -146,12 +146,12 @@ impl PeerFile {
         self.head.get::<AtomicU64>(at as usize).load(Ordering::Acquire)
     }
 
-    /// The endpoints as of now.
+    /// The current endpoints.
     fn entries(&self) -> rustix::io::Result<EndpointList> {
         let mut list = lock(&self.list);
         let generation = self.word(GENERATION_AT);
         if list.generation != generation {
-            // SYNC-LIST: the generation first, by a load of its own.
+            // SYNC-LIST: the generation first, by a separate load.
             fence(Ordering::Acquire);
             *list = EndpointList { generation, ..self.read_list()? };
         }
@@ -181,7 +181,8 @@ impl PeerFile {
             }
             let endpoint_count = u32::try_from(word_at(bytes, 3)).ok()?;
             let entry = Entry { id, topic_hash: word_at(bytes, 1), kind, endpoint_count };
-            // Of two entries of one endpoint the first counts: else it would change with each look.
+            // Of two entries of one endpoint, the first counts: otherwise the result would change with each
+            // read.
             (own && entry.is_sound() && ids.insert(id)).then_some(entry)
         };
         let entries = bytes.chunks_exact(ENTRY_LEN_BYTES as usize).filter_map(entry).collect();
@@ -194,7 +195,7 @@ impl PeerFile {
 pub struct PeerNode {
     file: Arc<PeerFile>,
     list: EndpointList,
-    /// Why the last look failed, if it was for want of a file descriptor.
+    /// Why the last refresh failed, if no file descriptor was free.
     refresh_error: Option<Errno>,
 }
 
@@ -218,15 +219,14 @@ impl PeerNode {
         PeerNode { file, list: EndpointList::default(), refresh_error: None }
     }
 
-    /// Those of these peers that another node of this process knows, which hears of their end, and that have not
-    /// left yet.
+    /// Those of these peers that another node of this process knows and watches, and that have not left yet.
     pub(crate) fn known(dir: &DomainDir, incarnations: impl Iterator<Item = u64>) -> Vec<PeerNode> {
         let files = PEERS.find_all(incarnations).into_iter();
         let here = |file: &Arc<PeerFile>| file.is_usable(dir) && file.word(GOODBYE_AT) == 0;
         files.filter(here).map(PeerNode::of).collect()
     }
 
-    /// Who the peer is.
+    /// The identity of the peer.
     pub fn meta(&self) -> &NodeMeta {
         &self.file.meta
     }
@@ -246,32 +246,32 @@ impl PeerNode {
         self.file.incarnation
     }
 
-    /// The endpoints it announced, as of the last [`PeerNode::refresh`].
+    /// The endpoints that it announced, as of the last [`PeerNode::refresh`].
     pub fn entries(&self) -> &[Entry] {
         &self.list.entries
     }
 
-    /// The same, as all nodes of this process have them.
+    /// The same endpoints, shared by all nodes of this process.
     pub fn shared_entries(&self) -> Arc<[Entry]> {
         self.list.entries.clone()
     }
 
-    /// Whether an endpoint that it has announced no more was lost.
+    /// Whether a withdrawn endpoint of the peer was lost.
     pub fn has_lost(&self, id: u64) -> bool {
         self.list.lost.contains(&id)
     }
 
-    /// Whether it wants to be rung at every change of a list.
+    /// Whether the peer requests a ring at every change of a list.
     pub fn is_watching(&self) -> bool {
         self.file.word(WATCHING_AT) != 0
     }
 
-    /// Errors of callbacks of the peer's program, as it has counted them.
+    /// The number of callback errors that the peer's program has counted.
     pub fn callback_errors(&self) -> u64 {
         self.file.word(CALLBACK_ERRORS_AT)
     }
 
-    /// Callbacks of the peer's program that panicked and are not called again, as it has counted them.
+    /// The number of callbacks that the peer's program dropped because they panicked.
     pub fn dropped_callbacks(&self) -> u64 {
         self.file.word(DROPPED_CALLBACKS_AT)
     }
@@ -286,49 +286,49 @@ impl PeerNode {
         Ok(bells.insert(opened).clone())
     }
 
-    /// What this process holds to notice its end.
+    /// What this process holds to detect the peer's exit.
     pub(crate) fn weak_handle(&self) -> MutexGuard<'_, Option<WeakLivenessHandle>> {
         lock(&self.file.weak_handle)
     }
 
-    /// Whether the peer lives in this very process.
+    /// Whether the peer lives in this process.
     pub fn is_this_process(&self) -> bool {
         self.file.is_ours
     }
 
-    /// Why the last [`PeerNode::refresh`] failed, if it was for want of a file descriptor.
+    /// Why the last [`PeerNode::refresh`] failed, if no file descriptor was free.
     pub fn refresh_error(&self) -> Option<Errno> {
         self.refresh_error
     }
 
-    /// Whether the peer's folder is still there.
+    /// Whether the peer's folder still exists.
     pub fn folder_exists(&self) -> bool {
         rustix::fs::lstat(&self.file.folder).is_ok()
     }
 
-    /// Whether a node of this process has found that the peer is gone.
+    /// Whether a node of this process has found that the peer has departed.
     pub(crate) fn is_gone(&self) -> bool {
         self.file.gone.load(Ordering::Relaxed)
     }
 
-    /// The other nodes of this process need not find out for themselves that it is gone. `true` for the first.
+    /// Marks the peer as departed for all nodes of this process. Returns `true` for the first caller.
     pub(crate) fn set_gone(&self) -> bool {
         !self.file.gone.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether the peer lives, whatever has become of its folder: it has not said goodbye, and its file
-    /// is locked.
+    /// Whether the peer lives, even if its folder was removed: it has not said goodbye, and its file is
+    /// locked.
     pub(crate) fn lives(&self) -> bool {
-        // Not to know is not to be dead.
+        // An unknown state does not count as dead.
         self.is_lock_held().unwrap_or(true)
     }
 
-    /// As [`PeerNode::lives`], and its lock could be asked.
+    /// Like [`PeerNode::lives`], but only if its lock could be queried.
     pub(crate) fn is_known_alive(&self) -> bool {
         self.is_lock_held() == Some(true)
     }
 
-    /// Whether it lives; `None` if its lock cannot be asked.
+    /// Whether the peer lives; `None` if its lock cannot be queried.
     fn is_lock_held(&self) -> Option<bool> {
         if self.file.is_ours {
             return Some(folders::is_local(&self.file.folder, self.file.incarnation));
@@ -343,32 +343,33 @@ impl PeerNode {
         }
     }
 
-    /// Whether the peer has left of its own will. One of this very process must have.
+    /// Whether the peer has left on its own. A peer in this process must have.
     pub fn said_goodbye(&self) -> bool {
         self.file.is_ours || self.file.word(GOODBYE_AT) != 0
     }
 
-    /// Whether the end of the peer, which is gone, is a departure and not a death: it said goodbye, or somebody had
-    /// asked its process to stop.
+    /// Whether the exit of the departed peer is a departure and not a death: it said goodbye, or its process
+    /// was asked to stop.
     pub fn has_left(&self) -> bool {
         self.said_goodbye() || self.file.word(STOP_REQUESTED_AT) == StopRequest::Stop as u64
     }
 
-    /// Whether somebody ends its process on purpose: though its peers lose it, nobody misses it.
+    /// Whether its process is killed on purpose: its peers lose it, but its death is not reported as a fault.
     pub fn is_killed_on_request(&self) -> bool {
         self.file.word(STOP_REQUESTED_AT) == StopRequest::Kill as u64
     }
 
-    /// Notes in the peer's file what its process is asked for, so that its end counts as that even if a signal ends it.
+    /// Writes the request to its process into the peer's file, so that the exit is reported accordingly even
+    /// if a signal causes it.
     ///
     /// # Errors
-    /// The system's, from opening or writing the file.
+    /// Errors of the system from opening or writing the file.
     pub fn set_stop_request(&self, request: StopRequest) -> rustix::io::Result<()> {
         let file = files::open_write(&self.file.folder.join("node"))?;
         files::write_all_at(&file, &(request as u64).to_le_bytes(), STOP_REQUESTED_AT)
     }
 
-    /// Reads the entries anew if they have changed; returns whether they had.
+    /// Rereads the entries if they have changed; returns whether they had.
     pub fn refresh(&mut self) -> bool {
         if self.file.word(GENERATION_AT) == self.list.generation {
             self.refresh_error = None;

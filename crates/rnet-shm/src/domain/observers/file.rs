@@ -1,8 +1,8 @@
-//! An observer's file: by it publishers find an observer that sleeps.
+//! An observer's file: through it, publishers find a sleeping observer.
 //!
-//! The observer owns the file, and publishers map its pages read-only, as they do a subscriber's. It
-//! gives no cursor and no pin: a publisher that reads it learns whom to wake and nothing that could
-//! hold it back. The file is locked for as long as its observer lives.
+//! The observer owns the file, and publishers map its pages read-only, like those of a subscriber. The file
+//! contains neither a cursor nor a pin: a publisher that reads it learns which observer to wake, and nothing
+//! that could block it. The file is locked while its observer lives.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -28,33 +28,33 @@ use crate::os::ofd;
 use crate::os::random::random_u64;
 use crate::os::temp_file::TempFile;
 
-/// From one sleep to the next at least this much time passes. A publisher rings an observer no more
-/// often than twice in this time, however often one claims to sleep.
+/// Minimum interval between two sleeps. A publisher rings an observer at most twice in this time, however
+/// often the observer claims to sleep.
 const MIN_SLEEP_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What an observer has in the directory of its domain; unlinked on drop.
+/// An observer's files in the directory of its domain; unlinked on drop.
 #[derive(Debug)]
 pub struct ObserverFile {
     path: PathBuf,
     pub(super) mode: u32,
-    /// Locked for as long as the observer lives.
+    /// Locked while the observer lives.
     file: UnsharedFd,
     pages: Vec<Mapping>,
     /// The publisher of each slot, 0 if it is free.
     slots: Vec<u64>,
     bells: Arc<Bells>,
     waiter: Waiter,
-    /// What the bell of endpoints read when it was last asked.
+    /// Value of the endpoint bell at the last query.
     seen_endpoints: u32,
     /// When the last sleep ended.
     awake_since: Option<Instant>,
-    /// Whether a ring ended it.
+    /// Whether a ring ended that sleep.
     was_rung: bool,
     fork_guard: ForkGuard,
 }
 
 impl ObserverFile {
-    /// Takes a place among the observers of a domain.
+    /// Joins the observers of a domain.
     ///
     /// # Errors
     /// `LimitReached` beyond 64 observers; `OutOfMemory`, `Io`.
@@ -63,7 +63,7 @@ impl ObserverFile {
         let folder = dir.observers();
         dir.make_folder(&dir.observers())?;
         let is_full = || listed(&folder).len() >= MAX_OBSERVERS_PER_DOMAIN;
-        // Nodes remove what dead observers have left, but perhaps there is none.
+        // Nodes remove the files of dead observers, but the domain may have no node.
         if is_full() && Observers::new(dir).refresh() && is_full() {
             return Err(Error::LimitReached {
                 what: format!("observers in domain {}", dir.id()),
@@ -109,30 +109,30 @@ impl ObserverFile {
         })
     }
 
-    /// Has these nodes look at the observers: folder and incarnation of each.
+    /// Makes these nodes check the observers: folder and incarnation of each.
     pub fn greet<'a>(&self, nodes: impl Iterator<Item = (&'a Path, u64)>) {
         for (folder, incarnation) in nodes {
-            // A node that is rung in its own name looks at the observers.
+            // A node that is rung with its own incarnation checks the observers.
             ring_control(folder, incarnation);
         }
     }
 
-    /// Whether its files are still where publishers look for them.
+    /// Whether its files are still in place.
     pub fn exists(&self) -> bool {
-        // The doorbells of one that was stopped before it had a file may have been taken for those of a dead one.
+        // The doorbells of an observer that was stopped before it had a file may have been removed as stale.
         rustix::fs::lstat(&self.path)
             .and(rustix::fs::lstat(self.sibling_path(BELLS_SUFFIX)))
             .is_ok()
     }
 
-    /// A file of its own beside this one.
+    /// The path of another file of this observer.
     pub(super) fn sibling_path(&self, suffix: &str) -> PathBuf {
         let mut path = self.path.clone().into_os_string();
         path.push(suffix);
         path.into()
     }
 
-    /// Shows a publisher that it is followed, and rings its node, whose folder it is. Returns the slot.
+    /// Follows a publisher and rings its node, which has this folder. Returns the slot.
     ///
     /// # Errors
     /// `LimitReached`; `OutOfMemory`, `Io` if the file cannot grow.
@@ -149,7 +149,7 @@ impl ObserverFile {
         Ok(slot)
     }
 
-    /// The publisher of this slot is not followed any more.
+    /// Stops following the publisher of this slot.
     pub fn leave(&mut self, slot: usize) {
         self.slot(slot).asleep.store(0, Ordering::Relaxed);
         self.slot(slot).publisher.store(0, Ordering::Release);
@@ -181,15 +181,15 @@ impl ObserverFile {
         Ok(first)
     }
 
-    /// Whether endpoints have come or gone since this was asked last.
+    /// Whether endpoints have come or gone since the last call.
     pub fn endpoints_changed(&mut self) -> bool {
         let now = self.bells.read(ENDPOINTS);
         std::mem::replace(&mut self.seen_endpoints, now) != now
     }
 
-    /// Sleeps until a followed publisher sends, endpoints come or go, `limit` is over or a signal
-    /// comes. `ready` is whether there is something to read already; `asks_barrier`, whether a followed
-    /// publisher counts on the barrier of those that sleep for its messages.
+    /// Sleeps until a followed publisher sends, endpoints come or go, `limit` expires or a signal arrives.
+    /// `ready` is whether a message is available already; `asks_barrier` is whether a followed publisher
+    /// relies on the barrier of sleeping readers for its messages.
     pub fn sleep(
         &mut self,
         limit: Duration,
@@ -229,8 +229,8 @@ impl ObserverFile {
         woken
     }
 
-    /// Sleeps until endpoints come or go, `limit` is over or a signal comes. No message ends it: for one that follows more
-    /// publishers than it can show.
+    /// Sleeps until endpoints come or go, `limit` expires or a signal arrives. Messages do not end it: for an
+    /// observer that follows more publishers than its file has slots.
     pub fn sleep_between_scans(&mut self, limit: Duration) {
         let begun = Instant::now();
         let awake =

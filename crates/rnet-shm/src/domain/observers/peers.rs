@@ -1,10 +1,9 @@
 //! The observers of a domain, as the node of a publisher sees them.
 //!
-//! The control thread finds their files and hands each publisher the slots in which it is named; the
-//! thread that sends looks at these after each message, and rings who sleeps there. What stands in a
-//! slot decides about a ring and nothing else, and no observer is rung more than 2,000 times a second
-//! by one publisher: so an observer that is stopped costs a load per message, and a hostile one that
-//! and these rings.
+//! The control thread finds their files and gives each publisher the slots that name it. The sending thread
+//! checks these slots after each message and rings the observers that sleep. The content of a slot decides
+//! only about a ring, and one publisher rings an observer at most 2,000 times a second. So a stopped observer
+//! costs one load per message, and a hostile observer costs that load and these rings.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,16 +25,16 @@ use crate::os::files::{self, word_at};
 use crate::os::mapping::{Access, Mapping};
 use crate::os::{ofd, temp_file};
 
-/// Between two rings of one publisher for one observer. An observer rests for twice as long between
-/// two sleeps, so none that keeps to that is passed over.
+/// Minimum interval between two rings of one publisher for one observer. An observer waits twice as long
+/// between two sleeps, so an observer that complies is never skipped.
 const RING_PAUSE_NS: u64 = 500_000;
-/// Doorbells without a file are left over from a kill once they are as old as this.
+/// Doorbells without a file count as left by a killed observer once they are this old.
 const STALE_AFTER: Duration = Duration::from_secs(1);
 
 /// One observer, mapped.
 #[derive(Debug)]
 struct MappedObserver {
-    /// By its lock it is known whether the observer lives.
+    /// Its lock shows whether the observer lives.
     file: OwnedFd,
     bells: Arc<Bells>,
     pages: Vec<Arc<Mapping>>,
@@ -55,7 +54,7 @@ impl ObserverRef {
         self.page.get(self.at)
     }
 
-    /// Has the observer look again.
+    /// Makes the observer check again.
     pub(crate) fn ring(&self) {
         self.bells.ring(WAKE);
     }
@@ -80,17 +79,17 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Those of the domain; none before the first [`Observers::refresh`].
+    /// Creates an empty set; it is filled by the first [`Observers::refresh`].
     pub fn new(dir: &DomainDir) -> Observers {
         Observers { folder: dir.observers(), known: BTreeMap::new() }
     }
 
-    /// Looks at who there is, and removes what the dead have left. `false` if nobody was there and
-    /// nobody is.
+    /// Rereads the observers and removes the files of dead ones. `false` if there were none before and are
+    /// none now.
     pub fn refresh(&mut self) -> bool {
         let here = listed(&self.folder);
         if here.is_empty() && self.known.is_empty() {
-            // One that was killed early has left doorbells, or a temporary file, and no file.
+            // An observer that was killed early leaves doorbells, or a temporary file, but no file.
             self.sweep_unlisted();
             return false;
         }
@@ -120,7 +119,7 @@ impl Observers {
         let expected = [MAGIC, u64::from(LAYOUT_VERSION), id];
         (0..3).all(|at| word_at(&header, at) == expected[at]).then_some(())?;
         let bells = Bells::open(&self.bells_of(id)).ok();
-        // One that died may have taken them with it; its file is still to be swept.
+        // A dead observer may have removed them; its file still has to be swept.
         let bells = match bells {
             Some(bells) => Arc::new(bells),
             None => {
@@ -143,7 +142,7 @@ impl Observers {
         let _ = rustix::fs::unlink(self.folder.join(format!("{id:016x}{STATUS_SUFFIX}")));
     }
 
-    /// Removes what those have left that were killed before they had a file.
+    /// Removes what observers left that were killed before they had a file.
     fn sweep_unlisted(&self) {
         temp_file::sweep(&self.folder);
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -168,7 +167,7 @@ impl Observers {
     pub fn of_node(&self, incarnation: u64) -> HashMap<u64, Vec<ObserverRef>> {
         let mut found: HashMap<u64, Vec<ObserverRef>> = HashMap::new();
         for known in self.known.values() {
-            // One that names a publisher more than once gets one slot of it.
+            // An observer that names a publisher more than once gets one slot.
             let mut named = BTreeSet::new();
             for page in &known.pages {
                 for slot in 0..OBSERVER_SLOTS_PER_PAGE {
@@ -188,7 +187,7 @@ impl Observers {
         found
     }
 
-    /// Tells all observers that endpoints have come or gone.
+    /// Notifies all observers that endpoints have come or gone.
     pub fn ring_endpoints(&self) {
         for known in self.known.values() {
             known.bells.ring(ENDPOINTS);
@@ -214,7 +213,7 @@ impl MappedObserver {
             let at = PAGE * (1 + page as u64);
             match Mapping::new(self.file.as_fd(), at, PAGE_LEN_BYTES, Access::Read, false) {
                 Ok(page) => self.pages.push(Arc::new(page)),
-                // Tried again with the next look.
+                // Retried with the next refresh.
                 Err(_) => break,
             }
         }
@@ -225,20 +224,20 @@ pub(super) fn is_held(file: &OwnedFd) -> bool {
     !matches!(ofd::holder(file, ofd::WHOLE), Ok(None))
 }
 
-/// The observers that a writer looks at after each message.
+/// The observers that a writer checks after each message.
 #[derive(Debug, Default)]
 pub(crate) struct ObserverBells(Vec<ObserverBell>);
 
 #[derive(Debug)]
 struct ObserverBell {
     observer: ObserverRef,
-    /// The ticket that was rung for last, and when.
+    /// The ticket of the last ring, and its time.
     ticket: u64,
     at_ns: u64,
 }
 
 impl ObserverBells {
-    /// Takes another list of observers.
+    /// Replaces the list of observers.
     pub(crate) fn replace_all(&mut self, observers: Vec<ObserverRef>) {
         let rung = |observer| ObserverBell { observer, ticket: 0, at_ns: 0 };
         self.0 = observers.into_iter().map(rung).collect();
@@ -249,14 +248,14 @@ impl ObserverBells {
         self.0.is_empty()
     }
 
-    /// After a message that was sent at `now_ns` and the light barrier: rings the observers that sleep.
+    /// Rings the sleeping observers, after a message that was sent at `now_ns` and the light barrier.
     #[cold]
     pub(crate) fn ring(&mut self, now_ns: u64) {
         for rung in &mut self.0 {
             let slot = rung.observer.slot();
             if now_ns.saturating_sub(rung.at_ns) >= RING_PAUSE_NS
                 && wake::must_ring(&slot.asleep, &mut rung.ticket)
-                // It may have given the slot to another publisher.
+                // The observer may have reassigned the slot to another publisher.
                 && slot.publisher.load(Ordering::Relaxed) == rung.observer.publisher
             {
                 rung.at_ns = now_ns;

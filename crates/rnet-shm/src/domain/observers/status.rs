@@ -1,7 +1,8 @@
-//! What observers tell of themselves: a text beside the file of each that has something to say.
+//! Status texts of observers: a text beside the file of each observer that publishes one.
 //!
-//! A recorder takes no part in its domain, so it cannot publish how it is going. Its text is made whole and moved into
-//! place, so whoever reads sees an old one or a new one. It comes from another process and is to be trusted like one.
+//! A recorder does not take part in its domain, so it cannot publish its status. The text is written
+//! completely and then moved into place, so a reader sees an old or a new one. It comes from another process
+//! and is equally untrusted.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,14 +14,14 @@ use super::{ObserverFile, STATUS_SUFFIX, listed};
 use crate::os::files::{self, io_error};
 use crate::os::temp_file::TempFile;
 
-/// A longer text is not written, and not read.
+/// A longer text is neither written nor read.
 pub const MAX_STATUS_LEN_BYTES: usize = 64 << 10;
 
 impl ObserverFile {
-    /// Tells those who look what is so, in place of what was told before. It goes with the observer.
+    /// Publishes a status text that replaces the previous one. It is removed with the observer.
     ///
     /// # Errors
-    /// `Io` if there is no room for it, or it is too long.
+    /// `Io` if the disk is full or the text is too long.
     pub fn publish_status(&self, text: &str) -> Result<()> {
         let path = &self.sibling_path(STATUS_SUFFIX);
         let failed = |errno| io_error("cannot write", path, errno);
@@ -34,7 +35,8 @@ impl ObserverFile {
     }
 }
 
-/// What the living observers of the domain in this directory tell, by their ids. What cannot be read is left out.
+/// The status texts of the living observers of the domain in this directory, by their ids. Unreadable texts
+/// are skipped.
 pub fn read_statuses(domain: &Path) -> Vec<(u64, String)> {
     let folder = domain.join(super::FOLDER);
     let ids = listed(&folder).into_iter();

@@ -1,4 +1,4 @@
-//! Writers that are killed again and again, in other processes: what they held is free again.
+//! Writers that are killed repeatedly, in other processes: their memory is freed.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use rnet_shm::state::{Region, StoredValue, Write};
 
 use super::{TestDomain, nothing_is_left};
 
-/// Writers killed.
+/// Number of killed writers.
 const ROUNDS: u64 = 30;
-/// In which directory a killed writer writes.
+/// The directory in which a killed writer writes.
 const DIR: &str = "RNET_STATE_MODEL_DIR";
 
 fn mix(word: u64) -> u64 {
@@ -36,7 +36,7 @@ fn commit(region: &Region, writes: &[Write<'_>]) {
     region.commit(writes, &[], &mut |_, _| Ok(())).expect("a write without conditions");
 }
 
-/// The side of the writer, which is killed by the other.
+/// The writer's side, which the parent kills.
 #[test]
 #[ignore = "a process of the test below"]
 fn writes_until_it_is_killed() {
@@ -84,8 +84,8 @@ fn writers_that_are_killed_leave_no_garbage() {
             .expect("the writer starts");
         let out = BufReader::new(child.stdout.take().expect("piped"));
         let ready = out.lines().map_while(Result::ok).any(|line| line == "ready");
-        assert!(ready, "the writer ended by itself");
-        std::thread::sleep(Duration::from_micros(mix(round) % 20_000)); // sleep: the writer's life
+        assert!(ready, "the writer exited by itself");
+        std::thread::sleep(Duration::from_micros(mix(round) % 20_000)); // sleep: the writer's lifetime
         child.kill().expect("the writer can be killed");
         child.wait().expect("the writer can be waited for");
         while region.has_dead() {
@@ -98,7 +98,7 @@ fn writers_that_are_killed_leave_no_garbage() {
         slabs.push(usage.slabs);
     }
     println!("{slabs:?}");
-    // More of the dead is no more of memory. How much the living have at the moment goes up and down.
+    // More dead writers do not use more memory. The memory of living ones varies.
     let (first, last) = slabs.split_at(slabs.len() / 2);
     let most = |slabs: &[u64]| slabs.iter().max().copied().unwrap_or_default();
     assert!(2 * most(last) <= 3 * most(first), "{slabs:?}");

@@ -1,7 +1,7 @@
-//! The region of the state against a map: millions of random operations, each answer compared, and
-//! nothing left over at the end.
+//! The region of the state compared with a map: millions of random operations, each result compared, and no
+//! memory left in use at the end.
 //!
-//! `STATE_MODEL_OPERATIONS` says how many; a million otherwise, ten in `make soak`.
+//! `STATE_MODEL_OPERATIONS` sets their number; the default is a million, and ten million in `make soak`.
 
 mod killed;
 mod model;
@@ -17,12 +17,12 @@ use rnet_shm::state::Region;
 
 use model::Model;
 
-/// Blocks that a node has at hand which has just opened the region.
+/// Blocks that a node has reserved just after it opened the region.
 const KEPT: u64 = 64;
-/// Operations, unless the environment says otherwise.
+/// Default number of operations.
 const OPERATIONS: u64 = 1_000_000;
 
-/// A domain of the test's own, with a clock that the test sets.
+/// A domain for one test, with a clock that the test sets.
 pub struct TestDomain {
     base: PathBuf,
     dir: DomainDir,
@@ -32,7 +32,7 @@ pub struct TestDomain {
 }
 
 impl TestDomain {
-    /// An empty one.
+    /// Creates an empty domain.
     fn new() -> TestDomain {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl TestDomain {
         domain
     }
 
-    /// The domain that the parent of this process made.
+    /// The domain that the parent of this process created.
     fn of_parent(base: PathBuf) -> TestDomain {
         let id = DomainId::new("t").unwrap();
         let config = DomainConfig { id, base: Some(base.clone()), group: None };
@@ -76,10 +76,10 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_million_random_operations_answer_as_a_map_does() {
+fn random_operations_match_the_map() {
     let operations = number("STATE_MODEL_OPERATIONS").unwrap_or(OPERATIONS);
     let seed = number("STATE_MODEL_SEED").unwrap_or_else(|| {
-        let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("it is after 1970");
+        let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("the clock is after 1970");
         since.as_nanos() as u64
     });
     println!("STATE_MODEL_SEED={seed}");
@@ -96,7 +96,7 @@ fn a_million_random_operations_answer_as_a_map_does() {
     nothing_is_left(&domain);
 }
 
-/// Once nobody has the region open any more, nothing in it is used but the trie.
+/// Once no process has the region open, only the trie is in use.
 fn nothing_is_left(domain: &TestDomain) {
     let usage = domain.region("/last").usage();
     println!("{usage:?}");

@@ -1,4 +1,4 @@
-//! A map that does what the region does, and the operations on both.
+//! A map with the behaviour of the region, and the operations on both.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rnet_core::Error;
 use rnet_shm::state::{Follower, Guard, Head, NextChange, Record, Region, StoredValue, Write};
 
-/// Keys; some of them long, many with a beginning in common.
+/// Number of keys; some are long, many share a prefix.
 const KEYS: u64 = 3000;
-/// Operations between two looks of a follower.
-const LOOK_EVERY: u64 = 500;
-/// Memory beside that of the values: headers, what is kept for late readers, sizes rounded up.
+/// Number of operations between two reads of a follower.
+const READ_INTERVAL: u64 = 500;
+/// Memory in addition to the values: headers, memory kept for late readers, rounding of sizes.
 const SLACK_LEN_BYTES: u64 = 64 << 20;
-/// What a follower is interested in.
+/// The prefix that the followers watch.
 const FOLLOWED: &str = "/follow/";
 
-/// One key as the map has it.
+/// One key of the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kept {
     revision: u64,
     version: u64,
     kind: u16,
     type_id: u64,
-    /// The value follows from these two.
+    /// Seed and length determine the value.
     seed: u64,
     len: usize,
     written: u64,
@@ -31,7 +31,7 @@ struct Kept {
     writer: usize,
 }
 
-/// What is written to one key.
+/// A write to one key.
 struct Order {
     key: String,
     /// Seed and length; `None` deletes.
@@ -61,7 +61,7 @@ pub struct Model<'a> {
     steps: u64,
     map: BTreeMap<String, Kept>,
     revision: u64,
-    /// Bytes of the values that are there, now and at most.
+    /// Bytes of the existing values, now and at most.
     live: u64,
     most: u64,
     record: Record,
@@ -123,7 +123,7 @@ impl<'a> Model<'a> {
     }
 
     fn key(&mut self) -> String {
-        // Few are written often, many now and then.
+        // A few keys are written often, many rarely.
         let number = if self.below(4) == 0 { self.below(16) } else { self.below(KEYS) };
         match number % 8 {
             0..4 => format!("/follow/{number}"),
@@ -144,12 +144,12 @@ impl<'a> Model<'a> {
         len as usize
     }
 
-    /// What stands at a key, expired or not.
-    fn stands(&self, key: &str) -> Option<&Kept> {
+    /// The value of a key, expired or not.
+    fn stored_value(&self, key: &str) -> Option<&Kept> {
         self.map.get(key)
     }
 
-    /// What stands at a key and whose time is not over.
+    /// The value of a key that has not expired.
     fn living(&self, key: &str) -> Option<&Kept> {
         let now = self.now();
         self.map.get(key).filter(|kept| kept.expires == 0 || kept.expires > now)
@@ -169,17 +169,17 @@ impl<'a> Model<'a> {
             _ if self.below(200) == 0 => self.snapshot(),
             _ => self.get(),
         }
-        if self.steps.is_multiple_of(LOOK_EVERY) {
-            self.look(0);
+        if self.steps.is_multiple_of(READ_INTERVAL) {
+            self.read_changes(0);
             self.bound();
         }
-        // Behind whatever is kept for followers.
-        if self.steps.is_multiple_of(LOOK_EVERY * 97) {
-            self.look(1);
+        // After whatever is kept for followers.
+        if self.steps.is_multiple_of(READ_INTERVAL * 97) {
+            self.read_changes(1);
         }
     }
 
-    /// Memory follows what there is: what is replaced is used again.
+    /// Memory is bounded by the existing values: replaced memory is reused.
     fn bound(&mut self) {
         self.most = self.most.max(self.live);
         let slabs = self.regions[0].usage().slabs * (64 << 10);
@@ -211,8 +211,8 @@ impl<'a> Model<'a> {
             3 => Some(0),
             _ => None,
         };
-        // To delete at its revision what is over is how its end is told.
-        let expect = match self.stands(&key) {
+        // An expired key is deleted at its revision, which notifies followers of its expiry.
+        let expect = match self.stored_value(&key) {
             Some(kept) if value.is_none() && expect == Some(0) && present == 0 => {
                 Some(kept.revision)
             }
@@ -251,10 +251,10 @@ impl<'a> Model<'a> {
         self.commit(&orders, &guards);
     }
 
-    /// What the commit must find at a key: for the deletion at its revision also what is over.
+    /// The revision that the commit must find at a key: a deletion at its revision also finds an expired key.
     fn found(&self, order: &Order) -> u64 {
         let over = order.value.is_none() && order.expect.is_some_and(|r| r != 0);
-        let kept = if over { self.stands(&order.key) } else { self.living(&order.key) };
+        let kept = if over { self.stored_value(&order.key) } else { self.living(&order.key) };
         kept.map_or(0, |kept| kept.revision)
     }
 
@@ -279,12 +279,12 @@ impl<'a> Model<'a> {
             assert!(matches!(done, Err(Error::Conflict { .. })), "{what:?}: {done:?}");
             return self.count("refused");
         }
-        // What is over may have been deleted in passing; a deletion at its revision then comes too late.
+        // Expired keys may have been deleted in passing; a deletion at their revision then fails.
         if let Err(Error::Conflict { key, .. }) = &done
-            && self.stands(key).is_some()
+            && self.stored_value(key).is_some()
             && self.living(key).is_none()
         {
-            self.live -= self.stands(key).map_or(0, |kept| kept.len as u64);
+            self.live -= self.stored_value(key).map_or(0, |kept| kept.len as u64);
             self.map.remove(key);
             return self.count("over");
         }
@@ -302,7 +302,7 @@ impl<'a> Model<'a> {
             assert!(!orders.iter().any(changes), "a commit without effect");
             return self.count("nothing to delete");
         }
-        // What is over is deleted in passing, which takes revisions too.
+        // Expired keys are deleted in passing, which uses revisions too.
         assert!(revision > self.revision, "revisions follow each other");
         self.revision = revision;
         for order in orders {
@@ -312,16 +312,17 @@ impl<'a> Model<'a> {
     }
 
     fn apply(&mut self, order: &Order, writer: usize) {
-        // What is over goes on, what is deleted begins anew; what is over may have been deleted in passing.
-        let mut version = self.stands(&order.key).map_or(1, |kept| kept.version + 1);
-        if self.stands(&order.key).is_some() && self.living(&order.key).is_none() {
+        // An expired key continues its version, a deleted key starts again; expired keys may have been
+        // deleted in passing.
+        let mut version = self.stored_value(&order.key).map_or(1, |kept| kept.version + 1);
+        if self.stored_value(&order.key).is_some() && self.living(&order.key).is_none() {
             let mut record = Record::default();
             if self.regions[writer].get(&order.key, &mut record).unwrap() {
                 assert!([1, version].contains(&record.version), "{}", order.key);
                 version = record.version;
             }
         }
-        self.live -= self.stands(&order.key).map_or(0, |kept| kept.len as u64);
+        self.live -= self.stored_value(&order.key).map_or(0, |kept| kept.len as u64);
         let Some((seed, len)) = order.value else {
             self.map.remove(&order.key);
             return;
@@ -347,18 +348,18 @@ impl<'a> Model<'a> {
         assert!(revision >= self.revision);
         let expected =
             self.map.keys().filter(|key| key.starts_with(prefix) && self.living(key).is_some());
-        // No key here is the beginning of another name, so that the bytes decide.
+        // No key is a prefix of another name, so comparing bytes suffices.
         assert_eq!(records.len(), expected.count(), "{prefix}");
         for record in &records {
             let key = record.key();
             assert!(key.starts_with(prefix));
-            same(key, self.living(key).expect("it is there"), record);
+            same(key, self.living(key).expect("the key exists"), record);
         }
         self.count("snapshots");
     }
 
-    /// A follower takes what is new, and then knows how things stand.
-    fn look(&mut self, which: usize) {
+    /// A follower reads the changes, and then knows the current values.
+    fn read_changes(&mut self, which: usize) {
         let mut record = std::mem::take(&mut self.record);
         let (mut follower, mut copy) = self.followers.swap_remove(which);
         loop {
@@ -386,18 +387,18 @@ impl<'a> Model<'a> {
         for key in expected {
             let kept = self.living(key).map(|kept| (kept.revision, kept.version, kept.len));
             let seen = copy.get(key).map(|kept| (kept.revision, kept.version, kept.len));
-            assert_eq!(seen, kept, "{key}: what a follower knows, and what is");
+            assert_eq!(seen, kept, "{key}: the follower's copy differs from the map");
         }
         let gone = copy.keys().find(|key| !self.map.contains_key(*key));
-        assert_eq!(gone, None, "a follower was not told of its end");
+        assert_eq!(gone, None, "a follower was not notified of its deletion");
         self.followers.push((follower, copy));
         let last = self.followers.len() - 1;
         self.followers.swap(which, last);
         self.record = record;
-        self.count("looks");
+        self.count("reads");
     }
 
-    /// Deletes everything; nothing is left.
+    /// Deletes everything and checks that the region is empty.
     pub fn empty(&mut self) {
         let keys: Vec<(String, u64)> =
             self.map.iter().map(|(key, kept)| (key.clone(), kept.revision)).collect();
