@@ -18,7 +18,7 @@ fn steps(node: &Node) -> Service {
             context.feedback(&Vector3 { x: step.into(), ..Default::default() })?;
         }
         while x < 0.0 && !context.cancelled() {
-            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
         }
         Ok(*goal)
     };

@@ -49,7 +49,7 @@ fn a_command_is_shown_with_its_driver_and_its_trail() {
         driver.send(&twist(1.0)).unwrap();
     }
     while command.stats().applied < 2 {
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
     assert!(command.status().applied >= 2, "{:?}", command.status());
     let listed = rnet!(env, "command", "list").ok();
@@ -249,7 +249,7 @@ fn a_stop_outlasts_its_program_by_the_lease() {
     let drive =
         |priority| b.drive::<Twist>("/cmd_vel").priority(priority).lease(Duration::from_secs(60));
     while a.peers().iter().any(|peer| peer.contains("command")) {
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
     let Err(rnet::Error::NotInForce { why, .. }) = drive(9).take(TEST_TIMEOUT) else {
         panic!("it had authority at once");
@@ -285,7 +285,7 @@ fn waiting_for_a_receiver_and_lost_authority_are_reported_at_once() {
     let mut unread = unread.spawn().unwrap();
     drop(unread.stdout.take());
     while command.status().holder.is_empty() {
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
     kill_process(Pid::from_raw(unread.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     assert_eq!(unread.wait().unwrap().code(), Some(130), "it was ended by its reader");

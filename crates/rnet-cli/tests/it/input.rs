@@ -47,7 +47,7 @@ impl Pipeline {
                 return;
             }
             assert!(Instant::now() < until, "it never catches SIGTERM");
-            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
         }
     }
 

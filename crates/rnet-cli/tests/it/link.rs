@@ -308,7 +308,7 @@ fn listening_to_another_host_subscribes_while_it_lasts() {
         let begun = std::time::Instant::now();
         while theirs.subscriber_count() > 0 {
             assert!(begun.elapsed() < TEST_TIMEOUT.unwrap(), "{command} has left its subscription");
-            std::thread::sleep(std::time::Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(std::time::Duration::from_millis(1)); // sleep: polling interval
         }
     }
     // Of a topic of this host it stays an observer.

@@ -136,7 +136,7 @@ fn a_stream_is_shown_as_it_comes_and_a_signal_cancels_it() {
     assert_eq!(call.wait().code, Some(130));
     while !ended.load(Ordering::SeqCst) {
         next.send(9).unwrap();
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
     drop(next);
     drop(service);

@@ -1,4 +1,4 @@
-//! Receiving in batches, and ending waits from outside.
+//! Batch receive, and interruption of waits from another thread.
 
 use crate::common;
 
@@ -22,7 +22,7 @@ fn a_batch_takes_what_is_there_and_goes_on_where_it_ended() {
     for n in 0..10_u8 {
         publisher.send(&[n]).unwrap();
     }
-    // Long messages among short ones.
+    // Long messages between short ones.
     publisher.send(&[10; 100_000]).unwrap();
     let mut seen = Vec::new();
     let count = subscriber.recv_batch(4, LONG, |sample| {
@@ -59,7 +59,7 @@ fn an_error_behind_messages_comes_with_the_next_batch() {
     let mut publisher = sender.publisher_with::<[u8]>("/t", reliable).unwrap();
     subscriber.wait_for_publishers(1, LONG).unwrap();
     publisher.send(b"first").unwrap();
-    // One that offers less than is asked for is told of by an error.
+    // A publisher whose QoS is incompatible produces an error.
     let _poor = sender.publisher::<[u8]>("/t").unwrap();
     while subscriber.wait_for_publishers(2, Some(Duration::from_millis(1))).is_err_and(|error| {
         let told = matches!(error, Error::IncompatibleQos { .. });
@@ -89,7 +89,8 @@ fn a_wait_ends_when_another_thread_asks() {
         subscriber.wait_for_publishers(1, LONG).unwrap();
         let interrupter = subscriber.interrupter();
         std::thread::scope(|scope| {
-            // Asked before, during or after the wait begins: it ends in every case.
+            // The interrupt may come before, during or after the start of the wait: it ends the wait in each
+            // case.
             scope.spawn(|| interrupter.interrupt());
             assert_eq!(subscriber.recv(None).err(), Some(Error::Interrupted));
         });
@@ -103,7 +104,7 @@ fn a_wait_ends_when_another_thread_asks() {
             scope.spawn(|| interrupter.interrupt());
             assert_eq!(set.wait(&mut [&mut subscriber], None), Err(Error::Interrupted));
         });
-        // A message that is there comes first, and the next wait ends.
+        // An available message is returned first; the next wait is interrupted.
         interrupter.interrupt();
         publisher.send(b"x").unwrap();
         assert_eq!(&*subscriber.recv(None).unwrap(), b"x");

@@ -1,4 +1,4 @@
-//! `Node::on_endpoint`: each endpoint of the domain is told of once when it comes and once when it goes.
+//! `Node::on_endpoint`: reports each endpoint of the domain once when it opens and once when it closes.
 
 use crate::common;
 
@@ -13,10 +13,10 @@ use rnet::{
     SubscriberOptions,
 };
 
-/// How often the topics of nodes were opened, closed and lost.
+/// How often the endpoints of each node and topic were opened, closed and lost.
 type Counts = BTreeMap<(String, String), [usize; 3]>;
 
-/// What a watch has told.
+/// The events that a watch reported.
 #[derive(Clone, Default)]
 struct EndpointCounts(Arc<Mutex<Counts>>);
 
@@ -51,7 +51,7 @@ impl EndpointCounts {
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -90,7 +90,7 @@ fn those_that_exist_come_first_and_each_says_what_it_is() {
     assert_eq!(next(), EndpointEvent::Closed(ends[0].clone()));
     drop(watch);
     let _other = a.publisher::<[u8]>("/t").unwrap();
-    assert!(events.recv_timeout(LONG.unwrap()).is_err(), "the callback went with the watch");
+    assert!(events.recv_timeout(LONG.unwrap()).is_err(), "the watch dropped its callback");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn those_that_come_and_go_are_told_of_without_a_match() {
     told.expect("/other", "/p", [1, 0, 0]);
     let subscriber = other.subscriber::<[u8]>("/s").unwrap();
     told.expect("/other", "/s", [1, 0, 0]);
-    // A second watch begins with what there is, and changes nothing of the first.
+    // A second watch begins with the existing endpoints, and does not affect the first.
     let second = too.watch(&watcher);
     too.expect("/other", "/p", [1, 0, 0]);
     too.expect("/other", "/s", [1, 0, 0]);
@@ -116,14 +116,14 @@ fn those_that_come_and_go_are_told_of_without_a_match() {
     too.expect("/other", "/s", [1, 1, 0]);
     too.expect("/watcher", "/own", [1, 1, 0]);
     assert_eq!(told.of("/other", "/s"), [1, 0, 0]);
-    // With nobody left who watches, and again with one.
+    // Without a watch, and then again with one.
     drop(second);
     let _late = other.publisher::<[u8]>("/late").unwrap();
     let again = EndpointCounts::default();
     let _watch = again.watch(&watcher);
     again.expect("/other", "/late", [1, 0, 0]);
     assert_eq!(again.of("/other", "/p"), [0, 0, 0]);
-    // A node that comes later.
+    // A node that joins later.
     let late = net.node("late");
     let publisher = late.publisher::<[u8]>("/p").unwrap();
     again.expect("/late", "/p", [1, 0, 0]);
@@ -145,7 +145,7 @@ fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
     let _mark = mark.publisher::<[u8]>("/mark").unwrap();
     told.expect("/mark", "/mark", [1, 0, 0]);
     assert_eq!(told.of("/victim", "/first"), [1, 0, 0]);
-    // A watch that begins while it is stopped.
+    // A watch that begins while the node is stopped.
     let late = EndpointCounts::default();
     let _late = late.watch(&mark);
     late.expect("/victim", "/first", [1, 0, 0]);
@@ -184,7 +184,7 @@ fn many_at_once_are_told_of_once_each() {
     let ends: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     let all = |counts: [usize; 3]| {
         for told in &told {
-            eventually("all are told of", || {
+            eventually("all are reported", || {
                 let told = told.0.lock().unwrap();
                 told.len() == 256 && told.values().all(|of| *of == counts)
             });
@@ -195,8 +195,7 @@ fn many_at_once_are_told_of_once_each() {
     all([1, 1, 0]);
 }
 
-/// Whoever opens an endpoint may not know yet that somebody watches, and who begins to watch may have read
-/// the list before.
+/// The opener of an endpoint may not see the new watch yet, and the watch may have read the list before.
 #[test]
 fn a_watch_that_begins_while_endpoints_come_misses_none() {
     let net = Net::new("watch begins");
@@ -248,16 +247,16 @@ fn a_watch_may_be_dropped_in_its_own_callback_and_one_that_panics_is_called_no_m
     for i in 0..3 {
         told.expect("/n", &format!("/t{i}"), [1, 0, 0]);
     }
-    // The third callback was called last for each of them.
+    // The third callback was called after the others for each endpoint.
     assert_eq!(calls.load(Ordering::Relaxed), 1);
     assert_eq!(panics.load(Ordering::Relaxed), 1);
-    eventually("what the callback holds is dropped", || gone.upgrade().is_none());
+    eventually("the callback's captures are dropped", || gone.upgrade().is_none());
 }
 
-/// Where the description of an endpoint stands in its file.
+/// Offset of the endpoint's description in its file.
 const META_AT: u64 = 4096;
 
-/// Writes into a file of a node.
+/// Writes into a node's file.
 fn scribble(net: &Net, node: &str, file: &str, at: u64, bytes: &[u8]) {
     let nodes = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap();
     let mut folders = nodes.map(|entry| entry.unwrap().path());
@@ -266,7 +265,7 @@ fn scribble(net: &Net, node: &str, file: &str, at: u64, bytes: &[u8]) {
     file.write_all_at(bytes, at).unwrap();
 }
 
-/// What a newer version may describe.
+/// Simulates a description from a newer version.
 #[test]
 fn an_endpoint_of_an_unknown_kind_of_type_is_told_of_and_its_bytes_are_received() {
     let net = Net::new("unknown kind of type");
@@ -302,7 +301,7 @@ fn entries_that_contradict_themselves_are_nobodys() {
         .map(|topic| hostile.publisher::<[u8]>(topic).unwrap())
         .into_iter()
         .collect();
-    // Another topic than the entry's, and one that is no name; the file says how long it is.
+    // A topic that differs from the entry's, and an invalid name; the file has the length.
     scribble(&net, "hostile", "p0", META_AT, br#"{"topic":"/z""#);
     scribble(&net, "hostile", "p1", META_AT, br#"{"topic":"! ""#);
     let told = EndpointCounts::default();
@@ -320,11 +319,11 @@ fn in_a_forked_child_a_watch_is_refused() {
     watch.detach();
     let _end = node.publisher::<[u8]>("/t").unwrap();
     told.expect("/n", "/t", [1, 0, 0]);
-    // SAFETY: the child only asks a node of its parent's, and ends.
+    // SAFETY: the child only queries a node of its parent and exits.
     match unsafe { libc::fork() } {
         0 => {
             let refused = matches!(node.on_endpoint(|_| ()), Err(Error::Closed { .. }));
-            // SAFETY: ends the child at once.
+            // SAFETY: exits the child at once.
             unsafe { libc::_exit(i32::from(!refused)) };
         }
         child => {

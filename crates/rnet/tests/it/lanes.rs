@@ -1,4 +1,4 @@
-//! An urgent message never waits behind a bulk one.
+//! An urgent message never queues behind a bulk message.
 
 use crate::common;
 
@@ -19,7 +19,7 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     let (release, released) = mpsc::channel::<()>();
     let on_scan = node.subscriber::<[u8]>("/scan").unwrap().on(move |_| {
         entered.send(()).unwrap();
-        // Until the test is done with the urgent lane.
+        // Blocks until the test of the urgent lane is finished.
         let _ = released.recv();
     });
     let (stopped, heard) = mpsc::channel();
@@ -35,7 +35,7 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
         stop.send(b"stop").unwrap();
         assert_eq!(heard.recv_timeout(LONG.unwrap()), Ok(seq));
     }
-    // Another urgent topic can even be joined meanwhile.
+    // Meanwhile, another urgent topic can be joined.
     let (stopped, heard) = mpsc::channel();
     let on_fault = node.subscriber::<[u8]>("/fault").unwrap().on(move |sample| {
         stopped.send(sample.seq()).unwrap();
@@ -52,7 +52,7 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     drop((on_scan, on_stop, on_fault));
 }
 
-/// The subscriber is there first and does not know the lane; the first message decides nothing.
+/// The subscriber exists first and does not know the lane; the first message does not decide it.
 #[test]
 fn a_callback_finds_its_lane_with_the_first_publisher() {
     let net = Net::new("first publisher");
@@ -113,7 +113,7 @@ fn two_lanes_on_one_topic_are_a_named_error() {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(events.recv_timeout(LONG.unwrap()), Ok(MatchEvent::Incompatible(error)));
-    // The first publisher is not disturbed.
+    // The first publisher is not affected.
     bulk.send(b"still here").unwrap();
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"still here");
 }
@@ -149,7 +149,7 @@ fn dropping_the_subscription_ends_the_calls() {
     publisher.send(b"").unwrap();
     heard.recv_timeout(LONG.unwrap()).unwrap();
     drop(subscription);
-    // The callback and what it owned are gone.
+    // The callback and its captures are dropped.
     assert_eq!(heard.recv(), Err(mpsc::RecvError));
     assert_eq!(publisher.subscriber_count(), 0);
 }

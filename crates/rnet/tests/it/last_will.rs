@@ -1,4 +1,4 @@
-//! The last will of a publisher: read when its process has died, and only then.
+//! The last will of a publisher is read when its process has died, and only then.
 
 use crate::common;
 
@@ -27,7 +27,7 @@ struct Other {
 }
 
 const STOP: Speed = Speed { forward: 0.0, turn: 0.5 };
-/// Processes, and publishers of each, that die at once.
+/// Number of processes, and of publishers in each, that die at once.
 const MANY: (usize, usize) = (8, 8);
 
 fn pose() -> Schema {
@@ -46,9 +46,9 @@ fn open(net: &Net, options: PublisherOptions) -> (rnet::Node, Publisher<[u8]>) {
     (node, publisher)
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -56,7 +56,7 @@ fn child_entry() {
     let wait = || drop(orders.recv());
     let (role, number) = role.split_once(' ').unwrap_or((&role, "1"));
     match role {
-        // Sends three messages to so many subscribers and stays.
+        // Sends three messages to the given number of subscribers and keeps its publisher open.
         "three" | "urgent" | "closes" | "drops" => {
             let options = PublisherOptions::new();
             let options = if role == "urgent" { options.urgent() } else { options };
@@ -71,7 +71,7 @@ fn child_entry() {
                     tell("closed");
                     wait();
                 }
-                // It dies with the node still there.
+                // Its process dies with the node still open.
                 "drops" => {
                     drop(publisher);
                     tell("dropped");
@@ -83,7 +83,7 @@ fn child_entry() {
                 },
             }
         }
-        // Dies as soon as others may know of it.
+        // Exits as soon as others may know of it.
         "opens" => {
             let (_node, _publisher) = open(&net, PublisherOptions::new());
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
@@ -133,7 +133,7 @@ fn child_entry() {
             wait();
             drop(publishers);
         }
-        // Says what it reads until it is told of the end of a publisher.
+        // Reports what it reads until a publisher's end.
         "reads" => {
             let node = net.node("reader");
             let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -143,31 +143,32 @@ fn child_entry() {
             tell(&format!("{got:?} {}", matches!(error, Error::PeerLost { .. })));
             wait();
         }
-        // A copy of it lives on.
+        // A forked child of it lives on.
         "forks" => {
             let (_node, mut publisher) = open(&net, PublisherOptions::new());
             publisher.wait_for_subscribers(1, LONG).unwrap();
-            // SAFETY: the child calls what is promised to work there, and ends with the test at the latest.
+            // SAFETY: the child only makes calls that are supported after a fork, and exits with the test at
+            // the latest.
             if unsafe { libc::fork() } == 0 {
                 let refused = publisher.set_last_will(b"the child's").unwrap_err();
                 let closed = matches!(refused, Error::Closed { .. });
                 drop(publisher);
                 tell(if closed { "forked" } else { "it worked" });
                 let mut byte = 0_u8;
-                // SAFETY: the buffer is there. The pipe ends with the test.
+                // SAFETY: the buffer is valid. The pipe closes when the test ends.
                 while unsafe { libc::read(0, (&raw mut byte).cast(), 1) } > 0 {}
-                // SAFETY: ends the process.
+                // SAFETY: exits the process.
                 unsafe { libc::_exit(0) };
             }
             loop {
                 wait();
             }
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// What comes until the end of its publisher, and whether each is a last will.
+/// The messages up to the end of the publisher, and whether each is a last will.
 fn all(subscriber: &mut Subscriber<[u8]>) -> (Vec<(Vec<u8>, bool)>, Error) {
     let mut got = Vec::new();
     loop {
@@ -231,7 +232,7 @@ fn a_publisher_that_is_closed_has_no_will() {
         let mut child = Child::spawn(&net, role);
         child.expect("ready");
         if role == "drops" {
-            // Its process dies behind it.
+            // Its process dies after the close.
             child.expect("dropped");
             child.kill();
         } else {
@@ -275,7 +276,7 @@ fn one_killed_right_after_it_was_opened_leaves_its_will_or_was_never_seen() {
     for _ in 0..10 {
         let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
         Child::spawn(&net, "opens").ended();
-        eventually("the node is forgotten", || net.inspect().nodes.len() == 1);
+        eventually("the node is removed", || net.inspect().nodes.len() == 1);
         match subscriber.recv(Some(Duration::from_millis(200))) {
             Ok(will) => {
                 assert!(will.is_last_will() && &*will == b"gone");
@@ -297,7 +298,7 @@ fn a_will_is_changed_whole() {
         let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
         let mut child = Child::spawn(&net, "changes");
         child.expect("ready");
-        std::thread::sleep(Duration::from_micros(round * 700)); // sleep: so that it dies at another place
+        std::thread::sleep(Duration::from_micros(round * 700)); // sleep: so that it dies at another point
         child.kill();
         let will = subscriber.recv(LONG).unwrap();
         assert!(will.is_last_will());
@@ -484,7 +485,7 @@ fn a_forked_child_neither_keeps_the_will_back_nor_changes_it() {
     assert!(is_lost(&error), "{error}");
 }
 
-/// Whatever the word and the slots say, the reader goes on.
+/// Whatever the state word and the slots contain, the reader continues.
 #[test]
 fn any_bytes_where_the_will_stands_harm_nobody() {
     let seeds = [0, 1, 4097, 4098, 0xffff, 1 << 16, (1 << 16) | 9, u64::MAX, 0x8000_0000_0001_0005];
@@ -532,7 +533,7 @@ fn a_living_publisher_that_speaks_of_its_last_will_is_not_lost() {
     let mut next = || hears.recv(LONG).map(|got| (got.to_vec(), got.is_last_will()));
     assert_eq!(next().unwrap(), (b"false".to_vec(), true));
     assert_eq!(next().unwrap(), (b"alive".to_vec(), false));
-    // The will of the other is as it was.
+    // The will of the other publisher is unchanged.
     child.kill();
     assert_eq!(next().unwrap(), (b"gone".to_vec(), true));
     assert!(is_lost(&next().unwrap_err()));

@@ -1,4 +1,4 @@
-//! Namespaces and rules that rename: every kind of endpoint takes them, and nothing takes them twice.
+//! Namespaces and remap rules: each kind of endpoint applies them, exactly once.
 
 use crate::common;
 
@@ -47,7 +47,7 @@ fn two_robots_of_one_program_keep_apart() {
     assert_eq!(&*one.3.recv(LONG).unwrap(), b"left");
     assert_eq!(&*other.3.recv(LONG).unwrap(), b"right");
     assert!(one.3.try_recv().unwrap().is_none());
-    // A parameter is below its node's name, wherever that is.
+    // A parameter is below its node's name.
     let gain = one.0.param("gain").default(1.0).declare().unwrap();
     let kept = one.0.state().unwrap().get("/params/left/lidar/gain").unwrap();
     assert_eq!(kept, Some(rnet::state::Value::from(1.0)));
@@ -57,7 +57,7 @@ fn two_robots_of_one_program_keep_apart() {
 #[test]
 fn a_rule_counts_once_for_every_kind_of_endpoint() {
     let net = Net::new("naming-rules");
-    // Each would be renamed a second time by the other.
+    // Each rule would rename the other's result a second time.
     let renamed = net.builder("a").remap("/**", "/left/**").remap("node:a", "b").open().unwrap();
     assert_eq!(renamed.name(), "/b");
     let plain = net.node("plain");
@@ -86,7 +86,7 @@ fn a_rule_counts_once_for_every_kind_of_endpoint() {
     assert_eq!(done.recv_timeout(Duration::from_secs(30)).unwrap(), 8);
     drop((driver, command));
 
-    // A log is the domain's, and so is its clock.
+    // The log belongs to the domain, and so does its clock.
     renamed.log().info("hello");
     assert!(topics(&net).contains(&"/log".to_owned()), "{:?}", topics(&net));
 }
@@ -119,7 +119,7 @@ fn two_names_that_become_one_are_refused() {
     assert!(matches!(error, Error::NameTaken { .. }), "{error}");
     let error = net.builder("b").remap("node:*", "/left/a").open().unwrap_err();
     assert!(matches!(error, Error::NameTaken { .. }), "{error}");
-    // A tool has the names of the domain.
+    // A tool uses the domain's names.
     let tool = left(&net, "a").remap("/x", "/y").tool().open().unwrap();
     assert_eq!(tool.name(), "/a");
     assert_eq!(tool.publisher::<[u8]>("/x").unwrap().topic(), "/x");
@@ -178,7 +178,7 @@ fn program(net: &Net) {
     };
     let scans = node.publisher::<[u8]>("/scan").unwrap();
     let points = node.publisher::<[u8]>("points").unwrap();
-    // A rule of the program goes ahead of one of the environment.
+    // A rule of the program precedes one of the environment.
     let given = node.publisher::<[u8]>("given").unwrap();
     tell(&format!("{} {} {} {}", node.name(), scans.topic(), points.topic(), given.topic()));
 }

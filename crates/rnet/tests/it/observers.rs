@@ -1,4 +1,4 @@
-//! Observers and the nodes that they listen to: woken, killed, stopped, 64 of them.
+//! Observers and the nodes that they observe: woken, killed, stopped, 64 of them.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{Child, Net, eventually, role};
 use rnet::inspect::Follower;
 
-/// What one observer hears until it has all of `wanted` messages, or has counted them as missed.
+/// Messages that one observer receives until it has received or counted all `wanted` messages.
 fn hear(net: &Net, wanted: u64, listening: &AtomicUsize) {
     let mut follow = Follower::new(net.domain(), "/t", false).unwrap();
     let (mut bytes, mut heard) = (Vec::new(), 0);
@@ -33,21 +33,21 @@ fn all_of_seventy_hear_a_publisher_that_comes_after_them() {
     let node = net.node("p");
     let listening = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // More than have a place: the others look by themselves.
+        // More observers than slots: the others poll.
         let listen = || hear(&net, 100, &listening);
         let threads: Vec<_> = (0..70).map(|_| scope.spawn(listen)).collect();
-        eventually("all listen, and the places are taken", || {
+        eventually("all observe, and the slots are used", || {
             listening.load(Ordering::Relaxed) == 70 && files(&net) >= 128
         });
         let mut publisher = node.publisher::<[u8]>("/t").unwrap();
         for number in 0..100u64 {
             publisher.send(&number.to_le_bytes()).unwrap();
-            std::thread::sleep(Duration::from_millis(1)); // sleep: observers are to fall asleep in between
+            std::thread::sleep(Duration::from_millis(1)); // sleep: lets the observers fall asleep
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(publisher.subscriber_count(), 0);
     });
-    eventually("each has taken its files along", || files(&net) == 0);
+    eventually("each has removed its files", || files(&net) == 0);
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn one_that_is_stopped_or_killed_holds_nobody_back() {
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
     let mut child = Child::spawn(&net, "listener");
     child.expect("listens");
-    // It is known to the publisher, and asleep or not, whatever comes first.
+    // The publisher knows the observer, whether it sleeps or not.
     for _ in 0..100 {
         publisher.send(&[0; 100]).unwrap();
-        std::thread::sleep(Duration::from_millis(1)); // sleep: the observer is to fall asleep in between
+        std::thread::sleep(Duration::from_millis(1)); // sleep: lets the observer fall asleep
     }
     child.stop();
     for _ in 0..100_000 {
@@ -74,7 +74,8 @@ fn one_that_is_stopped_or_killed_holds_nobody_back() {
     publisher.send(&[0; 100]).unwrap();
 }
 
-/// The process of a pidfd of this process; -1 if it has ended, `None` if the descriptor is closed or is another one.
+/// The process of a pidfd of this process; -1 if it has exited, `None` if the descriptor is closed or of
+/// another kind.
 fn process_of(fd: &str) -> Option<i64> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
     info.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
@@ -95,13 +96,13 @@ fn an_observer_holds_nothing_of_processes_that_have_ended() {
         .collect();
     assert_eq!(held.len(), pids.len(), "one of each");
     children.iter_mut().for_each(Child::kill);
-    eventually("it sees that they have ended", || domain.snapshot().unwrap().nodes.is_empty());
+    eventually("it sees that they have exited", || domain.snapshot().unwrap().nodes.is_empty());
     let open: Vec<&String> = held.iter().filter(|fd| process_of(fd) == Some(-1)).collect();
     assert!(open.is_empty(), "still open: {open:?}");
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if role().as_deref() == Some("node") {
         let _node = Net::of_parent().node(&format!("n{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Plain types: the struct is the message, and both sides must mean the same one.
+//! Plain types: the struct is the message, and both sides must agree on its layout.
 
 use crate::common;
 
@@ -25,7 +25,7 @@ struct Pose {
 }
 
 mod other {
-    /// A field at another place.
+    /// A field at another offset.
     #[derive(Clone, Copy, rnet::Plain)]
     #[plain(name = "demo.Pose")]
     #[repr(C)]
@@ -91,7 +91,7 @@ fn a_struct_arrives_as_it_was_sent() {
     assert_eq!(*kept, pose(7));
 }
 
-/// The mismatch is told on both sides, whoever waits how, and names where it is.
+/// Both sides report the mismatch in each form of waiting, and the error names the field.
 fn mismatch<T: rnet::Message>(words: &[&str]) {
     let net = Net::new("mismatch");
     let (a, b) = (net.node("a"), net.node("b"));
@@ -114,13 +114,13 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
         }
     }
     assert_eq!((publisher.subscriber_count(), subscriber.publisher_count()), (0, 0));
-    // Each was told once; a subscriber that fits is served all the same.
+    // The error occurs once; a compatible subscriber is served.
     let fits = b.subscriber::<Pose>("/pose").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     drop(fits);
 }
 
-/// [`Pose`], one version later: a new field at the end, and another name.
+/// [`Pose`], one version later: a new last field, and a renamed one.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[plain(name = "demo.Pose")]
 #[repr(C)]
@@ -142,7 +142,7 @@ fn old_and_new_nodes_talk_both_ways() {
     old_sends.wait_for_subscribers(2, LONG).unwrap();
     new_sends.wait_for_subscribers(2, LONG).unwrap();
     for i in 0..10 {
-        // Turn about, so that zeros are not left over from before and not read from what follows.
+        // Alternating, so that zeros are neither left over from before nor read from the following bytes.
         let Pose { stamp_ns, at, q } = pose(i);
         let speed = [i as f64 + 0.5; 3];
         new_sends.send(&Grown { stamp_ns, position: at, q, speed }).unwrap();
@@ -222,7 +222,7 @@ fn described() -> TypeDesc {
     })
 }
 
-/// As the bindings do it: bytes with a description.
+/// As the bindings do: bytes with a description.
 #[test]
 fn described_bytes_meet_a_derived_struct() {
     assert_eq!(described(), TypeDesc::Plain(Vector::plain_type()));
@@ -241,7 +241,7 @@ fn described_bytes_meet_a_derived_struct() {
     assert_eq!(*derived.recv(LONG).unwrap(), Vector { x: 1.0, y: 2.0, z: 3.0 });
     assert_eq!(*bytes.recv(LONG).unwrap(), message[..]);
 
-    // Bytes of another length are no such message, however they are sent.
+    // Bytes of another length are invalid, however they are sent.
     let is_bad = |error: Error| {
         assert!(matches!(error, Error::BadValue { .. }), "{error:?}");
         let text = error.to_string();
@@ -259,7 +259,7 @@ fn described_bytes_meet_a_derived_struct() {
     assert_eq!(derived.recv(LONG).unwrap().seq(), 1, "nothing was sent between");
 }
 
-/// As `Pose`, with a field appended.
+/// `Pose` with an appended field.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[plain(name = "demo.Pose")]
 #[repr(C)]
@@ -291,7 +291,7 @@ fn a_struct_may_grow_at_its_end() {
         let Pose { at, q, .. } = pose(stamp_ns);
         GrownPose { stamp_ns, at, q, covariance: [0.1, 0.2, 0.3] }
     };
-    // In turn, so that what was lengthened for one message is not left over in the next.
+    // Alternating, so that the extension of one message does not leak into the next.
     for n in 0..5 {
         new_sends.send(&grown(n)).unwrap();
         let sample = old_hears.recv(LONG).unwrap();

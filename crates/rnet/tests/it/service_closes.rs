@@ -16,7 +16,7 @@ fn n(x: u64) -> N {
     N { x }
 }
 
-/// A service that a handler closes while it runs, and the client that calls it.
+/// A service that its handler closes while it runs, and the client that calls it.
 struct ClosingServer {
     server: Node,
     client: Client<N, N>,
@@ -29,14 +29,14 @@ impl ClosingServer {
         ClosingServer { server: net.node("a"), client, slot: Arc::default() }
     }
 
-    /// Closes the service of the handler that calls it.
+    /// Closes the service from within its handler.
     fn close(&self) -> impl Fn() + Send + Sync + Clone + 'static {
         let slot = self.slot.clone();
         move || drop(slot.lock().unwrap().take())
     }
 
-    /// Has this service called, once the client knows that the one before it is gone: what it asks a server that has
-    /// closed is `ServerLost`, too.
+    /// Opens the service once the client has removed the previous one: a call to a closed server would also
+    /// return `ServerLost`.
     fn open(&self, service: rnet::Result<Service>) -> &Client<N, N> {
         *self.slot.lock().unwrap() = Some(service.unwrap());
         eventually("the client calls this service", || self.client.server_count() == 1);
@@ -77,7 +77,7 @@ fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     });
     assert_eq!(closing.open(first).call(&n(3), LONG).unwrap().x, 3);
     closing.is_gone();
-    // One that asks may have done a part of it.
+    // A handler that checks for cancellation may have done a part of the work.
     let close = closing.close();
     let asks = plan().serve_stream(move |x, responder| {
         close();
@@ -88,7 +88,7 @@ fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     let lost = closing.open(asks).call(&n(4), LONG).unwrap_err();
     assert!(matches!(lost, Error::ServerLost { .. }), "{lost}");
     closing.is_gone();
-    // A stream ends where it is.
+    // A stream ends at its current position.
     let close = closing.close();
     let stream = plan().serve_stream(move |x, responder| {
         responder.send(x)?;
@@ -103,7 +103,7 @@ fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     assert!(matches!(lost, Error::ServerLost { .. }), "{lost}");
 }
 
-/// With what waits for a handler, and whether the node goes with its service.
+/// With queued calls, and with or without closing the node as well.
 #[test]
 fn all_handlers_that_run_answer_their_callers_and_what_waits_is_lost() {
     for with_node in [false, true] {
@@ -134,7 +134,7 @@ fn all_handlers_that_run_answer_their_callers_and_what_waits_is_lost() {
             drop(with_node.then_some(server));
             drop(service);
         });
-        // The handler of this one asks.
+        // The handler of this call checks for cancellation.
         let (asked, context) = &contexts[0];
         eventually("the server closes", || context.is_cancelled());
         drop(shut);

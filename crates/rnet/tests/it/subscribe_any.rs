@@ -1,4 +1,4 @@
-//! `Node::subscribe_any`: every topic that matches a pattern, as bytes with their type.
+//! `Node::subscribe_any`: each topic that matches a pattern, as bytes with their type.
 
 use crate::common;
 
@@ -16,7 +16,7 @@ struct Level {
     volt: f64,
 }
 
-/// Topic, node, type and bytes of a message, or the error.
+/// Topic, node, type and bytes of a message, or its error.
 type Heard = Result<(String, String, String, Vec<u8>)>;
 
 fn heard(message: Result<Sample<'_, [u8]>>) -> Heard {
@@ -41,7 +41,7 @@ fn listen(
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(_role) = role() else { return };
     let net = Net::of_parent();
@@ -68,7 +68,7 @@ fn topics_that_match_are_heard_with_their_types() {
         (topic.to_owned(), "/a".to_owned(), kind.to_owned(), bytes.to_vec())
     };
     assert_eq!(next(), is("/cam/left/raw", "raw bytes", b"old"));
-    // Of another lane and another kind of type, and a second publisher of a known topic.
+    // A topic on the other lane with another kind of type, and a second publisher of a known topic.
     let mut urgent =
         a.publisher_with::<Level>("/cam/right/raw", PublisherOptions::new().urgent()).unwrap();
     urgent.wait_for_subscribers(1, LONG).unwrap();
@@ -83,7 +83,7 @@ fn topics_that_match_are_heard_with_their_types() {
     assert_eq!(any.topics(), ["/cam/left/raw", "/cam/right/raw"]);
     let received: u64 = any.stats().values().flatten().map(|stats| stats.received).sum();
     assert_eq!(received, 3);
-    other.send(b"not for them").unwrap();
+    other.send(b"outside the pattern").unwrap();
     assert_eq!(other.subscriber_count(), 0);
     drop(any);
     eventually("the subscriptions end", || old.subscriber_count() == 0);
@@ -125,7 +125,7 @@ fn what_no_topic_can_have_is_refused_and_what_one_cannot_have_is_told() {
     assert!(matches!(b.subscribe_any("/**", none, |_| ()), Err(Error::BadQos { .. })));
     let (_any, told) = listen(&b, "/**", SubscriberOptions::new().reliable());
     let _best_effort = a.publisher::<[u8]>("/plain").unwrap();
-    // The publisher's node reports its clash on /log, which clashes as well.
+    // The publisher's node reports the mismatch on /log, which mismatches as well.
     let is_of_log = |heard: &Heard| matches!(heard, Err(Error::IncompatibleQos { topic, .. }) if topic == "/log");
     let heard = std::iter::repeat_with(|| told.recv_timeout(LONG.unwrap()).unwrap());
     let mut heard = heard.filter(|heard| !is_of_log(heard));
@@ -199,7 +199,7 @@ fn it_may_be_dropped_in_its_own_callback() {
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"one").unwrap();
     assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"one");
-    eventually("what the callback holds is dropped", || gone.upgrade().is_none());
+    eventually("the callback's captures are dropped", || gone.upgrade().is_none());
     eventually("the subscription ends", || publisher.subscriber_count() == 0);
     assert!(told.recv_timeout(LONG.unwrap()).is_err());
 }

@@ -1,4 +1,4 @@
-//! The link between hosts changes hands: subscribers read one proxy after another and get each message once.
+//! The link between hosts is replaced: subscribers read successive proxies and get each message once.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use rnet::{
     Subscriber, SubscriberOptions,
 };
 
-/// For how long a successor is waited for.
+/// How long a subscriber waits for a successor.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn proxied(endpoint: u64) -> PublisherOptions {
@@ -37,10 +37,10 @@ fn number(message: &[u8]) -> u64 {
     u64::from_le_bytes(message[..8].try_into().unwrap())
 }
 
-/// A life of the link: sends the messages `first..=last` of this length once it has so many subscribers, and
-/// waits.
+/// One incarnation of the link: sends the messages `first..=last` of this length once it has this many
+/// subscribers, and waits.
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let [first, last, len, subscribers] =
@@ -77,8 +77,8 @@ fn live(net: &Net, first: u64, last: u64, len: usize) -> Child {
     live_for(1, net, first, last, len)
 }
 
-/// Two lives of the link, of which the second repeats the last 50 of 100 messages. The first is killed while
-/// they are unread, or before or after, as `read` does.
+/// Two incarnations of the link; the second repeats the last 50 of 100 messages. `read` determines whether
+/// the first is killed before, while or after they are read.
 fn two_lives(net: &Net, len: usize, read: impl FnOnce(&mut dyn FnMut())) -> Child {
     let mut first = live(net, 1, 100, len);
     let mut second = None;
@@ -90,7 +90,7 @@ fn two_lives(net: &Net, len: usize, read: impl FnOnce(&mut dyn FnMut())) -> Chil
 }
 
 thread_local! {
-    /// When this test last killed a life of the link.
+    /// When this test last killed an incarnation of the link.
     static KILLED: Cell<Instant> = Cell::new(Instant::now());
 }
 
@@ -99,7 +99,7 @@ fn kill(link: &mut Child) {
     link.kill();
 }
 
-/// The next message. On a machine that is busy the successor may take longer than it is waited for.
+/// The next message. On a busy machine the successor may arrive after the wait for it has ended.
 fn next<T>(mut receive: impl FnMut() -> Result<T, Error>) -> T {
     loop {
         match receive() {
@@ -120,7 +120,7 @@ fn expect(subscriber: &mut Subscriber<[u8]>, numbers: impl IntoIterator<Item = u
     }
 }
 
-/// Received, lost and skipped by a subscriber, of all lives.
+/// Messages received, lost and skipped by a subscriber, over all incarnations.
 fn sums(subscriber: &Subscriber<[u8]>) -> (u64, u64, u64) {
     let stats = subscriber.stats();
     let received = stats.iter().map(|s| s.received).sum();
@@ -221,7 +221,7 @@ fn the_newest_is_never_an_older_one_again() {
             assert_eq!(latest(&mut heard), 100);
         }
         kill(&mut first);
-        // All of it is a repetition.
+        // Each message is a repetition.
         let mut second = live(&net, 51, 100, 16);
         if !read_before {
             assert_eq!(latest(&mut heard), 100);
@@ -237,7 +237,7 @@ fn the_newest_is_never_an_older_one_again() {
     }
 }
 
-/// What its publisher's death cost of the memory of large messages is counted, and is not had again.
+/// Large messages lost through the publisher's death are counted, and are not delivered again.
 #[test]
 fn large_messages_come_once_or_are_counted() {
     for read_before in [10, 20] {
@@ -279,22 +279,22 @@ fn a_proxy_without_successor_is_lost_after_the_grace_time() {
     let event = || events.recv_timeout(LONG.unwrap()).unwrap();
     assert!(matches!(event(), MatchEvent::Matched(_)));
     assert!(matches!(event(), MatchEvent::Lost(info) if info.node == "@robot2/arm"));
-    // One that is late goes on all the same.
+    // A late successor is still accepted.
     let mut second = live(&net, 2, 5, 16);
     expect(&mut heard, 4..=5);
-    // One that is closed is not lost.
+    // A closed proxy is not lost.
     second.say("close");
     second.expect("done");
     assert!(matches!(event(), MatchEvent::Matched(_)));
     assert!(matches!(event(), MatchEvent::Unmatched(_)));
     nothing_more(&mut heard);
-    // Nor is what it has had forgotten.
+    // Its delivered messages are still remembered.
     let _third = live(&net, 1, 6, 16);
     expect(&mut heard, 6..=6);
     assert_eq!(sums(&heard), (6, 0, 0));
 }
 
-/// Who does not look finds what was left, then that it was the last.
+/// A subscriber that reads late gets the remaining messages first, then the end.
 #[test]
 fn a_lost_proxy_is_read_to_its_end_first() {
     let net = Net::new("succession unread");
@@ -344,7 +344,7 @@ fn sixty_four_lives_are_one_publisher() {
         kill(&mut link);
     }
     assert_eq!(sums(&heard), (64 * NEW, 0, 0));
-    // One that has looked at nothing so far.
+    // A subscriber that has not read yet.
     let mut newest = 0;
     while newest < 64 * NEW {
         let seq = next(|| unread.recv(LONG).map(|m| number(&m)));
@@ -353,7 +353,7 @@ fn sixty_four_lives_are_one_publisher() {
     }
 }
 
-/// A link that was stopped is replaced while its process lives.
+/// A stopped link is replaced while its process lives.
 #[test]
 fn a_stopped_link_is_read_to_where_it_was_stopped() {
     let net = Net::new("succession stopped");
@@ -369,7 +369,7 @@ fn a_stopped_link_is_read_to_where_it_was_stopped() {
     second.say("151");
     second.expect("done");
     expect(&mut heard, [151]);
-    // The end of one of two is not that of the publisher.
+    // The end of one of two proxies is not the end of the publisher.
     kill(&mut first);
     let _third = live(&net, 151, 152, 16);
     kill(&mut second);
@@ -378,7 +378,7 @@ fn a_stopped_link_is_read_to_where_it_was_stopped() {
     assert_eq!(sums(&heard), (152, 0, 0));
 }
 
-/// Nobody can end another's proxy, or keep it from being read.
+/// A node cannot end another node's proxy, or prevent it from being read.
 #[test]
 fn a_proxy_that_claims_what_another_stands_for_spoils_only_its_own() {
     let net = Net::new("succession claims");
@@ -397,7 +397,7 @@ fn a_proxy_that_claims_what_another_stands_for_spoils_only_its_own() {
     assert_eq!(got, BTreeSet::from([1, 2, u64::MAX]));
     send(&mut good, 3, 16);
     expect(&mut heard, [3]);
-    // Nor does a number that is far away silence who comes after it.
+    // A far-ahead number does not suppress the messages of a later proxy either.
     drop(good);
     drop(bad);
     nothing_more(&mut heard);

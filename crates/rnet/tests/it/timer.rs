@@ -1,4 +1,4 @@
-//! Timers run on the dispatch threads, in one order with the messages of their lane; a rate keeps a loop.
+//! Timers run on the dispatch threads, in one order with the messages of their lane; a rate paces a loop.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use rnet::{Error, Node, PublisherOptions, Rate, SubscriberOptions, Tick, Timer, 
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A timer that sends its ticks.
+/// A timer that sends its ticks to a channel.
 fn ticking(node: &Node, period: Duration, options: TimerOptions) -> (Timer, Receiver<Tick>) {
     let (tell, told) = mpsc::channel();
     let timer = node.timer_with(period, options, move |tick| _ = tell.send(tick)).unwrap();
@@ -29,15 +29,19 @@ fn ticks_are_due_at_multiples_of_the_period() {
     let mut before = 0;
     for tick in &ticks {
         assert_eq!(tick.due_ns, start_ns + tick.number * 2_000_000, "no drift");
-        assert_eq!(tick.number, before + 1 + tick.missed, "each is taken, or counted as missed");
+        assert_eq!(
+            tick.number,
+            before + 1 + tick.missed,
+            "each tick is received, or counted as missed"
+        );
         before = tick.number;
     }
     assert!(timer.ticks() >= 50);
     assert_eq!(timer.period(), 2 * MS);
 }
 
-/// While a callback runs, a timer and two messages come due: the timer goes before the next message, and of
-/// two timers the one that was due first.
+/// While a callback runs, a timer and two messages become due: the timer runs before the next message. Of two
+/// timers, the one that was due first runs first.
 #[test]
 fn timers_that_are_due_go_before_the_next_message() {
     let net = Net::new("one order");
@@ -66,7 +70,7 @@ fn timers_that_are_due_go_before_the_next_message() {
     let timers = [once("second timer", 3 * MS), once("first timer", MS)];
     publisher.send(b"").unwrap();
     publisher.send(b"").unwrap();
-    std::thread::sleep(10 * MS); // sleep: both timers are to be due before the callback ends
+    std::thread::sleep(10 * MS); // sleep: both timers become due before the callback returns
     drop(release);
     let order: Vec<String> = (0..4).map(|_| hear()).collect();
     assert_eq!(order, ["first timer", "second timer", "message 1", "message 2"]);
@@ -134,7 +138,7 @@ fn sixty_four_timers_of_both_lanes_tick() {
         let ticks: Vec<Tick> = (0..5).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
         assert!(ticks.windows(2).all(|two| two[0].due_ns < two[1].due_ns));
     }
-    // After the drop of its handle no timer ticks.
+    // A timer does not tick after its handle is dropped.
     let told: Vec<_> = timers.into_iter().map(|(_, told)| told).collect();
     for told in told {
         while told.try_recv().is_ok() {}
@@ -167,7 +171,7 @@ fn a_timer_that_comes_once_comes_once() {
     let (timer, told) = ticking(&node, MS, TimerOptions::new().once());
     let tick = told.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!((tick.number, tick.missed), (1, 0));
-    // Its callback is dropped with it, though the handle is still there.
+    // The callback is dropped with the timer, although the handle still exists.
     let end = told.recv_timeout(LONG.unwrap());
     assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
     assert_eq!(timer.ticks(), 1);
@@ -181,7 +185,7 @@ fn a_callback_ends_its_own_timer() {
     let (tell, told) = mpsc::channel();
     let own = place.clone();
     let timer = node.timer(MS, move |tick| {
-        // The handle may not be there at the first tick.
+        // The handle may not be stored yet at the first tick.
         if own.lock().unwrap().take().is_some() {
             tell.send(tick).unwrap();
         }
@@ -199,7 +203,7 @@ fn a_callback_ends_its_own_node_and_subscriber() {
     let (tell, gone) = mpsc::channel();
     watcher.on_node(move |event| drop(tell.send(event.clone())));
     let node = net.node("robot");
-    // A node that is gone before anybody has looked is told of to nobody.
+    // A node that closes before the others scan is not reported.
     assert!(gone.iter().any(|event| event == rnet::NodeEvent::Joined("/robot".to_owned())));
     let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {});
     let place = Arc::new(Mutex::new(None));
@@ -219,7 +223,7 @@ fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
     let count = calls.clone();
     let _bad = node.timer(MS, move |_| {
         count.fetch_add(1, Ordering::Relaxed);
-        panic!("a panic of this test's");
+        panic!("this panic is part of the test");
     });
     let (_good, told) = ticking(&node, MS, TimerOptions::new());
     (0..10).for_each(|_| _ = told.recv_timeout(LONG.unwrap()).unwrap());

@@ -42,6 +42,6 @@ pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + super::TEST_TIMEOUT.unwrap();
     while !so() {
         assert!(Instant::now() < end, "{what}: never");
-        std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at /proc
+        std::thread::sleep(Duration::from_millis(5)); // sleep: polling interval
     }
 }

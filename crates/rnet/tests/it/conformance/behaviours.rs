@@ -1,7 +1,7 @@
-//! All behaviours, and a test of each on each transport.
+//! All behaviours, with one test of each per transport.
 
-/// Makes a module with a test of each behaviour for each transport that is named; of one with attributes each test has
-/// them.
+/// Creates a module per named transport with one test per behaviour. Attributes of a transport apply to each
+/// of its tests.
 macro_rules! conformance {
     (@test [$($attributes:tt)*] $transport:ty, $place:ident, $file:ident, $behaviour:ident) => {
         #[test]

@@ -1,4 +1,4 @@
-//! The ways to receive and to build a message.
+//! The ways to receive a message, and to build one.
 
 use rnet::{History, PublisherQos, SubscriberQos, limits};
 
@@ -24,7 +24,7 @@ pub fn keep_last_passes_over_the_older(net: &mut impl Transport) {
     let ask = SubscriberQos { history: History::KeepLast(3), ..Default::default() };
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), ask);
     for (from, len) in [(0, 22), (1000, 3000)] {
-        // The second time the log holds more than the reader takes in at once.
+        // In the second case the log holds more than the reader copies at once.
         let count = if len == 22 { 10 } else { 100 };
         let from = from.min(10);
         writer.send(TAG, from, count, len);
@@ -52,7 +52,7 @@ pub fn latest_passes_over_all_but_the_newest(net: &mut impl Transport) {
         received += 1;
     }
     assert_eq!(reader.fails(Step::Latest { timeout_ms: 0 }).0, "timeout");
-    // After one taken in order, with others already copied out of the log.
+    // After one message taken in order, with others already copied out of the log.
     writer.send(TAG, sent, 5, 22);
     net.settle();
     is_message(&reader.receive(1)[0], TAG, sent, 22);
@@ -62,7 +62,7 @@ pub fn latest_passes_over_all_but_the_newest(net: &mut impl Transport) {
     reader.post(Step::MessageCounts { accounted: sent + 1, pause_us: 0 });
     writer.send(TAG, sent, 1, 22);
     let tally = reader.tally();
-    assert_eq!(tally.lost.total(), 0, "passed over is not lost");
+    assert_eq!(tally.lost.total(), 0, "skipped messages are not lost");
     assert_eq!((tally.received, tally.skipped), (received + 1, sent - received));
 }
 
@@ -94,7 +94,7 @@ pub fn nothing_is_nothing(net: &mut impl Transport) {
     assert_eq!(reader.fails(zero.clone()).0, "timeout");
     writer.send(TAG, 0, 1, 22);
     net.settle();
-    // What is there is had without waiting.
+    // An available message is returned without a wait.
     is_message(&reader.got(zero)[0], TAG, 0, 22);
     writer.send(TAG, 1, 1, 22);
     net.settle();
@@ -114,7 +114,7 @@ pub fn held_samples_are_limited_and_come_free(net: &mut impl Transport) {
         assert_eq!(reader.fails(one.clone()).0, "too_many_pins");
     }
     reader.done(Step::DropHeld { leave: limit - 1 });
-    // The very message that could not be had before.
+    // The message that could not be received before.
     is_message(&reader.got(one.clone())[0], TAG, limit as u64, len);
     assert_eq!(reader.fails(one.clone()).0, "too_many_pins");
     reader.done(Step::DropHeld { leave: 1 });
@@ -131,7 +131,7 @@ pub fn samples_outlive_what_they_came_from(net: &mut impl Transport) {
         reader.receive_and_hold(1);
         expected.push(digest(&content(TAG, index, len)));
     }
-    // While the subscriber lives, without it, without its node.
+    // While the subscriber is open, then without it, then without its node.
     for step in [None, Some(Step::CloseEndpoints), Some(Step::CloseNode)] {
         step.into_iter().for_each(|step| reader.done(step));
         for len in [22, 5000, 100_000, 1 << 20] {

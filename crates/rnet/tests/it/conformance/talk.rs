@@ -1,4 +1,4 @@
-//! Behaviours of lines of the log, of last wills, and of pairs of topics, and the steps that they take.
+//! Behaviours of log lines, last wills and pairs of topics, and their steps.
 
 use rnet::msgs::Log;
 use rnet::{
@@ -11,10 +11,10 @@ use super::actor::{Outcome, Step};
 use super::transport::{Handle, Transport};
 use crate::common::{LONG, eventually};
 
-/// What an actor does with the topic that it publishes, and with the one that it hears.
+/// A step of an actor on the topic that it publishes, or on the one that it subscribes to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Talk {
-    /// Opens a reliable publisher, with a last will or none.
+    /// Opens a reliable publisher, with or without a last will.
     Publish {
         topic: String,
         will: Option<u8>,
@@ -23,20 +23,20 @@ pub enum Talk {
     Subscribe {
         topic: String,
     },
-    /// Waits until each end has its other one.
+    /// Waits until each endpoint is matched.
     Meet,
     Say {
         value: u8,
     },
-    /// What comes until the end of the publisher, and that end: its node is lost.
+    /// Reads until the publisher's node is lost.
     HearToItsLoss,
-    /// So many messages.
+    /// Reads this many messages.
     Hear {
         count: usize,
     },
-    /// What is there once the publisher is gone.
+    /// Reads the available messages once the publisher is gone.
     HearWhatIsLeft,
-    /// Ends the publisher as one whose process has died.
+    /// Ends the publisher as if its process had died.
     Lose,
     /// Closes the publisher.
     Close,
@@ -44,13 +44,13 @@ pub enum Talk {
         level: String,
         line: String,
     },
-    /// So many lines of the log: node, level and text.
+    /// Reads this many log lines: node, level and text.
     HearLog {
         count: usize,
     },
 }
 
-/// The ends of an actor.
+/// The endpoints of an actor.
 #[derive(Default)]
 pub struct Talks {
     publisher: Option<Publisher<[u8]>>,
@@ -151,13 +151,13 @@ impl Handle {
     }
 }
 
-/// The name that the node of an actor gives itself.
+/// The name that an actor's node has on its own host.
 fn own_name<T: Transport>(t: &T, name: &str) -> String {
     let name = t.node_name(name);
-    name[name.rfind('/').expect("it has one")..].to_owned()
+    name[name.rfind('/').expect("the node has a name")..].to_owned()
 }
 
-/// A line reaches who hears the log, with its node and its level, also one that was said before somebody heard.
+/// A log line reaches log readers with its node and level, even if it was written before the reader joined.
 pub fn lines_of_the_log_keep_their_node_and_level<T: Transport>(t: &mut T) {
     let (mut arm, mut reader) = (t.actor("arm"), t.actor("reader"));
     let name = own_name(t, "arm");
@@ -184,7 +184,7 @@ fn testator<T: Transport>(t: &mut T, topic: &str) -> (Handle, Handle) {
     (testator, heir)
 }
 
-/// What a publisher has bequeathed is read once, behind all that it has sent, where its process dies.
+/// The last will of a publisher is read once, after all its messages, when its process dies.
 pub fn a_will_is_read_when_its_node_dies<T: Transport>(t: &mut T) {
     let (mut testator, mut heir) = testator(t, "/will/died");
     testator.die();
@@ -193,7 +193,7 @@ pub fn a_will_is_read_when_its_node_dies<T: Transport>(t: &mut T) {
     assert!(heir.talk(Talk::HearWhatIsLeft).is_empty(), "once");
 }
 
-/// It is not read where the publisher is closed.
+/// The last will is not read when the publisher closes.
 pub fn a_publisher_that_is_closed_leaves_no_will<T: Transport>(t: &mut T) {
     let (mut testator, mut heir) = testator(t, "/will/closed");
     assert_eq!(heir.talk(Talk::Hear { count: 3 }), ["1", "2", "3"]);
@@ -203,7 +203,8 @@ pub fn a_publisher_that_is_closed_leaves_no_will<T: Transport>(t: &mut T) {
     assert!(heir.talk(Talk::HearWhatIsLeft).is_empty());
 }
 
-/// Two reliable topics, one each way: each side has all of the other in order, and the end of a side is told.
+/// Two reliable topics, one in each direction: each side receives all messages of the other in order, then
+/// its end.
 pub fn a_pair_of_topics_carries_both_ways<T: Transport>(t: &mut T) {
     let (mut planner, mut arm) = (t.actor("planner"), t.actor("arm"));
     for (actor, says, hears) in
@@ -215,7 +216,7 @@ pub fn a_pair_of_topics_carries_both_ways<T: Transport>(t: &mut T) {
     for actor in [&mut planner, &mut arm] {
         actor.talk(Talk::Meet);
     }
-    // Both say more than the other has heard.
+    // Both send before they read.
     for value in 0..20 {
         planner.talk(Talk::Say { value });
         arm.talk(Talk::Say { value: 100 + value });
@@ -223,7 +224,7 @@ pub fn a_pair_of_topics_carries_both_ways<T: Transport>(t: &mut T) {
     let numbers = |from: u8| (from..from + 20).map(|value| value.to_string()).collect::<Vec<_>>();
     assert_eq!(arm.talk(Talk::Hear { count: 20 }), numbers(0));
     assert_eq!(planner.talk(Talk::Hear { count: 20 }), numbers(100));
-    // Each answer follows what it answers.
+    // Each answer follows its question.
     for value in 0..5 {
         planner.talk(Talk::Say { value });
         assert_eq!(arm.talk(Talk::Hear { count: 1 }), [value.to_string()]);

@@ -20,7 +20,7 @@ fn a_transaction_writes_all_or_nothing() {
     t.set("/a", 1).unwrap();
     t.put("b").ttl(Duration::from_secs(100)).last_will(9).set(2).unwrap();
     t.delete("/gone").unwrap();
-    // It sees what it writes, and nobody else does.
+    // The transaction sees its own writes, and other handles do not.
     assert_eq!(t.get("/a").unwrap(), Some(1.into()));
     assert_eq!(t.get_as::<i64>("/b").unwrap(), Some(2));
     assert_eq!((t.get("/gone").unwrap(), t.get_as::<i64>("/gone").unwrap()), (None, None));
@@ -38,7 +38,7 @@ fn a_transaction_writes_all_or_nothing() {
     t.set("/a", 5).unwrap();
     drop(t);
     assert_eq!((int(&state, "/a"), state.revision()), (Some(1), before));
-    // One key of another type, and none is written.
+    // One key has another type, so none is written.
     let mut t = state.transaction();
     t.set("/a", 2).unwrap();
     t.set("/b", "text").unwrap();
@@ -73,18 +73,18 @@ fn what_was_read_must_still_be_so() {
         conflict(key, t.commit());
         assert_eq!(state.get("/new").unwrap(), None);
     }
-    // Deleting is writing.
+    // A deletion counts as a write.
     let mut t = state.transaction();
     t.get("/read").unwrap();
     t.set("/new", 2).unwrap();
     other.delete("/read").unwrap();
     conflict("/read", t.commit());
-    // What was read twice and is not the same is told at once.
+    // If two reads of a key differ, the transaction reports it at once.
     let mut t = state.transaction();
     t.get("/both").unwrap();
     other.set("/both", 4).unwrap();
     conflict("/both", t.get("/both").map(|_| 0));
-    // One that only reads says whether all was of one moment.
+    // A read-only transaction checks that all reads are of one moment.
     let mut t = state.transaction();
     t.get("/both").unwrap();
     t.commit().unwrap();
@@ -170,7 +170,7 @@ fn a_snapshot_shows_no_half_transaction() {
                     let result = state.transact(|t| {
                         let have = t.get_as::<i64>(&from)?.unwrap();
                         t.set(&from, have - 3)?;
-                        // The same account perhaps: then what was just set.
+                        // If both accounts are the same, the read returns the value just set.
                         let have = t.get_as::<i64>(&to)?.unwrap();
                         t.set(&to, have + 3)
                     });
@@ -194,7 +194,7 @@ fn a_snapshot_shows_no_half_transaction() {
     done.store(true, Ordering::Relaxed);
     let moved: u64 = clerks.into_iter().map(|clerk| clerk.join().unwrap()).sum();
     assert!(moved > 0);
-    // The watch ends at the same picture.
+    // The watch ends at the same contents.
     let mut told = std::collections::BTreeMap::new();
     while let Some(change) = watch.try_recv().unwrap() {
         told.insert(change.key, change.entry.unwrap());

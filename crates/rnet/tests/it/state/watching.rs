@@ -1,4 +1,4 @@
-//! Watches: by waiting, by callback, async.
+//! Watches: blocking, by callback, async.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ use rnet::state::{Change, ChangeStream, State, Watch};
 use super::{int, refusal};
 use crate::common::{LONG, Net, block_on, eventually};
 
-/// More changes than any journal holds of so few keys.
+/// More changes than a journal holds for so few keys.
 const MANY: i64 = 100_000;
 
 fn told(change: &Change) -> (&str, Option<i64>) {
@@ -117,16 +117,16 @@ fn a_slow_watch_gets_the_newest_and_the_count_of_the_rest() {
     for change in drain(&mut watch) {
         match change.skipped {
             Some(skipped) => *counted.entry(change.key.clone()).or_insert(0) += 1 + skipped as i64,
-            // They may have been there before, while the journal went by.
+            // They may have been reported before, while the journal wrapped.
             None => assert!(["/gone", "/new"].contains(&&*change.key), "{change:?}"),
         }
         last.insert(change.key.clone(), change.entry.map(|entry| entry.value.as_int().unwrap()));
     }
     let expected = [("/a", Some(MANY)), ("/gone", None), ("/new", Some(2))];
     assert_eq!(last, expected.map(|(key, value)| (key.to_owned(), value)).into());
-    assert_eq!(counted["/a"], MANY, "told and skipped are all there were");
+    assert_eq!(counted["/a"], MANY, "reported and skipped add up to all");
     assert_eq!(watch.try_recv().unwrap(), None);
-    // And it goes on.
+    // The watch continues.
     state.set("/a", -1).unwrap();
     let change = watch.try_recv().unwrap().unwrap();
     assert_eq!((told(&change), change.skipped), (("/a", Some(-1)), Some(0)));
@@ -172,14 +172,14 @@ fn a_watch_never_misses_the_last_value() {
     for writer in writers {
         writer.join().unwrap();
     }
-    assert_eq!(watch.try_recv().unwrap(), None, "the last came last");
+    assert_eq!(watch.try_recv().unwrap(), None, "the last change arrives last");
     assert!(told > 0 && reader.keys("/k").unwrap().len() == 3 * KEYS);
 }
 
-/// Sets a key and waits until a callback has heard of it.
+/// Sets a key and waits until a callback has received it.
 fn until_heard(state: &State, heard: &AtomicU64, value: u64) {
     state.set("/k", value as i64).unwrap();
-    eventually("the callback hears of it", || heard.load(Ordering::SeqCst) == value);
+    eventually("the callback receives it", || heard.load(Ordering::SeqCst) == value);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn callbacks_are_called_until_their_handle_goes() {
     };
     let (first, second) = (on(0, "/k"), on(1, "/"));
     assert_eq!(first.error(), None);
-    eventually("both hear of what is there", || {
+    eventually("both receive the existing keys", || {
         heard.iter().all(|heard| heard.load(Ordering::SeqCst) == 1)
     });
     until_heard(&state, &heard[1], 2);
@@ -206,14 +206,14 @@ fn callbacks_are_called_until_their_handle_goes() {
     drop(first);
     until_heard(&state, &heard[1], 3);
     assert_eq!(heard[0].load(Ordering::SeqCst), 2);
-    // One that panics is not called again, and harms no other.
-    let panics = state.watch("/k").unwrap().on(|_| panic!("a callback of the test's that panics"));
+    // A callback that panics is not called again, and affects no other callback.
+    let panics = state.watch("/k").unwrap().on(|_| panic!("this panic is part of the test"));
     until_heard(&state, &heard[1], 4);
     until_heard(&state, &heard[1], 5);
     drop(panics);
     second.detach();
     until_heard(&state, &heard[1], 6);
-    // Its own handle may be dropped by a callback itself.
+    // A callback may drop its own handle.
     let place = Arc::new(Mutex::new(None));
     let calls = Arc::new(AtomicU64::new(0));
     let handle = state.watch("/self").unwrap().on({
@@ -225,7 +225,7 @@ fn callbacks_are_called_until_their_handle_goes() {
     });
     *place.lock().unwrap() = Some(handle);
     state.set("/self", 1).unwrap();
-    eventually("it has gone", || place.lock().unwrap().is_none());
+    eventually("the callback is gone", || place.lock().unwrap().is_none());
     state.set("/self", 2).unwrap();
     until_heard(&state, &heard[1], 7);
     assert_eq!(calls.load(Ordering::SeqCst), 1);
@@ -249,8 +249,8 @@ fn the_node_ends_with_its_callbacks() {
     state.put("/k").last_will_delete().set(1).unwrap();
     drop((state, node));
     assert_eq!(Arc::strong_count(&alive), 1, "the callback is gone");
-    assert_eq!(other.get("/k").unwrap(), None, "and with it the node");
-    // The last handle may go inside of a callback.
+    assert_eq!(other.get("/k").unwrap(), None, "the node is closed with it");
+    // The last handle may be dropped inside a callback.
     let node = net.node("n");
     let state = node.state().unwrap();
     let (tell, gone) = mpsc::channel();
@@ -292,10 +292,10 @@ fn a_slow_callback_skips_what_was_overwritten() {
         seen += 1 + skipped.unwrap() as i64;
         last = value;
     }
-    assert_eq!(seen, MANY, "each was told or counted");
+    assert_eq!(seen, MANY, "each change was reported or counted");
 }
 
-/// Says whether it was woken.
+/// Records whether it was woken.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -305,7 +305,7 @@ impl Wake for Woken {
     }
 }
 
-/// Polls `recv` once, writes, and drops the future when its task was woken, as a time-out does.
+/// Polls `recv` once, writes, and drops the future when its task is woken, as a timeout does.
 #[test]
 fn a_future_of_a_change_that_is_dropped_after_its_wake_has_taken_nothing() {
     let net = Net::new("a_future_of_a_change_that_is_dropped");
@@ -399,7 +399,7 @@ fn changes_that_never_end_keep_no_timer_from_its_tick() {
     let node = net.node("a");
     let state = node.state().unwrap();
     let writer = node.state().unwrap();
-    // Each change makes the next one.
+    // Each change causes the next one.
     let watch = state.watch("/k").unwrap().on(move |change| {
         writer.set("/k", change.revision as i64).unwrap();
     });
@@ -421,7 +421,7 @@ fn a_stream_that_ends_waits_for_no_callback() {
     let state = net.node("n").state().unwrap();
     let (entered, inside) = mpsc::channel();
     let (ended, wait) = mpsc::channel();
-    // Waits for what the test does, as a callback does that has another thread close a stream.
+    // Waits for the test thread, like a callback that has another thread close a stream.
     let _handle = state.watch("/held").unwrap().on(move |_| {
         entered.send(None).unwrap();
         entered.send(Some(wait.recv_timeout(LONG.unwrap()))).unwrap();
@@ -436,7 +436,7 @@ fn a_stream_that_ends_waits_for_no_callback() {
         assert_eq!(inside.recv_timeout(LONG.unwrap()).unwrap(), None);
         end(stream);
         ended.send(()).unwrap();
-        assert_eq!(inside.recv().unwrap(), Some(Ok(())), "the callback did not wait in vain");
+        assert_eq!(inside.recv().unwrap(), Some(Ok(())), "the callback's wait has ended");
     }
 }
 
@@ -459,7 +459,7 @@ fn streams_wake_their_task() {
     }
     drop(ask);
     writer.join().unwrap();
-    // Waiting and async in turn, and a change is told once.
+    // Blocking and async receives alternate, and a change is reported once.
     b.set("/k", 100).unwrap();
     let mut watch = stream.into_watch().unwrap();
     assert_eq!(told(&watch.recv(LONG).unwrap()), ("/k", Some(100)));
