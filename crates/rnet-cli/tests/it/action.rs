@@ -9,7 +9,8 @@ use rnet::{ActionContext, CallOptions, GoalPolicy, Node, Service};
 use serde_json::json;
 use util::{TEST_TIMEOUT, TestEnv};
 
-/// Says as many steps as x of the goal has, and gives them back; works until it is cancelled where that is negative.
+/// Sends feedback for x steps of the goal, and returns the goal. If x is negative, works until it is
+/// cancelled.
 fn steps(node: &Node) -> Service {
     let handler = |goal: &Twist, context: &mut ActionContext<'_, Vector3>| {
         let x = goal.linear.unwrap_or_default().x;

@@ -74,7 +74,7 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
     let failed = rnet!(env, "bag", "cat", path, "--json");
     let there = failed.json_lines().len();
     assert!((1..11).contains(&there), "{failed:#?}");
-    // It might as well be one that is still written.
+    // The file could also be a recording in progress.
     assert!(failed.stderr.contains("the file ends"), "{failed:#?}");
     failed.ok();
     let mut flipped = bytes.clone();
@@ -92,14 +92,14 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
     let checked = rnet!(env, "bag", "check", whole).ok();
     assert!(checked.starts_with(&format!("{there} messages, ")), "{checked}");
     assert!(rnet!(env, "bag", "info", whole).ok().contains("Recovered:   from "));
-    // What is there is not written over.
+    // An existing file is not overwritten.
     assert!(rnet!(env, "bag", "recover", path).fails(1).contains("File exists"));
     for wrong in ["/dev/null", "/", "none.mcap"] {
         rnet!(env, "bag", "info", wrong).fails(1);
     }
 }
 
-/// A file without an end may be one that is still written, and all that is in it is whole.
+/// A file without an end may still be in progress, and all its contents are intact.
 #[test]
 fn nothing_of_a_file_without_an_end_is_called_left_out() {
     let env = TestEnv::new();
@@ -142,7 +142,7 @@ fn a_recording_without_messages_is_split_into_one() {
     assert!(rnet!(env, "bag", "check", part).ok().starts_with("0 messages"));
 }
 
-/// A file that takes seconds to read: a header, and millions of records that nobody knows.
+/// A file that takes seconds to read: a header, and millions of unknown records.
 #[test]
 fn the_first_ctrl_c_ends_what_only_reads() {
     let env = TestEnv::new();
@@ -179,7 +179,7 @@ fn files_are_made_of_files() {
     assert!(refused.contains("topic /rax not found in ") && refused.contains("/raw"), "{refused}");
     let refused = rnet!(env, "bag", "filter", file, "--remap", "/raw:=/a b", "-o", none).fails(2);
     assert!(refused.contains("/a b"), "{refused}");
-    // What other recorders call a topic may be no name of ours.
+    // Another recorder's topic may have an invalid name.
     let refused = rnet!(env, "bag", "filter", file, "--remap", "a-b:=/x", "-o", none).fails(1);
     assert!(refused.contains("topic a-b not found"), "{refused}");
     let refused = rnet!(env, "bag", "cat", file, "--end", "0").fails(2);
@@ -233,7 +233,7 @@ fn messages_become_tables_and_lines() {
     rnet!(env, "bag", "convert", file, "--output", "run.xyz").fails(2);
 }
 
-/// A table has the fields of all versions of a type, and of a list of messages all fields, zero or not.
+/// A table has the fields of all versions of a type. For a list of messages it has all fields, zero or not.
 #[test]
 fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
     let env = TestEnv::new();
@@ -252,7 +252,7 @@ fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
         times(2)
     );
     assert_eq!(std::fs::read_to_string(path("a.csv")).unwrap(), expected);
-    // Fields are chosen.
+    // With selected fields.
     let of = |name: &str, fields: &[&str]| {
         let to = path(name);
         let mut args = vec!["bag", "convert", file, "-o", &to];
@@ -310,7 +310,7 @@ fn topics_that_are_no_names_here_are_chosen_by_name() {
     rnet!(env, "bag", "cat", file, "--topic", "/cam*").fails(2);
 }
 
-/// Lists and what is not set, and what becomes of it for ROS 2.
+/// Lists and unset fields, and their conversion for ROS 2.
 #[test]
 fn protobuf_messages_become_rows_and_messages_of_ros_2() {
     let env = TestEnv::new();
@@ -319,7 +319,7 @@ fn protobuf_messages_become_rows_and_messages_of_ros_2() {
     rnet!(env, "bag", "convert", file.to_str().unwrap(), "-o", to).ok();
     let rows = std::fs::read_to_string(&to).unwrap();
     assert!(rows.contains("\"[\"\"a\"\",\"\"b\"\"]\",\"[1.5,2.5]\",[],"), "{rows}");
-    // What ROS 2 reads of it, and what it has no counterpart for.
+    // The messages that ROS 2 can read, and those without a counterpart.
     let to = env.dir.join("ros2.mcap").to_str().unwrap().to_owned();
     rnet!(env, "bag", "convert", file.to_str().unwrap(), "--ros2", "-o", to).ok();
     let info = rnet!(env, "bag", "info", to).ok();
@@ -353,7 +353,7 @@ fn plots_are_drawn_in_the_terminal_and_as_pictures() {
     let drawn = rnet!(env, "bag", "plot", file, "/arm/pose.x").ok();
     let rows: Vec<&str> = drawn.lines().collect();
     assert_eq!((rows[0], rows.len()), ("/arm/pose.x", 15), "{drawn}");
-    // x grows with the time: its last dots are above, its first ones below.
+    // x grows with time: its last dots are at the top, its first ones at the bottom.
     assert!(rows[1].starts_with("10 │") && rows[1].chars().count() > 70, "{drawn}");
     assert!(rows[12].starts_with(" 0 │") && rows[12].chars().count() < 15, "{drawn}");
     assert!(rows[14].contains("0 s") && rows[14].ends_with("1 s"), "{drawn}");
@@ -403,7 +403,7 @@ fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
     let why = rnet!(env, "bag", "convert", file, "--field", "z", "-o", to).fails(1);
     assert!(why.contains("unknown field z"), "{why}");
     assert_eq!(into.read_dir().unwrap().count(), 0);
-    // Two versions of one type are one table.
+    // Two versions of one type share a table.
     rnet!(env, "bag", "convert", file, "-o", to).ok();
     let table = std::fs::read_to_string(to).unwrap();
     let rows: Vec<&str> = table.lines().map(|line| line.splitn(5, ',').last().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! What holds for every command: settings, exit codes, bad input, pipes.
+//! Rules for all commands: settings, exit codes, bad input, pipes.
 
 use crate::util;
 
@@ -100,7 +100,7 @@ fn a_directory_that_is_not_ours_is_refused_by_name() {
 fn a_directory_that_cannot_be_written_is_refused_by_name() {
     let env = TestEnv::new();
     if is_root(&env.dir) {
-        return; // Nothing is kept from root.
+        return; // Root may access everything.
     }
     std::fs::set_permissions(&env.dir, PermissionsExt::from_mode(0o500)).unwrap();
     let said = rnet!(env, "topic", "pub", "/t", "--text", "x").fails(1);
@@ -156,7 +156,7 @@ fn colour_is_for_terminals_and_on_request() {
         command.args(["node", "list", "-v"]).args(args);
         util::RunningCommand::start(command).wait().ok().contains("\x1b[1mNODE")
     };
-    assert!(!coloured(&[], &[]), "a pipe is no terminal");
+    assert!(!coloured(&[], &[]), "a pipe is not a terminal");
     assert!(coloured(&[], &["CLICOLOR_FORCE"]));
     assert!(!coloured(&[], &["CLICOLOR_FORCE", "NO_COLOR"]));
     assert!(coloured(&["--color", "always"], &[]));
@@ -211,6 +211,6 @@ fn an_empty_domain_is_no_error() {
             assert!(ran.ok().starts_with(if args.contains(&"--json") { "{" } else { "" }));
         }
     }
-    // Looking creates nothing.
+    // Inspection creates no file.
     assert_eq!(std::fs::read_dir(&env.dir).unwrap().count(), 0);
 }

@@ -134,7 +134,7 @@ fn a_file_that_cannot_be_read_costs_only_its_own_row() {
         std::fs::write(&path, bytes).unwrap();
         path
     };
-    // One that is nothing of the kind, before the others and behind them, and one that was cut off.
+    // A file that is not a recording before the others and after them, and a truncated one.
     let start = name.rsplit_once('-').unwrap().0.rsplit_once('-').unwrap().0;
     let first = beside(&format!("{start}-1000000000001-loss.mcap"), b"");
     let cut = beside(&format!("{start}-1000000000002-loss.mcap"), &bytes[..bytes.len() - 20]);

@@ -1,4 +1,4 @@
-//! `rnet dashboard`: the program around the server, which crates/rnet-dashboard/tests tests.
+//! `rnet dashboard`: the program around the server. crates/rnet-dashboard/tests tests the server.
 
 use crate::util;
 
@@ -28,7 +28,7 @@ fn it_prints_its_url_serves_the_page_and_stops_on_request() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("<title>"), "{answer}");
-    // One that stays open holds nobody up.
+    // An open connection does not delay the exit.
     let _open = TcpStream::connect(address).unwrap();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();

@@ -6,7 +6,7 @@ use rnet::{PublisherOptions, SubscriberOptions};
 use serde_json::json;
 use util::{BackgroundPublisher, POSE, Pose, TestEnv};
 
-/// A camera, a display, a second robot and one who asks for more than there is.
+/// A camera, a display, a second robot and a subscriber with an incompatible QoS.
 fn with_robot(test: impl FnOnce(&TestEnv)) {
     let env = TestEnv::new();
     let (camera, display, link) = (env.node("camera"), env.node("display"), env.node("link"));
@@ -84,7 +84,7 @@ fn the_other_forms_show_the_same() {
         let graph = rnet!(env, "graph", "--over", "0", "--json").json();
         let topics = graph["topics"].as_array().unwrap();
         let names: Vec<&str> = topics.iter().map(|t| t["topic"].as_str().unwrap()).collect();
-        // On /log is the line about the subscriber that does not fit.
+        // /log has the line about the incompatible subscriber.
         assert_eq!(names, ["/image", "/log", "/pose", "/stop", "/wanted"]);
         assert_eq!(graph["hosts"][1], json!({"host": "robot2", "nodes": ["@robot2/arm"]}));
         assert_eq!((&topics[3]["lane"], &topics[2]["rate"]), (&json!("urgent"), &json!(null)));

@@ -1,4 +1,4 @@
-//! How launched nodes end, and what their peers and their launcher make of it.
+//! How launched nodes exit, and how their peers and their launcher report it.
 
 use crate::util;
 
@@ -8,11 +8,11 @@ use rnet::PublisherOptions;
 use util::robot::{Robot, until, wait_until_gone};
 
 const LONG: Duration = Duration::from_secs(60);
-/// What judges a domain.
+/// The tools that report on a domain.
 const TOOLS: [&[&str]; 3] =
     [&["status", "--over", "0.1"], &["top", "--once", "--interval", "0.1"], &["doctor"]];
 
-/// What a node of the test runs: it has no handler for any signal, and ends as the kernel has it.
+/// A test node without signal handlers, which the kernel terminates.
 #[test]
 #[ignore = "a node of another test"]
 fn motor_node() {
@@ -53,7 +53,7 @@ fn a_stop_on_request_is_no_death_and_a_crash_is() {
             let error = states.recv(Some(LONG)).unwrap_err();
             assert!(matches!(&error, rnet::Error::PeerLost { node, .. } if node == "/motor"));
         } else {
-            // The next motor speaks first: nothing was between the two.
+            // The next message is from the new motor: no event came between the two.
             if how == "stop" {
                 launch.wait_for_stdout("/motor  stopped  terminated by SIGINT");
                 launch.signal("INT");
@@ -87,7 +87,7 @@ fn what_a_node_wrote_last_stands_with_its_failure() {
     assert!(found.contains("is not running: exit code 3, after 0 restarts: no camera"), "{found}");
 }
 
-/// What a node of the test runs: it takes no gain above 1.
+/// A test node that refuses a gain above 1.
 #[test]
 #[ignore = "a node of another test"]
 fn bounded_node() {
@@ -117,7 +117,7 @@ fn a_parameter_that_the_node_refuses_is_reported() {
     assert_eq!(ran.stdout.matches("param-refused").count(), 1, "{ran:#?}");
 }
 
-/// A node that was there has said which gain it takes, and the next launch is refused another.
+/// A running node has declared which gain it accepts, and the next launch's gain is refused.
 #[test]
 fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     let program = std::env::current_exe().unwrap();
@@ -130,7 +130,7 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     };
     let robot = Robot::new(&file(0.25));
     let launch = robot.launch(&[]);
-    // The launcher sets `gain` before the node runs; the node declares `rate` after it.
+    // The launcher sets `gain` before the node runs; the node declares `rate` afterwards.
     let declared = || robot.run(&["param", "describe", "bounded"]).stdout.contains("rate");
     until(&|| declared().then_some(()), &String::new);
     launch.signal("INT");
@@ -147,7 +147,7 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     assert!(robot.run(&["node", "logs", "bounded"]).ok().contains("cannot set its parameters"));
     robot.run(&["node", "stop", "bounded"]).ok();
     let told = robot.run(TOOLS[0]).stdout;
-    assert!(!told.contains("/bounded"), "it was stopped on purpose: {told}");
+    assert!(!told.contains("/bounded"), "it was stopped on request: {told}");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_node_without_its_program_is_a_problem_until_it_runs() {
     launch.wait();
 }
 
-/// Nobody would end it, nor what it has started.
+/// Otherwise no process would end the command and its children.
 #[test]
 fn a_command_of_on_failure_dies_with_a_launcher_that_is_killed() {
     let robot = Robot::new(

@@ -1,5 +1,5 @@
-//! `rnet link …`, and what the other commands say of other hosts. The link is a node of the test that says what a
-//! link says, and has its proxies; the program is a script.
+//! `rnet link …`, and how other commands report other hosts. A test node simulates the link and its proxies;
+//! a script replaces the program.
 
 use crate::util;
 
@@ -13,12 +13,12 @@ use rnet::{Node, Proxy, Publisher, PublisherOptions, SubscriberOptions};
 use serde_json::{Value, json};
 use util::{CommandOutput, DOMAIN, Pose, TEST_TIMEOUT, TestEnv};
 
-/// What stands for the program: says how it was called, and what the settings are.
+/// Installs the replacement program: it prints its arguments, and the given settings.
 fn install(env: &TestEnv, settings: &Value) {
     install_with_probe(env, settings, &Value::Null);
 }
 
-/// The same, and what it hears by multicast.
+/// The same, with the multicast answers that it reports.
 fn install_with_probe(env: &TestEnv, settings: &Value, heard: &Value) {
     let (path, draft) = (env.dir.join("rnet-link"), env.dir.join("draft"));
     let script = format!(
@@ -37,7 +37,7 @@ fn settings(mode: &str, from: &str) -> Value {
     })
 }
 
-/// The node of a link, as tools take it.
+/// The link's node, as tools recognize it.
 fn link(env: &TestEnv) -> Node {
     Node::builder("_rnet/link_1").tool().dir(&env.dir).domain(DOMAIN).open().unwrap()
 }
@@ -49,7 +49,7 @@ fn says(link: &Node, status: &LinkStatus) -> Publisher<LinkStatus> {
     publisher
 }
 
-/// When a link speaks that nobody takes for silent, however slow this machine is.
+/// A timestamp that keeps the link from being considered silent, however slow this machine is.
 fn soon() -> Timestamp {
     Timestamp { seconds: timestamp_now().seconds + 3600, nanos: 0 }
 }
@@ -189,7 +189,7 @@ fn status_says_why_there_is_none() {
     assert!(said.contains("\"lan\" (RNET_NETWORK): it starts with the next node"), "{said}");
     let ran = rnet!(env, "link", "status", "--json");
     assert_eq!((ran.code, &ran.json()["running"]), (Some(1), &false.into()));
-    // What is wrong with a setting is what the program says.
+    // The program's error explains a wrong setting.
     let script = "#!/bin/sh\necho 'rnet-link: robot.toml:3:1: network.lisen: unknown' >&2; exit 1";
     fs::write(env.dir.join("rnet-link"), script).unwrap();
     let said = rnet!(env, "link", "status").fails(1);
@@ -311,7 +311,7 @@ fn listening_to_another_host_subscribes_while_it_lasts() {
             std::thread::sleep(std::time::Duration::from_millis(1)); // sleep: polling interval
         }
     }
-    // Of a topic of this host it stays an observer.
+    // For a topic of this host it stays an observer.
     let running = env.spawn(&["topic", "echo", "/own", "--count", "1"]);
     let sends = std::thread::scope(|scope| {
         let waits = scope.spawn(move || running.wait());
@@ -325,7 +325,7 @@ fn listening_to_another_host_subscribes_while_it_lasts() {
     sends.ok();
 }
 
-/// The findings of the network.
+/// The network findings.
 fn network(ran: &CommandOutput) -> Vec<(String, String)> {
     let json = ran.json();
     let findings = json["findings"].as_array().unwrap().iter();
@@ -372,12 +372,12 @@ fn doctor_says_why_there_is_no_link() {
     has(&doctor("lan"), "problem", &["bad key -> correct the setting"]);
 }
 
-/// An endpoint, and who listens on its port and on the one above.
+/// An endpoint, with listeners on its port and on the next one.
 fn two_ports() -> (String, Vec<TcpListener>) {
     loop {
         let first = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = first.local_addr().unwrap().port();
-        // Another program may have that one.
+        // Another program may use that port.
         if let Some(Ok(second)) =
             port.checked_add(1).map(|port| TcpListener::bind(("127.0.0.1", port)))
         {
@@ -404,7 +404,7 @@ fn doctor_says_that_the_link_hangs() {
     text.fails(1);
     let text = rnet!(env, "top", "--once", "--interval", "0.1").ok();
     assert!(text.contains("PROBLEM  the link, process 77, hangs"), "{text}");
-    // What it has said last may not be so any more.
+    // Its last status may be outdated.
     let row = text.lines().find(|line| line.starts_with("laptop")).unwrap();
     assert!(row.contains("unknown") && !row.contains("connected"), "{text}");
 }
@@ -418,7 +418,7 @@ fn what_waits_for_room_on_the_way_is_named() {
     status.problems.clear();
     status.timestamp = Some(soon());
     status.peers[0].topics[1].held_back = Cause::Credit.into();
-    // Text of others, which is not to steer the terminal.
+    // Text of other hosts must not control the terminal.
     status.peers[0].topics[1].name = "/camera\u{1b}[2J".into();
     let full = "PROBLEM  the link to host laptop is saturated: /camera\\u{1b}[2J wait";
     let said = says(&link, &status);
@@ -428,7 +428,7 @@ fn what_waits_for_room_on_the_way_is_named() {
         assert!(ran.stdout.contains("-> send less over the link"), "{ran:?}");
         assert_eq!(ran.code, Some(i32::from(command[0] == "status")), "{ran:?}");
     }
-    // A rule that keeps it here is no problem.
+    // A rule that withholds it is not a problem.
     status.peers[0].topics[1].held_back = Cause::Rule.into();
     drop(said);
     let _said = says(&link, &status);
@@ -455,7 +455,7 @@ fn doctor_says_whether_multicast_arrives() {
     );
     has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 sends multicast queries", "drops UDP"]);
     has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers multicast", "TCP"]);
-    // One of an earlier release cannot say.
+    // An earlier release does not report it.
     install(&env, &settings("lan", "robot.toml:2"));
     let found = network(&rnet!(env, "doctor", "--json"));
     assert!(!found.iter().any(|(_, text)| text.contains("multicast")), "{found:#?}");
@@ -468,7 +468,7 @@ fn doctor_says_why_a_host_is_not_reached() {
     let (open_at, _open) = two_ports();
     let (half_at, mut half) = two_ports();
     half.pop();
-    // Nobody listens on a port that was just given back.
+    // The port was just closed, so it has no listener.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let closed_at = format!("tcp/127.0.0.1:{closed}");
     let mut settings = settings("peers", "robot.toml:2");
@@ -548,7 +548,7 @@ fn doctor_says_why_a_host_is_not_reached() {
     has(&found, "problem", &["host lapto is not known to the link", "laptop"]);
 }
 
-/// As where it was started in another directory, or with variables.
+/// As if it was started in another directory, or with environment variables.
 #[test]
 fn doctor_tries_the_settings_of_the_running_link() {
     let env = TestEnv::new();

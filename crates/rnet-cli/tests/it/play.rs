@@ -107,7 +107,7 @@ fn nodes_with_simulated_time_follow_the_clock_of_a_recording() {
     let node = node.open().unwrap();
     assert_eq!(node.now(), 0);
     rnet!(env, "play", file, "--rate", "10", "--clock", "--clock-rate", "10").ok();
-    // The last time that was published: that of the last message.
+    // The last published time: that of the last message.
     let end = START_NS + 1_000_000_000;
     until("the time is set", || node.now() == end);
 }
@@ -116,7 +116,7 @@ fn nodes_with_simulated_time_follow_the_clock_of_a_recording() {
 fn a_loop_goes_on_until_it_is_stopped() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
-    // It was published best_effort, and is again.
+    // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
     let mut heard = node.subscriber_with::<[u8]>("/raw", options).unwrap();
@@ -139,7 +139,7 @@ fn damaged_and_invalid_recordings_are_reported() {
     let ran = rnet!(env, "play", file.to_str().unwrap(), "--rate", "max");
     assert!(ran.stderr.contains("was read completely"), "{ran:#?}");
     assert!(ran.ok().starts_with("played "));
-    // Of flipped bits the rest is played, and the command fails.
+    // If bits are flipped, the remaining data is played, and the command fails.
     let mut flipped = bytes.clone();
     flipped[bytes.len() / 6] ^= 1;
     std::fs::write(&file, &flipped).unwrap();
@@ -152,7 +152,7 @@ fn damaged_and_invalid_recordings_are_reported() {
     assert!(rnet!(env, "play", "/dev/null").fails(1).contains("not an MCAP file"));
 }
 
-/// Two clocks would have the nodes that follow jump to and fro.
+/// With two clocks, the time of following nodes would jump back and forth.
 #[test]
 fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
     let env = TestEnv::new();
@@ -166,7 +166,7 @@ fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
     rnet!(env, "play", file, "--rate", "max").ok();
 }
 
-/// Other recorders have other rules for names.
+/// Other recorders have other naming rules.
 #[test]
 fn a_topic_whose_name_is_none_of_ours_is_left_out_or_renamed() {
     let env = TestEnv::new();
@@ -218,7 +218,7 @@ fn messages_that_cannot_be_published_fail_the_command() {
 fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
-    // It was published best_effort, and is again.
+    // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
     let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
@@ -234,12 +234,12 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     let said = call("/player/step", &[]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.0.into(), &1.into()), "{said}");
     assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
-    // The one of 0.4 s is not in the file.
+    // The file has no message at 0.4 s.
     let said = call("/player/seek", &["{seconds: 0.35}"]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.35.into(), &1.into()), "{said}");
     assert_eq!(call("/player/step", &[])["seconds"], 0.5);
     assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 5.0);
-    // Who pauses twice pauses all the same.
+    // A second pause has no further effect.
     assert_eq!(call("/player/pause", &[])["paused"], 1);
     let said = call("/player/seek", &["{seconds: 1e9}"]);
     assert_eq!(said["seconds"], 1.0, "{said}");
@@ -255,7 +255,7 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
 fn a_player_on_a_terminal_is_led_by_its_keys() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
-    // It was published best_effort, and is again.
+    // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
     let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
@@ -263,7 +263,7 @@ fn a_player_on_a_terminal_is_led_by_its_keys() {
     let mut terminal = Terminal::start(&env, &["play", file.to_str().unwrap(), "--paused"]);
     terminal.until("q: quit");
     assert!(terminal.is_raw());
-    // Two at once, as where a key is held down.
+    // Two at once, as when a key is held down.
     terminal.send_keys("ss");
     assert_eq!((next(), next()), (0.0, 1.0));
     terminal.send_keys("\u{1b}[C");
@@ -306,7 +306,7 @@ fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
             "SIGTERM" => terminal.signal(Signal::TERM),
             "SIGHUP" => terminal.signal(Signal::HUP),
             _ => {
-                // It has no time to do anything between them.
+                // It has no time to act between them.
                 let signals = [Signal::STOP, Signal::TERM, Signal::INT, Signal::CONT];
                 signals.into_iter().for_each(|signal| terminal.signal(signal));
             }
@@ -332,7 +332,7 @@ fn a_player_whose_window_is_closed_ends() {
     assert_eq!(terminal.end(), Some(130));
 }
 
-/// A terminal that is not that of its session sends it no signal.
+/// A terminal that is not its session's controlling terminal sends it no signal.
 #[test]
 fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     let env = TestEnv::new();
@@ -349,10 +349,10 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     let mut playing = RunningCommand::start(command);
     playing.wait_for_stderr("q: quit");
     drop(keys);
-    // It has asked for keys many times, and has used no more of the processor than that takes.
+    // It has polled for keys many times, and its CPU time must stay small.
     let busy_ns = || thread_ns(playing.pid());
     let (before_ns, began) = (busy_ns(), Instant::now());
-    std::thread::sleep(Duration::from_secs(1)); // sleep: what is looked at is what it does meanwhile
+    std::thread::sleep(Duration::from_secs(1)); // sleep: the test measures the CPU time meanwhile
     let (used_ns, took) = (busy_ns() - before_ns, began.elapsed());
     assert!(u128::from(used_ns) < took.as_nanos() / 2, "{used_ns} ns of {took:?}");
     rnet!(env, "service", "call", "/player/resume").ok();
@@ -364,7 +364,7 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     assert_eq!(ran.json()["messages"], 11);
 }
 
-/// What the main thread of a process, which plays, has used of a processor.
+/// CPU time of the main thread of a playing process.
 fn thread_ns(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat")).unwrap();
     stat.split(' ').next().unwrap().parse().unwrap()
@@ -395,8 +395,8 @@ fn a_part_of_a_recording_is_played_again_and_again_under_another_name() {
     assert_eq!(playing.wait().code, Some(130));
 }
 
-/// A recording of robot-net 0.1.0, with messages of each kind. All versions that follow must play it; another one
-/// is added where a version writes something else, and none is ever changed.
+/// A recording of robot-net 0.1.0 with messages of each kind. All later versions must play it. Another
+/// recording is added when a version changes the format, and none is ever changed.
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/must_play_0.1.0.mcap");
 const GOLDEN_COUNT: u32 = 5;
 
@@ -408,7 +408,7 @@ struct Wheel {
     time_ns: i64,
 }
 
-/// The same of a later version: one field more.
+/// The same type in a later version: one more field.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]
 #[plain(name = "golden.Wheel")]
@@ -431,8 +431,8 @@ fn golden_origin(n: u32) -> Origin {
     Origin { host: 9, publisher: 8, seq: n.into() }
 }
 
-/// Made once, by `/tmp/robot --ignored --exact makes_the_golden_file`, where `/tmp/robot` is a copy of this test
-/// program: the file names the programs of its nodes.
+/// Created once by `/tmp/robot --ignored --exact makes_the_golden_file`, where `/tmp/robot` is a copy of this
+/// test program, because the file names the programs of its nodes.
 #[test]
 #[ignore = "makes a file that is kept"]
 fn makes_the_golden_file() {
@@ -511,7 +511,7 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     driver.send(&twist(2)).unwrap();
     until("it is applied", || command.status().applied == 1);
     raw.send(b"raw").unwrap();
-    // Publishers that go before the recorder has seen them are none of its.
+    // The recorder does not record publishers that close before it has found them.
     for topic in ["/raw", "/cmd_vel", "/_rnet/call/upper/*/request"] {
         let cat = ["bag", "cat", file, "--topic", topic, "--json"];
         until("it is recorded", || env.run(&cat).stdout.lines().count() == 1);
@@ -533,7 +533,7 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         ran.json()["messages"].as_u64().unwrap()
     };
-    // The topics of users, and no other.
+    // Only user topics.
     assert_eq!(rnet!(env, "play", file, "--rate", "max", "--json").json()["messages"], 2);
     assert_eq!(play("/**"), 2);
     assert!(log.try_recv().unwrap().is_none());
@@ -574,8 +574,8 @@ fn a_reliable_subscriber_that_pauses_gets_all_of_what_is_played_at_the_highest_r
         assert_eq!(sample.bytes().len(), 1024);
         assert_eq!(sample.bytes()[..4], n.to_le_bytes());
         if n % 1000 == 0 {
-            // The player has to wait where its log is full.
-            std::thread::sleep(Duration::from_millis(200)); // sleep: a subscriber that stands still
+            // The player has to wait when its log is full.
+            std::thread::sleep(Duration::from_millis(200)); // sleep: simulates a stopped subscriber
         }
     }
     let played = playing.wait().json();

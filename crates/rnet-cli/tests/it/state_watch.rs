@@ -75,7 +75,7 @@ fn only_changes_on_request() {
     let state = node.state().unwrap();
     state.set("/n", 0).unwrap();
     let watch = env.spawn(&["state", "watch", "/n", "--changes", "--once"]);
-    // It says nothing until there is a change, so changes go on until it has seen one.
+    // Its output begins with a change, so changes continue until it has seen one.
     let told = std::thread::spawn(move || watch.wait());
     let mut n = 0;
     while !told.is_finished() {

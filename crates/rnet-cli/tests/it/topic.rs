@@ -267,7 +267,7 @@ fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
     echo.wait_for_stderr("topic /t not found in domain");
     let first = env.node("first");
     let mut publisher = first.publisher::<[u8]>("/t").unwrap();
-    // Both are there from the first message on, though they were found later.
+    // Both are received from the first message on, although they were found later.
     publisher.send(&[1]).unwrap();
     publisher.send(&[2]).unwrap();
     echo.wait_for_stdout("02");
@@ -327,7 +327,7 @@ fn an_observer_is_no_reader() {
     let mut hz = env.spawn(&["topic", "hz", "/t"]);
     echo.wait_for_stdout("01");
     hz.wait_for_stdout("average rate");
-    // Both are in full swing, and neither the publisher nor the domain knows of them.
+    // Both run, and neither the publisher nor the domain knows of them.
     let mut domain =
         rnet::inspect::Domain::open(Some(util::DOMAIN), Some(env.dir.clone()), None).unwrap();
     let seen = domain.snapshot().unwrap();

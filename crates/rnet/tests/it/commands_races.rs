@@ -38,7 +38,7 @@ impl SlowReceiver {
             if byte == HOLD {
                 let _ = released.recv();
             } else {
-                std::thread::sleep(Duration::from_millis(u64::from(byte) * 10)); // sleep: how long it takes to apply
+                std::thread::sleep(Duration::from_millis(u64::from(byte) * 10)); // sleep: simulates a slow apply
             }
         };
         let command = node.command::<[u8]>(TOPIC).deadline(NEVER).fallback_handler(|_| {});
