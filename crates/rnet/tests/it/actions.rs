@@ -159,7 +159,7 @@ fn a_goal_has_its_feedback_in_order_and_then_its_result() {
 }
 
 #[test]
-fn feedback_that_nobody_takes_is_counted() {
+fn unread_feedback_is_skipped_and_counted() {
     let net = Net::new("feedback");
     let (a, b) = (net.node("a"), net.node("b"));
     let handler = |goal: &N, context: &mut ActionContext<'_, N>| {
@@ -243,7 +243,7 @@ fn two_threads_wait_for_feedback_and_for_the_result() {
 }
 
 #[test]
-fn one_goal_at_a_time_and_the_one_that_runs_is_named() {
+fn rejected_goal_names_the_running_goal() {
     let net = Net::new("reject");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let worker = Worker::open(&a, GoalPolicy::default());
@@ -268,7 +268,7 @@ fn one_goal_at_a_time_and_the_one_that_runs_is_named() {
 }
 
 #[test]
-fn goals_wait_for_their_turn() {
+fn queued_goals_run_in_order() {
     let net = Net::new("queue");
     let (a, b) = (net.node("a"), net.node("b"));
     let zero = a.action::<N, N, N>("/zero").policy(GoalPolicy::Queue(0)).serve(|g, _| Ok(*g));
@@ -295,7 +295,7 @@ fn goals_wait_for_their_turn() {
 }
 
 #[test]
-fn a_newer_goal_takes_the_place_of_the_older() {
+fn newer_goal_preempts_the_older() {
     let net = Net::new("replace");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let (go, gate) = mpsc::channel::<()>();
@@ -395,7 +395,7 @@ fn a_goal_is_cancelled_in_each_state() {
 }
 
 #[test]
-fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
+fn cancel_unseen_by_the_handler_keeps_the_result() {
     let net = Net::new("reached");
     let (a, b) = (net.node("a"), net.node("b"));
     let (go, gate) = mpsc::channel::<()>();
@@ -438,7 +438,7 @@ fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
 }
 
 #[test]
-fn an_operator_ends_the_goals_of_all() {
+fn operator_cancel_ends_goals_of_all_clients() {
     let net = Net::new("operator");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let worker = Worker::open(&a, GoalPolicy::Queue(8));
@@ -456,7 +456,7 @@ fn an_operator_ends_the_goals_of_all() {
 }
 
 #[test]
-fn a_server_that_dies_or_stands_still() {
+fn goal_of_a_dead_or_stopped_server() {
     let net = Net::new("lost");
     let node = net.node("a");
     let client = client(&node);
@@ -533,7 +533,7 @@ fn sixty_four_clients_are_served() {
 }
 
 #[test]
-fn types_that_do_not_fit_are_told() {
+fn incompatible_action_types_are_reported() {
     let net = Net::new("types");
     let (a, b) = (net.node("a"), net.node("b"));
     let worker = Worker::open(&a, GoalPolicy::Queue(8));

@@ -102,7 +102,7 @@ fn hostile_messages_on_the_topics_are_counted() {
 
 /// A hand-written server that loses the messages that the test selects.
 #[test]
-fn answers_that_are_lost_end_the_calls_and_feedback_that_is_lost_does_not() {
+fn lost_replies_end_goals_and_lost_feedback_does_not() {
     let net = Net::new("gaps");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = client(&b);

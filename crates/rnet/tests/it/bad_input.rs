@@ -26,7 +26,7 @@ fn child_entry() {
 }
 
 #[test]
-fn bad_names_are_named() {
+fn errors_quote_the_invalid_name() {
     let net = Net::new("names");
     let node = net.node("ok");
     for name in ["", "/", "a b", "/a//b", "/a/", "1st", "/é", "a-b", &"x".repeat(300)] {
@@ -47,7 +47,7 @@ fn bad_names_are_named() {
 }
 
 #[test]
-fn senseless_settings_are_named() {
+fn errors_name_the_invalid_setting() {
     let net = Net::new("settings");
     let node = net.node("ok");
     let publisher = |o| node.publisher_with::<[u8]>("/t", o).map(drop).unwrap_err();
@@ -88,7 +88,7 @@ fn domain_dir(net: &Net) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_directory_that_is_none_is_refused() {
+fn domain_path_that_is_not_a_directory_is_refused() {
     let net = Net::new("file");
     std::fs::write(domain_dir(&net), "").unwrap();
     let error = refused(&net);
@@ -132,7 +132,7 @@ fn a_directory_of_another_user_is_refused() {
 }
 
 #[test]
-fn a_base_that_is_not_there_or_cannot_be_written_is_named() {
+fn missing_or_unwritable_base_directory_is_named() {
     let net = Net::new("no base");
     let nowhere = net.base().join("nowhere/at/all");
     let error = Node::builder("a").dir(&nowhere).open().unwrap_err();
@@ -218,7 +218,7 @@ fn mount_and_fill(dir: &Path) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_full_tmpfs_is_named_and_costs_nothing() {
+fn full_tmpfs_is_named_and_loses_no_message() {
     let net = Net::new("full tmpfs");
     let Err(refused) = mount_and_fill(net.base()) else { return };
     // If mounting is not permitted, a child process in its own mount namespace runs the test.

@@ -11,7 +11,7 @@ use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, WaitSet};
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 #[test]
-fn a_batch_takes_what_is_there_and_goes_on_where_it_ended() {
+fn batch_takes_available_messages_and_resumes_after_them() {
     let net = Net::new("batch");
     let node = net.node("both");
     let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -79,7 +79,7 @@ fn an_error_behind_messages_comes_with_the_next_batch() {
 }
 
 #[test]
-fn a_wait_ends_when_another_thread_asks() {
+fn wait_ends_when_another_thread_interrupts() {
     let net = Net::new("interrupter");
     let node = net.node("both");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -115,7 +115,7 @@ fn a_wait_ends_when_another_thread_asks() {
 }
 
 #[test]
-fn matches_are_waited_for_without_the_publisher() {
+fn matches_can_be_awaited_without_the_publisher() {
     let net = Net::new("match_changes");
     let node = net.node("both");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -131,7 +131,7 @@ fn matches_are_waited_for_without_the_publisher() {
 }
 
 #[test]
-fn a_send_that_must_not_wait_says_that_it_would() {
+fn try_send_reports_that_it_would_wait() {
     let net = Net::new("try_send");
     let node = net.node("both");
     let patient = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));

@@ -11,7 +11,7 @@ use rnet::limits::MIN_LOG_LEN_BYTES;
 use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, Wait, WaitSet};
 
 #[test]
-fn a_wait_for_the_publishers_of_a_callback_tells_of_one_that_does_not_fit() {
+fn callback_wait_for_publishers_reports_an_incompatible_one() {
     let net = Net::new("callback refused");
     let (a, b) = (net.node("a"), net.node("b"));
     let reliable = SubscriberOptions::new().reliable();
@@ -61,7 +61,7 @@ fn a_callback_that_waits_for_publishers_of_its_own_lane_is_refused() {
 /// The interrupt may come before, during or after the start of the wait: the wait ends in each case, and
 /// nothing was sent.
 #[test]
-fn a_send_that_waits_for_room_ends_when_another_thread_asks() {
+fn blocked_send_ends_when_another_thread_interrupts() {
     let net = Net::new("interrupted send");
     let (a, b) = (net.node("a"), net.node("b"));
     for (topic, on_full) in [
@@ -130,7 +130,7 @@ fn a_wait_set_refuses_subscribers_of_another_node() {
 /// A sleeping wait set is woken whichever side has the barrier: the send rate of the publisher decides the
 /// side.
 #[test]
-fn a_wait_set_hears_frequent_and_rare_publishers() {
+fn wait_set_is_woken_by_frequent_and_rare_publishers() {
     const MESSAGES: u32 = 5000;
     let net = Net::new("barrier of a wait set");
     let (a, b) = (net.node("a"), net.node("b"));

@@ -136,7 +136,7 @@ fn a_call_gets_its_reply() {
 }
 
 #[test]
-fn a_server_may_come_late_and_again() {
+fn server_may_start_late_and_restart() {
     let net = Net::new("late");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = b.client::<N, N>("/double").unwrap();
@@ -153,7 +153,7 @@ fn a_server_may_come_late_and_again() {
 }
 
 #[test]
-fn without_a_server_the_time_is_over() {
+fn call_without_a_server_times_out() {
     let net = Net::new("none");
     let node = net.node("a");
     let error = node.call::<N, N>("/none", &n(1), Some(Duration::from_millis(20))).unwrap_err();
@@ -166,7 +166,7 @@ fn without_a_server_the_time_is_over() {
 }
 
 #[test]
-fn a_call_whose_time_is_over_is_cancelled_and_hinders_none() {
+fn timed_out_call_is_cancelled_and_blocks_no_other() {
     let net = Net::new("dropped");
     let (a, b) = (net.node("a"), net.node("b"));
     let (gate, service) = gated(&a, 8);
@@ -217,7 +217,7 @@ fn async_calls() {
 }
 
 #[test]
-fn a_wait_goes_on_and_is_ended_by_another_thread() {
+fn wait_for_a_reply_can_be_resumed_and_interrupted() {
     let net = Net::new("parts");
     let (a, b) = (net.node("a"), net.node("b"));
     let (gate, service) = gated(&a, 8);
@@ -315,7 +315,7 @@ fn a_handler_sees_that_it_is_cancelled() {
 }
 
 #[test]
-fn errors_and_panics_of_handlers_travel() {
+fn handler_errors_and_panics_reach_the_caller() {
     let net = Net::new("errors");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = a
@@ -344,7 +344,7 @@ fn errors_and_panics_of_handlers_travel() {
 }
 
 #[test]
-fn a_full_backlog_refuses() {
+fn full_server_backlog_refuses_calls() {
     let net = Net::new("backlog");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let (gate, service) = gated(&a, 1);
@@ -389,7 +389,7 @@ fn the_server_with_the_fewest_calls_is_chosen_and_a_key_sticks() {
 }
 
 #[test]
-fn a_server_that_closes_or_dies_is_named() {
+fn error_names_the_server_that_closed_or_died() {
     let net = Net::new("lost");
     let node = net.node("a");
     let client = node.client::<N, N>("/plan").unwrap();
@@ -428,7 +428,7 @@ fn a_server_that_closes_or_dies_is_named() {
 }
 
 #[test]
-fn a_stopped_server_costs_the_time_out() {
+fn calls_of_a_stopped_server_time_out() {
     let net = Net::new("stopped");
     let node = net.node("a");
     let client = node.client::<N, N>("/plan").unwrap();
@@ -469,7 +469,7 @@ fn the_death_of_a_caller_cancels_its_calls() {
 }
 
 #[test]
-fn types_that_do_not_fit_are_told() {
+fn incompatible_service_types_are_reported() {
     let net = Net::new("types");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = double(&a);
@@ -490,7 +490,7 @@ fn types_that_do_not_fit_are_told() {
 }
 
 #[test]
-fn a_server_that_cannot_be_asked_is_told_by_the_name_of_its_service() {
+fn error_of_an_incompatible_server_names_its_service() {
     let net = Net::new("unfit");
     let (a, b) = (net.node("a"), net.node("b"));
     // Simulates another release whose request subscriber requires a QoS that no client offers.

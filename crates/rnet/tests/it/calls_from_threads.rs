@@ -50,7 +50,7 @@ fn many_threads_share_a_client() {
 
 /// The reading thread hands over to a thread that still waits, not to one whose reply has arrived.
 #[test]
-fn the_last_threads_of_a_client_are_not_left_alone() {
+fn reading_is_handed_over_until_the_last_thread_has_its_reply() {
     let net = Net::new("last_threads");
     let (a, b) = (net.node("a"), net.node("b"));
     let _service = a

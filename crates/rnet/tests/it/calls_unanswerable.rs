@@ -71,7 +71,7 @@ impl Flood {
 }
 
 #[test]
-fn a_flood_of_them_delays_no_true_caller_and_is_counted() {
+fn unanswerable_flood_delays_no_real_caller_and_is_counted() {
     let net = Net::new("flood");
     let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
     let ran = Arc::new(AtomicU64::new(0));
@@ -99,7 +99,7 @@ fn a_flood_of_them_delays_no_true_caller_and_is_counted() {
 }
 
 #[test]
-fn a_flood_of_them_does_not_keep_an_action_or_a_worker() {
+fn unanswerable_flood_blocks_no_action_or_worker() {
     let net = Net::new("flood_of_goals");
     let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
     let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::GoalPolicy::Replace);
@@ -129,7 +129,7 @@ fn a_flood_of_them_does_not_keep_an_action_or_a_worker() {
 
 /// As between hosts, where the endpoints and the requests of a client arrive on separate paths.
 #[test]
-fn a_client_whose_ends_come_later_is_answered() {
+fn client_with_late_reply_endpoints_is_answered() {
     let net = Net::new("later");
     let (a, b) = (net.node("a"), net.node("b"));
     let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::GoalPolicy::Queue(8));
@@ -171,7 +171,7 @@ fn a_client_whose_ends_come_later_is_answered() {
 }
 
 #[test]
-fn those_of_a_caller_that_is_gone_are_counted_when_it_goes() {
+fn requests_of_a_departed_caller_are_counted_when_it_leaves() {
     let net = Net::new("gone");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = a.service::<[u8], [u8]>("/echo").serve(|text| Ok(text.to_vec())).unwrap();
@@ -191,7 +191,7 @@ fn those_of_a_caller_that_is_gone_are_counted_when_it_goes() {
 }
 
 #[test]
-fn one_whose_caller_has_cancelled_is_waited_for_no_more() {
+fn endpoint_search_ends_when_the_caller_cancels() {
     let net = Net::new("cancelled");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = a.service::<[u8], [u8]>("/echo").serve(|text| Ok(text.to_vec())).unwrap();

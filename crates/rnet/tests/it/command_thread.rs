@@ -40,7 +40,7 @@ fn set_policy(policy: i32, priority: i32) -> bool {
 }
 
 #[test]
-fn a_receiver_goes_first_or_says_that_it_may_not() {
+fn receiver_runs_in_real_time_or_reports_that_it_may_not() {
     let allowed = std::thread::spawn(|| set_policy(libc::SCHED_FIFO, 1)).join().unwrap();
     for opener in [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE] {
         let net = Net::new("urgent");

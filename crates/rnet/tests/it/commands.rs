@@ -122,7 +122,7 @@ fn child_entry() {
 }
 
 #[test]
-fn a_driver_is_obeyed_and_its_silence_ends_in_the_fallback() {
+fn silent_driver_is_followed_by_the_fallback() {
     let net = Net::new("commands-silence");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, SHORT);
@@ -151,7 +151,7 @@ fn a_driver_is_obeyed_and_its_silence_ends_in_the_fallback() {
 
 /// The deadline and leases use host time.
 #[test]
-fn a_simulated_time_that_stands_still_keeps_nobody_from_the_fallback() {
+fn paused_simulated_time_does_not_delay_the_fallback() {
     const STANDS_AT_NS: u64 = 5_000_000_000;
     let net = Net::new("commands-sim-time");
     let simulated = |name| net.builder(name).sim_time(true).open().unwrap();
@@ -215,7 +215,7 @@ fn a_higher_priority_takes_over_and_a_lower_one_is_refused_by_name() {
 
 /// Only the newest command counts: commands that arrived while another was applied are skipped and counted.
 #[test]
-fn commands_that_are_passed_over_are_counted() {
+fn skipped_commands_are_counted() {
     let net = Net::new("commands-passed-over");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (say, applied) = mpsc::channel();
@@ -248,7 +248,7 @@ fn commands_that_are_passed_over_are_counted() {
 }
 
 #[test]
-fn a_lease_ends_by_itself() {
+fn lease_expires_without_traffic() {
     let net = Net::new("commands-lease");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, NEVER);
@@ -262,7 +262,7 @@ fn a_lease_ends_by_itself() {
 }
 
 #[test]
-fn what_was_not_granted_is_not_applied() {
+fn command_without_authority_is_not_applied() {
     let net = Net::new("commands-forged");
     let (base, hand, thief) = (net.node("base"), net.node("hand"), net.node("thief"));
     let (command, wheels) = receiver(&base, NEVER);
@@ -304,7 +304,7 @@ fn what_was_not_granted_is_not_applied() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_answered_and_change_nothing() {
+fn invalid_requests_are_answered_and_change_nothing() {
     let net = Net::new("commands-requests");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, NEVER);
@@ -349,7 +349,7 @@ fn a_second_receiver_is_refused_by_name() {
 }
 
 #[test]
-fn each_fallback_does_what_it_says() {
+fn each_fallback_kind_applies_its_action() {
     let net = Net::new("commands-fallbacks");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let drive = |value| {
@@ -428,7 +428,7 @@ fn a_panic_and_a_slow_command_are_followed_by_the_fallback() {
 }
 
 #[test]
-fn a_busy_callback_keeps_nobody_from_the_fallback() {
+fn busy_callback_does_not_delay_the_fallback() {
     let net = Net::new("commands-busy");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, SHORT);
@@ -496,7 +496,7 @@ fn a_driver_that_is_killed_or_stopped_is_followed_by_the_fallback() {
 /// Two drivers never have authority at once, and a fallback ends each pause longer than the deadline. The
 /// receiver's own order proves it while processes are stopped and killed at random.
 #[test]
-fn two_drivers_are_never_both_in_force() {
+fn two_drivers_never_have_authority_at_once() {
     let net = Net::new("commands-random");
     let base = net.node("base");
     let wheels = Wheels::default();
@@ -559,7 +559,7 @@ fn two_drivers_are_never_both_in_force() {
 }
 
 #[test]
-fn the_audit_trail_names_whose_end_a_fallback_follows() {
+fn audit_trail_names_the_driver_whose_end_caused_the_fallback() {
     let net = Net::new("whose");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, NEVER);

@@ -186,7 +186,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn of_processes_that_are_killed_and_stopped_no_two_are_in_force() {
+fn killed_and_stopped_drivers_never_have_authority_at_once() {
     let seed = number("COMMANDS_SEED").unwrap_or(SEED);
     let steps = number("COMMANDS").unwrap_or(60);
     println!("COMMANDS_SEED={seed} COMMANDS={steps}");
@@ -245,7 +245,7 @@ fn of_processes_that_are_killed_and_stopped_no_two_are_in_force() {
 /// Checks that the invariant check detects violations.
 #[test]
 #[should_panic(expected = "ns without a fallback")]
-fn a_pause_without_a_fallback_is_seen() {
+fn invariant_check_detects_a_pause_without_fallback() {
     let applied = |ms: u64, count| (7, LoggedEvent::Applied(ms * 1_000_000, [1, 5, count]));
     let opened = (7, LoggedEvent::FellBack("Opened".into()));
     judge(&[opened, applied(1, 0), applied(100, 1), applied(101, 2)]);
@@ -253,7 +253,7 @@ fn a_pause_without_a_fallback_is_seen() {
 
 #[test]
 #[should_panic(expected = "of an earlier driver")]
-fn a_command_of_an_earlier_driver_is_seen() {
+fn invariant_check_detects_a_command_of_an_earlier_driver() {
     let applied = |ms: u64, number| (7, LoggedEvent::Applied(ms * 1_000_000, [number, number, ms]));
     let opened = (7, LoggedEvent::FellBack("Opened".into()));
     judge(&[opened, applied(1, 5), applied(2, 6), applied(3, 5)]);

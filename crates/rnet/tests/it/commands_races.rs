@@ -124,7 +124,7 @@ fn child_entry() {
 }
 
 #[test]
-fn a_driver_that_was_told_busy_has_no_authority_later() {
+fn refused_driver_has_no_authority_later() {
     let net = Net::new("commands-r-busy");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let slow = SlowReceiver::open(&base);
@@ -142,7 +142,7 @@ fn a_driver_that_was_told_busy_has_no_authority_later() {
 }
 
 #[test]
-fn a_driver_that_gave_up_waiting_has_no_authority_later() {
+fn timed_out_driver_has_no_authority_later() {
     let net = Net::new("commands-r-gave-up");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let slow = SlowReceiver::open(&base);
@@ -189,7 +189,7 @@ fn a_lease_that_has_passed_is_not_renewed() {
 /// The driver then releases authority by its number. Otherwise no driver could take it until the lease
 /// expires again.
 #[test]
-fn a_renewal_that_came_too_late_is_followed_by_a_release() {
+fn late_renewal_is_followed_by_a_release() {
     let net = Net::new("commands-r-released");
     let (base, one) = (net.node("base"), net.node("one"));
     let lease = Duration::from_millis(100);
@@ -216,7 +216,7 @@ fn a_renewal_that_came_too_late_is_followed_by_a_release() {
 }
 
 #[test]
-fn authority_of_a_process_that_is_gone_is_free_though_it_never_sent() {
+fn authority_of_a_dead_process_is_free_although_it_never_sent() {
     let net = Net::new("commands-r-ghost");
     let base = net.node("base");
     let command = receiver(&base);
@@ -290,7 +290,7 @@ fn a_panic_whose_payload_panics_does_not_end_the_thread() {
 }
 
 #[test]
-fn only_its_receiver_ends_a_driver() {
+fn only_the_receiver_can_end_a_driver() {
     let net = Net::new("commands-r-other-status");
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
     let command = receiver(&base);
@@ -311,7 +311,7 @@ fn only_its_receiver_ends_a_driver() {
 }
 
 #[test]
-fn refusals_push_no_grant_out_of_the_trail() {
+fn refusals_evict_no_grant_from_the_audit_trail() {
     let net = Net::new("commands-r-trail");
     let (base, hand, pest) = (net.node("base"), net.node("hand"), net.node("pest"));
     let _command = receiver(&base);

@@ -137,7 +137,7 @@ fn the_fallback_comes_before_a_command_that_waited_past_the_deadline() {
 }
 
 #[test]
-fn a_command_whose_authority_another_driver_asks_for_is_dropped() {
+fn command_is_dropped_when_another_driver_requests_its_authority() {
     let net = Net::new("commands-j-preempted");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let (command, applied) = waiting(&base, NEVER);
@@ -151,7 +151,7 @@ fn a_command_whose_authority_another_driver_asks_for_is_dropped() {
 }
 
 #[test]
-fn a_command_whose_driver_is_gone_or_gave_its_authority_back_is_dropped() {
+fn command_is_dropped_when_its_driver_leaves_or_releases() {
     let net = Net::new("commands-j-gone");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, applied) = waiting(&base, NEVER);
@@ -170,7 +170,7 @@ fn a_command_whose_driver_is_gone_or_gave_its_authority_back_is_dropped() {
 
 /// An emergency stop takes authority and sends no command.
 #[test]
-fn authority_that_passes_to_another_driver_brings_the_fallback_at_once() {
+fn change_of_authority_triggers_the_fallback_at_once() {
     let net = Net::new("commands-j-stop");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let (command, applied) = waiting(&base, NEVER);
@@ -246,7 +246,7 @@ fn a_fallback_that_fails_when_it_is_opened_is_an_error() {
 }
 
 #[test]
-fn a_driver_takes_its_authority_again() {
+fn driver_can_retake_its_authority() {
     let net = Net::new("commands-j-retake");
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
     let (command, applied) = waiting(&base, NEVER);
@@ -278,7 +278,7 @@ fn a_driver_takes_its_authority_again() {
 }
 
 #[test]
-fn a_driver_may_take_its_authority_again_by_itself() {
+fn driver_can_retake_its_authority_automatically() {
     let net = Net::new("commands-j-auto");
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
     let (command, applied) = waiting(&base, NEVER);

@@ -15,7 +15,7 @@ use rnet::{FallbackReason, SubscriberOptions};
 
 /// A refused allocation aborts the process, so the test cannot pass by luck.
 #[test]
-fn the_deadline_ends_in_the_fallback() {
+fn fallback_runs_at_the_deadline_without_memory() {
     let net = Net::new("no_memory");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let fell = Arc::new(AtomicU64::new(0));

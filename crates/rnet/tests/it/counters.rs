@@ -45,7 +45,7 @@ fn counters_are_read_from_outside() {
 }
 
 #[test]
-fn observers_read_along_unseen() {
+fn observers_read_without_being_counted() {
     let net = Net::new("observer");
     let node = net.node("a");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();

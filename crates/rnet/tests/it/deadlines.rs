@@ -52,7 +52,7 @@ fn missed(subscriber: &Subscriber<[u8]>) -> u64 {
 }
 
 #[test]
-fn a_silence_is_counted_by_the_period_on_both_sides() {
+fn both_sides_count_missed_deadlines_per_period() {
     let net = Net::new("deadline both");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = with_deadline(&a);
@@ -109,7 +109,7 @@ fn a_publisher_that_keeps_its_deadline_misses_none() {
 }
 
 #[test]
-fn sixty_four_subscribers_hear_of_a_publisher_that_is_stopped_and_then_killed() {
+fn sixty_four_subscribers_detect_a_stopped_then_killed_publisher() {
     let net = Net::new("deadline killed");
     let nodes: Vec<Node> = (0..8).map(|n| net.node(&format!("ear{n}"))).collect();
     let subscribers: Vec<Subscriber<[u8]>> =
@@ -137,7 +137,7 @@ fn sixty_four_subscribers_hear_of_a_publisher_that_is_stopped_and_then_killed() 
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_name_on_both_sides() {
+fn incompatible_deadlines_and_leases_are_refused_on_both_sides() {
     let net = Net::new("deadline refused");
     let (a, b) = (net.node("a"), net.node("b"));
     let lease = PublisherOptions::new().manual_by_topic(2 * PERIOD).deadline(2 * PERIOD);
@@ -158,7 +158,7 @@ fn what_does_not_fit_is_refused_by_name_on_both_sides() {
 }
 
 #[test]
-fn a_publisher_that_lives_and_does_not_assert_is_not_alive() {
+fn live_publisher_without_assertion_is_not_alive() {
     let net = Net::new("lease");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().manual_by_topic(PERIOD);

@@ -114,7 +114,7 @@ fn hears(
 }
 
 #[test]
-fn before_its_first_look() {
+fn evicted_before_its_first_read() {
     let net = Net::new("evicted before the first read");
     let mut publisher = writer(&net.node("writer"));
     let mut subscriber = reliable(&net.node("reader"));
@@ -129,7 +129,7 @@ fn before_its_first_look() {
 
 /// Each burst meets a reader that was notified of the previous eviction and has not read since.
 #[test]
-fn again_and_again() {
+fn evicted_repeatedly() {
     let net = Net::new("evicted again");
     let mut publisher = writer(&net.node("writer"));
     let mut subscriber = reliable(&net.node("reader"));
@@ -150,7 +150,7 @@ fn again_and_again() {
 
 /// The callback of one topic blocks the lane. On it, the reader of another topic is evicted.
 #[test]
-fn behind_a_slow_callback() {
+fn evicted_behind_a_slow_callback() {
     let net = Net::new("evicted behind a callback");
     let mut publisher = writer(&net.node("writer"));
     let mut slow = net.node("slow").publisher::<[u8]>("/slow").unwrap();
@@ -194,7 +194,7 @@ fn behind_a_slow_callback() {
 
 /// Processes that subscribe and read later, one after the other, while the writer continues.
 #[test]
-fn several_processes_that_look_later() {
+fn evicted_processes_that_read_later() {
     let net = Net::new("evicted in a crowd");
     let mut publisher = writer(&net.node("writer"));
     let mut readers: Vec<Child> = (0..CROWD).map(|_| Child::spawn(&net, "reader")).collect();
@@ -247,18 +247,18 @@ fn then_the_publisher_leaves(had_looked: bool) {
 }
 
 #[test]
-fn then_the_publisher_leaves_before_its_first_look() {
+fn evicted_and_publisher_closes_before_the_first_read() {
     then_the_publisher_leaves(false);
 }
 
 #[test]
-fn then_the_publisher_leaves_while_it_reads() {
+fn evicted_and_publisher_closes_while_it_reads() {
     then_the_publisher_leaves(true);
 }
 
 /// The reader was notified and has asked again. The publisher closes before or after it admits the reader.
 #[test]
-fn then_the_publisher_leaves_while_it_asks() {
+fn evicted_and_publisher_closes_during_readmission() {
     let net = Net::new("evicted, asks, closed");
     for _ in 0..20 {
         let mut publisher = writer(&net.node("writer"));
@@ -280,7 +280,7 @@ fn then_the_publisher_leaves_while_it_asks() {
 }
 
 #[test]
-fn then_the_publisher_is_killed() {
+fn evicted_and_publisher_is_killed() {
     let net = Net::new("evicted and killed");
     let mut child = Child::spawn(&net, "writer");
     let mut subscriber = reliable(&net.node("reader"));
@@ -301,7 +301,7 @@ fn then_the_publisher_is_killed() {
 
 /// An evicted reader that unsubscribes releases its slot; other readers are served there.
 #[test]
-fn then_it_unsubscribes() {
+fn evicted_and_unsubscribes() {
     let net = Net::new("evicted and unsubscribed");
     let mut publisher = writer(&net.node("writer"));
     let node = net.node("reader");

@@ -68,7 +68,7 @@ fn child_entry() {
 }
 
 #[test]
-fn those_that_exist_come_first_and_each_says_what_it_is() {
+fn existing_endpoints_are_reported_first_with_their_description() {
     let net = Net::new("existing endpoints");
     let (a, b) = (net.node("a"), net.node("b"));
     let reliable = PublisherOptions::new().reliable(rnet::OnFull::Refuse);
@@ -94,7 +94,7 @@ fn those_that_exist_come_first_and_each_says_what_it_is() {
 }
 
 #[test]
-fn those_that_come_and_go_are_told_of_without_a_match() {
+fn endpoints_are_reported_without_a_match() {
     let net = Net::new("endpoints come and go");
     let (watcher, other) = (net.node("watcher"), net.node("other"));
     let (told, too) = (EndpointCounts::default(), EndpointCounts::default());
@@ -161,7 +161,7 @@ fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
 }
 
 #[test]
-fn many_at_once_are_told_of_once_each() {
+fn many_concurrent_endpoints_are_reported_once_each() {
     let net = Net::new("many endpoints");
     let watchers = [net.node("watcher1"), net.node("watcher2")];
     let told = [EndpointCounts::default(), EndpointCounts::default()];
@@ -197,7 +197,7 @@ fn many_at_once_are_told_of_once_each() {
 
 /// The opener of an endpoint may not see the new watch yet, and the watch may have read the list before.
 #[test]
-fn a_watch_that_begins_while_endpoints_come_misses_none() {
+fn watch_that_begins_while_endpoints_open_misses_none() {
     let net = Net::new("watch begins");
     let (watcher, other) = (net.node("watcher"), net.node("other"));
     for round in 0..50 {
@@ -218,7 +218,7 @@ fn a_watch_that_begins_while_endpoints_come_misses_none() {
 }
 
 #[test]
-fn a_watch_may_be_dropped_in_its_own_callback_and_one_that_panics_is_called_no_more() {
+fn watch_can_be_dropped_in_its_callback_and_stops_after_a_panic() {
     let net = Net::new("watch dropped in its callback");
     let node = net.node("n");
     let (calls, panics) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -267,7 +267,7 @@ fn scribble(net: &Net, node: &str, file: &str, at: u64, bytes: &[u8]) {
 
 /// Simulates a description from a newer version.
 #[test]
-fn an_endpoint_of_an_unknown_kind_of_type_is_told_of_and_its_bytes_are_received() {
+fn endpoint_of_an_unknown_type_kind_is_reported_and_received_as_bytes() {
     let net = Net::new("unknown kind of type");
     let (watcher, newer) = (net.node("watcher"), net.node("newer"));
     let mut publisher = newer.publisher::<[u8]>("/t").unwrap();
@@ -294,7 +294,7 @@ fn an_endpoint_of_an_unknown_kind_of_type_is_told_of_and_its_bytes_are_received(
 }
 
 #[test]
-fn entries_that_contradict_themselves_are_nobodys() {
+fn contradictory_entries_are_ignored() {
     let net = Net::new("hostile endpoints");
     let (watcher, hostile) = (net.node("watcher"), net.node("hostile"));
     let _ends: Vec<_> = ["/a", "/b", "/c"]

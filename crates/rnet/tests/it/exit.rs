@@ -93,7 +93,7 @@ fn child_entry() {
 }
 
 #[test]
-fn peers_see_the_end_of_a_process_however_it_ends() {
+fn peers_detect_each_kind_of_process_exit() {
     let net = Net::new("ends");
     let node = net.node("survivor");
     let (tell, events) = mpsc::channel();
@@ -136,7 +136,7 @@ fn a_node_may_be_dropped_by_the_end_of_a_thread() {
 
 /// The hook that panics is not called again; the other hook is not affected.
 #[test]
-fn a_hook_that_panics_is_called_no_more_and_the_others_go_on() {
+fn panicking_hook_is_not_called_again_and_others_continue() {
     let net = Net::new("panicking hooks");
     let node = net.node("node");
     let calls = Arc::new(AtomicUsize::new(0));
@@ -185,7 +185,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_callback_that_panics_is_called_no_more_and_the_others_go_on() {
+fn panicking_callback_is_not_called_again_and_others_continue() {
     let net = Net::new("panicking callback");
     let node = net.node("node");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -277,7 +277,7 @@ fn errors_of_callbacks_are_counted_and_reported() {
 
 /// A loan or a sample that unwinds releases its memory: the pool has capacity for very few.
 #[test]
-fn a_panic_with_a_loan_or_a_sample_in_hand_loses_no_memory() {
+fn panic_with_a_held_loan_or_sample_leaks_no_memory() {
     let net = Net::new("panic with sample");
     let node = net.node("node");
     let options =
@@ -330,7 +330,7 @@ fn a_callback_may_drop_the_last_handle_of_its_node() {
 
 /// The process executes another program, so its exit is not visible.
 #[test]
-fn a_node_whose_process_becomes_another_program_has_died() {
+fn node_whose_process_execs_another_program_has_died() {
     let net = Net::new("exec");
     // This process has several nodes: one of them detects the end, and all are notified.
     let mut all = Vec::new();

@@ -292,7 +292,7 @@ fn a_name_is_taken_while_its_node_lives_and_free_when_it_is_killed() {
 }
 
 #[test]
-fn nodes_are_told_of_each_other() {
+fn nodes_get_events_of_each_other() {
     use rnet::NodeEvent::{Died, Joined, Left};
     let net = Net::new("node events");
     let node = net.node("survivor");
@@ -318,7 +318,7 @@ fn nodes_are_told_of_each_other() {
 
 /// After a publisher closes, its messages can still be read.
 #[test]
-fn what_was_sent_before_closing_is_read_after() {
+fn messages_sent_before_closing_are_read_after() {
     let net = Net::new("close");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -359,13 +359,13 @@ fn large_messages_sent_before_closing_are_read_after() {
 
 /// A stopped process looks alive; only its missing progress reveals it.
 #[test]
-fn a_stopped_reliable_reader_is_let_go_and_counts_what_it_missed() {
+fn stopped_reliable_reader_is_evicted_and_counts_losses() {
     stop_a_reader(8, 20_000);
 }
 
 /// Their memory is reused while the reader still has references to it.
 #[test]
-fn a_stopped_reader_of_large_messages_is_let_go_as_well() {
+fn stopped_reader_of_large_messages_is_evicted() {
     stop_a_reader(10_000, 2000);
 }
 
@@ -439,7 +439,7 @@ fn unread_large_messages_of_a_killed_publisher_are_counted() {
 
 /// Prints the latency. The assertion is the order: all sent messages, then the loss, once.
 #[test]
-fn the_news_of_a_death_comes_after_what_was_sent() {
+fn death_is_reported_after_all_sent_messages() {
     let net = Net::new("news");
     let node = net.node("survivor");
     let options = SubscriberOptions::new().transient_local().keep_all();

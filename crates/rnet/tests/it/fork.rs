@@ -411,7 +411,7 @@ fn number(line: &str, word: &str) -> libc::pid_t {
 }
 
 #[test]
-fn the_death_of_a_parent_is_seen_though_its_children_live() {
+fn death_of_a_parent_is_detected_while_its_children_live() {
     let net = Net::new("fork and die");
     let node = net.node("survivor");
     let (tell, events) = std::sync::mpsc::channel();
@@ -447,7 +447,7 @@ fn the_death_of_a_parent_is_seen_though_its_children_live() {
 }
 
 #[test]
-fn children_end_in_every_way_and_the_parent_goes_on() {
+fn children_exit_in_each_way_and_the_parent_continues() {
     let net = Net::new("fork and end");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/back").unwrap();
@@ -467,7 +467,7 @@ fn children_end_in_every_way_and_the_parent_goes_on() {
 }
 
 #[test]
-fn forks_under_load_deadlock_nobody() {
+fn forks_under_load_do_not_deadlock() {
     let net = Net::new("fork busy");
     let mut parent = Child::spawn(&net, "busy");
     parent.expect("done");
@@ -477,7 +477,7 @@ fn forks_under_load_deadlock_nobody() {
 }
 
 #[test]
-fn nobody_waits_for_the_simulated_time_of_his_parent() {
+fn forked_child_does_not_wait_for_simulated_time_of_its_parent() {
     let net = Net::new("fork simulated");
     Child::spawn(&net, "simulated").expect("done");
 }
@@ -490,7 +490,7 @@ fn a_fork_in_a_callback_ends_the_child_with_the_callback() {
 }
 
 #[test]
-fn a_control_thread_does_not_spin_when_a_child_has_what_it_gave_up() {
+fn control_thread_does_not_spin_when_a_child_holds_closed_files() {
     let net = Net::new("fork and lead");
     let mut parent = Child::spawn(&net, "led");
     let spent_ms: u64 = parent.hear().parse().unwrap();
@@ -543,7 +543,7 @@ fn types_of_a_parent(net: &Net) {
 }
 
 #[test]
-fn a_child_leaves_the_types_of_its_parent_alone() {
+fn forked_child_does_not_touch_types_of_its_parent() {
     let net = Net::new("fork types");
     let mut child = Child::spawn(&net, "types");
     child.expect("done");

@@ -66,7 +66,7 @@ fn a_forwarded_message_has_the_stamp_of_its_host() {
 
 /// A log with forwarded and other messages that grows, fills up, and shrinks again.
 #[test]
-fn forwarded_messages_fill_a_log_as_others_do() {
+fn forwarded_messages_fill_a_log_like_others() {
     let net = Net::new("forwarded many");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher =
@@ -101,7 +101,7 @@ fn forwarded_messages_fill_a_log_as_others_do() {
 
 /// Messages of one commit become visible together, and no later than messages sent after them.
 #[test]
-fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
+fn forwarded_messages_become_visible_at_commit() {
     let net = Net::new("forwarded along");
     let (link, node) = (net.node("link"), net.node("node"));
     let waits = OnFull::Detach { stall: LONG.unwrap() };
@@ -145,7 +145,7 @@ fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
 }
 
 #[test]
-fn lifespan_goes_by_the_stamp() {
+fn lifespan_counts_from_the_stamp() {
     let net = Net::new("forwarded lifespan");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher = proxy(&link, PublisherOptions::new().lifespan(Duration::from_secs(30)));
@@ -188,7 +188,7 @@ fn fill(publisher: &mut Publisher<[u8]>, len: usize) -> (u64, Error) {
 }
 
 #[test]
-fn what_must_not_wait_is_refused_at_once() {
+fn nonblocking_send_is_refused_at_once() {
     let net = Net::new("forwarded full");
     let (link, node) = (net.node("link"), net.node("node"));
     // A wait would exceed the test's time limit.
@@ -252,7 +252,7 @@ fn a_loan_that_is_refused_is_kept() {
 }
 
 #[test]
-fn what_must_not_wait_lets_those_go_that_stood_still() {
+fn nonblocking_send_evicts_stopped_readers() {
     let net = Net::new("forwarded detach");
     let (link, node) = (net.node("link"), net.node("node"));
     for len in LENGTHS {

@@ -112,7 +112,7 @@ fn a_forwarder_begins_with_the_message_that_it_names() {
 }
 
 #[test]
-fn a_forwarder_begins_with_the_oldest_message_if_its_own_was_given_up() {
+fn forwarder_begins_with_the_oldest_message_if_its_own_was_discarded() {
     let net = Net::new("forwarder oldest");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
@@ -133,7 +133,7 @@ fn a_forwarder_begins_with_the_oldest_message_if_its_own_was_given_up() {
 /// It begins while the publisher sends as fast as it can and wraps around its log: a reliable forwarder
 /// misses nothing after its first message.
 #[test]
-fn a_forwarder_begins_in_full_flight() {
+fn forwarder_begins_while_messages_flow() {
     let net = Net::new("forwarder flight");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -159,7 +159,7 @@ fn a_forwarder_begins_in_full_flight() {
 }
 
 #[test]
-fn a_forwarder_is_nobodys_subscription() {
+fn forwarder_is_not_counted_as_a_subscription() {
     let net = Net::new("forwarder hidden");
     let (node, link) = (net.node("node"), net.node("link"));
     let (tell, events) = mpsc::channel();
@@ -203,7 +203,7 @@ fn a_forwarder_is_nobodys_subscription() {
 }
 
 #[test]
-fn a_reliable_forwarder_holds_back_and_is_let_go_by_its_proxys_name() {
+fn reliable_forwarder_delays_and_is_evicted_under_its_proxy_name() {
     let net = Net::new("forwarder detached");
     let (node, link) = (net.node("node"), net.node("link"));
     let log_len = 16 << 10;
@@ -231,7 +231,7 @@ fn a_reliable_forwarder_holds_back_and_is_let_go_by_its_proxys_name() {
 }
 
 #[test]
-fn of_a_publisher_in_another_process_it_gets_the_same() {
+fn forwarder_receives_from_a_publisher_in_another_process() {
     let net = Net::new("forwarder process");
     let here = net.node("here");
     let mut child = Child::spawn(&net, "publisher");
@@ -246,7 +246,7 @@ fn of_a_publisher_in_another_process_it_gets_the_same() {
 }
 
 #[test]
-fn nothing_is_left_of_a_link_that_is_killed() {
+fn killed_link_leaves_nothing_behind() {
     let net = Net::new("link killed");
     let node = net.node("node");
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
@@ -288,7 +288,7 @@ fn many_forwarders_follow_one_publisher() {
 }
 
 #[test]
-fn a_passive_subscription_is_counted_by_those_that_it_is_admitted_to() {
+fn passive_subscription_is_counted_by_publishers_that_admit_it() {
     let net = Net::new("passive counts");
     let (node, link) = (net.node("node"), net.node("link"));
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -358,7 +358,7 @@ fn a_passive_subscription_waits_for_the_publisher_that_it_is_to_be_admitted_to()
 }
 
 #[test]
-fn a_passive_subscription_that_does_not_fit_is_told_to_both() {
+fn incompatible_passive_subscription_is_reported_to_both_sides() {
     let net = Net::new("passive misfit");
     let (node, link) = (net.node("node"), net.node("link"));
     let publisher = node.publisher::<rnet::msgs::JointState>("/joints").unwrap();
@@ -385,7 +385,7 @@ fn a_passive_subscription_that_does_not_fit_is_told_to_both() {
 /// A passive subscription requests everything and reads nothing: a publisher that would wait for readers
 /// sends as if it did not exist, and keeps neither its log nor its large messages.
 #[test]
-fn a_passive_subscription_holds_nobody_up() {
+fn passive_subscription_delays_no_publisher() {
     let net = Net::new("passive holds");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(2);

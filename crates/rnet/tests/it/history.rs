@@ -14,7 +14,7 @@ use rnet_shm::ring::layout::{LogControl, TailLine};
 
 /// A topic at 1 kHz, read at 10 Hz with default options.
 #[test]
-fn a_slow_default_subscriber_has_the_newest_in_hand() {
+fn slow_default_subscriber_receives_the_newest_message() {
     const ROUNDS: u64 = 20;
     const PER_ROUND: u64 = 100;
     let net = Net::new("slow default");
@@ -53,7 +53,7 @@ fn a_slow_default_subscriber_has_the_newest_in_hand() {
 /// A publisher stores a message's number before it commits the message. If it dies in between, the last
 /// committed message is the newest.
 #[test]
-fn a_commit_that_was_never_finished_costs_no_message() {
+fn unfinished_commit_loses_no_message() {
     let net = Net::new("unfinished");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();

@@ -176,7 +176,7 @@ fn scribbled_bells_of_a_subscriber() {
 }
 
 #[test]
-fn litter_in_the_domain_is_left_alone() {
+fn foreign_files_in_the_domain_are_left_alone() {
     let net = Net::new("litter");
     drop(net.node("first"));
     let domain = net.base().join(format!("rnet-{}-t", rustix::process::geteuid().as_raw()));

@@ -181,7 +181,7 @@ fn says_truncated(error: &Error) {
 }
 
 #[test]
-fn a_log() {
+fn truncated_log() {
     for how in CUTS {
         let net = Net::new("cut_log");
         let victim = net.node("victim");
@@ -218,7 +218,7 @@ fn a_log() {
 
 /// No message was ever sent, so only the control words are lost.
 #[test]
-fn the_log_of_a_publisher_that_is_silent() {
+fn truncated_log_of_a_silent_publisher() {
     let net = Net::new("cut_silent");
     let victim = net.node("victim");
     let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
@@ -233,7 +233,7 @@ fn the_log_of_a_publisher_that_is_silent() {
 }
 
 #[test]
-fn the_memory_of_large_messages() {
+fn truncated_chunk() {
     for how in CUTS {
         let net = Net::new("cut_chunk");
         let victim = net.node("victim");
@@ -257,7 +257,7 @@ fn the_memory_of_large_messages() {
 }
 
 #[test]
-fn a_publisher_goes_on_when_the_memory_of_its_large_messages_is_cut() {
+fn publisher_continues_after_truncation_of_its_chunks() {
     let net = Net::new("cut_own_chunk");
     let victim = net.node("victim");
     let subscriber = victim.subscriber::<[u8]>("/t").unwrap();
@@ -288,7 +288,7 @@ fn a_publisher_goes_on_when_the_memory_of_its_large_messages_is_cut() {
 }
 
 #[test]
-fn a_subscription() {
+fn truncated_subscription() {
     for how in CUTS {
         let net = Net::new("cut_subscription");
         let victim = net.node("victim");
@@ -324,7 +324,7 @@ fn cpu_time() -> Duration {
 }
 
 #[test]
-fn bells() {
+fn truncated_event_files() {
     for whose in ["victim", "peer"] {
         let net = Net::new("cut_bells");
         let victim = net.node("victim");
@@ -355,7 +355,7 @@ fn bells() {
 
 /// An old truncation does not cause repeated checks.
 #[test]
-fn a_publisher_that_does_not_answer_is_waited_for_asleep_after_a_truncation() {
+fn wait_for_an_unresponsive_publisher_sleeps_after_a_truncation() {
     let net = Net::new("cut_before");
     let victim = net.node("victim");
     let mut child = Child::spawn(&net, "on demand");
@@ -379,7 +379,7 @@ fn a_publisher_that_does_not_answer_is_waited_for_asleep_after_a_truncation() {
 }
 
 #[test]
-fn the_header_of_a_node_and_its_fifo() {
+fn truncated_node_header_and_fifo() {
     let net = Net::new("cut_node");
     let victim = net.node("victim");
     let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
@@ -401,7 +401,7 @@ fn the_header_of_a_node_and_its_fifo() {
 }
 
 #[test]
-fn files_that_are_cut_before_they_are_mapped() {
+fn files_truncated_before_they_are_mapped() {
     for how in CUTS {
         let net = Net::new("cut_before");
         let peer = net.node("peer");
@@ -422,7 +422,7 @@ fn files_that_are_cut_before_they_are_mapped() {
 }
 
 #[test]
-fn a_wait_for_changes_of_a_state_that_is_cut_ends_with_an_error() {
+fn wait_for_changes_of_a_truncated_state_ends_with_an_error() {
     let net = Net::new("cut_state");
     let node = net.node("victim");
     let state = node.state().unwrap();

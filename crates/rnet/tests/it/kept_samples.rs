@@ -30,7 +30,7 @@ fn a_reader_that_waits_holds_no_large_message() {
 }
 
 #[test]
-fn one_may_be_looked_at_beside_all_but_one_that_are_kept() {
+fn one_sample_can_be_read_while_all_but_one_are_kept() {
     let net = Net::new("held_limit");
     let node = net.node("a");
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -56,7 +56,7 @@ fn one_may_be_looked_at_beside_all_but_one_that_are_kept() {
 }
 
 #[test]
-fn a_writer_waits_no_longer_than_it_was_told_and_loses_nothing() {
+fn writer_waits_at_most_its_timeout_and_loses_nothing() {
     let net = Net::new("held_room");
     let node = net.node("a");
     let limit = Duration::from_millis(300);

@@ -54,7 +54,7 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
 
 /// The subscriber exists first and does not know the lane; the first message does not decide it.
 #[test]
-fn a_callback_finds_its_lane_with_the_first_publisher() {
+fn callback_takes_the_lane_of_the_first_publisher() {
     let net = Net::new("first publisher");
     let node = net.node("robot");
     let other = net.node("other");
@@ -78,7 +78,7 @@ fn a_callback_finds_its_lane_with_the_first_publisher() {
 }
 
 #[test]
-fn a_subscriber_may_insist_on_a_lane() {
+fn subscriber_can_require_a_lane() {
     let net = Net::new("insist");
     let node = net.node("robot");
     let publisher = node.publisher::<[u8]>("/stop").unwrap();
@@ -119,7 +119,7 @@ fn two_lanes_on_one_topic_are_a_named_error() {
 }
 
 #[test]
-fn a_callback_that_panics_ends_alone() {
+fn panicking_callback_ends_no_other() {
     let net = Net::new("panic");
     let node = net.node("robot");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();

@@ -8,7 +8,7 @@ use rnet::msgs::{Image, PointCloud, Tensor};
 use rnet::{Error, MessageType, PlainHeader, PublisherOptions};
 
 #[test]
-fn small_and_large_images_arrive_as_they_were_sent() {
+fn small_and_large_images_arrive_unchanged() {
     let net = Net::new("images");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<Image>("/camera").unwrap();
@@ -79,7 +79,7 @@ fn clouds_and_tensors_arrive_too() {
 }
 
 #[test]
-fn a_bad_header_is_counted_and_the_stream_goes_on() {
+fn invalid_header_is_counted_and_the_stream_continues() {
     let net = Net::new("bad image");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().message_type(MessageType::Plain(Image::header_type()));

@@ -184,7 +184,7 @@ fn is_lost(error: &Error) -> bool {
 }
 
 #[test]
-fn a_killed_publisher_leaves_its_will_behind_all_that_it_has_sent() {
+fn will_of_a_killed_publisher_follows_all_its_messages() {
     for options in [SubscriberOptions::new(), SubscriberOptions::new().keep_last(1)] {
         let net = Net::new("will");
         let node = net.node("survivor");
@@ -205,7 +205,7 @@ fn a_killed_publisher_leaves_its_will_behind_all_that_it_has_sent() {
 }
 
 #[test]
-fn the_will_says_whose_it_is_and_is_kept_as_any_message() {
+fn will_names_its_publisher_and_is_kept_like_a_message() {
     let net = Net::new("will meta");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -251,7 +251,7 @@ fn a_publisher_that_is_closed_has_no_will() {
 }
 
 #[test]
-fn one_that_is_stopped_has_no_will_until_it_dies() {
+fn stopped_publisher_leaves_no_will_until_it_dies() {
     let net = Net::new("stopped");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -269,7 +269,7 @@ fn one_that_is_stopped_has_no_will_until_it_dies() {
 }
 
 #[test]
-fn one_killed_right_after_it_was_opened_leaves_its_will_or_was_never_seen() {
+fn publisher_killed_after_open_leaves_its_will_or_was_never_seen() {
     let net = Net::new("opened");
     let node = net.node("survivor");
     let mut wills = 0;
@@ -291,7 +291,7 @@ fn one_killed_right_after_it_was_opened_leaves_its_will_or_was_never_seen() {
 }
 
 #[test]
-fn a_will_is_changed_whole() {
+fn will_is_changed_atomically() {
     for round in 0..10 {
         let net = Net::new("changed");
         let node = net.node("survivor");
@@ -309,7 +309,7 @@ fn a_will_is_changed_whole() {
 }
 
 #[test]
-fn a_will_that_was_taken_back_is_none() {
+fn withdrawn_will_is_not_delivered() {
     let net = Net::new("cleared");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -338,7 +338,7 @@ fn wills_have_the_type_of_their_publisher() {
 }
 
 #[test]
-fn what_is_no_will_of_the_topic_is_refused_at_the_open() {
+fn invalid_will_is_refused_at_open() {
     let net = Net::new("refused");
     let node = net.node("node");
     let open = |options| node.publisher_with::<Speed>("/speed", options).map(drop).unwrap_err();
@@ -366,7 +366,7 @@ fn what_is_no_will_of_the_topic_is_refused_at_the_open() {
 }
 
 #[test]
-fn the_latest_of_a_dead_publisher_is_its_will() {
+fn latest_of_a_dead_publisher_is_its_will() {
     let net = Net::new("latest");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -410,7 +410,7 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
 }
 
 #[test]
-fn many_that_die_at_once_leave_all_their_wills() {
+fn many_publishers_that_die_at_once_leave_all_wills() {
     let net = Net::new("many");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -436,7 +436,7 @@ fn many_that_die_at_once_leave_all_their_wills() {
 }
 
 #[test]
-fn a_reader_that_was_stopped_gets_it_though_others_have_swept() {
+fn stopped_reader_gets_the_will_after_others_have_swept() {
     let net = Net::new("swept");
     let mut publisher = Child::spawn(&net, "three");
     let mut reader = Child::spawn(&net, "reads");
@@ -457,7 +457,7 @@ fn a_reader_that_was_stopped_gets_it_though_others_have_swept() {
 }
 
 #[test]
-fn who_comes_after_the_death_gets_nothing() {
+fn subscriber_that_joins_after_the_death_gets_no_will() {
     let net = Net::new("late");
     let node = net.node("survivor");
     let mut early = node.subscriber::<[u8]>("/t").unwrap();
@@ -473,7 +473,7 @@ fn who_comes_after_the_death_gets_nothing() {
 }
 
 #[test]
-fn a_forked_child_neither_keeps_the_will_back_nor_changes_it() {
+fn forked_child_neither_delays_nor_changes_the_will() {
     let net = Net::new("forked");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -487,7 +487,7 @@ fn a_forked_child_neither_keeps_the_will_back_nor_changes_it() {
 
 /// Whatever the state word and the slots contain, the reader continues.
 #[test]
-fn any_bytes_where_the_will_stands_harm_nobody() {
+fn corrupt_will_area_harms_no_reader() {
     let seeds = [0, 1, 4097, 4098, 0xffff, 1 << 16, (1 << 16) | 9, u64::MAX, 0x8000_0000_0001_0005];
     for word in seeds {
         let net = Net::new("hostile will");
@@ -518,7 +518,7 @@ fn any_bytes_where_the_will_stands_harm_nobody() {
 }
 
 #[test]
-fn a_living_publisher_that_speaks_of_its_last_will_is_not_lost() {
+fn live_publisher_that_marks_a_message_as_last_will_is_not_lost() {
     let net = Net::new("speaks");
     let mut hears = net.node("hears").subscriber::<[u8]>("/t").unwrap();
     let mut child = Child::spawn(&net, "three");

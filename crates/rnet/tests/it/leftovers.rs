@@ -103,7 +103,7 @@ fn dead_domain(net: &Net) -> Vec<PathBuf> {
 
 /// Replaces each file and folder of a domain in turn with each wrong kind of object.
 #[test]
-fn any_file_may_be_anything() {
+fn start_with_any_object_in_place_of_any_file() {
     let count = dead_domain(&Net::new("count")).len();
     assert!(count >= 12, "only {count} objects of the domain were found");
     let (mut worked, mut refused) = (0, Vec::new());
@@ -143,7 +143,7 @@ fn any_file_may_be_anything() {
 
 /// Without a live node, the directory is taken over, whatever `VERSION` contains.
 #[test]
-fn a_directory_of_another_layout_is_taken_over_when_nobody_lives_in_it() {
+fn directory_of_another_layout_is_taken_over_without_live_nodes() {
     for version in ["1\n", "2\n", "999\n", "", "\0\0", "two\n", "4294967296\n"] {
         let net = Net::new("other layout");
         dead_domain(&net);
@@ -164,7 +164,7 @@ fn a_directory_of_another_layout_is_taken_over_when_nobody_lives_in_it() {
 
 /// With a live node, the start reports the version and its path, and changes nothing.
 #[test]
-fn a_directory_of_another_layout_is_refused_while_somebody_lives_in_it() {
+fn directory_of_another_layout_is_refused_with_live_nodes() {
     let net = Net::new("other layout, alive");
     let old = net.node("old");
     let path = net.inspect_path().join("VERSION");
@@ -180,7 +180,7 @@ fn a_directory_of_another_layout_is_refused_while_somebody_lives_in_it() {
 
 /// Many processes take over one directory at once: all of them use it afterwards, and communicate.
 #[test]
-fn a_directory_is_taken_over_by_all_at_once() {
+fn directory_can_be_taken_over_concurrently() {
     for _ in 0..10 {
         let net = Net::new("taken over at once");
         dead_domain(&net);

@@ -47,7 +47,7 @@ fn child_entry() {
 }
 
 #[test]
-fn a_reader_that_was_stopped_acts_on_no_old_news() {
+fn resumed_reader_receives_no_expired_message() {
     let net = Net::new("lifespan stopped");
     let node = net.node("writer");
     let mut publisher = node.publisher_with::<[u8]>("/t", offers()).unwrap();
@@ -70,7 +70,7 @@ fn a_reader_that_was_stopped_acts_on_no_old_news() {
 }
 
 #[test]
-fn every_form_of_receiving_passes_over_what_has_expired() {
+fn every_form_of_receiving_skips_expired_messages() {
     let net = Net::new("lifespan forms");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher =
@@ -103,7 +103,7 @@ fn every_form_of_receiving_passes_over_what_has_expired() {
 }
 
 #[test]
-fn what_the_log_lost_before_an_expired_message_has_expired_too() {
+fn messages_lost_before_an_expired_one_count_as_expired() {
     let net = Net::new("lifespan overrun");
     let (a, b) = (net.node("a"), net.node("b"));
     let short = offers().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);

@@ -183,8 +183,8 @@ fn each_way_to_configure_a_network_starts_the_link() {
 }
 
 #[test]
-fn the_link_is_told_the_domain_and_has_nothing_of_the_node() {
-    let fixture = LinkFixture::new("the_link_is_told_the_domain_and_has_nothing_of_the_node");
+fn link_gets_the_domain_and_inherits_nothing_else() {
+    let fixture = LinkFixture::new("link_gets_the_domain_and_inherits_nothing_else");
     let mut command = fixture.order("nodes");
     command.env("RNET_NETWORK", "lan");
     let mut child = Child::start(command);
@@ -219,8 +219,8 @@ fn the_link_is_told_the_domain_and_has_nothing_of_the_node() {
 }
 
 #[test]
-fn a_link_that_takes_its_time_holds_no_node_up() {
-    let fixture = LinkFixture::new("a_link_that_takes_its_time_holds_no_node_up");
+fn slow_link_start_delays_no_node() {
+    let fixture = LinkFixture::new("slow_link_start_delays_no_node");
     fixture.install(
         &SCRIPT.replace("#!/bin/sh", "#!/bin/sh\nmkfifo \"$FACTS/gate\"; cat \"$FACTS/gate\""),
     );
@@ -239,8 +239,8 @@ fn a_link_that_takes_its_time_holds_no_node_up() {
 }
 
 #[test]
-fn what_is_missing_is_said_once() {
-    let fixture = LinkFixture::new("what_is_missing_is_said_once");
+fn missing_link_program_is_reported_once() {
+    let fixture = LinkFixture::new("missing_link_program_is_reported_once");
     let said = |set: &[(&str, &str)]| {
         let errors = fixture.net.base().join("stderr");
         let mut command = fixture.order("nodes");
@@ -275,8 +275,8 @@ fn what_is_missing_is_said_once() {
 }
 
 #[test]
-fn the_program_is_found_where_it_was_named() {
-    let fixture = LinkFixture::new("the_program_is_found_where_it_was_named");
+fn link_program_is_found_by_rnet_link_and_path() {
+    let fixture = LinkFixture::new("link_program_is_found_by_rnet_link_and_path");
     let link = fixture.bin().join("rnet-link");
     let elsewhere = fixture.net.base().join("elsewhere");
     fs::rename(&link, &elsewhere).unwrap();
@@ -294,8 +294,8 @@ fn the_program_is_found_where_it_was_named() {
 }
 
 #[test]
-fn a_link_that_is_killed_is_started_again_by_a_node_that_runs() {
-    let fixture = LinkFixture::new("a_link_that_is_killed_is_started_again_by_a_node_that_runs");
+fn killed_link_is_restarted_by_a_running_node() {
+    let fixture = LinkFixture::new("killed_link_is_restarted_by_a_running_node");
     let open = |network: &str, name: &str| {
         let mut command = fixture.order("nodes");
         command.env("RNET_NETWORK", network);

@@ -21,7 +21,7 @@ fn next(reader: &mut Subscriber<Log>) -> Log {
 }
 
 #[test]
-fn a_line_says_who_said_it_where_and_how_bad_it_is() {
+fn log_line_has_node_source_location_and_level() {
     let net = Net::new("log_line");
     let node = net.node("arm");
     let mut reader = reader(&net);
@@ -129,7 +129,7 @@ fn a_long_text_is_cut_between_two_characters() {
 }
 
 #[test]
-fn what_formats_a_line_may_log_itself() {
+fn formatting_a_log_line_may_log_recursively() {
     struct Chatty<'a>(&'a Node);
     impl std::fmt::Display for Chatty<'_> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -145,8 +145,8 @@ fn what_formats_a_line_may_log_itself() {
 }
 
 #[test]
-fn lines_are_on_stderr_as_ros_writes_them() {
-    const NAME: &str = "log::lines_are_on_stderr_as_ros_writes_them";
+fn stderr_lines_use_the_ros_format() {
+    const NAME: &str = "log::stderr_lines_use_the_ros_format";
     if std::env::var_os("LOG_TEST_CHILD").is_some() {
         match Node::new("arm") {
             Ok(node) => {
@@ -181,7 +181,7 @@ fn lines_are_on_stderr_as_ros_writes_them() {
 }
 
 #[test]
-fn a_handle_that_is_weak_keeps_no_node() {
+fn weak_log_handle_does_not_keep_the_node() {
     let net = Net::new("log_weak");
     let node = net.node("arm");
     let weak = node.log().downgrade();
@@ -204,7 +204,7 @@ fn levels_have_names() {
 }
 
 #[test]
-fn a_publisher_whose_type_no_subscriber_has_says_so_when_they_meet() {
+fn publisher_with_only_incompatible_subscribers_logs_it() {
     let net = Net::new("log_misfit");
     let mut reader = reader(&net);
     let (arm, leg) = (net.node("arm"), net.node("leg"));

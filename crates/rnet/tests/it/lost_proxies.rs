@@ -62,7 +62,7 @@ fn child_entry() {
 }
 
 #[test]
-fn one_that_is_lost_is_told_from_one_that_was_closed() {
+fn lost_and_closed_proxies_are_distinguished() {
     let net = Net::new("lost and closed");
     let node = net.node("node");
     let mut child = Child::spawn(&net, "link");
@@ -108,7 +108,7 @@ fn one_that_is_lost_is_told_from_one_that_was_closed() {
 
 /// A node that is stopped meanwhile, and one that joins later.
 #[test]
-fn who_looks_late_is_told_as_well() {
+fn late_watchers_learn_of_lost_proxies() {
     let net = Net::new("lost and stopped");
     let link = net.node("proxies");
     let mut watcher = Child::spawn(&net, "watcher");
@@ -129,7 +129,7 @@ fn who_looks_late_is_told_as_well() {
 }
 
 #[test]
-fn of_a_lost_publisher_nobody_waits_for_large_messages() {
+fn large_messages_of_a_lost_publisher_are_not_awaited() {
     let net = Net::new("lost large");
     let link = net.node("link");
     let arm = Proxy::new("robot2", "/arm", 7).unwrap();

@@ -48,7 +48,7 @@ fn sums(stats: &[PublisherStats]) -> (u64, u64, LossCounts) {
 }
 
 #[test]
-fn a_subscriber_that_does_not_look_refuses_none_that_come_one_by_one() {
+fn idle_subscriber_accepts_successive_publishers() {
     for reliable in [false, true] {
         let net = Net::new(&format!("unread {reliable}"));
         let (a, b) = (net.node("a"), net.node("b"));
@@ -78,7 +78,7 @@ fn a_subscriber_that_does_not_look_refuses_none_that_come_one_by_one() {
 
 /// Publishers without messages leave nothing to read, and only their statistics.
 #[test]
-fn one_that_left_nothing_to_read_frees_its_place() {
+fn closed_publisher_without_unread_messages_frees_its_slot() {
     let net = Net::new("silent");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = subscriber(&b, false);
@@ -94,7 +94,7 @@ fn one_that_left_nothing_to_read_frees_its_place() {
 
 /// A subscriber that reads rarely has fewer live publishers than slots: the backlog belongs to closed ones.
 #[test]
-fn a_subscriber_that_looks_seldom_follows_all_that_live() {
+fn rarely_reading_subscriber_follows_all_live_publishers() {
     let net = Net::new("seldom");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = subscriber(&b, false);
@@ -115,7 +115,7 @@ fn a_subscriber_that_looks_seldom_follows_all_that_live() {
 
 /// A callback that blocks does not read either.
 #[test]
-fn a_callback_that_hangs_refuses_none_that_come_one_by_one() {
+fn blocked_callback_accepts_successive_publishers() {
     let net = Net::new("hanging");
     let (a, b) = (net.node("a"), net.node("b"));
     let (entered, is_in) = std::sync::mpsc::channel();
@@ -136,7 +136,7 @@ fn a_callback_that_hangs_refuses_none_that_come_one_by_one() {
 
 /// The limit applies to live publishers: the error of the excess one names the limit.
 #[test]
-fn one_too_many_that_live_is_refused() {
+fn excess_live_publisher_is_refused() {
     let net = Net::new("too many");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = subscriber(&b, false);

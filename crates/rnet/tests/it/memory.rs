@@ -45,7 +45,7 @@ fn rss_of_files() -> u64 {
 }
 
 #[test]
-fn a_thousand_slow_publishers_take_little() {
+fn thousand_slow_publishers_use_little_memory() {
     let net = Net::for_long("thousand", Duration::from_secs(300));
     let nodes: Vec<_> = (0..NODES).map(|n| net.node(&format!("n{n}"))).collect();
     let topic = |node: usize, number: usize| format!("/n{node}/t{number}");
@@ -81,7 +81,7 @@ fn log_bytes(net: &Net) -> u64 {
 }
 
 #[test]
-fn a_burst_finds_room_and_its_memory_comes_back() {
+fn burst_grows_the_log_which_shrinks_afterwards() {
     let net = Net::new("burst");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
@@ -107,7 +107,7 @@ fn a_burst_finds_room_and_its_memory_comes_back() {
 
 /// A reliable subscriber may use the full log length, however rarely its publisher sends.
 #[test]
-fn a_reliable_reader_that_is_slow_has_all_of_the_log() {
+fn slow_reliable_reader_can_use_the_full_log() {
     let net = Net::new("slow");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 20);
@@ -147,7 +147,7 @@ fn a_log_that_may_get_long_begins_short() {
 /// The log holds as many messages as late joiners are promised, although the default log is too short for
 /// them. A depth that no log can hold is refused by name.
 #[test]
-fn a_history_finds_its_place_in_the_log() {
+fn history_depth_extends_the_log() {
     const DEPTH: u32 = 1000;
     let net = Net::new("history");
     let (a, b) = (net.node("a"), net.node("b"));

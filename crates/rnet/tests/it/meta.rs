@@ -74,7 +74,7 @@ fn child_entry() {
 }
 
 #[test]
-fn messages_of_every_length_carry_it() {
+fn messages_of_every_length_carry_metadata() {
     let net = Net::new("meta lengths");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new().keep_all());
@@ -106,7 +106,7 @@ fn messages_of_every_length_carry_it() {
 }
 
 #[test]
-fn typed_messages_and_images_carry_it() {
+fn typed_messages_and_images_carry_metadata() {
     let net = Net::new("meta typed");
     let (a, b) = (net.node("a"), net.node("b"));
     let text = "syntax = \"proto3\"; message Level { double volt = 1; repeated double cells = 2; }";
@@ -136,7 +136,7 @@ fn typed_messages_and_images_carry_it() {
 }
 
 #[test]
-fn a_gap_counts_by_its_cause_where_it_is_met() {
+fn gap_is_counted_by_cause_at_its_position() {
     let net = Net::new("gap causes");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new().keep_all());
@@ -188,7 +188,7 @@ fn a_gap_is_not_lost_with_its_message() {
 }
 
 #[test]
-fn who_takes_the_newest_counts_the_gaps_of_one_that_has_left() {
+fn latest_counts_gaps_of_a_closed_publisher() {
     let net = Net::new("gap left");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new());
@@ -201,7 +201,7 @@ fn who_takes_the_newest_counts_the_gaps_of_one_that_has_left() {
 }
 
 #[test]
-fn gaps_alone_do_not_hold_a_time_out_up() {
+fn gaps_alone_do_not_delay_a_timeout() {
     let net = Net::new("gap time-out");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new());
@@ -215,7 +215,7 @@ fn gaps_alone_do_not_hold_a_time_out_up() {
 }
 
 #[test]
-fn a_gap_without_a_message_is_counted_by_those_that_sleep() {
+fn gap_without_a_message_is_counted_by_sleeping_readers() {
     let net = Net::new("gap alone");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new());
@@ -232,7 +232,7 @@ fn a_gap_without_a_message_is_counted_by_those_that_sleep() {
 }
 
 #[test]
-fn of_a_message_that_was_not_sent_no_gap_counts() {
+fn gap_of_an_unsent_message_is_not_counted() {
     let net = Net::new("gap refused");
     let offers = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
     let (mut publisher, mut subscriber) = pair(&net, offers, SubscriberOptions::new().reliable());
@@ -249,7 +249,7 @@ fn of_a_message_that_was_not_sent_no_gap_counts() {
 }
 
 #[test]
-fn a_reader_that_was_let_go_counts_once() {
+fn evicted_reader_counts_a_gap_once() {
     let net = Net::new("gap detached");
     let stall = OnFull::Detach { stall: Duration::from_millis(10) };
     let offers = PublisherOptions::new().reliable(stall).log_len_bytes(1 << 14);
@@ -287,7 +287,7 @@ fn a_gap_of_a_publisher_that_is_killed_is_counted() {
 }
 
 #[test]
-fn observers_see_it_and_pass_over_what_they_do_not_know() {
+fn observers_see_metadata_and_skip_unknown_extensions() {
     let net = Net::new("meta observed");
     let mut publisher = net.node("a").publisher::<[u8]>("/t").unwrap();
     let info = net.inspect().publishers.remove(0);
@@ -321,7 +321,7 @@ fn spoil(path: &std::path::Path, content: &[u8; 8], at: u64, word: u64) {
 }
 
 #[test]
-fn words_that_contradict_themselves_are_corrupt_and_unknown_ones_are_passed_over() {
+fn contradictory_extensions_are_corrupt_and_unknown_ones_are_skipped() {
     // The message has one extension, a correlation id: its length is 24 bytes before the content, its head
     // 16.
     let long = |len: u64| 3 | len << 32;

@@ -217,7 +217,7 @@ fn a_private_domain_is_closed_to_others() {
 }
 
 #[test]
-fn a_group_talks_whatever_the_umasks() {
+fn group_communicates_under_each_umask() {
     let Some(net) = net_for_all("group") else { return };
     for (left, right) in [("077", "000"), ("000", "077"), ("002", "077"), ("027", "777")] {
         let mut alice = child_of(&net, ALICE, GROUP, left, "left");
@@ -247,7 +247,7 @@ fn a_group_talks_whatever_the_umasks() {
 
 /// Alice was killed between two steps of creating the domain or its folders.
 #[test]
-fn what_was_begun_is_finished_or_told_of() {
+fn interrupted_domain_creation_is_finished_or_reported() {
     let Some(net) = net_for_all("begun") else { return };
     let begun = |path: &Path, group: u32| {
         std::fs::create_dir(path).unwrap();
@@ -278,7 +278,7 @@ fn what_was_begun_is_finished_or_told_of() {
 
 /// Leftovers that Bob may not remove do not block him, and are reported.
 #[test]
-fn left_overs_of_others_are_told_of_and_not_stumbled_over() {
+fn leftovers_of_other_users_are_reported_and_do_not_block() {
     let Some(net) = net_for_all("left-overs") else { return };
     let mut alice = child_of(&net, ALICE, GROUP, "077", "left");
     let mut bob = child_of(&net, BOB, GROUP, "077", "right");

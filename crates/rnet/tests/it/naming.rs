@@ -24,7 +24,7 @@ fn topics(net: &Net) -> Vec<String> {
 }
 
 #[test]
-fn two_robots_of_one_program_keep_apart() {
+fn two_robots_of_one_program_are_separate() {
     let net = Net::new("naming-two");
     let open = |namespace: &str| {
         let node = net.builder("lidar").namespace(namespace).open().unwrap();
@@ -55,7 +55,7 @@ fn two_robots_of_one_program_keep_apart() {
 }
 
 #[test]
-fn a_rule_counts_once_for_every_kind_of_endpoint() {
+fn remap_rule_applies_once_to_each_kind_of_endpoint() {
     let net = Net::new("naming-rules");
     // Each rule would rename the other's result a second time.
     let renamed = net.builder("a").remap("/**", "/left/**").remap("node:a", "b").open().unwrap();
@@ -126,7 +126,7 @@ fn two_names_that_become_one_are_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_told_when_the_node_opens() {
+fn invalid_rules_are_reported_when_the_node_opens() {
     let net = Net::new("naming-wrong");
     let error = net.builder("a").namespace("/a b").open().unwrap_err().to_string();
     assert!(error.contains("namespace") && error.contains("' ' at character 3"), "{error}");

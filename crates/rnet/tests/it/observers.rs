@@ -28,7 +28,7 @@ fn files(net: &Net) -> usize {
 }
 
 #[test]
-fn all_of_seventy_hear_a_publisher_that_comes_after_them() {
+fn seventy_observers_receive_from_a_later_publisher() {
     let net = Net::new("seventy observers");
     let node = net.node("p");
     let listening = AtomicUsize::new(0);
@@ -51,7 +51,7 @@ fn all_of_seventy_hear_a_publisher_that_comes_after_them() {
 }
 
 #[test]
-fn one_that_is_stopped_or_killed_holds_nobody_back() {
+fn stopped_or_killed_observer_delays_no_publisher() {
     let net = Net::new("killed observer");
     let node = net.node("p");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -82,7 +82,7 @@ fn process_of(fd: &str) -> Option<i64> {
 }
 
 #[test]
-fn an_observer_holds_nothing_of_processes_that_have_ended() {
+fn observer_holds_nothing_of_exited_processes() {
     let net = Net::new("pidfds");
     let mut domain = net.domain();
     let mut children: Vec<Child> = (0..4).map(|_| Child::spawn(&net, "node")).collect();

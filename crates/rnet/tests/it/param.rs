@@ -40,7 +40,7 @@ fn why<T>(result: Result<T>) -> String {
 }
 
 #[test]
-fn a_parameter_is_its_default_until_somebody_sets_it() {
+fn parameter_has_its_default_until_set() {
     let net = Net::new("param default");
     let (arm, other) = (net.node("arm"), net.node("other"));
     let param = gain(&arm);
@@ -69,7 +69,7 @@ fn a_parameter_is_its_default_until_somebody_sets_it() {
 }
 
 #[test]
-fn every_way_to_write_obeys_the_description() {
+fn every_way_to_write_checks_the_description() {
     let net = Net::new("param setters");
     let (arm, other) = (net.node("arm"), net.node("other"));
     let param = gain(&arm);
@@ -142,7 +142,7 @@ fn each_type_has_its_values() {
 }
 
 #[test]
-fn what_was_set_outlives_the_node_and_a_default_follows_the_program() {
+fn set_value_outlives_the_node_and_a_default_does_not() {
     let net = Net::new("param restart");
     let witness = net.node("witness");
     {
@@ -170,7 +170,7 @@ fn what_was_set_outlives_the_node_and_a_default_follows_the_program() {
 }
 
 #[test]
-fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
+fn invalid_stored_value_is_replaced_and_reported() {
     let net = Net::new("param refused");
     let witness = net.node("witness");
     gain(&net.node("arm")).set(7.5).unwrap();
@@ -201,7 +201,7 @@ fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
 }
 
 #[test]
-fn a_preset_is_looked_at_when_the_node_declares() {
+fn preset_value_is_checked_at_declaration() {
     let net = Net::new("param preset");
     let (arm, person) = (net.node("arm"), net.node("person"));
     let state = person.state().unwrap();
@@ -230,7 +230,7 @@ fn a_preset_is_looked_at_when_the_node_declares() {
 }
 
 #[test]
-fn without_a_default_somebody_has_to_set_it() {
+fn parameter_without_default_must_be_set() {
     let net = Net::new("param must");
     let (arm, person) = (net.node("arm"), net.node("person"));
     let state = person.state().unwrap();
@@ -250,7 +250,7 @@ fn without_a_default_somebody_has_to_set_it() {
 }
 
 #[test]
-fn read_only_as_long_as_the_node_runs() {
+fn read_only_while_the_node_runs() {
     let net = Net::new("param read only");
     let person = net.node("person");
     let state = person.state().unwrap();
@@ -274,7 +274,7 @@ fn read_only_as_long_as_the_node_runs() {
 }
 
 #[test]
-fn each_new_value_is_told_once() {
+fn each_new_value_is_reported_once() {
     let net = Net::new("param on change");
     let (arm, other) = (net.node("arm"), net.node("other"));
     let (tell, told) = mpsc::channel();
@@ -311,7 +311,7 @@ fn each_new_value_is_told_once() {
 }
 
 #[test]
-fn two_parameters_of_one_key_are_told_apart() {
+fn two_parameters_with_one_key_are_refused() {
     let net = Net::new("param clash");
     let outer = net.node("/arm");
     let first = outer.param("/left/gain").default(1.0).declare().unwrap();
@@ -351,7 +351,7 @@ fn names_and_contradictions_are_errors() {
 }
 
 #[test]
-fn a_time_that_is_over_makes_it_its_default() {
+fn expired_value_returns_to_the_default() {
     let net = Net::new("param ttl");
     let arm = net.node("arm");
     let (tell, told) = mpsc::channel();
@@ -385,7 +385,7 @@ fn power_cut(net: &Net) {
 }
 
 #[test]
-fn what_was_set_outlives_a_power_cut_where_the_node_says_so() {
+fn durable_parameter_survives_a_power_cut() {
     let net = Net::new("param durable");
     let both = |node: &Node| {
         let kept = node.param("/kept").default(1.0).max(9.0).durable().declare().unwrap();
@@ -465,7 +465,7 @@ fn a_time_to_live_ends_with_the_declaration() {
 }
 
 #[test]
-fn a_second_declaration_keeps_the_rules_or_is_refused() {
+fn second_declaration_needs_equal_rules() {
     let net = Net::new("param again");
     let arm = net.node("arm");
     let param = gain(&arm);

@@ -36,7 +36,7 @@ fn write(region: &Region, key: &str, kind: u16, bytes: &[u8]) {
 }
 
 #[test]
-fn a_description_that_is_none_stops_setters_and_is_written_anew() {
+fn invalid_description_blocks_setters_and_is_rewritten() {
     let net = Net::new("param corrupt description");
     let (arm, other) = (net.node("arm"), net.node("other"));
     let region = raw_region(&net);
@@ -69,7 +69,7 @@ fn a_description_that_is_none_stops_setters_and_is_written_anew() {
 }
 
 #[test]
-fn a_value_of_another_kind_is_an_error_and_no_other_value() {
+fn value_of_the_wrong_kind_is_an_error() {
     let net = Net::new("param corrupt value");
     let arm = net.node("arm");
     let region = raw_region(&net);
@@ -91,7 +91,7 @@ fn a_value_of_another_kind_is_an_error_and_no_other_value() {
 /// A node restarts repeatedly and declares its parameter with changing bounds while others set it. No value
 /// ever coexists with a description that forbids it.
 #[test]
-fn at_no_moment_a_value_that_is_forbidden() {
+fn value_never_violates_its_description() {
     const DECLARATIONS: u64 = 300;
     let net = Net::new("param race");
     let witness = raw_region(&net);

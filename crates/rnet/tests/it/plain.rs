@@ -70,7 +70,7 @@ fn pose(stamp_ns: i64) -> Pose {
 }
 
 #[test]
-fn a_struct_arrives_as_it_was_sent() {
+fn struct_arrives_unchanged() {
     let net = Net::new("plain");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<Pose>("/pose").unwrap();
@@ -132,7 +132,7 @@ struct Grown {
 }
 
 #[test]
-fn old_and_new_nodes_talk_both_ways() {
+fn old_and_new_nodes_communicate_both_ways() {
     let net = Net::new("grown");
     let (old, new) = (net.node("old"), net.node("new"));
     let mut old_sends = old.publisher::<Pose>("/pose").unwrap();
@@ -176,27 +176,27 @@ fn old_and_new_nodes_talk_both_ways() {
 }
 
 #[test]
-fn another_place_is_named() {
+fn different_field_offset_is_named() {
     mismatch::<other::Moved>(&["`stamp_ns`", "i64 at 0", "i64 at 24"]);
 }
 
 #[test]
-fn another_field_type_is_named() {
+fn different_field_type_is_named() {
     mismatch::<other::Retyped>(&["`stamp_ns`", "i64 at 0", "u64 at 0"]);
 }
 
 #[test]
-fn another_number_of_elements_is_named() {
+fn different_array_length_is_named() {
     mismatch::<other::Longer>(&["`q`", "f32[4] at 32", "f32[6] at 32"]);
 }
 
 #[test]
-fn another_name_is_named() {
+fn different_type_name_is_named() {
     mismatch::<other::Pose2>(&["demo.Pose", "Pose2"]);
 }
 
 #[test]
-fn raw_bytes_are_no_struct() {
+fn raw_bytes_do_not_match_a_struct() {
     let net = Net::new("raw to plain");
     let node = net.node("a");
     let publisher = node.publisher::<[u8]>("/pose").unwrap();
@@ -224,7 +224,7 @@ fn described() -> TypeDesc {
 
 /// As the bindings do: bytes with a description.
 #[test]
-fn described_bytes_meet_a_derived_struct() {
+fn described_bytes_match_a_derived_struct() {
     assert_eq!(described(), TypeDesc::Plain(Vector::plain_type()));
     let net = Net::new("described");
     let node = net.node("a");

@@ -115,7 +115,7 @@ fn folders(net: &Net) -> usize {
 
 /// Two containers with the same few process ids.
 #[test]
-fn containers_talk_and_notice_death() {
+fn containers_communicate_and_detect_death() {
     let net = Net::new("containers");
     let Some(mut echo) = in_container(&net, "echo") else { return };
     assert_eq!(echo.hear(), "1", "the first process of its namespace");
@@ -140,7 +140,7 @@ fn containers_talk_and_notice_death() {
 
 /// A container and the host, where the domain's directory has another path.
 #[test]
-fn a_container_and_the_host_notice_each_others_death() {
+fn container_and_host_detect_each_others_death() {
     let net = Net::new("container and host");
     let Some(mut echo) = in_container(&net, "echo") else { return };
     echo.hear();

@@ -72,7 +72,7 @@ fn expects(schema: &Schema) -> SubscriberOptions {
 }
 
 #[test]
-fn a_message_arrives_as_it_was_sent() {
+fn message_arrives_unchanged() {
     let net = Net::new("protobuf");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<Level>("/level").unwrap();
@@ -129,7 +129,7 @@ fn every_way_of_receiving_decodes() {
 }
 
 #[test]
-fn old_and_new_understand_each_other() {
+fn old_and_new_versions_are_compatible() {
     let net = Net::new("protobuf_new");
     let (a, b) = (net.node("a"), net.node("b"));
     let new = schema_of(NEW);
@@ -169,7 +169,7 @@ fn old_and_new_understand_each_other() {
 }
 
 #[test]
-fn both_sides_are_told_of_incompatible_types() {
+fn both_sides_report_incompatible_types() {
     let net = Net::new("protobuf_other");
     let (a, b) = (net.node("old"), net.node("other"));
     let other = schema_of(OTHER);
@@ -260,7 +260,7 @@ fn other_kinds_of_types_do_not_fit() {
 }
 
 #[test]
-fn what_does_not_decode_is_counted_and_passed_over() {
+fn undecodable_messages_are_counted_and_skipped() {
     let net = Net::new("protobuf_malformed");
     let (a, b) = (net.node("a"), net.node("b"));
     // A publisher of bytes may declare any type.
@@ -302,7 +302,7 @@ fn what_does_not_decode_is_counted_and_passed_over() {
 }
 
 #[test]
-fn a_callback_hears_of_what_does_not_decode() {
+fn callback_is_notified_of_undecodable_messages() {
     let net = Net::new("protobuf_callback");
     let node = net.node("a");
     let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
@@ -433,7 +433,7 @@ fn any_number_of_large_messages_can_be_kept() {
 }
 
 #[test]
-fn the_type_is_said_once() {
+fn type_is_specified_once() {
     let net = Net::new("protobuf_said");
     let node = net.node("a");
     let why = |result: Result<(), Error>| match result.unwrap_err() {
@@ -488,7 +488,7 @@ fn a_message_of_another_type_is_not_sent() {
 }
 
 #[test]
-fn messages_of_other_lengths_follow_each_other() {
+fn messages_of_different_lengths_follow_each_other() {
     let net = Net::new("protobuf_lengths");
     let node = net.node("a");
     let mut publisher = node.publisher::<Level>("/level").unwrap();
@@ -539,7 +539,7 @@ fn a_message_of_many_numbers_arrives() {
 }
 
 #[test]
-fn what_a_long_message_became_is_not_kept() {
+fn buffer_of_a_long_message_is_not_kept() {
     let net = Net::new("protobuf_kept");
     let node = net.node("a");
     let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();

@@ -157,7 +157,7 @@ fn a_subscriber_sees_the_node_behind_a_proxy() {
 }
 
 #[test]
-fn those_who_watch_endpoints_see_what_a_proxy_stands_for() {
+fn endpoint_watches_see_the_count_of_a_proxy() {
     let net = Net::new("proxy endpoints");
     let (node, link) = (net.node("node"), net.node("link"));
     let (tell, events) = mpsc::channel();
@@ -184,7 +184,7 @@ fn those_who_watch_endpoints_see_what_a_proxy_stands_for() {
 }
 
 #[test]
-fn a_watcher_that_was_stopped_sees_what_a_proxy_stands_for_when_it_goes_on() {
+fn resumed_watcher_sees_the_current_count_of_a_proxy() {
     let net = Net::new("proxy stopped watcher");
     let link = net.node("link");
     let proxy = subscriber(&link, "/t", 2);
@@ -226,7 +226,7 @@ fn tools_show_the_nodes_for_which_proxies_stand() {
 }
 
 #[test]
-fn a_proxy_whose_process_dies_counts_no_more() {
+fn proxy_of_a_dead_process_is_not_counted() {
     let net = Net::new("proxy death");
     let node = net.node("node");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -288,7 +288,7 @@ fn of_two_entries_of_one_endpoint_the_first_counts() {
 }
 
 #[test]
-fn numbers_and_names_that_cannot_be_are_not_believed() {
+fn impossible_numbers_and_names_are_ignored() {
     let net = Net::new("hostile proxy");
     let link = net.node("link");
     let _ends =

@@ -154,7 +154,7 @@ fn sixty_four_workers_share_the_jobs() {
 }
 
 #[test]
-fn what_a_killed_worker_had_is_redelivered_once() {
+fn job_of_a_killed_worker_is_redelivered_once() {
     let net = Net::new("killed");
     let node = net.node("a");
     let mut first = Child::spawn(&net, "worker");
@@ -306,7 +306,7 @@ fn a_full_backlog_refuses_by_name_or_waits() {
 }
 
 #[test]
-fn a_pusher_that_closes_hands_back_what_is_not_done() {
+fn closing_pusher_hands_back_unfinished_jobs() {
     let net = Net::new("closes");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut worker = a.pull::<N>("/jobs").open().unwrap();
@@ -393,7 +393,7 @@ fn a_job_of_another_type_is_handed_back() {
 }
 
 #[test]
-fn what_a_worker_said_before_it_closed_stands() {
+fn acknowledgements_before_a_close_are_kept() {
     let net = Net::new("said");
     let (a, b) = (net.node("a"), net.node("b"));
     let (builder, back) = pusher(&b);

@@ -41,7 +41,7 @@ fn drain(stream: &mut SampleStream<[u8]>) -> Vec<OwnedSample<[u8]>> {
 }
 
 #[test]
-fn it_is_readable_until_nothing_is_left() {
+fn fd_is_readable_while_messages_are_left() {
     let net = Net::new("level");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
@@ -73,7 +73,7 @@ fn it_is_readable_until_nothing_is_left() {
 
 /// Each message arrives at a random moment for the receiver and the dispatch thread; no wake-up may be lost.
 #[test]
-fn no_message_is_slept_through() {
+fn no_wake_up_is_lost() {
     const COUNT: u64 = 20_000;
     let net = Net::new("no lost wake-up");
     let (a, b) = (net.node("a"), net.node("b"));

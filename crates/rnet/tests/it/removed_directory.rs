@@ -95,8 +95,8 @@ fn meets(net: &Net, name: &str, talkers: &[&str]) -> Node {
 }
 
 #[test]
-fn two_nodes_and_a_new_one_meet_after_a_wipe() {
-    let net = Net::new("two_nodes_and_a_new_one_meet_after_a_wipe");
+fn two_nodes_and_a_new_one_match_after_a_wipe() {
+    let net = Net::new("two_nodes_and_a_new_one_match_after_a_wipe");
     let _talkers = [start_talker(&net, "a"), start_talker(&net, "b")];
     wipe(&net);
     drop(meets(&net, "c", &["a", "b"]));
@@ -105,8 +105,8 @@ fn two_nodes_and_a_new_one_meet_after_a_wipe() {
 }
 
 #[test]
-fn ten_nodes_and_a_new_one_meet_after_a_wipe() {
-    let net = Net::new("ten_nodes_and_a_new_one_meet_after_a_wipe");
+fn ten_nodes_and_a_new_one_match_after_a_wipe() {
+    let net = Net::new("ten_nodes_and_a_new_one_match_after_a_wipe");
     let names: Vec<String> = (0..10).map(|n| format!("n{n}")).collect();
     let _talkers: Vec<Child> = names.iter().map(|name| start_talker(&net, name)).collect();
     wipe(&net);
@@ -135,8 +135,8 @@ fn a_node_that_is_stopped_during_the_wipe_comes_back() {
 
 /// A node that starts before the others have noticed joins their state instead of creating another.
 #[test]
-fn one_that_starts_before_the_others_have_noticed_finds_their_state() {
-    let net = Net::new("one_that_starts_before_the_others_have_noticed_finds_their_state");
+fn node_that_starts_before_detection_finds_the_existing_state() {
+    let net = Net::new("node_that_starts_before_detection_finds_the_existing_state");
     let (a, b) = (start_talker(&net, "a"), start_talker(&net, "b"));
     a.stop();
     b.stop();
@@ -149,8 +149,8 @@ fn one_that_starts_before_the_others_have_noticed_finds_their_state() {
 }
 
 #[test]
-fn a_node_that_is_killed_while_it_puts_things_back_is_swept() {
-    let net = Net::new("a_node_that_is_killed_while_it_puts_things_back_is_swept");
+fn node_killed_while_it_restores_files_is_swept() {
+    let net = Net::new("node_killed_while_it_restores_files_is_swept");
     let _a = start_talker(&net, "a");
     for pause_ms in [150, 200, 205, 210, 230, 300] {
         let mut victim = start_talker(&net, "victim");
@@ -171,8 +171,8 @@ fn a_node_that_is_killed_while_it_puts_things_back_is_swept() {
 
 /// Each removed part comes back, and only that part.
 #[test]
-fn whatever_part_is_removed_comes_back() {
-    let net = Net::new("whatever_part_is_removed_comes_back");
+fn each_removed_part_is_restored() {
+    let net = Net::new("each_removed_part_is_restored");
     let _talker = start_talker(&net, "a");
     let dir = net.inspect_path();
     let folder = || {
@@ -237,8 +237,8 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
 
 /// Durable keys stay in the same store, and the removal is recorded.
 #[test]
-fn durable_state_goes_on_and_the_wipe_is_noted() {
-    let net = Net::new("durable_state_goes_on_and_the_wipe_is_noted");
+fn durable_state_continues_and_the_wipe_is_recorded() {
+    let net = Net::new("durable_state_continues_and_the_wipe_is_recorded");
     let a = net.node("a");
     let state = a.state().unwrap();
     state.put("/d").durable(true).set(1).unwrap();
@@ -255,9 +255,9 @@ fn durable_state_goes_on_and_the_wipe_is_noted() {
 
 /// The follower's first signal goes to a node whose folder has just lost its name.
 #[test]
-fn a_watch_that_was_never_rung_hears_of_a_change_after_a_wipe() {
+fn watch_without_prior_signal_sees_a_change_after_a_wipe() {
     for _ in 0..20 {
-        let net = Net::new("a_watch_that_was_never_rung_hears_of_a_change_after_a_wipe");
+        let net = Net::new("watch_without_prior_signal_sees_a_change_after_a_wipe");
         let (a, b) = (net.node("a"), net.node("b"));
         let mut watch = b.state().unwrap().watch("/news").unwrap();
         let state = a.state().unwrap();

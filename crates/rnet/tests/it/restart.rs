@@ -92,7 +92,7 @@ fn child_entry() {
 }
 
 #[test]
-fn every_kind_of_subscriber_sees_the_new_publisher_and_what_it_keeps() {
+fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
     let net = Net::new("restart");
     let node = net.node("survivor");
     let options = || SubscriberOptions::new().reliable().transient_local();
@@ -160,7 +160,7 @@ fn sum(stats: &[PublisherStats]) -> (u64, LossCounts) {
 /// Chunks are removed with their publisher: unopened ones count as lost with that cause, completely, at each
 /// reader and over several incarnations.
 #[test]
-fn what_a_restart_costs_is_counted_as_restart() {
+fn losses_of_a_restart_are_counted_as_restart() {
     const SENT: u64 = 20;
     let net = Net::new("restart large");
     let node = net.node("survivor");
@@ -240,13 +240,13 @@ fn a_name_is_taken_while_its_node_is_stopped() {
 }
 
 #[test]
-fn a_hundred_lives_leave_nothing_behind() {
+fn hundred_restarts_leave_nothing_behind() {
     lives(100);
 }
 
 #[test]
 #[ignore = "a minute: part of the soak"]
-fn soak_a_thousand_lives_leave_nothing_behind() {
+fn soak_thousand_restarts_leave_nothing_behind() {
     lives(1000);
 }
 

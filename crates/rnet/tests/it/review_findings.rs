@@ -38,7 +38,7 @@ fn child_entry() {
 /// A publisher remembers the ticket that it has signalled. When each waiter counted its own tickets, the
 /// second waiter at a subscriber showed a ticket that was already signalled, and its wake-up was lost.
 #[test]
-fn waiters_that_take_turns_are_all_rung() {
+fn alternating_waiters_are_all_woken() {
     const ROUNDS: u64 = 6;
     const TURNS: u64 = 6;
     const CALLS: u64 = 3;
@@ -271,7 +271,7 @@ fn eventually_at_once(mut done: impl FnMut() -> bool) {
 /// A reader counted as served before it knew its start position: messages sent in between were not delivered
 /// to it.
 #[test]
-fn what_is_sent_once_a_reader_counts_reaches_it() {
+fn messages_sent_after_a_reader_is_counted_reach_it() {
     let net = Net::new("admission");
     let (a, b) = (net.node("a"), net.node("b"));
     for reliable in [false, true] {

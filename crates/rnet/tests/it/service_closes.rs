@@ -51,7 +51,7 @@ impl ClosingServer {
 }
 
 #[test]
-fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
+fn reply_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     let net = Net::new("closing");
     let closing = ClosingServer::new(&net);
     let plan = || closing.server.service::<N, N>("/plan");
@@ -105,7 +105,7 @@ fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
 
 /// With queued calls, and with or without closing the node as well.
 #[test]
-fn all_handlers_that_run_answer_their_callers_and_what_waits_is_lost() {
+fn running_handlers_reply_and_queued_calls_are_lost() {
     for with_node in [false, true] {
         let net = Net::new(&format!("closing many {with_node}"));
         let server = net.node("a");
@@ -155,7 +155,7 @@ fn all_handlers_that_run_answer_their_callers_and_what_waits_is_lost() {
 }
 
 #[test]
-fn the_result_of_a_goal_whose_handler_does_not_ask_is_delivered() {
+fn result_of_a_handler_that_ignores_the_close_is_delivered() {
     let net = Net::new("closing goals");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = b.action_client::<N, N, N>("/go").unwrap();

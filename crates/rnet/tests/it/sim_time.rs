@@ -57,7 +57,7 @@ fn the_time_of_a_node_is_that_of_its_host_unless_it_follows_the_clock() {
 }
 
 #[test]
-fn another_type_on_the_topic_is_no_clock() {
+fn other_type_on_the_topic_is_not_a_clock() {
     let net = Net::new("another_type_on_the_topic");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut bytes = host.publisher::<[u8]>("/clock").unwrap();
@@ -168,7 +168,7 @@ fn the_environment_says_whether_a_node_follows_the_clock() {
 }
 
 #[test]
-fn timers_run_in_simulated_time_and_stand_with_it() {
+fn timers_run_in_simulated_time_and_pause_with_it() {
     let net = Net::new("timers_run_in_simulated_time");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut clock = clock(&host);
@@ -230,7 +230,7 @@ fn a_tick_that_was_due_before_time_0_was_due_at_0() {
 }
 
 #[test]
-fn a_step_away_from_time_0_is_time_that_has_passed() {
+fn step_away_from_time_0_counts_as_elapsed_time() {
     let net = Net::new("a_step_away_from_time_0");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut clock = clock(&host);
@@ -246,7 +246,7 @@ fn a_step_away_from_time_0_is_time_that_has_passed() {
 }
 
 #[test]
-fn a_node_ends_while_a_callback_sleeps_in_a_time_that_stands() {
+fn node_closes_while_a_callback_sleeps_in_paused_time() {
     let net = Net::new("a_node_ends_while_a_callback_sleeps");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut rate = sim.rate(1.0).unwrap();

@@ -54,7 +54,7 @@ fn child_entry() {
 }
 
 #[test]
-fn topics_that_match_are_heard_with_their_types() {
+fn matching_topics_are_received_with_their_types() {
     let net = Net::new("subscribe any");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut old = a.publisher::<[u8]>("/cam/left/raw").unwrap();
@@ -114,7 +114,7 @@ fn a_protobuf_message_comes_with_its_schema() {
 }
 
 #[test]
-fn what_no_topic_can_have_is_refused_and_what_one_cannot_have_is_told() {
+fn invalid_options_are_refused_and_incompatible_topics_reported() {
     let net = Net::new("subscribe any errors");
     let (a, b) = (net.node("a"), net.node("b"));
     for pattern in ["", "/a*", "/a b", "/a/"] {
@@ -139,7 +139,7 @@ fn what_no_topic_can_have_is_refused_and_what_one_cannot_have_is_told() {
 }
 
 #[test]
-fn a_topic_goes_on_when_its_publisher_has_died() {
+fn topic_continues_after_its_publisher_died() {
     let net = Net::new("subscribe any death");
     let (any, told) = listen(&net.node("b"), "/robot/**", SubscriberOptions::new());
     for _ in 0..2 {
@@ -179,7 +179,7 @@ fn many_topics_lose_nothing() {
 }
 
 #[test]
-fn it_may_be_dropped_in_its_own_callback() {
+fn subscription_can_be_dropped_in_its_callback() {
     let net = Net::new("subscribe any dropped");
     let (a, b) = (net.node("a"), net.node("b"));
     let held: Arc<Mutex<Option<AnySubscription>>> = Arc::default();

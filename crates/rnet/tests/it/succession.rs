@@ -189,7 +189,7 @@ fn all_forms_of_receiving_get_each_message_once() {
 }
 
 #[test]
-fn a_subscriber_that_keeps_the_last_few_gets_none_again() {
+fn keep_last_subscriber_gets_no_message_twice() {
     let net = Net::new("succession keep last");
     let node = net.node("reader");
     let options = SubscriberOptions::new().keep_last(10);
@@ -210,7 +210,7 @@ fn a_subscriber_that_keeps_the_last_few_gets_none_again() {
 }
 
 #[test]
-fn the_newest_is_never_an_older_one_again() {
+fn latest_never_returns_an_older_message() {
     for read_before in [false, true] {
         let net = Net::new("succession latest");
         let node = net.node("reader");
@@ -239,7 +239,7 @@ fn the_newest_is_never_an_older_one_again() {
 
 /// Large messages lost through the publisher's death are counted, and are not delivered again.
 #[test]
-fn large_messages_come_once_or_are_counted() {
+fn large_messages_arrive_once_or_are_counted() {
     for read_before in [10, 20] {
         let net = Net::new("succession large");
         let node = net.node("reader");
@@ -309,7 +309,7 @@ fn a_lost_proxy_is_read_to_its_end_first() {
 }
 
 #[test]
-fn a_gap_that_the_link_tells_counts_once() {
+fn gap_reported_by_the_link_is_counted_once() {
     let net = Net::new("succession gap");
     let node = net.node("reader");
     let mut heard = subscriber(&node);
@@ -327,7 +327,7 @@ fn a_gap_that_the_link_tells_counts_once() {
 }
 
 #[test]
-fn sixty_four_lives_are_one_publisher() {
+fn sixty_four_incarnations_are_one_publisher() {
     const NEW: u64 = 20;
     const REPEATED: u64 = 10;
     let net = Net::for_long("succession many", Duration::from_secs(180));
@@ -355,7 +355,7 @@ fn sixty_four_lives_are_one_publisher() {
 
 /// A stopped link is replaced while its process lives.
 #[test]
-fn a_stopped_link_is_read_to_where_it_was_stopped() {
+fn messages_before_the_stop_of_a_link_are_read() {
     let net = Net::new("succession stopped");
     let node = net.node("reader");
     let mut heard = subscriber(&node);
@@ -380,7 +380,7 @@ fn a_stopped_link_is_read_to_where_it_was_stopped() {
 
 /// A node cannot end another node's proxy, or prevent it from being read.
 #[test]
-fn a_proxy_that_claims_what_another_stands_for_spoils_only_its_own() {
+fn proxy_with_a_foreign_identity_affects_only_itself() {
     let net = Net::new("succession claims");
     let (node, link, liar) = (net.node("reader"), net.node("link"), net.node("liar"));
     let open = |of: &Node| of.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
@@ -408,7 +408,7 @@ fn a_proxy_that_claims_what_another_stands_for_spoils_only_its_own() {
 }
 
 #[test]
-fn a_subscriber_that_comes_late_to_the_next_proxy_counts_what_it_missed() {
+fn late_subscriber_of_a_successor_counts_losses() {
     let net = Net::new("late to the next");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut proxy = link.publisher_with::<[u8]>("/t", proxied(7)).unwrap();

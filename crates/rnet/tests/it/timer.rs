@@ -106,7 +106,7 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
 }
 
 #[test]
-fn ticks_that_nobody_came_to_are_counted_and_not_bunched() {
+fn missed_ticks_are_counted_and_not_bunched() {
     let net = Net::new("missed");
     let node = net.node("late");
     let (tell, told) = mpsc::channel();
@@ -165,7 +165,7 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
 }
 
 #[test]
-fn a_timer_that_comes_once_comes_once() {
+fn one_shot_timer_ticks_once() {
     let net = Net::new("once");
     let node = net.node("once");
     let (timer, told) = ticking(&node, MS, TimerOptions::new().once());
@@ -231,7 +231,7 @@ fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
 }
 
 #[test]
-fn a_timer_sends_and_its_node_hears_it() {
+fn timer_can_publish_to_its_own_node() {
     let net = Net::new("sends");
     let node = net.node("robot");
     let options = PublisherOptions::new().urgent();
@@ -247,7 +247,7 @@ fn a_timer_sends_and_its_node_hears_it() {
 }
 
 #[test]
-fn a_period_of_nothing_is_refused() {
+fn zero_period_is_refused() {
     let net = Net::new("zero");
     let node = net.node("robot");
     let error = node.timer(Duration::ZERO, |_| {}).unwrap_err();
@@ -258,7 +258,7 @@ fn a_period_of_nothing_is_refused() {
 }
 
 #[test]
-fn a_rate_keeps_its_schedule_and_counts_what_it_did_not_keep() {
+fn rate_keeps_its_schedule_and_counts_overruns() {
     let mut rate = Rate::new(500.0).unwrap();
     assert_eq!(rate.period(), 2 * MS);
     let first = rate.sleep().unwrap();

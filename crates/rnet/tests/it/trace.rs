@@ -94,7 +94,7 @@ fn a_receive_lasts_until_the_next() {
 
 /// Subscribers that join while the topic is traced are traced as well, also in the tracer's own process.
 #[test]
-fn those_who_come_later_are_traced() {
+fn later_subscribers_are_traced() {
     let net = Net::new("trace later");
     let (a, c) = (net.node("a"), net.node("c"));
     let mut trace = tracer(&c, "/imu");
@@ -198,7 +198,7 @@ fn many_topics_are_traced_at_once() {
 }
 
 #[test]
-fn a_tracer_that_is_killed_traces_no_more() {
+fn tracing_ends_when_the_tracer_is_killed() {
     let net = Net::new("trace killed");
     let (a, b) = (net.node("a"), net.node("b"));
     let (tell, told) = mpsc::channel();
@@ -217,7 +217,7 @@ fn a_tracer_that_is_killed_traces_no_more() {
 
 /// A stopped tracer blocks no publisher, uses no memory beyond its log, and learns how much it missed.
 #[test]
-fn a_tracer_that_is_stopped_costs_nobody_a_message() {
+fn stopped_tracer_loses_no_message_of_the_topic() {
     const MESSAGES: u64 = 20_000;
     let net = Net::new("trace stopped");
     let (a, b) = (net.node("a"), net.node("b"));

@@ -164,7 +164,7 @@ fn urgent(node: &Node) -> Subscriber<[u8]> {
 }
 
 #[test]
-fn a_slice_is_short_while_a_subscriber_that_waited_is_there() {
+fn slice_is_short_while_a_waiting_subscriber_exists() {
     if !has_slices() {
         return;
     }
@@ -217,7 +217,7 @@ fn a_subscriber_takes_its_slice_along_to_another_thread() {
 }
 
 #[test]
-fn a_watch_asks_as_an_urgent_subscriber_does() {
+fn watch_shortens_the_slice_like_an_urgent_subscriber() {
     if !has_slices() {
         return;
     }
@@ -233,7 +233,7 @@ fn a_watch_asks_as_an_urgent_subscriber_does() {
 }
 
 #[test]
-fn a_thread_for_which_its_user_has_chosen_is_left_alone() {
+fn thread_with_user_settings_is_left_alone() {
     let has = has_slices();
     let net = Net::new("chosen");
     let node = net.node("reader");
@@ -282,7 +282,7 @@ fn a_thread_for_which_its_user_has_chosen_is_left_alone() {
 }
 
 #[test]
-fn what_is_chosen_later_stays() {
+fn settings_changed_later_are_kept() {
     if !has_slices() {
         return;
     }

@@ -26,7 +26,7 @@ fn allocations<T: Message + PartialEq>(name: &str, message: &T) -> u64 {
 }
 
 #[test]
-fn the_count_counts() {
+fn allocation_counter_works() {
     let before = ALLOCATIONS.get();
     drop(std::hint::black_box(Box::new(1)));
     assert_eq!(ALLOCATIONS.get() - before, 1);

@@ -17,7 +17,7 @@ fn ends<T: Message>(net: &Net) -> (Publisher<T>, Subscriber<T>) {
 }
 
 #[test]
-fn joint_states_arrive_as_they_were_sent() {
+fn joint_states_arrive_unchanged() {
     let net = Net::new("typed_joints");
     let (mut publisher, mut subscriber) = ends::<msgs::JointState>(&net);
     // Fewer joints, more joints, none: no message leaks into the next.
@@ -59,7 +59,7 @@ fn a_scan_is_kept_while_the_next_one_comes() {
 
 /// `foxglove.JointState` is one joint, `rnet.msgs.JointState` is all of them.
 #[test]
-fn two_types_of_one_name_do_not_meet() {
+fn two_types_of_one_name_do_not_match() {
     let net = Net::new("typed_two");
     let (a, b) = (net.node("a"), net.node("b"));
     let publisher = a.publisher::<msgs::JointState>("/joints").unwrap();
@@ -76,7 +76,7 @@ fn two_types_of_one_name_do_not_meet() {
 
 /// The error must not name publishers, subscribers or topics, which users of a service do not know.
 #[test]
-fn a_clash_of_types_names_the_service_the_client_and_the_server() {
+fn type_mismatch_names_the_service_the_client_and_the_server() {
     use msgs::{Pose, Twist, Vector3};
     let net = Net::new("typed_calls");
     let (a, b) = (net.node("a"), net.node("b"));

@@ -130,7 +130,7 @@ fn is_unreadable(
 }
 
 #[test]
-fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
+fn corrupt_type_file_is_reported_on_both_sides() {
     let net = Net::new("types_anything");
     let (peer, victim, honest) = (net.node("peer"), net.node("victim"), net.node("honest"));
     let level = level();
@@ -171,7 +171,7 @@ fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
 
 /// A matched peer continues, and its node still leaves nothing behind.
 #[test]
-fn a_type_that_is_lost_later_disturbs_nobody() {
+fn type_lost_after_the_match_affects_no_one() {
     let net = Net::new("types_lost");
     let (peer, victim) = (net.node("peer"), net.node("victim"));
     let level = level();

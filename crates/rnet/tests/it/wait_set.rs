@@ -107,7 +107,7 @@ fn attached_and_named_subscribers_are_one_wait() {
 }
 
 #[test]
-fn a_stopped_publisher_keeps_nothing_from_the_set() {
+fn stopped_publisher_does_not_block_the_set() {
     let net = Net::new("stopped peer");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
@@ -143,7 +143,7 @@ fn a_subscriber_of_another_node_is_refused() {
 }
 
 #[test]
-fn messages_changes_and_ticks_are_one_wait_and_none_hides_another() {
+fn messages_changes_and_ticks_share_a_wait_without_hiding_each_other() {
     let net = Net::new("three kinds");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
@@ -182,7 +182,7 @@ fn messages_changes_and_ticks_are_one_wait_and_none_hides_another() {
 }
 
 #[test]
-fn what_was_in_a_set_waits_by_itself_afterwards() {
+fn detached_members_can_wait_alone_afterwards() {
     let net = Net::new("afterwards");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
@@ -212,7 +212,7 @@ fn what_was_in_a_set_waits_by_itself_afterwards() {
 }
 
 #[test]
-fn a_subscriber_that_was_detached_while_the_set_slept_is_rung() {
+fn subscriber_detached_while_the_set_slept_is_woken() {
     let net = Net::new("detached asleep");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
@@ -272,7 +272,7 @@ fn a_rate_in_simulated_time_wakes_the_set() {
 }
 
 #[test]
-fn a_rate_that_somebody_looked_at_in_time_has_no_overrun() {
+fn rate_checked_in_time_has_no_overrun() {
     let net = Net::new("overruns");
     let (host, sim) = (net.node("host"), net.builder("sim").sim_time(true).open().unwrap());
     let mut clock = host.publisher::<Clock>("/clock").unwrap();
@@ -293,7 +293,7 @@ fn a_rate_that_somebody_looked_at_in_time_has_no_overrun() {
 }
 
 #[test]
-fn a_watch_of_another_node_is_refused_and_a_time_ends_a_wait() {
+fn watch_of_another_node_is_refused_and_an_expiry_ends_a_wait() {
     let net = Net::new("other nodes watch");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&a);
@@ -344,7 +344,7 @@ fn many_are_attached() {
 }
 
 #[test]
-fn a_wait_is_ended_by_the_set_and_by_what_it_waits_for() {
+fn wait_is_ended_by_interrupters_of_the_set_and_its_members() {
     let net = Net::new("interrupted");
     let node = net.node("n");
     let mut set = WaitSet::new(&node);

@@ -198,7 +198,7 @@ fn send_on_all(writer: &rnet::Node) -> Vec<rnet::Publisher<[u8]>> {
 }
 
 #[test]
-fn a_stream_that_is_dropped_leaves() {
+fn dropped_stream_unsubscribes() {
     let net = Net::new("stream drop");
     let node = net.node("reader");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -247,7 +247,7 @@ fn one_wait_for_many_topics() {
 
 /// Request and reply, so that each side sleeps (or spins) before each message.
 #[test]
-fn every_way_of_waiting_hears_every_message() {
+fn every_way_of_waiting_receives_every_message() {
     for wait in [Wait::Spin, Wait::Adaptive, Wait::Block] {
         let net = Net::new("ways");
         let (a, b) = (net.node("a"), net.node("b"));

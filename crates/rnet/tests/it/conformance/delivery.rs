@@ -187,7 +187,7 @@ fn send_until_refused(
     }
 }
 
-pub fn reliable_detaches_who_stands_still(net: &mut impl Transport) {
+pub fn reliable_detaches_a_stopped_reader(net: &mut impl Transport) {
     let mut writer = net.actor("writer");
     let mut reader = net.actor("reader");
     writer.publish(TOPIC, reliable(OnFull::Detach { stall: Duration::from_millis(50) }));
@@ -219,7 +219,7 @@ pub fn reliable_detaches_who_stands_still(net: &mut impl Transport) {
 }
 
 /// A slow reader makes progress with each message that it takes, not only with each batch.
-pub fn a_slow_reader_that_goes_on_is_not_detached(net: &mut impl Transport) {
+pub fn slow_reader_with_progress_is_not_detached(net: &mut impl Transport) {
     let mut writer = net.actor("writer");
     let mut reader = net.actor("reader");
     writer.publish(TOPIC, reliable(OnFull::Detach { stall: Duration::from_millis(500) }));

@@ -62,7 +62,7 @@ pub fn the_default_keeps_the_last_ten(net: &mut impl Transport) {
     keeps_the_last(net, PublisherQos::default(), SubscriberQos::default(), kept);
 }
 
-pub fn keep_all_passes_over_nothing(net: &mut impl Transport) {
+pub fn keep_all_skips_nothing(net: &mut impl Transport) {
     keeps_the_last(net, PublisherQos::default(), keeps_all(), u64::MAX);
 }
 
@@ -85,7 +85,7 @@ fn send_in_tens(net: &mut impl Transport, writer: &mut Handle, from: u64, count:
 
 /// Messages that the log lost before the subscriber read are not counted as lost if it would have skipped
 /// them.
-pub fn what_is_lapped_and_not_wanted_is_no_loss(net: &mut impl Transport) {
+pub fn lapped_messages_that_would_be_skipped_are_not_lost(net: &mut impl Transport) {
     let offer = super::delivery::short_log();
     for (form, len) in [(Form::Recv, 60), (Form::TryRecv, 5000)] {
         let (mut writer, mut reader) = pair(net, form, offer.clone(), SubscriberQos::default());
@@ -104,7 +104,7 @@ pub fn what_is_lapped_and_not_wanted_is_no_loss(net: &mut impl Transport) {
 }
 
 /// The newest message of one publisher is returned; those of the others are skipped, not received.
-pub fn latest_of_several_publishers_passes_over_the_others(net: &mut impl Transport) {
+pub fn latest_of_several_publishers_skips_the_others(net: &mut impl Transport) {
     const TOPIC: &str = "/history/several";
     const WRITERS: u64 = 3;
     let mut reader = net.actor("reader");
@@ -137,7 +137,7 @@ pub fn latest_of_several_publishers_passes_over_the_others(net: &mut impl Transp
 }
 
 /// The backlog is known before the subscriber reads, while it reads, and afterwards.
-pub fn a_subscriber_knows_how_far_it_is_behind(net: &mut impl Transport) {
+pub fn subscriber_reports_its_backlog(net: &mut impl Transport) {
     for len in [22, 10_000] {
         let topic = format!("/history/behind{len}");
         let mut writer = net.actor(&format!("writer{len}"));

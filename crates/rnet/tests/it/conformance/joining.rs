@@ -39,7 +39,7 @@ pub fn either_may_start_first(net: &mut impl Transport) {
     }
 }
 
-pub fn matches_are_told(net: &mut impl Transport) {
+pub fn matches_are_reported(net: &mut impl Transport) {
     let mut writer = net.actor("writer");
     let mut reader = net.actor("reader");
     let (w, r) = (net.node_name("writer"), net.node_name("reader"));

@@ -152,7 +152,7 @@ pub fn a_goal_has_feedback_and_an_end<T: Transport>(t: &mut T) {
 }
 
 /// Each policy for a goal that arrives while another one runs.
-pub fn goals_that_come_while_one_runs<T: Transport>(t: &mut T) {
+pub fn goal_policies_while_a_goal_runs<T: Transport>(t: &mut T) {
     let mut one = t.actor("one");
     let mut other = t.actor("other");
     let mut server = t.actor("server");
@@ -188,7 +188,7 @@ pub fn goals_that_come_while_one_runs<T: Transport>(t: &mut T) {
 
 /// One driver at a time has authority, by priority. When it leaves, the fallback runs, and commands of other
 /// drivers are ignored.
-pub fn one_driver_is_obeyed_at_a_time<T: Transport>(t: &mut T) {
+pub fn one_driver_has_authority_at_a_time<T: Transport>(t: &mut T) {
     let (mut base, mut low, mut high) = (t.actor("base"), t.actor("low"), t.actor("high"));
     base.says(Part::Obey { deadline_ms: NEVER_MS }, &[]);
     low.says(Part::Take { priority: 1, lease_ms: NEVER_MS }, &[]);

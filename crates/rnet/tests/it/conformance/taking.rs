@@ -20,7 +20,7 @@ fn pair(net: &mut impl Transport, offer: PublisherQos, ask: SubscriberQos) -> (H
     (writer, reader)
 }
 
-pub fn keep_last_passes_over_the_older(net: &mut impl Transport) {
+pub fn keep_last_skips_older_messages(net: &mut impl Transport) {
     let ask = SubscriberQos { history: History::KeepLast(3), ..Default::default() };
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), ask);
     for (from, len) in [(0, 22), (1000, 3000)] {
@@ -40,7 +40,7 @@ pub fn keep_last_passes_over_the_older(net: &mut impl Transport) {
     assert_eq!((tally.received, tally.skipped, tally.lost.total()), (7, 7 + 97, 0));
 }
 
-pub fn latest_passes_over_all_but_the_newest(net: &mut impl Transport) {
+pub fn latest_skips_all_but_the_newest(net: &mut impl Transport) {
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), SubscriberQos::default());
     let mut sent = 0;
     let mut received = 0;
@@ -87,7 +87,7 @@ pub fn a_loan_may_be_cut_short(net: &mut impl Transport) {
     }
 }
 
-pub fn nothing_is_nothing(net: &mut impl Transport) {
+pub fn receive_without_messages_returns_nothing(net: &mut impl Transport) {
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), SubscriberQos::default());
     assert!(reader.got(Step::TryReceive).is_empty());
     let zero = Step::Receive { count: 1, timeout_ms: 0, hold: false };
@@ -102,7 +102,7 @@ pub fn nothing_is_nothing(net: &mut impl Transport) {
     assert!(reader.got(Step::TryReceive).is_empty());
 }
 
-pub fn held_samples_are_limited_and_come_free(net: &mut impl Transport) {
+pub fn held_samples_are_limited_and_released(net: &mut impl Transport) {
     let limit = limits::MAX_PINS_PER_READER;
     let offer = PublisherQos { large_depth: 2 * limit as u32, ..Default::default() };
     let (mut writer, mut reader) = pair(net, offer, keeps_all());
@@ -123,7 +123,7 @@ pub fn held_samples_are_limited_and_come_free(net: &mut impl Transport) {
     assert_eq!(digests[0], held[0].digest);
 }
 
-pub fn samples_outlive_what_they_came_from(net: &mut impl Transport) {
+pub fn samples_outlive_their_endpoints_and_node(net: &mut impl Transport) {
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), SubscriberQos::default());
     let mut expected = Vec::new();
     for (index, len) in (0..).zip([22, 5000, 100_000, 22, 1 << 20, 4096]) {
@@ -146,7 +146,7 @@ pub fn samples_outlive_what_they_came_from(net: &mut impl Transport) {
     reader.done(Step::DropHeld { leave: 0 });
 }
 
-pub fn what_can_never_fit_costs_nothing(net: &mut impl Transport) {
+pub fn oversized_message_is_refused_without_loss(net: &mut impl Transport) {
     let offer = PublisherQos { pool_limit_bytes: 1 << 20, ..Default::default() };
     let (mut writer, mut reader) = pair(net, offer, SubscriberQos::default());
     writer.send(TAG, 0, 5, 50_000);

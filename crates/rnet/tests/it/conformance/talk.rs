@@ -158,7 +158,7 @@ fn own_name<T: Transport>(t: &T, name: &str) -> String {
 }
 
 /// A log line reaches log readers with its node and level, even if it was written before the reader joined.
-pub fn lines_of_the_log_keep_their_node_and_level<T: Transport>(t: &mut T) {
+pub fn log_lines_keep_their_node_and_level<T: Transport>(t: &mut T) {
     let (mut arm, mut reader) = (t.actor("arm"), t.actor("reader"));
     let name = own_name(t, "arm");
     let mut log = |level: LogLevel, line: &str| {

@@ -19,7 +19,7 @@ fn refused<T: std::fmt::Debug>(done: rnet::Result<T>, kept: &Net, told: &std::pa
 }
 
 #[test]
-fn a_directory_that_is_spelled_otherwise_has_the_same_store() {
+fn differently_spelled_directory_has_the_same_store() {
     let net = Net::new("spelled");
     set(&net.node("first").state().unwrap(), "/calibration", 0);
     let link = net.base().join("link");
@@ -53,7 +53,7 @@ fn a_directory_that_is_spelled_otherwise_has_the_same_store() {
 }
 
 #[test]
-fn a_node_that_was_told_another_place_is_refused_by_name() {
+fn node_with_another_directory_is_refused_by_name() {
     let net = Net::new("other-place");
     let other = net.base().join("other");
     let early = net.builder("early").state_dir(&other).open().unwrap();
@@ -83,7 +83,7 @@ fn a_node_that_was_told_another_place_is_refused_by_name() {
 
 /// A node without a configured directory uses the domain's, not its user's home.
 #[test]
-fn a_node_that_was_told_no_place_follows_the_domain() {
+fn node_without_a_directory_uses_that_of_the_domain() {
     let net = Net::new("follows");
     let first = net.node("first");
     set(&first.state().unwrap(), "/a", 1);

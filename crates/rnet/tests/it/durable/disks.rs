@@ -22,7 +22,7 @@ fn storage(done: rnet::Result<u64>, word: &str) {
 }
 
 #[test]
-fn a_place_that_is_none_is_told_at_the_set_and_changes_nothing() {
+fn set_with_an_unusable_directory_fails_and_changes_nothing() {
     let net = Net::new("no-place");
     std::fs::write(net.keep(), b"a file").unwrap();
     let node = net.node("one");
@@ -123,7 +123,7 @@ pub fn full(net: &Net) {
 }
 
 #[test]
-fn a_full_disk_is_told_at_the_set_and_changes_nothing() {
+fn set_on_a_full_disk_fails_and_changes_nothing() {
     let net = Net::new("full");
     let mut child = Child::spawn(&net, "full");
     let said = child.hear();

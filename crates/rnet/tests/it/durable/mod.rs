@@ -83,7 +83,7 @@ fn durable_keys_outlive_the_domain_and_others_do_not() {
 
 /// If a disk is mounted late, or the first node used another directory, the store keeps its contents.
 #[test]
-fn a_store_that_is_found_late_keeps_what_it_has() {
+fn store_that_is_found_late_keeps_its_contents() {
     let net = Net::new("late-store");
     let node = net.node("one");
     set(&node.state().unwrap(), "/calibration", 7);
@@ -170,7 +170,7 @@ fn left(state: &State, clocks: &Clocks, key: &str) -> Option<u64> {
 
 /// A robot without a battery-backed clock: it boots in 1970 and learns the right or a wrong time later.
 #[test]
-fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
+fn remaining_time_to_live_survives_reboot_and_wall_clock_changes() {
     let net = Net::new("time-left");
     let clocks = Clocks::at(1000, 1_790_000_000);
     {
@@ -218,7 +218,7 @@ fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
 
 /// The persister deletes expired keys, so that no boot restores them.
 #[test]
-fn what_is_over_is_over_after_a_boot_too() {
+fn expired_key_stays_expired_after_a_reboot() {
     let net = Net::new("over-boot");
     let clocks = Clocks::at(1000, 1_790_000_000);
     {
@@ -247,7 +247,7 @@ struct Gain {
 /// The type description of a message is on disk as well, even if a key is durable only through its
 /// declaration.
 #[test]
-fn messages_are_read_again_after_a_boot() {
+fn messages_are_readable_after_a_reboot() {
     let net = Net::new("messages");
     let (gain, pose) = (Gain { kp: 1.5 }, rnet::msgs::Pose::default());
     {
@@ -282,7 +282,7 @@ fn a_durable_parameter_outlives_its_node_and_its_domain() {
 }
 
 #[test]
-fn a_transaction_is_on_disk_whole() {
+fn transaction_is_written_to_disk_atomically() {
     let net = Net::new("transaction");
     {
         let node = net.node("one");
@@ -311,7 +311,7 @@ fn a_transaction_is_on_disk_whole() {
 }
 
 #[test]
-fn many_writers_at_once_are_all_written() {
+fn concurrent_writers_are_all_written_to_disk() {
     let net = Net::new("many");
     {
         let nodes = [net.node("a"), net.node("b")];
@@ -339,7 +339,7 @@ fn many_writers_at_once_are_all_written() {
 }
 
 #[test]
-fn a_damaged_store_is_told_and_the_node_starts() {
+fn damaged_store_is_reported_and_the_node_starts() {
     let net = Net::new("damaged");
     {
         let node = net.node("one");

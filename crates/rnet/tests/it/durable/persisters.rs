@@ -31,7 +31,7 @@ pub fn servant(net: &Net) {
 }
 
 #[test]
-fn the_power_goes_at_any_time() {
+fn power_loss_at_any_time_keeps_committed_keys() {
     let net = Net::new("power");
     let mut told = 0;
     for round in 0..15u64 {
@@ -61,7 +61,7 @@ fn the_power_goes_at_any_time() {
 }
 
 #[test]
-fn a_killed_persister_is_followed_by_whoever_writes() {
+fn killed_persister_is_replaced_by_the_next_writer() {
     let net = Net::new("killed");
     let node = net.node("here");
     let state = node.state().unwrap();
@@ -78,7 +78,7 @@ fn a_killed_persister_is_followed_by_whoever_writes() {
 }
 
 #[test]
-fn a_stopped_persister_is_replaced_and_goes_on_as_a_writer() {
+fn stopped_persister_is_replaced_and_continues_as_a_writer() {
     let net = Net::new("stopped");
     let node = net.node("here");
     let state = node.state().unwrap();
@@ -105,7 +105,7 @@ fn a_stopped_persister_is_replaced_and_goes_on_as_a_writer() {
 }
 
 #[test]
-fn a_persister_that_leaves_hands_over() {
+fn closing_persister_hands_over() {
     let net = Net::new("leaves");
     let node = net.node("here");
     let state = node.state().unwrap();

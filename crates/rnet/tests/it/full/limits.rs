@@ -394,7 +394,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
 }
 
 #[test]
-fn file_descriptors_for_those_who_wait() {
+fn file_descriptors_for_waiting_callers() {
     let net = Net::new("waiters");
     let mut child = Child::spawn(&net, "waiters");
     child.expect("come");

@@ -30,7 +30,7 @@ fn reader(node: &Node) -> Subscriber<[u8]> {
 
 /// Kept samples stay in use: no wait helps, so none of the policies waits.
 #[test]
-fn samples_that_are_kept() {
+fn pool_full_of_kept_samples() {
     for choice in CHOICES {
         let net = Net::new("kept samples");
         let (a, b) = (net.node("a"), net.node("b"));
@@ -70,7 +70,7 @@ fn samples_that_are_kept() {
 
 /// Unread messages may still be read: here the policies differ.
 #[test]
-fn messages_that_were_not_read() {
+fn pool_full_of_unread_messages() {
     for choice in CHOICES {
         let net = Net::new("unread messages");
         let (a, b) = (net.node("a"), net.node("b"));
@@ -117,7 +117,7 @@ fn messages_that_were_not_read() {
 
 /// A send that fails anyway evicts no earlier message.
 #[test]
-fn a_send_that_fails_forgets_nothing() {
+fn failed_send_evicts_no_message() {
     let net = Net::new("forgets nothing");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = options(OnFull::Refuse).transient_local(2).large_depth(4);
@@ -158,7 +158,7 @@ fn joins_late(node: &Node) -> Subscriber<[u8]> {
 /// Messages promised to late joiners are not evicted for a message that does not fit beside them. No reader
 /// can change that, so none of the policies waits.
 #[test]
-fn messages_that_late_joiners_are_to_get() {
+fn pool_full_of_messages_for_late_joiners() {
     for choice in CHOICES {
         let net = Net::new("promised messages");
         let (a, b) = (net.node("a"), net.node("b"));
@@ -207,7 +207,7 @@ fn messages_that_late_joiners_are_to_get() {
 
 /// The length that the error names is always enough, including what readers and loans hold.
 #[test]
-fn the_bytes_that_the_error_names_are_enough() {
+fn pool_length_named_by_the_error_is_enough() {
     let net = Net::new("named bytes");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = |len| PublisherOptions::new().transient_local(ROOM as u32).pool_limit_bytes(len);
@@ -232,7 +232,7 @@ fn the_bytes_that_the_error_names_are_enough() {
 }
 
 #[test]
-fn more_messages_for_late_joiners_than_there_may_be_chunks() {
+fn history_that_exceeds_the_maximum_number_of_chunks() {
     let net = Net::new("many promised");
     let (a, b) = (net.node("a"), net.node("b"));
     let depth = MAX_CHUNKS_PER_CHANNEL as u32;
@@ -250,7 +250,7 @@ fn more_messages_for_late_joiners_than_there_may_be_chunks() {
 /// The length of plain messages is fixed by their type: a promise that exceeds the pool is refused before the
 /// first message.
 #[test]
-fn a_promise_of_plain_messages_that_the_pool_cannot_hold() {
+fn history_of_plain_messages_that_exceeds_the_pool_is_refused() {
     #[derive(Clone, Copy, rnet::Plain)]
     #[repr(C)]
     struct Grid {
@@ -283,7 +283,7 @@ fn a_promise_of_plain_messages_that_the_pool_cannot_hold() {
 
 /// The chunk is allocated, but the log has no space for its reference: the chunk is released.
 #[test]
-fn a_large_message_that_the_log_has_no_room_for() {
+fn large_message_without_log_space_releases_its_chunk() {
     let net = Net::new("no room in the log");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = options(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
@@ -321,7 +321,7 @@ fn a_large_message_that_the_log_has_no_room_for() {
 }
 
 #[test]
-fn as_many_chunks_as_there_may_be() {
+fn maximum_number_of_chunks() {
     let net = Net::new("chunks");
     let node = net.node("a");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();

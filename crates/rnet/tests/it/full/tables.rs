@@ -22,7 +22,7 @@ pub(crate) fn publisher_of_a_crowd(net: &Net) {
 }
 
 #[test]
-fn more_readers_than_places_all_at_once() {
+fn more_readers_than_slots_at_once() {
     let net = Net::new("readers at once");
     let mut child = Child::spawn(&net, "crowd");
     child.expect("ready");

@@ -256,7 +256,7 @@ fn a_full_file_system() {
 }
 
 #[test]
-fn a_last_will_that_has_no_room_is_refused_at_the_open() {
+fn last_will_without_space_is_refused_at_open() {
     in_a_child("will");
 }
 
@@ -271,7 +271,7 @@ fn a_file_system_without_inodes() {
 }
 
 #[test]
-fn a_file_system_without_room_for_what_late_joiners_are_to_get() {
+fn file_system_without_space_for_late_joiner_history() {
     in_a_child("promise");
 }
 
@@ -348,7 +348,7 @@ pub(crate) fn large_messages_for_late_joiners(net: &Net) {
 }
 
 #[test]
-fn a_file_system_without_room_for_a_log_to_grow() {
+fn file_system_without_space_for_log_growth() {
     in_a_child("growth");
 }
 

@@ -50,8 +50,8 @@ fn every_method_refuses_a_bad_name() {
 }
 
 #[test]
-fn a_value_has_a_longest_length() {
-    let net = Net::new("a_value_has_a_longest_length");
+fn value_length_is_limited() {
+    let net = Net::new("value_length_is_limited");
     let state = net.node("n").state().unwrap();
     let mut value = vec![7_u8; limits::MAX_VALUE_LEN_BYTES];
     state.set("/big", value.as_slice()).unwrap();

@@ -8,8 +8,8 @@ use super::{int, one_of_each, refusal};
 use crate::common::Net;
 
 #[test]
-fn what_is_set_is_read_in_every_node() {
-    let net = Net::new("what_is_set_is_read_in_every_node");
+fn set_value_is_read_in_every_node() {
+    let net = Net::new("set_value_is_read_in_every_node");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let mut before = a.revision();
     for (at, value) in one_of_each().into_iter().enumerate() {
@@ -150,8 +150,8 @@ fn a_prefix_lists_whole_names_in_order() {
 }
 
 #[test]
-fn options_are_told_and_end_with_the_next_write() {
-    let net = Net::new("options_are_told_and_end_with_the_next_write");
+fn options_are_reported_and_end_with_the_next_write() {
+    let net = Net::new("options_are_reported_and_end_with_the_next_write");
     let now = 1_800_000_000_000_000_000;
     let state =
         net.node("n").state_with_clocks(|| 1_800_000_000_000_000_000, move || now, 1).unwrap();

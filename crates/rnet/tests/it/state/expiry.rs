@@ -23,8 +23,8 @@ fn clocked(net: &Net) -> (Arc<AtomicU64>, State, State) {
 }
 
 #[test]
-fn a_key_is_absent_when_its_time_is_over() {
-    let net = Net::new("a_key_is_absent_when_its_time_is_over");
+fn key_is_absent_after_expiry() {
+    let net = Net::new("key_is_absent_after_expiry");
     let (clock, a, b) = clocked(&net);
     a.put("/k").ttl(Duration::from_secs(10)).set(1).unwrap();
     clock.fetch_add(10 * SECOND - 1, Ordering::SeqCst);
@@ -60,8 +60,8 @@ fn writing_again_renews_the_time() {
 }
 
 #[test]
-fn every_watch_is_told_once_that_a_time_is_over() {
-    let net = Net::new("every_watch_is_told_once_that_a_time_is_over");
+fn every_watch_reports_an_expiry_once() {
+    let net = Net::new("every_watch_reports_an_expiry_once");
     let (clock, a, b) = clocked(&net);
     let mut watches = [a.watch("/").unwrap(), b.watch("/k").unwrap(), b.watch("/").unwrap()];
     a.put("/k").ttl(Duration::from_secs(1)).set(1).unwrap();
@@ -95,8 +95,8 @@ fn every_watch_is_told_once_that_a_time_is_over() {
 }
 
 #[test]
-fn a_renewed_key_is_not_told_as_over() {
-    let net = Net::new("a_renewed_key_is_not_told_as_over");
+fn renewed_key_is_not_reported_as_expired() {
+    let net = Net::new("renewed_key_is_not_reported_as_expired");
     let (clock, a, b) = clocked(&net);
     let mut watch = b.watch("/k").unwrap();
     a.put("/k").ttl(Duration::from_secs(1)).set(1).unwrap();
@@ -110,8 +110,8 @@ fn a_renewed_key_is_not_told_as_over() {
 }
 
 #[test]
-fn a_wait_ends_when_a_time_is_over() {
-    let net = Net::new("a_wait_ends_when_a_time_is_over");
+fn wait_ends_at_expiry() {
+    let net = Net::new("wait_ends_at_expiry");
     // Uses the machine's clock: a sleeper must wake when the time to live ends.
     let state = net.node("n").state().unwrap();
     let mut watch = state.watch("/k").unwrap();

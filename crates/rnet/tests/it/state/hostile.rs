@@ -41,8 +41,8 @@ impl Scribbler {
 }
 
 #[test]
-fn bytes_that_are_no_value_are_told_as_such() {
-    let net = Net::new("bytes_that_are_no_value_are_told_as_such");
+fn invalid_value_bytes_are_reported_as_such() {
+    let net = Net::new("invalid_value_bytes_are_reported_as_such");
     let state = net.node("n").state().unwrap();
     let evil = Scribbler::new(&net);
     state.set("/good", 1).unwrap();
@@ -101,8 +101,8 @@ fn bytes_that_are_no_value_are_told_as_such() {
 }
 
 #[test]
-fn descriptions_that_are_none_are_told_as_such() {
-    let net = Net::new("descriptions_that_are_none_are_told_as_such");
+fn invalid_descriptions_are_reported_as_such() {
+    let net = Net::new("invalid_descriptions_are_reported_as_such");
     let state = net.node("n").state().unwrap();
     let evil = Scribbler::new(&net);
     let protobuf = |name: &str, set: &[u8]| {
@@ -142,13 +142,13 @@ fn descriptions_that_are_none_are_told_as_such() {
 
 /// Two nodes that describe a type find another entry at its number.
 #[test]
-fn a_taken_number_is_passed_over() {
+fn occupied_type_number_is_skipped() {
     #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
     #[repr(C)]
     struct P {
         x: f64,
     }
-    let net = Net::new("a_taken_number_is_passed_over");
+    let net = Net::new("occupied_type_number_is_skipped");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let evil = Scribbler::new(&net);
     a.set_message("/p", &P { x: 1.0 }).unwrap();

@@ -49,8 +49,8 @@ fn level_of(schema: &Schema, json: &str) -> Dynamic {
 }
 
 #[test]
-fn plain_types_are_read_as_written_and_as_they_grew() {
-    let net = Net::new("plain_types_are_read_as_written_and_as_they_grew");
+fn plain_types_are_read_across_versions() {
+    let net = Net::new("plain_types_are_read_across_versions");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     assert_eq!(b.get_message::<Gain>("/gain").unwrap(), None);
     let gain = Gain { kp: 1.5, ki: 0.5 };
@@ -131,8 +131,8 @@ fn a_message_may_be_a_last_will() {
 }
 
 #[test]
-fn bytes_that_are_no_message_are_refused() {
-    let net = Net::new("bytes_that_are_no_message_are_refused");
+fn invalid_message_bytes_are_refused() {
+    let net = Net::new("invalid_message_bytes_are_refused");
     let state = net.node("n").state().unwrap();
     let plain = MessageType::Plain(Gain::plain_type());
     for len in [0, 15, 17] {

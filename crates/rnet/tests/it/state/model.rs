@@ -190,8 +190,8 @@ fn apply(state: &State, other: &State, model: &mut Model, op: &Op) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn the_state_does_what_a_map_would(ops in prop::collection::vec((any::<bool>(), op()), 1..60)) {
-        let net = Net::new("the_state_does_what_a_map_would");
+    fn state_behaves_like_a_map(ops in prop::collection::vec((any::<bool>(), op()), 1..60)) {
+        let net = Net::new("state_behaves_like_a_map");
         let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
         let mut watch = b.watch("/").unwrap();
         let mut below = a.watch("/a").unwrap();

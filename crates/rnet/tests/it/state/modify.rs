@@ -26,8 +26,8 @@ fn counters_count_and_do_not_wrap() {
 }
 
 #[test]
-fn lists_keep_their_bound() {
-    let net = Net::new("lists_keep_their_bound");
+fn lists_keep_their_length_limit() {
+    let net = Net::new("lists_keep_their_length_limit");
     let state = net.node("n").state().unwrap();
     assert!(state.items("/l").unwrap().is_empty());
     for n in 0..10 {
@@ -79,8 +79,8 @@ fn sets_hold_each_member_once() {
 }
 
 #[test]
-fn no_change_of_several_writers_is_lost() {
-    let net = Net::new("no_change_of_several_writers_is_lost");
+fn no_concurrent_change_is_lost() {
+    let net = Net::new("no_concurrent_change_is_lost");
     const EACH: i64 = 500;
     let work = |n: usize| {
         let state = net.node(&format!("n{n}")).state().unwrap();

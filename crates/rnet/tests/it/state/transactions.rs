@@ -55,8 +55,8 @@ fn a_transaction_writes_all_or_nothing() {
 }
 
 #[test]
-fn what_was_read_must_still_be_so() {
-    let net = Net::new("what_was_read_must_still_be_so");
+fn transaction_fails_if_a_read_value_changed() {
+    let net = Net::new("transaction_fails_if_a_read_value_changed");
     let (state, other) = (net.node("n").state().unwrap(), net.node("o").state().unwrap());
     state.set("/read", 1).unwrap();
     state.set("/both", 1).unwrap();
@@ -95,8 +95,8 @@ fn what_was_read_must_still_be_so() {
 }
 
 #[test]
-fn transact_begins_anew_until_it_holds() {
-    let net = Net::new("transact_begins_anew_until_it_holds");
+fn transact_retries_until_it_succeeds() {
+    let net = Net::new("transact_retries_until_it_succeeds");
     let state = net.node("n").state().unwrap();
     let mut calls = 0;
     let sum = state.transact(|t| {
@@ -129,8 +129,8 @@ fn transact_begins_anew_until_it_holds() {
 }
 
 #[test]
-fn a_transaction_has_a_largest_number_of_keys() {
-    let net = Net::new("a_transaction_has_a_largest_number_of_keys");
+fn transaction_size_is_limited() {
+    let net = Net::new("transaction_size_is_limited");
     let state = net.node("n").state().unwrap();
     let mut t = state.transaction();
     for n in 0..limits::MAX_TRANSACTION_KEYS / 2 {
@@ -150,8 +150,8 @@ fn a_transaction_has_a_largest_number_of_keys() {
 }
 
 #[test]
-fn a_snapshot_shows_no_half_transaction() {
-    let net = Net::new("a_snapshot_shows_no_half_transaction");
+fn snapshot_shows_no_partial_transaction() {
+    let net = Net::new("snapshot_shows_no_partial_transaction");
     const ACCOUNTS: usize = 8;
     const SUM: i64 = 8000;
     let bank = net.node("bank").state().unwrap();

@@ -140,16 +140,16 @@ fn done(watcher: &mut Child, wills: usize) {
 }
 
 #[test]
-fn the_wills_of_a_node_that_nobody_knew_are_executed() {
-    let net = Net::new("the_wills_of_a_node_that_nobody_knew_are_executed");
+fn wills_of_an_unknown_node_are_executed() {
+    let net = Net::new("wills_of_an_unknown_node_are_executed");
     let mut watcher = start_watcher(&net, "watcher", 0);
     kill_unseen(&[&watcher], || vec![start_victim(&net, "owner", "wills")]);
     done(&mut watcher, KEYS);
 }
 
 #[test]
-fn the_wills_of_many_that_died_at_once_are_executed_once_by_several() {
-    let net = Net::new("the_wills_of_many_that_died_at_once_are_executed_once_by_several");
+fn wills_of_many_dead_nodes_are_executed_once_by_several() {
+    let net = Net::new("wills_of_many_dead_nodes_are_executed_once_by_several");
     let mut watchers: Vec<_> =
         ["a", "b", "c"].iter().map(|name| start_watcher(&net, name, 0)).collect();
     let all: Vec<&Child> = watchers.iter().collect();
@@ -160,8 +160,8 @@ fn the_wills_of_many_that_died_at_once_are_executed_once_by_several() {
 }
 
 #[test]
-fn the_wills_of_a_node_that_nobody_knew_are_executed_beside_busy_loops() {
-    let net = Net::new("the_wills_of_a_node_that_nobody_knew_are_executed_beside_busy_loops");
+fn wills_of_an_unknown_node_are_executed_beside_busy_loops() {
+    let net = Net::new("wills_of_an_unknown_node_are_executed_beside_busy_loops");
     let stop = Arc::new(AtomicBool::new(false));
     let loops: Vec<_> = (0..std::thread::available_parallelism().map_or(4, |n| n.get()))
         .map(|_| {
@@ -180,8 +180,8 @@ fn the_wills_of_a_node_that_nobody_knew_are_executed_beside_busy_loops() {
 
 /// A node without state sees the death, and sweeps the folder before a node with state checks.
 #[test]
-fn wills_are_executed_though_another_has_swept_the_folder() {
-    let net = Net::new("wills_are_executed_though_another_has_swept_the_folder");
+fn wills_are_executed_after_another_node_swept_the_folder() {
+    let net = Net::new("wills_are_executed_after_another_node_swept_the_folder");
     let mut watcher = start_watcher(&net, "watcher", 0);
     let _bystander = net.node("bystander");
     watcher.stop();
@@ -224,8 +224,8 @@ fn a_sweep_whose_sweeper_is_killed_is_finished_by_the_next() {
 
 /// At whatever step a node died, its death is reported, and its folder and name are removed.
 #[test]
-fn a_node_that_died_before_its_first_key_is_told_of_and_swept() {
-    let net = Net::new("a_node_that_died_before_its_first_key_is_told_of_and_swept");
+fn node_that_died_before_its_first_key_is_reported_and_swept() {
+    let net = Net::new("node_that_died_before_its_first_key_is_reported_and_swept");
     let mut watcher = start_watcher(&net, "watcher", 0);
     for far in ["node", "state", "wills"] {
         kill_unseen(&[&watcher], || vec![start_victim(&net, &format!("at_{far}"), far)]);
@@ -244,8 +244,8 @@ fn a_node_that_died_before_its_first_key_is_told_of_and_swept() {
 }
 
 #[test]
-fn the_places_of_a_node_that_nobody_knew_come_back() {
-    let net = Net::new("the_places_of_a_node_that_nobody_knew_come_back");
+fn watch_slots_of_an_unknown_node_are_released() {
+    let net = Net::new("watch_slots_of_an_unknown_node_are_released");
     let mut watcher = start_watcher(&net, "watcher", 0);
     kill_unseen(&[&watcher], || vec![start_victim(&net, "hoarder", "watches")]);
     watcher.say("follow 400");

@@ -43,8 +43,8 @@ fn counted(changes: &[Change], key: &str) -> u64 {
 }
 
 #[test]
-fn values_that_were_deleted_unseen_are_counted() {
-    let net = Net::new("values_that_were_deleted_unseen_are_counted");
+fn unseen_deleted_values_are_counted() {
+    let net = Net::new("unseen_deleted_values_are_counted");
     let state = net.node("n").state().unwrap();
     state.set("/known", -1).unwrap();
     let mut watch = state.watch("/").unwrap();
@@ -71,8 +71,8 @@ fn values_that_were_deleted_unseen_are_counted() {
 }
 
 #[test]
-fn what_a_watch_cannot_know_is_said_to_be_unknown() {
-    let net = Net::new("what_a_watch_cannot_know_is_said_to_be_unknown");
+fn unknown_counts_are_reported_as_unknown() {
+    let net = Net::new("unknown_counts_are_reported_as_unknown");
     let (clock, state) = clocked(&net, "n");
     let lives = Duration::from_secs(60);
     for key in ["/by-hand", "/anew", "/stays"] {
@@ -274,7 +274,7 @@ impl WatchModel {
 
 /// Random operations, with clocks that jump, and a watch that reads now and then.
 #[test]
-fn a_reader_and_a_watch_agree_whatever_happens() {
+fn reader_and_watch_agree_under_random_operations() {
     let (mut known, mut unknown) = (0, 0);
     for seed in 1..=8u64 {
         println!("seed {seed}");

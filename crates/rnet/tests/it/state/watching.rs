@@ -26,8 +26,8 @@ fn drain(watch: &mut Watch) -> Vec<Change> {
 }
 
 #[test]
-fn first_what_is_there_then_every_change_in_order() {
-    let net = Net::new("first_what_is_there_then_every_change_in_order");
+fn existing_keys_come_first_then_each_change_in_order() {
+    let net = Net::new("existing_keys_come_first_then_each_change_in_order");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     for (key, value) in [("/arm/y", 1), ("/army", 2), ("/arm/x", 3)] {
         a.set(key, value).unwrap();
@@ -63,8 +63,8 @@ fn first_what_is_there_then_every_change_in_order() {
 }
 
 #[test]
-fn a_wait_ends_with_a_change_a_time_or_an_interrupt() {
-    let net = Net::new("a_wait_ends_with_a_change_a_time_or_an_interrupt");
+fn wait_ends_with_a_change_a_timeout_or_an_interrupt() {
+    let net = Net::new("wait_ends_with_a_change_a_timeout_or_an_interrupt");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let mut watch = b.watch("/k").unwrap();
     let error = watch.recv(Some(Duration::from_millis(5))).unwrap_err();
@@ -183,8 +183,8 @@ fn until_heard(state: &State, heard: &AtomicU64, value: u64) {
 }
 
 #[test]
-fn callbacks_are_called_until_their_handle_goes() {
-    let net = Net::new("callbacks_are_called_until_their_handle_goes");
+fn callbacks_are_called_until_their_handle_is_dropped() {
+    let net = Net::new("callbacks_are_called_until_their_handle_is_dropped");
     let node = net.node("n");
     let state = node.state().unwrap();
     state.set("/k", 1).unwrap();
@@ -269,8 +269,8 @@ fn the_node_ends_with_its_callbacks() {
 }
 
 #[test]
-fn a_slow_callback_skips_what_was_overwritten() {
-    let net = Net::new("a_slow_callback_skips_what_was_overwritten");
+fn slow_callback_skips_overwritten_values() {
+    let net = Net::new("slow_callback_skips_overwritten_values");
     let state = net.node("n").state().unwrap();
     let (entered, enters) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -307,7 +307,7 @@ impl Wake for Woken {
 
 /// Polls `recv` once, writes, and drops the future when its task is woken, as a timeout does.
 #[test]
-fn a_future_of_a_change_that_is_dropped_after_its_wake_has_taken_nothing() {
+fn change_future_dropped_after_its_wake_has_taken_nothing() {
     let net = Net::new("a_future_of_a_change_that_is_dropped");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let mut stream = b.watch("/k").unwrap().into_stream();
@@ -361,7 +361,7 @@ fn a_watch_calls_back_on_the_dispatch_thread_of_its_lane() {
 }
 
 #[test]
-fn timers_and_changes_of_a_lane_take_turns_and_the_other_lane_waits_for_neither() {
+fn timers_and_changes_of_a_lane_alternate_without_delaying_the_other_lane() {
     let net = Net::new("timers_and_changes_of_a_lane_take_turns");
     let (node, other) = (net.node("a"), net.node("b"));
     let (state, writer) = (node.state().unwrap(), other.state().unwrap());
@@ -394,8 +394,8 @@ fn timers_and_changes_of_a_lane_take_turns_and_the_other_lane_waits_for_neither(
 }
 
 #[test]
-fn changes_that_never_end_keep_no_timer_from_its_tick() {
-    let net = Net::new("changes_that_never_end_keep_no_timer_from_its_tick");
+fn endless_changes_delay_no_timer_tick() {
+    let net = Net::new("endless_changes_delay_no_timer_tick");
     let node = net.node("a");
     let state = node.state().unwrap();
     let writer = node.state().unwrap();

@@ -6,8 +6,8 @@ use super::int;
 use crate::common::{self, Child, LONG, Net};
 
 #[test]
-fn a_last_will_is_done_when_the_node_ends() {
-    let net = Net::new("a_last_will_is_done_when_the_node_ends");
+fn last_will_is_executed_when_the_node_closes() {
+    let net = Net::new("last_will_is_executed_when_the_node_closes");
     let watcher = net.node("watcher").state().unwrap();
     let node = net.node("owner");
     let state = node.state().unwrap();
@@ -70,8 +70,8 @@ pub fn owner() {
 }
 
 #[test]
-fn a_last_will_is_done_when_the_process_is_killed() {
-    let net = Net::new("a_last_will_is_done_when_the_process_is_killed");
+fn last_will_is_executed_when_the_process_is_killed() {
+    let net = Net::new("last_will_is_executed_when_the_process_is_killed");
     let node = net.node("watcher");
     let state = node.state().unwrap();
     let mut owner = Child::spawn(&net, "owner");

@@ -22,7 +22,7 @@ fn hangs(node: &rnet::Node) -> (Subscription, mpsc::Sender<()>, mpsc::Receiver<(
 }
 
 #[test]
-fn publishers_that_it_holds_back() {
+fn publishers_delayed_by_a_blocked_callback() {
     for on_full in [OnFull::Refuse, OnFull::Wait(SHORT), OnFull::Detach { stall: SHORT }] {
         for len in [1000, 20_000] {
             let net = Net::new("hanging callback");
@@ -50,7 +50,7 @@ fn publishers_that_it_holds_back() {
 }
 
 #[test]
-fn everything_else_of_its_node() {
+fn rest_of_the_node_beside_a_blocked_callback() {
     let net = Net::new("beside a blocked callback");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();

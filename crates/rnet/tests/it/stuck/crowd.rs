@@ -64,24 +64,24 @@ fn stop_at_once(readers: usize) {
 }
 
 #[test]
-fn one() {
+fn one_reader_stops() {
     stop_at_once(1);
 }
 
 #[test]
-fn ten() {
+fn ten_readers_stop_at_once() {
     stop_at_once(10);
 }
 
 #[test]
-fn sixty_four() {
+fn sixty_four_readers_stop_at_once() {
     stop_at_once(64);
 }
 
 /// Each reader stops at a different message: when the first is evicted, the others have been stopped for as
 /// long. No single send waits longer than one stall timeout, and all together wait not much longer.
 #[test]
-fn one_after_another() {
+fn readers_stop_one_after_another() {
     let net = Net::new("readers stop one after another");
     let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
     let node = net.node("readers");
@@ -104,7 +104,7 @@ fn one_after_another() {
 
 /// A reader that continues is not evicted with the others, however many have stopped.
 #[test]
-fn one_that_reads_is_not_let_go_with_them() {
+fn running_reader_is_not_evicted_with_stopped_ones() {
     let net = Net::new("one reader continues");
     let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
     let node = net.node("readers");

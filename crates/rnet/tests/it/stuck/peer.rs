@@ -26,7 +26,7 @@ pub(crate) fn writes(net: &Net) {
 
 /// Stopped between two messages: its reader waits, and continues at the next message.
 #[test]
-fn a_writer_that_pauses() {
+fn writer_stopped_between_two_messages() {
     let net = Net::new("paused writer");
     let node = net.node("reader");
     let mut subscriber = reader_of(&node, "/t");
@@ -62,7 +62,7 @@ pub(crate) fn has_one_of_each(net: &Net) {
 /// No node waits for a stopped node. After it resumes, it finds out what it missed, even if its FIFO had no
 /// capacity for the notifications.
 #[test]
-fn a_node_that_does_not_answer() {
+fn node_that_does_not_answer() {
     let net = Net::new("stopped node");
     let mut child = Child::spawn(&net, "peer");
     child.expect("ready");

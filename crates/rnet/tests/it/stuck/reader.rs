@@ -125,17 +125,17 @@ fn holds_back(role: &str, on_full: OnFull) {
 }
 
 #[test]
-fn refuse() {
+fn stopped_reader_with_refuse_policy() {
     holds_back("reader", OnFull::Refuse);
 }
 
 #[test]
-fn wait() {
+fn stopped_reader_with_wait_policy() {
     holds_back("reader", OnFull::Wait(SHORT));
 }
 
 #[test]
-fn refuse_one_that_keeps_samples() {
+fn stopped_reader_with_kept_samples_and_refuse_policy() {
     holds_back("persister", OnFull::Refuse);
 }
 
@@ -156,18 +156,18 @@ fn detaches(role: &str) {
 }
 
 #[test]
-fn detach() {
+fn stopped_reader_with_detach_policy() {
     detaches("reader");
 }
 
 #[test]
-fn detach_one_that_keeps_samples() {
+fn stopped_reader_with_kept_samples_and_detach_policy() {
     detaches("persister");
 }
 
 /// Stopped and then killed: once it is dead, the publisher regains the kept samples.
 #[test]
-fn stopped_and_then_killed() {
+fn stopped_then_killed_reader_releases_its_samples() {
     for on_full in [OnFull::Refuse, OnFull::Wait(SHORT), OnFull::Detach { stall: SHORT }] {
         let mut scene = Scene::new("persister", on_full, 100_000);
         match on_full {
@@ -185,7 +185,7 @@ fn stopped_and_then_killed() {
 
 /// A publisher that closes waits for its large messages to be taken, for a limited time.
 #[test]
-fn closing_before_a_stopped_reader() {
+fn publisher_closes_before_a_stopped_reader() {
     for len in LENS {
         let mut scene = Scene::new("reader", OnFull::Wait(Duration::from_secs(3600)), len);
         scene.send().unwrap();
