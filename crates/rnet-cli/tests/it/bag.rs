@@ -101,7 +101,7 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
 
 /// A file without an end may still be in progress, and all its contents are intact.
 #[test]
-fn nothing_of_a_file_without_an_end_is_called_left_out() {
+fn file_without_an_end_reports_no_omitted_messages() {
     let env = TestEnv::new();
     let path = |name: &str| env.dir.join(name).to_str().unwrap().to_owned();
     let file = recording(&env, "run.mcap");
@@ -144,7 +144,7 @@ fn a_recording_without_messages_is_split_into_one() {
 
 /// A file that takes seconds to read: a header, and millions of unknown records.
 #[test]
-fn the_first_ctrl_c_ends_what_only_reads() {
+fn first_ctrl_c_ends_a_reading_command() {
     let env = TestEnv::new();
     let mut bytes = b"\x89MCAP0\r\n".to_vec();
     bytes.extend([1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -165,7 +165,7 @@ fn the_first_ctrl_c_ends_what_only_reads() {
 }
 
 #[test]
-fn files_are_made_of_files() {
+fn filter_and_merge_create_new_files() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -208,7 +208,7 @@ fn files_are_made_of_files() {
 }
 
 #[test]
-fn messages_become_tables_and_lines() {
+fn messages_convert_to_csv_and_json_lines() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -235,7 +235,7 @@ fn messages_become_tables_and_lines() {
 
 /// A table has the fields of all versions of a type. For a list of messages it has all fields, zero or not.
 #[test]
-fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
+fn table_has_the_fields_of_all_versions_and_names_omissions() {
     let env = TestEnv::new();
     let file = util::recording::grips(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -289,7 +289,7 @@ fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
 }
 
 #[test]
-fn topics_that_are_no_names_here_are_chosen_by_name() {
+fn topics_with_foreign_names_are_selected_by_name() {
     let env = TestEnv::new();
     let names = ["camera", "/my topic", "/größe/x", "/1st", "/ok"];
     let file = util::recording::topics(&env, "run.mcap", &names);
@@ -312,7 +312,7 @@ fn topics_that_are_no_names_here_are_chosen_by_name() {
 
 /// Lists and unset fields, and their conversion for ROS 2.
 #[test]
-fn protobuf_messages_become_rows_and_messages_of_ros_2() {
+fn protobuf_messages_convert_to_rows_and_ros_2_messages() {
     let env = TestEnv::new();
     let file = util::recording::joints(&env, "joints.mcap");
     let to = env.dir.join("joints.csv").to_str().unwrap().to_owned();
@@ -392,7 +392,7 @@ fn plots_are_drawn_in_the_terminal_and_as_pictures() {
 }
 
 #[test]
-fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
+fn partially_written_table_is_removed() {
     let env = TestEnv::new();
     let file = mixed(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -417,7 +417,7 @@ fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
 }
 
 #[test]
-fn merging_a_file_with_itself_says_what_was_there_twice() {
+fn merging_a_file_with_itself_reports_duplicates() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -428,7 +428,7 @@ fn merging_a_file_with_itself_says_what_was_there_twice() {
 }
 
 #[test]
-fn info_of_a_file_that_was_made_of_several_sums_what_each_says_is_missing() {
+fn info_of_a_merged_file_sums_the_losses() {
     let env = TestEnv::new();
     let options = rnet_record::mcap::WriteOptions::new().profile(rnet_record::names::PROFILE);
     let mut writer = options.create(std::io::Cursor::new(Vec::new())).unwrap();

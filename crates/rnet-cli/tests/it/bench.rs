@@ -227,7 +227,7 @@ fn the_built_in_robot_loses_nothing() {
 }
 
 #[test]
-fn a_robot_of_ones_own() {
+fn custom_topology_is_run() {
     let env = TestEnv::new();
     // Two publishers on one topic with messages of two lengths, one of which also subscribes to it; a topic
     // without subscribers; an idle node.
@@ -261,7 +261,7 @@ fn a_robot_of_ones_own() {
 }
 
 #[test]
-fn the_example_is_a_robot() {
+fn example_topology_is_valid() {
     let env = TestEnv::new();
     let text = rnet!(env, "bench", "topology", "--example").ok();
     let file = env.dir.join("example.toml");
@@ -272,7 +272,7 @@ fn the_example_is_a_robot() {
 }
 
 #[test]
-fn nodes_of_a_large_domain_meet_and_notice_a_death() {
+fn nodes_of_a_large_domain_match_and_detect_a_death() {
     let document = bench(&["nodes", "--nodes", "3,7", "--processes", "2"]);
     let domains = document["result"]["cases"].as_array().unwrap();
     let counts = |domain: &Value| ["nodes", "processes", "killed"].map(|of| domain[of].as_u64());
@@ -301,7 +301,7 @@ fn idle_nodes_are_watched_and_joined() {
 }
 
 #[test]
-fn people_get_lines() {
+fn default_output_is_text() {
     let env = TestEnv::new();
     let run = |args: &[&str]| {
         let all: Vec<&str> = ["bench"].iter().chain(args).copied().collect();
@@ -343,7 +343,7 @@ fn without_settings_it_runs_in_dev_shm_and_leaves_nothing() {
 }
 
 #[test]
-fn senseless_settings_are_usage_errors() {
+fn invalid_settings_are_usage_errors() {
     let env = TestEnv::new();
     for (args, word) in [
         (&["throughput", "--size", "15"][..], "16 (its number"),
@@ -443,7 +443,7 @@ fn a_worker_that_is_killed_ends_the_bench() {
 }
 
 #[test]
-fn an_interrupt_ends_all_in_good_order() {
+fn interrupt_stops_all_workers_cleanly() {
     let env = TestEnv::new();
     for name in ["INT", "TERM"] {
         let run = long_bench(&env, &["topology"], 10);
@@ -467,7 +467,7 @@ fn a_command_that_is_killed_takes_its_workers_with_it() {
 }
 
 #[test]
-fn what_a_killed_command_has_left_goes_with_the_next_bench() {
+fn next_bench_removes_leftovers_of_a_killed_one() {
     let env = TestEnv::new();
     let directory = |name: &str| {
         fs::create_dir_all(env.dir.join(name).join("run0")).unwrap();
@@ -521,7 +521,7 @@ fn a_worker_without_a_command_has_no_job() {
 
 /// Each watcher detects each death, in each of the ways.
 #[test]
-fn death_is_noticed_by_all() {
+fn death_is_detected_by_all() {
     for more in [&["--settle", "0"][..], &["--settle", "0.01", "--apart"]] {
         let args = [&["death", "--kills", "3", "--watchers", "2"], more].concat();
         let ran = run(&args);
@@ -529,7 +529,7 @@ fn death_is_noticed_by_all() {
         let cannot = "cannot create pid namespaces here";
         if more.contains(&"--apart") && ran.code == Some(1) && ran.stderr.contains(cannot) {
             // Not `eprintln!`, which the test harness captures. `scripts/step.sh` reads this line.
-            let line = format!("NOT RUN: death_is_noticed_by_all: {}\n", ran.stderr.trim());
+            let line = format!("NOT RUN: death_is_detected_by_all: {}\n", ran.stderr.trim());
             let _ = std::io::stderr().write_all(line.as_bytes());
             continue;
         }

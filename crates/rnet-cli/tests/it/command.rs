@@ -131,7 +131,7 @@ const ROLE: &str = "RNET_TEST_RECEIVER";
 
 /// A receiver in a separate process, which runs this test program.
 #[test]
-#[ignore = "started by other tests"]
+#[ignore = "entry point of the child processes"]
 fn the_receiver() {
     if std::env::var_os(ROLE).is_none() {
         return;

@@ -37,7 +37,7 @@ fn topics_nodes_and_keys_are_completed() {
 }
 
 #[test]
-fn another_domain_on_the_line_is_looked_at() {
+fn domain_option_on_the_line_selects_the_domain() {
     let env = TestEnv::new();
     let _here = env.node("here").publisher::<[u8]>("/here").unwrap();
     let there = env.node_in("there", "lab");

@@ -36,7 +36,7 @@ fn it_prints_its_url_serves_the_page_and_stops_on_request() {
 }
 
 #[test]
-fn a_folder_of_recordings_that_is_none_is_refused_by_its_name() {
+fn invalid_recordings_folder_is_refused_by_name() {
     let env = TestEnv::new();
     let missing = env.dir.join("disk");
     let start = || {
@@ -51,7 +51,7 @@ fn a_folder_of_recordings_that_is_none_is_refused_by_its_name() {
 }
 
 #[test]
-fn viewers_of_the_foxglove_protocol_are_let_in_where_that_is_asked_for() {
+fn foxglove_clients_are_accepted_on_request() {
     let env = TestEnv::new();
     let mut command = env.command();
     let args = ["dashboard", "--port", "0", "--foxglove", "0", "--json"];

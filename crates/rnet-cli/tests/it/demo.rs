@@ -46,7 +46,7 @@ fn the_robot_recovers_from_a_kill_and_every_loss_is_counted() {
 }
 
 #[test]
-fn it_ends_in_a_table() {
+fn demo_prints_a_summary_table() {
     let (_alone, env) = (alone(), TestEnv::new());
     let ran = rnet!(env, "demo", "--model", "embedded", "--seconds", SECONDS);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -75,7 +75,7 @@ fn it_can_be_inspected_in_the_given_domain() {
 }
 
 #[test]
-fn an_interrupt_ends_it_in_good_order_and_a_kill_ends_its_nodes() {
+fn interrupt_stops_it_cleanly_and_a_kill_ends_its_nodes() {
     let (_alone, env) = (alone(), TestEnv::new());
     for (name, code) in [("INT", Some(130)), ("TERM", Some(130)), ("KILL", None)] {
         let run = env.spawn(&["demo", "--model", "embedded", "--seconds", "3600"]);
@@ -105,7 +105,7 @@ fn unsupported_options_are_refused() {
 }
 
 #[test]
-fn python_is_tried_in_a_folder_of_the_demo() {
+fn python_is_started_in_the_demo_directory() {
     let (_alone, env, folder) = (alone(), TestEnv::new(), TestEnv::new());
     let python = folder.dir.join("python3");
     std::fs::write(&python, "#!/bin/sh\npwd >\"$SEEN\"\nexit 1\n").unwrap();

@@ -164,7 +164,7 @@ fn publishers_of_different_types_are_a_problem() {
 }
 
 #[test]
-fn names_that_nearly_match() {
+fn similar_names_are_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let _publishers = ["/Scan", "/robot/imu", "/joint_state", "/leg1"]
@@ -182,7 +182,7 @@ fn names_that_nearly_match() {
 }
 
 #[test]
-fn a_topic_or_a_node_that_is_not_there() {
+fn missing_topic_or_node_is_reported() {
     let env = TestEnv::new();
     let (ear, _mouth) = pair(&env);
     let _subscriber = ear.subscriber::<[u8]>("/scan").unwrap();
@@ -218,7 +218,7 @@ mod other {
 }
 
 #[test]
-fn types_that_differ() {
+fn incompatible_types_are_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let _publisher = mouth.publisher::<Level>("/level").unwrap();
@@ -236,7 +236,7 @@ fn types_that_differ() {
 }
 
 #[test]
-fn settings_that_do_not_fit() {
+fn incompatible_qos_is_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let _publisher = mouth.publisher::<[u8]>("/t").unwrap();
@@ -429,7 +429,7 @@ fn the_machine_is_examined_for_real_time() {
 }
 
 #[test]
-fn real_time_is_a_question_of_the_machine_and_not_of_nodes() {
+fn realtime_option_cannot_be_combined_with_nodes() {
     let env = TestEnv::new();
     for args in [
         &["doctor", "--realtime", "ear", "mouth"][..],
@@ -512,7 +512,7 @@ fn missed_deadlines_and_leases_are_found_and_shown() {
 }
 
 #[test]
-fn a_recorder_that_runs_is_seen_with_its_room() {
+fn running_recorder_is_shown_with_its_free_space() {
     let env = TestEnv::new();
     let _node = env.node("imu");
     let file = env.dir.join("drive.mcap");

@@ -48,7 +48,7 @@ fn empty_lists_name_the_domains_that_have_nodes() {
 }
 
 #[test]
-fn list_counts_the_living_and_the_dead() {
+fn list_counts_live_and_dead_nodes() {
     let env = TestEnv::new();
     assert!(rnet!(env, "domain", "list").stderr.contains("no domain in"));
     kill_a_node(&env, "victim");
@@ -65,7 +65,7 @@ fn list_counts_the_living_and_the_dead() {
 }
 
 #[test]
-fn clean_removes_what_the_dead_left_and_nothing_else() {
+fn clean_removes_only_leftovers_of_dead_nodes() {
     let env = TestEnv::new();
     rnet!(env, "state", "set", "/k", "1").ok();
     kill_a_node(&env, "victim");

@@ -46,7 +46,7 @@ fn the_text_shows_who_publishes_what_to_whom() {
 }
 
 #[test]
-fn a_file_of_an_ending_that_names_no_form_is_refused() {
+fn unknown_file_extension_is_refused() {
     with_robot(|env| {
         let path = |name: &str| env.dir.join(name).to_str().unwrap().to_owned();
         let refused = rnet!(env, "graph", "--over", "0", "-o", path("net.png")).fails(2);

@@ -70,7 +70,7 @@ impl Drop for Pipeline {
 }
 
 #[test]
-fn what_a_signal_cut_short_is_not_written() {
+fn input_cut_short_by_a_signal_is_not_applied() {
     let dump = {
         let env = TestEnv::new();
         rnet!(env, "state", "set", "/loaded", "1").ok();
@@ -98,7 +98,7 @@ fn what_a_signal_cut_short_is_not_written() {
 }
 
 #[test]
-fn an_end_without_a_signal_is_the_end() {
+fn end_of_input_without_a_signal_completes_the_input() {
     let env = TestEnv::new();
     let mut pipeline =
         Pipeline::start(&env, "whole", &["state", "set", "/fw", "--type", "str", "--file", "-"]);
@@ -108,7 +108,7 @@ fn an_end_without_a_signal_is_the_end() {
 }
 
 #[test]
-fn what_never_ends_is_refused_by_the_name_of_its_limit() {
+fn endless_input_is_refused_and_the_limit_named() {
     let env = TestEnv::new();
     for (args, limit) in [
         (&["state", "set", "/fw", "--file", "/dev/zero"][..], "MAX_VALUE_LEN_BYTES"),

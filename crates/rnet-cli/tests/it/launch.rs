@@ -37,7 +37,7 @@ fn nodes_start_in_their_order_and_stop_in_reverse() {
 
 /// The program of two test nodes, which does not know about namespaces.
 #[test]
-#[ignore = "a node of another test"]
+#[ignore = "node process of another test"]
 fn lidar_node() {
     let Some(dir) = std::env::var_os("RNET_DIR") else { return };
     assert!(std::path::Path::new(&dir).is_dir(), "the launcher says where");
@@ -200,7 +200,7 @@ fn a_command_of_on_failure_ends_with_the_launch() {
 /// Twelve nodes fail at once. Some `on_failure` commands have exited, others are stopped and receive no
 /// signal.
 #[test]
-fn commands_of_on_failure_that_stand_still_are_killed() {
+fn stopped_on_failure_commands_are_killed() {
     let node = |n: u32| {
         let helper = match n % 3 {
             0 => "true",
@@ -233,7 +233,7 @@ fn commands_of_on_failure_that_stand_still_are_killed() {
 
 /// A node with `restart = "always"` that completes its work has not failed.
 #[test]
-fn one_that_ends_well_and_is_started_again_has_ended() {
+fn node_with_restart_always_that_exits_successfully_has_ended() {
     let robot = Robot::new(
         "[node.once]\ncommand = [\"true\"]\nrestart = \"always\"\nbackoff_s = 0.01\ngive_up_after = 1000\n",
     );
@@ -380,7 +380,7 @@ fn on_a_terminal_the_table_follows_the_nodes() {
 }
 
 #[test]
-fn nodes_that_nobody_launched_are_stopped_and_killed_too() {
+fn nodes_without_a_launcher_are_stopped_and_killed_too() {
     let env = TestEnv::new();
     for (word, said) in [("stop", "stopped /free\n"), ("kill", "killed /free\n")] {
         let mut free = env.spawn(&["topic", "pub", "/t", "--text", "x", "--node-name", "/free"]);
@@ -507,7 +507,7 @@ fn each_host_starts_its_part_and_waits_for_no_other() {
 
 /// A node of the test below: it counts its starts in the state.
 #[test]
-#[ignore = "a node of another test"]
+#[ignore = "node process of another test"]
 fn counting_node() {
     let node = rnet::Node::new("counter").unwrap();
     let gain = node.param::<f64>("gain").default(1.0).declare().unwrap();

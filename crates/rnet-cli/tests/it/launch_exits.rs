@@ -14,7 +14,7 @@ const TOOLS: [&[&str]; 3] =
 
 /// A test node without signal handlers, which the kernel terminates.
 #[test]
-#[ignore = "a node of another test"]
+#[ignore = "node process of another test"]
 fn motor_node() {
     if std::env::var_os("RNET_DIR").is_none() {
         return;
@@ -30,7 +30,7 @@ fn motor_node() {
 }
 
 #[test]
-fn a_stop_on_request_is_no_death_and_a_crash_is() {
+fn requested_stop_is_not_a_death_and_a_crash_is() {
     let program = std::env::current_exe().unwrap();
     let robot = Robot::new(&format!(
         "[node.motor]\ncommand = [\"{}\", \"--exact\", \"launch_exits::motor_node\", \"--ignored\"]\n\
@@ -72,7 +72,7 @@ fn a_stop_on_request_is_no_death_and_a_crash_is() {
 }
 
 #[test]
-fn what_a_node_wrote_last_stands_with_its_failure() {
+fn last_output_of_a_node_is_shown_with_its_failure() {
     let robot = Robot::new(
         "[node.bad]\ncommand = [\"sh\", \"-c\", \"for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $$n; done; \
          echo; echo no camera >&2; exit 3\"]\nrestart = \"never\"\n",
@@ -89,7 +89,7 @@ fn what_a_node_wrote_last_stands_with_its_failure() {
 
 /// A test node that refuses a gain above 1.
 #[test]
-#[ignore = "a node of another test"]
+#[ignore = "node process of another test"]
 fn bounded_node() {
     if std::env::var_os("RNET_DIR").is_none() {
         return;

@@ -127,7 +127,7 @@ fn a_new_mistake_in_a_file_is_reported_once_and_its_fix_is_seen() {
 }
 
 #[test]
-fn bytes_in_place_of_a_record_are_as_none() {
+fn corrupt_record_counts_as_missing() {
     let robot = Robot::new(&sleeper("a", ""));
     let launch = robot.launch(&[]);
     let first = robot.pids("a.pid", 1).remove(0);
@@ -197,7 +197,7 @@ fn a_running_node_with_a_corrupt_record_is_reported_once_and_adopted_when_possib
 }
 
 #[test]
-fn a_line_without_an_end_and_a_closed_output_harm_nobody() {
+fn endless_line_and_closed_output_harm_no_node() {
     let robot = Robot::new(
         "[node.long]\ncommand = [\"sh\", \"-c\", \"head -c 50000000 /dev/zero; echo; echo end; exec >&- 2>&-; \
          touch done; exec sleep 600\"]\nlog_max_mib = 1\nlog_files = 2\n",

@@ -53,7 +53,7 @@ fn sixty_four_nodes_start_in_order_are_adopted_and_stop_in_reverse() {
 }
 
 #[test]
-fn of_several_launchers_of_one_file_one_runs_and_the_others_report_it() {
+fn one_of_several_launchers_of_a_file_runs_and_the_others_report_it() {
     const LAUNCHERS: usize = 6;
     let robot = Robot::new(&(sleeper("a", "") + &sleeper("b", "")));
     // The same file under another path.

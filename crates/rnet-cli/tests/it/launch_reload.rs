@@ -13,7 +13,7 @@ fn slow(more: &str) -> String {
 }
 
 #[test]
-fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_the_next() {
+fn next_launcher_completes_a_reload_interrupted_by_a_kill() {
     let setup = |env: &str| {
         format!(
             "[node.setup]\ncommand = [\"sh\", \"-c\", \"echo $$$$ >> setup.pid\"]\nready = \"exited\"\n\
@@ -61,7 +61,7 @@ fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_
 }
 
 #[test]
-fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after() {
+fn invalid_file_keeps_the_old_nodes_running_and_supervised() {
     let old =
         sleeper("a", "backoff_s = 0.01\ngive_up_after = 1000") + &sleeper("b", "after = [\"a\"]");
     let robot = Robot::new(&old);

@@ -18,7 +18,7 @@ fn broken(name: &str) -> String {
 }
 
 #[test]
-fn what_was_stopped_as_it_should_be_is_no_problem() {
+fn requested_stops_are_not_problems() {
     let robot = Robot::with_box(&(sleeper("a", "") + &sleeper("b", "")));
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/a  started");
@@ -36,7 +36,7 @@ fn what_was_stopped_as_it_should_be_is_no_problem() {
 }
 
 #[test]
-fn what_failed_is_a_problem_until_nobody_misses_it() {
+fn failed_node_is_a_problem_until_it_is_no_longer_expected() {
     let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/bad  given-up  exit code 3");
@@ -61,7 +61,7 @@ fn what_failed_is_a_problem_until_nobody_misses_it() {
 }
 
 #[test]
-fn a_changed_file_settles_what_it_names_no_more() {
+fn failure_of_a_node_removed_from_the_file_is_resolved() {
     let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
     let mut launch = robot.launch(&["--reload"]);
     launch.wait_for_stdout("/bad  given-up  exit code 3");

@@ -116,7 +116,7 @@ fn laptop_node(name: &str, endpoint: u64) -> Proxy {
 }
 
 #[test]
-fn status_shows_hosts_and_what_crosses() {
+fn status_shows_hosts_and_forwarded_topics() {
     let env = TestEnv::new();
     let link = link(&env);
     let _said = says(&link, &status());
@@ -160,7 +160,7 @@ fn status_shows_hosts_and_what_crosses() {
 }
 
 #[test]
-fn of_two_links_the_later_is_shown() {
+fn later_of_two_links_is_shown() {
     let env = TestEnv::new();
     let link = link(&env);
     let _old = says(&link, &status());
@@ -170,7 +170,7 @@ fn of_two_links_the_later_is_shown() {
 }
 
 #[test]
-fn status_says_why_there_is_none() {
+fn status_explains_why_no_link_runs() {
     let env = TestEnv::new();
     let _node = env.node("robot");
     let said = rnet!(env, "link", "status").fails(1);
@@ -342,7 +342,7 @@ fn has(found: &[(String, String)], level: &str, parts: &[&str]) {
 }
 
 #[test]
-fn doctor_says_why_there_is_no_link() {
+fn doctor_explains_why_no_link_runs() {
     let env = TestEnv::new();
     let _node = env.node("robot");
     let doctor = |network: &str| {
@@ -387,7 +387,7 @@ fn two_ports() -> (String, Vec<TcpListener>) {
 }
 
 #[test]
-fn doctor_says_that_the_link_hangs() {
+fn doctor_reports_a_hung_link() {
     let env = TestEnv::new();
     let link = link(&env);
     install(&env, &settings("peers", "robot.toml:2"));
@@ -410,7 +410,7 @@ fn doctor_says_that_the_link_hangs() {
 }
 
 #[test]
-fn what_waits_for_room_on_the_way_is_named() {
+fn topics_waiting_for_link_capacity_are_named() {
     let env = TestEnv::new();
     let link = link(&env);
     let mut status = status();
@@ -436,7 +436,7 @@ fn what_waits_for_room_on_the_way_is_named() {
 }
 
 #[test]
-fn doctor_says_whether_multicast_arrives() {
+fn doctor_reports_whether_multicast_arrives() {
     let env = TestEnv::new();
     let link = link(&env);
     let of_lan = LinkStatus { mode: "lan".into(), peers: Vec::new(), ..status() };
@@ -462,7 +462,7 @@ fn doctor_says_whether_multicast_arrives() {
 }
 
 #[test]
-fn doctor_says_why_a_host_is_not_reached() {
+fn doctor_explains_why_a_host_is_unreachable() {
     let env = TestEnv::new();
     let link = link(&env);
     let (open_at, _open) = two_ports();
@@ -573,7 +573,7 @@ fn doctor_tries_the_settings_of_the_running_link() {
 }
 
 #[test]
-fn one_view_of_what_is_wrong_also_of_clocks() {
+fn clock_problems_are_reported_by_all_tools() {
     let env = TestEnv::new();
     let link = link(&env);
     let mut status = status();

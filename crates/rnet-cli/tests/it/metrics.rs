@@ -57,7 +57,7 @@ fn the_counters_are_those_of_the_topics() {
 }
 
 #[test]
-fn the_text_keeps_the_rules_of_openmetrics() {
+fn text_follows_the_openmetrics_rules() {
     with_robot(|env| {
         let text = rnet!(env, "metrics", "--over", "0.1").ok();
         assert!(text.ends_with("# EOF\n"), "{text}");
@@ -143,7 +143,7 @@ fn grafana_queries() -> Vec<String> {
 }
 
 #[test]
-fn the_grafana_dashboard_asks_for_what_there_is() {
+fn grafana_dashboard_queries_existing_metrics() {
     let dashboard = &grafana_dashboard();
     let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
     assert_eq!(parsed["title"], "robot-net");
@@ -247,7 +247,7 @@ fn a_real_prometheus_scrapes_the_dashboard() {
 
 #[test]
 #[ignore = "needs promtool, which `make test-metrics` installs and runs this with"]
-fn promtool_finds_no_fault() {
+fn promtool_reports_no_errors() {
     with_robot(|env| {
         let text = rnet!(env, "metrics", "--over", "0.1", "--format", "prometheus").ok();
         let mut command = Command::new("promtool");

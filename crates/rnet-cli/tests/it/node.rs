@@ -62,7 +62,7 @@ fn info_shows_parameters_and_no_empty_headings() {
 }
 
 #[test]
-fn info_does_without_parameters_that_cannot_be_read() {
+fn info_skips_unreadable_parameters() {
     let env = TestEnv::new();
     let _node = env.node("lidar");
     std::fs::write(env.domain_dir().join("state"), "no state").unwrap();
@@ -123,7 +123,7 @@ fn watch_exits_after_the_given_time() {
 
 /// A full domain has reserved slots for tools.
 #[test]
-fn commands_say_that_they_are_tools() {
+fn commands_join_as_tools() {
     let env = TestEnv::new();
     let mut subscriber = env.node("hears").subscriber::<[u8]>("/t").unwrap();
     let running = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "says"]);
@@ -137,7 +137,7 @@ fn commands_say_that_they_are_tools() {
 
 /// JavaScript and jq change numbers of more than 53 bits.
 #[test]
-fn ids_are_texts_in_json() {
+fn ids_are_strings_in_json() {
     let env = TestEnv::new();
     let (ear, mouth) = (env.node("ear"), env.node("mouth"));
     let publisher = mouth.publisher::<util::Pose>("/pose").unwrap();

@@ -55,7 +55,7 @@ fn top_takes_no_cpu_time_from_a_node_and_still_draws() {
 }
 
 #[test]
-fn a_recorder_waits_for_its_turn_and_records_all() {
+fn recorder_runs_at_low_priority_and_records_all() {
     let env = TestEnv::new();
     let imu = env.node("imu");
     let file = env.dir.join("run.mcap");

@@ -77,7 +77,7 @@ fn set_get_reset() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_reason() {
+fn invalid_values_are_refused_with_the_reason() {
     let env = TestEnv::new();
     let arm = arm(&env);
     for (name, value, why) in [
@@ -188,7 +188,7 @@ fn node_and_parameter_may_be_one_word() {
 }
 
 #[test]
-fn values_are_yaml_except_where_a_text_is_wanted() {
+fn values_are_yaml_except_for_string_parameters() {
     let env = TestEnv::new();
     let node = env.node("arm");
     let on = node.param("/on").default(false).declare().unwrap();
@@ -237,7 +237,7 @@ fn list_and_describe() {
 }
 
 #[test]
-fn what_a_node_could_not_take_is_seen_in_the_list() {
+fn refused_values_are_shown_in_the_list() {
     let env = TestEnv::new();
     rnet!(env, "param", "set", "/arm", "/pid/gain", "99", "--undeclared", "-n", "person").ok();
     let _arm = arm(&env);
@@ -251,7 +251,7 @@ fn what_a_node_could_not_take_is_seen_in_the_list() {
 }
 
 #[test]
-fn before_the_node_has_run_a_value_is_what_it_looks_like() {
+fn undeclared_value_has_its_inferred_type() {
     let env = TestEnv::new();
     let set =
         |name: &str, value: &str| env.run(&["param", "set", "/arm", name, value, "--undeclared"]);
@@ -271,7 +271,7 @@ fn before_the_node_has_run_a_value_is_what_it_looks_like() {
 }
 
 #[test]
-fn dump_and_load_again() {
+fn dump_can_be_loaded_again() {
     let env = TestEnv::new();
     let arm_before = arm(&env);
     arm_before.gain.set(2.5).unwrap();

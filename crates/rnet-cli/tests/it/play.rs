@@ -154,7 +154,7 @@ fn damaged_and_invalid_recordings_are_reported() {
 
 /// With two clocks, the time of following nodes would jump back and forth.
 #[test]
-fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
+fn second_clock_is_refused_unless_it_is_forced() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -168,7 +168,7 @@ fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
 
 /// Other recorders have other naming rules.
 #[test]
-fn a_topic_whose_name_is_none_of_ours_is_left_out_or_renamed() {
+fn topic_with_a_foreign_name_is_omitted_or_renamed() {
     let env = TestEnv::new();
     let file = env.dir.join("others.mcap");
     let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
@@ -252,7 +252,7 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
 }
 
 #[test]
-fn a_player_on_a_terminal_is_led_by_its_keys() {
+fn player_on_a_terminal_is_controlled_by_keys() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     // It was published best_effort, and is played so.
@@ -293,7 +293,7 @@ fn a_player_on_a_terminal_is_led_by_its_keys() {
 }
 
 #[test]
-fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
+fn terminal_of_a_player_is_restored_at_each_kind_of_exit() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let play = ["play", file.to_str().unwrap(), "--paused"];
@@ -434,7 +434,7 @@ fn golden_origin(n: u32) -> Origin {
 /// Created once by `/tmp/robot --ignored --exact makes_the_golden_file`, where `/tmp/robot` is a copy of this
 /// test program, because the file names the programs of its nodes.
 #[test]
-#[ignore = "makes a file that is kept"]
+#[ignore = "creates a permanent file"]
 fn makes_the_golden_file() {
     assert!(!Path::new(GOLDEN).exists(), "{GOLDEN} is there, and is never changed");
     let env = TestEnv::new();

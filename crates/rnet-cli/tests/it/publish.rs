@@ -198,7 +198,7 @@ fn without_a_subscriber_once_times_out_or_sends_with_no_wait() {
 }
 
 #[test]
-fn it_goes_on_until_ctrl_c_and_then_leaves_in_good_order() {
+fn pub_runs_until_ctrl_c_and_then_exits_cleanly() {
     let env = TestEnv::new();
     let publish =
         env.spawn(&["topic", "pub", "/t", "--text", "tick", "--rate", "200", "-n", "ticker"]);

@@ -48,14 +48,14 @@ fn records_until_it_is_stopped_and_prints_a_summary() {
 }
 
 #[test]
-fn ends_by_itself_and_talks_to_people() {
+fn timed_recording_ends_and_prints_text() {
     let env = TestEnv::new();
     let node = env.node("/n");
     let file = file(&env);
     let ran = env.run(&["record", "-o", &file, "--for", "0.2", "--compress", "lz4"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(0), ""));
     assert!(ran.stderr.contains("recording"), "{}", ran.stderr);
-    // The node publishes nothing, so there is no complete topic.
+    // The node publishes nothing, so no publisher was followed.
     assert!(ran.stderr.contains("; no publisher was followed"), "{}", ran.stderr);
     assert!(Path::new(&file).exists());
     env.run(&["record", "-o", &file, "--max-disk", "1M"]).fails(2);
@@ -63,7 +63,7 @@ fn ends_by_itself_and_talks_to_people() {
 }
 
 #[test]
-fn it_says_of_how_many_publishers_nothing_is_missing_and_names_a_topic_that_nobody_published() {
+fn summary_counts_complete_publishers_and_names_unpublished_topics() {
     let env = TestEnv::new();
     let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -89,7 +89,7 @@ fn it_says_of_how_many_publishers_nothing_is_missing_and_names_a_topic_that_nobo
 }
 
 #[test]
-fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() {
+fn removed_file_is_reported_and_moved_file_is_continued_in_the_next() {
     let env = TestEnv::new();
     let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -123,7 +123,7 @@ fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() 
 }
 
 #[test]
-fn a_recorder_that_is_killed_leaves_what_can_be_read() {
+fn killed_recorder_leaves_a_readable_file() {
     let env = TestEnv::new();
     let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();

@@ -96,7 +96,7 @@ fn control(node: &Node, role: &str, gain: f64) {
 }
 
 #[test]
-#[ignore = "the node that the other tests run again"]
+#[ignore = "node process of the other tests"]
 fn the_node() {
     let Ok(role) = std::env::var(ROLE) else { return };
     if role == "alone" {
@@ -294,7 +294,7 @@ fn a_changed_program_is_reported_by_field_within_tolerances() {
 }
 
 #[test]
-fn what_is_missing_or_was_not_recorded_is_a_difference() {
+fn missing_and_unrecorded_messages_are_differences() {
     let env = TestEnv::new();
     let file = recorded(&env);
     let ran = again(&env, &file, "extra", "1.5", &[]);
@@ -344,7 +344,7 @@ fn a_run_that_fails_leaves_its_own_result_and_none_of_an_earlier_run() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused_before_anything_is_removed() {
+fn unwritable_result_is_refused_before_any_removal() {
     let env = TestEnv::new();
     let file = recorded(&env);
     let len = fs::metadata(&file).unwrap().len();

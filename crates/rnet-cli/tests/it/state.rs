@@ -34,7 +34,7 @@ fn observers_create_no_domain() {
 }
 
 #[test]
-fn what_is_set_stays_and_the_node_that_set_it_goes() {
+fn set_value_outlives_the_command_node() {
     let env = TestEnv::new();
     let said = rnet!(env, "state", "set", "/arm/mode", "idle").ok();
     assert_eq!(said, "", "stdout is data");
@@ -54,7 +54,7 @@ fn what_is_set_stays_and_the_node_that_set_it_goes() {
 }
 
 #[test]
-fn a_new_key_gets_the_type_that_its_value_looks_like() {
+fn new_key_gets_the_type_inferred_from_its_value() {
     let env = TestEnv::new();
     for (given, type_name, value, said) in [
         ("true", "bool", json!(true), "true"),
@@ -101,7 +101,7 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
 }
 
 #[test]
-fn a_last_will_is_that_of_the_command_which_stays() {
+fn last_will_belongs_to_the_running_command() {
     let env = TestEnv::new();
     let node = env.node("watcher");
     let state = node.state().unwrap();
@@ -212,7 +212,7 @@ fn a_key_keeps_its_type_unless_asked() {
 }
 
 #[test]
-fn every_type_is_shown_to_people() {
+fn every_type_has_a_text_form() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();
@@ -335,7 +335,7 @@ fn fields_of_json_and_bytes_of_files() {
 }
 
 #[test]
-fn cas_and_if_revision_see_what_others_wrote() {
+fn cas_and_if_revision_detect_changes_by_others() {
     let env = TestEnv::new();
     let made = rnet!(env, "state", "cas", "/lock", "0", "mine", "--json").json();
     assert_eq!((&made["key"], &made["type"]), (&"/lock".into(), &"str".into()));
@@ -381,7 +381,7 @@ fn numbers_are_added_to() {
 }
 
 #[test]
-fn keys_that_are_not_there_have_neighbours() {
+fn error_of_a_missing_key_suggests_similar_keys() {
     let env = TestEnv::new();
     for key in ["/arm/mode", "/arm/speed", "/army"] {
         rnet!(env, "state", "set", key, "1").ok();
@@ -417,7 +417,7 @@ fn help_lists_the_value_types() {
 }
 
 #[test]
-fn bad_words_are_wrong_use() {
+fn invalid_arguments_are_usage_errors() {
     let env = TestEnv::new();
     rnet!(env, "state", "set", "/a b", "1").fails(2);
     rnet!(env, "state", "set", "/".repeat(3), "1").fails(2);

@@ -39,7 +39,7 @@ fn dump(env: &TestEnv, prefix: &str, name: &str) -> String {
 }
 
 #[test]
-fn every_value_comes_back_as_it_was() {
+fn every_value_is_restored_unchanged() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();
@@ -75,7 +75,7 @@ fn every_value_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_is_no_number_is_the_same_when_it_is_loaded() {
+fn nan_values_are_unchanged_after_a_load() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();
@@ -112,7 +112,7 @@ fn keys_with_other_values_block_a_load() {
 }
 
 #[test]
-fn more_than_a_transaction_holds() {
+fn load_larger_than_a_transaction() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();

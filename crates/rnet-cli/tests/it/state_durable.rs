@@ -6,7 +6,7 @@ use serde_json::json;
 use util::TestEnv;
 
 #[test]
-fn what_is_durable_outlives_the_memory() {
+fn durable_keys_outlive_shared_memory() {
     let env = TestEnv::new();
     rnet!(env, "state", "set", "/gain", "1.5", "--durable").ok();
     rnet!(env, "state", "set", "/passing", "1").ok();
@@ -22,7 +22,7 @@ fn what_is_durable_outlives_the_memory() {
 }
 
 #[test]
-fn what_is_durable_is_loaded_as_durable() {
+fn durable_keys_are_loaded_as_durable() {
     let env = TestEnv::new();
     rnet!(env, "state", "set", "/gain", "1.5", "--durable").ok();
     rnet!(env, "state", "set", "/passing", "1").ok();

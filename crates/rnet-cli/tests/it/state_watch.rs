@@ -6,7 +6,7 @@ use serde_json::json;
 use util::{POSE, TestEnv};
 
 #[test]
-fn what_is_there_and_then_each_change() {
+fn watch_prints_existing_keys_and_then_each_change() {
     let env = TestEnv::new();
     let node = env.node("arm");
     let state = node.state().unwrap();
@@ -69,7 +69,7 @@ fn it_exits_after_count_or_timeout() {
 }
 
 #[test]
-fn only_changes_on_request() {
+fn changes_option_omits_existing_keys() {
     let env = TestEnv::new();
     let node = env.node("arm");
     let state = node.state().unwrap();

@@ -29,7 +29,7 @@ fn a_domain_without_problems_is_well() {
 }
 
 #[test]
-fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
+fn expected_node_that_does_not_run_is_a_problem() {
     let env = TestEnv::new();
     let _imu = env.node("imu");
     let ran = rnet!(env, "status", "--over", "0.1", "/imu", "/control");
@@ -40,7 +40,7 @@ fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
 }
 
 #[test]
-fn a_domain_that_nobody_has_joined_is_not_well() {
+fn domain_without_nodes_is_a_problem() {
     let env = TestEnv::new();
     let ran = rnet!(env, "status", "--over", "0.1");
     let text = &ran.stdout;
@@ -58,7 +58,7 @@ fn a_domain_that_nobody_has_joined_is_not_well() {
 }
 
 #[test]
-fn what_does_not_fit_and_what_is_lost_are_problems_of_their_time() {
+fn incompatibilities_and_losses_are_problems_while_they_last() {
     let env = TestEnv::new();
     let (camera, display) = (env.node("camera"), env.node("display"));
     let _image = camera.publisher::<[u8]>("/image").unwrap();
@@ -101,7 +101,7 @@ fn what_is_lost_is_a_problem_while_it_is(env: &TestEnv, topic: &str) {
 }
 
 #[test]
-fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() {
+fn given_up_node_is_a_problem_and_a_stopped_one_is_not() {
     let robot = Robot::new(
         "[node.fails]\ncommand = [\"sh\", \"-c\", \"exit 7\"]\n\
          [node.stays]\ncommand = [\"sleep\", \"600\"]\n",
@@ -183,7 +183,7 @@ fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
 
 /// The handler continues: its failures are a problem only while they occur.
 #[test]
-fn a_handler_that_fails_is_a_problem_of_its_time() {
+fn failing_handler_is_a_problem_while_it_fails() {
     const FAILED: &str = "callbacks of /control failed ";
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
@@ -209,7 +209,7 @@ fn a_handler_that_fails_is_a_problem_of_its_time() {
 
 /// The process of a node that only signals end.
 #[test]
-#[ignore = "a node of other tests"]
+#[ignore = "node process of another test"]
 fn free_node() {
     if std::env::var_os("RNET_DIR").is_none() {
         return;

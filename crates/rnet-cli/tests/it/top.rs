@@ -40,7 +40,7 @@ fn one_interval_is_printed() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_do() {
+fn without_a_terminal_top_suggests_an_option() {
     let env = TestEnv::new();
     let error = rnet!(env, "top").fails(2);
     assert!(error.contains("--once"), "{error}");
@@ -105,7 +105,7 @@ fn a_second_signal_restores_the_terminal_too() {
 }
 
 #[test]
-fn it_ends_when_the_window_is_closed_or_the_connection_breaks() {
+fn top_exits_when_the_terminal_closes() {
     let env = TestEnv::new();
     let _imu = env.node("imu");
     let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);

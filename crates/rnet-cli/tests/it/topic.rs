@@ -133,7 +133,7 @@ fn info_shows_skipped_messages_and_lagging_subscribers() {
 }
 
 #[test]
-fn info_of_no_topic_names_the_one_that_was_meant() {
+fn info_of_a_missing_topic_suggests_a_similar_one() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _publisher = node.publisher::<[u8]>("/joint_states").unwrap();
@@ -147,7 +147,7 @@ fn info_of_no_topic_names_the_one_that_was_meant() {
 }
 
 #[test]
-fn every_command_on_a_topic_asks_whether_another_was_meant() {
+fn every_topic_command_suggests_a_similar_topic() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _publisher = node.publisher::<[u8]>("/scan").unwrap();
@@ -184,7 +184,7 @@ fn types_are_found_by_topic_and_topics_by_type() {
 }
 
 #[test]
-fn tables_cut_no_name_for_a_program() {
+fn piped_tables_do_not_truncate_names() {
     let env = TestEnv::new();
     let long = format!("/front/{}/image", "camera_".repeat(20));
     let (a, b) = (env.node(&long), env.node("b"));
@@ -293,7 +293,7 @@ fn echo_first_shows_what_is_kept_for_late_joiners() {
 }
 
 #[test]
-fn echo_that_hears_nothing_times_out() {
+fn echo_without_messages_times_out() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _silent = node.publisher::<[u8]>("/t").unwrap();
@@ -305,7 +305,7 @@ fn echo_that_hears_nothing_times_out() {
 }
 
 #[test]
-fn echo_is_interrupted_by_ctrl_c_and_keeps_what_it_said() {
+fn echo_is_interrupted_by_ctrl_c_and_keeps_its_output() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1].into());
@@ -318,7 +318,7 @@ fn echo_is_interrupted_by_ctrl_c_and_keeps_what_it_said() {
 }
 
 #[test]
-fn an_observer_is_no_reader() {
+fn observer_is_not_counted_as_a_reader() {
     let env = TestEnv::new();
     let node = env.node("a");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -366,7 +366,7 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
 }
 
 #[test]
-fn topics_of_a_host_that_nobody_knows_are_an_error() {
+fn topics_of_an_unknown_host_are_an_error() {
     let env = TestEnv::new();
     let _angles = env.node("imu").publisher::<[u8]>("/angles").unwrap();
     let own = rnet!(env, "topic", "list", "--json").json()["topics"][0]["hosts"][0].clone();

@@ -81,7 +81,7 @@ fn a_chain_is_measured_against_its_budget() {
 }
 
 #[test]
-fn others_can_open_what_is_written() {
+fn trace_file_is_readable_by_other_tools() {
     with_robot(|env| {
         let files = ["trace.svg", "trace.json"].map(|name| env.dir.join(name));
         let [svg, json] = files.each_ref().map(|file| file.to_str().unwrap());
@@ -163,7 +163,7 @@ fn with_laptop(test: impl FnOnce(&TestEnv)) {
 }
 
 #[test]
-fn between_hosts_it_says_how_well_the_clocks_are_known() {
+fn trace_between_hosts_shows_the_clock_uncertainty() {
     with_laptop(|env| {
         let svg = env.dir.join("trace.svg");
         let args = ["trace", "/scan", "--for", "1", "--svg", svg.to_str().unwrap()];

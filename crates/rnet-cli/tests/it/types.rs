@@ -52,7 +52,7 @@ fn versions(env: &TestEnv, changes: &[(&str, &str)]) -> (String, String) {
 }
 
 #[test]
-fn list_has_the_built_in_types_and_what_they_are() {
+fn list_shows_built_in_types_with_descriptions() {
     let env = TestEnv::new();
     let all = rnet!(env, "type", "list").ok();
     assert_eq!(all.lines().count(), 85);
@@ -152,7 +152,7 @@ fn show_prints_a_file_that_compiles_to_the_same_type() {
 }
 
 #[test]
-fn show_tells_names_apart_that_look_the_same() {
+fn show_qualifies_ambiguous_names() {
     let env = TestEnv::new();
     let text = r#"syntax = "proto2";
 package a;
@@ -252,7 +252,7 @@ fn a_descriptor_set_is_written_and_read_back() {
 }
 
 #[test]
-fn check_lists_changes_that_do_no_harm() {
+fn check_lists_compatible_changes() {
     let env = TestEnv::new();
     let (old, new) = versions(
         &env,
@@ -287,7 +287,7 @@ fn check_lists_changes_that_do_no_harm() {
 }
 
 #[test]
-fn check_fails_where_one_side_would_not_understand_the_other() {
+fn check_fails_if_one_side_cannot_read_the_other() {
     let env = TestEnv::new();
     let (old, new) = versions(&env, &[("double force", "float force")]);
     let ran = rnet!(env, "type", "check", old, new);
@@ -303,7 +303,7 @@ fn check_fails_where_one_side_would_not_understand_the_other() {
 }
 
 #[test]
-fn check_of_one_direction_passes_over_the_other() {
+fn check_of_one_direction_ignores_the_other() {
     let env = TestEnv::new();
     let closed = |values: &str| {
         format!(

@@ -184,7 +184,7 @@ fn program(net: &Net) {
 }
 
 #[test]
-#[ignore = "a child of the others"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if role().as_deref() == Some("program") {
         program(&Net::of_parent());

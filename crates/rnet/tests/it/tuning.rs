@@ -383,7 +383,7 @@ fn the_environment_turns_tuning_off() {
 }
 
 #[test]
-#[ignore = "a child's side"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let net = Net::of_parent();
