@@ -58,8 +58,8 @@ fn foxglove_clients_are_accepted_on_request() {
     let mut child = command.args(args).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let address = told["foxglove"].as_str().unwrap().strip_prefix("ws://").unwrap();
+    let startup: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let address = startup["foxglove"].as_str().unwrap().strip_prefix("ws://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(TEST_TIMEOUT).unwrap();
     write!(

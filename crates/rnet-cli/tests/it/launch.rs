@@ -68,8 +68,12 @@ fn one_program_runs_twice_in_two_namespaces() {
     launch.wait_for_stdout("/left/lidar  ready");
     launch.wait_for_stdout("/right/lidar  ready");
     for (side, gain) in [("left", "1.5"), ("right", "2.5")] {
-        let heard = robot.run(&["topic", "echo", &format!("/{side}/scan"), "--once", "--raw"]).ok();
-        assert!(heard.contains(&format!("/{side}/lidar")) && heard.contains(gain), "{heard}");
+        let received =
+            robot.run(&["topic", "echo", &format!("/{side}/scan"), "--once", "--raw"]).ok();
+        assert!(
+            received.contains(&format!("/{side}/lidar")) && received.contains(gain),
+            "{received}"
+        );
         let info = robot.run(&["node", "info", &format!("/{side}/lidar")]).ok();
         assert!(info.contains(&format!("/{side}/map")) && !info.contains(" /map"), "{info}");
     }
@@ -528,13 +532,13 @@ fn a_restarted_node_finds_its_state_and_parameters_and_others_are_notified() {
     );
     let robot = Robot::new(&text);
     let watcher = robot.env.node("watcher");
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, reported) = std::sync::mpsc::channel();
     watcher.on_node(move |event| tell.send(format!("{event:?}")).unwrap());
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/counter  started");
     let logged = |line: &str| {
-        let look = || robot.run(&["node", "logs", "counter"]).stdout;
-        util::robot::until(&|| look().contains(line).then_some(()), &look);
+        let poll = || robot.run(&["node", "logs", "counter"]).stdout;
+        util::robot::until(&|| poll().contains(line).then_some(()), &poll);
     };
     logged("start 1 with gain 2.5");
     robot.run(&["param", "set", "counter", "gain", "3.5"]).ok();
@@ -546,7 +550,7 @@ fn a_restarted_node_finds_its_state_and_parameters_and_others_are_notified() {
     let counter = nodes.iter().find(|node| node["node"] == "/counter").unwrap();
     assert_eq!(counter["restarts"], 1, "{counter}");
     let hears = |what: &str| {
-        while !told.recv_timeout(std::time::Duration::from_secs(60)).unwrap().contains(what) {}
+        while !reported.recv_timeout(std::time::Duration::from_secs(60)).unwrap().contains(what) {}
     };
     hears("Died");
     hears("Joined");

@@ -24,11 +24,11 @@ fn status(robot: &Robot) -> Value {
 /// Waits until a field of the box's status matches, and returns the status.
 #[track_caller]
 fn until_status(robot: &Robot, holds: impl Fn(&Value) -> bool) -> Value {
-    let look = || {
+    let poll = || {
         let ran = robot.run(&["blackbox", "status", "--json"]);
         if ran.code == Some(0) { ran.json() } else { Value::Null }
     };
-    until(&|| Some(look()).filter(|status| holds(status)), &|| look().to_string())
+    until(&|| Some(poll()).filter(|status| holds(status)), &|| poll().to_string())
 }
 
 fn pid_of_box(robot: &Robot) -> String {

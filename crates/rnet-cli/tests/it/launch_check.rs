@@ -140,6 +140,6 @@ fn a_start_reports_the_same_and_the_rest_of_the_robot_runs() {
     // The system's error is only "No such file or directory", without the path.
     let why = "; dir: expected an existing directory (create it, or correct the path), found ";
     assert!(ran.stdout.contains(why), "{ran:#?}");
-    let told = ran.stderr.matches("; the node is started anyway\n").count();
-    assert_eq!(told, 3, "{ran:#?}");
+    let warnings = ran.stderr.matches("; the node is started anyway\n").count();
+    assert_eq!(warnings, 3, "{ran:#?}");
 }

@@ -141,13 +141,13 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     let said =
         "the launched node /bounded is not running: cannot be started: cannot set its parameters";
     for tool in TOOLS {
-        let told = robot.run(tool).stdout;
-        assert!(told.contains(said), "{tool:?}: {told}");
+        let report = robot.run(tool).stdout;
+        assert!(report.contains(said), "{tool:?}: {report}");
     }
     assert!(robot.run(&["node", "logs", "bounded"]).ok().contains("cannot set its parameters"));
     robot.run(&["node", "stop", "bounded"]).ok();
-    let told = robot.run(TOOLS[0]).stdout;
-    assert!(!told.contains("/bounded"), "it was stopped on request: {told}");
+    let report = robot.run(TOOLS[0]).stdout;
+    assert!(!report.contains("/bounded"), "it was stopped on request: {report}");
 }
 
 #[test]
@@ -159,16 +159,16 @@ fn a_node_without_its_program_is_a_problem_until_it_runs() {
     let ran = robot.launch(&[]).wait();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     for tool in TOOLS {
-        let told = robot.run(tool).stdout;
+        let report = robot.run(tool).stdout;
         let said =
             "the launched node /motor is not running: cannot be started: ./no_such_program in ";
-        assert!(told.contains(said), "{tool:?}: {told}");
+        assert!(report.contains(said), "{tool:?}: {report}");
     }
     robot.write(&file("sleep"));
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/motor  started");
-    let told = robot.run(TOOLS[0]).stdout;
-    assert!(!told.contains("/motor"), "{told}");
+    let report = robot.run(TOOLS[0]).stdout;
+    assert!(!report.contains("/motor"), "{report}");
     launch.signal("INT");
     launch.wait();
 }

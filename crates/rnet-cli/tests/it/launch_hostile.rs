@@ -67,13 +67,13 @@ fn a_second_stop_request_gives_the_node_its_time_and_does_not_spin() {
     launch.signal("INT");
     // User and system time in ticks of 10 ms, while the keeper exists.
     let used = Cell::new(0);
-    let look = || {
+    let poll = || {
         if let Some(fields) = stat(&keeper) {
             used.set([&fields[11], &fields[12]].map(|n| n.parse::<u64>().unwrap()).iter().sum());
         }
         robot.path("clean").exists().then_some(())
     };
-    until(&look, &|| "the node did not get its time to stop".to_owned());
+    until(&poll, &|| "the node did not get its time to stop".to_owned());
     assert!(used.get() < 100, "{} ticks in 3 s: the keeper spins", used.get());
     let ran = launch.wait();
     assert!(ran.stdout.contains("/slow  stopped  exit code 0"), "{ran:#?}");

@@ -19,10 +19,10 @@ fn install(env: &TestEnv, settings: &Value) {
 }
 
 /// The same, with the multicast answers that it reports.
-fn install_with_probe(env: &TestEnv, settings: &Value, heard: &Value) {
+fn install_with_probe(env: &TestEnv, settings: &Value, answers: &Value) {
     let (path, draft) = (env.dir.join("rnet-link"), env.dir.join("draft"));
     let script = format!(
-        "#!/bin/sh\ncase \"$1\" in\nconfig) cat <<'END'\n{settings}\nEND\n;;\ndiscover) cat <<'END'\n{heard}\nEND\n;;\n\
+        "#!/bin/sh\ncase \"$1\" in\nconfig) cat <<'END'\n{settings}\nEND\n;;\ndiscover) cat <<'END'\n{answers}\nEND\n;;\n\
          *) echo \"called $*\";;\nesac\n"
     );
     fs::write(&draft, script).unwrap();
@@ -442,10 +442,10 @@ fn doctor_reports_whether_multicast_arrives() {
     let of_lan = LinkStatus { mode: "lan".into(), peers: Vec::new(), ..status() };
     let _said = says(&link, &of_lan);
     let doctor = |asked: &[&str], answered: &[&str]| {
-        let heard = json!({
+        let answers = json!({
             "groups": ["239.255.1.2:17000"], "asked_by": asked, "answered_by": answered,
         });
-        install_with_probe(&env, &settings("lan", "robot.toml:2"), &heard);
+        install_with_probe(&env, &settings("lan", "robot.toml:2"), &answers);
         network(&rnet!(env, "doctor", "--json"))
     };
     has(
@@ -556,14 +556,14 @@ fn doctor_tries_the_settings_of_the_running_link() {
     install(&env, &settings("off", "default"));
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let closed_at = format!("tcp/127.0.0.1:{closed}");
-    let told = LinkStatus {
+    let reported = LinkStatus {
         mode: "lan".into(),
         connect: vec![closed_at.clone()],
         interfaces: vec!["nosuch0".into()],
         listen: Vec::new(),
         ..status()
     };
-    let _said = says(&link, &told);
+    let _said = says(&link, &reported);
     let found = network(&rnet!(env, "doctor", "--json"));
     has(&found, "note", &["the network is off here", "process 77 links this host"]);
     has(&found, "problem", &["cannot reach", &closed_at, "connection refused"]);

@@ -95,8 +95,8 @@ fn invalid_values_are_refused_with_the_reason() {
     }
     assert_eq!(arm.gain.get(), Ok(1.0));
     let ran = rnet!(env, "param", "set", "/arm", "/pid/gain", "11", "--json");
-    let told: serde_json::Value = serde_json::from_str(&ran.fails(1)).unwrap();
-    assert_eq!(told["error"]["code"], "bad_value");
+    let reported: serde_json::Value = serde_json::from_str(&ran.fails(1)).unwrap();
+    assert_eq!(reported["error"]["code"], "bad_value");
     // `rnet state` applies the same rules.
     let said = rnet!(env, "state", "set", "/params/arm/pid/gain", "11").fails(1);
     assert!(said.contains("above its maximum 10.0 1/s"), "{said}");

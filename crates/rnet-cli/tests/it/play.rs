@@ -25,8 +25,8 @@ use util::{DOMAIN, RunningCommand, TEST_TIMEOUT, TestEnv};
 fn hear(env: &TestEnv, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
     let node = env.node("listener");
     let options = SubscriberOptions::new().reliable().keep_all();
-    let heard = node.subscriber_with::<[u8]>(topic, options).unwrap();
-    (node, heard)
+    let subscriber = node.subscriber_with::<[u8]>(topic, options).unwrap();
+    (node, subscriber)
 }
 
 fn x_of(bytes: &[u8]) -> f64 {
@@ -38,14 +38,14 @@ fn a_recording_is_published_as_it_was_with_its_types_and_origins() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
-    let (_node, mut heard) = hear(&env, "/arm/pose");
+    let (_node, mut subscriber) = hear(&env, "/arm/pose");
     let played = rnet!(env, "play", file, "--rate", "max", "--json").json();
     assert_eq!(
         (&played["messages"], &played["failed"], &played["late"]),
         (&11.into(), &0.into(), &().into())
     );
     for n in (0..=10u32).filter(|n| *n != 4) {
-        let sample = heard.recv(TEST_TIMEOUT).unwrap();
+        let sample = subscriber.recv(TEST_TIMEOUT).unwrap();
         assert_eq!(x_of(sample.bytes()), f64::from(n));
         assert_eq!(sample.type_desc().name(), Some("Pose"));
         assert!(sample.node().starts_with("/rnet_play_"), "{}", sample.node());
@@ -89,9 +89,9 @@ fn a_topic_that_a_node_publishes_is_refused_unless_it_is_forced_or_renamed() {
     assert!(refused.contains("/arm/pose is already published by /arm;"), "{refused}");
     rnet!(env, "play", file, "--rate", "max", "--force").ok();
     rnet!(env, "play", file, "--rate", "max", "--topic", "/raw").ok();
-    let (_node, mut heard) = hear(&env, "/again");
+    let (_node, mut subscriber) = hear(&env, "/again");
     rnet!(env, "play", file, "--rate", "max", "--remap", "/arm/pose:=/again").ok();
-    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
+    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
     rnet!(env, "play", file, "--remap", "/arm/pose").fails(2);
     let refused = rnet!(env, "play", file, "--remap", "/arm/pase:=/again").fails(1);
     assert!(refused.contains("topic /arm/pase not found"), "{refused}");
@@ -119,10 +119,10 @@ fn a_loop_goes_on_until_it_is_stopped() {
     // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut heard = node.subscriber_with::<[u8]>("/raw", options).unwrap();
+    let mut subscriber = node.subscriber_with::<[u8]>("/raw", options).unwrap();
     let playing = env.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
     for _ in 0..3 {
-        assert_eq!(heard.recv(TEST_TIMEOUT).unwrap().bytes(), b"hello");
+        assert_eq!(subscriber.recv(TEST_TIMEOUT).unwrap().bytes(), b"hello");
     }
     playing.signal("INT");
     let ran = playing.wait();
@@ -221,10 +221,10 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
     let file = file.to_str().unwrap();
     let playing = env.spawn(&["play", file, "--paused", "--node-name", "/player", "--json"]);
-    heard.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
+    subscriber.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
     let call = |service: &str, data: &[&str]| {
         let args = ["service", "call", service, "--json", "--timeout", "60"];
         let ran = env.run(&[&args[..], data].concat());
@@ -233,12 +233,12 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     };
     let said = call("/player/step", &[]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.0.into(), &1.into()), "{said}");
-    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
+    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
     // The file has no message at 0.4 s.
     let said = call("/player/seek", &["{seconds: 0.35}"]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.35.into(), &1.into()), "{said}");
     assert_eq!(call("/player/step", &[])["seconds"], 0.5);
-    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 5.0);
+    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 5.0);
     // A second pause has no further effect.
     assert_eq!(call("/player/pause", &[])["paused"], 1);
     let said = call("/player/seek", &["{seconds: 1e9}"]);
@@ -246,7 +246,7 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     call("/player/seek", &["{seconds: 0.6}"]);
     assert_eq!(call("/player/resume", &[])["paused"], 0);
     for n in 6..=10 {
-        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(n));
+        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(n));
     }
     assert_eq!(playing.wait().json()["messages"], 8);
 }
@@ -258,8 +258,8 @@ fn player_on_a_terminal_is_controlled_by_keys() {
     // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
-    let mut next = || x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes());
+    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut next = || x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes());
     let mut terminal = Terminal::start(&env, &["play", file.to_str().unwrap(), "--paused"]);
     terminal.until("q: quit");
     assert!(terminal.is_raw());
@@ -339,7 +339,7 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     let file = recording(&env, "run.mcap");
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
     let (keys, stdin) = terminal::pair();
     let mut command = Command::new("setsid");
     env.set_environment(&mut command);
@@ -357,7 +357,7 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     assert!(u128::from(used_ns) < took.as_nanos() / 2, "{used_ns} ns of {took:?}");
     rnet!(env, "service", "call", "/player/resume").ok();
     for x in (0..=10).filter(|x| *x != 4) {
-        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(x));
+        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(x));
     }
     let ran = playing.wait();
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -383,13 +383,13 @@ fn a_player_in_the_background_leaves_the_keys_to_the_shell() {
 fn a_part_of_a_recording_is_played_again_and_again_under_another_name() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
-    let (_node, mut heard) = hear(&env, "/again");
+    let (_node, mut subscriber) = hear(&env, "/again");
     let args =
         ["--start", "0.25", "--end", "0.65", "--topic", "/arm/**", "--remap", "/arm/pose:=/again"];
     let play = ["play", file.to_str().unwrap(), "--loop", "--rate", "max", "--json"];
     let playing = env.spawn(&[&play[..], &args].concat());
     for x in [3.0, 5.0, 6.0, 3.0, 5.0, 6.0, 3.0] {
-        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), x);
+        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), x);
     }
     playing.signal("TERM");
     assert_eq!(playing.wait().code, Some(130));
@@ -567,10 +567,10 @@ fn a_reliable_subscriber_that_pauses_gets_all_of_what_is_played_at_the_highest_r
     let env = TestEnv::new();
     let file = env.dir.join("many.mcap");
     kibibytes(&file, COUNT);
-    let (_node, mut heard) = hear(&env, "/many");
+    let (_node, mut subscriber) = hear(&env, "/many");
     let playing = env.spawn(&["play", file.to_str().unwrap(), "--rate", "max", "--json"]);
     for n in 0..COUNT {
-        let sample = heard.recv(TEST_TIMEOUT).unwrap();
+        let sample = subscriber.recv(TEST_TIMEOUT).unwrap();
         assert_eq!(sample.bytes().len(), 1024);
         assert_eq!(sample.bytes()[..4], n.to_le_bytes());
         if n % 1000 == 0 {
@@ -580,6 +580,6 @@ fn a_reliable_subscriber_that_pauses_gets_all_of_what_is_played_at_the_highest_r
     }
     let played = playing.wait().json();
     assert_eq!((&played["messages"], &played["failed"]), (&COUNT.into(), &0.into()), "{played}");
-    assert!(!matches!(heard.try_recv(), Ok(Some(_))), "one too many");
-    assert_eq!(heard.lost().total(), 0);
+    assert!(!matches!(subscriber.try_recv(), Ok(Some(_))), "one too many");
+    assert_eq!(subscriber.lost().total(), 0);
 }

@@ -188,11 +188,11 @@ fn publish_malformed(env: &TestEnv) -> impl Drop {
     let node = env.node("bad");
     let mut publisher = open_publisher(&node, "/leg", &leg());
     let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
+    let stopped = stop.clone();
     let good = bytes_of(&leg(), &json!({"force": 2}));
     let thread = std::thread::spawn(move || {
         let _node = node;
-        while !told.load(Ordering::Relaxed) {
+        while !stopped.load(Ordering::Relaxed) {
             publisher.send(&good).unwrap();
             // A velocity whose x has one byte of eight.
             publisher.send(&[0x32, 0x02, 0x09, 0x00]).unwrap();

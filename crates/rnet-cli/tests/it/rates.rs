@@ -91,13 +91,13 @@ fn delay_reports_silence() {
     run.wait_for_stderr("no matched subscriber of /t in domain clitest yet; waiting\n");
     drop(silent);
     let (publisher, subscriber) = talk(&env);
-    let heard = subscriber.on(|_| {});
+    let reader = subscriber.on(|_| {});
     run.wait_for_stderr("no new messages; publishers: /talker");
     let pump = BackgroundPublisher::start(publisher, vec![1].into());
     run.wait_for_stdout("the last second");
     drop(pump);
     run.wait_for_stderr("no publisher of /t in domain clitest any more; waiting");
-    drop(heard);
+    drop(reader);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn delay_goes_on_second_by_second() {
     let env = TestEnv::new();
     let (publisher, subscriber) = talk(&env);
     let pump = BackgroundPublisher::start(publisher, vec![1].into());
-    let heard = subscriber.on(|_| {});
+    let reader = subscriber.on(|_| {});
     let ran = rnet!(env, "--json", "topic", "delay", "/t", "--count", "2");
     let reports = ran.json_lines();
     assert_eq!(reports.len(), 2, "{ran:#?}");
@@ -156,5 +156,5 @@ fn delay_goes_on_second_by_second() {
         assert_eq!(report["window"], "interval");
         assert!(report["channels"][0]["received"].as_u64().unwrap() > 0, "{report}");
     }
-    drop((pump, heard));
+    drop((pump, reader));
 }

@@ -249,8 +249,8 @@ fn a_recorder_of_another_user_is_reported_without_its_files() {
     let findings = |user| {
         let found = of_user(&env, user, &["doctor", "--json"]).wait().json();
         let of_it = |one: &&Value| one["check"] == "recorder";
-        let told = found["findings"].as_array().unwrap().iter().filter(of_it);
-        told.map(|one| format!("{}: {}; ", one["level"], one["what"])).collect::<String>()
+        let reported = found["findings"].as_array().unwrap().iter().filter(of_it);
+        reported.map(|one| format!("{}: {}; ", one["level"], one["what"])).collect::<String>()
     };
     assert!(findings(ALICE).contains("run.mcap: 0 MiB so far"), "{}", findings(ALICE));
     // A folder that this user may not read, and one that it may.
@@ -259,7 +259,7 @@ fn a_recorder_of_another_user_is_reported_without_its_files() {
     assert!(findings(BOB).contains("run.mcap: 0 MiB so far"), "{}", findings(BOB));
     recorder.signal("STOP");
     std::fs::rename(&file, files.join("moved.mcap")).unwrap();
-    let is_gone = |told: &str| told.contains("no longer exists");
+    let is_gone = |reported: &str| reported.contains("no longer exists");
     assert!(is_gone(&findings(ALICE)), "{}", findings(ALICE));
     // It may belong to a container, which sees other files.
     assert!(!is_gone(&findings(BOB)), "{}", findings(BOB));

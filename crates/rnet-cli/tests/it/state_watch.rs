@@ -76,14 +76,14 @@ fn changes_option_omits_existing_keys() {
     state.set("/n", 0).unwrap();
     let watch = env.spawn(&["state", "watch", "/n", "--changes", "--once"]);
     // Its output begins with a change, so changes continue until it has seen one.
-    let told = std::thread::spawn(move || watch.wait());
+    let watching = std::thread::spawn(move || watch.wait());
     let mut n = 0;
-    while !told.is_finished() {
+    while !watching.is_finished() {
         n += 1;
         state.set("/n", n).unwrap();
         std::thread::yield_now();
     }
-    let said = told.join().unwrap().ok();
+    let said = watching.join().unwrap().ok();
     let seen: i64 = said.lines().last().unwrap().strip_prefix("/n: ").unwrap().parse().unwrap();
     assert!(seen > 0 && seen <= n, "{said}");
 }

@@ -113,19 +113,19 @@ fn info_shows_skipped_messages_and_lagging_subscribers() {
     for _ in 0..30 {
         publisher.send(b"tick").unwrap();
     }
-    let look = || {
+    let poll = || {
         let text = rnet!(env, "topic", "info", "/t", "-v").ok();
         let json = rnet!(env, "--json", "topic", "info", "/t").json();
         (text, json["subscribers"][0].clone())
     };
-    let (text, json) = look();
+    let (text, json) = poll();
     assert!(text.contains("KEEP_LAST (10)"), "{text}");
     assert!(text.contains("\n/a           0        0  0     30, the oldest "), "{text}");
     assert_eq!(json["qos"]["history"]["keep_last"], 10);
     assert_eq!(json["channels"][0]["behind"]["messages"], 30);
     assert!(json["channels"][0]["behind"]["age_ns"].as_u64().unwrap() > 0);
     subscriber.recv(TEST_TIMEOUT).unwrap();
-    let (text, json) = look();
+    let (text, json) = poll();
     assert!(text.contains("\n/a           1       20  0     9, the oldest "), "{text}");
     let channel = &json["channels"][0];
     assert_eq!((&channel["skipped"], &channel["lost"]["overrun"]), (&20.into(), &0.into()));
@@ -300,8 +300,8 @@ fn echo_without_messages_times_out() {
     let said = rnet!(env, "topic", "echo", "/t", "--timeout", "0.2").fails(124);
     assert!(said.contains("timed out") && said.contains("/t"), "{said}");
     let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/u").unwrap(), vec![1].into());
-    let heard = rnet!(env, "topic", "echo", "/u", "--timeout", "0.5", "--csv").ok();
-    assert!(heard.starts_with("01\n"), "{heard}");
+    let received = rnet!(env, "topic", "echo", "/u", "--timeout", "0.5", "--csv").ok();
+    assert!(received.starts_with("01\n"), "{received}");
 }
 
 #[test]

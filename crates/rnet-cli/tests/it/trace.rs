@@ -17,7 +17,7 @@ fn with_robot(test: impl FnOnce(&TestEnv)) {
     let (sensor, estimator, actuator) =
         (env.node("sensor"), env.node("estimator"), env.node("actuator"));
     let mut estimates: Publisher<[u8]> = estimator.publisher("/estimate").unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let _moves = actuator.subscriber::<[u8]>("/estimate").unwrap().on(move |_| {
         let _ = tell.send(());
     });
@@ -28,7 +28,7 @@ fn with_robot(test: impl FnOnce(&TestEnv)) {
     let imu: Publisher<[u8]> = sensor.publisher("/imu").unwrap();
     imu.wait_for_subscribers(1, LONG).unwrap();
     let pump = BackgroundPublisher::start(imu, Box::from(*b"12345678"));
-    told.recv_timeout(LONG.unwrap()).unwrap();
+    receiver.recv_timeout(LONG.unwrap()).unwrap();
     test(&env);
     drop(pump);
 }

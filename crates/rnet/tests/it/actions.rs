@@ -142,10 +142,10 @@ fn a_goal_has_its_feedback_in_order_and_then_its_result() {
         assert_eq!(goal.result(LONG).unwrap_err().code(), "closed");
         assert!(goal.feedback().unwrap().is_none());
     }
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let goal = send(&client, 100);
-    assert_eq!(*goal.result_with(LONG, |x| heard.push(x.x)).unwrap(), n(100));
-    assert_eq!(heard, (0..100).collect::<Vec<_>>());
+    assert_eq!(*goal.result_with(LONG, |x| received.push(x.x)).unwrap(), n(100));
+    assert_eq!(received, (0..100).collect::<Vec<_>>());
     // A caller may wait for the result alone.
     assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
     assert_eq!(*b.call::<N, N>("/navigate", &n(3), LONG).unwrap(), n(3));
@@ -231,11 +231,11 @@ fn two_threads_wait_for_feedback_and_for_the_result() {
         let goal = Arc::new(send(&client, 1));
         let other = goal.clone();
         let hears = std::thread::spawn(move || {
-            let mut heard = 0;
+            let mut received = 0;
             while other.feedback().unwrap().is_some() {
-                heard += 1;
+                received += 1;
             }
-            heard
+            received
         });
         assert_eq!(*goal.result(LONG).unwrap(), n(1));
         assert_eq!(hears.join().unwrap(), 500);
@@ -521,10 +521,10 @@ fn sixty_four_clients_are_served() {
     std::thread::scope(|scope| {
         for (x, client) in (0..).zip(&clients) {
             scope.spawn(move || {
-                let mut heard = Vec::new();
+                let mut received = Vec::new();
                 let goal = send(client, x * 100);
-                let result = goal.result_with(LONG, |one| heard.push(one.x)).unwrap();
-                assert_eq!((*result, heard), (n(x * 100), (x * 100..x * 100 + 10).collect()));
+                let result = goal.result_with(LONG, |one| received.push(one.x)).unwrap();
+                assert_eq!((*result, received), (n(x * 100), (x * 100..x * 100 + 10).collect()));
             });
         }
     });

@@ -137,19 +137,19 @@ fn lost_replies_end_goals_and_lost_feedback_does_not() {
     reply.send_with(&4_u64.to_ne_bytes(), meta()).unwrap();
     // Done: one reply, three feedback messages.
     status.send_with(b"\x08\x01\x10\x01\x38\x03", meta()).unwrap();
-    let mut heard = Vec::new();
-    assert_eq!(*goals[1].result_with(LONG, |x| heard.push(x.x)).unwrap(), n(4));
+    let mut received = Vec::new();
+    assert_eq!(*goals[1].result_with(LONG, |x| received.push(x.x)).unwrap(), n(4));
     assert!(
-        heard.len() <= 1 && client.stats().feedback_lost == 2,
-        "{heard:?} {:?}",
+        received.len() <= 1 && client.stats().feedback_lost == 2,
+        "{received:?} {:?}",
         client.stats()
     );
     // A lost reply ends the other goal.
     reply.publish_gap(rnet::LossCause::Link, 1).unwrap();
     let error = goals[0].result(LONG).unwrap_err();
     assert!(matches!(&error, Error::CallLost { node, lost: 1, .. } if node == "/a"), "{error}");
-    let told = control.recv(LONG).unwrap();
-    assert_eq!(told.correlation().unwrap(), word - 1);
+    let reported = control.recv(LONG).unwrap();
+    assert_eq!(reported.correlation().unwrap(), word - 1);
     // A lost status also ends the goal, and wakes a sleeping caller.
     let goal = send(&client, 5);
     requests.recv(LONG).unwrap();

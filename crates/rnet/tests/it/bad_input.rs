@@ -152,13 +152,13 @@ fn another_layout_version_is_refused() {
     let ours = rnet::LAYOUT_VERSION;
     let expected = Error::LayoutVersion { path: path.clone(), found: 999, ours };
     assert_eq!(refused(&net), expected);
-    let look = || rnet::inspect::Domain::open(Some("t"), Some(net.base().into()), None);
-    assert_eq!(look().unwrap_err(), expected);
+    let observe = || rnet::inspect::Domain::open(Some("t"), Some(net.base().into()), None);
+    assert_eq!(observe().unwrap_err(), expected);
     std::fs::write(&path, "what?").unwrap();
     assert!(matches!(refused(&net), Error::LayoutVersion { .. }));
     // An observer does not replace the layout.
     drop(living);
-    assert!(matches!(look(), Err(Error::LayoutVersion { found: 0, .. })));
+    assert!(matches!(observe(), Err(Error::LayoutVersion { found: 0, .. })));
     net.node("a");
 }
 

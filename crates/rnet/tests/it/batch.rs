@@ -62,9 +62,9 @@ fn an_error_behind_messages_comes_with_the_next_batch() {
     // A publisher whose QoS is incompatible produces an error.
     let _poor = sender.publisher::<[u8]>("/t").unwrap();
     while subscriber.wait_for_publishers(2, Some(Duration::from_millis(1))).is_err_and(|error| {
-        let told = matches!(error, Error::IncompatibleQos { .. });
-        assert!(told || matches!(error, Error::Timeout { .. }));
-        !told
+        let reported = matches!(error, Error::IncompatibleQos { .. });
+        assert!(reported || matches!(error, Error::Timeout { .. }));
+        !reported
     }) {}
     let _poorer = sender.publisher::<[u8]>("/t").unwrap();
     let mut taken = 0;

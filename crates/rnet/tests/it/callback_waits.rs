@@ -45,15 +45,15 @@ fn a_callback_that_waits_for_publishers_of_its_own_lane_is_refused() {
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
     let mut other_publisher = Some(node.publisher::<[u8]>("/other").unwrap());
     other.wait_for_publishers(1, LONG).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let _calls = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
         tell.send(other.wait_for_publishers(1, LONG)).unwrap();
         tell.send(other.wait_for_publishers(2, LONG)).unwrap();
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"x").unwrap();
-    assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap(), Ok(()));
-    let refused = told.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), Ok(()));
+    let refused = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert!(matches!(refused, Err(Error::BadValue { .. })), "{refused:?}");
     drop(other_publisher.take());
 }

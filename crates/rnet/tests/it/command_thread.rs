@@ -45,17 +45,17 @@ fn receiver_runs_in_real_time_or_reports_that_it_may_not() {
     for opener in [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE] {
         let net = Net::new("urgent");
         let node = net.node("base");
-        let (tell, heard) = mpsc::channel();
+        let (tell, receiver) = mpsc::channel();
         let opened = node.clone();
         // The receiver's threads inherit the policy of the thread that opens it.
         let command = std::thread::spawn(move || {
             assert!(set_policy(opener, 0));
-            let told = opened.command::<Twist>(TOPIC);
-            told.fallback_handler(move |_| tell.send(policy()).unwrap()).apply(|_| {}).unwrap()
+            let opening = opened.command::<Twist>(TOPIC);
+            opening.fallback_handler(move |_| tell.send(policy()).unwrap()).apply(|_| {}).unwrap()
         });
         let command = command.join().unwrap();
         let text = opened_text(&node);
-        let runs_by = heard.recv().unwrap();
+        let runs_by = receiver.recv().unwrap();
         if allowed {
             assert_eq!((runs_by, text.as_str()), (libc::SCHED_FIFO, ""), "opened by {opener}");
         } else {

@@ -378,17 +378,17 @@ fn each_fallback_kind_applies_its_action() {
     wheels.wait_for(0);
     drop(command);
 
-    let (said, heard) = mpsc::channel();
+    let (said, receiver) = mpsc::channel();
     let wheels = Wheels::default();
     let command = base.command(TOPIC).deadline(SHORT);
     let command = command.fallback_handler(move |why| said.send(why).unwrap());
     let command = command.apply(wheels.apply()).unwrap();
-    assert_eq!(heard.recv().unwrap(), FallbackReason::Opened);
+    assert_eq!(receiver.recv().unwrap(), FallbackReason::Opened);
     let driver = drive(5);
-    assert_eq!(heard.recv().unwrap(), FallbackReason::Deadline);
+    assert_eq!(receiver.recv().unwrap(), FallbackReason::Deadline);
     drop(driver);
     drop(command);
-    assert!(heard.recv().is_err(), "no second fallback when the receiver closes");
+    assert!(receiver.recv().is_err(), "no second fallback when the receiver closes");
 
     let error = base.command::<Speed>(TOPIC).apply(|_| {}).map(drop).unwrap_err();
     assert!(matches!(&error, Error::BadValue { what, .. } if what.contains("fallback")), "{error}");

@@ -193,7 +193,7 @@ fn late_renewal_is_followed_by_a_release() {
     let net = Net::new("commands-r-released");
     let (base, one) = (net.node("base"), net.node("one"));
     let lease = Duration::from_millis(100);
-    let (asked, heard) = std::sync::mpsc::channel();
+    let (asked, receiver) = std::sync::mpsc::channel();
     let authority = base.service::<CommandRequest, CommandReply>(AUTHORITY).at_once(2);
     let _authority = authority.serve(move |request| {
         asked.send((request.action(), request.number)).unwrap();
@@ -209,10 +209,10 @@ fn late_renewal_is_followed_by_a_release() {
     let mut driver = driver(&one, 1, lease);
     let renewed = driver.renew();
     assert!(matches!(renewed, Err(Error::NotInForce { .. })), "{renewed:?}");
-    let asked: Vec<_> = (0..3).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let asked: Vec<_> = (0..3).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     assert_eq!(asked, [(Action::Take, 0), (Action::Renew, 7), (Action::Release, 7)]);
     drop(driver);
-    assert!(heard.try_recv().is_err(), "authority was released once");
+    assert!(receiver.try_recv().is_err(), "authority was released once");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn sixty_four_subscribers_detect_a_stopped_then_killed_publisher() {
         (0..64).map(|n| asks_deadline(&nodes[n % nodes.len()])).collect();
     let mut victim = Child::spawn(&net, "deadline");
     victim.expect("sent");
-    let (tell_killed, told) = mpsc::channel::<DeadlineMissed>();
+    let (tell_killed, receiver) = mpsc::channel::<DeadlineMissed>();
     eventually("all are matched", || {
         let snapshot = net.inspect();
         snapshot.subscriptions.iter().all(|s| s.channels.len() == 1)
@@ -127,7 +127,7 @@ fn sixty_four_subscribers_detect_a_stopped_then_killed_publisher() {
     subscribers[0].on_deadline(move |event| drop(tell_killed.send(event.clone())));
     victim.kill();
     // Death counts at once, not after a period.
-    let event = told.recv_timeout(LONG.unwrap()).unwrap();
+    let event = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!(event.publisher.node, "/victim");
     eventually("the dead publisher is no longer monitored", || {
         let before: u64 = subscribers.iter().map(missed).sum();
@@ -165,9 +165,9 @@ fn live_publisher_without_assertion_is_not_alive() {
     let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
     let subscriber = b.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    let (tell, told) = mpsc::channel::<LivelinessChange>();
+    let (tell, receiver) = mpsc::channel::<LivelinessChange>();
     subscriber.on_liveliness(move |change| drop(tell.send(change.clone())));
-    let next = || told.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     let counts = |alive, not_alive| LivelinessCounts { alive, not_alive };
     // Depending on when it was registered, the callback may have received the match.
     let mut change = next();
@@ -183,7 +183,7 @@ fn live_publisher_without_assertion_is_not_alive() {
     assert_eq!((next().alive, next().alive), (true, false));
     publisher.assert_alive().unwrap();
     assert_eq!((next().alive, next().alive), (true, false));
-    assert!(told.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
     drop(publisher);
     let change = next();
     assert_eq!((change.alive, change.counts), (false, counts(0, 0)));
@@ -195,13 +195,13 @@ fn a_publisher_that_asserts_is_alive_until_it_is_stopped_or_killed() {
     let node = net.node("ear");
     let automatic = node.publisher::<[u8]>("/t").unwrap();
     let subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    let (tell, told) = mpsc::channel::<LivelinessChange>();
+    let (tell, receiver) = mpsc::channel::<LivelinessChange>();
     subscriber.on_liveliness(move |change| drop(tell.send(change.clone())));
     let mut victim = Child::spawn(&net, "lease");
     victim.expect("sent");
     // On a busy machine an assertion may be late: only the final state counts.
     let until = |alive, counts: LivelinessCounts| {
-        while let Ok(change) = told.recv_timeout(LONG.unwrap()) {
+        while let Ok(change) = receiver.recv_timeout(LONG.unwrap()) {
             if change.publisher.node == "/victim"
                 && (change.alive, change.counts) == (alive, counts)
             {

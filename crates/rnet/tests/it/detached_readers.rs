@@ -31,8 +31,8 @@ fn child_entry() {
             for order in orders {
                 let sent = order.parse().unwrap();
                 counts.read_until(&mut subscriber, sent);
-                let ReadCounts { received, told } = counts;
-                tell(&format!("{received} {} {told}", subscriber.lost().detached));
+                let ReadCounts { received, evictions } = counts;
+                tell(&format!("{received} {} {evictions}", subscriber.lost().detached));
             }
         }
         // Sends a burst and keeps its publisher open.
@@ -69,7 +69,7 @@ fn burst(publisher: &mut Publisher<[u8]>) {
 #[derive(Clone, Copy, Default)]
 struct ReadCounts {
     received: u64,
-    told: u64,
+    evictions: u64,
 }
 
 impl ReadCounts {
@@ -79,7 +79,7 @@ impl ReadCounts {
             match subscriber.try_recv() {
                 Ok(Some(_)) => self.received += 1,
                 Ok(None) => return,
-                Err(Error::Detached { .. }) => self.told += 1,
+                Err(Error::Detached { .. }) => self.evictions += 1,
                 Err(error) => panic!("{error}"),
             }
         }
@@ -123,7 +123,7 @@ fn evicted_before_its_first_read() {
     assert_eq!(publisher.subscriber_count(), 0);
     let mut counts = ReadCounts::default();
     counts.read_until(&mut subscriber, BURST);
-    assert_eq!(counts.told, 1);
+    assert_eq!(counts.evictions, 1);
     hears(&mut publisher, &mut subscriber, &mut counts);
 }
 
@@ -140,11 +140,11 @@ fn evicted_repeatedly() {
         assert_eq!(publisher.subscriber_count(), 0);
         eventually("the reader is notified", || {
             counts.read(&mut subscriber);
-            counts.told == round
+            counts.evictions == round
         });
     }
     counts.read_until(&mut subscriber, 5 * BURST);
-    assert_eq!(counts.told, 5);
+    assert_eq!(counts.evictions, 5);
     hears(&mut publisher, &mut subscriber, &mut counts);
 }
 
@@ -161,9 +161,9 @@ fn evicted_behind_a_slow_callback() {
         let _ = entered.send(());
         let _ = gate.recv();
     });
-    let (heard, hears) = mpsc::channel();
+    let (sender, hears) = mpsc::channel();
     let subscription = reliable(&node).on_result(move |result| {
-        let _ = heard.send(result.map(|sample| sample.to_vec()));
+        let _ = sender.send(result.map(|sample| sample.to_vec()));
     });
     slow.wait_for_subscribers(1, LONG).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -174,7 +174,7 @@ fn evicted_behind_a_slow_callback() {
     drop(go_on);
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"end").unwrap();
-    let (mut received, mut told) = (0, 0);
+    let (mut received, mut evictions) = (0, 0);
     loop {
         match hears.recv_timeout(LONG.unwrap()).expect("the reader receives again") {
             Ok(sample) => {
@@ -183,12 +183,12 @@ fn evicted_behind_a_slow_callback() {
                     break;
                 }
             }
-            Err(Error::Detached { .. }) => told += 1,
+            Err(Error::Detached { .. }) => evictions += 1,
             Err(error) => panic!("{error}"),
         }
     }
     let lost = subscription.stats().remove(0).lost;
-    assert_eq!((received + lost.detached, lost.total(), told), (BURST + 1, lost.detached, 1));
+    assert_eq!((received + lost.detached, lost.total(), evictions), (BURST + 1, lost.detached, 1));
     drop(held);
 }
 
@@ -217,8 +217,8 @@ fn evicted_processes_that_read_later() {
         reader.say(&sent.to_string());
         let words = reader.hear();
         let counts: Vec<u64> = words.split(' ').map(|n| n.parse().unwrap()).collect();
-        let [received, detached, told] = counts[..] else { panic!("{words}") };
-        assert_eq!((received + detached, told), (sent, 1), "{words}");
+        let [received, detached, evictions] = counts[..] else { panic!("{words}") };
+        assert_eq!((received + detached, evictions), (sent, 1), "{words}");
         assert!(received >= 20, "the reader receives again: {words}");
     }
     assert_eq!(publisher.subscriber_count(), CROWD);
@@ -242,7 +242,7 @@ fn then_the_publisher_leaves(had_looked: bool) {
     drop(publisher);
     counts.read_until(&mut subscriber, sent);
     counts.read(&mut subscriber);
-    assert_eq!((counts.told, subscriber.publisher_count()), (1, 0));
+    assert_eq!((counts.evictions, subscriber.publisher_count()), (1, 0));
     assert!(counts.received > u64::from(had_looked), "what the log still holds is read");
 }
 
@@ -266,7 +266,7 @@ fn evicted_and_publisher_closes_during_readmission() {
         publisher.wait_for_subscribers(1, LONG).unwrap();
         burst(&mut publisher);
         assert!(matches!(subscriber.recv(LONG), Err(Error::Detached { .. })));
-        let mut counts = ReadCounts { received: 0, told: 1 };
+        let mut counts = ReadCounts { received: 0, evictions: 1 };
         for _ in 0..BURST {
             assert!(publisher.try_send(&[3; 100]).is_ok());
         }
@@ -275,7 +275,7 @@ fn evicted_and_publisher_closes_during_readmission() {
         counts.read_until(&mut subscriber, sent);
         counts.read(&mut subscriber);
         // A second time if it was admitted and evicted meanwhile.
-        assert!(counts.told <= 2);
+        assert!(counts.evictions <= 2);
     }
 }
 
@@ -286,17 +286,17 @@ fn evicted_and_publisher_is_killed() {
     let mut subscriber = reliable(&net.node("reader"));
     child.expect("sent");
     child.kill();
-    let (mut received, mut told) = (0, 0);
+    let (mut received, mut evictions) = (0, 0);
     loop {
         match subscriber.recv(LONG) {
             Ok(_) => received += 1,
-            Err(Error::Detached { .. }) => told += 1,
+            Err(Error::Detached { .. }) => evictions += 1,
             Err(Error::PeerLost { .. }) => break,
             Err(error) => panic!("{error}"),
         }
     }
     let lost = subscriber.lost();
-    assert_eq!((received + lost.detached, lost.total(), told), (BURST, lost.detached, 1));
+    assert_eq!((received + lost.detached, lost.total(), evictions), (BURST, lost.detached, 1));
 }
 
 /// An evicted reader that unsubscribes releases its slot; other readers are served there.

@@ -22,8 +22,8 @@ struct EndpointCounts(Arc<Mutex<Counts>>);
 
 impl EndpointCounts {
     fn watch(&self, node: &Node) -> EndpointWatch {
-        let told = self.clone();
-        node.on_endpoint(move |event| told.note(event)).unwrap()
+        let counts = self.clone();
+        node.on_endpoint(move |event| counts.note(event)).unwrap()
     }
 
     fn note(&self, event: &EndpointEvent) {
@@ -97,25 +97,25 @@ fn existing_endpoints_are_reported_first_with_their_description() {
 fn endpoints_are_reported_without_a_match() {
     let net = Net::new("endpoints come and go");
     let (watcher, other) = (net.node("watcher"), net.node("other"));
-    let (told, too) = (EndpointCounts::default(), EndpointCounts::default());
-    let watch = told.watch(&watcher);
+    let (counts, too) = (EndpointCounts::default(), EndpointCounts::default());
+    let watch = counts.watch(&watcher);
     let own = watcher.publisher::<[u8]>("/own").unwrap();
-    told.expect("/watcher", "/own", [1, 0, 0]);
+    counts.expect("/watcher", "/own", [1, 0, 0]);
     let publisher = other.publisher::<[u8]>("/p").unwrap();
-    told.expect("/other", "/p", [1, 0, 0]);
+    counts.expect("/other", "/p", [1, 0, 0]);
     let subscriber = other.subscriber::<[u8]>("/s").unwrap();
-    told.expect("/other", "/s", [1, 0, 0]);
+    counts.expect("/other", "/s", [1, 0, 0]);
     // A second watch begins with the existing endpoints, and does not affect the first.
     let second = too.watch(&watcher);
     too.expect("/other", "/p", [1, 0, 0]);
     too.expect("/other", "/s", [1, 0, 0]);
     drop(publisher);
-    told.expect("/other", "/p", [1, 1, 0]);
+    counts.expect("/other", "/p", [1, 1, 0]);
     drop(watch);
     drop((subscriber, own));
     too.expect("/other", "/s", [1, 1, 0]);
     too.expect("/watcher", "/own", [1, 1, 0]);
-    assert_eq!(told.of("/other", "/s"), [1, 0, 0]);
+    assert_eq!(counts.of("/other", "/s"), [1, 0, 0]);
     // Without a watch, and then again with one.
     drop(second);
     let _late = other.publisher::<[u8]>("/late").unwrap();
@@ -135,28 +135,28 @@ fn endpoints_are_reported_without_a_match() {
 fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
     let net = Net::new("endpoints of the dead");
     let watcher = net.node("watcher");
-    let told = EndpointCounts::default();
-    let _watch = told.watch(&watcher);
+    let counts = EndpointCounts::default();
+    let _watch = counts.watch(&watcher);
     let mut child = Child::spawn(&net, "stays");
     child.expect("ready");
-    told.expect("/victim", "/first", [1, 0, 0]);
+    counts.expect("/victim", "/first", [1, 0, 0]);
     child.stop();
     let mark = net.node("mark");
     let _mark = mark.publisher::<[u8]>("/mark").unwrap();
-    told.expect("/mark", "/mark", [1, 0, 0]);
-    assert_eq!(told.of("/victim", "/first"), [1, 0, 0]);
+    counts.expect("/mark", "/mark", [1, 0, 0]);
+    assert_eq!(counts.of("/victim", "/first"), [1, 0, 0]);
     // A watch that begins while the node is stopped.
     let late = EndpointCounts::default();
     let _late = late.watch(&mark);
     late.expect("/victim", "/first", [1, 0, 0]);
     child.kill();
-    told.expect("/victim", "/first", [1, 0, 1]);
+    counts.expect("/victim", "/first", [1, 0, 1]);
     late.expect("/victim", "/first", [1, 0, 1]);
     let mut child = Child::spawn(&net, "leaves");
     child.expect("ready");
-    told.expect("/victim", "/first", [2, 0, 1]);
+    counts.expect("/victim", "/first", [2, 0, 1]);
     child.say("leave");
-    told.expect("/victim", "/first", [2, 1, 1]);
+    counts.expect("/victim", "/first", [2, 1, 1]);
     child.ended();
 }
 
@@ -164,9 +164,9 @@ fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
 fn many_concurrent_endpoints_are_reported_once_each() {
     let net = Net::new("many endpoints");
     let watchers = [net.node("watcher1"), net.node("watcher2")];
-    let told = [EndpointCounts::default(), EndpointCounts::default()];
+    let watched = [EndpointCounts::default(), EndpointCounts::default()];
     let _watches: Vec<EndpointWatch> =
-        told.iter().zip(&watchers).map(|(told, node)| told.watch(node)).collect();
+        watched.iter().zip(&watchers).map(|(watched, node)| watched.watch(node)).collect();
     let threads: Vec<_> = (0..4)
         .map(|t| {
             let node = net.node(&format!("n{t}"));
@@ -183,10 +183,10 @@ fn many_concurrent_endpoints_are_reported_once_each() {
         .collect();
     let ends: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     let all = |counts: [usize; 3]| {
-        for told in &told {
+        for watched in &watched {
             eventually("all are reported", || {
-                let told = told.0.lock().unwrap();
-                told.len() == 256 && told.values().all(|of| *of == counts)
+                let watched = watched.0.lock().unwrap();
+                watched.len() == 256 && watched.values().all(|of| *of == counts)
             });
         }
     };
@@ -201,18 +201,18 @@ fn watch_that_begins_while_endpoints_open_misses_none() {
     let net = Net::new("watch begins");
     let (watcher, other) = (net.node("watcher"), net.node("other"));
     for round in 0..50 {
-        let told = EndpointCounts::default();
+        let counts = EndpointCounts::default();
         let topic = move |i: usize| format!("/r{round}/p{i}");
         let (publishers, watch) = std::thread::scope(|scope| {
             let (other, topic) = (&other, &topic);
             let open = move |i| other.publisher::<[u8]>(&topic(i)).unwrap();
             let publishers = scope.spawn(move || (0..4).map(open).collect::<Vec<_>>());
-            let watch = told.watch(&watcher);
+            let watch = counts.watch(&watcher);
             (publishers.join().unwrap(), watch)
         });
-        (0..4).for_each(|i| told.expect("/other", &topic(i), [1, 0, 0]));
+        (0..4).for_each(|i| counts.expect("/other", &topic(i), [1, 0, 0]));
         drop(publishers);
-        (0..4).for_each(|i| told.expect("/other", &topic(i), [1, 1, 0]));
+        (0..4).for_each(|i| counts.expect("/other", &topic(i), [1, 1, 0]));
         drop(watch);
     }
 }
@@ -240,12 +240,12 @@ fn watch_can_be_dropped_in_its_callback_and_stops_after_a_panic() {
             panic!("on purpose");
         })
         .unwrap();
-    let told = EndpointCounts::default();
-    let _watch = told.watch(&node);
+    let counts = EndpointCounts::default();
+    let _watch = counts.watch(&node);
     let _ends: Vec<_> =
         (0..3).map(|i| node.publisher::<[u8]>(&format!("/t{i}")).unwrap()).collect();
     for i in 0..3 {
-        told.expect("/n", &format!("/t{i}"), [1, 0, 0]);
+        counts.expect("/n", &format!("/t{i}"), [1, 0, 0]);
     }
     // The third callback was called after the others for each endpoint.
     assert_eq!(calls.load(Ordering::Relaxed), 1);
@@ -281,7 +281,7 @@ fn endpoint_of_an_unknown_type_kind_is_reported_and_received_as_bytes() {
         (event.endpoint().topic.as_str(), &event.endpoint().type_desc),
         ("/t", &rnet::TypeDesc::Unknown)
     );
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
     let _any = watcher.subscribe_any("/*", SubscriberOptions::new(), move |message| {
         let sample = message.unwrap();
@@ -289,8 +289,8 @@ fn endpoint_of_an_unknown_type_kind_is_reported_and_received_as_bytes() {
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"odd").unwrap();
-    let told = heard.recv_timeout(LONG.unwrap()).unwrap();
-    assert_eq!(told, (rnet::TypeDesc::Unknown, b"odd".to_vec()));
+    let counts = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(counts, (rnet::TypeDesc::Unknown, b"odd".to_vec()));
 }
 
 #[test]
@@ -304,21 +304,21 @@ fn contradictory_entries_are_ignored() {
     // A topic that differs from the entry's, and an invalid name; the file has the length.
     scribble(&net, "hostile", "p0", META_AT, br#"{"topic":"/z""#);
     scribble(&net, "hostile", "p1", META_AT, br#"{"topic":"! ""#);
-    let told = EndpointCounts::default();
-    let _watch = told.watch(&watcher);
-    told.expect("/hostile", "/c", [1, 0, 0]);
-    assert_eq!(told.0.lock().unwrap().len(), 1);
+    let counts = EndpointCounts::default();
+    let _watch = counts.watch(&watcher);
+    counts.expect("/hostile", "/c", [1, 0, 0]);
+    assert_eq!(counts.0.lock().unwrap().len(), 1);
 }
 
 #[test]
 fn in_a_forked_child_a_watch_is_refused() {
     let net = Net::new("watch in a forked child");
     let node = net.node("n");
-    let told = EndpointCounts::default();
-    let watch = told.watch(&node);
+    let counts = EndpointCounts::default();
+    let watch = counts.watch(&node);
     watch.detach();
     let _end = node.publisher::<[u8]>("/t").unwrap();
-    told.expect("/n", "/t", [1, 0, 0]);
+    counts.expect("/n", "/t", [1, 0, 0]);
     // SAFETY: the child only queries a node of its parent and exits.
     match unsafe { libc::fork() } {
         0 => {

@@ -162,10 +162,10 @@ fn panicking_hook_is_not_called_again_and_others_continue() {
     for name in ["/one", "/two", "/three"] {
         let guest = net.node(name);
         let _subscriber = guest.subscriber::<[u8]>("/t").unwrap();
-        let heard: Vec<String> =
+        let received: Vec<String> =
             (0..2).map(|_| events.recv_timeout(LONG.unwrap()).unwrap()).collect();
-        assert!(heard.contains(&name.to_owned()), "{heard:?}");
-        assert!(heard.contains(&format!("Joined({name:?})")), "{heard:?}");
+        assert!(received.contains(&name.to_owned()), "{received:?}");
+        assert!(received.contains(&format!("Joined({name:?})")), "{received:?}");
         drop(_subscriber);
         drop(guest);
         assert_eq!(events.recv_timeout(LONG.unwrap()).unwrap(), format!("Left({name:?})"));
@@ -203,13 +203,13 @@ fn panicking_callback_is_not_called_again_and_others_continue() {
             let _held = &bomb;
         }
     });
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let _good =
         node.subscriber::<[u8]>("/t").unwrap().on(move |sample| tell.send(sample[0]).unwrap());
     publisher.wait_for_subscribers(3, LONG).unwrap();
     for n in 0..10 {
         publisher.send(&[n]).unwrap();
-        assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), n);
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), n);
         if n == 5 {
             eventually("its subscription is dropped", || publisher.subscriber_count() == 2);
         }
@@ -217,7 +217,7 @@ fn panicking_callback_is_not_called_again_and_others_continue() {
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     drop((bad, dropped));
     publisher.send(&[10]).unwrap();
-    assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), 10);
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), 10);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn errors_of_callbacks_are_counted_and_reported() {
     let mut lines = other
         .subscriber_with::<Log>(rnet::LOG_TOPIC, SubscriberOptions::new().transient_local())
         .unwrap();
-    let mut told = |error: u64, callback: &str| {
+    let mut reported = |error: u64, callback: &str| {
         eventually(callback, || node.callback_errors() == error);
         assert_eq!(count(), error, "{callback}");
         let line = loop {
@@ -247,26 +247,26 @@ fn errors_of_callbacks_are_counted_and_reported() {
     let _message = node.subscriber::<[u8]>("/t").unwrap().on(|_| panic!("on purpose"));
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"x").unwrap();
-    told(1, "the callback of /t");
+    reported(1, "the callback of /t");
     let _timer = node.timer(Duration::from_millis(1), |_| panic!("on purpose")).unwrap();
-    told(2, "a timer of the bulk lane");
+    reported(2, "a timer of the bulk lane");
     node.on_node(|_| panic!("on purpose"));
     let guest = net.node("guest");
-    told(3, "a callback of the bulk lane");
+    reported(3, "a callback of the bulk lane");
     drop(guest);
     let state = node.state().unwrap();
     let _change = state.watch("/key").unwrap().on(|_| panic!("on purpose"));
     state.set("/key", 1).unwrap();
-    told(4, "the callback of the keys under /key");
+    reported(4, "the callback of the keys under /key");
     let serve = node.service::<[u8], [u8]>("/serve");
     let _service = serve.serve(|_: &[u8]| -> Result<Vec<u8>, _> { panic!("on purpose") }).unwrap();
     assert!(other.call::<[u8], [u8]>("/serve", b"x", LONG).is_err());
-    told(5, "the handler of /serve");
+    reported(5, "the handler of /serve");
     let command = node.command::<[u8]>("/cmd").deadline(Duration::from_secs(3600));
     let _command = command.fallback_handler(|_| ()).apply(|_| panic!("on purpose")).unwrap();
     let mut driver = other.drive::<[u8]>("/cmd").take(LONG).unwrap();
     driver.send(b"x").unwrap();
-    told(6, "the command receiver of /cmd");
+    reported(6, "the command receiver of /cmd");
     // Each error is counted, and one per second is reported.
     for call in 7..17 {
         assert!(other.call::<[u8], [u8]>("/serve", b"x", LONG).is_err());

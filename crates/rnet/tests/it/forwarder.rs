@@ -194,8 +194,8 @@ fn forwarder_is_not_counted_as_a_subscription() {
     assert!(publisher.incompatible().is_empty());
     let MatchEvent::Matched(first) = matches.recv_timeout(LONG.unwrap()).unwrap() else { panic!() };
     assert_eq!(first.id, mark.id(), "the first reported match");
-    let told = [(); 3].map(|()| events.recv_timeout(LONG.unwrap()).unwrap());
-    let ids = told.map(|event| match event {
+    let reported = [(); 3].map(|()| events.recv_timeout(LONG.unwrap()).unwrap());
+    let ids = reported.map(|event| match event {
         EndpointEvent::Opened(endpoint) => endpoint.id,
         other => panic!("{other:?}"),
     });

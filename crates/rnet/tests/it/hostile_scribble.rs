@@ -14,7 +14,7 @@ use rnet::schema::{Schema, compile_text};
 use rnet::{Dynamic, Error, Node, OnFull, PublisherOptions, SubscriberOptions};
 
 /// Reads of the victim on the corrupt channel, per kind of file.
-const LOOKS: u32 = 250;
+const READS: u32 = 250;
 /// Seeds per kind of file.
 const ROUNDS: u64 = 3;
 /// Files that the scribbler overwrites: prefixes of file names in the peer's folder, or a file of the domain.
@@ -246,7 +246,7 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     let (stop, mut corrupt) = (AtomicBool::new(false), 0);
     let honest = std::thread::scope(|scope| {
         let honest = scope.spawn(|| honest_stream(&honest_node, &victim, &stop));
-        for look in 0..LOOKS {
+        for look in 0..READS {
             if kind == "t" || look.is_multiple_of(16) {
                 meet_type(&victim);
             }
@@ -271,8 +271,8 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
         honest.join().unwrap()
     });
     scribbler.say("stop");
-    let told = scribbler.hear();
-    let inputs: u64 = told.strip_prefix("inputs=").unwrap().parse().unwrap();
+    let answer = scribbler.hear();
+    let inputs: u64 = answer.strip_prefix("inputs=").unwrap().parse().unwrap();
     eprintln!("scribble {kind:?}: seed={seed} inputs={inputs} corrupt={corrupt} honest={honest}");
     assert!(inputs > 0, "nothing was written over {kind:?}");
     // Only the peer's own files were corrupt, and the peer still runs.

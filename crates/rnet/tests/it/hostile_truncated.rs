@@ -206,8 +206,8 @@ fn truncated_log() {
                 |e| matches!(e, FollowEvent::Unreadable(_, what) if what.contains("truncated")),
             )
         });
-        let told = child.hear();
-        assert!(told.contains("truncated") && told.contains("/p0"), "{told}");
+        let answer = child.hear();
+        assert!(answer.contains("truncated") && answer.contains("/p0"), "{answer}");
         child.expect("does not go on");
         assert!(matches!(subscriber.recv(Some(Duration::ZERO)), Err(Error::Timeout { .. })));
         child.kill();
@@ -307,8 +307,8 @@ fn truncated_subscription() {
         for _ in 0..1000 {
             publisher.send(&[1; 1000]).unwrap();
         }
-        let told = child.hear();
-        assert!(told.contains("own file was truncated"), "{told}");
+        let answer = child.hear();
+        assert!(answer.contains("own file was truncated"), "{answer}");
         let options = SubscriberOptions::new().reliable();
         let mut honest = net.node("new").subscriber_with::<[u8]>("/t", options).unwrap();
         honest.wait_for_publishers(1, LONG).unwrap();

@@ -22,7 +22,7 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
         // Blocks until the test of the urgent lane is finished.
         let _ = released.recv();
     });
-    let (stopped, heard) = mpsc::channel();
+    let (stopped, receiver) = mpsc::channel();
     let on_stop = node.subscriber::<[u8]>("/stop").unwrap().on(move |sample| {
         stopped.send(sample.seq()).unwrap();
     });
@@ -33,10 +33,10 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
     for seq in 0..100 {
         stop.send(b"stop").unwrap();
-        assert_eq!(heard.recv_timeout(LONG.unwrap()), Ok(seq));
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(seq));
     }
     // Meanwhile, another urgent topic can be joined.
-    let (stopped, heard) = mpsc::channel();
+    let (stopped, receiver) = mpsc::channel();
     let on_fault = node.subscriber::<[u8]>("/fault").unwrap().on(move |sample| {
         stopped.send(sample.seq()).unwrap();
     });
@@ -44,7 +44,7 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
         other.publisher_with::<[u8]>("/fault", PublisherOptions::new().urgent()).unwrap();
     fault.wait_for_subscribers(1, LONG).unwrap();
     fault.send(b"fault").unwrap();
-    assert_eq!(heard.recv_timeout(LONG.unwrap()), Ok(0));
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(0));
 
     scan.send(b"scan").unwrap();
     drop(release);
@@ -123,7 +123,7 @@ fn panicking_callback_ends_no_other() {
     let net = Net::new("panic");
     let node = net.node("robot");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let bad = tell.clone();
     let _bad = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
         bad.send("bad").unwrap();
@@ -134,7 +134,7 @@ fn panicking_callback_ends_no_other() {
     for _ in 0..3 {
         publisher.send(b"").unwrap();
     }
-    let words: Vec<_> = (0..4).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let words: Vec<_> = (0..4).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     assert_eq!(words.iter().filter(|w| **w == "bad").count(), 1, "{words:?}");
 }
 
@@ -143,13 +143,13 @@ fn dropping_the_subscription_ends_the_calls() {
     let net = Net::new("drop");
     let node = net.node("robot");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let subscription = node.subscriber::<[u8]>("/t").unwrap().on(move |_| tell.send(()).unwrap());
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"").unwrap();
-    heard.recv_timeout(LONG.unwrap()).unwrap();
+    receiver.recv_timeout(LONG.unwrap()).unwrap();
     drop(subscription);
     // The callback and its captures are dropped.
-    assert_eq!(heard.recv(), Err(mpsc::RecvError));
+    assert_eq!(receiver.recv(), Err(mpsc::RecvError));
     assert_eq!(publisher.subscriber_count(), 0);
 }

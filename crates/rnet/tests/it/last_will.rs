@@ -386,7 +386,7 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
     for role in ["three 2", "urgent 2"] {
         let net = Net::new("callback");
         let node = net.node("survivor");
-        let (tell, heard) = mpsc::channel();
+        let (tell, receiver) = mpsc::channel();
         let lane = if role == "urgent 2" { Lane::Urgent } else { Lane::Bulk };
         let options = SubscriberOptions::new().lane(lane);
         let subscriber = node.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
@@ -396,7 +396,7 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
         let mut set = WaitSet::new(&node);
         let mut child = Child::spawn(&net, role);
         child.expect("ready");
-        let next = || heard.recv_timeout(LONG.unwrap()).unwrap();
+        let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
         (0..3_u8).for_each(|number| assert_eq!(next(), (vec![number], false)));
         child.kill();
         assert_eq!(next(), (b"gone".to_vec(), true));
@@ -452,8 +452,8 @@ fn stopped_reader_gets_the_will_after_others_have_swept() {
     drop(node);
     reader.resume();
     let gone = format!("{:?}", b"gone");
-    let heard = reader.hear();
-    assert!(heard.ends_with(&format!("{gone}] true")), "{heard}");
+    let subscriber = reader.hear();
+    assert!(subscriber.ends_with(&format!("{gone}] true")), "{subscriber}");
 }
 
 #[test]

@@ -62,10 +62,10 @@ fn resumed_reader_receives_no_expired_message() {
     publisher.send(b"news").unwrap();
     reader.resume();
     reader.say("101");
-    let heard = reader.hear();
+    let subscriber = reader.hear();
     // On a busy machine the new message may have expired too: it is received or expired, and none is skipped
     // or lost.
-    assert!(["1 100 0 0", "0 101 0 0"].contains(&heard.as_str()), "{heard}");
+    assert!(["1 100 0 0", "0 101 0 0"].contains(&subscriber.as_str()), "{subscriber}");
     reader.finish();
 }
 

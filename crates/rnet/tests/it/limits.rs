@@ -31,11 +31,11 @@ fn child_entry() {
     publisher.wait_for_subscribers(PROCESSES, LONG).unwrap();
     publisher_to_all.wait_for_subscribers(PROCESSES, LONG).unwrap();
     publisher_to_all.send(role.as_bytes()).unwrap();
-    let mut heard: Vec<Vec<u8>> =
+    let mut received: Vec<Vec<u8>> =
         (0..PROCESSES).map(|_| hello.recv(LONG).unwrap().to_vec()).collect();
-    heard.sort_unstable();
-    heard.dedup();
-    assert_eq!(heard.len(), PROCESSES, "one word of each");
+    received.sort_unstable();
+    received.dedup();
+    assert_eq!(received.len(), PROCESSES, "one word of each");
     tell("met");
     drop(orders.recv());
     drop((publisher, publisher_to_all, met, hello, nodes));

@@ -120,9 +120,9 @@ fn late_watchers_learn_of_lost_proxies() {
     let third = publisher(&link, "/c");
     drop(second);
     watcher.resume();
-    let mut heard = [(); 3].map(|()| watcher.hear());
-    heard.sort();
-    assert_eq!(heard, ["closed", "lost", "opened"]);
+    let mut received = [(); 3].map(|()| watcher.hear());
+    received.sort();
+    assert_eq!(received, ["closed", "lost", "opened"]);
     let late = net.node("late").subscriber::<[u8]>("/a").unwrap();
     assert_eq!(net.inspect().publishers.len(), 1);
     drop((third, late));

@@ -98,17 +98,17 @@ fn rarely_reading_subscriber_follows_all_live_publishers() {
     let net = Net::new("seldom");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = subscriber(&b, false);
-    let mut looks = 0;
+    let mut reads = 0;
     for _ in 0..PUBLISHERS {
         come_and_go(&a, false, 1);
-        looks += u64::from(subscriber.try_recv().unwrap().is_some());
+        reads += u64::from(subscriber.try_recv().unwrap().is_some());
     }
     let mut living = publisher(&a, false);
     living.wait_for_subscribers(1, LONG).unwrap();
     living.send(b"here").unwrap();
     while subscriber.try_recv().unwrap().is_some() {}
     let (received, skipped, lost) = sums(&subscriber.stats());
-    assert!(looks > 0 && received > looks);
+    assert!(reads > 0 && received > reads);
     assert_eq!((skipped, lost.total()), (0, lost.restart));
     assert_eq!(received + lost.restart, PUBLISHERS as u64 * EACH + 1);
 }

@@ -310,10 +310,10 @@ fn leftovers_of_other_users_are_reported_and_do_not_block() {
     bob.expect("talked");
     eventually("the empty one is swept", || !empty.exists());
     assert!(full.exists(), "Bob must not remove it");
-    let mut look = child_of(&net, BOB, GROUP, "022", "leftover_folders");
-    look.expect(&format!("{} of user {STRANGER}", full.display()));
-    look.expect(&format!("{} of user 0", name.display()));
-    look.expect("that is all");
+    let mut observer = child_of(&net, BOB, GROUP, "022", "leftover_folders");
+    observer.expect(&format!("{} of user {STRANGER}", full.display()));
+    observer.expect(&format!("{} of user 0", name.display()));
+    observer.expect("that is all");
     bob.kill();
     drop(again);
     // Root may remove everything, so no leftovers remain.

@@ -30,9 +30,9 @@ fn two_robots_of_one_program_are_separate() {
         let node = net.builder("lidar").namespace(namespace).open().unwrap();
         let scans = node.publisher::<[u8]>("scan").unwrap();
         let own = node.publisher::<[u8]>("~/dirty").unwrap();
-        let heard = node.subscriber::<[u8]>("scan").unwrap();
+        let reader = node.subscriber::<[u8]>("scan").unwrap();
         let map = node.subscriber::<[u8]>("/map").unwrap();
-        (node, scans, own, heard, map)
+        (node, scans, own, reader, map)
     };
     let mut one = open("left");
     let mut other = open("/right");
@@ -98,11 +98,11 @@ fn swapped_names_are_swapped_and_patterns_are_of_the_domain() {
     let mut x = node.publisher::<[u8]>("/x").unwrap();
     assert_eq!(x.topic(), "/y");
     let mut y = net.node("plain").subscriber::<[u8]>("/y").unwrap();
-    let (heard, any) = std::sync::mpsc::channel();
-    let heard = std::sync::Mutex::new(heard);
+    let (sender, any) = std::sync::mpsc::channel();
+    let sender = std::sync::Mutex::new(sender);
     let _any = node
         .subscribe_any("/y", Default::default(), move |message| {
-            heard.lock().unwrap().send(message.unwrap().to_vec()).unwrap();
+            sender.lock().unwrap().send(message.unwrap().to_vec()).unwrap();
         })
         .unwrap();
     x.wait_for_subscribers(2, LONG).unwrap();

@@ -99,16 +99,16 @@ fn events(node: &Node) -> Receiver<NodeEvent> {
 
 /// Waits for one event of a kind from each of `count` nodes with this name prefix, and asserts no duplicates.
 fn hear(events: &Receiver<NodeEvent>, count: usize, kind: fn(String) -> NodeEvent, name: &str) {
-    let mut heard = BTreeSet::new();
-    while heard.len() < count {
+    let mut received = BTreeSet::new();
+    while received.len() < count {
         let event = events.recv_timeout(LONG.unwrap());
-        let event = event.unwrap_or_else(|_| panic!("{} of {count} {name}", heard.len()));
+        let event = event.unwrap_or_else(|_| panic!("{} of {count} {name}", received.len()));
         let (NodeEvent::Joined(node) | NodeEvent::Left(node) | NodeEvent::Died(node)) = &event
         else {
             continue;
         };
         if node.starts_with(name) && event == kind(node.clone()) {
-            assert!(heard.insert(node.clone()), "twice: {event:?}");
+            assert!(received.insert(node.clone()), "twice: {event:?}");
         }
     }
 }
@@ -133,11 +133,11 @@ fn settled_files() -> usize {
 
 /// Lets nodes see another node come and go. The first callback starts its thread, which has its own
 /// descriptors.
-fn hear_of_guest(net: &Net, told: &[Receiver<NodeEvent>]) {
+fn hear_of_guest(net: &Net, listeners: &[Receiver<NodeEvent>]) {
     let guest = net.node("guest");
-    told.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/guest"));
+    listeners.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/guest"));
     drop(guest);
-    told.iter().for_each(|events| hear(events, 1, NodeEvent::Left, "/guest"));
+    listeners.iter().for_each(|events| hear(events, 1, NodeEvent::Left, "/guest"));
 }
 
 #[test]
@@ -177,16 +177,16 @@ fn a_full_domain() {
     children.iter_mut().for_each(|child| child.expect("heard"));
 
     // A process with a quarter of all nodes is killed.
-    let told = [&nodes[0], &nodes[EACH - 2], &tools[0]].map(events);
+    let listeners = [&nodes[0], &nodes[EACH - 2], &tools[0]].map(events);
     children.pop().unwrap().kill();
-    told.iter().for_each(|events| hear(events, EACH, NodeEvent::Died, "/p3"));
+    listeners.iter().for_each(|events| hear(events, EACH, NodeEvent::Died, "/p3"));
     eventually("its subscribers are gone", || publishers[PROCESSES - 1].subscriber_count() == 0);
     // A node that leaves can come back, and other nodes fit as well.
     drop(nodes.pop());
     nodes.push(net.node("back"));
     net.node("one_more");
-    told.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/back"));
-    told.iter().for_each(|events| hear_no_more(events, "/p3"));
+    listeners.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/back"));
+    listeners.iter().for_each(|events| hear_no_more(events, "/p3"));
     for mut child in children {
         child.say("leave");
         assert_eq!(child.hear_for(FULL_LIMIT.as_secs()), "left");
@@ -217,17 +217,17 @@ fn a_peer_costs_no_descriptor_and_another_process_one() {
 fn counts(net: &Net) {
     let _orders = common::orders();
     let nodes: Vec<Node> = (0..COUNTING).map(|i| net.node(&format!("counts{i}"))).collect();
-    let told: Vec<_> = nodes.iter().map(events).collect();
-    hear_of_guest(net, &told);
+    let listeners: Vec<_> = nodes.iter().map(events).collect();
+    hear_of_guest(net, &listeners);
     let before = settled_files();
     tell("counted");
-    told.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Joined, "/more"));
+    listeners.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Joined, "/more"));
     eventually("as before", || open_files() == before);
     tell("as before");
-    told.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Joined, "/other"));
+    listeners.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Joined, "/other"));
     eventually("one more", || open_files() == before + 1);
     tell("one more");
-    told.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Died, "/other"));
+    listeners.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Died, "/other"));
     eventually("as before", || open_files() == before);
     tell("one less");
 }
@@ -249,17 +249,17 @@ fn with_few_descriptors_deaths_are_seen_and_nodes_refused() {
 fn lacks(net: &Net) {
     let _orders = common::orders();
     let node = net.node("lacks");
-    let told = [events(&node)];
-    hear_of_guest(net, &told);
+    let listeners = [events(&node)];
+    hear_of_guest(net, &listeners);
     // All files opened from now on use the upper half.
     let before = settled_files();
     allow_files(Some(before as u64 + 8));
     tell("limited");
-    hear(&told[0], OTHERS, NodeEvent::Joined, "/other");
+    hear(&listeners[0], OTHERS, NodeEvent::Joined, "/other");
     eventually("no descriptor is held for another process", || open_files() == before);
     tell("seen");
     // The nodes poll once per second.
-    hear(&told[0], OTHERS, NodeEvent::Died, "/other");
+    hear(&listeners[0], OTHERS, NodeEvent::Died, "/other");
     tell("gone");
     let nodes: Result<Vec<Node>, Error> =
         (0..OTHERS).map(|i| net.builder(&format!("more{i}")).open()).collect();

@@ -11,12 +11,12 @@ use rnet::inspect::Follower;
 /// Messages that one observer receives until it has received or counted all `wanted` messages.
 fn hear(net: &Net, wanted: u64, listening: &AtomicUsize) {
     let mut follow = Follower::new(net.domain(), "/t", false).unwrap();
-    let (mut bytes, mut heard) = (Vec::new(), 0);
+    let (mut bytes, mut received) = (Vec::new(), 0);
     assert!(follow.poll(&mut bytes).unwrap().is_none());
     listening.fetch_add(1, Ordering::Relaxed);
-    while heard + follow.missed().total() < wanted {
+    while received + follow.missed().total() < wanted {
         match follow.poll(&mut bytes).unwrap() {
-            Some(_) => heard += 1,
+            Some(_) => received += 1,
             None => follow.wait(Duration::from_secs(30)),
         }
     }
@@ -115,11 +115,11 @@ fn child_entry() {
         let net = Net::of_parent();
         let mut follow = Follower::new(net.domain(), "/t", false).unwrap();
         let mut bytes = Vec::new();
-        let mut told = false;
+        let mut reported = false;
         loop {
             while follow.poll(&mut bytes).unwrap().is_some() {}
             follow.wait(Duration::from_secs(1));
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 common::tell("listens");
             }
         }

@@ -175,13 +175,13 @@ fn invalid_stored_value_is_replaced_and_reported() {
     let witness = net.node("witness");
     gain(&net.node("arm")).set(7.5).unwrap();
     let arm = net.node("arm");
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let builder = arm.param("/gain").default(1.0).max(5.0);
     let param = builder
         .on_refused(move |r: &RefusedValue| tell.send(r.clone()).unwrap())
         .declare()
         .unwrap();
-    let refused = told.try_recv().expect("reported before the parameter was declared");
+    let refused = receiver.try_recv().expect("reported before the parameter was declared");
     let RefusedValue { value, why, set_by, .. } = &refused;
     assert_eq!(
         (value.as_str(), why.as_str(), set_by.as_str()),
@@ -277,12 +277,12 @@ fn read_only_while_the_node_runs() {
 fn each_new_value_is_reported_once() {
     let net = Net::new("param on change");
     let (arm, other) = (net.node("arm"), net.node("other"));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let tell_more = tell.clone();
     let builder = arm.param("/gain").default(1.0).max(9.0);
     let param = builder.on_change(move |value: f64| tell.send(value).unwrap()).declare().unwrap();
     let state = other.state().unwrap();
-    let hear = || told.recv_timeout(SOON).expect("the change is reported");
+    let hear = || receiver.recv_timeout(SOON).expect("the change is reported");
     state.set(param.key(), 2.0).unwrap();
     assert_eq!(hear(), 2.0);
     // An equal value is not a change, and neither is a refused one.
@@ -307,7 +307,7 @@ fn each_new_value_is_reported_once() {
     assert_eq!(hear(), 6.0);
     drop(param);
     state.set("/params/arm/gain", 7.0).unwrap();
-    assert_eq!(told.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(receiver.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
 #[test]
@@ -354,13 +354,13 @@ fn names_and_contradictions_are_errors() {
 fn expired_value_returns_to_the_default() {
     let net = Net::new("param ttl");
     let arm = net.node("arm");
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let builder = arm.param("/gain").default(1.0);
     let param = builder.on_change(move |value: f64| tell.send(value).unwrap()).declare().unwrap();
     let state = arm.state().unwrap();
     state.put(param.key()).ttl(Duration::from_millis(20)).set(5.0).unwrap();
-    assert_eq!(told.recv_timeout(SOON), Ok(5.0));
-    assert_eq!(told.recv_timeout(SOON), Ok(1.0));
+    assert_eq!(receiver.recv_timeout(SOON), Ok(5.0));
+    assert_eq!(receiver.recv_timeout(SOON), Ok(1.0));
     eventually("the default is back", || param.get() == Ok(1.0));
 }
 
@@ -439,7 +439,7 @@ fn a_time_to_live_ends_with_the_declaration() {
         state.put(&key).ttl(Duration::from_secs(1)).set(value).unwrap();
     };
     ["fixed", "needed", "free"].iter().for_each(|name| put(name, 2.0));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let fixed = arm.param("/fixed").default(1.0).read_only().declare().unwrap();
     let needed: Param<f64> = arm.param("/needed").declare().unwrap();
     let free = arm.param("/free").default(1.0);
@@ -455,9 +455,9 @@ fn a_time_to_live_ends_with_the_declaration() {
     }
     // After the declaration, the default returns when the time to live ends, and the requester is notified.
     put("free", 3.0);
-    assert_eq!(told.recv_timeout(SOON), Ok(3.0));
+    assert_eq!(receiver.recv_timeout(SOON), Ok(3.0));
     pass(2);
-    assert_eq!(told.recv_timeout(SOON), Ok(1.0));
+    assert_eq!(receiver.recv_timeout(SOON), Ok(1.0));
     assert_eq!(free.get(), Ok(1.0));
     let ttl = || Duration::from_secs(1);
     assert!(why(state.put(needed.key()).ttl(ttl()).set(3.0)).contains("cannot expire"));

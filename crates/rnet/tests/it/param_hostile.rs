@@ -126,18 +126,18 @@ fn value_never_violates_its_description() {
             }
             done.store(true, Ordering::Relaxed);
         });
-        let mut looks = 0;
-        while !done.load(Ordering::Relaxed) || looks == 0 {
-            looks += u64::from(look(&witness));
+        let mut reads = 0;
+        while !done.load(Ordering::Relaxed) || reads == 0 {
+            reads += u64::from(check_consistency(&witness));
         }
-        assert!(looks > 0);
+        assert!(reads > 0);
     });
     assert!(allowed.into_inner() > 0 && refused.into_inner() > 0, "both outcomes occurred");
 }
 
 /// Reads value and description; `false` if no description exists or it changed in between. A value read
 /// between two equal descriptions coexisted with them.
-fn look(region: &Region) -> bool {
+fn check_consistency(region: &Region) -> bool {
     let (mut before, mut after, mut value) = <(Record, Record, Record)>::default();
     let about = "!param/arm/level";
     if !region.get(about, &mut before).unwrap() {

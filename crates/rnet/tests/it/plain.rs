@@ -281,9 +281,9 @@ fn a_struct_may_grow_at_its_end() {
     let mut new_hears = new.subscriber::<GrownPose>("/pose").unwrap();
     old_hears.wait_for_publishers(2, LONG).unwrap();
     new_hears.wait_for_publishers(2, LONG).unwrap();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let called = new.subscriber::<GrownPose>("/pose").unwrap();
-    let called = called.on(move |sample| told.send(*sample).unwrap());
+    let called = called.on(move |sample| sender.send(*sample).unwrap());
     old_sends.wait_for_subscribers(3, LONG).unwrap();
     new_sends.wait_for_subscribers(3, LONG).unwrap();
 
@@ -297,14 +297,14 @@ fn a_struct_may_grow_at_its_end() {
         let sample = old_hears.recv(LONG).unwrap();
         assert_eq!((*sample, sample.bytes().len()), (pose(n), size_of::<GrownPose>()));
         assert_eq!(*new_hears.recv(LONG).unwrap(), grown(n));
-        assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), grown(n));
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), grown(n));
 
         old_sends.send(&pose(n)).unwrap();
         assert_eq!(*old_hears.recv(LONG).unwrap(), pose(n));
         let lengthened = GrownPose { covariance: [0.0; 3], ..grown(n) };
         let kept = new_hears.recv(LONG).unwrap().into_owned();
         assert_eq!((*kept, kept.bytes().len()), (lengthened, size_of::<Pose>()));
-        assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), lengthened);
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), lengthened);
     }
     old_sends.send(&pose(7)).unwrap();
     assert_eq!(new_hears.latest(LONG).unwrap().covariance, [0.0; 3]);

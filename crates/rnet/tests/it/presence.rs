@@ -26,12 +26,12 @@ fn child_entry() {
         "echo" => {
             tell(&std::process::id().to_string());
             let node = net.node("echo");
-            let mut heard =
+            let mut subscriber =
                 node.subscriber_with::<[u8]>("/ask", SubscriberOptions::new().reliable()).unwrap();
             let mut answers = node.publisher_with::<[u8]>("/answer", reliable()).unwrap();
             tell("ready");
             let error = loop {
-                match heard.recv(LONG) {
+                match subscriber.recv(LONG) {
                     Ok(sample) => answers.send(&sample).unwrap(),
                     Err(Error::Timeout { .. }) => {}
                     Err(error) => break error,

@@ -112,14 +112,14 @@ fn every_way_of_receiving_decodes() {
             PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(20))),
         )
         .unwrap();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let subscription = node.subscriber::<Level>("/level").unwrap();
-    let subscription = subscription.on(move |sample| told.send(sample.volt).unwrap());
+    let subscription = subscription.on(move |sample| sender.send(sample.volt).unwrap());
     let mut stream = node.subscriber::<Level>("/level").unwrap().into_stream();
     let mut iterated = node.subscriber::<Level>("/level").unwrap();
     publisher.wait_for_subscribers(3, LONG).unwrap();
     publisher.send(&level(1.5)).unwrap();
-    assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), 1.5);
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), 1.5);
     assert_eq!(common::block_on(stream.recv()).unwrap().volt, 1.5);
     assert_eq!(iterated.iter().next().unwrap().volt, 1.5);
     let mut again = stream.into_subscriber();
@@ -175,10 +175,10 @@ fn both_sides_report_incompatible_types() {
     let other = schema_of(OTHER);
     let publisher = a.publisher::<Level>("/level").unwrap();
     let mut subscriber = b.subscriber_with::<Dynamic>("/level", expects(&other)).unwrap();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     subscriber.on_match(move |event| {
         if let MatchEvent::Incompatible(error) = event {
-            told.send(error.clone()).unwrap();
+            sender.send(error.clone()).unwrap();
         }
     });
     let at_publisher = publisher.wait_for_subscribers(1, LONG).unwrap_err();
@@ -201,8 +201,8 @@ fn both_sides_report_incompatible_types() {
     unheard.send(&level(1.0)).unwrap();
     fits.send(&Dynamic::new(&other)).unwrap();
     assert_eq!(subscriber.recv(LONG).unwrap().publisher(), fits.id());
-    let told = heard.recv_timeout(LONG.unwrap()).unwrap();
-    assert!(matches!(told, Error::IncompatibleType { .. }), "{told}");
+    let error = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
     // A raw subscriber accepts any bytes, and so does an observer.
     let mut raw = b.subscriber::<[u8]>("/level").unwrap();
     raw.wait_for_publishers(3, LONG).unwrap();
@@ -306,14 +306,14 @@ fn callback_is_notified_of_undecodable_messages() {
     let net = Net::new("protobuf_callback");
     let node = net.node("a");
     let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let subscription = node.subscriber::<Level>("/level").unwrap().on_result(move |result| {
-        told.send(result.map(|sample| sample.volt).map_err(|error| error.code())).unwrap();
+        sender.send(result.map(|sample| sample.volt).map_err(|error| error.code())).unwrap();
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(&[0xff]).unwrap();
     publisher.send(&[]).unwrap();
-    let next = || heard.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!([next(), next()], [Err("malformed"), Ok(0.0)]);
     assert_eq!(subscription.stats()[0].malformed, 1);
 }
@@ -340,8 +340,8 @@ fn tools_get_the_type_with_its_comments() {
     assert_eq!(types.count(), 1);
     let mut follow = Follower::new(net.domain(), "/level", true).unwrap();
     let mut bytes = Vec::new();
-    let heard = follow.poll(&mut bytes).unwrap().expect("the kept message");
-    let schema = heard.schema.unwrap().clone();
+    let received = follow.poll(&mut bytes).unwrap().expect("the kept message");
+    let schema = received.schema.unwrap().clone();
     let message = schema::Dynamic::decode(&schema, &bytes).unwrap();
     let volt = FieldPath::parse(&schema, "volt").unwrap();
     assert_eq!(message.get(&volt).unwrap().as_f64(), Some(24.0));

@@ -271,20 +271,20 @@ fn of_two_entries_of_one_endpoint_the_first_counts() {
     let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
     let mark = node.publisher::<[u8]>("/mark").unwrap();
     drop(mark);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         let event: EndpointEvent = events.recv_timeout(LONG.unwrap()).unwrap();
         match event {
             EndpointEvent::Closed(_) => break,
             EndpointEvent::Opened(endpoint) => {
-                told.push((endpoint.topic.clone(), endpoint.endpoint_count))
+                reported.push((endpoint.topic.clone(), endpoint.endpoint_count))
             }
             other => panic!("{other:?}"),
         }
     }
-    told.sort_unstable();
+    reported.sort_unstable();
     let expected = [("/a", 1), ("/a", 2), ("/mark", 1)].map(|(topic, n)| (topic.to_owned(), n));
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]
@@ -318,6 +318,6 @@ fn impossible_numbers_and_names_are_ignored() {
     let [a, b, c] = ["/a", "/b", "/c"].map(|topic| node.publisher::<[u8]>(topic).unwrap());
     c.wait_for_subscribers(2, LONG).unwrap();
     assert_eq!([a.subscriber_count(), b.subscriber_count()], [0, 0]);
-    let mut heard = ["/p", "/q"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
-    assert_eq!(heard.each_mut().map(|s| s.publisher_count()), [0, 0]);
+    let mut readers = ["/p", "/q"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
+    assert_eq!(readers.each_mut().map(|s| s.publisher_count()), [0, 0]);
 }

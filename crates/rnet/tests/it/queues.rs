@@ -426,24 +426,24 @@ fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
     let net = Net::new("ends");
     let (a, b) = (net.node("a"), net.node("b"));
     let jobs = b.push::<N>("/jobs").open().unwrap();
-    for looks in [false, true] {
+    for checks in [false, true] {
         let (give, worker) = mpsc::channel::<rnet::Service>();
         let worker = Mutex::new(worker);
         let work = move |_: &N, context: &rnet::JobContext| {
             // It closes during the job.
             drop(worker.lock().unwrap().recv());
-            assert!(!looks || context.is_cancelled());
+            assert!(!checks || context.is_cancelled());
             Ok(())
         };
         give.send(a.pull::<N>("/jobs").on(work).unwrap()).unwrap();
         jobs.push(&n(1)).unwrap();
-        if looks {
+        if checks {
             eventually("the job is handed back", || jobs.stats().redelivered == 1);
             let mut other = a.pull::<N>("/jobs").open().unwrap();
             other.recv(LONG).unwrap().unwrap().ack();
         }
         jobs.wait_until_done(LONG).unwrap();
-        assert_eq!(jobs.stats().redelivered, u64::from(looks));
+        assert_eq!(jobs.stats().redelivered, u64::from(checks));
         // The next job must not go to this worker, which exists until its thread ends.
         eventually("the workers are gone", || jobs.worker_count() == 0);
     }

@@ -163,12 +163,12 @@ fn a_stopped_publisher_and_a_killed_one() {
     let mut publisher = other.publisher::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"other").unwrap();
-    let mut heard = Vec::new();
-    while heard.is_empty() {
+    let mut received = Vec::new();
+    while received.is_empty() {
         wait_readable(stream.fd().unwrap());
-        heard = drain(&mut stream);
+        received = drain(&mut stream);
     }
-    assert_eq!(&heard[0][..], b"other");
+    assert_eq!(&received[0][..], b"other");
     child.kill();
     loop {
         wait_readable(stream.fd().unwrap());

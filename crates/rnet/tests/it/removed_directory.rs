@@ -79,14 +79,14 @@ fn meets(net: &Net, name: &str, talkers: &[&str]) -> Node {
         ask.subscriber_count() == all && answers.publisher_count() == all
     });
     ask.send(name.as_bytes()).unwrap();
-    let mut heard: Vec<String> = (0..all)
+    let mut received: Vec<String> = (0..all)
         .map(|_| String::from_utf8_lossy(&answers.recv(LONG).unwrap()).into_owned())
         .collect();
-    heard.sort();
+    received.sort();
     let mut expected: Vec<String> =
         talkers.iter().map(|talker| format!("{talker} {name}")).collect();
     expected.sort();
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
     let state = node.state().unwrap();
     let alive = state.list("/alive").unwrap();
     let living = alive.iter().filter(|entry| entry.value == 1.into()).count();

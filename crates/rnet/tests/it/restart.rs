@@ -99,8 +99,8 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
     let subscriber = || node.subscriber_with::<[u8]>("/kept", options()).unwrap();
     let (mut plain, mut newest, mut stream) =
         (subscriber(), subscriber(), subscriber().into_stream());
-    let heard: Arc<Mutex<BTreeMap<u64, Vec<u64>>>> = Arc::default();
-    let noted = heard.clone();
+    let incoming: Arc<Mutex<BTreeMap<u64, Vec<u64>>>> = Arc::default();
+    let noted = incoming.clone();
     let callback = subscriber().on(move |sample| {
         noted.lock().unwrap().entry(sample.publisher()).or_default().push(number(&sample));
     });
@@ -123,7 +123,9 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
             let sample = common::block_on(stream.recv()).unwrap();
             assert_eq!((number(&sample), sample.publisher()), (*number_kept, id));
         }
-        eventually("the callback has them all", || heard.lock().unwrap().get(&id) == Some(&kept));
+        eventually("the callback has them all", || {
+            incoming.lock().unwrap().get(&id) == Some(&kept)
+        });
         // The newest number may be expected while the others are still arriving.
         loop {
             let sample = newest.latest(LONG).unwrap();
@@ -286,8 +288,8 @@ fn cycles(net: &Net, count: u64) {
     let _orders = common::orders();
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    let heard: Arc<Mutex<u64>> = Arc::default();
-    let noted = heard.clone();
+    let incoming: Arc<Mutex<u64>> = Arc::default();
+    let noted = incoming.clone();
     let callback = node.subscriber::<[u8]>("/t").unwrap().on(move |_| *noted.lock().unwrap() += 1);
     let back = node.publisher::<[u8]>("/back").unwrap();
     let mut before = [0; 3];
@@ -312,7 +314,7 @@ fn cycles(net: &Net, count: u64) {
         eventually("the callback's share is counted", || {
             let (received, lost) = sum(&callback.stats());
             assert_eq!(lost.total(), lost.restart);
-            received == *heard.lock().unwrap() && received + lost.restart == life * 6
+            received == *incoming.lock().unwrap() && received + lost.restart == life * 6
         });
         eventually("the reader is gone", || back.subscriber_count() == 0);
         let domain = net.inspect_path();

@@ -50,11 +50,11 @@ fn alternating_waiters_are_all_woken() {
         let options = SubscriberOptions::new().wait(Wait::Block);
         let mut subscriber = b.subscriber_with::<[u8]>(&topic, options).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
-        let look = net.same();
+        let observed_net = net.same();
         let sender = std::thread::spawn(move || {
             for number in 0..TURNS + CALLS {
                 eventually("the reader has taken all and sleeps", || {
-                    let seen = look.inspect();
+                    let seen = observed_net.inspect();
                     let channel = seen.subscriptions.first().and_then(|s| s.channels.first());
                     channel.is_some_and(|c| c.asleep && c.received == number)
                 });
@@ -78,8 +78,8 @@ fn alternating_waiters_are_all_woken() {
                 assert_eq!(*subscriber.recv(LONG).unwrap(), number.to_le_bytes());
             }
         }
-        let (told, calls) = mpsc::channel();
-        let subscription = subscriber.on(move |sample| told.send(sample.to_vec()).unwrap());
+        let (outbox, calls) = mpsc::channel();
+        let subscription = subscriber.on(move |sample| outbox.send(sample.to_vec()).unwrap());
         for number in TURNS..TURNS + CALLS {
             assert_eq!(calls.recv_timeout(LONG.unwrap()).unwrap(), number.to_le_bytes());
         }
@@ -100,7 +100,7 @@ fn a_match_callback_may_create_endpoints_and_callbacks() {
     let (a, b) = (net.node("a"), net.node("b"));
     let subscriber = Arc::new(Mutex::new(a.subscriber::<[u8]>("/t").unwrap()));
     let (of_b, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (told, events) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     let callback = {
         let (ours, node) = (Arc::downgrade(&subscriber), a.clone());
         let (of_b, second) = (of_b.clone(), second.clone());
@@ -122,7 +122,7 @@ fn a_match_callback_may_create_endpoints_and_callbacks() {
                     second.fetch_add(1, Ordering::Relaxed);
                 });
             }
-            told.send(()).unwrap();
+            sender.send(()).unwrap();
         }
     };
     subscriber.lock().unwrap().on_match(callback);
@@ -148,7 +148,7 @@ fn a_node_callback_may_create_endpoints_and_callbacks() {
     const GUESTS: usize = 10;
     let net = Net::new("node callbacks");
     let node = Arc::new(net.node("host"));
-    let (told, events) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     let (plain, plain_events) = mpsc::channel();
     node.on_node(move |event| plain.send(event.clone()).unwrap());
     // Weak, because a callback owned by a node must not keep the node alive.
@@ -161,14 +161,14 @@ fn a_node_callback_may_create_endpoints_and_callbacks() {
         publisher.wait_for_subscribers(1, LONG).unwrap();
         publisher.send(b"event").unwrap();
         assert_eq!(&*subscriber.recv(LONG).unwrap(), b"event");
-        let told = told.clone();
-        node.on_node(move |event| drop(told.send(event.clone())));
+        let sender = sender.clone();
+        node.on_node(move |event| drop(sender.send(event.clone())));
     });
     for i in 0..GUESTS {
         // If it left before the host scanned, no node would have seen it.
         let guest = net.node(&format!("guest{i}"));
-        let came = NodeEvent::Joined(format!("/guest{i}"));
-        assert_eq!(plain_events.recv_timeout(LONG.unwrap()), Ok(came));
+        let joined = NodeEvent::Joined(format!("/guest{i}"));
+        assert_eq!(plain_events.recv_timeout(LONG.unwrap()), Ok(joined));
         drop(guest);
         let went = NodeEvent::Left(format!("/guest{i}"));
         assert_eq!(plain_events.recv_timeout(LONG.unwrap()), Ok(went));
@@ -212,10 +212,10 @@ fn an_iterator_outlives_single_publishers() {
         while !wanted(&events.recv_timeout(LONG.unwrap()).expect("the event arrives")) {}
     };
     steady.wait_for_subscribers(1, LONG).unwrap();
-    let (heard, numbers) = mpsc::channel();
+    let (sender, numbers) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         for tick in subscriber.iter() {
-            heard.send(tick.number).unwrap();
+            sender.send(tick.number).unwrap();
             if tick.number == u64::MAX {
                 return;
             }

@@ -159,11 +159,11 @@ fn a_node_that_follows_the_clock_ends_with_its_thread() {
 #[test]
 fn the_environment_says_whether_a_node_follows_the_clock() {
     let net = Net::new("the_environment_says");
-    for (value, heard) in [("1", "true then 0"), ("0", "false then 0"), ("", "false then 0")] {
+    for (value, received) in [("1", "true then 0"), ("0", "false then 0"), ("", "false then 0")] {
         let program = std::env::current_exe().unwrap();
         let mut command = Command::new(program);
         command.env("RNET_SIM_TIME", value);
-        Child::start(Child::order(command, &net, "environment")).expect(heard);
+        Child::start(Child::order(command, &net, "environment")).expect(received);
     }
 }
 
@@ -172,13 +172,13 @@ fn timers_run_in_simulated_time_and_pause_with_it() {
     let net = Net::new("timers_run_in_simulated_time");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut clock = clock(&host);
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let timer = sim
         .timer_with(Duration::from_millis(10), TimerOptions::new().urgent(), move |tick| {
             tell.send(tick).unwrap();
         })
         .unwrap();
-    let tick = || told.recv_timeout(LONG.unwrap()).unwrap();
+    let tick = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     // The first published time counts as a start, not as elapsed time.
     set(&mut clock, &sim, 100 * S);
     set(&mut clock, &sim, 100 * S + 9 * MS);
@@ -210,7 +210,7 @@ fn timers_run_in_simulated_time_and_pause_with_it() {
         set(&mut clock, &sim, from_ns + 10 * MS);
     }
     drop((timer, other));
-    assert!(told.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn node_closes_while_a_callback_sleeps_in_paused_time() {
     let net = Net::new("a_node_ends_while_a_callback_sleeps");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut rate = sim.rate(1.0).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let sleeps = move |_: rnet::Sample<'_, [u8]>| {
         tell.send(None).unwrap();
         tell.send(Some(rate.sleep())).unwrap();
@@ -259,9 +259,9 @@ fn node_closes_while_a_callback_sleeps_in_paused_time() {
     let mut go = host.publisher::<[u8]>("/go").unwrap();
     go.wait_for_subscribers(1, LONG).unwrap();
     go.send(b"now").unwrap();
-    assert_eq!(told.recv_timeout(LONG.unwrap()), Ok(None));
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(None));
     drop(sim);
-    let slept = told.recv_timeout(LONG.unwrap()).unwrap();
+    let slept = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert!(matches!(slept, Some(Err(Error::Closed { .. }))), "{slept:?}");
 }
 

@@ -138,15 +138,15 @@ fn each_message_comes_once_and_in_order_read_before_and_after_the_death() {
     for read_before in [0, 1, 99, 100] {
         let net = Net::new("succession recv");
         let node = net.node("reader");
-        let mut heard = subscriber(&node);
+        let mut reader = subscriber(&node);
         let _second = two_lives(&net, 16, |die| {
-            expect(&mut heard, 1..=read_before);
+            expect(&mut reader, 1..=read_before);
             die();
-            expect(&mut heard, read_before + 1..=150);
+            expect(&mut reader, read_before + 1..=150);
         });
-        nothing_more(&mut heard);
-        assert_eq!(sums(&heard), (150, 0, 0), "{read_before}");
-        assert_eq!(heard.publisher_count(), 1);
+        nothing_more(&mut reader);
+        assert_eq!(sums(&reader), (150, 0, 0), "{read_before}");
+        assert_eq!(reader.publisher_count(), 1);
     }
 }
 
@@ -193,20 +193,20 @@ fn keep_last_subscriber_gets_no_message_twice() {
     let net = Net::new("succession keep last");
     let node = net.node("reader");
     let options = SubscriberOptions::new().keep_last(10);
-    let mut heard = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
     let mut numbers = Vec::new();
     let _second = two_lives(&net, 16, |die| {
         for _ in 0..3 {
-            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| subscriber.recv(LONG).map(|m| number(&m))));
         }
         die();
         while numbers.last() != Some(&150) {
-            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| subscriber.recv(LONG).map(|m| number(&m))));
         }
     });
     let expected: Vec<u64> = (91..=100).chain(141..=150).collect();
     assert_eq!(numbers, expected);
-    assert_eq!(sums(&heard), (20, 0, 130));
+    assert_eq!(sums(&subscriber), (20, 0, 130));
 }
 
 #[test]
@@ -214,26 +214,27 @@ fn latest_never_returns_an_older_message() {
     for read_before in [false, true] {
         let net = Net::new("succession latest");
         let node = net.node("reader");
-        let mut heard = subscriber(&node);
-        let latest = |heard: &mut Subscriber<[u8]>| next(|| heard.latest(LONG).map(|m| number(&m)));
+        let mut reader = subscriber(&node);
+        let latest =
+            |reader: &mut Subscriber<[u8]>| next(|| reader.latest(LONG).map(|m| number(&m)));
         let mut first = live(&net, 1, 100, 16);
         if read_before {
-            assert_eq!(latest(&mut heard), 100);
+            assert_eq!(latest(&mut reader), 100);
         }
         kill(&mut first);
         // Each message is a repetition.
         let mut second = live(&net, 51, 100, 16);
         if !read_before {
-            assert_eq!(latest(&mut heard), 100);
+            assert_eq!(latest(&mut reader), 100);
         }
-        let more = heard.latest(Some(Duration::from_millis(50)));
+        let more = reader.latest(Some(Duration::from_millis(50)));
         assert!(matches!(more, Err(Error::Timeout { .. })), "{more:?}");
         for seq in 101..=110 {
             second.say(&seq.to_string());
             second.expect("done");
         }
-        assert_eq!(latest(&mut heard), 110);
-        assert_eq!(sums(&heard), (2, 0, 108), "{read_before}");
+        assert_eq!(latest(&mut reader), 110);
+        assert_eq!(sums(&reader), (2, 0, 108), "{read_before}");
     }
 }
 
@@ -243,19 +244,19 @@ fn large_messages_arrive_once_or_are_counted() {
     for read_before in [10, 20] {
         let net = Net::new("succession large");
         let node = net.node("reader");
-        let mut heard = subscriber(&node);
+        let mut reader = subscriber(&node);
         let mut first = live(&net, 1, 20, 50_000);
         let mut numbers = Vec::new();
         while numbers.len() < read_before {
-            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| reader.recv(LONG).map(|m| number(&m))));
         }
         kill(&mut first);
         let _second = live(&net, 11, 30, 50_000);
         while numbers.last() != Some(&30) {
-            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| reader.recv(LONG).map(|m| number(&m))));
         }
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
-        let (received, lost, skipped) = sums(&heard);
+        let (received, lost, skipped) = sums(&reader);
         assert_eq!((received, received + lost, skipped), (numbers.len() as u64, 30, 0));
         assert!(read_before < 20 || lost == 0, "{lost} lost");
     }
@@ -265,14 +266,14 @@ fn large_messages_arrive_once_or_are_counted() {
 fn a_proxy_without_successor_is_lost_after_the_grace_time() {
     let net = Net::new("succession none");
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let (tell, events) = mpsc::channel();
-    heard.on_match(move |event| tell.send(event.clone()).unwrap());
+    reader.on_match(move |event| tell.send(event.clone()).unwrap());
     let mut first = live(&net, 1, 3, 16);
     let died = Instant::now();
     kill(&mut first);
-    expect(&mut heard, 1..=3);
-    let error = heard.recv(LONG).unwrap_err();
+    expect(&mut reader, 1..=3);
+    let error = reader.recv(LONG).unwrap_err();
     let Error::PeerLost { node: lost, .. } = &error else { panic!("{error}") };
     assert_eq!(lost, "@robot2/arm");
     assert!(died.elapsed() >= SUCCESSOR_TIMEOUT);
@@ -281,17 +282,17 @@ fn a_proxy_without_successor_is_lost_after_the_grace_time() {
     assert!(matches!(event(), MatchEvent::Lost(info) if info.node == "@robot2/arm"));
     // A late successor is still accepted.
     let mut second = live(&net, 2, 5, 16);
-    expect(&mut heard, 4..=5);
+    expect(&mut reader, 4..=5);
     // A closed proxy is not lost.
     second.say("close");
     second.expect("done");
     assert!(matches!(event(), MatchEvent::Matched(_)));
     assert!(matches!(event(), MatchEvent::Unmatched(_)));
-    nothing_more(&mut heard);
+    nothing_more(&mut reader);
     // Its delivered messages are still remembered.
     let _third = live(&net, 1, 6, 16);
-    expect(&mut heard, 6..=6);
-    assert_eq!(sums(&heard), (6, 0, 0));
+    expect(&mut reader, 6..=6);
+    assert_eq!(sums(&reader), (6, 0, 0));
 }
 
 /// A subscriber that reads late gets the remaining messages first, then the end.
@@ -299,20 +300,20 @@ fn a_proxy_without_successor_is_lost_after_the_grace_time() {
 fn a_lost_proxy_is_read_to_its_end_first() {
     let net = Net::new("succession unread");
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let (tell, events) = mpsc::channel();
-    heard.on_match(move |event| tell.send(event.clone()).unwrap());
+    reader.on_match(move |event| tell.send(event.clone()).unwrap());
     kill(&mut live(&net, 1, 3, 16));
     while !matches!(events.recv_timeout(LONG.unwrap()).unwrap(), MatchEvent::Lost(_)) {}
-    expect(&mut heard, 1..=3);
-    assert!(matches!(heard.recv(LONG), Err(Error::PeerLost { .. })));
+    expect(&mut reader, 1..=3);
+    assert!(matches!(reader.recv(LONG), Err(Error::PeerLost { .. })));
 }
 
 #[test]
 fn gap_reported_by_the_link_is_counted_once() {
     let net = Net::new("succession gap");
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let mut first = live(&net, 1, 3, 16);
     kill(&mut first);
     let mut second = live(&net, 2, 3, 16);
@@ -320,10 +321,10 @@ fn gap_reported_by_the_link_is_counted_once() {
     second.expect("done");
     second.say("9");
     second.expect("done");
-    expect(&mut heard, [1, 2, 3, 9]);
-    nothing_more(&mut heard);
-    assert_eq!(heard.lost().link, 5);
-    assert_eq!(sums(&heard), (4, 5, 0));
+    expect(&mut reader, [1, 2, 3, 9]);
+    nothing_more(&mut reader);
+    assert_eq!(reader.lost().link, 5);
+    assert_eq!(sums(&reader), (4, 5, 0));
 }
 
 #[test]
@@ -332,7 +333,7 @@ fn sixty_four_incarnations_are_one_publisher() {
     const REPEATED: u64 = 10;
     let net = Net::for_long("succession many", Duration::from_secs(180));
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let mut unread = subscriber(&node);
     for life in 0..64 {
         let first = (life * NEW + 1).saturating_sub(REPEATED).max(1);
@@ -340,10 +341,10 @@ fn sixty_four_incarnations_are_one_publisher() {
         if life % 2 == 0 {
             kill(&mut link);
         }
-        expect(&mut heard, life * NEW + 1..=(life + 1) * NEW);
+        expect(&mut reader, life * NEW + 1..=(life + 1) * NEW);
         kill(&mut link);
     }
-    assert_eq!(sums(&heard), (64 * NEW, 0, 0));
+    assert_eq!(sums(&reader), (64 * NEW, 0, 0));
     // A subscriber that has not read yet.
     let mut newest = 0;
     while newest < 64 * NEW {
@@ -358,24 +359,24 @@ fn sixty_four_incarnations_are_one_publisher() {
 fn messages_before_the_stop_of_a_link_are_read() {
     let net = Net::new("succession stopped");
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let mut first = live(&net, 1, 100, 16);
     first.stop();
     let mut second = live(&net, 51, 150, 16);
-    expect(&mut heard, 1..=150);
+    expect(&mut reader, 1..=150);
     first.resume();
     first.say("close");
     first.expect("done");
     second.say("151");
     second.expect("done");
-    expect(&mut heard, [151]);
+    expect(&mut reader, [151]);
     // The end of one of two proxies is not the end of the publisher.
     kill(&mut first);
     let _third = live(&net, 151, 152, 16);
     kill(&mut second);
-    expect(&mut heard, [152]);
-    nothing_more(&mut heard);
-    assert_eq!(sums(&heard), (152, 0, 0));
+    expect(&mut reader, [152]);
+    nothing_more(&mut reader);
+    assert_eq!(sums(&reader), (152, 0, 0));
 }
 
 /// A node cannot end another node's proxy, or prevent it from being read.
@@ -384,27 +385,27 @@ fn proxy_with_a_foreign_identity_affects_only_itself() {
     let net = Net::new("succession claims");
     let (node, link, liar) = (net.node("reader"), net.node("link"), net.node("liar"));
     let open = |of: &Node| of.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let mut good = open(&link);
-    heard.wait_for_publishers(1, LONG).unwrap();
+    reader.wait_for_publishers(1, LONG).unwrap();
     send(&mut good, 1, 16);
     let mut bad = open(&liar);
-    heard.wait_for_publishers(2, LONG).unwrap();
+    reader.wait_for_publishers(2, LONG).unwrap();
     send(&mut bad, u64::MAX, 16);
     send(&mut good, 2, 16);
     let got: BTreeSet<u64> =
-        (0..3).map(|_| next(|| heard.recv(LONG).map(|m| number(&m)))).collect();
+        (0..3).map(|_| next(|| reader.recv(LONG).map(|m| number(&m)))).collect();
     assert_eq!(got, BTreeSet::from([1, 2, u64::MAX]));
     send(&mut good, 3, 16);
-    expect(&mut heard, [3]);
+    expect(&mut reader, [3]);
     // A far-ahead number does not suppress the messages of a later proxy either.
     drop(good);
     drop(bad);
-    nothing_more(&mut heard);
+    nothing_more(&mut reader);
     let mut next = open(&link);
-    heard.wait_for_publishers(1, LONG).unwrap();
+    reader.wait_for_publishers(1, LONG).unwrap();
     send(&mut next, 4, 16);
-    expect(&mut heard, [4]);
+    expect(&mut reader, [4]);
 }
 
 #[test]

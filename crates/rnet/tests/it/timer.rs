@@ -14,17 +14,17 @@ const MS: Duration = Duration::from_millis(1);
 
 /// A timer that sends its ticks to a channel.
 fn ticking(node: &Node, period: Duration, options: TimerOptions) -> (Timer, Receiver<Tick>) {
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let timer = node.timer_with(period, options, move |tick| _ = tell.send(tick)).unwrap();
-    (timer, told)
+    (timer, receiver)
 }
 
 #[test]
 fn ticks_are_due_at_multiples_of_the_period() {
     let net = Net::new("multiples");
     let node = net.node("beat");
-    let (timer, told) = ticking(&node, 2 * MS, TimerOptions::new());
-    let ticks: Vec<Tick> = (0..50).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let (timer, receiver) = ticking(&node, 2 * MS, TimerOptions::new());
+    let ticks: Vec<Tick> = (0..50).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     let start_ns = ticks[0].due_ns - ticks[0].number * 2_000_000;
     let mut before = 0;
     for tick in &ticks {
@@ -47,7 +47,7 @@ fn timers_that_are_due_go_before_the_next_message() {
     let net = Net::new("one order");
     let (node, other) = (net.node("robot"), net.node("other"));
     let mut publisher = other.publisher::<[u8]>("/scan").unwrap();
-    let (log, heard) = mpsc::channel();
+    let (log, receiver) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let tell = log.clone();
     let keep_all = SubscriberOptions::new().keep_all();
@@ -59,7 +59,7 @@ fn timers_that_are_due_go_before_the_next_message() {
         }
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    let hear = || heard.recv_timeout(LONG.unwrap()).unwrap();
+    let hear = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     publisher.send(b"").unwrap();
     assert_eq!(hear(), "message 0");
     let once = |name: &'static str, delay| {
@@ -83,7 +83,7 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
     let (node, other) = (net.node("robot"), net.node("other"));
     let mut publisher = other.publisher::<[u8]>("/scan").unwrap();
     let ticks = Arc::new(AtomicU64::new(0));
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let seen = ticks.clone();
     let keep_all = SubscriberOptions::new().keep_all();
     let subscriber = node.subscriber_with::<[u8]>("/scan", keep_all).unwrap();
@@ -99,7 +99,7 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
     (0..10).for_each(|_| publisher.send(b"").unwrap());
     let timer = node.timer(MS, move |_| _ = ticks.fetch_add(1, Ordering::Relaxed)).unwrap();
     drop(release);
-    let seen: Vec<u64> = (0..10).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let seen: Vec<u64> = (0..10).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     // All ten would be one turn of their subscriber; the timer does not wait for its end.
     assert!(seen[1..].windows(2).all(|two| two[0] < two[1]), "{seen:?}");
     eventually("skipped ticks are counted", || timer.missed() > 0);
@@ -109,7 +109,7 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
 fn missed_ticks_are_counted_and_not_bunched() {
     let net = Net::new("missed");
     let node = net.node("late");
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let mut first = true;
     let timer = node.timer(MS, move |tick| {
         if std::mem::take(&mut first) {
@@ -117,7 +117,7 @@ fn missed_ticks_are_counted_and_not_bunched() {
         }
         let _ = tell.send(tick);
     });
-    let ticks: Vec<Tick> = (0..3).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let ticks: Vec<Tick> = (0..3).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     assert!(ticks[1].missed >= 18, "{ticks:?}");
     assert!(ticks[1].due_ns > ticks[0].due_ns && ticks[2].due_ns > ticks[1].due_ns, "{ticks:?}");
     assert!(timer.unwrap().missed() >= 18);
@@ -134,15 +134,16 @@ fn sixty_four_timers_of_both_lanes_tick() {
             ticking(&node, (n + 1) * MS, options)
         })
         .collect();
-    for (_, told) in &timers {
-        let ticks: Vec<Tick> = (0..5).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    for (_, reported) in &timers {
+        let ticks: Vec<Tick> =
+            (0..5).map(|_| reported.recv_timeout(LONG.unwrap()).unwrap()).collect();
         assert!(ticks.windows(2).all(|two| two[0].due_ns < two[1].due_ns));
     }
     // A timer does not tick after its handle is dropped.
-    let told: Vec<_> = timers.into_iter().map(|(_, told)| told).collect();
-    for told in told {
-        while told.try_recv().is_ok() {}
-        assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+    let reported: Vec<_> = timers.into_iter().map(|(_, reported)| reported).collect();
+    for reported in reported {
+        while reported.try_recv().is_ok() {}
+        assert_eq!(reported.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     }
 }
 
@@ -158,8 +159,8 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
         let _ = released.recv();
     });
     bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
-    let (_urgent, told) = ticking(&node, MS, TimerOptions::new().urgent());
-    (0..10).for_each(|_| _ = told.recv_timeout(LONG.unwrap()).unwrap());
+    let (_urgent, receiver) = ticking(&node, MS, TimerOptions::new().urgent());
+    (0..10).for_each(|_| _ = receiver.recv_timeout(LONG.unwrap()).unwrap());
     drop(release);
     drop(bulk);
 }
@@ -168,11 +169,11 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
 fn one_shot_timer_ticks_once() {
     let net = Net::new("once");
     let node = net.node("once");
-    let (timer, told) = ticking(&node, MS, TimerOptions::new().once());
-    let tick = told.recv_timeout(LONG.unwrap()).unwrap();
+    let (timer, receiver) = ticking(&node, MS, TimerOptions::new().once());
+    let tick = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!((tick.number, tick.missed), (1, 0));
     // The callback is dropped with the timer, although the handle still exists.
-    let end = told.recv_timeout(LONG.unwrap());
+    let end = receiver.recv_timeout(LONG.unwrap());
     assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
     assert_eq!(timer.ticks(), 1);
 }
@@ -182,7 +183,7 @@ fn a_callback_ends_its_own_timer() {
     let net = Net::new("ends itself");
     let node = net.node("robot");
     let place = Arc::new(Mutex::new(None::<Timer>));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let own = place.clone();
     let timer = node.timer(MS, move |tick| {
         // The handle may not be stored yet at the first tick.
@@ -191,8 +192,8 @@ fn a_callback_ends_its_own_timer() {
         }
     });
     *place.lock().unwrap() = Some(timer.unwrap());
-    told.recv_timeout(LONG.unwrap()).unwrap();
-    let end = told.recv_timeout(LONG.unwrap());
+    receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let end = receiver.recv_timeout(LONG.unwrap());
     assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
@@ -225,8 +226,8 @@ fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
         count.fetch_add(1, Ordering::Relaxed);
         panic!("this panic is part of the test");
     });
-    let (_good, told) = ticking(&node, MS, TimerOptions::new());
-    (0..10).for_each(|_| _ = told.recv_timeout(LONG.unwrap()).unwrap());
+    let (_good, receiver) = ticking(&node, MS, TimerOptions::new());
+    (0..10).for_each(|_| _ = receiver.recv_timeout(LONG.unwrap()).unwrap());
     assert_eq!(calls.load(Ordering::Relaxed), 1);
 }
 

@@ -125,7 +125,7 @@ impl Receiving {
         mut subscribers: Vec<Subscriber<[u8]>>,
         before: impl FnOnce() + Send + 'static,
     ) -> Receiving {
-        let (tell, told) = mpsc::channel();
+        let (tell, receiver) = mpsc::channel();
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
             before();
@@ -141,7 +141,7 @@ impl Receiving {
             }
             subscribers
         });
-        Receiving { id: told.recv().unwrap(), stop, thread }
+        Receiving { id: receiver.recv().unwrap(), stop, thread }
     }
 
     fn has_slice(&self, slice_ns: u64) {
@@ -174,7 +174,7 @@ fn slice_is_short_while_a_waiting_subscriber_exists() {
     let (bulk_ns, urgent_ns) = (slice_of_waiting(BULK_NS), slice_of_waiting(URGENT_NS));
     let (bulk, urgent) = (node.subscriber::<[u8]>("/bulk").unwrap(), urgent(&node));
     let (say, said) = mpsc::channel::<()>();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         let (mut bulk, mut urgent) = (bulk, urgent);
         let id = gettid();
@@ -191,7 +191,7 @@ fn slice_is_short_while_a_waiting_subscriber_exists() {
         said.recv().unwrap();
         assert_eq!(state(id), before);
     });
-    let (id, bulk) = told.recv().unwrap();
+    let (id, bulk) = receiver.recv().unwrap();
     assert_eq!(attributes(id).slice_ns, bulk_ns);
     drop(bulk);
     say.send(()).unwrap();
@@ -337,7 +337,7 @@ fn never_touched(net: &Net, node: &Node) {
     let (subscriber, urgent) = (node.subscriber::<[u8]>("/beat").unwrap(), urgent(node));
     let watch = node.state().unwrap().watch("/arm").unwrap();
     let beat = Beat::start(net.node("writer"));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         let (mut subscriber, mut urgent, mut watch) = (subscriber, urgent, watch);
         tell.send((gettid(), state(gettid()))).unwrap();
@@ -351,10 +351,10 @@ fn never_touched(net: &Net, node: &Node) {
         drop(tell);
         thread::park();
     });
-    let (id, before) = told.recv().unwrap();
+    let (id, before) = receiver.recv().unwrap();
     let after = loop {
         assert_eq!(state(id), before);
-        match told.try_recv() {
+        match receiver.try_recv() {
             Ok((_, after)) => break after,
             Err(empty) => assert_eq!(empty, mpsc::TryRecvError::Empty),
         }

@@ -65,8 +65,8 @@ fn two_types_of_one_name_do_not_match() {
     let publisher = a.publisher::<msgs::JointState>("/joints").unwrap();
     let _subscriber = b.subscriber::<foxglove::JointState>("/joints").unwrap();
     eventually("the publisher gets the event", || !publisher.incompatible().is_empty());
-    let told = publisher.incompatible();
-    let [error @ Error::IncompatibleType { .. }] = &told[..] else { panic!("{told:?}") };
+    let reported = publisher.incompatible();
+    let [error @ Error::IncompatibleType { .. }] = &reported[..] else { panic!("{reported:?}") };
     let text = error.to_string();
     assert!(
         text.contains("rnet.msgs.JointState") && text.contains("foxglove.JointState"),

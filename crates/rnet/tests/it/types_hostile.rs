@@ -142,15 +142,15 @@ fn corrupt_type_file_is_reported_on_both_sides() {
         put(&path, make, &right);
         let mut subscriber = hears(&victim, "/up", &level);
         let publisher = sends(&victim, "/down", &level);
-        let told = subscriber.wait_for_publishers(1, LONG).unwrap_err();
-        is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
-        let told = publisher.wait_for_subscribers(1, LONG).unwrap_err();
-        is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
+        let reader = subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.publisher.clone(), &reader);
+        let reader = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.subscriber.clone(), &reader);
         // The peer considers itself intact, and finds out by itself.
-        let told = lost_publisher.wait_for_subscribers(1, LONG).unwrap_err();
-        is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
-        let told = lost_subscriber.wait_for_publishers(1, LONG).unwrap_err();
-        is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
+        let reader = lost_publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.publisher.clone(), &reader);
+        let reader = lost_subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.subscriber.clone(), &reader);
         // An intact peer is still received.
         let mut well = sends(&honest, "/up", &level);
         subscriber.wait_for_publishers(1, LONG).unwrap();
@@ -201,7 +201,7 @@ fn an_observer_follows_the_bytes_of_a_type_that_it_cannot_read() {
         assert!(follow.poll(&mut bytes).unwrap().is_none());
         publisher.send(&Dynamic::new(&level)).unwrap();
         eventually("its message arrives", || {
-            follow.poll(&mut bytes).unwrap().is_some_and(|heard| heard.schema.is_none())
+            follow.poll(&mut bytes).unwrap().is_some_and(|received| received.schema.is_none())
         });
         let events = follow.take_events();
         let [FollowEvent::Untyped(node, said), FollowEvent::Joined(_)] = &*events else {
@@ -263,8 +263,8 @@ fn a_thousand_types_of_one_node() {
     let (peer, victim, honest) = (net.node("peer"), net.node("victim"), net.node("honest"));
     let level = level();
     let mut subscriber = hears(&victim, "/up", &level);
-    let (told, heard) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (refused, matched) = (told.clone(), heard.clone());
+    let (reported, received) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (refused, matched) = (reported.clone(), received.clone());
     subscriber.on_match(move |event| {
         let count = if matches!(event, MatchEvent::Matched(_)) { &matched } else { &refused };
         count.fetch_add(1, Ordering::Relaxed);
@@ -283,13 +283,13 @@ fn a_thousand_types_of_one_node() {
     }
     let mut well = sends(&honest, "/up", &level);
     well.wait_for_subscribers(1, LONG).unwrap();
-    eventually("each is reported", || told.load(Ordering::Relaxed) >= TYPES);
+    eventually("each is reported", || reported.load(Ordering::Relaxed) >= TYPES);
     well.send(&Dynamic::new(&level)).unwrap();
     // Some of the notifications must arrive first.
     eventually("the honest publisher's message arrives", || {
         subscriber.try_recv().is_ok_and(|got| got.is_some_and(|got| got.publisher() == well.id()))
     });
-    let counted = || [&told, &heard].map(|count| count.load(Ordering::Relaxed));
+    let counted = || [&reported, &received].map(|count| count.load(Ordering::Relaxed));
     eventually("its match is reported", || counted()[1] == 1);
     assert_eq!(counted(), [TYPES, 1]);
     // A tool does not read them all, and reports so.

@@ -36,7 +36,7 @@ fn subscribers_are_attached_and_detached_while_a_thread_waits() {
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
     let mut set = WaitSet::new(&b);
     let handle = set.handle();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let waiting = std::thread::spawn(move || {
         // Each wait ends when an event is available, and never with `false`: there is no time limit.
         while set.wait(&mut [], LONG).unwrap() {
@@ -52,7 +52,7 @@ fn subscribers_are_attached_and_detached_while_a_thread_waits() {
         publisher.send(&[round]).unwrap();
         // A publisher's match ends a wait, too.
         let message = loop {
-            let taken = told.recv_timeout(LONG.unwrap()).unwrap();
+            let taken = receiver.recv_timeout(LONG.unwrap()).unwrap();
             let message = attached.try_recv().unwrap();
             taken.send(()).unwrap();
             if let Some(message) = message {
@@ -67,7 +67,7 @@ fn subscribers_are_attached_and_detached_while_a_thread_waits() {
             assert_eq!(*subscriber.recv(LONG).unwrap(), [round, 1]);
         }
     }
-    drop(told);
+    drop(receiver);
     let mut last = handle.attach(subscriber(&b, "/t")).unwrap();
     eventually("the subscriber is matched", || last.publisher_count() == 1);
     publisher.send(b"end").unwrap();
@@ -157,14 +157,14 @@ fn messages_changes_and_ticks_share_a_wait_without_hiding_each_other() {
         // The next round finds the messages that are not taken here: the subscriber is always ready.
         (0..10).for_each(|_| publisher.send(&[1]).unwrap());
         state.set("/k/v", round).unwrap();
-        let (mut told, mut ticked) = (None, false);
-        while told != Some(round) || !ticked {
+        let (mut reported, mut ticked) = (None, false);
+        while reported != Some(round) || !ticked {
             assert!(set.wait(&mut [], LONG).unwrap());
             let is_ready = |id| set.ready().contains(&id);
             assert!(is_ready(busy.id()) || is_ready(watch.id()) || is_ready(rate.id()));
             if is_ready(watch.id()) {
                 let change = watch.try_recv().unwrap().expect("reported as ready");
-                told = change.entry.and_then(|entry| entry.value.as_int());
+                reported = change.entry.and_then(|entry| entry.value.as_int());
             }
             if is_ready(rate.id()) {
                 ticked |= rate.try_tick().unwrap().is_some();

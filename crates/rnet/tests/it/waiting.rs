@@ -128,14 +128,14 @@ fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
     let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     for i in 0..500_u32 {
-        let told = Arc::new(WakeFlag::default());
-        let waker = Waker::from(told.clone());
+        let reported = Arc::new(WakeFlag::default());
+        let waker = Waker::from(reported.clone());
         let mut context = Context::from_waker(&waker);
         {
             let mut future = pin!(stream.recv());
             assert!(future.as_mut().poll(&mut context).is_pending());
             publisher.send(&i.to_le_bytes()).unwrap();
-            while !told.0.load(Ordering::Acquire) {
+            while !reported.0.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
         }

@@ -269,9 +269,9 @@ impl BackgroundPublisher {
         message: Box<T>,
     ) -> BackgroundPublisher {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
+        let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 publisher.send(&message).unwrap();
                 std::thread::sleep(Duration::from_millis(1)); // sleep: the period of the stream
             }

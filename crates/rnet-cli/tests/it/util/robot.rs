@@ -148,10 +148,10 @@ pub fn processes(dir: &Path) -> Vec<String> {
 }
 
 #[track_caller]
-pub fn until<T>(look: &dyn Fn() -> Option<T>, said: &dyn Fn() -> String) -> T {
+pub fn until<T>(poll: &dyn Fn() -> Option<T>, said: &dyn Fn() -> String) -> T {
     let end = Instant::now() + HANG_LIMIT;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(Instant::now() < end, "it does not come; so far: {}", said());

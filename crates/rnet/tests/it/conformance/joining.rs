@@ -48,8 +48,8 @@ pub fn matches_are_reported(net: &mut impl Transport) {
     reader.subscribe(TOPIC, SubscriberQos::default());
     writer.wait_for_subscribers(1);
     reader.done(Step::CloseEndpoints);
-    let told = writer.act(Step::Events { at_least: 2 });
-    assert_eq!(told, Outcome::Events(vec![format!("matched {r}"), format!("unmatched {r}")]));
+    let subscriber = writer.act(Step::Events { at_least: 2 });
+    assert_eq!(subscriber, Outcome::Events(vec![format!("matched {r}"), format!("unmatched {r}")]));
     writer.done(Step::CloseEndpoints);
 
     // On another topic: the reader may not have noticed yet that the first publisher is gone.
@@ -59,8 +59,8 @@ pub fn matches_are_reported(net: &mut impl Transport) {
     writer.publish(&back, PublisherQos::default());
     reader.wait_for_publishers(1);
     writer.done(Step::CloseEndpoints);
-    let told = reader.act(Step::Events { at_least: 2 });
-    assert_eq!(told, Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")]));
+    let subscriber = reader.act(Step::Events { at_least: 2 });
+    assert_eq!(subscriber, Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")]));
 }
 
 pub fn waits_end_in_time(net: &mut impl Transport) {
@@ -103,13 +103,16 @@ pub fn a_callback_and_a_stream_know_their_publishers(net: &mut impl Transport) {
         if form == Form::Callback {
             reader.wait_for_publishers(1);
         }
-        let told = reader.act(Step::Events { at_least: 1 });
-        assert_eq!(told, Outcome::Events(vec![format!("matched {w}")]));
+        let subscriber = reader.act(Step::Events { at_least: 1 });
+        assert_eq!(subscriber, Outcome::Events(vec![format!("matched {w}")]));
         assert_eq!(reader.act(Step::Count), Outcome::Count(1));
         writer.send(TAG, 0, 1, 22);
         writer.done(Step::CloseEndpoints);
-        let told = reader.act(Step::Events { at_least: 2 });
-        assert_eq!(told, Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")]));
+        let subscriber = reader.act(Step::Events { at_least: 2 });
+        assert_eq!(
+            subscriber,
+            Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")])
+        );
         while reader.act(Step::Count) != Outcome::Count(0) {}
     }
 }

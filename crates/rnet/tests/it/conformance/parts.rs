@@ -323,29 +323,29 @@ impl Parts {
 
     fn hear(&mut self, call: usize) -> Vec<String> {
         let call = self.calls[call].as_mut().expect("the call is open");
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             match call.next() {
-                Ok(Some(reply)) => heard.push(reply[0].to_string()),
-                Ok(None) => heard.push("end".to_owned()),
-                Err(error) => heard.push(word_of(&error)),
+                Ok(Some(reply)) => received.push(reply[0].to_string()),
+                Ok(None) => received.push("end".to_owned()),
+                Err(error) => received.push(word_of(&error)),
             }
-            if heard.last().is_some_and(|word| word.parse::<u8>().is_err()) {
-                return heard;
+            if received.last().is_some_and(|word| word.parse::<u8>().is_err()) {
+                return received;
             }
         }
     }
 
     fn reach(&mut self, goal: usize) -> Vec<String> {
         let goal = &self.goals[goal];
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Ok(Some(feedback)) = goal.feedback() {
-            heard.push(feedback[0].to_string());
+            received.push(feedback[0].to_string());
         }
-        heard.push(match goal.result(LONG) {
+        received.push(match goal.result(LONG) {
             Ok(result) => format!("reached {}", result[0]),
             Err(error) => word_of(&error),
         });
-        heard
+        received
     }
 }

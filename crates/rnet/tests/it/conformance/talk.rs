@@ -112,16 +112,16 @@ impl Talks {
 
     fn hear_to_its_loss(&mut self) -> Vec<String> {
         let subscriber = self.subscriber();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             match subscriber.recv(LONG) {
-                Ok(sample) if sample.is_last_will() => heard.push(format!("will {}", sample[0])),
-                Ok(sample) => heard.push(sample[0].to_string()),
-                Err(Error::PeerLost { node, .. }) => heard.push(format!("lost {node}")),
-                Err(error) => heard.push(error.to_string()),
+                Ok(sample) if sample.is_last_will() => received.push(format!("will {}", sample[0])),
+                Ok(sample) => received.push(sample[0].to_string()),
+                Err(Error::PeerLost { node, .. }) => received.push(format!("lost {node}")),
+                Err(error) => received.push(error.to_string()),
             }
-            if heard.last().is_some_and(|word| word.contains(' ') && !word.starts_with("will")) {
-                return heard;
+            if received.last().is_some_and(|word| word.contains(' ') && !word.starts_with("will")) {
+                return received;
             }
         }
     }
@@ -165,12 +165,12 @@ pub fn log_lines_keep_their_node_and_level<T: Transport>(t: &mut T) {
         arm.talk(Talk::Log { level: level.name().to_owned(), line: line.to_owned() });
     };
     log(LogLevel::Warning, "hot");
-    let heard = reader.talk(Talk::HearLog { count: 1 });
-    assert_eq!(heard, [format!("{name} Warning hot")]);
+    let subscriber = reader.talk(Talk::HearLog { count: 1 });
+    assert_eq!(subscriber, [format!("{name} Warning hot")]);
     log(LogLevel::Info, "cooler");
     log(LogLevel::Error, "stuck");
-    let heard = reader.talk(Talk::HearLog { count: 2 });
-    assert_eq!(heard, [format!("{name} Info cooler"), format!("{name} Error stuck")]);
+    let subscriber = reader.talk(Talk::HearLog { count: 2 });
+    assert_eq!(subscriber, [format!("{name} Info cooler"), format!("{name} Error stuck")]);
 }
 
 fn testator<T: Transport>(t: &mut T, topic: &str) -> (Handle, Handle) {

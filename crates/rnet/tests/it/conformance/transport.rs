@@ -145,11 +145,11 @@ pub struct Handle(Box<dyn Link>);
 impl Handle {
     /// An actor in a thread, with a node of its domain.
     pub fn thread(net: Net, node: Node) -> Handle {
-        let (steps, told) = mpsc::channel::<Step>();
+        let (steps, receiver) = mpsc::channel::<Step>();
         let (tell, outcomes) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let mut actor = Actor::new(net, node);
-            for step in told {
+            for step in receiver {
                 if tell.send(actor.act(step)).is_err() {
                     return;
                 }

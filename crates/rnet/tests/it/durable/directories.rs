@@ -10,12 +10,12 @@ use super::{reboot, set};
 use crate::common::Net;
 
 /// The error of a node with a different directory: it names both directories.
-fn refused<T: std::fmt::Debug>(done: rnet::Result<T>, kept: &Net, told: &std::path::Path) {
+fn refused<T: std::fmt::Debug>(done: rnet::Result<T>, kept: &Net, configured: &std::path::Path) {
     let error = done.unwrap_err();
     assert!(matches!(error, Error::Storage { .. }), "{error}");
     let said = error.to_string();
     let names = |path: &std::path::Path| said.contains(path.to_str().unwrap());
-    assert!(names(&kept.keep()) && names(told) && said.contains("RNET_STATE_DIR"), "{said}");
+    assert!(names(&kept.keep()) && names(configured) && said.contains("RNET_STATE_DIR"), "{said}");
 }
 
 #[test]

@@ -89,11 +89,11 @@ pub fn full(net: &Net) {
             assert_eq!(state.get("/large").unwrap(), None);
         }
         // Bounds that the stored value violates, and a time to live that the disk keeps.
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let narrow = node.param("/narrow").default(1.0).max(5.0).durable();
         let narrow = narrow.on_refused(move |refused| tell.send(refused.value.clone()).unwrap());
         let narrow = narrow.declare().unwrap();
-        assert_eq!((narrow.get(), told.try_recv()), (Ok(1.0), Ok("9.0".to_owned())));
+        assert_eq!((narrow.get(), receiver.try_recv()), (Ok(1.0), Ok("9.0".to_owned())));
         let ends = node.param("/ends").default(1.0).durable().read_only().declare().unwrap();
         let entry = state.entry(ends.key()).unwrap().unwrap();
         assert_eq!((ends.get(), entry.expires_boot_ns, entry.durable), (Ok(9.0), None, true));

@@ -33,11 +33,11 @@ pub fn servant(net: &Net) {
 #[test]
 fn power_loss_at_any_time_keeps_committed_keys() {
     let net = Net::new("power");
-    let mut told = 0;
+    let mut reported = 0;
     for round in 0..15u64 {
         let mut child = Child::spawn(&net, "writer");
         for _ in 0..=round % 5 {
-            told = child.hear().parse().unwrap();
+            reported = child.hear().parse().unwrap();
         }
         // At any point of a commit, not only at its end.
         let until = Instant::now() + Duration::from_micros(round * 397 % 4000);
@@ -46,13 +46,16 @@ fn power_loss_at_any_time_keeps_committed_keys() {
         }
         child.kill();
         while let Some(more) = child.heard_before_its_end() {
-            told = more.parse().unwrap();
+            reported = more.parse().unwrap();
         }
         reboot(&net);
         let node = net.node("look");
         let state = node.state().unwrap();
         let n = state.get_as::<i64>("/n").unwrap().unwrap();
-        assert!(n == told || n == told + 1, "the store has {n}, the writer reported {told}");
+        assert!(
+            n == reported || n == reported + 1,
+            "the store has {n}, the writer reported {reported}"
+        );
         assert_eq!(state.get_as::<i64>("/twin").unwrap(), Some(n));
         assert_eq!(state.disk_reports().unwrap(), [""; 0]);
         drop((state, node));

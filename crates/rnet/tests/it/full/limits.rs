@@ -195,32 +195,32 @@ pub(crate) fn an_observer_without_files(net: &Net) {
     tell("send");
     assert_eq!(orders.recv().unwrap(), "sent");
     let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
-    let told = std::cell::RefCell::new(Vec::new());
+    let reported = std::cell::RefCell::new(Vec::new());
     let mut poll = || {
         // The scan of the domain, ten times a second, fails as well.
-        let heard = follow.poll(&mut bytes).map_or_else(
+        let received = follow.poll(&mut bytes).map_or_else(
             |error| {
                 is_limit(&error, &["open files in this process"]);
                 false
             },
-            |heard| heard.is_some(),
+            |received| received.is_some(),
         );
-        told.borrow_mut().extend(follow.take_events());
-        heard
+        reported.borrow_mut().extend(follow.take_events());
+        received
     };
     eventually("the error names the limit", || {
         assert!(!poll());
-        !told.borrow().is_empty()
+        !reported.borrow().is_empty()
     });
     (0..100).for_each(|_| assert!(!poll()));
     drop(limited);
     eventually("the message is read", &mut poll);
-    let told = told.into_inner();
+    let reported = reported.into_inner();
     let once = |e: &FollowEvent| {
         matches!(e, FollowEvent::Unreadable(node, why)
         if node == "/parent" && why.contains("open files in this process"))
     };
-    assert!(told.len() == 1 && once(&told[0]), "{told:?}");
+    assert!(reported.len() == 1 && once(&reported[0]), "{reported:?}");
     assert_eq!((bytes.len(), follow.take_lost()), (LARGE, 0));
     tell("done");
 }
@@ -348,7 +348,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
         (0..EACH).map(|_| node.publisher_with::<[u8]>("/up", reliable()).unwrap()).collect();
     let mut subscribers: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap()).collect();
     let callbacks: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap().on(|_| ())).collect();
-    let (say, told) = std::sync::mpsc::channel();
+    let (say, receiver) = std::sync::mpsc::channel();
     // Each waits until it is matched, and reports the errors until then.
     let wait = |mut wait: Box<dyn FnMut() -> rnet::Result<()> + Send + '_>| {
         let mut errors = Vec::new();
@@ -380,7 +380,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
         let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
         tell("come");
         for _ in 0..waits.len() {
-            told.recv_timeout(LONG.unwrap()).unwrap();
+            receiver.recv_timeout(LONG.unwrap()).unwrap();
         }
         assert_eq!(orders.recv().unwrap(), "came");
         drop(limited);
@@ -517,17 +517,17 @@ pub(crate) fn no_threads(net: &Net) {
     let mut publisher = node.publisher_with::<[u8]>("/t", reliable()).unwrap();
     let limited = none();
     let subscriber = reader(&node, "/t").unwrap();
-    let (say, heard) = std::sync::mpsc::channel();
+    let (say, receiver) = std::sync::mpsc::channel();
     let running = subscriber.on(move |sample| say.send(sample.to_vec()).unwrap());
     is_limit(&running.error().expect("its thread cannot be started"), &words);
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"early").unwrap();
-    assert!(heard.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
     // A callback that never ran ends at once.
     drop(reader(&node, "/other").unwrap().on(|_| ()));
     drop(limited);
     // By itself, without another call on the node.
-    assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), b"early");
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), b"early");
     assert_eq!(running.error(), None);
     tell("done");
 }

@@ -124,16 +124,16 @@ fn types_without_file_descriptors() {
     let mut down = node.publisher_with::<Dynamic>("/down", publishes()).unwrap();
     let mut up = node.subscriber_with::<Dynamic>("/up", expects()).unwrap();
     let mut child = Child::spawn(&net, "types");
-    let mut heard = 0;
+    let mut received = 0;
     eventually("the child is done", || {
         // The child waits for one message of each incarnation.
         let _ = down.send(&Dynamic::new(&level()));
-        heard += u32::from(up.recv(Some(Duration::from_millis(1))).is_ok());
+        received += u32::from(up.recv(Some(Duration::from_millis(1))).is_ok());
         child.heard().is_some_and(|line| {
             assert_eq!(line, "done");
             true
         })
     });
-    assert!(heard >= 3, "{heard}");
+    assert!(received >= 3, "{received}");
     child.finish();
 }

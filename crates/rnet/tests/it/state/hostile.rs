@@ -81,7 +81,7 @@ fn invalid_value_bytes_are_reported_as_such() {
         assert!(state.entry("/bad").is_err() && state.transaction().get("/bad").is_err());
         // An invalid value ends neither a listing nor a watch.
         let listed = state.list("/").unwrap();
-        assert!(matches!(&listed[0].value, Value::Unreadable(told) if told.contains(why)));
+        assert!(matches!(&listed[0].value, Value::Unreadable(reported) if reported.contains(why)));
         assert_eq!(listed[1].value, 1.into());
         let change = watch.try_recv().unwrap().unwrap();
         assert!(matches!(change.entry.unwrap().value, Value::Unreadable(_)));

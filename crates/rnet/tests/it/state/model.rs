@@ -211,14 +211,14 @@ proptest! {
         prop_assert_eq!(&listed, &expected);
         // The watches that received each change have the same contents.
         for (watch, prefix) in [(&mut watch, ""), (&mut below, "/a")] {
-            let mut told = BTreeMap::new();
+            let mut reported = BTreeMap::new();
             while let Some(change) = watch.try_recv().unwrap() {
                 match change.entry {
-                    Some(entry) => told.insert(change.key, entry),
-                    None => told.remove(&change.key),
+                    Some(entry) => reported.insert(change.key, entry),
+                    None => reported.remove(&change.key),
                 };
             }
-            prop_assert_eq!(told, a.snapshot(prefix).unwrap().entries);
+            prop_assert_eq!(reported, a.snapshot(prefix).unwrap().entries);
         }
     }
 }

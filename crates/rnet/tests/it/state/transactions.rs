@@ -195,9 +195,9 @@ fn snapshot_shows_no_partial_transaction() {
     let moved: u64 = clerks.into_iter().map(|clerk| clerk.join().unwrap()).sum();
     assert!(moved > 0);
     // The watch ends at the same contents.
-    let mut told = std::collections::BTreeMap::new();
+    let mut reported = std::collections::BTreeMap::new();
     while let Some(change) = watch.try_recv().unwrap() {
-        told.insert(change.key, change.entry.unwrap());
+        reported.insert(change.key, change.entry.unwrap());
     }
-    assert_eq!(told, bank.snapshot("/account").unwrap().entries);
+    assert_eq!(reported, bank.snapshot("/account").unwrap().entries);
 }

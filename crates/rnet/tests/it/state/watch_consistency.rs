@@ -89,18 +89,18 @@ fn unknown_counts_are_reported_as_unknown() {
     fill(&state, "/anew", 50);
     fill(&state, "/often", 2 * A_JOURNAL);
     clock.fetch_add(10 * SECOND, Ordering::SeqCst);
-    let told: BTreeMap<String, Change> =
+    let reported: BTreeMap<String, Change> =
         drain(&mut watch).into_iter().map(|change| (change.key.clone(), change)).collect();
     // Its time would be over by now, but it may have been deleted before.
-    let gone = &told["/by-hand"];
+    let gone = &reported["/by-hand"];
     assert_eq!((gone.entry.is_none(), gone.expired, gone.skipped), (true, None, None));
-    assert_eq!((told["/anew"].skipped, told["/anew"].entry.is_some()), (None, true));
+    assert_eq!((reported["/anew"].skipped, reported["/anew"].entry.is_some()), (None, true));
     // This expired value still exists in the region.
-    let over = &told["/over"];
+    let over = &reported["/over"];
     assert_eq!((over.entry.is_none(), over.expired, over.skipped), (true, Some(true), Some(0)));
     // This key has more writes than there were changes since, so it was not created again.
-    assert_eq!(told["/often"].skipped, Some(2 * A_JOURNAL as u64 - 1));
-    assert!(!told.contains_key("/stays"));
+    assert_eq!(reported["/often"].skipped, Some(2 * A_JOURNAL as u64 - 1));
+    assert!(!reported.contains_key("/stays"));
 }
 
 /// The true history of a key, by revision.
@@ -133,7 +133,7 @@ struct WatchModel {
     truth: BTreeMap<String, KeyModel>,
     /// The contents that a user derives from the watch alone.
     mirror: BTreeMap<String, u64>,
-    told: BTreeMap<String, u64>,
+    reported_at: BTreeMap<String, u64>,
     begun: u64,
     /// Revision of the watch's last read, and whether changes may have been lost since.
     looked: u64,
@@ -215,7 +215,8 @@ impl WatchModel {
     }
 
     fn hear(&mut self, change: Change) {
-        let last = self.told.insert(change.key.clone(), change.revision).unwrap_or(self.begun);
+        let last =
+            self.reported_at.insert(change.key.clone(), change.revision).unwrap_or(self.begun);
         let truth = &self.truth[&change.key];
         if let Some(skipped) = change.skipped {
             self.known += 1;
@@ -263,7 +264,7 @@ impl WatchModel {
             if self.may_lose && !seen.contains_key(key) {
                 // A key that was created and deleted in a lost part of the journal is neither reported nor
                 // counted.
-                self.told.insert(key.clone(), self.looked);
+                self.reported_at.insert(key.clone(), self.looked);
             }
             let newest = truth.writes.last().copied().unwrap_or_default();
             let there = (!truth.is_gone(now)).then_some(&newest);
@@ -289,7 +290,7 @@ fn reader_and_watch_agree_under_random_operations() {
             state,
             truth: BTreeMap::new(),
             mirror: BTreeMap::new(),
-            told: BTreeMap::new(),
+            reported_at: BTreeMap::new(),
             known: 0,
             unknown: 0,
         };

@@ -195,7 +195,7 @@ fn writers_that_come_and_go() {
     let mut subscriber = reader_of(&node, "/t");
     let files = open_files(&net);
     let mut child = Child::spawn(&net, "writers");
-    let (started, mut received, mut told) = (Instant::now(), 0_u64, false);
+    let (started, mut received, mut reported) = (Instant::now(), 0_u64, false);
     let mut expected = None;
     while expected != Some(received) {
         match subscriber.recv(Some(Duration::from_millis(50))) {
@@ -203,9 +203,9 @@ fn writers_that_come_and_go() {
             Err(Error::Timeout { .. }) => {}
             Err(error) => panic!("{error}"),
         }
-        if !told && started.elapsed() > WHILE {
+        if !reported && started.elapsed() > WHILE {
             child.say("enough");
-            told = true;
+            reported = true;
         }
         if let Some(writers) = child.heard() {
             expected = Some(20 * writers.parse::<u64>().unwrap());

@@ -148,9 +148,9 @@ fn detaches(role: &str) {
             scene.send().unwrap();
         }
         assert_eq!(scene.publisher.subscriber_count(), 1);
-        let [received, detached, lost, told] = scene.resume();
+        let [received, detached, lost, reported] = scene.resume();
         let sent = scene.sent + 1;
-        assert_eq!((received + detached, lost, told), (sent, detached, 1), "{len}");
+        assert_eq!((received + detached, lost, reported), (sent, detached, 1), "{len}");
         assert!(detached > 0, "{len}");
     }
 }
