@@ -18,7 +18,7 @@ fn main() {
         let mut publisher =
             node.publisher_with::<[u8]>("/t", PublisherOptions::default()).expect("a publisher");
         let mut domain = Domain::open(Some("b"), Some(dir.clone()), None).expect("the domain");
-        let info = domain.snapshot().expect("a look").publishers.remove(0);
+        let info = domain.snapshot().expect("a snapshot").publishers.remove(0);
         let mut observer = Observer::open(info.path, info.id, false).expect("an observer");
         let (message, mut bytes) = (vec![7; len], Vec::new());
         let burst = (65_536_usize / len).clamp(1, 64);

@@ -115,7 +115,7 @@ fn goals_of_one_key_go_to_one_server() {
     let actions: Vec<Service> = nodes.iter().enumerate().map(serve).collect();
     let client_node = env.node("asks");
     let client = client_node.action_client::<Twist, Vector3, Twist>("/who").unwrap();
-    util::processes::until("all are ready", || client.server_count() == nodes.len());
+    util::processes::until("all servers are found", || client.server_count() == nodes.len());
     for server in [0.0, 1.0, 2.0] {
         let goes_there = |key: &String| {
             let goal = client.send(&Twist::default(), CallOptions::new().key(key)).unwrap();

@@ -348,7 +348,7 @@ fn a_lagging_subscriber_is_named() {
         ran = rnet!(env, "--json", "doctor");
     }
     assert!(subscriber.behind().age_ns >= 1_000_000_000);
-    assert_eq!(ran.code, Some(0), "a slow best_effort subscriber is no problem: {ran:#?}");
+    assert_eq!(ran.code, Some(0), "a slow best_effort subscriber is not a problem: {ran:#?}");
     contains(&note(&ran, "lag"), &["/ear lags on /t from /mouth", "1 message behind"]);
 }
 

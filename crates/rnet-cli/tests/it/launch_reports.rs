@@ -52,7 +52,7 @@ fn failed_node_is_a_problem_until_it_is_no_longer_expected() {
     assert_eq!(problems(&robot).len(), 2);
     robot.write(&broken("bad"));
     assert_eq!(robot.launch(&[]).wait().code, Some(1));
-    assert_eq!(problems(&robot), [failed], "the file has the other no more");
+    assert_eq!(problems(&robot), [failed], "the file no longer contains the other node");
     assert_eq!(robot.run(&["node", "logs", "old"]).ok(), "");
     assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad is not running\n");
     assert_eq!(problems(&robot), [""; 0], "an operator leaves it as it is");
@@ -97,7 +97,7 @@ fn a_second_stop_of_a_launch_lists_running_nodes() {
         assert!(of(&base).contains("/base") && of(&base).contains("not asked to stop"), "{said}");
         // The keeper stops the node without the launcher.
         wait_until_gone(&deaf);
-        assert!(is_alive(&base), "nobody has told it to stop");
+        assert!(is_alive(&base), "the base node was not asked to stop");
         assert_eq!(robot.run(&["node", "stop", "base"]).ok(), "stopped /base\n");
         for name in ["deaf.pid", "base.pid"] {
             std::fs::remove_file(robot.path(name)).unwrap();

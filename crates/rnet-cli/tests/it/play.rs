@@ -509,7 +509,7 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     let mut driver =
         desk.drive::<Twist>("/cmd_vel").lease(TEST_TIMEOUT.unwrap()).take(TEST_TIMEOUT).unwrap();
     driver.send(&twist(2)).unwrap();
-    until("it is applied", || command.status().applied == 1);
+    until("the command is applied", || command.status().applied == 1);
     raw.send(b"raw").unwrap();
     // The recorder does not record publishers that close before it has found them.
     for topic in ["/raw", "/cmd_vel", "/_rnet/call/upper/*/request"] {

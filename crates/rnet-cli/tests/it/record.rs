@@ -187,7 +187,7 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
             && text.contains("the recorder of process")
     };
     let mut findings = String::new();
-    until("doctor says what was lost", || {
+    until("doctor reports the loss", || {
         findings = rnet!(env, "doctor", "--json").json()["findings"].to_string();
         lost(&findings)
     });
@@ -263,7 +263,7 @@ fn a_recorder_of_another_user_is_reported_without_its_files() {
     assert!(is_gone(&findings(ALICE)), "{}", findings(ALICE));
     // It may belong to a container, which sees other files.
     assert!(!is_gone(&findings(BOB)), "{}", findings(BOB));
-    until("a user who may not read its files sees that it stands still", || {
+    until("a user without access to its files sees that it is stopped", || {
         let problems = of_user(&env, BOB, &["status", "--json"]).wait().json();
         problems["problems"].to_string().contains("run.mcap) has sent no status for")
     });

@@ -154,7 +154,7 @@ fn calls_of_one_key_go_to_one_server() {
     let services: Vec<Service> = nodes.iter().map(serve).collect();
     let asks = env.node("asks");
     let client = asks.client::<[u8], [u8]>("/who").unwrap();
-    util::processes::until("all are ready", || client.server_count() == nodes.len());
+    util::processes::until("all servers are found", || client.server_count() == nodes.len());
     for (server, hex) in [("/a", "2f61"), ("/b", "2f62"), ("/c", "2f63")] {
         let goes_there = |key: &String| {
             let call = client.start(b"x", CallOptions::new().key(key)).unwrap();

@@ -171,7 +171,7 @@ fn unread_feedback_is_skipped_and_counted() {
     // Nobody reads during the run: the client skips sent messages, and the server does not send what exceeds
     // its log.
     let goal = send(&client, 200_000);
-    eventually("it has ended at the server", || {
+    eventually("the handler has returned", || {
         let stats = service.stats();
         (stats.calls, stats.running, stats.waiting) == (1, 0, 0)
     });
@@ -356,7 +356,7 @@ fn a_goal_is_cancelled_in_each_state() {
     worker.expect(3, "begun");
     drop(goal);
     worker.expect(3, "caller");
-    eventually("it has ended", || worker.service.stats().running == 0);
+    eventually("the handler has returned", || worker.service.stats().running == 0);
     // Timed out.
     let short = CallOptions::new().timeout(Duration::from_millis(20));
     let goal = client.send(&n(4), short).unwrap();
@@ -365,7 +365,7 @@ fn a_goal_is_cancelled_in_each_state() {
     let ended = ended.take_while(|said| *said != (4, "timed_out")).count();
     assert!(ended <= 1, "{ended}");
     // The caller's wait ends, and the goal continues.
-    eventually("it has ended", || worker.service.stats().running == 0);
+    eventually("the handler has returned", || worker.service.stats().running == 0);
     let goal = send(&client, 5);
     worker.expect(5, "begun");
     let error = goal.result(Some(Duration::from_millis(10))).unwrap_err();
@@ -446,8 +446,8 @@ fn operator_cancel_ends_goals_of_all_clients() {
     let running = send(&first, 1);
     worker.expect(1, "begun");
     let waiting = send(&first, 2);
-    eventually("one waits", || worker.service.stats().waiting == 1);
-    eventually("the server is there", || second.server_count() == 1);
+    eventually("a goal is queued", || worker.service.stats().waiting == 1);
+    eventually("the server is found", || second.server_count() == 1);
     assert_eq!(second.cancel_all().unwrap(), 1);
     worker.expect(1, "operator");
     for goal in [running, waiting] {
@@ -498,7 +498,7 @@ fn the_death_of_a_caller_cancels_its_goal() {
     child.kill();
     worker.expect(1, "caller_gone");
     // The server accepts a goal of another client.
-    eventually("it has ended", || worker.service.stats().running == 0);
+    eventually("the handler has returned", || worker.service.stats().running == 0);
     let goal = send(&client(&node), 2);
     worker.expect(2, "begun");
     drop(goal);

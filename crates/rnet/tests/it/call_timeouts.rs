@@ -24,7 +24,7 @@ fn the_server_that_does_not_answer_in_time_is_named() {
         Ok(*x)
     });
     let client = b.client::<N, N>("/slow").unwrap();
-    eventually("the server is there", || client.server_count() == 1);
+    eventually("the server is found", || client.server_count() == 1);
     let mut text = String::new();
     // The first call may time out before it finds the endpoints of the server.
     eventually("the call has left for the server", || {

@@ -434,7 +434,7 @@ fn calls_of_a_stopped_server_time_out() {
     let client = node.client::<N, N>("/plan").unwrap();
     let mut child = Child::spawn(&net, "server");
     child.expect("ready");
-    eventually("the server is there", || client.server_count() == 1);
+    eventually("the server is found", || client.server_count() == 1);
     child.stop();
     let error = client.call(&n(1), Some(Duration::from_millis(50))).unwrap_err();
     assert_eq!(error.code(), "timeout");

@@ -22,7 +22,7 @@ fn to_server<T: Message + ?Sized>(net: &Net, node: &Node, end: &str, of: &str) -
     let (begin, end) = (format!("/_rnet/call{of}/s"), format!("/{end}"));
     let domain = net.inspect();
     let named = |name: &&str| name.starts_with(&begin) && name.ends_with(&end);
-    let topic = domain.topics().into_iter().find(named).expect("it is there").to_owned();
+    let topic = domain.topics().into_iter().find(named).expect("the topic exists").to_owned();
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
     let publisher = node.publisher_with::<T>(&topic, options).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();

@@ -131,7 +131,7 @@ fn silent_driver_is_followed_by_the_fallback() {
     let mut driver = driver(&hand, 1);
     driver.send(&speed(5)).unwrap();
     wheels.wait_for(-1);
-    eventually("it was applied", || wheels.values() == [-1, 5, -1]);
+    eventually("the command was applied", || wheels.values() == [-1, 5, -1]);
     let times: Vec<Instant> = wheels.0.lock().unwrap().iter().map(|(at, _)| *at).collect();
     assert!(times[2] - times[1] >= SHORT, "{:?}", times[2] - times[1]);
     assert_eq!(next(Kind::InForce).node, "/hand");
@@ -234,7 +234,7 @@ fn skipped_commands_are_counted() {
     let mut driver = driver(&hand, 1);
     driver.send(&speed(1)).unwrap();
     expect(1);
-    eventually("it was applied", || command.stats().applied == 1);
+    eventually("the command was applied", || command.stats().applied == 1);
     driver.send(&speed(2)).unwrap();
     assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), 2);
     (3..=10).for_each(|value| driver.send(&speed(value)).unwrap());
@@ -477,7 +477,7 @@ fn a_driver_that_is_killed_or_stopped_is_followed_by_the_fallback() {
             child.stop()
         }
         eventually("the fallback ran", || wheels.values().last() == Some(&-1));
-        eventually("nobody drives", || command.status().holder.is_empty());
+        eventually("no driver has authority", || command.status().holder.is_empty());
         if killed {
             // On a very busy machine its lease may expire first.
             assert_eq!(next(&[Kind::DriverLost, Kind::Expired]).node, "/driver");
@@ -488,7 +488,7 @@ fn a_driver_that_is_killed_or_stopped_is_followed_by_the_fallback() {
             child.expect("drives");
             assert!(command.stats().applied >= before.applied);
             child.kill();
-            eventually("nobody drives", || command.status().holder.is_empty());
+            eventually("no driver has authority", || command.status().holder.is_empty());
         }
     }
 }
@@ -537,7 +537,7 @@ fn two_drivers_never_have_authority_at_once() {
         std::thread::sleep(pause); // sleep: the drivers run
     }
     children.iter_mut().for_each(Child::kill);
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("no driver has authority", || command.status().holder.is_empty());
     drop(command);
     let applied = wheels.0.lock().unwrap();
     let (mut last, mut numbers) = (None::<(Instant, Speed)>, 0);

@@ -198,7 +198,7 @@ fn killed_and_stopped_drivers_never_have_authority_at_once() {
     let is_applied = |since: usize| {
         recorded(&net)[since..].iter().any(|(_, did)| matches!(did, LoggedEvent::Applied(..)))
     };
-    eventually("somebody drives", || is_applied(0));
+    eventually("a driver has authority", || is_applied(0));
     let go_on = |drivers: &[Child], receiver: &Child| {
         drivers.iter().chain([receiver]).for_each(Child::resume);
         // After all failures, commands are applied again.

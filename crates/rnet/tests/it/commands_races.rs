@@ -55,7 +55,7 @@ impl SlowReceiver {
     }
 
     fn until_applied(&self) {
-        eventually("it has applied the slow one", || self.command.stats().applied == 2);
+        eventually("the slow command is applied", || self.command.stats().applied == 2);
     }
 }
 
@@ -277,7 +277,7 @@ fn a_panic_whose_payload_panics_does_not_end_the_thread() {
         .unwrap();
     let mut driver = driver(&hand, 1, NEVER);
     driver.send(b"1").unwrap();
-    eventually("it is applied", || command.stats().applied == 1);
+    eventually("the command is applied", || command.stats().applied == 1);
     driver.send(b"bomb").unwrap();
     // Each command is received before the next one is sent: the receiver applies only the newest of several.
     eventually("the handler has panicked", || command.stats().panics == 1);

@@ -47,7 +47,7 @@ fn last(applied: &Applied) -> Vec<u8> {
 }
 
 fn wait_for(applied: &Applied, content: &[u8]) {
-    eventually("it is applied", || last(applied) == content);
+    eventually("the command is applied", || last(applied) == content);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_command_that_became_too_old_before_it_could_be_applied_is_dropped() {
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, applied) = waiting(&base, SHORT);
     let mut driver = driver(&hand, 1);
-    eventually("it is received", || {
+    eventually("the command is received", || {
         driver.send(b"wait").unwrap();
         command.stats().late > 0
     });
@@ -158,12 +158,12 @@ fn command_is_dropped_when_its_driver_leaves_or_releases() {
     let mut released = driver(&hand, 1);
     released.send(b"wait").unwrap();
     released.release().unwrap();
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("no driver has authority", || command.status().holder.is_empty());
     let mut child = Child::spawn(&net, "driver");
     child.expect("sent");
     child.kill();
     eventually("both commands are dropped", || command.stats().superseded == 2);
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("no driver has authority", || command.status().holder.is_empty());
     assert_eq!(last(&applied), SAFE);
     assert!(applied.lock().unwrap().iter().all(|content| content == SAFE));
 }
@@ -210,7 +210,7 @@ fn commands_and_the_fallback_are_forwarded_to_a_topic() {
     let command = builder.forward("/wheels").unwrap();
     let mut driver = hand.drive::<Twist>(TOPIC).lease(NEVER).take(LONG).unwrap();
     driver.send(&at(1.0)).unwrap();
-    eventually("it is applied", || command.stats().applied == 1);
+    eventually("the command is applied", || command.stats().applied == 1);
     // A late joiner receives the current command.
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local();
     let mut twists = wheels.subscriber_with::<Twist>("/wheels", options).unwrap();

@@ -37,13 +37,13 @@ fn fallback_runs_at_the_deadline_without_memory() {
     for round in 1..=3 {
         let before = command.stats().applied;
         driver.send(&Twist::default()).unwrap();
-        eventually("it is applied", || command.stats().applied > before);
+        eventually("the command is applied", || command.stats().applied > before);
         NONE_LEFT.store(true, Ordering::SeqCst);
         eventually("the fallback ran", || fell.load(Ordering::SeqCst) == round);
         eventually("the fallback is reported", || command.status().state() == State::Fallback);
         // The driver still exists: one more command is applied, and another fallback follows.
         driver.send(&Twist::default()).unwrap();
-        eventually("it is applied", || command.stats().applied > before + 1);
+        eventually("the command is applied", || command.stats().applied > before + 1);
         NONE_LEFT.store(false, Ordering::SeqCst);
         loop {
             let event = audit.recv(LONG).unwrap();

@@ -13,7 +13,7 @@ use rnet::{
 
 const PERIOD: Duration = Duration::from_millis(40);
 
-/// Entry point of the child processes: send with a deadline or a lease, as they are told.
+/// Entry point of the child processes: they publish with a deadline or a lease.
 #[test]
 #[ignore = "entry point of the child processes"]
 fn child_entry() {

@@ -243,7 +243,7 @@ fn then_the_publisher_leaves(had_looked: bool) {
     counts.read_until(&mut subscriber, sent);
     counts.read(&mut subscriber);
     assert_eq!((counts.evictions, subscriber.publisher_count()), (1, 0));
-    assert!(counts.received > u64::from(had_looked), "what the log still holds is read");
+    assert!(counts.received > u64::from(had_looked), "the rest of the log is read");
 }
 
 #[test]

@@ -326,7 +326,7 @@ fn child_entry() {
                 wait_for_the_end();
                 0
             });
-            // The leader is chosen by hash: the folder's name determines it.
+            // The random suffix of the folder's name determines the next leader.
             let lot = |name: &str| {
                 let folders = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap();
                 let folders = folders.flatten().map(|f| f.file_name().into_string().unwrap());
@@ -354,7 +354,7 @@ fn child_entry() {
                 Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
             };
             // Lets short-lived work finish: load that remains after one second does not end.
-            std::thread::sleep(Duration::from_secs(1)); // sleep: the looks for orphans take 210 ms
+            std::thread::sleep(Duration::from_secs(1)); // sleep: the orphan checks take 210 ms
             let before = cpu_time();
             std::thread::sleep(Duration::from_secs(1)); // sleep: the time over which is measured
             tell(&format!("{}", (cpu_time() - before).as_millis()));
@@ -420,7 +420,10 @@ fn death_of_a_parent_is_detected_while_its_children_live() {
     let mut parent = Child::spawn(&net, "parent");
     let lines = [parent.hear(), parent.hear()];
     let find = |word: &str| {
-        number(lines.iter().find(|line| line.starts_with(word)).expect("both speak"), word)
+        number(
+            lines.iter().find(|line| line.starts_with(word)).expect("both processes report"),
+            word,
+        )
     };
     let family = [find("child "), find("grandchild ")];
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();

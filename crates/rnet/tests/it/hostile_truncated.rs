@@ -98,7 +98,7 @@ const CUTS: [Cut; 3] = [Cut::All, Cut::AfterFirstPage, Cut::Middle];
 
 /// Truncates the files. Fails if there are none.
 fn cut(paths: &[PathBuf], how: Cut) {
-    assert!(!paths.is_empty(), "there is no file to cut");
+    assert!(!paths.is_empty(), "no file to truncate");
     for path in paths {
         // A file that is unlinked meanwhile was no longer in use.
         let Ok(file) = std::fs::OpenOptions::new().write(true).open(path) else { continue };

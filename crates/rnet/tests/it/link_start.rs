@@ -231,7 +231,7 @@ fn slow_link_start_delays_no_node() {
     child.say("node");
     child.expect("ready");
     let gate = fixture.facts.join("gate");
-    eventually("it waits", || gate.exists());
+    eventually("the link start blocks", || gate.exists());
     // The gate's end releases the link, and the test with it.
     fs::write(&gate, "go").unwrap();
     fs::remove_file(&gate).unwrap();

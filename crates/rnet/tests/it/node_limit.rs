@@ -127,7 +127,7 @@ fn hear_no_more(events: &Receiver<NodeEvent>, name: &str) {
 /// A stable number of open files: a control thread briefly opens one now and then.
 fn settled_files() -> usize {
     let mut before = 0;
-    eventually("the number stands", || std::mem::replace(&mut before, open_files()) == before);
+    eventually("the number is stable", || std::mem::replace(&mut before, open_files()) == before);
     before
 }
 

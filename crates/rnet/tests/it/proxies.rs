@@ -87,7 +87,7 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
     let passing = node.subscriber::<[u8]>("/t").unwrap();
     let MatchEvent::AdmissionRequested(_) = next() else { panic!("the subscription has asked") };
     drop(passing);
-    eventually("nobody asks", || proxy.awaiting_admission().is_empty());
+    eventually("no subscription asks", || proxy.awaiting_admission().is_empty());
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn running_handlers_reply_and_queued_calls_are_lost() {
         let running: Vec<_> = clients.iter().zip(0..).map(|(c, x)| start(x, c)).collect();
         let contexts: Vec<_> = running.iter().map(|_| begun.recv().unwrap()).collect();
         let waiting: Vec<_> = clients.iter().map(|client| start(100, client)).collect();
-        eventually("they wait", || service.stats().waiting == 4);
+        eventually("the calls are queued", || service.stats().waiting == 4);
         let closes = std::thread::spawn(move || {
             drop(with_node.then_some(server));
             drop(service);

@@ -41,7 +41,7 @@ pub fn workers_of(env: &TestEnv) -> Vec<u32> {
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + super::TEST_TIMEOUT.unwrap();
     while !so() {
-        assert!(Instant::now() < end, "{what}: never");
+        assert!(Instant::now() < end, "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(5)); // sleep: polling interval
     }
 }

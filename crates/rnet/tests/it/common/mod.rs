@@ -150,7 +150,7 @@ pub fn not_run(why: &str) {
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + LONG.unwrap_or_default();
     while !done() {
-        assert!(Instant::now() < until, "it never happened: {what}");
+        assert!(Instant::now() < until, "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
 }

@@ -203,7 +203,7 @@ impl Parts {
                 if self.action.is_none() {
                     self.action = Some(node.action_client(ACTION)?);
                 }
-                let action = self.action.as_ref().expect("it was opened");
+                let action = self.action.as_ref().expect("the endpoint was opened");
                 let options = CallOptions::new().timeout(LONG.expect("a time"));
                 self.goals.push(action.send(&wire(count, then), options)?);
             }
@@ -223,10 +223,10 @@ impl Parts {
                 self.driver = Some(drive.take(LONG)?);
             }
             Part::Drive { value } => self.driver().send(&[value])?,
-            Part::Release => self.driver.take().expect("it drives").release()?,
+            Part::Release => self.driver.take().expect("the driver has authority").release()?,
             Part::Holder { is } => {
                 let command = self.command.as_ref().expect("a receiver was opened");
-                eventually("it drives", || command.status().holder == is);
+                eventually("the driver has authority", || command.status().holder == is);
             }
             Part::Push { job } => {
                 if self.pusher.is_none() {
@@ -236,7 +236,7 @@ impl Parts {
                     };
                     self.pusher = Some(node.push(QUEUE).on_undelivered(back).open()?);
                 }
-                self.pusher.as_ref().expect("it was opened").push(&[job])?;
+                self.pusher.as_ref().expect("the endpoint was opened").push(&[job])?;
             }
             Part::Job => {
                 let job = self.puller.as_mut().expect("a worker was opened").recv(LONG)?;
@@ -274,7 +274,7 @@ impl Parts {
     }
 
     fn driver(&mut self) -> &mut Driver<[u8]> {
-        self.driver.as_mut().expect("it drives")
+        self.driver.as_mut().expect("the driver has authority")
     }
 
     fn open(&mut self, node: &Node, part: Part) -> Result<()> {

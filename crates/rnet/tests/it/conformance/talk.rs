@@ -131,7 +131,7 @@ impl Talks {
             let options = SubscriberOptions::new().transient_local().keep_all();
             self.log = Some(node.subscriber_with(LOG_TOPIC, options)?);
         }
-        let log = self.log.as_mut().expect("it was opened");
+        let log = self.log.as_mut().expect("the endpoint was opened");
         (0..count)
             .map(|_| {
                 let line = log.recv(LONG)?;

@@ -172,7 +172,7 @@ fn file_descriptors() {
         down.send(&[1; LARGE]).unwrap();
         receive(&mut up, LARGE, |error| panic!("{error}"));
         child.say("got");
-        eventually("it has left", || {
+        eventually("the subscriber has unsubscribed", || {
             let _ = up.try_recv().unwrap();
             down.subscriber_count() == 0 && up.publisher_count() == 0
         });
@@ -187,7 +187,7 @@ pub(crate) fn an_observer_without_files(net: &Net) {
     let domain = Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap();
     let mut follow = Follower::new(domain, "/down", false).unwrap();
     let mut bytes = Vec::new();
-    eventually("it follows", || {
+    eventually("the observer follows the publisher", || {
         let _ = follow.poll(&mut bytes).unwrap();
         follow.publisher_count() == 1
     });

@@ -78,7 +78,7 @@ fn more_publishers_than_a_subscriber_may_merge() {
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"old");
     drop(publishers.pop());
     // The subscriber reuses the page of the closed publisher for the waiting one.
-    crate::common::eventually("the last one is followed", || {
+    crate::common::eventually("the last publisher is followed", || {
         assert!(subscriber.try_recv().unwrap().is_none());
         last.subscriber_count() == 1
     });

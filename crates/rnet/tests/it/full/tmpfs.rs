@@ -306,7 +306,7 @@ pub(crate) fn a_death_without_room(net: &Net) {
             let mut notes = inside("deaths").map(std::fs::read);
             notes.next().is_some_and(|text| text.is_ok_and(|text| !text.is_empty()))
         };
-        eventually("its death is noted", is_noted);
+        eventually("its death is recorded", is_noted);
         assert_eq!(net.inspect().died, ["/victim"]);
     }
     tell("done");

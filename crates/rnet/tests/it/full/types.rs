@@ -35,7 +35,7 @@ fn lonely_node_without_files(net: &Net) {
     let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
     drop(node);
     drop(limited);
-    assert!(!folder.exists(), "what is in it cannot be listed");
+    assert!(!folder.exists(), "the folder cannot be listed");
 }
 
 /// Raises the limit by one file at a time until everything works: each step works or names the limit, and
