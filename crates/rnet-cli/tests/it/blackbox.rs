@@ -94,7 +94,7 @@ fn recording_of_a_killed_black_box_is_recovered() {
     running.wait_for_stderr("keeps up to");
     raw.send(b"raw").unwrap();
     env.run(&["blackbox", "trigger", "smoke"]).ok();
-    util::processes::until("the window is written", || {
+    util::processes::until("the pending window exists", || {
         let dirs = std::fs::read_dir(&folder).unwrap().flatten();
         dirs.into_iter().any(|dir| dir.path().join("pending.json").exists())
     });

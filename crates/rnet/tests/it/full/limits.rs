@@ -172,7 +172,7 @@ fn file_descriptors() {
         down.send(&[1; LARGE]).unwrap();
         receive(&mut up, LARGE, |error| panic!("{error}"));
         child.say("got");
-        eventually("the subscriber has unsubscribed", || {
+        eventually("the endpoints of the child are gone", || {
             let _ = up.try_recv().unwrap();
             down.subscriber_count() == 0 && up.publisher_count() == 0
         });
